@@ -1,0 +1,38 @@
+# Every target sets up what it needs: a fresh machine with Python 3.11+ and make is enough.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test quick lint types clean
+
+help:  ## list these targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+# Made again only when the lock file or the project's own metadata changed.
+$(READY): requirements.lock pyproject.toml
+	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), f"Headstart needs Python 3.11 or newer, this is {sys.version.split()[0]}: make PYTHON=python3.11 …"'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+demo: $(READY)  ## see it work
+	$(BIN)/headstart --help
+
+test: lint types  ## everything that must hold: lint, types, all tests
+	$(BIN)/python -m pytest
+
+quick: $(READY)  ## the tests without the slow ones
+	$(BIN)/python -m pytest -m "not slow"
+
+lint: $(READY)  ## ruff: lint and format check
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(READY)  ## mypy in strict mode on src/
+	$(BIN)/mypy
+
+clean:  ## remove the environment and caches
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,5 @@
+"""`python -m headstart` is `headstart`."""
+
+from headstart.cli.app import main
+
+main()
