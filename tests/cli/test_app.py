@@ -1,5 +1,10 @@
 """The command line's manners, the same for every command."""
 
+import subprocess
+import sys
+
+import pytest
+
 
 def test_version_is_printed(headstart):
     result = headstart("--version")
@@ -13,3 +18,32 @@ def test_unknown_command_ends_with_code_2_and_no_traceback(headstart):
     assert "fly" in result.stderr
     assert "Traceback" not in result.stderr
     assert result.stdout == ""
+
+
+COMMANDS = ["params", "doctor"]
+
+
+def test_the_help_page_names_every_command(headstart):
+    page = headstart("--help").stdout
+    assert all(command in page for command in COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_json_and_debug(headstart, command):
+    page = headstart(command, "--help").stdout
+    assert "--json" in page
+    assert "--debug" in page
+
+
+@pytest.mark.parametrize("arguments", ["'--help'", "'params'"])
+def test_answering_does_not_import_the_heavy_libraries(arguments):
+    code = (
+        f"import sys; sys.argv = ['headstart', {arguments}]\n"
+        "from headstart.cli.app import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "heavy = {'torch', 'datasets', 'sklearn', 'scipy', 'pandas', 'numpy', 'transformers'}\n"
+        "print('HEAVY', sorted(heavy & sys.modules.keys()))"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "HEAVY []" in result.stdout, result.stdout + result.stderr

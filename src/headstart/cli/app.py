@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from headstart.cli import doctor, params
 from headstart.cli.output import print_error
 from headstart.errors import HeadstartError
 
@@ -37,6 +38,10 @@ def _root(
         ),
     ] = False,
 ) -> None: ...
+
+
+app.command("params")(params.params)
+app.command("doctor")(doctor.doctor)
 
 
 def main() -> None:

@@ -14,9 +14,7 @@ from rich.console import Console
 from headstart.errors import HeadstartError
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
-Debug = Annotated[
-    bool, typer.Option("--debug", help="Show the full traceback of an error.", rich_help_panel=None)
-]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the full traceback of an error.")]
 
 
 def results() -> Console:

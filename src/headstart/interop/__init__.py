@@ -1,0 +1,1 @@
+"""Other people's files: read, checked, and never run."""

@@ -1,0 +1,1 @@
+"""The network: one base, several heads, and exact accounts of their parameters."""

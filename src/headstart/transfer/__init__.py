@@ -1,0 +1,1 @@
+"""From one task to the next: swap the head, keep the base."""

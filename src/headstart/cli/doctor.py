@@ -1,0 +1,67 @@
+"""`headstart doctor`: what this machine can do, and what Headstart will therefore do."""
+
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from headstart.cli.output import Debug, Json, print_json, results
+
+
+def doctor(
+    device: Annotated[
+        str | None,
+        typer.Option(help="cpu, cuda or mps; by default the fastest.", show_default=False),
+    ] = None,
+    threads: Annotated[
+        int | None,
+        typer.Option(min=1, help="By default one a physical core.", show_default=False),
+    ] = None,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Look at this machine, measure it, and say what Headstart will do with it."""
+    import torch
+
+    from headstart.machine.device import pick_device
+    from headstart.machine.facts import choose_threads, look_up
+    from headstart.machine.precision import choose_precision
+
+    facts = look_up()
+    chosen_threads = choose_threads(threads)
+    torch.set_num_threads(chosen_threads)
+    chosen_device = pick_device(device)
+    precision = choose_precision(chosen_device)
+    if json:
+        choices = {
+            "device": str(chosen_device),
+            "threads": chosen_threads,
+            "precision": vars(precision),
+            "compile": "possible" if facts.compiler else "not possible",
+        }
+        print_json({"machine": vars(facts), "choices": choices})
+        return
+
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    table.add_row("[bold not dim]This machine[/]", "")
+    table.add_row("system", f"{facts.system}, Python {facts.python}, PyTorch {facts.torch}")
+    table.add_row("processor", f"{facts.cpu}, {facts.cores} cores, {facts.usable_cores} usable")
+    table.add_row("instructions", ", ".join(facts.instruction_sets) or "none that matter here")
+    table.add_row(
+        "memory", f"{facts.memory_bytes / 1e9:.1f} GB, {facts.free_memory_bytes / 1e9:.1f} GB free"
+    )
+    table.add_row("accelerators", ", ".join(facts.accelerators) or "none")
+    table.add_row("compiler", facts.compiler or "none (only torch.compile would need one)")
+    table.add_row("", "")
+    table.add_row("[bold not dim]What Headstart will do[/]", "")
+    table.add_row("device", str(chosen_device))
+    table.add_row("threads", str(chosen_threads))
+    table.add_row("precision", f"[bold]{precision.precision}[/]: {precision.why}")
+    table.add_row(
+        "measured",
+        f"fp32 {precision.fp32_gflops:,.0f}, bf16 {precision.bf16_gflops:,.0f} "
+        "billion operations a second on a small product",
+    )
+    results().print(table)

@@ -1,0 +1,191 @@
+"""`headstart params`: how many parameters a network has, part by part."""
+
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from headstart.cli.output import Debug, Json, messages, print_json, results
+from headstart.errors import HeadstartError
+from headstart.model.accounts import SYMBOLS, Accounts, Line, account, layer_lines
+from headstart.model.config import HeadConfig
+from headstart.model.costs import multiplications, training_memory
+from headstart.model.presets import PRESETS, Preset, preset
+from headstart.model.slips import slips
+
+HEADS = {"language_modeling": "language modelling", "classification": "classification"}
+Size = Annotated[int | None, typer.Option(help="Instead of the preset's.", show_default=False)]
+
+
+def params(
+    preset_name: Annotated[
+        str, typer.Option("--preset", help=f"One of {', '.join(PRESETS)}.")
+    ] = "small",
+    objective: Annotated[
+        str | None,
+        typer.Option(help="causal or masked; by default the preset's own.", show_default=False),
+    ] = None,
+    vocab_size: Size = None,
+    width: Size = None,
+    layers: Size = None,
+    heads: Size = None,
+    feed_forward: Size = None,
+    classes: Annotated[int, typer.Option(help="Classes of the classification head.")] = 2,
+    check: Annotated[
+        bool, typer.Option("--check", help="Compare every line with the real module.")
+    ] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Show the usual slips and what they miss.")
+    ] = False,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Count a network's parameters, part by part, with the formula of each.
+
+    With --preset lab --vocab-size 100: the exercise of the lab.
+    """
+    if objective not in (None, "causal", "masked"):
+        raise HeadstartError(
+            f"params knows no objective {objective!r}", fix="use --objective causal or masked"
+        )
+    chosen = preset(
+        preset_name,
+        objective=objective,  # type: ignore[arg-type]
+        vocab_size=vocab_size,
+        width=width,
+        layers=layers,
+        heads=heads,
+        feed_forward_width=feed_forward,
+    )
+    accounts = account(chosen.base, chosen.language_modeling, chosen.classification(classes))
+    differences = _check(accounts, chosen, classes) if check else None
+    if json:
+        document = _document(accounts, chosen)
+        if explain:
+            document["slips"] = [vars(slip) for slip in slips(accounts)]
+        if differences is not None:
+            document["check"] = {"equal": not differences, "differences": differences}
+        print_json(document)
+    else:
+        console = results()
+        _print_parts(console, accounts, chosen)
+        _print_costs(console, accounts, chosen)
+        if explain:
+            _print_slips(console, accounts)
+        if check and not differences:
+            console.print("\n[green]✓[/] every line equals the real module's count")
+    if differences:
+        messages().print(f"[red]the formulas and the module differ:[/] {differences}")
+        raise typer.Exit(1)
+
+
+def _check(accounts: Accounts, chosen: Preset, classes: int) -> list[dict[str, Any]]:
+    from headstart.model.check_accounts import check_accounts  # PyTorch only where it is needed
+
+    heads: dict[str, HeadConfig] = {
+        "language_modeling": chosen.language_modeling,
+        "classification": chosen.classification(classes),
+    }
+    return [vars(difference) for difference in check_accounts(accounts, heads)]
+
+
+def _document(accounts: Accounts, chosen: Preset) -> dict[str, Any]:
+    def part(line: Line, of: str) -> dict[str, Any]:
+        return {
+            "name": line.name,
+            "of": of,
+            "formula": line.formula,
+            "numbers": accounts.in_numbers(line.formula),
+            "count": line.count,
+            "trainable": line.trainable,
+        }
+
+    products = multiplications(chosen.base, chosen.language_modeling)
+    memory = {head: training_memory(accounts.total(head)) for head in HEADS}
+    return {
+        "preset": chosen.name,
+        "config": chosen.base.to_dict(),
+        "base": accounts.base_count,
+        "heads": {head: accounts.head_count(head) for head in HEADS},
+        "total": {head: accounts.total(head) for head in HEADS},
+        "layer": {line.name: line.count for line in layer_lines(chosen.base)},
+        "parts": [part(line, "base") for line in accounts.base]
+        + [part(line, head) for head in HEADS for line in accounts.heads[head]],
+        "training_memory_bytes": {
+            head: {**vars(costs), "total": costs.total} for head, costs in memory.items()
+        },
+        "multiplications_per_token": {**vars(products), "output_share": products.output_share},
+    }
+
+
+def _print_parts(console: Console, accounts: Accounts, chosen: Preset) -> None:
+    base = chosen.base
+    console.print(
+        f"[bold]{chosen.name}[/]: vocabulary {base.vocab_size:,}, width {base.width}, "
+        f"{base.layers} layers, {base.heads} heads, feed-forward {base.feed_forward_width}, "
+        f"{base.positions} positions, {base.attention}"
+    )
+    _print_lines(console, accounts, accounts.base, accounts.total("language_modeling"))
+    console.print(f"[bold]base {accounts.base_count:,}[/]\n")
+    for head, title in HEADS.items():
+        total = accounts.total(head)
+        _print_lines(console, accounts, accounts.heads[head], total)
+        console.print(f"[bold]base + {title} head [cyan]{total:,}[/][/]\n")
+    layer = layer_lines(base)
+    console.print(
+        f"one layer: {sum(line.count for line in layer):,} = "
+        + " + ".join(f"{line.name} {line.count:,}" for line in layer)
+    )
+    used = [f"{s} {name}" for s, name in SYMBOLS.items() if _uses(accounts, s)]
+    console.print(f"[dim]{' · '.join(used)}; the base's shares are of language modelling[/]")
+
+
+def _print_lines(console: Console, accounts: Accounts, lines: list[Line], whole: int) -> None:
+    table = Table(box=None, header_style="dim", pad_edge=False)
+    table.add_column("part", no_wrap=True, width=14)
+    table.add_column("formula", no_wrap=True, width=17)
+    table.add_column("in numbers", min_width=14, max_width=25, ratio=1)
+    table.add_column("count", justify="right", no_wrap=True, width=11)
+    table.add_column("share", justify="right", no_wrap=True, width=6)
+    table.add_column("trained", no_wrap=True, width=8)
+    for line in lines:
+        table.add_row(
+            line.name,
+            line.formula,
+            accounts.in_numbers(line.formula) if line.count else "",
+            f"{line.count:,}",
+            f"{line.count / whole:.1%}",
+            "yes" if line.trainable else line.note,
+        )
+    console.print(table)
+
+
+def _uses(accounts: Accounts, symbol: str) -> bool:
+    lines = [*accounts.base, *(line for head in accounts.heads.values() for line in head)]
+    return any(symbol in line.formula for line in lines)
+
+
+def _print_costs(console: Console, accounts: Accounts, chosen: Preset) -> None:
+    console.print("\n[bold]To train it[/] (fp32, Adam), before any text:")
+    for head, title in HEADS.items():
+        memory = training_memory(accounts.total(head))
+        console.print(
+            f"  {title}: {memory.total / 1e6:,.0f} MB = weights {memory.weights / 1e6:,.0f} "
+            f"+ gradients {memory.gradients / 1e6:,.0f} + optimizer {memory.optimizer / 1e6:,.0f}"
+        )
+    products = multiplications(chosen.base, chosen.language_modeling)
+    console.print(
+        f"[bold]Multiplications for each token[/] of language modelling: layers "
+        f"{products.layers:,} + output layer {products.output_layer:,} "
+        f"([bold]{products.output_share:.0%}[/]), and {products.per_token_looked_at:,} more for "
+        "every token it looks at"
+    )
+
+
+def _print_slips(console: Console, accounts: Accounts) -> None:
+    console.print("\n[bold]The usual slips[/]")
+    for slip in slips(accounts):
+        direction = "too many" if slip.misses_by > 0 else "too few"
+        console.print(f"  [bold]{slip.name}[/]: {abs(slip.misses_by):,} {direction}")
+        console.print(f"    [dim]{slip.why}[/]")

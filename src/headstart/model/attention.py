@@ -1,0 +1,95 @@
+"""Attention: every token gathers from the tokens it may look at.
+
+Two ways that give the same numbers. `fused` is PyTorch's kernel, which never holds the T × T
+scores. `written` is the textbook's product, softmax, product. Which one is faster depends on
+the machine, the precision and the length: `bench/attention.py` measures it.
+"""
+
+from functools import cache
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from headstart.model.config import BaseConfig
+from headstart.model.mask import square_mask
+from headstart.model.positions import rotate
+
+Path = Literal["auto", "fused", "written"]
+
+
+class SelfAttention(nn.Module):
+    """Queries, keys and values from one product; attention; one product back."""
+
+    def __init__(self, config: BaseConfig) -> None:
+        super().__init__()
+        self.heads = config.heads
+        self.causal = config.attention == "causal"
+        self.dropout = config.dropout
+        self.path: Path = "auto"
+        self.query_key_value = nn.Linear(config.width, 3 * config.width, bias=config.biases)
+        self.output = nn.Linear(config.width, config.width, bias=config.biases)
+
+    def forward(self, x: Tensor, mask: Tensor | None, rotary: Tensor | None) -> Tensor:
+        batch, length, width = x.shape
+        joined = self.query_key_value(x).view(batch, length, 3, self.heads, width // self.heads)
+        query, key, value = joined.permute(2, 0, 3, 1, 4)  # each (B, nh, T, hs)
+        if rotary is not None:
+            query, key = rotate(query, rotary), rotate(key, rotary)
+        gathered = attend(
+            query,
+            key,
+            value,
+            mask=mask,
+            causal=self.causal,
+            dropout=self.dropout if self.training else 0.0,
+            path=self.path,
+        )
+        return self.output(gathered.transpose(1, 2).reshape(batch, length, width))
+
+
+def attend(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    *,
+    mask: Tensor | None = None,
+    causal: bool = False,
+    dropout: float = 0.0,
+    path: Path = "auto",
+) -> Tensor:
+    """softmax(query · keyᵀ / √hs) · value, by the faster path. All are (B, nh, T, hs).
+
+    `causal` matters only without a `mask`: a mask has already taken it in.
+    """
+    if path == "auto":
+        path = faster_path(query)
+    if path == "fused":
+        return F.scaled_dot_product_attention(
+            query, key, value, attn_mask=mask, dropout_p=dropout, is_causal=causal and mask is None
+        )
+    if mask is None and causal:
+        mask = square_mask(query.size(-2), device=query.device)
+    scores = (query * query.size(-1) ** -0.5) @ key.transpose(-1, -2)  # (B, nh, T, T)
+    if mask is not None:
+        scores = scores.masked_fill(~mask, float("-inf"))
+    return F.dropout(scores.softmax(-1), dropout) @ value
+
+
+def faster_path(query: Tensor) -> Literal["fused", "written"]:
+    """The path for this length, precision and device. A fixed rule, so that reruns are exact.
+
+    The fused kernel's backward pass in bf16 on the CPU is slow at short lengths: written out, a
+    stack of blocks of length 128 trained twice as fast on a CPU with AMX. In fp32, and without
+    bf16 instructions, the fused kernel won from 64 tokens on.
+    """
+    training_in_bf16 = query.requires_grad and query.dtype == torch.bfloat16
+    if query.device.type == "cpu" and training_in_bf16 and query.size(-2) <= 512 and _amx():
+        return "written"
+    return "fused"
+
+
+@cache
+def _amx() -> bool:
+    return bool(torch.cpu.get_capabilities().get("amx_bf16"))

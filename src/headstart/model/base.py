@@ -1,0 +1,85 @@
+"""The base: a Transformer without a head. Tokens go in, hidden states come out."""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from headstart.errors import HeadstartError
+from headstart.model.attention import Path, SelfAttention
+from headstart.model.block import Block, make_norm
+from headstart.model.config import BaseConfig
+from headstart.model.mask import layout
+from headstart.model.positions import LearnedPositions, RotaryPositions, SinusoidalPositions
+
+
+class Transformer(nn.Module):
+    """Embedding (+ positions) → blocks → hidden states, as `config` says.
+
+    `segments` (B, T) says which tokens are real: 0 is padding, 1 the row's text; packed rows
+    number their texts 1, 2, 3 … and no text sees another. A boolean mask of the real tokens is
+    the simplest case. Without it every token is real.
+    """
+
+    def __init__(self, config: BaseConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.embedding = nn.Embedding(config.vocab_size, config.width)
+        self.scale = math.sqrt(config.width) if config.embedding_scale else 1.0
+        self.token_types = (
+            nn.Embedding(config.token_types, config.width) if config.token_types else None
+        )
+        self.positions = _added_positions(config)
+        self.rotary = (
+            RotaryPositions(config.max_length, config.head_width, config.rotary_base)
+            if config.positions == "rotary"
+            else None
+        )
+        self.embedding_norm = make_norm(config) if config.embedding_norm else nn.Identity()
+        self.dropout = nn.Dropout(config.dropout)
+        self.blocks = nn.ModuleList(
+            Block(config, first=number == 0) for number in range(config.layers)
+        )
+        # Blocks with the norm before leave their sum unnormed.
+        self.final_norm = make_norm(config) if config.norm_place == "before" else nn.Identity()
+
+    def forward(
+        self, tokens: Tensor, segments: Tensor | None = None, token_types: Tensor | None = None
+    ) -> Tensor:
+        mask, positions = layout(segments, causal=self.config.attention == "causal")
+        x = self.embed(tokens, positions, token_types)  # (B, T, d)
+        rotary = None if self.rotary is None else self.rotary(tokens.size(1), positions)
+        for block in self.blocks:
+            x = block(x, mask, rotary)
+        return self.final_norm(x)
+
+    def embed(self, tokens: Tensor, positions: Tensor | None, token_types: Tensor | None) -> Tensor:
+        """What the first block sees: the tokens' vectors, with their places and kinds added."""
+        try:
+            x = self.embedding(tokens) * self.scale
+        except IndexError:
+            raise HeadstartError(
+                f"token {int(tokens.max())} is outside of the vocabulary: this base has "
+                f"{self.config.vocab_size:,} pieces, numbered from 0",
+                fix="use the tokenizer that the base was trained with",
+            ) from None
+        if self.positions is not None:
+            x = x + self.positions(tokens.size(1), positions)
+        if self.token_types is not None:
+            kinds = torch.zeros_like(tokens) if token_types is None else token_types
+            x = x + self.token_types(kinds)
+        return self.dropout(self.embedding_norm(x))
+
+    def use_attention(self, path: Path) -> None:
+        """Fix the attention's path in every block: `fused`, `written`, or `auto`."""
+        for module in self.modules():
+            if isinstance(module, SelfAttention):
+                module.path = path
+
+
+def _added_positions(config: BaseConfig) -> nn.Module | None:
+    if config.positions == "sinusoidal":
+        return SinusoidalPositions(config.max_length, config.width)
+    if config.positions == "learned":
+        return LearnedPositions(config.max_length, config.width)
+    return None

@@ -1,0 +1,66 @@
+"""One layer of the base: attention, then a feed-forward network, each with its norm."""
+
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from headstart.model.attention import SelfAttention
+from headstart.model.config import BaseConfig
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": torch.relu,
+    "reglu": torch.relu,
+    "gelu": F.gelu,
+    "geglu": F.gelu,
+    "gelu-tanh": lambda x: F.gelu(x, approximate="tanh"),
+    "swiglu": F.silu,
+}
+
+
+def make_norm(config: BaseConfig) -> nn.Module:
+    if config.norm == "rms":
+        return nn.RMSNorm(config.width, eps=config.norm_epsilon)
+    return nn.LayerNorm(config.width, eps=config.norm_epsilon, bias=config.biases)
+
+
+class FeedForward(nn.Module):
+    """Each token by itself: up, activation, down. Gated kinds multiply by a second way up."""
+
+    def __init__(self, config: BaseConfig) -> None:
+        super().__init__()
+        self.gated = config.gated
+        self.activation = ACTIVATIONS[config.feed_forward]
+        ways_up = 2 if self.gated else 1
+        self.up = nn.Linear(config.width, ways_up * config.feed_forward_width, bias=config.biases)
+        self.down = nn.Linear(config.feed_forward_width, config.width, bias=config.biases)
+        self.dropout = nn.Dropout(config.dropout)
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.gated:
+            activated, gate = self.up(x).chunk(2, dim=-1)  # (B, T, f) each
+            return self.down(self.dropout(self.activation(activated) * gate))
+        return self.down(self.dropout(self.activation(self.up(x))))
+
+
+class Block(nn.Module):
+    """Norm `after` each sum as in 2017 (the lab, BERT), or `before` each part as today."""
+
+    def __init__(self, config: BaseConfig, *, first: bool) -> None:
+        super().__init__()
+        self.norm_before = config.norm_place == "before"
+        # A normed embedding is not normed a second time (as in ModernBERT).
+        already_normed = first and self.norm_before and config.embedding_norm
+        self.attention = SelfAttention(config)
+        self.attention_norm = nn.Identity() if already_normed else make_norm(config)
+        self.feed_forward = FeedForward(config)
+        self.feed_forward_norm = make_norm(config)
+        self.dropout = nn.Dropout(config.dropout)
+
+    def forward(self, x: Tensor, mask: Tensor | None, rotary: Tensor | None) -> Tensor:
+        if self.norm_before:
+            x = x + self.dropout(self.attention(self.attention_norm(x), mask, rotary))
+            return x + self.dropout(self.feed_forward(self.feed_forward_norm(x)))
+        x = self.attention_norm(x + self.dropout(self.attention(x, mask, rotary)))
+        return self.feed_forward_norm(x + self.dropout(self.feed_forward(x)))

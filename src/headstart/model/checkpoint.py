@@ -1,0 +1,113 @@
+"""A model on disk: `model.safetensors` beside a `config.json`. Loading runs no code of theirs."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from headstart.errors import HeadstartError
+from headstart.files import replacing, write_text
+from headstart.model.config import BaseConfig, from_dict, head_from_dict
+from headstart.model.model import Model, build_model
+
+WEIGHTS = "model.safetensors"
+CONFIG = "config.json"
+FORMAT = 1  # of config.json; raised when old files can no longer be read as they are
+
+
+def save_model(model: Model, folder: Path) -> None:
+    """Write the weights and their config; each file is replaced in one step."""
+    head = model.head_config
+    config = {
+        "format": FORMAT,
+        "base": model.base.config.to_dict(),
+        "head": None if head is None else vars(head),
+    }
+    # named_parameters lists a tied weight once, under the base's name.
+    weights = {name: value.detach().contiguous() for name, value in model.named_parameters()}
+    with replacing(folder / WEIGHTS) as temporary:
+        save_file(weights, temporary, metadata={"format": "pt"})
+    write_text(folder / CONFIG, json.dumps(config, indent=2) + "\n")
+
+
+def load_model(folder: Path) -> Model:
+    """Read what `save_model` wrote, bit for bit; names, shapes and sizes are checked first."""
+    config = read_config(folder / CONFIG)
+    path = folder / WEIGHTS
+    base = from_dict(BaseConfig, config["base"], where=folder / CONFIG)
+    head = None if config["head"] is None else head_from_dict(config["head"], where=folder / CONFIG)
+    weights = read_safetensors(path)
+    model = build_model(base, head)
+    load_weights(model, weights, where=path)
+    return model
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        raise HeadstartError(
+            f"there is no {path.name} here", where=path.parent, fix="name the folder of a run"
+        )
+    try:
+        config = json.loads(path.read_text(encoding="utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise HeadstartError(f"{path.name} is damaged: {error}", where=path) from None
+    parts_are_there = (
+        isinstance(config, dict)
+        and isinstance(config.get("base"), dict)
+        and isinstance(config.get("head", 0), dict | None)
+    )
+    if not parts_are_there:
+        raise HeadstartError(
+            "this config.json is not Headstart's: it lacks “base” or “head”", where=path
+        )
+    if config.get("format") != FORMAT:
+        raise HeadstartError(
+            f"config.json has format {config.get('format')!r}; this version reads {FORMAT}",
+            where=path,
+            fix="use the version of Headstart that wrote it",
+        )
+    return config
+
+
+def read_safetensors(path: Path) -> dict[str, Tensor]:
+    if not path.is_file():
+        raise HeadstartError(f"there is no {path.name} here", where=path.parent)
+    try:
+        with safe_open(path, framework="pt") as file:
+            return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except SafetensorError as error:
+        raise HeadstartError(
+            f"{path.name} is damaged or cut short: {error}",
+            where=path,
+            fix="copy it again, or take an older checkpoint of the run",
+        ) from None
+
+
+def load_weights(model: torch.nn.Module, weights: dict[str, Tensor], *, where: object) -> None:
+    """Copy `weights` into `model` if every name and shape agrees; else say how they differ."""
+    wanted = dict(model.named_parameters())
+    problems = [f"{name} is missing" for name in wanted if name not in weights]
+    problems += [f"{name} has no place here" for name in weights if name not in wanted]
+    for name in wanted.keys() & weights.keys():
+        ours, theirs = tuple(wanted[name].shape), tuple(weights[name].shape)
+        if ours != theirs:
+            problems.append(f"{name} is {_shape(theirs)} in the file, {_shape(ours)} in the config")
+        if not weights[name].is_floating_point():
+            problems.append(f"{name} holds {weights[name].dtype}, not weights")
+    if problems:
+        shown = sorted(problems)[:6]
+        more = f"\n  … and {len(problems) - 6} more" if len(problems) > 6 else ""
+        raise HeadstartError(
+            "the weights do not fit the config:\n  " + "\n  ".join(shown) + more, where=where
+        )
+    with torch.no_grad():
+        for name, parameter in wanted.items():
+            parameter.copy_(weights[name])
+
+
+def _shape(shape: tuple[int, ...]) -> str:
+    return " × ".join(f"{size:,}" for size in shape)

@@ -1,0 +1,210 @@
+"""What a network is made of, as plain values. Needs no PyTorch, so that asking is cheap."""
+
+from dataclasses import MISSING, asdict, dataclass, fields
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+
+from headstart.errors import HeadstartError
+
+Attention = Literal["causal", "bidirectional"]
+Positions = Literal["sinusoidal", "learned", "rotary", "none"]
+Norm = Literal["layer", "rms"]
+NormPlace = Literal["before", "after"]
+FeedForward = Literal["relu", "gelu", "gelu-tanh", "swiglu", "geglu", "reglu"]
+Pooling = Literal["last", "mean", "first", "max", "mean+max"]
+
+POOLINGS: tuple[str, ...] = get_args(Pooling)
+GATED: frozenset[str] = frozenset({"swiglu", "geglu", "reglu"})
+
+
+class Checked:
+    """Settings that are checked as soon as they are made: names, types, choices, sizes."""
+
+    def __post_init__(self) -> None:
+        if problems := self._field_problems():
+            raise HeadstartError("; ".join(problems))
+        if problems := self._cross_problems():
+            raise HeadstartError("; ".join(problems), fix=self._fix())
+
+    def _field_problems(self) -> list[str]:
+        problems = []
+        hints = get_type_hints(type(self))
+        for field in fields(self):  # type: ignore[arg-type]
+            value, kind = getattr(self, field.name), hints[field.name]
+            if get_origin(kind) is Literal:
+                if value not in get_args(kind):
+                    choices = ", ".join(map(str, get_args(kind)))
+                    problems.append(f"{field.name} is {value!r}; it can be {choices}")
+            elif kind is float:
+                # Comparisons with NaN are false, so this also refuses NaN.
+                if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
+                    problems.append(f"{field.name} is {value!r}; it must be a number from 0 up")
+            elif not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+                problems.append(f"{field.name} is {value!r}; it must be of type {kind.__name__}")
+            elif kind is int and value < self._smallest(field.name):
+                problems.append(
+                    f"{field.name} is {value}; it must be {self._smallest(field.name)} or more"
+                )
+        return problems
+
+    def _smallest(self, name: str) -> int:
+        return 1
+
+    def _cross_problems(self) -> list[str]:
+        """Settings that are fine one by one, but not together."""
+        return []
+
+    def _fix(self) -> str | None:
+        return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class BaseConfig(Checked):
+    """The base: token embedding, positions, and a stack of blocks."""
+
+    vocab_size: int
+    width: int
+    layers: int
+    heads: int
+    feed_forward_width: int
+    attention: Attention = "causal"
+    positions: Positions = "rotary"
+    max_length: int = 512  # learned positions end here; the computed ones go on
+    norm: Norm = "rms"
+    norm_place: NormPlace = "before"
+    norm_epsilon: float = 1e-5
+    feed_forward: FeedForward = "swiglu"
+    biases: bool = False  # of the linear layers and of layer norms
+    embedding_scale: bool = False  # multiply the embedding by √width
+    embedding_norm: bool = False
+    token_types: int = 0  # kinds of segments with an embedding of their own (BERT: 2)
+    rotary_base: float = 10_000.0
+    dropout: float = 0.0
+    initialization: Literal["normal", "lab"] = "normal"  # how fresh weights are drawn
+
+    @property
+    def head_width(self) -> int:
+        return self.width // self.heads
+
+    @property
+    def gated(self) -> bool:
+        return self.feed_forward in GATED
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def _smallest(self, name: str) -> int:
+        return 0 if name == "token_types" else 1
+
+    def _cross_problems(self) -> list[str]:
+        problems = []
+        if self.width % self.heads:
+            problems.append(f"width {self.width} cannot be shared evenly by {self.heads} heads")
+        elif self.positions == "rotary" and self.head_width % 2:
+            problems.append(
+                f"rotary positions turn pairs of numbers, but width {self.width} / "
+                f"{self.heads} heads = {self.head_width} is odd"
+            )
+        if self.positions == "sinusoidal" and self.width % 2:
+            problems.append(f"sinusoidal positions need an even width, not {self.width}")
+        if self.dropout >= 1:
+            problems.append(f"dropout is {self.dropout}; it must be below 1")
+        return problems
+
+    def _fix(self) -> str | None:
+        if self.width % self.heads == 0:
+            return None
+        fitting = [str(n) for n in range(1, 33) if self.width % n == 0]
+        return f"take {' or '.join(fitting)} heads, or a width that {self.heads} divides"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LanguageModelingConfig(Checked):
+    """Scores every piece of the vocabulary at every position."""
+
+    tied: bool = True  # the output layer is the embedding itself
+    bias: bool = False
+    transform: bool = False  # a dense layer, GELU and a norm before the output layer (BERT)
+    kind: Literal["language_modeling"] = "language_modeling"
+
+
+@dataclass(frozen=True, kw_only=True)
+class NextSentenceConfig(Checked):
+    """Does the second text follow the first? Read off the first token."""
+
+    kind: Literal["next_sentence"] = "next_sentence"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassificationConfig(Checked):
+    """One answer a text, from its pooled hidden states."""
+
+    classes: int
+    pooling: Pooling = "mean+max"
+    dense: bool = False  # a dense layer and tanh before the answer (BERT's pooler)
+    dropout: float = 0.0
+    kind: Literal["classification"] = "classification"
+
+    def _smallest(self, name: str) -> int:
+        return 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaggingConfig(Checked):
+    """One answer a token."""
+
+    tags: int
+    dropout: float = 0.0
+    kind: Literal["tagging"] = "tagging"
+
+    def _smallest(self, name: str) -> int:
+        return 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpansConfig(Checked):
+    """Where an answer starts and where it ends."""
+
+    kind: Literal["spans"] = "spans"
+
+
+HeadConfig = (
+    LanguageModelingConfig | NextSentenceConfig | ClassificationConfig | TaggingConfig | SpansConfig
+)
+HEAD_CONFIGS: dict[str, type[HeadConfig]] = {
+    "language_modeling": LanguageModelingConfig,
+    "next_sentence": NextSentenceConfig,
+    "classification": ClassificationConfig,
+    "tagging": TaggingConfig,
+    "spans": SpansConfig,
+}
+
+
+C = TypeVar("C", bound=Checked)
+
+
+def from_dict(kind: type[C], values: dict[str, Any], *, where: object = None) -> C:
+    """Make settings from a file's values; an unknown or missing name is an error at once."""
+    known = {field.name: field for field in fields(kind)}  # type: ignore[arg-type]
+    unknown = sorted(set(values) - set(known))
+    if unknown:
+        raise HeadstartError(
+            f"unknown setting {', '.join(unknown)} for {kind.__name__}; it has {', '.join(known)}",
+            where=where,
+        )
+    missing = [n for n, f in known.items() if f.default is MISSING and n not in values]
+    if missing:
+        raise HeadstartError(f"{kind.__name__} lacks {', '.join(missing)}", where=where)
+    try:
+        return kind(**values)
+    except HeadstartError as error:
+        raise HeadstartError(error.what, where=where, fix=error.fix) from None
+
+
+def head_from_dict(values: dict[str, Any], *, where: object = None) -> HeadConfig:
+    """Make a head's settings from a file's values; `kind` says which head."""
+    kind = values.get("kind")
+    if not isinstance(kind, str) or kind not in HEAD_CONFIGS:
+        raise HeadstartError(
+            f"unknown head {kind!r}; the heads are {', '.join(HEAD_CONFIGS)}", where=where
+        )
+    return from_dict(HEAD_CONFIGS[kind], values, where=where)

@@ -1,0 +1,131 @@
+"""The heads: what turns the base's hidden states (B, T, d) into an answer.
+
+| head               | answer                             | shape                    |
+|--------------------|------------------------------------|--------------------------|
+| `LanguageModeling` | which piece stands (or comes) here | (B, T, vocabulary)       |
+| `NextSentence`     | does text B follow text A          | (B, 2)                   |
+| `Classification`   | the class of the text              | (B, classes)             |
+| `Tagging`          | the tag of each token              | (B, T, tags)             |
+| `Spans`            | where an answer starts and ends    | (B, T, 2), padding at -∞ |
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from headstart.model.block import make_norm
+from headstart.model.config import (
+    BaseConfig,
+    ClassificationConfig,
+    HeadConfig,
+    LanguageModelingConfig,
+    NextSentenceConfig,
+    SpansConfig,
+    TaggingConfig,
+)
+from headstart.model.pooling import pool
+
+
+class LanguageModeling(nn.Module):
+    """Scores for every piece. Tied, the output layer's weight *is* the embedding."""
+
+    def __init__(
+        self, base: BaseConfig, config: LanguageModelingConfig, embedding: nn.Embedding
+    ) -> None:
+        super().__init__()
+        self.config = config
+        self.transform = _Transform(base) if config.transform else nn.Identity()
+        self.output = nn.Linear(base.width, base.vocab_size, bias=config.bias)
+        if config.tied:
+            self.output.weight = embedding.weight
+
+    def forward(self, hidden: Tensor, segments: Tensor | None = None) -> Tensor:
+        return self.output(self.transform(hidden))
+
+
+class _Transform(nn.Module):
+    """BERT's step before the output layer: dense, GELU, norm."""
+
+    def __init__(self, base: BaseConfig) -> None:
+        super().__init__()
+        self.dense = nn.Linear(base.width, base.width, bias=base.biases)
+        self.norm = make_norm(base)
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        return self.norm(F.gelu(self.dense(hidden)))
+
+
+class Classification(nn.Module):
+    """One answer a text: pool, then (for BERT) dense and tanh, then the classes."""
+
+    def __init__(self, base: BaseConfig, config: ClassificationConfig) -> None:
+        super().__init__()
+        self.config = config
+        width = base.width * (2 if config.pooling == "mean+max" else 1)
+        self.dense = nn.Linear(width, width) if config.dense else None
+        self.dropout = nn.Dropout(config.dropout)
+        self.output = nn.Linear(width, config.classes)
+
+    def forward(self, hidden: Tensor, segments: Tensor | None = None) -> Tensor:
+        pooled = pool(hidden, segments, self.config.pooling)
+        if self.dense is not None:
+            pooled = torch.tanh(self.dense(pooled))
+        return self.output(self.dropout(pooled))
+
+
+class NextSentence(nn.Module):
+    """BERT's second question, read off the first token: 1 if B follows A."""
+
+    def __init__(self, base: BaseConfig, config: NextSentenceConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.dense = nn.Linear(base.width, base.width)
+        self.output = nn.Linear(base.width, 2)
+
+    def forward(self, hidden: Tensor, segments: Tensor | None = None) -> Tensor:
+        return self.output(torch.tanh(self.dense(pool(hidden, segments, "first"))))
+
+
+class Tagging(nn.Module):
+    """One answer a token."""
+
+    def __init__(self, base: BaseConfig, config: TaggingConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.dropout = nn.Dropout(config.dropout)
+        self.output = nn.Linear(base.width, config.tags)
+
+    def forward(self, hidden: Tensor, segments: Tensor | None = None) -> Tensor:
+        return self.output(self.dropout(hidden))
+
+
+class Spans(nn.Module):
+    """Two scores a token: the answer starts here, the answer ends here."""
+
+    def __init__(self, base: BaseConfig, config: SpansConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.output = nn.Linear(base.width, 2)
+
+    def forward(self, hidden: Tensor, segments: Tensor | None = None) -> Tensor:
+        scores: Tensor = self.output(hidden)
+        if segments is None:
+            return scores
+        # An answer never starts in the padding.
+        return scores.masked_fill((segments == 0).unsqueeze(-1), float("-inf"))
+
+
+Head = LanguageModeling | NextSentence | Classification | Tagging | Spans
+
+
+def make_head(base: BaseConfig, config: HeadConfig, embedding: nn.Embedding) -> Head:
+    """The head that `config` describes, for a base with this config and embedding."""
+    if isinstance(config, LanguageModelingConfig):
+        return LanguageModeling(base, config, embedding)
+    if isinstance(config, NextSentenceConfig):
+        return NextSentence(base, config)
+    if isinstance(config, ClassificationConfig):
+        return Classification(base, config)
+    if isinstance(config, TaggingConfig):
+        return Tagging(base, config)
+    return Spans(base, config)

@@ -1,0 +1,45 @@
+"""From a text's hidden states to one vector: only its real tokens count, wherever they stand."""
+
+import torch
+from torch import Tensor
+
+from headstart.errors import HeadstartError
+from headstart.model.config import Pooling
+
+
+def pool(hidden: Tensor, segments: Tensor | None, how: Pooling) -> Tensor:
+    """(B, T, d) → (B, d), or (B, 2d) for `mean+max`.
+
+    `last` is the last *real* token, which under the square mask is the only one that has seen
+    the whole text; reading a padding position instead is a classic slip.
+    """
+    if segments is None:
+        real = torch.ones(hidden.shape[:2], dtype=torch.bool, device=hidden.device)
+    else:
+        real = segments > 0  # (B, T)
+        if not bool(real.any(dim=1).all()):
+            raise HeadstartError("a text without a single token cannot be pooled")
+    if how == "first":
+        return _row(hidden, real.int().argmax(dim=1))
+    if how == "last":
+        from_the_end = real.flip(1).int().argmax(dim=1)
+        return _row(hidden, hidden.size(1) - 1 - from_the_end)
+    if how == "mean":
+        return _mean(hidden, real)
+    if how == "max":
+        return _max(hidden, real)
+    return torch.cat((_mean(hidden, real), _max(hidden, real)), dim=-1)
+
+
+def _row(hidden: Tensor, index: Tensor) -> Tensor:
+    return hidden[torch.arange(hidden.size(0), device=hidden.device), index]
+
+
+def _mean(hidden: Tensor, real: Tensor) -> Tensor:
+    # where, not a product: a padding position may hold anything, even NaN
+    kept = torch.where(real.unsqueeze(-1), hidden, 0.0)
+    return kept.sum(dim=1) / real.sum(dim=1, keepdim=True).to(hidden.dtype)
+
+
+def _max(hidden: Tensor, real: Tensor) -> Tensor:
+    return hidden.masked_fill(~real.unsqueeze(-1), float("-inf")).amax(dim=1)

@@ -1,0 +1,148 @@
+"""Ready-made networks. A preset is nothing but values of `BaseConfig` and of its usual heads."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from headstart.errors import HeadstartError
+from headstart.model.config import (
+    BaseConfig,
+    ClassificationConfig,
+    LanguageModelingConfig,
+    Pooling,
+)
+
+Objective = Literal["causal", "masked"]
+PRESETS = ("lab", "small", "bert", "gpt2")
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A base and the heads that go with it."""
+
+    name: str
+    base: BaseConfig
+    language_modeling: LanguageModelingConfig
+    pooling: Pooling
+    dense: bool = False
+
+    def classification(self, classes: int = 2) -> ClassificationConfig:
+        return ClassificationConfig(
+            classes=classes, pooling=self.pooling, dense=self.dense, dropout=self.base.dropout
+        )
+
+
+def preset(name: str, *, objective: Objective | None = None, **sizes: int | None) -> Preset:
+    """The preset `name` for an objective (by default its own), with other sizes where given.
+
+    `sizes` are `vocab_size`, `width`, `layers`, `heads`, `feed_forward_width`. A width alone
+    takes the feed-forward and, where heads have a usual width, the heads with it.
+    """
+    given = {key: value for key, value in sizes.items() if value is not None}
+    if name == "lab":
+        return _lab(objective or "causal", given)
+    if name == "small":
+        return _small(objective or "causal", given)
+    if name == "bert":
+        return _bert(objective or "masked", given)
+    if name == "gpt2":
+        return _gpt2(objective or "causal", given)
+    raise HeadstartError(f"unknown preset {name!r}; the presets are {', '.join(PRESETS)}")
+
+
+def _lab(objective: Objective, sizes: dict[str, int]) -> Preset:
+    """The lab's network: post-norm layers like PyTorch's, feed-forward as wide as the model."""
+    width = sizes.get("width", 200)
+    values: dict[str, Any] = {
+        "vocab_size": 50_001,
+        "width": width,
+        "layers": 4,
+        "heads": 2,
+        "feed_forward_width": width,
+        "positions": "sinusoidal",
+        "norm": "layer",
+        "norm_place": "after",
+        "feed_forward": "relu",
+        "biases": True,
+        "embedding_scale": True,
+        "initialization": "lab",
+    }
+    base = BaseConfig(**{**values, "attention": _attention(objective), **sizes})
+    head = LanguageModelingConfig(tied=False, bias=True)
+    return Preset("lab", base, head, pooling="last")
+
+
+def _small(objective: Objective, sizes: dict[str, int]) -> Preset:
+    """What trains best in minutes: causal it is a small Llama, masked a small ModernBERT."""
+    width = sizes.get("width", 256)
+    values: dict[str, Any] = {
+        "vocab_size": 8_192,
+        "width": width,
+        "layers": 4,
+        "heads": _heads_of_64(width),
+        # Three matrices instead of two: 8/3 keeps a gated layer as large as a plain one of 4×.
+        "feed_forward_width": _round_up(width * 8 // 3, 64),
+        "positions": "rotary",
+    }
+    if objective == "causal":
+        base = BaseConfig(**{**values, "norm": "rms", "feed_forward": "swiglu", **sizes})
+        return Preset("small", base, LanguageModelingConfig(tied=True), pooling="mean+max")
+    values |= {"norm": "layer", "feed_forward": "geglu", "embedding_norm": True}
+    base = BaseConfig(**{**values, "attention": "bidirectional", **sizes})
+    head = LanguageModelingConfig(tied=True, bias=True, transform=True)
+    return Preset("small", base, head, pooling="mean+max")
+
+
+def _bert(objective: Objective, sizes: dict[str, int]) -> Preset:
+    """BERT-base (Devlin et al. 2019), uncased English vocabulary."""
+    width = sizes.get("width", 768)
+    values: dict[str, Any] = {
+        "vocab_size": 30_522,
+        "width": width,
+        "layers": 12,
+        "heads": _heads_of_64(width),
+        "feed_forward_width": 4 * width,
+        "positions": "learned",
+        "norm": "layer",
+        "norm_place": "after",
+        "norm_epsilon": 1e-12,
+        "feed_forward": "gelu",
+        "biases": True,
+        "embedding_norm": True,
+        "token_types": 2,
+        "dropout": 0.1,
+    }
+    base = BaseConfig(**{**values, "attention": _attention(objective), **sizes})
+    head = LanguageModelingConfig(tied=True, bias=True, transform=True)
+    return Preset("bert", base, head, pooling="first", dense=True)
+
+
+def _gpt2(objective: Objective, sizes: dict[str, int]) -> Preset:
+    """GPT-2, the smallest (Radford et al. 2019)."""
+    width = sizes.get("width", 768)
+    values: dict[str, Any] = {
+        "vocab_size": 50_257,
+        "width": width,
+        "layers": 12,
+        "heads": _heads_of_64(width),
+        "feed_forward_width": 4 * width,
+        "positions": "learned",
+        "max_length": 1_024,
+        "norm": "layer",
+        "feed_forward": "gelu-tanh",
+        "biases": True,
+        "dropout": 0.1,
+    }
+    base = BaseConfig(**{**values, "attention": _attention(objective), **sizes})
+    return Preset("gpt2", base, LanguageModelingConfig(tied=True), pooling="last")
+
+
+def _attention(objective: Objective) -> str:
+    return "causal" if objective == "causal" else "bidirectional"
+
+
+def _heads_of_64(width: int) -> int:
+    return max(1, width // 64)
+
+
+def _round_up(number: int, multiple: int) -> int:
+    return -(-number // multiple) * multiple

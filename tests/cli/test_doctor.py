@@ -1,0 +1,21 @@
+"""`headstart doctor`."""
+
+
+def test_json_tells_the_machine_and_the_choices(headstart_json):
+    document = headstart_json("doctor", "--device", "cpu", "--threads", 1)
+    assert document["machine"]["memory_bytes"] > 0
+    assert document["choices"]["device"] == "cpu"
+    assert document["choices"]["threads"] == 1
+    assert document["choices"]["precision"]["precision"] in ("fp32", "bf16")
+
+
+def test_the_page_says_why_a_precision_was_chosen(headstart):
+    page = headstart("doctor").stdout
+    assert "What Headstart will do" in page
+    assert "times" in page
+
+
+def test_a_device_that_does_not_exist_ends_with_code_2(headstart):
+    result = headstart("doctor", "--device", "abacus")
+    assert result.returncode == 2
+    assert "fix:" in result.stderr

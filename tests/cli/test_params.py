@@ -1,0 +1,59 @@
+"""`headstart params`."""
+
+import pytest
+
+
+def test_json_has_the_labs_numbers(headstart_json):
+    counted = headstart_json("params", "--preset", "lab", "--vocab-size", 100, "--classes", 2)
+    assert counted["base"] == 988_000
+    assert counted["heads"] == {"language_modeling": 20_100, "classification": 402}
+    assert counted["total"] == {"language_modeling": 1_008_100, "classification": 988_402}
+    by_name = {(part["of"], part["name"]): part for part in counted["parts"]}
+    assert by_name["base", "attention"]["formula"] == "n·(4·d² + 4·d)"
+    assert by_name["base", "attention"]["count"] == 643_200
+    assert counted["layer"] == {"attention": 160_800, "feed-forward": 80_400, "norms": 800}
+
+
+def test_the_parts_add_up_to_the_totals(headstart_json):
+    counted = headstart_json("params", "--preset", "small", "--objective", "masked")
+    for head in ("language_modeling", "classification"):
+        parts = [part["count"] for part in counted["parts"] if part["of"] in ("base", head)]
+        assert sum(parts) == counted["total"][head]
+
+
+def test_check_compares_with_the_real_module(headstart_json):
+    assert headstart_json("params", "--preset", "lab", "--check")["check"] == {
+        "equal": True,
+        "differences": [],
+    }
+
+
+def test_the_page_shows_totals_formulas_and_slips(headstart):
+    page = headstart("params", "--preset", "lab", "--explain").stdout
+    for expected in ("21,018,401", "10,968,602", "n·(2·d·f + f + d)", "the two totals swapped"):
+        assert expected in page
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--preset", "lab", "--heads", "3"], "width 200 cannot be shared evenly by 3 heads"),
+        (["--width", "-64"], "width is -64; it must be 1 or more"),
+        (["--classes", "1"], "classes is 1; it must be 2 or more"),
+        (["--preset", "huge"], "the presets are lab, small, bert, gpt2"),
+        (["--objective", "guess"], "use --objective causal or masked"),
+        (["--layers", "four"], "--layers"),
+    ],
+)
+def test_bad_input_is_one_message_and_code_2(headstart, arguments, message):
+    result = headstart("params", *arguments, "--json")
+    assert result.returncode == 2
+    assert message in result.stderr
+    assert "Traceback" not in result.stderr
+    assert result.stdout == ""
+
+
+def test_debug_shows_the_traceback(headstart):
+    result = headstart("params", "--preset", "huge", "--debug")
+    assert result.returncode == 2
+    assert "Traceback" in result.stderr

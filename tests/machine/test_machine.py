@@ -1,0 +1,51 @@
+"""The machine is looked up and measured, not assumed."""
+
+import pytest
+import torch
+
+from headstart.errors import HeadstartError
+from headstart.machine import precision
+from headstart.machine.device import available_devices, pick_device
+from headstart.machine.facts import choose_threads, look_up, usable_cores
+
+
+def test_the_cpu_is_always_there():
+    assert available_devices()[-1] == "cpu"
+    assert pick_device("cpu") == torch.device("cpu")
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a cuda device")
+def test_a_device_that_is_not_here_is_refused_with_those_that_are():
+    with pytest.raises(HeadstartError) as error:
+        pick_device("cuda")
+    assert "cpu" in error.value.fix
+
+
+def test_a_device_that_does_not_exist_is_refused():
+    with pytest.raises(HeadstartError, match="no device called 'abacus'"):
+        pick_device("abacus")
+
+
+def test_threads_never_exceed_the_usable_cores():
+    assert 1 <= choose_threads() <= usable_cores()
+    assert choose_threads(7) == 7
+
+
+def test_facts_are_plausible():
+    facts = look_up()
+    assert 0 < facts.free_memory_bytes <= facts.memory_bytes
+    assert facts.usable_cores >= 1
+
+
+@pytest.mark.parametrize(("bf16", "expected"), [(400.0, "bf16"), (110.0, "fp32"), (1.0, "fp32")])
+def test_bf16_is_chosen_only_where_it_pays(monkeypatch, bf16, expected):
+    monkeypatch.setattr(precision, "_measure", lambda device: {"fp32": 100.0, "bf16": bf16})
+    choice = precision.choose_precision(torch.device("cpu"))
+    assert choice.precision == expected
+    assert choice.why
+
+
+def test_both_precisions_are_really_measured():
+    choice = precision.choose_precision(torch.device("cpu"))
+    assert choice.fp32_gflops > 0
+    assert choice.bf16_gflops > 0

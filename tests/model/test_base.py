@@ -1,0 +1,126 @@
+"""What every base promises, whatever its blocks are made of."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headstart.errors import HeadstartError
+from tests.model.networks import KINDS, tiny, tokens
+
+ids = st.lists(st.integers(0, 29), min_size=2, max_size=12)
+every_kind = pytest.mark.parametrize(("name", "objective"), KINDS)
+
+
+@pytest.mark.parametrize("name", ["lab", "small", "bert", "gpt2"])
+@settings(max_examples=25, deadline=None)
+@given(row=ids, data=st.data())
+def test_under_the_square_mask_no_output_depends_on_a_later_token(name, row, data):
+    base = tiny(name, "causal")
+    cut = data.draw(st.integers(1, len(row) - 1))
+    other = row[:cut] + data.draw(
+        st.lists(st.integers(0, 29), min_size=len(row) - cut, max_size=len(row) - cut)
+    )
+    before, after = base(torch.tensor([row])), base(torch.tensor([other]))
+    torch.testing.assert_close(before[:, :cut], after[:, :cut], atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("name", ["lab", "small", "bert", "gpt2"])
+def test_a_bidirectional_base_does_look_at_later_tokens(name):
+    base = tiny(name, "masked")
+    before, after = base(torch.tensor([[1, 2, 3]])), base(torch.tensor([[1, 2, 4]]))
+    assert not torch.allclose(before[:, 0], after[:, 0], atol=1e-6)
+
+
+def without_positions(**changes):
+    from dataclasses import replace
+
+    from headstart.model.model import build_model
+
+    config = tiny("lab", "masked").base.config
+    return build_model(replace(config, **changes), seed=1).eval()
+
+
+@settings(max_examples=25, deadline=None)
+@given(row=ids, data=st.data())
+def test_without_positions_a_bidirectional_base_is_permutation_equivariant(row, data):
+    base = without_positions(positions="none")
+    order = data.draw(st.permutations(range(len(row))))
+    straight = base(torch.tensor([row]))
+    shuffled = base(torch.tensor([[row[i] for i in order]]))
+    torch.testing.assert_close(shuffled, straight[:, order], atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary"])
+def test_with_positions_the_order_of_the_tokens_matters(positions):
+    base = without_positions(positions=positions)
+    straight, swapped = base(torch.tensor([[1, 2, 3, 4]])), base(torch.tensor([[2, 1, 3, 4]]))
+    assert not torch.allclose(straight[:, [1, 0, 2, 3]], swapped, atol=1e-4)
+
+
+@every_kind
+@settings(max_examples=15, deadline=None)
+@given(lengths=st.lists(st.integers(1, 9), min_size=1, max_size=4), left=st.booleans())
+def test_padding_on_either_side_does_not_change_a_text(name, objective, lengths, left):
+    base = tiny(name, objective)
+    longest = max(lengths) + 2
+    batch, real = (
+        torch.zeros(len(lengths), longest, dtype=torch.long),
+        torch.zeros(len(lengths), longest, dtype=torch.long),
+    )
+    texts = [tokens(length, seed=number) for number, length in enumerate(lengths)]
+    places = [slice(longest - n, longest) if left else slice(0, n) for n in lengths]
+    for number, (text, place) in enumerate(zip(texts, places, strict=True)):
+        batch[number, place], real[number, place] = text, 1
+    together = base(batch, real)
+    for number, (text, place) in enumerate(zip(texts, places, strict=True)):
+        alone = base(text.unsqueeze(0))[0]
+        torch.testing.assert_close(together[number, place], alone, atol=1e-5, rtol=1e-5)
+
+
+@every_kind
+def test_texts_packed_into_one_row_come_out_as_if_alone(name, objective):
+    base = tiny(name, objective)
+    first, second = tokens(4, seed=1), tokens(5, seed=2)
+    packed = base(torch.cat([first, second]).unsqueeze(0), torch.tensor([[1] * 4 + [2] * 5]))
+    for text, place in [(first, slice(0, 4)), (second, slice(4, 9))]:
+        alone = base(text.unsqueeze(0))[0]
+        torch.testing.assert_close(packed[0, place], alone, atol=1e-5, rtol=1e-5)
+
+
+@every_kind
+def test_bf16_autocast_stays_near_fp32(name, objective):
+    base = tiny(name, objective)
+    batch, real = tokens(2, 8), torch.tensor([[1] * 8, [1] * 5 + [0] * 3])
+    exact = base(batch, real)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        rounded = base(batch, real)
+    torch.testing.assert_close(rounded[0].float(), exact[0], atol=0.1, rtol=0.1)
+    assert bool(rounded.isfinite().all())
+
+
+@pytest.mark.parametrize("positions", ["sinusoidal", "rotary"])
+def test_texts_beyond_the_table_of_positions_are_served(positions):
+    base = without_positions(positions=positions, max_length=4)
+    assert base(tokens(1, 50)).shape == (1, 50, 16)
+
+
+def test_a_token_outside_of_the_vocabulary_is_named_with_the_vocabulary():
+    with pytest.raises(HeadstartError, match=r"token 31 is outside of the vocabulary.* 30 pieces"):
+        tiny("lab")(torch.tensor([[1, 31]]))
+
+
+def test_the_same_seed_draws_the_same_weights_and_leaves_the_process_alone():
+    state = torch.get_rng_state()
+    one, two = tiny("small"), tiny("small")
+    assert torch.equal(torch.get_rng_state(), state)
+    for a, b in zip(one.parameters(), two.parameters(), strict=True):
+        assert torch.equal(a, b)
+
+
+@every_kind
+def test_gradients_reach_every_parameter(name, objective):
+    model = tiny(name, objective, head="language_modeling").train()
+    model(tokens(2, 6)).logsumexp(-1).sum().backward()
+    silent = [name for name, p in model.named_parameters() if p.grad is None]
+    assert silent == []

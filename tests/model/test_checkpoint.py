@@ -1,0 +1,100 @@
+"""A saved model comes back bit for bit, or says why it cannot."""
+
+import json
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headstart.errors import HeadstartError
+from headstart.model.checkpoint import load_model, save_model
+from tests.model.networks import KINDS, tiny
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    kind=st.sampled_from(KINDS), head=st.sampled_from([None, "language_modeling", "classification"])
+)
+def test_a_loaded_model_is_bit_equal_to_the_saved_one(kind, head, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run")
+    model = tiny(*kind, head=head)
+    save_model(model, folder)
+    loaded = load_model(folder)
+    assert loaded.base.config == model.base.config
+    assert loaded.head_config == model.head_config
+    saved, back = model.state_dict(), loaded.state_dict()
+    assert saved.keys() == back.keys()
+    assert all(torch.equal(saved[name], back[name]) for name in saved)
+
+
+def test_a_tied_output_layer_is_still_tied_after_loading(tmp_path):
+    save_model(tiny("small", head="language_modeling"), tmp_path)
+    loaded = load_model(tmp_path)
+    assert loaded.head.output.weight is loaded.base.embedding.weight
+
+
+def test_computed_positions_are_not_in_the_file(tmp_path):
+    save_model(tiny("lab"), tmp_path)
+    assert b"table" not in (tmp_path / "model.safetensors").read_bytes()[:4096]
+
+
+def change_config(folder, **changes):
+    path = folder / "config.json"
+    config = json.loads(path.read_text())
+    config["base"].update(changes)
+    path.write_text(json.dumps(config))
+
+
+def test_a_vocabulary_mismatch_says_both_numbers(tmp_path):
+    save_model(tiny("lab"), tmp_path)
+    change_config(tmp_path, vocab_size=50_001)
+    with pytest.raises(HeadstartError, match="30 × 16 in the file, 50,001 × 16 in the config"):
+        load_model(tmp_path)
+
+
+def test_a_missing_layer_is_named(tmp_path):
+    save_model(tiny("lab"), tmp_path)
+    change_config(tmp_path, layers=3)
+    with pytest.raises(
+        HeadstartError, match=r"base\.blocks\.2\.attention\.output\.bias is missing"
+    ):
+        load_model(tmp_path)
+
+
+def test_a_layer_too_many_is_named(tmp_path):
+    save_model(tiny("lab"), tmp_path)
+    change_config(tmp_path, layers=1)
+    with pytest.raises(HeadstartError, match=r"base\.blocks\.1\.attention.* has no place here"):
+        load_model(tmp_path)
+
+
+@pytest.mark.parametrize("kept", [0, 4, 100, 2000])
+def test_weights_cut_short_are_refused(tmp_path, kept):
+    save_model(tiny("lab"), tmp_path)
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:kept])
+    with pytest.raises(HeadstartError, match="damaged or cut short"):
+        load_model(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "damaged"),
+        ("[]", "not Headstart's"),
+        ('{"architectures": ["BertModel"]}', "not Headstart's"),
+        ('{"format": 99, "base": {}, "head": null}', "has format 99; this version reads 1"),
+        ('{"format": 1, "base": {}, "head": null}', "BaseConfig lacks vocab_size"),
+    ],
+)
+def test_a_foreign_config_is_refused(tmp_path, text, message):
+    save_model(tiny("lab"), tmp_path)
+    (tmp_path / "config.json").write_text(text)
+    with pytest.raises(HeadstartError, match=message):
+        load_model(tmp_path)
+
+
+def test_a_folder_without_a_model_is_refused(tmp_path):
+    with pytest.raises(HeadstartError, match=r"there is no config\.json here"):
+        load_model(tmp_path)

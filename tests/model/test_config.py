@@ -1,0 +1,76 @@
+"""Settings are checked as soon as they are made."""
+
+import pytest
+
+from headstart.errors import HeadstartError
+from headstart.model.config import BaseConfig, ClassificationConfig, from_dict, head_from_dict
+from headstart.model.presets import PRESETS, preset
+
+SIZES = {"vocab_size": 10, "width": 8, "layers": 1, "heads": 2, "feed_forward_width": 8}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"heads": 3}, "width 8 cannot be shared evenly by 3 heads"),
+        ({"width": -8}, "width is -8; it must be 1 or more"),
+        ({"layers": 0}, "layers is 0; it must be 1 or more"),
+        ({"vocab_size": "many"}, "vocab_size is 'many'; it must be of type int"),
+        ({"layers": True}, "layers is True; it must be of type int"),
+        ({"norm": "batch"}, "norm is 'batch'; it can be layer, rms"),
+        ({"dropout": 1.0}, "dropout is 1.0; it must be below 1"),
+        ({"dropout": float("nan")}, "dropout is nan"),
+        ({"heads": 8}, "rotary positions turn pairs of numbers"),
+        ({"width": 7, "heads": 1, "positions": "sinusoidal"}, "an even width, not 7"),
+    ],
+)
+def test_a_wrong_size_is_refused_with_its_value(change, message):
+    with pytest.raises(HeadstartError, match=message):
+        BaseConfig(**{**SIZES, **change})
+
+
+def test_all_wrong_sizes_are_named_at_once():
+    with pytest.raises(HeadstartError, match=r"width is -1.*layers is -2"):
+        BaseConfig(**{**SIZES, "width": -1, "layers": -2})
+
+
+def test_heads_that_do_not_divide_the_width_come_with_those_that_do():
+    with pytest.raises(HeadstartError) as error:
+        BaseConfig(**{**SIZES, "heads": 3})
+    assert "1 or 2 or 4 or 8 heads" in error.value.fix
+
+
+def test_one_class_is_refused():
+    with pytest.raises(HeadstartError, match="classes is 1; it must be 2 or more"):
+        ClassificationConfig(classes=1)
+
+
+def test_an_unknown_setting_is_an_error_that_lists_the_known_ones():
+    with pytest.raises(HeadstartError, match=r"unknown setting depth .* it has vocab_size, width"):
+        from_dict(BaseConfig, {**SIZES, "depth": 3})
+
+
+def test_a_missing_setting_is_named():
+    with pytest.raises(HeadstartError, match="BaseConfig lacks width"):
+        from_dict(BaseConfig, {key: value for key, value in SIZES.items() if key != "width"})
+
+
+def test_an_unknown_head_lists_the_heads():
+    with pytest.raises(HeadstartError, match="unknown head 'tail'; the heads are"):
+        head_from_dict({"kind": "tail"})
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_preset_survives_the_trip_through_a_file(name):
+    base = preset(name).base
+    assert from_dict(BaseConfig, base.to_dict()) == base
+
+
+def test_a_width_takes_the_feed_forward_of_its_preset_with_it():
+    assert preset("lab", width=64).base.feed_forward_width == 64
+    assert preset("bert", width=128).base.feed_forward_width == 512
+
+
+def test_an_unknown_preset_lists_the_presets():
+    with pytest.raises(HeadstartError, match="the presets are lab, small, bert, gpt2"):
+        preset("huge")

@@ -1,0 +1,81 @@
+"""Pooling and heads: the answer belongs to the text, not to its padding."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headstart.errors import HeadstartError
+from headstart.model.config import (
+    POOLINGS,
+    ClassificationConfig,
+    LanguageModelingConfig,
+    NextSentenceConfig,
+    SpansConfig,
+    TaggingConfig,
+)
+from headstart.model.model import build_model
+from headstart.model.pooling import pool
+from tests.model.networks import tiny, tokens
+
+
+@pytest.mark.parametrize("how", POOLINGS)
+@settings(max_examples=25, deadline=None)
+@given(length=st.integers(1, 8), left=st.integers(0, 4), right=st.integers(0, 4))
+def test_pooling_does_not_see_padding(how, length, left, right):
+    hidden = torch.randn(1, length, 6, generator=torch.Generator().manual_seed(length))
+    poison = torch.full((1, 1, 6), float("nan"))
+    padded = torch.cat([poison.expand(1, left, 6), hidden, poison.expand(1, right, 6)], dim=1)
+    real = torch.tensor([[0] * left + [1] * length + [0] * right])
+    torch.testing.assert_close(pool(padded, real, how), pool(hidden, None, how))
+
+
+def test_pooling_takes_what_its_name_says():
+    hidden = torch.tensor([[[1.0], [5.0], [3.0]]])
+    expected = {"last": [3], "mean": [3], "first": [1], "max": [5], "mean+max": [3, 5]}
+    assert {how: pool(hidden, None, how)[0].tolist() for how in POOLINGS} == expected
+
+
+def test_a_text_without_tokens_cannot_be_pooled():
+    with pytest.raises(HeadstartError, match="without a single token"):
+        pool(torch.zeros(1, 2, 4), torch.zeros(1, 2), "last")
+
+
+@pytest.mark.parametrize("name", ["lab", "small", "bert", "gpt2"])
+@pytest.mark.parametrize("how", POOLINGS)
+def test_a_text_gets_the_same_class_scores_alone_and_in_any_batch(name, how):
+    base = tiny(name).base.config
+    model = build_model(base, ClassificationConfig(classes=3, pooling=how)).eval()
+    text = tokens(1, 5)
+    right = torch.cat([text, torch.zeros(1, 3, dtype=torch.long)], dim=1)
+    left = torch.cat([torch.zeros(1, 3, dtype=torch.long), text], dim=1)
+    real = torch.tensor([[1] * 5 + [0] * 3])
+    alone = model(text)
+    torch.testing.assert_close(model(right, real), alone, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(model(left, real.flip(1)), alone, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("head", "shape"),
+    [
+        (LanguageModelingConfig(tied=True), (2, 5, 30)),
+        (LanguageModelingConfig(tied=False, bias=True, transform=True), (2, 5, 30)),
+        (NextSentenceConfig(), (2, 2)),
+        (ClassificationConfig(classes=4, dense=True), (2, 4)),
+        (TaggingConfig(tags=7), (2, 5, 7)),
+        (SpansConfig(), (2, 5, 2)),
+    ],
+)
+def test_each_head_answers_in_its_shape(head, shape):
+    assert build_model(tiny("small").base.config, head)(tokens(2, 5)).shape == shape
+
+
+def test_a_tied_output_layer_is_the_embedding_itself():
+    model = tiny("small", head="language_modeling")
+    assert model.head.output.weight is model.base.embedding.weight
+
+
+def test_a_span_never_starts_in_the_padding():
+    model = build_model(tiny("small").base.config, SpansConfig())
+    scores = model(tokens(1, 4), torch.tensor([[1, 1, 0, 0]]))
+    assert scores.softmax(dim=1)[0, 2:].sum() == 0

@@ -1,0 +1,54 @@
+"""The square mask and its relatives."""
+
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headstart.model.mask import layout, positions_in_segments, segment_mask, square_mask
+
+rows = st.lists(st.integers(0, 3), min_size=1, max_size=12)
+
+
+def test_the_square_mask_shows_the_past_and_hides_the_future():
+    assert square_mask(3).tolist() == [
+        [True, False, False],
+        [True, True, False],
+        [True, True, True],
+    ]
+
+
+@given(rows, st.booleans())
+def test_no_row_of_a_mask_is_ever_empty(row, causal):
+    mask, _ = layout(torch.tensor([row]), causal=causal)
+    assert mask is None or bool(mask.any(dim=-1).all())
+
+
+@given(rows)
+def test_texts_packed_into_a_row_do_not_see_each_other(row):
+    mask = segment_mask(torch.tensor([row]))[0]
+    for i, own in enumerate(row):
+        assert mask[i].tolist() == [other == own for other in row]
+
+
+def test_each_packed_text_starts_at_position_zero():
+    positions = positions_in_segments(torch.tensor([[1, 1, 1, 2, 2, 0]]))
+    assert positions.tolist() == [[0, 1, 2, 0, 1, 0]]
+
+
+def test_left_padding_does_not_move_a_text():
+    assert positions_in_segments(torch.tensor([[0, 0, 1, 1]]))[0, 2:].tolist() == [0, 1]
+
+
+def test_a_causal_batch_padded_on_the_right_needs_no_mask():
+    assert layout(torch.tensor([[1, 1, 0], [1, 1, 1]]), causal=True) == (None, None)
+
+
+def test_a_bidirectional_batch_padded_on_the_right_needs_a_mask_but_no_positions():
+    mask, positions = layout(torch.tensor([[1, 1, 0]]), causal=False)
+    assert mask is not None
+    assert positions is None
+
+
+def test_a_boolean_mask_of_real_tokens_is_understood():
+    mask, _ = layout(torch.tensor([[False, True, True]]), causal=False)
+    assert mask[0, 0, 1].tolist() == [False, True, True]
