@@ -1,0 +1,164 @@
+"""From a person's labelled files to checked, split datasets: `read_dataset`."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from headstart.errors import HeadstartError
+from headstart.text import lab
+from headstart.text.checks import check_classes, checked_label, checked_text, unknown_label
+from headstart.text.dataset import Dataset, Splits
+from headstart.text.embedded import SPLIT_SEED
+from headstart.text.hub import open_hub
+from headstart.text.rows import Reading, Rows, open_rows
+from headstart.text.sources import Source, find_source, is_lab_folder
+from headstart.text.splits import drop_overlap as without_overlap
+from headstart.text.splits import split
+
+Given = str | Path
+Progress = Callable[[int, int | None], None]
+
+
+class _Labelled:
+    """Texts with the names of their labels, and where each came from."""
+
+    def __init__(self, how: Reading, progress: Progress | None) -> None:
+        self.how = how
+        self.progress = progress
+        self.texts: list[str] = []
+        self.labels: list[str] = []
+        self.places: list[tuple[Rows, int]] = []
+        self.found: list[str] = []
+        self.empty = 0
+        self.declared: list[str] | None = None
+
+    def add(self, source: Source, role: str) -> None:
+        """Read one source to its end, checking every row."""
+        opened = open_rows(source, self.how, labelled=True, role=role)
+        self.found.append(f"{source.name}: {opened.found}")
+        self.declared = self.declared or opened.label_names
+        before = len(self.texts) + self.empty
+        for row in opened.rows:
+
+            def where(number: int = row.number) -> str:
+                return opened.where(number, self.how.encoding)
+
+            text = checked_text(row.text, where)
+            if not text:
+                self.empty += 1
+                continue
+            self.labels.append(checked_label(row.label, opened.label_names, where))
+            self.texts.append(text)
+            self.places.append((opened, row.number))
+            if self.progress and len(self.texts) % 1000 == 0:
+                self.progress(len(self.texts), None)
+        if len(self.texts) + self.empty == before:
+            raise HeadstartError("the file holds no rows", where=source.name)
+
+    def dataset(self, name: str, label_names: Sequence[str] | None = None) -> Dataset:
+        """Number the labels, by `label_names` or in an order of our own."""
+        if label_names is None:
+            label_names = _in_order(set(self.labels), self.declared)
+        numbers = {label: number for number, label in enumerate(label_names)}
+        for label, (opened, row) in zip(self.labels, self.places, strict=True):
+            if label not in numbers:
+                raise unknown_label(label, label_names, opened.where(row, self.how.encoding))
+        return Dataset(
+            name,
+            self.texts,
+            [numbers[label] for label in self.labels],
+            tuple(label_names),
+            {"empty": self.empty} if self.empty else {},
+        )
+
+
+def read_dataset(
+    source: Given | Sequence[Given],
+    *,
+    text_column: str | None = None,
+    label_column: str | None = None,
+    encoding: str = "utf-8",
+    validation: Given | None = None,
+    test: Given | None = None,
+    seed: int = 0,
+    drop_overlap: bool = False,
+    progress: Progress | None = None,
+) -> Splits:
+    """Read labelled texts and their splits; several sources are parts of one training file.
+
+    A part that is not given is cut from the training texts, stratified and without duplicates;
+    only with `validation` alone there is no test part, as the person split the file already.
+    """
+    how = Reading(text_column, label_column, encoding)
+    given = [source] if isinstance(source, str | Path) else list(source)
+    train_sources, given_validation, given_test = _parts(given, validation, test)
+
+    train = _Labelled(how, progress)
+    for one in train_sources:
+        train.add(one, "train")
+    name = ", ".join(Path(str(one)).name for one in given)
+    whole = train.dataset(name)
+    check_classes(_present(whole), ", ".join(map(str, given)))
+
+    found = list(train.found)
+    read: dict[str, Dataset] = {}
+    for role, part in (("validation", given_validation), ("test", given_test)):
+        if part is not None:
+            labelled = _Labelled(how, progress)
+            labelled.add(part, role)
+            read[role] = labelled.dataset(name, whole.label_names)
+            found += labelled.found
+
+    if "validation" in read:
+        splits = Splits(whole, read["validation"], read.get("test"))
+    else:
+        embedded = any(one.kind == "embedded" for one in train_sources)
+        splits = split(whole, SPLIT_SEED if embedded else seed, with_test="test" not in read)
+        check_classes(_present(splits.train), f"{name}, after splitting and removing duplicates")
+        splits = Splits(splits.train, splits.validation, read.get("test", splits.test))
+    splits = Splits(splits.train, splits.validation, splits.test, tuple(found))
+    return without_overlap(splits) if drop_overlap else splits
+
+
+def _parts(
+    given: Sequence[Given], validation: Given | None, test: Given | None
+) -> tuple[list[Source], Source | None, Source | None]:
+    """The sources of the three parts; the lab's folder and the Hub bring parts of their own."""
+    first = Path(given[0]).expanduser()
+    sources: dict[str, Source | None] = {}
+    if len(given) == 1 and first.is_dir() and is_lab_folder(first):
+        train = [_required(lab.part(first, "train"))]
+        sources = {"validation": lab.part(first, "valid"), "test": lab.part(first, "test")}
+    else:
+        train = [find_source(one) for one in given]
+        if len(given) == 1 and train[0].kind == "hub":
+            opened = open_hub(train[0].name)
+            sources = {role: train[0] for role in ("validation", "test") if opened.split(role)}
+    if validation is not None:
+        sources["validation"] = find_source(validation)
+    if test is not None:
+        sources["test"] = find_source(test)
+    return train, sources.get("validation"), sources.get("test")
+
+
+def _required(source: Source | None) -> Source:
+    assert source is not None
+    return source
+
+
+def _present(dataset: Dataset) -> Counter[str]:
+    return Counter({name: count for name, count in dataset.class_counts().items() if count})
+
+
+def _in_order(labels: set[str], declared: Sequence[str] | None) -> list[str]:
+    """The file's own order where it has one; else numbers by size and words by alphabet."""
+    if declared is not None:
+        return [label for label in declared if label in labels]
+
+    def key(label: str) -> tuple[bool, float, str]:
+        try:
+            return (False, float(label), label)
+        except ValueError:
+            return (True, 0.0, label)
+
+    return sorted(labels, key=key)

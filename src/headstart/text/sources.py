@@ -1,0 +1,141 @@
+"""What a path or a name stands for: its kind, where it lies, and whether it is gzipped."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from headstart.errors import HeadstartError
+
+Kind = Literal["csv", "tsv", "jsonl", "json", "parquet", "text", "pieces", "embedded", "hub"]
+
+EMBEDDED_NAMES = ("rotten-tomatoes", "imdb")
+
+SUFFIXES: dict[str, Kind] = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".tab": "tsv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "json",
+    ".parquet": "parquet",
+    ".txt": "text",
+    ".text": "text",
+    ".spm": "pieces",
+}
+_OF_LINES = ("text", "pieces", "jsonl")
+READABLE = ".csv, .tsv, .jsonl, .json, .parquet, .txt (each also .gz)"
+
+# What people do have on their disks, and how it becomes something that can be read.
+_CONVERSIONS = {
+    ".xlsx": "open it in the spreadsheet program and save it as CSV (UTF-8)",
+    ".xls": "open it in the spreadsheet program and save it as CSV (UTF-8)",
+    ".ods": "open it in the spreadsheet program and save it as CSV (UTF-8)",
+    ".docx": "save it as plain text (.txt, UTF-8)",
+    ".pdf": "extract its text into a .txt file first",
+    ".zip": "unpack it first",
+    ".bz2": "unpack it first, or compress it with gzip",
+    ".xz": "unpack it first, or compress it with gzip",
+}
+
+
+@dataclass(frozen=True)
+class Source:
+    """One thing to read from. `name` is what the user wrote and what messages repeat."""
+
+    name: str
+    kind: Kind
+    path: Path | None = None
+    gzipped: bool = False
+
+    @property
+    def file(self) -> Path:
+        """The path, for kinds that have one."""
+        assert self.path is not None, self
+        return self.path
+
+    def row(self, number: int) -> str:
+        """Where a row lies, in words: lines in files of lines, rows in tables."""
+        return f"{self.name}, {'line' if self.kind in _OF_LINES else 'row'} {number}"
+
+
+def is_lab_folder(path: Path) -> bool:
+    """Whether a folder holds the lab's files: pieces and labels side by side."""
+    return (path / "train.review.spm").is_file() and (path / "train.label").is_file()
+
+
+def find_source(given: str | Path) -> Source:
+    """Say what one file or name is. A folder is not one source: see `find_sources`."""
+    name = str(given)
+    if name in EMBEDDED_NAMES:
+        return Source(name, "embedded")
+    if name.startswith("hub:"):
+        return Source(name, "hub")
+    path = Path(given).expanduser()
+    if not path.exists():
+        raise HeadstartError(
+            f"there is no file or folder '{name}'",
+            fix="check the spelling and the folder you are in; "
+            f"built-in names are {', '.join(EMBEDDED_NAMES)}; "
+            "a dataset on the Hugging Face Hub is written hub:owner/name",
+        )
+    if path.is_dir():
+        raise HeadstartError(
+            f"'{name}' is a folder, and one file was expected here",
+            fix=_fix_for_folder(path),
+        )
+    kind, gzipped = kind_by_suffix(path)
+    if kind is None:
+        suffix = path.suffix.lower()
+        raise HeadstartError(
+            f"'{suffix}' files cannot be read" if suffix else "a file without a suffix",
+            where=name,
+            fix=_CONVERSIONS.get(suffix, f"readable are {READABLE}; rename the file accordingly"),
+        )
+    return Source(name, kind, path, gzipped)
+
+
+def find_sources(given: str | Path) -> tuple[list[Source], list[str]]:
+    """Every source that `given` stands for, and the files of a folder that were left out.
+
+    In a folder, files without a suffix count as plain text: many collections have them.
+    """
+    path = Path(given).expanduser()
+    if str(given) in EMBEDDED_NAMES or not path.is_dir():
+        return [find_source(given)], []
+    sources, left_out = [], []
+    for file in sorted(path.rglob("*")):
+        inside = file.relative_to(path)
+        if not file.is_file() or any(part.startswith(".") for part in inside.parts):
+            continue
+        kind, gzipped = kind_by_suffix(file)
+        if kind is None and not file.suffix:
+            kind = "text"
+        if kind is None:
+            left_out.append(str(file))
+        else:
+            sources.append(Source(str(file), kind, file, gzipped))
+    if not sources:
+        raise HeadstartError(
+            "the folder holds no readable file", where=str(given), fix=f"readable are {READABLE}"
+        )
+    return sources, left_out
+
+
+def kind_by_suffix(path: Path) -> tuple[Kind | None, bool]:
+    """The kind that a file's name promises, and whether it is gzipped."""
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    gzipped = suffixes[-1:] == [".gz"]
+    if gzipped:
+        suffixes.pop()
+    return (SUFFIXES.get(suffixes[-1]) if suffixes else None), gzipped
+
+
+def _fix_for_folder(path: Path) -> str:
+    names = sorted(file.name for file in path.iterdir() if kind_by_suffix(file)[0] is not None)
+    if not names:
+        return f"name a file; readable are {READABLE}"
+    shown = ", ".join(names[:6]) + (", …" if len(names) > 6 else "")
+    return (
+        f"name the files ({shown}), for example "
+        f"{path / names[0]} --validation FILE --test FILE; as unlabelled text: --corpus {path}"
+    )
