@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from headstart.cli import doctor, params
+from headstart.cli import doctor, inspect, params
 from headstart.cli.output import print_error
 from headstart.errors import HeadstartError
 
@@ -42,6 +42,7 @@ def _root(
 
 app.command("params")(params.params)
 app.command("doctor")(doctor.doctor)
+app.command("inspect")(inspect.inspect)
 
 
 def main() -> None:

@@ -5,6 +5,7 @@ Memory stays flat whatever the size: documents pass one by one and are never col
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -69,16 +70,20 @@ class Corpus:
     @property
     def found(self) -> list[str]:
         """How the sources were understood, for the person to check."""
+        words = {
+            "line": "one document a line",
+            "blank-line": "documents between blank lines",
+            "file": "one document a file",
+        }
         kinds: dict[str, int] = {}
         for source, documents in self._sources:
-            words = {"line": "one document a line", "file": "one document a file"}
-            detail = words.get(documents, "documents between blank lines")
-            kind = f"plain text, {detail}" if source.kind == "text" else source.kind
+            if source.kind == "text":
+                kind = f"plain text, {words[documents]}"
+            else:
+                kind = open_rows(source, self._how, labelled=False).found
             kinds[kind] = kinds.get(kind, 0) + 1
         return [
-            f"{self.name}: {count:,} {'file' if count == 1 else 'files'}, {kind}"
-            if kind not in ("embedded", "hub")
-            else f"{self.name}: {kind}"
+            f"{self.name}: {kind}" + (f" ({count:,} files)" if count > 1 else "")
             for kind, count in kinds.items()
         ]
 
@@ -98,8 +103,7 @@ class Corpus:
         else:
             opened = open_rows(source, self._how, labelled=False)
             for row in opened.rows:
-                number = row.number
-                yield checked_text(row.text, lambda n=number: opened.where(n, encoding))  # type: ignore[misc]
+                yield checked_text(row.text, partial(opened.where, row.number, encoding))
 
 
 def read_corpus(
@@ -148,7 +152,12 @@ def _whole_file(source: Source, encoding: str) -> str:
         blocks.append(block)
         length += len(block)
         if length > LONGEST_DOCUMENT:
-            raise too_long(source.name)
+            raise HeadstartError(
+                f"the file is longer than {LONGEST_DOCUMENT >> 20} MB, too much for one document",
+                where=source.name,
+                fix="a file of a folder is one document, unless you say --documents line "
+                "or --documents blank-line",
+            )
     return b"".join(blocks).decode().strip()
 
 

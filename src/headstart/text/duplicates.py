@@ -6,19 +6,24 @@ and locality-sensitive hashing (`rensa`), and every candidate is checked by coun
 """
 
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from hashlib import blake2b
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rensa import RMinHash, RMinHashLSH
 
-SIMILAR = 0.7
-# 32 bands of 4: a pair at 0.7 is a candidate with probability 0.9998, one at 0.3 with 0.23;
+SIMILAR = 0.8
+# 21 bands of 6: a pair at 0.8 is a candidate with probability 0.998, one at 0.5 with 0.28;
 # counting sorts out the latter.
-_PERMUTATIONS = 128
-_BANDS = 32
+_PERMUTATIONS = 126
+_BANDS = 21
 _SEED = 1
 _WINDOW = 3
+# Templates ("order 17 was shipped") are all candidates of each other: some of them will do.
+_CANDIDATES = 20
+
+
+Signature = Any  # rensa's RMinHash, which has no types
 
 
 class Match(NamedTuple):
@@ -43,41 +48,47 @@ def text_key(text: str) -> bytes:
 class SimilarTexts:
     """An index of texts that finds the nearly equal ones of other texts.
 
-    It keeps the texts it is given (by reference) and 1 KB for each, so index the smaller side.
+    It keeps the texts it is given (by reference) and about 1 KB for each.
     """
 
     def __init__(self) -> None:
         self._index = RMinHashLSH(SIMILAR, _PERMUTATIONS, _BANDS)
         self._texts: list[str] = []
 
-    def add(self, texts: Sequence[str]) -> None:
-        """Add texts; their keys count on from the last one."""
-        self._index.insert_many(_signatures(texts), len(self._texts))
-        self._texts.extend(texts)
+    def __len__(self) -> int:
+        return len(self._texts)
 
-    def find(self, texts: Sequence[str]) -> list[list[Match]]:
-        """For each text, the indexed texts that are nearly equal, the most similar first."""
-        found = []
-        for text, keys in zip(texts, self._index.query_all(_signatures(texts)), strict=True):
-            found.append(self._checked(text, keys) if keys else [])
-        return found
+    def text(self, key: int) -> str:
+        """The text that was added as `key`."""
+        return self._texts[key]
 
-    def _checked(self, text: str, keys: Iterable[int]) -> list[Match]:
+    def signatures(self, texts: Sequence[str]) -> list[Signature]:
+        """What `add` and `find` want to know of a text; fastest for many at once."""
+        signatures: list[Signature] = RMinHash.from_token_sets(
+            [_sequences(text) for text in texts], _PERMUTATIONS, _SEED
+        )
+        return signatures
+
+    def add(self, text: str, signature: Signature) -> int:
+        """Add a text and give its key."""
+        key = len(self._texts)
+        self._index.insert(key, signature)
+        self._texts.append(text)
+        return key
+
+    def find(self, text: str, signature: Signature) -> list[Match]:
+        """The indexed texts that are equal or nearly so, the most similar first."""
+        keys = self._index.query(signature)
+        if not keys:
+            return []
         own = set(_sequences(text))
         matches = []
-        for key in set(keys):
+        for key in sorted(set(keys))[:_CANDIDATES]:
             other = set(_sequences(self._texts[key]))
             similarity = len(own & other) / len(own | other)
             if similarity >= SIMILAR:
                 matches.append(Match(key, similarity))
         return sorted(matches, key=lambda match: (-match.similarity, match.key))
-
-
-def _signatures(texts: Sequence[str]) -> list[RMinHash]:
-    signatures: list[RMinHash] = RMinHash.from_token_sets(
-        [_sequences(text) for text in texts], _PERMUTATIONS, _SEED
-    )
-    return signatures
 
 
 def _sequences(text: str) -> list[str]:

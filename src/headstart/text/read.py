@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from headstart.errors import HeadstartError
@@ -39,10 +40,7 @@ class _Labelled:
         self.declared = self.declared or opened.label_names
         before = len(self.texts) + self.empty
         for row in opened.rows:
-
-            def where(number: int = row.number) -> str:
-                return opened.where(number, self.how.encoding)
-
+            where = partial(opened.where, row.number, self.how.encoding)
             text = checked_text(row.text, where)
             if not text:
                 self.empty += 1

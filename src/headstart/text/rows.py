@@ -51,8 +51,12 @@ def open_rows(source: Source, how: Reading, *, labelled: bool, role: str = "trai
         return _of_pairs(source, embedded.CREDITS[source.name], pairs)
     if source.kind == "pieces":
         if labelled:
-            return _of_pairs(source, "pieces", lab.read_labelled_pieces(source, how.encoding))
-        return _of_texts(source, "pieces", lab.read_pieces(source, how.encoding))
+            return _of_pairs(
+                source,
+                "SentencePiece pieces with labels",
+                lab.read_labelled_pieces(source, how.encoding),
+            )
+        return _of_texts(source, "SentencePiece pieces", lab.read_pieces(source, how.encoding))
     if source.kind == "text":
         if labelled:
             raise HeadstartError(

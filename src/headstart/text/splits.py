@@ -11,7 +11,7 @@ from hashlib import blake2b
 
 from headstart.errors import HeadstartError
 from headstart.text.dataset import Dataset, Splits
-from headstart.text.duplicates import text_key
+from headstart.text.duplicates import SimilarTexts, text_key
 
 TEST_SHARE = 0.1
 VALIDATION_SHARE = 0.1
@@ -20,7 +20,8 @@ VALIDATION_SHARE = 0.1
 def split(dataset: Dataset, seed: int, *, with_test: bool = True) -> Splits:
     """Cut one dataset into stratified parts without a text in common.
 
-    Of equal texts (case and spacing aside) one stays; those with several labels all go.
+    Of equal texts (case and spacing aside) one stays; those with several labels all go. What is
+    nearly equal to a text of a later part leaves the earlier one.
     """
     rows, duplicates, conflicting = _distinct(dataset, seed)
     test, validation, train = [], [], []
@@ -30,15 +31,13 @@ def split(dataset: Dataset, seed: int, *, with_test: bool = True) -> Splits:
         test += members[:tests]
         validation += members[tests : tests + checks]
         train += members[tests + checks :]
-    return Splits(
-        train=dataset.pick(
-            _interleave(dataset, train, seed),
-            duplicate=duplicates,
-            conflicting=conflicting,
-        ),
+    kept = _interleave(dataset, train, seed)
+    parts = Splits(
+        train=dataset.pick(kept, duplicate=duplicates, conflicting=conflicting),
         validation=_part(dataset, validation, seed),
         test=_part(dataset, test, seed) if with_test else None,
     )
+    return drop_overlap(parts)
 
 
 def take_budget(dataset: Dataset, budget: str, seed: int) -> Dataset:
@@ -53,29 +52,36 @@ def take_budget(dataset: Dataset, budget: str, seed: int) -> Dataset:
 
 
 def drop_overlap(splits: Splits) -> Splits:
-    """Take out of training what validation or test hold, and out of validation what test holds."""
-    test = _keys(splits.test)
-    validation = _without(splits.validation, test)
-    return Splits(
-        train=_without(splits.train, test | _keys(validation)),
-        validation=validation,
-        test=splits.test,
-        found=splits.found,
-    )
+    """Take out of training what validation or test hold, and out of validation what test holds.
+
+    Nearly equal texts go too. The test part stays whole, so that results remain comparable.
+    """
+    held_out = SimilarTexts()
+    _index(held_out, splits.test)
+    validation = _without(splits.validation, held_out)
+    _index(held_out, validation)
+    return Splits(_without(splits.train, held_out), validation, splits.test, splits.found)
+
+
+def _index(index: SimilarTexts, dataset: Dataset | None) -> None:
+    texts = dataset.texts if dataset else []
+    for text, signature in zip(texts, index.signatures(texts), strict=True):
+        index.add(text, signature)
+
+
+def _without(dataset: Dataset, held_out: SimilarTexts) -> Dataset:
+    signatures = held_out.signatures(dataset.texts)
+    kept = [
+        row
+        for row, (text, signature) in enumerate(zip(dataset.texts, signatures, strict=True))
+        if not held_out.find(text, signature)
+    ]
+    return dataset.pick(kept, overlap=len(dataset) - len(kept))
 
 
 def _part(dataset: Dataset, rows: list[int], seed: int) -> Dataset:
     fresh = Dataset(dataset.name, dataset.texts, dataset.labels, dataset.label_names)
     return fresh.pick(_interleave(dataset, rows, seed))
-
-
-def _without(dataset: Dataset, keys: set[bytes]) -> Dataset:
-    kept = [row for row, text in enumerate(dataset.texts) if text_key(text) not in keys]
-    return dataset.pick(kept, overlap=len(dataset) - len(kept))
-
-
-def _keys(dataset: Dataset | None) -> set[bytes]:
-    return set() if dataset is None else {text_key(text) for text in dataset.texts}
 
 
 def _rank(dataset: Dataset, row: int, seed: int) -> bytes:

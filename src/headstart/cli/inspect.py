@@ -1,0 +1,121 @@
+"""`headstart inspect`: look at the data before training."""
+
+from dataclasses import asdict
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from headstart.cli.output import Debug, Json, print_json, results
+from headstart.cli.progress import progress
+from headstart.errors import HeadstartError
+
+if TYPE_CHECKING:
+    from headstart.text.inspect import Encoder
+
+
+def inspect(
+    data: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="DATA…",
+            help="Labelled text: CSV, TSV, JSON Lines, JSON or Parquet files (also .gz), a "
+            "built-in name (rotten-tomatoes, imdb), hub:owner/name, or the lab's folder.",
+        ),
+    ] = None,
+    corpus: Annotated[
+        list[str] | None,
+        typer.Option(help="Unlabelled text: a file, a folder or a name. Can be repeated."),
+    ] = None,
+    validation: Annotated[
+        str | None, typer.Option(help="A file of its own for validation.")
+    ] = None,
+    test: Annotated[str | None, typer.Option(help="A file of its own for the test.")] = None,
+    text_column: Annotated[str | None, typer.Option(help="The column that holds the text.")] = None,
+    label_column: Annotated[
+        str | None, typer.Option(help="The column that holds the label.")
+    ] = None,
+    encoding: Annotated[str, typer.Option(help="The encoding of text files.")] = "utf-8",
+    documents: Annotated[
+        str | None,
+        typer.Option(
+            help="What one document of a plain text corpus is: line, blank-line or file. "
+            "Default: a line of a file, a whole file of a folder."
+        ),
+    ] = None,
+    tokenizer: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Count the tokens of this tokenizer. Default: count words."
+        ),
+    ] = None,
+    length: Annotated[
+        int, typer.Option(min=1, help="Show what would be cut at this many tokens.")
+    ] = 512,
+    seed: Annotated[int, typer.Option(help="The seed of the split, where one is made.")] = 0,
+    drop_overlap: Annotated[
+        bool,
+        typer.Option(
+            "--drop-overlap", help="Take what validation and test hold out of train and corpus."
+        ),
+    ] = False,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Look before training: sizes, labels, lengths, duplicates, overlap, odd characters."""
+    from headstart.cli.inspect_page import print_page
+    from headstart.text.corpus import read_corpus
+    from headstart.text.inspect import inspect_data
+    from headstart.text.read import read_dataset
+
+    if not data and not corpus:
+        raise HeadstartError(
+            "there is nothing to look at",
+            fix="name labelled data, or unlabelled text with --corpus; to try it: "
+            "headstart inspect rotten-tomatoes --corpus imdb",
+        )
+    splits = unlabelled = None
+    with progress("reading", "rows") as report:
+        if data:
+            splits = read_dataset(
+                data,
+                text_column=text_column,
+                label_column=label_column,
+                encoding=encoding,
+                validation=validation,
+                test=test,
+                seed=seed,
+                drop_overlap=drop_overlap,
+                progress=report,
+            )
+        if corpus:
+            unlabelled = read_corpus(
+                corpus,
+                text_column=text_column,
+                encoding=encoding,
+                documents=documents,  # type: ignore[arg-type]
+            )
+    if drop_overlap and splits and unlabelled:
+        held_out = [splits.validation, *([splits.test] if splits.test else [])]
+        unlabelled = unlabelled.without(text for part in held_out for text in part.texts)
+    with progress("looking", "texts") as report:
+        inspection = inspect_data(
+            splits,
+            unlabelled,
+            length=length,
+            tokenizer=_load(tokenizer),
+            progress=report,
+        )
+    if json:
+        print_json(asdict(inspection))
+    else:
+        print_page(inspection, results())
+
+
+def _load(path: str | None) -> "Encoder | None":
+    if path is None:
+        return None
+    # By name, so that this page does not need the tokenizers to count words.
+    loaded: Encoder = import_module("headstart.text.tokenizer").load_tokenizer(Path(path))
+    return loaded

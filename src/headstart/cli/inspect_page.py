@@ -1,0 +1,133 @@
+"""The page of `headstart inspect`."""
+
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from headstart.text.inspection import Inspection, Overlap
+
+_BAR = 20
+
+
+def print_page(inspection: Inspection, console: Console) -> None:
+    """Print the report: what was read, sizes, labels, overlap, oddities, and what to mind."""
+    _section(console, "Read", Group(*(Text(line) for line in inspection.found)))
+    _section(console, "Texts", _sizes(inspection))
+    if any(part.labels for part in inspection.parts):
+        _section(console, "Labels", _labels(inspection))
+    if inspection.overlaps:
+        _section(console, "The same text in two places", _overlaps(inspection.overlaps))
+    if inspection.conflicts:
+        _section(console, "The same text with several labels", _conflicts(inspection))
+    if inspection.odd_examples:
+        _section(console, "Odd characters", _odd(inspection))
+    _section(console, "To mind", _warnings(inspection))
+
+
+def _section(console: Console, title: str, body: RenderableType) -> None:
+    console.print(Text(title, style="bold"))
+    console.print(Padding(body, (0, 0, 1, 2)))
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="dim")
+    for number, column in enumerate(columns):
+        table.add_column(column, justify="right" if number else "left")
+    return table
+
+
+def _sizes(inspection: Inspection) -> Table:
+    parts, unit = inspection.parts, inspection.unit
+    table = _table("", *(part.name for part in parts))
+    table.add_row("texts", *(f"{part.documents:,}" for part in parts))
+    table.add_row(unit, *(f"{part.tokens:,}" for part in parts))
+    for name, label in (("5", "5 %"), ("50", "median"), ("95", "95 %"), ("max", "longest")):
+        table.add_row(
+            f"{unit} a text, {label}", *(f"{part.percentiles.get(name, 0):,}" for part in parts)
+        )
+    longer = [f"{part.cut_documents:,}" for part in parts]
+    table.add_row(f"longer than {inspection.length:,} {unit}", *longer)
+    table.add_row(
+        f"{unit} beyond that",
+        *(
+            f"{part.cut_tokens:,} ({part.cut_tokens / max(1, part.tokens):.1%})"
+            if part.cut_tokens
+            else "0"
+            for part in parts
+        ),
+    )
+    table.add_row("repeated", *(f"{part.duplicates:,}" for part in parts))
+    table.add_row("nearly repeated", *(f"{part.near_duplicates:,}" for part in parts))
+    return table
+
+
+def _labels(inspection: Inspection) -> Table:
+    parts = [part for part in inspection.parts if part.labels]
+    table = _table("", *(part.name for part in parts), "")
+    for name in parts[0].labels or {}:
+        cells = []
+        for part in parts:
+            count = (part.labels or {})[name]
+            cells.append(f"{count:,} ({count / max(1, part.documents):.0%})")
+        share = (parts[0].labels or {})[name] / max((parts[0].labels or {}).values())
+        table.add_row(Text(name), *cells, Text("█" * max(1, round(share * _BAR)), style="cyan"))
+    table.columns[-1].justify = "left"
+    return table
+
+
+def _overlaps(overlaps: list[Overlap]) -> Group:
+    table = _table("", "equal", "nearly", "of texts")
+    for overlap in overlaps:
+        style = "yellow" if overlap.equal + overlap.similar else ""
+        table.add_row(
+            f"{overlap.part} texts in {overlap.other}",
+            Text(f"{overlap.equal:,}", style=style if overlap.equal else ""),
+            Text(f"{overlap.similar:,}", style=style if overlap.similar else ""),
+            f"{overlap.texts:,}",
+        )
+    parts: list[RenderableType] = [table]
+    for overlap in overlaps:
+        for example in overlap.examples[:2]:
+            same = "equal" if example.similarity == 1.0 else f"{example.similarity:.0%} alike"
+            parts.append(Text(f"{overlap.part} in {overlap.other}, {same}:", style="dim"))
+            parts.append(_quote(example.text))
+            if example.similarity < 1.0:
+                parts.append(_quote(example.other))
+    return Group(*parts)
+
+
+def _conflicts(inspection: Inspection) -> Group:
+    shown: list[RenderableType] = [Text(f"{inspection.conflicts:,} texts, such as")]
+    for conflict in inspection.conflict_examples:
+        shown.append(_quote(f"{' / '.join(conflict.labels)}: {conflict.text}"))
+    return Group(*shown)
+
+
+def _odd(inspection: Inspection) -> Group:
+    shown: list[RenderableType] = []
+    for kind, example in inspection.odd_examples.items():
+        counts = [
+            f"{part.name} {part.odd_characters[kind]:,}"
+            for part in inspection.parts
+            if kind in part.odd_characters
+        ]
+        shown.append(Text(f"{kind}: {', '.join(counts)}"))
+        shown.append(_quote(f"…{example}…", style="dim"))
+    return Group(*shown)
+
+
+def _warnings(inspection: Inspection) -> RenderableType:
+    if not inspection.warnings:
+        return Text("nothing", style="green")
+    table = Table.grid(padding=(0, 1))
+    for warning in inspection.warnings:
+        table.add_row(Text("!", style="bold yellow"), Text(warning))
+    return table
+
+
+def _quote(text: str, length: int = 160, style: str = "") -> RenderableType:
+    """A text from the data, shortened; what a terminal would obey is written out."""
+    flat = " ".join(text.split(" ")).replace("\n", " ")
+    shown = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in flat[:length])
+    return Padding(Text(f"“{shown}{'…' if len(flat) > length else ''}”", style=style), (0, 0, 0, 2))
