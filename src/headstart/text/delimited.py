@@ -97,12 +97,17 @@ def _explain(
     delimiter = DELIMITER_NAMES[layout.delimiter]
     width = len(layout.columns)
     for number, line, row in _numbered(source, encoding, layout):
+        if row is None:
+            return too_long(f"{source.name}, row {number} (line {line})")
         if len(row) != width:
+            unclosed = any("\n" in cell for cell in row)
             return HeadstartError(
-                f"this row has {len(row)} columns, the header has {width} "
-                f"({', '.join(layout.columns)}; delimiter: {delimiter})",
+                f"this row has {len(row)} {'column' if len(row) == 1 else 'columns'}, the header "
+                f"has {width} ({', '.join(layout.columns)}; delimiter: {delimiter})",
                 where=f"{source.name}, row {number} (line {line})",
-                fix=f"a text that contains the delimiter ({delimiter}) or a line break must "
+                fix="look for a quotation mark that opens here and is never closed"
+                if unclosed
+                else f"a text that contains the delimiter ({delimiter}) or a line break must "
                 'stand in "quotation marks"',
             )
     return HeadstartError(f"the file cannot be read as CSV: {error}", where=source.name)
@@ -122,12 +127,16 @@ def _place(source: Source, wanted: int, encoding: str, layout: Layout) -> str:
 
 def _numbered(
     source: Source, encoding: str, layout: Layout
-) -> Iterator[tuple[int, int, list[str]]]:
-    """Yield (row number, first line of the row, cells); row 1 is the one under the header."""
-    text = io.TextIOWrapper(
-        io.BufferedReader(_Readable(source, encoding)), encoding="utf-8", newline=""
+) -> Iterator[tuple[int, int, list[str] | None]]:
+    """Yield (row number, first line of the row, cells); row 1 is the one under the header.
+
+    A row with an endless cell comes without its cells, and is the last.
+    """
+    csv.field_size_limit(LONGEST_DOCUMENT)
+    file = io.BufferedReader(_Readable(source, encoding))
+    reader = csv.reader(
+        io.TextIOWrapper(file, encoding="utf-8", newline=""), delimiter=layout.delimiter
     )
-    reader = csv.reader(text, delimiter=layout.delimiter)
     number, line = -1, 1
     try:
         for row in reader:
@@ -137,7 +146,7 @@ def _numbered(
                 yield number, line, row
             line = reader.line_num + 1
     except csv.Error:
-        return
+        yield number + 1, line, None
 
 
 class _Readable(CheckedFile):

@@ -93,9 +93,10 @@ class SimilarTexts:
 
 def _sequences(text: str) -> list[str]:
     """Sequences of three words; of three characters where a script has no spaces."""
-    words = normalized(text).split(" ")
-    if len(text) > 20 * len(words):
-        words = list(normalized(text))
+    whole = normalized(text)
+    words = whole.split(" ")
+    if len(whole) > 20 * len(words):
+        words = list(whole)
     if len(words) <= _WINDOW:
         return [" ".join(words)]
     return list(map(" ".join, zip(words, words[1:], words[2:], strict=False)))

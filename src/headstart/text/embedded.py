@@ -24,7 +24,7 @@ CREDITS = {
 # The split of embedded data is the same for everyone, whatever the seed of a run.
 SPLIT_SEED = 2011
 _LABEL_NAMES = {"0": "negative", "1": "positive"}
-_LINE_BREAKS = re.compile(r"(?:\s*<br\s*/?>\s*)+", re.IGNORECASE)
+_LINE_BREAKS = re.compile(r"<[bB][rR]\s*/?>(?:\s*<[bB][rR]\s*/?>)*\s*")
 
 
 def embedded_file() -> Path:
@@ -45,4 +45,9 @@ def read_embedded(name: str) -> Iterator[tuple[str, str]]:
     wanted = name.replace("-", "_")
     for text, label, origin in read_delimited(source, layout, ["text", "label", "source"], "utf-8"):
         if origin == wanted:
-            yield _LINE_BREAKS.sub("\n", text).strip(), _LABEL_NAMES[label]
+            yield clean_line_breaks(text).strip(), _LABEL_NAMES[label]
+
+
+def clean_line_breaks(text: str) -> str:
+    """HTML's line breaks as one real one; those reviews separate paragraphs with two."""
+    return _LINE_BREAKS.sub("\n", text).replace(" \n", "\n")

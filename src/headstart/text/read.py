@@ -112,7 +112,7 @@ def read_dataset(
     else:
         embedded = any(one.kind == "embedded" for one in train_sources)
         splits = split(whole, SPLIT_SEED if embedded else seed, with_test="test" not in read)
-        check_classes(_present(splits.train), f"{name}, after splitting and removing duplicates")
+        check_classes(_learnable(splits), f"{name}, after removing duplicates")
         splits = Splits(splits.train, splits.validation, read.get("test", splits.test))
     splits = Splits(splits.train, splits.validation, splits.test, tuple(found))
     return without_overlap(splits) if drop_overlap else splits
@@ -146,6 +146,15 @@ def _required(source: Source | None) -> Source:
 
 def _present(dataset: Dataset) -> Counter[str]:
     return Counter({name: count for name, count in dataset.class_counts().items() if count})
+
+
+def _learnable(splits: Splits) -> dict[str, int]:
+    """How many texts each class has over all parts; none if training has none of them."""
+    counts = [part.class_counts() for part in splits.parts().values()]
+    return {
+        name: sum(count[name] for count in counts) if in_train else 0
+        for name, in_train in counts[0].items()
+    }
 
 
 def _in_order(labels: set[str], declared: Sequence[str] | None) -> list[str]:
