@@ -89,6 +89,12 @@ def test_a_quote_that_is_never_closed_in_a_small_file_is_named_with_its_row(writ
     assert "never closed" in error.value.fix
 
 
+def test_a_cell_of_some_megabytes_is_read_and_no_row_twice(write):
+    cells = ["first"] * 1000 + ["book " * 1_000_000, "last"]
+    path = write("a.csv", "text,label\n" + "".join(f"{cell},1\n" for cell in cells))
+    assert [text for text, _ in rows_of(path)] == cells
+
+
 def test_a_cell_of_100_mb_is_an_error_with_its_row(write):
     path = write("a.csv", b"text,label\nfine,1\n" + b"x" * 100_000_000 + b",1\n")
     with pytest.raises(HeadstartError, match="longer than 16 MB") as error:
@@ -140,3 +146,9 @@ def test_plain_text_is_no_dataset(write):
     with pytest.raises(HeadstartError, match="no labels") as error:
         rows_of(write("a.txt", "hello\n"))
     assert "--corpus" in error.value.fix
+
+
+def test_a_damaged_gzip_of_a_parquet_file_is_an_error(tmp_path):
+    (tmp_path / "a.parquet.gz").write_bytes(b"not gzipped")
+    with pytest.raises(HeadstartError, match="gzip file is damaged"):
+        rows_of(tmp_path / "a.parquet.gz")

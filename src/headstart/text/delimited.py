@@ -11,7 +11,7 @@ import pyarrow.csv as arrow_csv
 
 from headstart.errors import HeadstartError
 from headstart.text.sources import Source
-from headstart.text.stream import LONGEST_DOCUMENT, CheckedFile, read_checked, too_long
+from headstart.text.stream import BLOCK, LONGEST_DOCUMENT, CheckedFile, read_checked, too_long
 
 DELIMITER_NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 
@@ -55,37 +55,39 @@ def read_delimited(
     source: Source, layout: Layout, columns: list[str], encoding: str
 ) -> Iterator[tuple[str, ...]]:
     """Yield the wanted columns of every row, as strings."""
-    file = CheckedFile(source, encoding)
     done = 0
-    try:
-        reader = arrow_csv.open_csv(
-            file,
-            read_options=arrow_csv.ReadOptions(block_size=LONGEST_DOCUMENT, use_threads=False),
-            parse_options=arrow_csv.ParseOptions(
-                delimiter=layout.delimiter, newlines_in_values=True
-            ),
-            convert_options=arrow_csv.ConvertOptions(
-                include_columns=columns, column_types=dict.fromkeys(columns, pa.string())
-            ),
-        )
-        for batch in reader:
-            for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+    # Arrow wants a row to fit into two blocks and keeps several of them: start with small ones.
+    for block_size in (BLOCK, LONGEST_DOCUMENT):
+        try:
+            rows = _read_blocks(source, layout, columns, encoding, block_size)
+            for row in itertools.islice(rows, done, None):
                 done += 1
                 if layout.delimiter == "\t" and any("\n" in cell and "\t" in cell for cell in row):
                     raise HeadstartError(
                         "one cell swallows whole rows: a quotation mark opens and is not closed",
                         where=_place(source, done, encoding, layout),
-                        fix='close it, or write the quotation mark twice inside quotes: "" ',
+                        fix='close it, or write the quotation mark twice inside quotes: ""',
                     )
                 yield row
-    except HeadstartError:
-        raise
-    except pa.ArrowInvalid as error:
-        raise _explain(source, layout, encoding, done, error) from error
-    except Exception as error:
-        if file.error is not None:
-            raise file.error from None
-        raise error
+            return
+        except pa.ArrowInvalid as error:
+            if "straddling" not in str(error) or block_size == LONGEST_DOCUMENT:
+                raise _explain(source, layout, encoding, done, error) from error
+
+
+def _read_blocks(
+    source: Source, layout: Layout, columns: list[str], encoding: str, block_size: int
+) -> Iterator[tuple[str, ...]]:
+    reader = arrow_csv.open_csv(
+        CheckedFile(source, encoding),
+        read_options=arrow_csv.ReadOptions(block_size=block_size, use_threads=False),
+        parse_options=arrow_csv.ParseOptions(delimiter=layout.delimiter, newlines_in_values=True),
+        convert_options=arrow_csv.ConvertOptions(
+            include_columns=columns, column_types=dict.fromkeys(columns, pa.string())
+        ),
+    )
+    for batch in reader:
+        yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
 
 
 def _explain(

@@ -14,7 +14,7 @@ import pyarrow.parquet as parquet
 
 from headstart.errors import HeadstartError
 from headstart.text.sources import Source
-from headstart.text.stream import BLOCK, open_unzipped, read_checked
+from headstart.text.stream import open_unzipped, read_block, read_checked
 
 Record = dict[str, Any]
 
@@ -106,7 +106,7 @@ class ParquetRows:
     def __init__(self, source: Source) -> None:
         self._file: BinaryIO = open_unzipped(source)
         if source.gzipped:  # Parquet is read from its end: a stream will not do
-            self._file = _unzipped_copy(self._file)
+            self._file = _unzipped_copy(self._file, source)
         try:
             self._parquet = parquet.ParquetFile(self._file)
         except pa.ArrowInvalid as error:
@@ -127,9 +127,9 @@ class ParquetRows:
             yield from zip(*(batch.column(name).to_pylist() for name in columns), strict=True)
 
 
-def _unzipped_copy(file: BinaryIO) -> BinaryIO:
+def _unzipped_copy(file: BinaryIO, source: Source) -> BinaryIO:
     copy = tempfile.TemporaryFile()  # noqa: SIM115 — lives as long as the reader
-    while block := file.read(BLOCK):
+    while block := read_block(file, source):
         copy.write(block)
     copy.seek(0)
     return cast(BinaryIO, copy)

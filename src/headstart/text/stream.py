@@ -26,9 +26,13 @@ _BYTE_ORDER_MARKS = {
 
 def open_unzipped(source: Source) -> BinaryIO:
     """The file's own bytes."""
-    if source.gzipped:
-        return cast(BinaryIO, gzip.open(source.file, "rb"))
-    return source.file.open("rb")
+    try:
+        file = source.file.open("rb")
+    except OSError as error:
+        raise HeadstartError(
+            f"the file cannot be opened ({error.strerror})", where=source.name
+        ) from error
+    return cast(BinaryIO, gzip.open(file, "rb")) if source.gzipped else file
 
 
 def read_checked(source: Source, encoding: str, *, lines: bool = True) -> Iterator[bytes]:
@@ -38,7 +42,7 @@ def read_checked(source: Source, encoding: str, *, lines: bool = True) -> Iterat
     offset, line, line_length, first = 0, 1, 0, True
     with open_unzipped(source) as file:
         while True:
-            block = _read_block(file, source)
+            block = read_block(file, source)
             if first and (found := unfitting_mark(block, plain)):
                 raise HeadstartError(
                     f"the file is not UTF-8 but {found}: it begins with that encoding's mark",
@@ -97,23 +101,18 @@ class CheckedFile(io.RawIOBase):
     def __init__(self, source: Source, encoding: str) -> None:
         self._blocks = read_checked(source, encoding, lines=False)
         self._rest = b""
-        self.error: HeadstartError | None = None
 
     def readable(self) -> bool:
         return True
 
     def read(self, size: int = -1, /) -> bytes:
         parts, length = [self._rest], len(self._rest)
-        try:
-            while size < 0 or length < size:
-                block = next(self._blocks, b"")
-                if not block:
-                    break
-                parts.append(block)
-                length += len(block)
-        except HeadstartError as error:
-            self.error = error  # Arrow would wrap it; whoever reads raises this one
-            raise
+        while size < 0 or length < size:
+            block = next(self._blocks, b"")
+            if not block:
+                break
+            parts.append(block)
+            length += len(block)
         whole = b"".join(parts)
         cut = len(whole) if size < 0 else size
         self._rest = whole[cut:]
@@ -131,7 +130,8 @@ def _decoder(encoding: str) -> codecs.IncrementalDecoder:
         ) from None
 
 
-def _read_block(file: BinaryIO, source: Source) -> bytes:
+def read_block(file: BinaryIO, source: Source) -> bytes:
+    """The next megabyte, or nothing at the end."""
     try:
         return file.read(BLOCK)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:

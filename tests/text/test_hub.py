@@ -1,0 +1,41 @@
+"""Names on the Hub: read like files where there is a network, one message where there is none."""
+
+import datasets
+import pytest
+
+from headstart.errors import HeadstartError
+from headstart.text import hub
+from headstart.text.read import read_dataset
+
+
+@pytest.fixture
+def split():
+    features = datasets.Features(
+        {"text": datasets.Value("string"), "label": datasets.ClassLabel(names=["neg", "pos"])}
+    )
+    table = datasets.Dataset.from_dict({"text": ["a", "b"], "label": [1, 0]}, features=features)
+    return table.to_iterable_dataset()
+
+
+def test_a_streamed_split_gives_rows_and_class_names(split):
+    assert hub.columns_of(split) == ["text", "label"]
+    assert hub.label_names_of(split, "label") == ["neg", "pos"]
+    assert list(hub.rows_of(split, ["text", "label"])) == [("a", 1), ("b", 0)]
+
+
+def test_validation_is_found_under_its_other_names(split):
+    dataset = hub.HubDataset("revision", {"train": split, "dev": split})
+    assert dataset.split("validation") is split
+    assert dataset.split("test") is None
+
+
+def test_without_a_network_there_is_one_clear_message(monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
+    with pytest.raises(HeadstartError, match="cannot be reached") as error:
+        read_dataset("hub:owner/name")
+    assert "rotten-tomatoes" in error.value.fix
+
+
+def test_a_malformed_name_is_an_error():
+    with pytest.raises(HeadstartError, match="not a name on the Hub"):
+        read_dataset("hub:a/b/c/d")

@@ -1,0 +1,70 @@
+"""The lab's files are read as they are."""
+
+from pathlib import Path
+
+import pytest
+
+from headstart.errors import HeadstartError
+from headstart.text.corpus import read_corpus
+from headstart.text.lab import join_pieces
+from headstart.text.read import read_dataset
+
+SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "cls-books-fr"
+
+
+@pytest.fixture
+def lab(write):
+    train = [f"▁le ▁livre ▁numéro ▁{n} ▁est ▁bon {'!' * n}" for n in range(4)]
+    write("lab/train.review.spm", "\n".join(train) + "\n")
+    write("lab/train.label", "0\n1\n0\n1\n")
+    write("lab/valid.review.spm", "▁un ▁autre\n")
+    write("lab/valid.label", "1\n")
+    return write("lab/dict.txt", "▁le 10\n▁livre 3\n").parent
+
+
+def test_text_comes_back_by_joining_the_pieces():
+    assert join_pieces("▁C ' est ▁l ' é té .") == "C'est l'été."
+
+
+def test_a_folder_gives_train_and_validation(lab):
+    splits = read_dataset(lab)
+    assert splits.train.texts[1] == "le livre numéro 1 est bon!"
+    assert splits.train.labels == [0, 1, 0, 1]
+    assert splits.validation.texts == ["un autre"]
+    assert splits.test is None
+
+
+def test_a_test_part_is_read_where_there_is_one(lab, write):
+    write("lab/test.review.spm", "▁fin\n")
+    write("lab/test.label", "0\n")
+    assert read_dataset(lab).test.texts == ["fin"]
+
+
+def test_a_test_part_elsewhere_can_be_named(lab, write):
+    write("other/test.label", "0\n")
+    test = write("other/test.review.spm", "▁fin\n")
+    assert read_dataset(lab, test=test).test.texts == ["fin"]
+
+
+def test_as_a_corpus_only_the_training_part_is_read(lab):
+    assert len(list(read_corpus(lab))) == 4
+
+
+def test_fewer_labels_than_texts_are_an_error_with_both_numbers(lab):
+    (lab / "train.label").write_text("0\n1\n")
+    with pytest.raises(HeadstartError, match="4 texts but 2 labels"):
+        read_dataset(lab)
+
+
+def test_missing_labels_are_an_error(lab):
+    (lab / "valid.label").unlink()
+    with pytest.raises(HeadstartError, match=r"no valid\.label"):
+        read_dataset(lab)
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="the lab's files are not here")
+def test_the_real_files_have_1600_and_400_balanced_reviews():
+    splits = read_dataset(SHARED)
+    assert splits.train.class_counts() == {"0": 800, "1": 800}
+    assert splits.validation.class_counts() == {"0": 200, "1": 200}
+    assert "▁" not in "".join(splits.train.texts)
