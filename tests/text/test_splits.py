@@ -150,3 +150,13 @@ def test_dropping_overlap_keeps_the_test_part_whole():
     assert dropped.validation.texts == ["shared"]
     assert dropped.test == splits.test
     assert (dropped.train.dropped, dropped.validation.dropped) == ({"overlap": 2}, {"overlap": 1})
+
+
+def test_an_equal_text_among_a_thousand_alike_is_still_dropped():
+    alike = [f"dear customer your order {n} was shipped today with thanks" for n in range(1000)]
+    splits = Splits(
+        train=dataset_of([(alike[700].upper(), 0)]),
+        validation=dataset_of([]),
+        test=dataset_of([(text, 0) for text in alike]),
+    )
+    assert len(drop_overlap(splits).train) == 0

@@ -77,7 +77,10 @@ class SimilarTexts:
         return key
 
     def find(self, text: str, signature: Signature) -> list[Match]:
-        """The indexed texts that are equal or nearly so, the most similar first."""
+        """The indexed texts that are nearly equal, the most similar first.
+
+        Among very many candidates an equal one may be missed: that is what `text_key` is for.
+        """
         keys = self._index.query(signature)
         if not keys:
             return []

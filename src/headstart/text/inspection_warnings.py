@@ -52,7 +52,10 @@ def _overlap(overlap: Overlap) -> str:
 def _classes(parts: dict[str, PartReport]) -> list[str]:
     warnings = []
     for part in parts.values():
-        if not part.labels:
+        if part.labels is None:
+            continue
+        if not part.documents:
+            warnings.append(f"{part.name} is empty: there are too few texts to split")
             continue
         missing = [name for name, count in part.labels.items() if not count]
         if missing:
@@ -73,7 +76,7 @@ def _losses(part: PartReport) -> list[str]:
         "empty": "without text were left out",
         "duplicate": "were left out of the splits: they repeat another text",
         "conflicting": "were left out of the splits: the same text has several labels",
-        "overlap": "were taken out: they also stand in a part held out for judging",
+        "overlap": "were taken out: equal or nearly equal texts are in a part kept for judging",
     }
     for reason, count in part.dropped.items():
         warnings.append(f"{part.name}: {_rows(count)} {reasons[reason]}")

@@ -115,7 +115,7 @@ def read_dataset(
         check_classes(_learnable(splits), f"{name}, after removing duplicates")
         splits = Splits(splits.train, splits.validation, read.get("test", splits.test))
     splits = Splits(splits.train, splits.validation, splits.test, tuple(found))
-    return without_overlap(splits) if drop_overlap else splits
+    return without_overlap(splits) if drop_overlap and read else splits
 
 
 def _parts(

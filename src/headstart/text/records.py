@@ -21,18 +21,18 @@ Record = dict[str, Any]
 
 def read_lines(source: Source, encoding: str) -> Iterator[str]:
     """Yield the lines of a text file without their ends (line feed, or carriage return + it)."""
-    rest: list[bytes] = []
+    unfinished: list[bytes] = []
     for block in read_checked(source, encoding):
-        *lines, last = block.split(b"\n")
-        for line in lines:
-            if rest:
-                line = b"".join(rest) + line
-                rest = []
-            yield line.removesuffix(b"\r").decode()
-        if last:
-            rest.append(last)
-    if rest:
-        yield b"".join(rest).removesuffix(b"\r").decode()
+        # Only line feeds end a line: str.splitlines would also cut at rarer characters.
+        whole, line_feed, rest = block.rpartition(b"\n")
+        if line_feed:
+            lines = b"".join([*unfinished, whole]).decode()
+            yield from lines.replace("\r\n", "\n").removesuffix("\r").split("\n")
+            unfinished = []
+        if rest:
+            unfinished.append(rest)
+    if unfinished:
+        yield b"".join(unfinished).decode().removesuffix("\r")
 
 
 def read_json_lines(source: Source, encoding: str) -> Iterator[tuple[int, Record]]:

@@ -87,9 +87,9 @@ def find_source(given: str | Path) -> Source:
     if kind is None:
         suffix = path.suffix.lower()
         raise HeadstartError(
-            f"'{suffix}' files cannot be read" if suffix else "a file without a suffix",
+            f"'{suffix}' files cannot be read" if suffix else "the file's kind is not known",
             where=name,
-            fix=_CONVERSIONS.get(suffix, f"readable are {READABLE}; rename the file accordingly"),
+            fix=_CONVERSIONS.get(suffix, f"its name must tell its kind: {READABLE}"),
         )
     return Source(name, kind, path, gzipped)
 
@@ -131,11 +131,10 @@ def kind_by_suffix(path: Path) -> tuple[Kind | None, bool]:
 
 
 def _fix_for_folder(path: Path) -> str:
-    names = sorted(file.name for file in path.iterdir() if kind_by_suffix(file)[0] is not None)
+    tables = [kind for kind in SUFFIXES.values() if kind not in ("text", "pieces")]
+    names = sorted(file.name for file in path.iterdir() if kind_by_suffix(file)[0] in tables)
+    as_corpus = f"as unlabelled text: --corpus {path}"
     if not names:
-        return f"name a file; readable are {READABLE}"
+        return f"name a file with labels ({READABLE}); {as_corpus}"
     shown = ", ".join(names[:6]) + (", …" if len(names) > 6 else "")
-    return (
-        f"name the files ({shown}), for example "
-        f"{path / names[0]} --validation FILE --test FILE; as unlabelled text: --corpus {path}"
-    )
+    return f"name the files ({shown}): TRAIN --validation FILE --test FILE; {as_corpus}"

@@ -56,27 +56,35 @@ def drop_overlap(splits: Splits) -> Splits:
 
     Nearly equal texts go too. The test part stays whole, so that results remain comparable.
     """
-    held_out = SimilarTexts()
-    _index(held_out, splits.test)
-    validation = _without(splits.validation, held_out)
-    _index(held_out, validation)
-    return Splits(_without(splits.train, held_out), validation, splits.test, splits.found)
+    held_out = _HeldOut()
+    if splits.test is not None:
+        held_out.add(splits.test)
+    validation = held_out.taken_out_of(splits.validation)
+    held_out.add(validation)
+    return Splits(held_out.taken_out_of(splits.train), validation, splits.test, splits.found)
 
 
-def _index(index: SimilarTexts, dataset: Dataset | None) -> None:
-    texts = dataset.texts if dataset else []
-    for text, signature in zip(texts, index.signatures(texts), strict=True):
-        index.add(text, signature)
+class _HeldOut:
+    """Texts kept for judging, which must not be learned from."""
 
+    def __init__(self) -> None:
+        self._equal: set[bytes] = set()
+        self._similar = SimilarTexts()
 
-def _without(dataset: Dataset, held_out: SimilarTexts) -> Dataset:
-    signatures = held_out.signatures(dataset.texts)
-    kept = [
-        row
-        for row, (text, signature) in enumerate(zip(dataset.texts, signatures, strict=True))
-        if not held_out.find(text, signature)
-    ]
-    return dataset.pick(kept, overlap=len(dataset) - len(kept))
+    def add(self, dataset: Dataset) -> None:
+        signatures = self._similar.signatures(dataset.texts)
+        for text, signature in zip(dataset.texts, signatures, strict=True):
+            self._equal.add(text_key(text))
+            self._similar.add(text, signature)
+
+    def taken_out_of(self, dataset: Dataset) -> Dataset:
+        signatures = self._similar.signatures(dataset.texts)
+        kept = [
+            row
+            for row, (text, signature) in enumerate(zip(dataset.texts, signatures, strict=True))
+            if text_key(text) not in self._equal and not self._similar.find(text, signature)
+        ]
+        return dataset.pick(kept, overlap=len(dataset) - len(kept))
 
 
 def _part(dataset: Dataset, rows: list[int], seed: int) -> Dataset:
