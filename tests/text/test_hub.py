@@ -36,6 +36,15 @@ def test_without_a_network_there_is_one_clear_message(monkeypatch):
     assert "rotten-tomatoes" in error.value.fix
 
 
+def test_a_connection_that_breaks_off_is_one_clear_message():
+    def rows():
+        yield {"text": "a"}
+        raise ConnectionError("gone")
+
+    with pytest.raises(HeadstartError, match="broke off"):
+        list(hub.rows_of(rows(), ["text"]))
+
+
 def test_a_malformed_name_is_an_error():
     with pytest.raises(HeadstartError, match="not a name on the Hub"):
         read_dataset("hub:a/b/c/d")

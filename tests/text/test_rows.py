@@ -152,3 +152,28 @@ def test_a_damaged_gzip_of_a_parquet_file_is_an_error(tmp_path):
     (tmp_path / "a.parquet.gz").write_bytes(b"not gzipped")
     with pytest.raises(HeadstartError, match="gzip file is damaged"):
         rows_of(tmp_path / "a.parquet.gz")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "text,label\ra b,1\rc,0\r",
+        "\n\ntext,label\na b,1\nc,0",
+        "text;label;;\na b;1;;\nc;0;;\n",
+        "text,label\n\n\na b,1\n\nc,0\n\n",
+        "id|text|label\n1|a b|1\n2|c|0\n",
+        '"text","label"\n"a b","1"\n"c","0"\n',
+        "text\tlabel\na b\t1\nc\t0\n",
+    ],
+    ids=[
+        "carriage-returns",
+        "blank-start",
+        "empty-columns",
+        "blank-lines",
+        "bars",
+        "quotes",
+        "tabs",
+    ],
+)
+def test_untidy_csv_files_are_read(write, content):
+    assert rows_of(write("a.csv", content)) == [("a b", "1"), ("c", "0")]

@@ -2,7 +2,10 @@
 
 Equal: the same letters, whatever the case, the spacing and the Unicode form. Nearly equal: the
 sets of three-word sequences agree by `SIMILAR` or more (Jaccard); candidates come from MinHash
-and locality-sensitive hashing (`rensa`), and every candidate is checked by counting.
+and locality-sensitive hashing, and every candidate is checked by counting.
+
+Measured on the 25,000 IMDb reviews (two cores, 128 permutations): hashing and searching take
+`rensa` 0.3 s and `datasketch` about 10 s; cutting the texts into sequences takes 2 s with both.
 """
 
 import unicodedata

@@ -10,6 +10,7 @@ from typing import Any
 from headstart.errors import HeadstartError
 
 _PATIENCE = 10.0  # seconds for the first answer
+_RETRIES = 3  # five seconds apart; the default of 20 looks like a hang
 _SPLIT_NAMES = {
     "train": ("train",),
     "validation": ("validation", "valid", "dev"),
@@ -54,6 +55,8 @@ def open_hub(source_name: str) -> HubDataset:
     import datasets
 
     datasets.disable_progress_bars()
+    datasets.config.STREAMING_READ_MAX_RETRIES = _RETRIES
+    datasets.config.STREAMING_OPEN_MAX_RETRIES = _RETRIES
     try:
         splits = datasets.load_dataset(owner_and_name, config, revision=revision, streaming=True)
     except Exception as error:
@@ -77,7 +80,17 @@ def label_names_of(split: Any, column: str) -> list[str] | None:
 
 def rows_of(split: Any, columns: list[str]) -> Iterator[tuple[Any, ...]]:
     """Yield the wanted columns of every row."""
-    for record in split:
+    records = iter(split)
+    while True:
+        try:
+            record = next(records)
+        except StopIteration:
+            return
+        except Exception as error:  # whatever the transport or the dataset's own files raise
+            raise HeadstartError(
+                f"reading from the Hugging Face Hub broke off ({error})",
+                fix="try again; for a bad connection, download the files and name them",
+            ) from error
         yield tuple(record.get(column) for column in columns)
 
 
