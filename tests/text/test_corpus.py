@@ -99,6 +99,11 @@ def test_texts_held_out_can_be_left_out(write):
     assert corpus.left_out == 1
 
 
+def test_the_size_is_known_where_files_tell_it(write):
+    assert read_corpus([write("a.txt", "one\n"), write("b.txt", "deux\n")]).size == 9
+    assert read_corpus(write("a.txt.gz", "one\n")).size is None
+
+
 def test_a_corpus_without_text_is_an_error(write):
     with pytest.raises(HeadstartError, match="no text"):
         read_corpus(write("a.txt", "\n \n"))

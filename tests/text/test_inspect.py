@@ -114,10 +114,13 @@ def test_a_corpus_alone_can_be_looked_at(write):
     assert (corpus.documents, corpus.duplicates, corpus.dropped) == (2, 1, {"empty": 1})
 
 
-def test_progress_is_reported(plain):
+def test_progress_ends_at_the_size_of_the_files(plain, write):
     seen = []
-    inspect_data(plain, progress=lambda done, total: seen.append((done, total)))
-    assert seen[-1] == (5, 5)
+    corpus = read_corpus(write("a.txt", "one\nété\n"))
+    inspect_data(plain, corpus, progress=lambda done, total: seen.append((done, total)))
+    labelled = len("a good one" + "a bad one" + "fine" + "poor" + "ok")
+    line_ends = 2
+    assert seen[-1] == (labelled + 8, labelled + 8 + line_ends)
 
 
 @pytest.mark.parametrize(

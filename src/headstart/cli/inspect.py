@@ -99,7 +99,7 @@ def inspect(
     if drop_overlap and splits and unlabelled:
         held_out = [splits.validation, *([splits.test] if splits.test else [])]
         unlabelled = unlabelled.without(text for part in held_out for text in part.texts)
-    with progress("looking", "texts") as report:
+    with progress("looking", "MB", scale=1e6) as report:
         inspection = inspect_data(
             splits,
             unlabelled,

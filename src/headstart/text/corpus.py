@@ -15,7 +15,7 @@ from headstart.errors import HeadstartError
 from headstart.text import lab, records
 from headstart.text.checks import checked_text
 from headstart.text.duplicates import text_key
-from headstart.text.embedded import embedded_file
+from headstart.text.embedded import TEXT_BYTES, embedded_file
 from headstart.text.hub import open_hub
 from headstart.text.rows import Reading, open_rows
 from headstart.text.sources import Source, find_sources, is_lab_folder
@@ -66,6 +66,19 @@ class Corpus:
         for key in sorted(self._excluded):
             hashed.update(key)
         return hashed.hexdigest()
+
+    @property
+    def size(self) -> int | None:
+        """About how many bytes of text there are, for progress; None where only reading tells."""
+        sizes = []
+        for source, _ in self._sources:
+            if source.kind == "embedded":
+                sizes.append(TEXT_BYTES[source.name])
+            elif source.kind in ("hub", "parquet") or source.gzipped:
+                return None
+            else:
+                sizes.append(source.file.stat().st_size)
+        return sum(sizes)
 
     @property
     def found(self) -> list[str]:

@@ -21,6 +21,8 @@ CREDITS = {
     "imdb": "Maas et al. (2011), Learning Word Vectors for Sentiment Analysis, ACL",
     "rotten-tomatoes": "Pang and Lee (2005), Seeing stars, ACL",
 }
+# Of the cleaned texts; for progress.
+TEXT_BYTES = {"imdb": 32_565_936, "rotten-tomatoes": 972_446}
 # The split of embedded data is the same for everyone, whatever the seed of a run.
 SPLIT_SEED = 2011
 _LABEL_NAMES = {"0": "negative", "1": "positive"}

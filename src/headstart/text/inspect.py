@@ -42,13 +42,13 @@ class _Inspector:
         length: int,
         tokenizer: Encoder | None,
         progress: Callable[[int, int | None], None] | None,
-        total: int | None,
+        bytes_total: int | None,
     ) -> None:
         self.length = length
         self.tokenizer = tokenizer
         self.progress = progress
-        self.total = total
-        self.done = 0
+        self.bytes_total = bytes_total
+        self.bytes_done = 0
         self.index = SimilarTexts()
         self.owners: list[str] = []  # the part of each indexed text
         self.seen: dict[bytes, dict[str, str]] = {}  # text key → part → the text as it stands there
@@ -76,9 +76,9 @@ class _Inspector:
                     report.compared < CORPUS_DOCUMENTS and characters < CORPUS_CHARACTERS
                 )
                 self._compare(report, text, signature, keep)
-            self.done += len(batch)
+            self.bytes_done += _size(batch)
             if self.progress:
-                self.progress(self.done, self.total)
+                self.progress(self.bytes_done, self.bytes_total)
         self._measure(report, lengths)
         report.odd_characters = dict(odd.most_common())
 
@@ -153,10 +153,13 @@ def inspect_data(
     tokenizer: Encoder | None = None,
     progress: Callable[[int, int | None], None] | None = None,
 ) -> Inspection:
-    """Look at a dataset, a corpus or both. Without a tokenizer, lengths are counted in words."""
-    total = None
-    if corpus is None and splits is not None:
-        total = sum(len(part) for part in splits.parts().values())
+    """Look at a dataset, a corpus or both. Without a tokenizer, lengths are counted in words.
+
+    `progress` is told the bytes of text done and, where files tell them, of all.
+    """
+    total = corpus.size if corpus else 0
+    if total is not None and splits is not None:
+        total += sum(_size(part.texts) for part in splits.parts().values())
     inspector = _Inspector(length, tokenizer, progress, total)
     parts = []
     for name, dataset in (splits.parts() if splits else {}).items():
@@ -203,6 +206,10 @@ def _varied(examples: Sequence[Example]) -> list[Example]:
     if len(examples) <= EXAMPLES:
         return list(examples)
     return [examples[round(i * (len(examples) - 1) / (EXAMPLES - 1))] for i in range(EXAMPLES)]
+
+
+def _size(texts: Iterable[str]) -> int:
+    return sum(len(text.encode()) for text in texts)
 
 
 def _batches(texts: Iterable[str]) -> Iterator[list[str]]:
