@@ -146,7 +146,8 @@ def test_decomposed_letters_are_found():
 
 
 @pytest.mark.parametrize(
-    "text", ["C'est l'été. Vraiment ?", "a < b & c > d", "Ça, Âme, âge", "👩‍👩‍👧 مى‌خواهم"]
+    "text",
+    ["Why?No space.", "C'est l'été. Vraiment ?", "a < b & c > d", "Ça, Âme, âge", "👩‍👩‍👧 مى‌خواهم"],
 )
 def test_ordinary_text_has_no_odd_characters(text):
     assert odd_characters(text) == {}

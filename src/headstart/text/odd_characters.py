@@ -11,7 +11,7 @@ _KINDS = {
         "[ÃÂâ](?:(?<=Ã)[\u0080-\u00bf]|(?<=Â)[\u00a0-\u00bf]|(?<=â)€)"
     ),
     "question marks inside words (l?amour): lost apostrophes or accents": (
-        r"\?(?<=[^\W\d_]\?)[^\W\d_]"
+        r"\?(?<=[^\W\d_]\?)[a-zß-öø-ÿ]"  # a capital tells of a missing space
     ),
     "HTML tags or entities (<br />, &amp;)": (
         rf"[<&](?:(?<=<)/?(?:{_TAGS})\b[^<>]{{0,200}}>|(?<=&)(?:[a-z]{{2,6}}|#\d+);)"
