@@ -1,0 +1,69 @@
+"""The lab's dictionary gives the lab's ids."""
+
+from pathlib import Path
+
+import pytest
+
+from headstart.errors import HeadstartError
+from headstart.text.tokenizer import load_tokenizer
+
+LAB = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "cls-books-fr"
+needs_lab = pytest.mark.skipif(not LAB.is_dir(), reason="the lab's files are not here")
+
+
+@pytest.fixture
+def tokenizer(tmp_path):
+    (tmp_path / "dict.txt").write_text("▁un 9\n▁livre 7\ns 5\n", encoding="utf-8")
+    return load_tokenizer(tmp_path / "dict.txt")
+
+
+def test_specials_come_first_and_pieces_follow_in_the_files_order(tokenizer):
+    assert (tokenizer.begin_id, tokenizer.pad_id, tokenizer.end_id) == (0, 1, 2)
+    assert tokenizer.encode(["▁un ▁livre s"]) == [[4, 5, 6]]
+    assert tokenizer.vocab_size == 7
+
+
+def test_an_unknown_piece_is_oov(tokenizer):
+    assert tokenizer.encode(["▁un ▁chat"]) == [[4, 3]]
+
+
+def test_a_special_spelled_in_text_is_oov(tokenizer):
+    assert tokenizer.encode(["<pad> <sos> ▁un"]) == [[3, 3, 4]]
+
+
+def test_text_comes_back_by_joining_pieces(tokenizer):
+    assert tokenizer.decode([0, 4, 5, 6, 2, 1]) == "un livres"
+
+
+def test_it_survives_saving(tokenizer, tmp_path):
+    folder = tmp_path / "run"
+    folder.mkdir()
+    tokenizer.save(folder)
+    assert load_tokenizer(folder).fingerprint == tokenizer.fingerprint
+
+
+def test_several_models_beside_the_dictionary_are_refused(tokenizer, tmp_path):
+    for name in ("a.model", "b.model"):
+        (tmp_path / name).touch()
+    with pytest.raises(HeadstartError, match=r"a\.model, b\.model"):
+        load_tokenizer(tmp_path)
+
+
+@needs_lab
+def test_the_labs_vocabulary_has_50001_entries():
+    assert load_tokenizer(LAB / "dict.txt").vocab_size == 50_001
+
+
+@needs_lab
+def test_the_labs_model_cuts_plain_text_as_the_lab_did():
+    tokenizer = load_tokenizer(LAB)
+    lines = (LAB / "valid.review.spm").read_text(encoding="utf-8").splitlines()
+    plain = ["".join(line.split(" ")).replace("▁", " ").strip() for line in lines]
+    assert tokenizer.encode(plain) == tokenizer.encode(lines)
+
+
+@needs_lab
+def test_the_labs_tokenizer_survives_saving_with_its_model(tmp_path):
+    tokenizer = load_tokenizer(LAB)
+    tokenizer.save(tmp_path)
+    assert load_tokenizer(tmp_path).fingerprint == tokenizer.fingerprint
