@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from headstart.cli import doctor, inspect, params
+from headstart.cli import doctor, inspect, params, tokenize, tokenizer
 from headstart.cli.output import print_error
 from headstart.errors import HeadstartError
 
@@ -43,6 +43,8 @@ def _root(
 app.command("params")(params.params)
 app.command("doctor")(doctor.doctor)
 app.command("inspect")(inspect.inspect)
+app.command("tokenizer")(tokenizer.tokenizer)
+app.command("tokenize")(tokenize.tokenize)
 
 
 def main() -> None:
