@@ -136,7 +136,7 @@ def peak_memory(process: subprocess.Popen[str]) -> int:
                 continue
             total += getattr(memory, "pss", memory.rss)
         peak = max(peak, total)
-        time.sleep(0.02)
+        time.sleep(0.1)
     return peak
 
 

@@ -41,6 +41,10 @@ def test_pieces_read_like_the_text(trained):
     assert "".join(trained.pieces("The film, didn't")) == "The film, didn't"
 
 
+def test_a_piece_that_is_part_of_a_character_shows_its_bytes(bpe):
+    assert "".join(bpe.pieces("a🐈")) == r"a\xf0\x9f\x90\x88"
+
+
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
 def test_training_twice_gives_the_same_tokenizer(kind, sentences):
     first, second = (train_tokenizer(sentences, vocab_size=400, kind=kind) for _ in range(2))

@@ -17,6 +17,13 @@ from headstart.text.word_cache import WordCache
 
 _PARTS_AT_ONCE = 512
 
+# Byte-level vocabularies spell a byte as one character: itself where that can be seen, otherwise
+# one of those from 256 on, in order.
+_SEEN = {*range(33, 127), *range(161, 173), *range(174, 256)}
+_BYTES = {chr(byte): byte for byte in _SEEN} | {
+    chr(256 + place): byte for place, byte in enumerate(sorted({*range(256)} - _SEEN))
+}
+
 
 class JsonTokenizer(Tokenizer):
     """Wraps a `tokenizers.Tokenizer`; text is never cut to a length, padded or read as specials."""
@@ -92,9 +99,8 @@ class JsonTokenizer(Tokenizer):
         piece = self._inner.id_to_token(number) or ""
         if not self._is_byte_level():
             return piece
-        text: str = self._inner.decoder.decode([piece])
-        # Part of a character: the bytes have no text of their own, so show the library's name.
-        return piece if "\N{REPLACEMENT CHARACTER}" in text else text
+        # Part of a character has no text of its own: show its bytes.
+        return bytes(map(_BYTES.__getitem__, piece)).decode(errors="backslashreplace")
 
     def _unknown_of_model(self) -> str | None:
         model = self._settings["model"]

@@ -111,8 +111,11 @@ def store_corpus(
             for leftover in (temporary, finished):
                 shutil.rmtree(leftover, ignore_errors=True)
             _remove_leftovers(folder)
-            _write(corpus, tokenizer, temporary, key, shard_tokens, progress)
-            temporary.replace(finished)
+            try:
+                _write(corpus, tokenizer, temporary, key, shard_tokens, progress)
+                temporary.replace(finished)
+            finally:
+                shutil.rmtree(temporary, ignore_errors=True)
             sync(folder)
     return TokenStore(finished)
 
