@@ -1,9 +1,10 @@
 """Fixtures for every test: the command line as a user runs it."""
 
 import json
+import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -20,6 +21,18 @@ def headstart() -> Callable[..., Result]:
         return subprocess.run(command, capture_output=True, text=True, timeout=600, **options)
 
     return run
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Tests neither use nor fill the user's cache."""
+    before = os.environ.get("HEADSTART_CACHE")
+    os.environ["HEADSTART_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+    yield
+    if before is None:
+        del os.environ["HEADSTART_CACHE"]
+    else:
+        os.environ["HEADSTART_CACHE"] = before
 
 
 @pytest.fixture(scope="session")

@@ -63,7 +63,7 @@ def test_a_segment_is_a_document(pack, wrapped, case):
     parts = [
         row[segments == segment].tolist()
         for row, segments in zip(rows.tokens, rows.segments, strict=True)
-        for segment in range(segments.max() + 1)
+        for segment in range(1, segments.max() + 1)
     ]
     # A document that goes on in the next row is its parts one after the other.
     joined: list[list[int]] = []

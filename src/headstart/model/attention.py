@@ -12,6 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from headstart.model.cache import KeyValueCache
 from headstart.model.config import BaseConfig
 from headstart.model.mask import square_mask
 from headstart.model.positions import rotate
@@ -22,8 +23,9 @@ Path = Literal["auto", "fused", "written"]
 class SelfAttention(nn.Module):
     """Queries, keys and values from one product; attention; one product back."""
 
-    def __init__(self, config: BaseConfig) -> None:
+    def __init__(self, config: BaseConfig, *, layer: int) -> None:
         super().__init__()
+        self.layer = layer
         self.heads = config.heads
         self.causal = config.attention == "causal"
         self.dropout = config.dropout
@@ -31,12 +33,20 @@ class SelfAttention(nn.Module):
         self.query_key_value = nn.Linear(config.width, 3 * config.width, bias=config.biases)
         self.output = nn.Linear(config.width, config.width, bias=config.biases)
 
-    def forward(self, x: Tensor, mask: Tensor | None, rotary: Tensor | None) -> Tensor:
+    def forward(
+        self,
+        x: Tensor,
+        mask: Tensor | None,
+        rotary: Tensor | None,
+        cache: KeyValueCache | None = None,
+    ) -> Tensor:
         batch, length, width = x.shape
         joined = self.query_key_value(x).view(batch, length, 3, self.heads, width // self.heads)
         query, key, value = joined.permute(2, 0, 3, 1, 4)  # each (B, nh, T, hs)
         if rotary is not None:
             query, key = rotate(query, rotary), rotate(key, rotary)
+        if cache is not None:
+            key, value = cache.extend(self.layer, key, value)
         gathered = attend(
             query,
             key,

@@ -8,8 +8,9 @@ from torch import Tensor, nn
 from headstart.errors import HeadstartError
 from headstart.model.attention import Path, SelfAttention
 from headstart.model.block import Block, make_norm
+from headstart.model.cache import KeyValueCache
 from headstart.model.config import BaseConfig
-from headstart.model.mask import layout
+from headstart.model.mask import layout, square_mask
 from headstart.model.positions import LearnedPositions, RotaryPositions, SinusoidalPositions
 
 
@@ -18,7 +19,8 @@ class Transformer(nn.Module):
 
     `segments` (B, T) says which tokens are real: 0 is padding, 1 the row's text; packed rows
     number their texts 1, 2, 3 … and no text sees another. A boolean mask of the real tokens is
-    the simplest case. Without it every token is real.
+    the simplest case. Without it every token is real. With a `cache` (causal bases, one text a
+    row) the tokens go on from those that it holds.
     """
 
     def __init__(self, config: BaseConfig) -> None:
@@ -37,20 +39,27 @@ class Transformer(nn.Module):
         )
         self.embedding_norm = make_norm(config) if config.embedding_norm else nn.Identity()
         self.dropout = nn.Dropout(config.dropout)
-        self.blocks = nn.ModuleList(
-            Block(config, first=number == 0) for number in range(config.layers)
-        )
+        self.blocks = nn.ModuleList(Block(config, layer=number) for number in range(config.layers))
         # Blocks with the norm before leave their sum unnormed.
         self.final_norm = make_norm(config) if config.norm_place == "before" else nn.Identity()
 
     def forward(
-        self, tokens: Tensor, segments: Tensor | None = None, token_types: Tensor | None = None
+        self,
+        tokens: Tensor,
+        segments: Tensor | None = None,
+        token_types: Tensor | None = None,
+        cache: KeyValueCache | None = None,
     ) -> Tensor:
         mask, positions = layout(segments, causal=self.config.attention == "causal")
+        past, length = (0, 0) if cache is None else (cache.length, cache.length + tokens.size(1))
+        if past:  # the new tokens stand behind those in the cache, and see them all
+            mask = square_mask(length, device=tokens.device)[past:]  # (new, T)
+            positions = torch.arange(past, length, device=tokens.device).unsqueeze(0)
         x = self.embed(tokens, positions, token_types)  # (B, T, d)
-        rotary = None if self.rotary is None else self.rotary(tokens.size(1), positions)
+        length = max(length, tokens.size(1))
+        rotary = None if self.rotary is None else self.rotary(length, positions)
         for block in self.blocks:
-            x = block(x, mask, rotary)
+            x = block(x, mask, rotary, cache)
         return self.final_norm(x)
 
     def embed(self, tokens: Tensor, positions: Tensor | None, token_types: Tensor | None) -> Tensor:
@@ -64,7 +73,8 @@ class Transformer(nn.Module):
                 fix="use the tokenizer that the base was trained with",
             ) from None
         if self.positions is not None:
-            x = x + self.positions(tokens.size(1), positions)
+            last = tokens.size(1) if positions is None else int(positions.max()) + 1
+            x = x + self.positions(max(last, tokens.size(1)), positions)
         if self.token_types is not None:
             kinds = torch.zeros_like(tokens) if token_types is None else token_types
             x = x + self.token_types(kinds)

@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from headstart.model.attention import SelfAttention
+from headstart.model.cache import KeyValueCache
 from headstart.model.config import BaseConfig
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -47,20 +48,26 @@ class FeedForward(nn.Module):
 class Block(nn.Module):
     """Norm `after` each sum as in 2017 (the lab, BERT), or `before` each part as today."""
 
-    def __init__(self, config: BaseConfig, *, first: bool) -> None:
+    def __init__(self, config: BaseConfig, *, layer: int) -> None:
         super().__init__()
         self.norm_before = config.norm_place == "before"
         # A normed embedding is not normed a second time (as in ModernBERT).
-        already_normed = first and self.norm_before and config.embedding_norm
-        self.attention = SelfAttention(config)
+        already_normed = layer == 0 and self.norm_before and config.embedding_norm
+        self.attention = SelfAttention(config, layer=layer)
         self.attention_norm = nn.Identity() if already_normed else make_norm(config)
         self.feed_forward = FeedForward(config)
         self.feed_forward_norm = make_norm(config)
         self.dropout = nn.Dropout(config.dropout)
 
-    def forward(self, x: Tensor, mask: Tensor | None, rotary: Tensor | None) -> Tensor:
+    def forward(
+        self,
+        x: Tensor,
+        mask: Tensor | None,
+        rotary: Tensor | None,
+        cache: KeyValueCache | None = None,
+    ) -> Tensor:
         if self.norm_before:
-            x = x + self.dropout(self.attention(self.attention_norm(x), mask, rotary))
+            x = x + self.dropout(self.attention(self.attention_norm(x), mask, rotary, cache))
             return x + self.dropout(self.feed_forward(self.feed_forward_norm(x)))
-        x = self.attention_norm(x + self.dropout(self.attention(x, mask, rotary)))
+        x = self.attention_norm(x + self.dropout(self.attention(x, mask, rotary, cache)))
         return self.feed_forward_norm(x + self.dropout(self.feed_forward(x)))

@@ -30,6 +30,8 @@ class Checked:
         hints = get_type_hints(type(self))
         for field in fields(self):  # type: ignore[arg-type]
             value, kind = getattr(self, field.name), hints[field.name]
+            if get_origin(kind) is list:
+                kind = list
             if get_origin(kind) is Literal:
                 if value not in get_args(kind):
                     choices = ", ".join(map(str, get_args(kind)))
@@ -135,6 +137,20 @@ class NextSentenceConfig(Checked):
 
 
 @dataclass(frozen=True, kw_only=True)
+class MaskedNextSentenceConfig(Checked):
+    """BERT's two questions at once: the hidden pieces, and whether B follows A."""
+
+    tied: bool = True
+    bias: bool = True
+    transform: bool = True
+    kind: Literal["masked_next_sentence"] = "masked_next_sentence"
+
+    @property
+    def language_modeling(self) -> LanguageModelingConfig:
+        return LanguageModelingConfig(tied=self.tied, bias=self.bias, transform=self.transform)
+
+
+@dataclass(frozen=True, kw_only=True)
 class ClassificationConfig(Checked):
     """One answer a text, from its pooled hidden states."""
 
@@ -168,11 +184,17 @@ class SpansConfig(Checked):
 
 
 HeadConfig = (
-    LanguageModelingConfig | NextSentenceConfig | ClassificationConfig | TaggingConfig | SpansConfig
+    LanguageModelingConfig
+    | NextSentenceConfig
+    | MaskedNextSentenceConfig
+    | ClassificationConfig
+    | TaggingConfig
+    | SpansConfig
 )
 HEAD_CONFIGS: dict[str, type[HeadConfig]] = {
     "language_modeling": LanguageModelingConfig,
     "next_sentence": NextSentenceConfig,
+    "masked_next_sentence": MaskedNextSentenceConfig,
     "classification": ClassificationConfig,
     "tagging": TaggingConfig,
     "spans": SpansConfig,

@@ -19,6 +19,7 @@ from headstart.model.config import (
     ClassificationConfig,
     HeadConfig,
     LanguageModelingConfig,
+    MaskedNextSentenceConfig,
     NextSentenceConfig,
     SpansConfig,
     TaggingConfig,
@@ -86,6 +87,22 @@ class NextSentence(nn.Module):
         return self.output(torch.tanh(self.dense(pool(hidden, segments, "first"))))
 
 
+class MaskedNextSentence(nn.Module):
+    """Both of BERT's heads on one base. The objective calls them by name."""
+
+    def __init__(
+        self, base: BaseConfig, config: MaskedNextSentenceConfig, embedding: nn.Embedding
+    ) -> None:
+        super().__init__()
+        self.config = config
+        self.language_modeling = LanguageModeling(base, config.language_modeling, embedding)
+        self.next_sentence = NextSentence(base, NextSentenceConfig())
+
+    def forward(self, hidden: Tensor, segments: Tensor | None = None) -> Tensor:
+        """The pieces' scores: what remains of use once the base is trained."""
+        return self.language_modeling(hidden, segments)
+
+
 class Tagging(nn.Module):
     """One answer a token."""
 
@@ -115,7 +132,7 @@ class Spans(nn.Module):
         return scores.masked_fill((segments == 0).unsqueeze(-1), float("-inf"))
 
 
-Head = LanguageModeling | NextSentence | Classification | Tagging | Spans
+Head = LanguageModeling | NextSentence | MaskedNextSentence | Classification | Tagging | Spans
 
 
 def make_head(base: BaseConfig, config: HeadConfig, embedding: nn.Embedding) -> Head:
@@ -124,6 +141,8 @@ def make_head(base: BaseConfig, config: HeadConfig, embedding: nn.Embedding) -> 
         return LanguageModeling(base, config, embedding)
     if isinstance(config, NextSentenceConfig):
         return NextSentence(base, config)
+    if isinstance(config, MaskedNextSentenceConfig):
+        return MaskedNextSentence(base, config, embedding)
     if isinstance(config, ClassificationConfig):
         return Classification(base, config)
     if isinstance(config, TaggingConfig):

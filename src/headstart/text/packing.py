@@ -17,7 +17,7 @@ from headstart.errors import HeadstartError
 from headstart.text.store import TokenStore
 from headstart.text.tokenizer import Tokenizer
 
-PADDING_SEGMENT = -1
+PADDING_SEGMENT = 0
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Rows:
     """A batch of rows."""
 
     tokens: NDArray[np.int64]  # (rows, length)
-    segments: NDArray[np.int64]  # (rows, length): 0, 1, … within a row; padding is -1
+    segments: NDArray[np.int64]  # (rows, length): 1, 2, … within a row; padding is 0
 
 
 class PackedRows:
@@ -73,7 +73,7 @@ class PackedRows:
         start = position = number * self.length
         stop = min(start + self.length, self.tokens)
         document = bisect_right(range(len(self._store)), start, key=self._place) - 1
-        segment = 0
+        segment = 1
         while position < stop:
             part = self._part(document, position, stop)
             here = slice(position - start, position - start + len(part))

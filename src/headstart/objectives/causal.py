@@ -1,0 +1,45 @@
+"""Causal language modelling: predict the next token.
+
+In: `<begin> A B C D`. Out: `A B C D <end>`. The square mask hides the future, so every position
+is a question and none can read its answer off. Every token teaches: this needs the fewest tokens
+to learn, and it is the only objective that can write. What it lacks is the right-hand side: a
+token's hidden state knows nothing of what follows it. `masked` sees both sides, but is asked only
+where something is hidden.
+"""
+
+from typing import ClassVar
+
+from headstart.model.config import Attention, LanguageModelingConfig
+from headstart.model.heads import LanguageModeling
+from headstart.model.model import Model
+from headstart.model.presets import Preset
+from headstart.objectives.objective import Batch, Loss, Objective, vocabulary_loss
+from headstart.text.token_source import TokenSource
+
+
+class Causal(Objective):
+    name: ClassVar[str] = "causal"
+    attention: ClassVar[Attention] = "causal"
+    can_generate: ClassVar[bool] = True
+
+    @classmethod
+    def head(cls, preset: Preset) -> LanguageModelingConfig:
+        return preset.language_modeling
+
+    def batch(self, source: TokenSource, rows: int, key: tuple[int, int]) -> Batch:
+        packed = source.rows(rows, key, extra=1)
+        tokens, segments = packed.tokens[:, :-1], packed.segments[:, :-1]
+        # What follows the end of a text is another text: nobody could know it.
+        asked = (segments == packed.segments[:, 1:]) & (segments > 0)  # (B, T)
+        return Batch(
+            tokens=tokens,
+            positions=asked.flatten().nonzero().squeeze(1),
+            targets=packed.tokens[:, 1:][asked],
+            segments=segments if source.separate else None,
+        )
+
+    def loss(self, model: Model, batch: Batch) -> Loss:
+        assert isinstance(model.head, LanguageModeling)
+        hidden = model.base(batch.tokens, batch.segments)
+        total = vocabulary_loss(model.head, hidden, batch)
+        return Loss(total, batch.targets.numel())

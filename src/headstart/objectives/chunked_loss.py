@@ -1,0 +1,109 @@
+"""The cross-entropy of a large vocabulary without ever holding tokens × vocabulary.
+
+The output layer and its loss are computed together, a few hundred tokens at a time, in one
+buffer that is used again and again; the gradients are taken in the same go, while the chunk is
+still in the cache. Equal to `cross_entropy(hidden @ weightᵀ + bias, targets)` to rounding.
+"""
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+CHUNK = 256  # tokens; see docs/speed.md
+MULTIPLE = 64  # rows of the vocabulary; products of odd sizes run at half the speed
+
+
+def chunked_cross_entropy(
+    hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, *, chunk: int = CHUNK
+) -> Tensor:
+    """The sum of the losses (a scalar, fp32). hidden (N, d), weight (V, d), targets (N)."""
+    kind = hidden.device.type
+    if torch.is_autocast_enabled(kind):
+        hidden = hidden.to(torch.get_autocast_dtype(kind))
+    with torch.autocast(kind, enabled=False):  # the precision is chosen; nothing else may change it
+        loss: Tensor = _ChunkedCrossEntropy.apply(hidden, weight, bias, targets, chunk)
+    return loss
+
+
+class _ChunkedCrossEntropy(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        context: Any,
+        hidden: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        targets: Tensor,
+        chunk: int,
+    ) -> Tensor:
+        wanted = any(context.needs_input_grad[:3])
+        padded, padded_bias = _pad(weight, bias, hidden.dtype)
+        size = min(chunk, max(1, hidden.size(0)))
+        scores = torch.empty(size, padded.size(0), dtype=hidden.dtype, device=hidden.device)
+        hidden_gradient = torch.empty_like(hidden) if wanted else None
+        weight_gradient = torch.zeros(padded.shape, device=hidden.device) if wanted else None
+        bias_gradient = torch.zeros(padded.size(0), device=hidden.device) if wanted else None
+        total = torch.zeros((), device=hidden.device)
+        for start in range(0, hidden.size(0), chunk):
+            part, answers = hidden[start : start + chunk], targets[start : start + chunk, None]
+            probabilities, loss = _one_chunk(
+                part, padded, padded_bias, answers, scores[: part.size(0)]
+            )
+            total += loss
+            if hidden_gradient is None or weight_gradient is None or bias_gradient is None:
+                continue
+            # softmax minus one at the answer is the gradient of the scores
+            probabilities.scatter_add_(1, answers, probabilities.new_full(answers.shape, -1.0))
+            torch.mm(probabilities, padded, out=hidden_gradient[start : start + chunk])
+            if weight_gradient.dtype == probabilities.dtype:
+                weight_gradient.addmm_(probabilities.t(), part)
+            else:
+                weight_gradient += probabilities.t() @ part
+            if bias is not None:
+                bias_gradient += probabilities.sum(0)
+        rows = weight.size(0)
+        if hidden_gradient is not None and weight_gradient is not None:
+            kept_bias = None if bias is None or bias_gradient is None else bias_gradient[:rows]
+            context.save_for_backward(hidden_gradient, weight_gradient[:rows], kept_bias)
+        context.dtypes = (hidden.dtype, weight.dtype)
+        return total
+
+    @staticmethod
+    def backward(context: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        hidden, weight, bias = context.saved_tensors
+        scale = gradients[0]
+        hidden_dtype, weight_dtype = context.dtypes
+        return (
+            (hidden * scale).to(hidden_dtype),
+            (weight * scale).to(weight_dtype),
+            None if bias is None else (bias * scale).to(weight_dtype),
+            None,
+            None,
+        )
+
+
+def _one_chunk(
+    part: Tensor, weight: Tensor, bias: Tensor | None, answers: Tensor, scores: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The chunk's probabilities (in the place of its scores) and the sum of its losses."""
+    if bias is None:
+        torch.mm(part, weight.t(), out=scores)
+    else:
+        torch.addmm(bias, part, weight.t(), out=scores)
+    picked = scores.gather(1, answers).float()
+    losses = scores.logsumexp(1, keepdim=True).float() - picked
+    return torch.softmax(scores, 1, out=scores), losses.sum()
+
+
+def _pad(weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> tuple[Tensor, Tensor | None]:
+    """Rows up to the next multiple, which no target names and no probability reaches."""
+    missing = -weight.size(0) % MULTIPLE
+    weight = weight.detach().to(dtype)
+    if bias is not None:
+        bias = bias.detach().to(dtype)
+    if not missing:
+        return weight, bias
+    if bias is None:
+        bias = weight.new_zeros(weight.size(0))
+    return F.pad(weight, (0, 0, 0, missing)), F.pad(bias, (0, missing), value=float("-inf"))

@@ -1,0 +1,103 @@
+"""Masked language modelling (BERT): some tokens are hidden, the rest of the text gives them away.
+
+In: `A [MASK] C D`. Out: `B`, at its place. A share of the tokens is chosen; of those, 80 % become
+the mask token, 10 % a random one, 10 % stay as they are, so that the base cannot learn that only
+mask tokens matter. Both sides are seen, which suits classification and tagging. Only the chosen
+places are scored, so a step is cheap at the output layer, but it also teaches less than a step of
+`causal`, and the base cannot write. Masks are drawn anew every time a row is seen.
+"""
+
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from headstart.errors import HeadstartError
+from headstart.model.config import Attention, HeadConfig
+from headstart.model.heads import LanguageModeling
+from headstart.model.model import Model
+from headstart.model.presets import Preset
+from headstart.objectives.objective import Batch, Loss, Objective, vocabulary_loss
+from headstart.text.token_source import TokenSource
+
+MASKED, RANDOM = 0.8, 0.1  # of the chosen; the rest stays
+
+
+def mask_tokens(
+    tokens: Tensor,
+    maskable: Tensor,
+    *,
+    share: float,
+    mask_id: int,
+    vocab_size: int,
+    generator: torch.Generator,
+) -> tuple[Tensor, Tensor]:
+    """BERT's masking rule: the changed tokens (B, T), and which places were chosen (B, T).
+
+    At least one place is chosen wherever one can be, so that no batch is without a question.
+    """
+    draw = torch.rand(tokens.shape, generator=generator)
+    chosen = maskable & (draw < share)
+    if not bool(chosen.any()):
+        first = torch.where(maskable, draw, 2.0).flatten().argmin()
+        chosen = maskable & (torch.arange(tokens.numel()).view_as(tokens) == first)
+    fate = torch.rand(tokens.shape, generator=generator)
+    random = torch.randint(vocab_size, tokens.shape, generator=generator)
+    changed = torch.where(chosen & (fate < MASKED), mask_id, tokens)
+    swapped = chosen & (fate >= MASKED) & (fate < MASKED + RANDOM)
+    return torch.where(swapped, random, changed), chosen
+
+
+class Masked(Objective):
+    name: ClassVar[str] = "masked"
+    attention: ClassVar[Attention] = "bidirectional"
+
+    @classmethod
+    def head(cls, preset: Preset) -> HeadConfig:
+        return preset.language_modeling
+
+    def batch(self, source: TokenSource, rows: int, key: tuple[int, int]) -> Batch:
+        packed = source.rows(rows, key)
+        return self.hide(
+            source,
+            packed.tokens,
+            packed.segments,
+            key,
+            separate=source.separate,
+        )
+
+    def hide(
+        self,
+        source: TokenSource,
+        tokens: Tensor,
+        segments: Tensor,
+        key: tuple[int, int],
+        *,
+        separate: bool,
+    ) -> Batch:
+        """Choose and hide tokens; specials and padding are never asked for."""
+        if source.tokenizer.mask_id is None:
+            raise HeadstartError(
+                "this tokenizer has no mask token, which a masked objective needs",
+                fix="use --objective causal, or train a tokenizer with: headstart tokenizer",
+            )
+        changed, chosen = mask_tokens(
+            tokens,
+            (segments > 0) & ~torch.isin(tokens, source.special_ids),
+            share=self.mask_share,
+            mask_id=source.tokenizer.mask_id,
+            vocab_size=source.tokenizer.vocab_size,
+            generator=source.generator(key),
+        )
+        padded = bool((segments == 0).any())
+        return Batch(
+            tokens=changed,
+            positions=chosen.flatten().nonzero().squeeze(1),
+            targets=tokens[chosen],
+            segments=segments if separate or padded else None,
+        )
+
+    def loss(self, model: Model, batch: Batch) -> Loss:
+        assert isinstance(model.head, LanguageModeling)
+        hidden = model.base(batch.tokens, batch.segments)
+        return Loss(vocabulary_loss(model.head, hidden, batch), batch.targets.numel())

@@ -1,0 +1,100 @@
+"""What every pretraining objective has to say: how tokens become a batch, and a batch a loss."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from headstart.model.config import Attention, HeadConfig
+from headstart.model.heads import LanguageModeling
+from headstart.model.model import Model
+from headstart.model.presets import Preset
+from headstart.objectives.chunked_loss import chunked_cross_entropy
+from headstart.text.token_source import TokenSource
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Tokens in, and which positions are asked for what."""
+
+    tokens: Tensor  # (B, T)
+    positions: Tensor  # (N): places of the targets in the flattened batch
+    targets: Tensor  # (N)
+    segments: Tensor | None = None  # (B, T): 0 is padding; texts of a row are 1, 2, …
+    token_types: Tensor | None = None  # (B, T)
+    follows: Tensor | None = None  # (B): 1 where text B really follows text A
+
+    @property
+    def real_tokens(self) -> int:
+        return self.tokens.numel() if self.segments is None else int((self.segments > 0).sum())
+
+    def to(self, device: torch.device) -> "Batch":
+        tensors = {name: value for name, value in vars(self).items() if isinstance(value, Tensor)}
+        return replace(self, **{name: value.to(device) for name, value in tensors.items()})
+
+    def cut(self, rows: int) -> "list[Batch]":
+        """The same rows and targets, at most `rows` rows at a time."""
+        if self.tokens.size(0) <= rows:
+            return [self]
+        length = self.tokens.size(1)
+        parts = []
+        for start in range(0, self.tokens.size(0), rows):
+            here = slice(start, start + rows)
+            first, stop = start * length, min(start + rows, self.tokens.size(0)) * length
+            asked = (self.positions >= first) & (self.positions < stop)
+            parts.append(
+                Batch(
+                    tokens=self.tokens[here],
+                    positions=self.positions[asked] - first,
+                    targets=self.targets[asked],
+                    segments=None if self.segments is None else self.segments[here],
+                    token_types=None if self.token_types is None else self.token_types[here],
+                    follows=None if self.follows is None else self.follows[here],
+                )
+            )
+        return [part for part in parts if part.targets.numel()]
+
+
+@dataclass(frozen=True)
+class Loss:
+    """Sums over a batch, so that several batches add up exactly like one large one."""
+
+    total: Tensor  # what is minimised, summed over the targets
+    targets: int
+    parts: dict[str, tuple[float, int]] = field(default_factory=dict)  # named sums and counts
+
+
+class Objective(ABC):
+    """One way to pretrain. An instance is one such training's settings; it holds no state."""
+
+    name: ClassVar[str]
+    attention: ClassVar[Attention]
+    can_generate: ClassVar[bool] = False
+
+    def __init__(self, *, mask_share: float) -> None:
+        self.mask_share = mask_share
+
+    @classmethod
+    @abstractmethod
+    def head(cls, preset: Preset) -> HeadConfig:
+        """The head that a preset's base is pretrained with."""
+
+    @abstractmethod
+    def batch(self, source: TokenSource, rows: int, key: tuple[int, int]) -> Batch:
+        """A batch of `rows` rows: a pure function of the source and the key (seed, step)."""
+
+    @abstractmethod
+    def loss(self, model: Model, batch: Batch) -> Loss:
+        """The batch's summed loss."""
+
+
+def vocabulary_loss(head: LanguageModeling, hidden: Tensor, batch: Batch) -> Tensor:
+    """The summed cross-entropy at the batch's targets; no other position is computed."""
+    flat = hidden.flatten(0, 1)  # (B·T, d)
+    # A batch that asks everywhere needs no copy of the hidden states.
+    asked = flat if batch.positions.numel() == flat.size(0) else flat[batch.positions]
+    return chunked_cross_entropy(
+        head.transform(asked), head.output.weight, head.output.bias, batch.targets
+    )

@@ -1,0 +1,1 @@
+"""One loop for pretraining and fine-tuning: precision, optimizer, schedule, checkpoints, resume."""

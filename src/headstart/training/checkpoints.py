@@ -1,0 +1,144 @@
+"""Checkpoints that carry everything and are whole or absent.
+
+A checkpoint is a folder `step-00000400`: weights and optimizer state as safetensors, the rest as
+JSON with the checksums of both. It is written under another name, synced and renamed; only then
+is an older one removed. Two are kept, in case a disk damages the newest.
+"""
+
+import errno
+import hashlib
+import json
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from headstart.errors import HeadstartError
+from headstart.files import sync
+from headstart.model.checkpoint import load_weights, read_safetensors
+from headstart.training.optimizer import moments, restore_moments
+
+WEIGHTS, OPTIMIZER, STATE = "model.safetensors", "optimizer.safetensors", "state.json"
+KEPT = 2
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    folder: Path
+    step: int
+
+
+class Checkpoints:
+    """The checkpoints of one run."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def list(self) -> list[Checkpoint]:
+        """What is there, the oldest first."""
+        if not self.folder.is_dir():
+            return []
+        found = [path for path in self.folder.iterdir() if path.name.startswith("step-")]
+        return [Checkpoint(path, int(path.name[5:])) for path in sorted(found)]
+
+    def save(
+        self,
+        step: int,
+        model: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        state: dict[str, Any],
+    ) -> Checkpoint:
+        """Write the checkpoint of `step`; then remove all but the newest two."""
+        final = self.folder / f"step-{step:08d}"
+        temporary = self.folder / f".{final.name}.part"
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            shutil.rmtree(temporary, ignore_errors=True)
+            temporary.mkdir()
+            weights = {name: value.detach() for name, value in model.named_parameters()}
+            sums = {
+                WEIGHTS: _write(temporary / WEIGHTS, weights),
+                OPTIMIZER: _write(temporary / OPTIMIZER, moments(optimizer, model)),
+            }
+            content = {"step": step, "sha256": sums, **state}
+            (temporary / STATE).write_text(json.dumps(content, indent=2), encoding="utf-8")
+            sync(temporary / STATE)
+            sync(temporary)
+            shutil.rmtree(final, ignore_errors=True)  # of a run that is repeated from before it
+            temporary.replace(final)
+            sync(self.folder)
+        except OSError as error:
+            shutil.rmtree(temporary, ignore_errors=True)
+            raise _cannot_save(error, self) from error
+        for old in self.list()[:-KEPT]:
+            shutil.rmtree(old.folder, ignore_errors=True)
+        return Checkpoint(final, step)
+
+    def load(
+        self, model: nn.Module, optimizer: torch.optim.Optimizer
+    ) -> tuple[int, dict[str, Any]]:
+        """Restore the newest checkpoint: the steps done, and the rest of its state."""
+        found = self.list()
+        if not found:
+            raise HeadstartError(
+                "there is no checkpoint to go on from",
+                where=self.folder,
+                fix="start the run anew without --resume, in another folder",
+            )
+        newest = found[-1]
+        state = _read_state(newest, older=found[:-1])
+        for name in (WEIGHTS, OPTIMIZER):
+            path = newest.folder / name
+            if not path.is_file() or _sha256(path) != state["sha256"].get(name):
+                raise _damaged(path, found[:-1])
+        weights = read_safetensors(newest.folder / WEIGHTS)
+        load_weights(model, weights, where=newest.folder / WEIGHTS)
+        restore_moments(optimizer, model, read_safetensors(newest.folder / OPTIMIZER))
+        return int(state["step"]), state
+
+
+def _write(path: Path, tensors: dict[str, Tensor]) -> str:
+    save_file({name: value.contiguous() for name, value in tensors.items()}, path)
+    sync(path)
+    return _sha256(path)
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _read_state(checkpoint: Checkpoint, *, older: list[Checkpoint]) -> dict[str, Any]:
+    path = checkpoint.folder / STATE
+    try:
+        state = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        raise _damaged(path, older) from None
+    if not isinstance(state, dict) or not isinstance(state.get("sha256"), dict):
+        raise _damaged(path, older)
+    return state
+
+
+def _damaged(path: Path, older: list[Checkpoint]) -> HeadstartError:
+    if older:
+        fix = f"delete {path.parent}; the run then goes on from step {older[-1].step}"
+    else:
+        fix = "start the run anew without --resume, in another folder"
+    return HeadstartError(
+        "the checkpoint is damaged: it is not what was saved", where=path, fix=fix
+    )
+
+
+def _cannot_save(error: OSError, checkpoints: Checkpoints) -> HeadstartError:
+    what = "the disk is full" if error.errno == errno.ENOSPC else str(error)
+    found = checkpoints.list()
+    kept = f"the checkpoint of step {found[-1].step} is whole" if found else "there is none yet"
+    return HeadstartError(
+        f"a checkpoint could not be saved: {what}; {kept}",
+        where=checkpoints.folder,
+        fix="make room, then go on with --resume",
+    )

@@ -1,0 +1,243 @@
+"""The loop, the same for every objective and task.
+
+It knows a model, how to get a step's loss, and how to evaluate; not what is learned. Everything
+random is drawn from the seed and the step, so a resumed run needs no random state to go on with
+the very same bits.
+"""
+
+import math
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from headstart.errors import HeadstartError
+from headstart.machine.precision import Precision
+from headstart.training.checkpoints import Checkpoints
+from headstart.training.optimizer import make_optimizer, set_learning_rate
+from headstart.training.schedule import Schedule
+
+EXPLODED = 3.0  # times the first step's loss
+
+
+@dataclass(frozen=True)
+class MicroBatch:
+    """A part of a step that fits into memory: its summed loss, and what it is a sum over."""
+
+    compute: Callable[[], Tensor]
+    targets: int
+    tokens: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoopSettings:
+    steps: int
+    learning_rate: float
+    seed: int
+    warmup: float = 0.05
+    weight_decay: float = 0.1
+    betas: tuple[float, float] = (0.9, 0.98)
+    clip: float = 1.0
+    precision: Precision = "fp32"
+    evaluate_every: int = 100
+    save_seconds: float = 60.0
+
+
+@dataclass
+class Progress:
+    """Where a training stands; what a display shows and a checkpoint keeps."""
+
+    steps: int
+    step: int = 0
+    loss: float = math.nan
+    first_loss: float = math.nan
+    tokens: int = 0
+    seconds: float = 0.0  # over all sessions
+    best: float = math.inf
+    best_step: int = 0
+    evaluation: dict[str, float] = field(default_factory=dict)
+
+    def state(self) -> dict[str, Any]:
+        return {"progress": {key: value for key, value in vars(self).items() if key != "steps"}}
+
+
+class Interrupted(Exception):  # noqa: N818 - nothing went wrong
+    """The user (or the system) asked to stop; everything is saved."""
+
+    def __init__(self, step: int) -> None:
+        super().__init__(step)
+        self.step = step
+
+
+Evaluate = Callable[[], dict[str, float]]
+
+
+class Loop:
+    """Train `model` for `settings.steps` steps; `run()` does it, from a checkpoint if told so.
+
+    `batches(step)` gives the step's micro-batches; their losses are divided by the targets of all
+    of them together, which makes accumulation equal to the large batch. `evaluate()` returns
+    numbers, of which "loss" (the lower the better) chooses the best.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        settings: LoopSettings,
+        *,
+        batches: Callable[[int], list[MicroBatch]],
+        evaluate: Evaluate,
+        checkpoints: Checkpoints | None = None,
+        on_step: Callable[[Progress], None] = lambda progress: None,
+        on_evaluation: Callable[[Progress], None] = lambda progress: None,
+        on_best: Callable[[Progress], None] = lambda progress: None,
+    ) -> None:
+        self.model = model
+        self.settings = settings
+        self.batches, self.evaluate = batches, evaluate
+        self.checkpoints = checkpoints
+        self.on_step, self.on_evaluation, self.on_best = on_step, on_evaluation, on_best
+        self.schedule = Schedule(settings.learning_rate, settings.steps, settings.warmup)
+        self.optimizer = make_optimizer(
+            model,
+            learning_rate=settings.learning_rate,
+            weight_decay=settings.weight_decay,
+            betas=settings.betas,
+        )
+        self.progress = Progress(settings.steps)
+        self.device = next(model.parameters()).device
+
+    def run(self, *, resume: bool = False) -> Progress:
+        progress = self.progress
+        if resume and self.checkpoints is not None:
+            _, state = self.checkpoints.load(self.model, self.optimizer)
+            for key, value in state["progress"].items():
+                setattr(progress, key, value)
+        started, before = time.monotonic(), progress.seconds
+        saved = started
+        with stop_requests() as stop:
+            while progress.step < self.settings.steps:
+                self._step()
+                progress.seconds = before + time.monotonic() - started
+                self.on_step(progress)
+                last = progress.step == self.settings.steps
+                if progress.step % self.settings.evaluate_every == 0 or last:
+                    self._evaluate()
+                due = time.monotonic() - saved >= self.settings.save_seconds
+                if self.checkpoints is not None and (due or last or stop.is_set()):
+                    self.save()
+                    saved = time.monotonic()
+                if stop.is_set() and not last:
+                    raise Interrupted(progress.step)
+        return progress
+
+    def save(self) -> None:
+        assert self.checkpoints is not None
+        state = self.progress.state()
+        self.checkpoints.save(self.progress.step, self.model, self.optimizer, state)
+
+    def gradients(self, step: int) -> tuple[float, int]:
+        """Add up the gradients of a step; its mean loss, and its tokens."""
+        batches = self.batches(step)
+        targets = sum(batch.targets for batch in batches)
+        total = 0.0
+        with self.precision():  # one context for all of them: weights are converted once a step
+            for batch in batches:
+                loss = batch.compute()
+                (loss / targets).backward()
+                total += float(loss.detach())
+        return total / targets, sum(batch.tokens for batch in batches)
+
+    @contextmanager
+    def precision(self) -> Iterator[None]:
+        enabled = self.settings.precision == "bf16"
+        with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=enabled):
+            yield
+
+    def _step(self) -> None:
+        progress = self.progress
+        self.model.train()
+        torch.manual_seed(step_seed(self.settings.seed, progress.step))  # for dropout
+        loss, tokens = self.gradients(progress.step)
+        self._check(loss)
+        norm = nn.utils.clip_grad_norm_(
+            [p for p in self.model.parameters() if p.grad is not None], self.settings.clip
+        )
+        if not math.isfinite(float(norm)):
+            raise self._diverged(f"the gradient is {float(norm)}")
+        set_learning_rate(self.optimizer, self.schedule.at(progress.step))
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        progress.loss = loss
+        progress.tokens += tokens
+        progress.step += 1
+
+    def evaluation(self) -> dict[str, float]:
+        self.model.eval()
+        with torch.no_grad(), self.precision():
+            return self.evaluate()
+
+    def _evaluate(self) -> None:
+        self.progress.evaluation = self.evaluation()
+        loss = self.progress.evaluation["loss"]
+        if not math.isfinite(loss):
+            raise self._diverged(f"the held-out loss is {loss}")
+        if loss < self.progress.best:
+            self.progress.best, self.progress.best_step = loss, self.progress.step
+            self.on_best(self.progress)
+        self.on_evaluation(self.progress)
+
+    def _check(self, loss: float) -> None:
+        progress = self.progress
+        if math.isnan(progress.first_loss):
+            progress.first_loss = loss
+        if not math.isfinite(loss):
+            raise self._diverged(f"the loss is {loss}")
+        if loss > EXPLODED * progress.first_loss:
+            raise self._diverged(
+                f"the loss is {loss:.2f}, after {progress.first_loss:.2f} at first"
+            )
+
+    def _diverged(self, what: str) -> HeadstartError:
+        found = self.checkpoints.list() if self.checkpoints is not None else []
+        good = (
+            f"the last good checkpoint is {found[-1].folder}" if found else "nothing was saved yet"
+        )
+        return HeadstartError(
+            f"training broke down at step {self.progress.step + 1}: {what}; {good}",
+            fix=f"use a lower --learning-rate than {self.settings.learning_rate:g}, "
+            "or --precision fp32",
+        )
+
+
+def step_seed(seed: int, step: int) -> int:
+    return int(np.random.SeedSequence([seed, step]).generate_state(1)[0])
+
+
+@contextmanager
+def stop_requests() -> Iterator[threading.Event]:
+    """Ctrl-C and SIGTERM set the event and the process goes on; a second Ctrl-C ends it."""
+    stop = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop  # only the main thread may listen to signals
+        return
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        if stop.is_set() and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        stop.set()
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

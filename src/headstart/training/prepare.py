@@ -1,0 +1,139 @@
+"""From a corpus to something that can be trained on: tokenizer, token stores, first weights."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from headstart.cache import cache_folder
+from headstart.errors import HeadstartError
+from headstart.model.model import Model, build_model
+from headstart.model.presets import Objective as PresetObjective
+from headstart.model.presets import Preset, preset
+from headstart.objectives import find_objective
+from headstart.text.corpus import Corpus, read_corpus
+from headstart.text.held_out import HeldOut
+from headstart.text.store import store_corpus
+from headstart.text.token_source import TokenSource
+from headstart.text.tokenizer import Tokenizer, hash_of, load_tokenizer
+from headstart.text.train_tokenizer import train_tokenizer
+from headstart.training.recipe import PretrainRecipe
+
+# A stage's name; returns the callback that takes its progress (done, total).
+Stages = Callable[[str], Callable[[int, int | None], None]]
+
+
+def quiet(stage: str) -> Callable[[int, int | None], None]:
+    return lambda done, total: None
+
+
+@dataclass(frozen=True)
+class Prepared:
+    tokenizer: Tokenizer
+    train: TokenSource
+    held_out: TokenSource
+    held_out_bytes: int
+    corpus_fingerprint: str
+
+
+def prepare(
+    recipe: PretrainRecipe, *, stages: Stages = quiet, corpus: Corpus | None = None
+) -> Prepared:
+    """Read, tokenize and store the corpus; every part is cached by its content."""
+    if corpus is None:
+        corpus = read_corpus(
+            recipe.corpus,
+            text_column=recipe.text_column or None,
+            encoding=recipe.encoding,
+            documents=recipe.documents or None,  # type: ignore[arg-type]
+        )
+    tokenizer = find_tokenizer(recipe, corpus, stages)
+    folder = cache_folder() / "stores"
+    stores = [
+        store_corpus(
+            HeldOut(corpus, share=recipe.held_out, inside=inside),
+            tokenizer,
+            folder,
+            progress=stages("storing held-out tokens" if inside else "storing tokens"),
+        )
+        for inside in (False, True)
+    ]
+    if any(store.tokens <= recipe.length for store in stores):
+        raise HeadstartError(
+            f"the corpus is too small: {stores[0].tokens:,} tokens to train on and "
+            f"{stores[1].tokens:,} held out, where a row has {recipe.length}",
+            where=corpus.name,
+            fix="give more text, a larger --held-out share or a smaller --length",
+        )
+    sources = [
+        TokenSource(store, tokenizer, length=recipe.length, separate=recipe.separate)
+        for store in stores
+    ]
+    size = sum(len(tokenizer.decode(document.tolist()).encode()) for document in stores[1])
+    return Prepared(tokenizer, sources[0], sources[1], size, corpus.fingerprint)
+
+
+def find_tokenizer(recipe: PretrainRecipe, corpus: Corpus, stages: Stages) -> Tokenizer:
+    """The one given, or one trained on the corpus (kept for the next time)."""
+    if recipe.tokenizer:
+        return load_tokenizer(Path(recipe.tokenizer))
+    vocab_size = find_preset(recipe).base.vocab_size
+    settings = json.dumps([recipe.tokenizer_kind, vocab_size, 1])
+    name = hash_of(corpus.fingerprint.encode(), settings.encode())[:32]
+    path = cache_folder() / "tokenizers" / f"{name}.json"
+    if not path.is_file():
+        trained = train_tokenizer(
+            corpus,
+            vocab_size=vocab_size,
+            kind=recipe.tokenizer_kind,
+            progress=stages("training the tokenizer"),
+        )
+        path.parent.mkdir(parents=True, exist_ok=True)
+        trained.save(path)
+    return load_tokenizer(path)
+
+
+def find_preset(recipe: PretrainRecipe, *, vocab_size: int | None = None) -> Preset:
+    sizes = recipe.sizes()
+    if vocab_size is not None:
+        sizes["vocab_size"] = vocab_size
+    objective = find_objective(recipe.objective)
+    kind: PresetObjective = "causal" if objective.attention == "causal" else "masked"
+    return preset(recipe.preset, objective=kind, **sizes)
+
+
+def first_model(recipe: PretrainRecipe, prepared: Prepared, *, stages: Stages = quiet) -> Model:
+    """Fresh weights; the embedding starts from co-occurrence, unless told otherwise."""
+    chosen = find_preset(recipe, vocab_size=prepared.tokenizer.vocab_size)
+    head = find_objective(recipe.objective).head(chosen)
+    model = build_model(chosen.base, head, seed=recipe.seed)
+    if recipe.embedding_start == "cooccurrence":
+        start_embedding(model, recipe, prepared, stages=stages)
+    return model.to(torch.device(recipe.device))
+
+
+def start_embedding(
+    model: Model, recipe: PretrainRecipe, prepared: Prepared, *, stages: Stages
+) -> None:
+    """Tokens that keep the same company start close to each other."""
+    from headstart.text.cooccurrence import cooccurrence_vectors
+
+    vectors = cooccurrence_vectors(
+        prepared.train.store,
+        vocab_size=prepared.tokenizer.vocab_size,
+        width=model.base.config.width,
+        seed=recipe.seed,
+        ignore=sorted(prepared.tokenizer.specials.values()),
+        progress=stages("counting co-occurrences"),
+    )
+    deviation = float(vectors.std()) or 1.0
+    scaled = torch.from_numpy(vectors * np.float32(recipe.start_deviation / deviation))
+    met = torch.from_numpy(np.abs(vectors).sum(axis=1) > 0)
+    # A lab embedding is multiplied by √width on the way in; the start is not to grow by it.
+    scaled /= model.base.scale
+    with torch.no_grad():
+        weight = model.base.embedding.weight
+        weight[met] = scaled[met].to(weight.dtype)

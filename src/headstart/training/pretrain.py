@@ -1,0 +1,243 @@
+"""Pretraining: a corpus becomes a base, in a run folder that holds all there is to know of it."""
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from headstart.errors import HeadstartError
+from headstart.files import write_text
+from headstart.model.checkpoint import save_model
+from headstart.model.model import Model
+from headstart.objectives import find_objective
+from headstart.objectives.objective import Batch
+from headstart.text.token_source import TokenSource
+from headstart.training.checkpoints import Checkpoints
+from headstart.training.loop import Loop, LoopSettings, MicroBatch, Progress
+from headstart.training.metrics import Metrics
+from headstart.training.plan import Plan, make_plan
+from headstart.training.prepare import Prepared, Stages, first_model, prepare, quiet
+from headstart.training.recipe import FILE, PretrainRecipe, read_recipe, write_recipe
+
+PLAN = "plan.json"
+IDENTITY = "identity.json"  # what the run was made of, as fingerprints
+HELD_OUT_ROWS = 64  # enough for a stable loss, few enough to take a second
+
+
+@dataclass(frozen=True)
+class Listener:
+    """What wants to know how it goes: a display, or nothing."""
+
+    stages: Stages = quiet
+    on_plan: Callable[[Plan], None] = lambda plan: None
+    on_step: Callable[[Progress], None] = lambda progress: None
+    on_evaluation: Callable[[Progress], None] = lambda progress: None
+
+
+def pretrain(
+    recipe: PretrainRecipe, folder: Path, *, resume: bool = False, listener: Listener | None = None
+) -> dict[str, Any]:
+    """Train a base on a corpus; returns the run's summary, which is also in `summary.json`."""
+    training = Pretraining(recipe, folder, resume=resume, listener=listener or Listener())
+    return training.run()
+
+
+class Pretraining:
+    """One pretraining, from its recipe to its run folder."""
+
+    def __init__(
+        self,
+        recipe: PretrainRecipe,
+        folder: Path,
+        *,
+        resume: bool,
+        listener: Listener,
+        save_seconds: float = 60.0,
+    ) -> None:
+        self.folder, self.resume, self.listener = folder, resume, listener
+        self.save_seconds = save_seconds  # changes no bit, so it is not in the recipe
+        self.recipe = resumed_recipe(recipe, folder) if resume else recipe
+        if not resume and (folder / FILE).exists():
+            raise HeadstartError(
+                "there is a run in this folder already",
+                where=folder,
+                fix="go on with it: add --resume; or choose another --out",
+            )
+        torch.set_num_threads(self.recipe.threads or torch.get_num_threads())
+        self.prepared: Prepared = prepare(self.recipe, stages=listener.stages)
+        self.identity = {
+            "corpus": self.prepared.corpus_fingerprint,
+            "tokenizer": self.prepared.tokenizer.fingerprint,
+        }
+        if resume:
+            self._check_identity()
+        self.objective = find_objective(self.recipe.objective)(mask_share=self.recipe.mask_share)
+        self.model: Model = first_model(self.recipe, self.prepared, stages=listener.stages)
+        self.loop = self._loop(steps=1, evaluate_every=1)
+        self.plan = (
+            self._read_plan() if resume else make_plan(self.recipe, self.prepared, self.loop)
+        )
+        self.loop = self._loop(self.plan.steps, self.plan.evaluate_every)
+
+    def run(self) -> dict[str, Any]:
+        self.listener.on_plan(self.plan)
+        if not self.resume:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self.prepared.tokenizer.save(self.folder)
+            write_text(self.folder / PLAN, json.dumps(vars(self.plan), indent=2) + "\n")
+            write_text(self.folder / IDENTITY, json.dumps(self.identity, indent=2) + "\n")
+            write_recipe(self.recipe, self.folder)  # last: with it, this is a run
+        self.metrics = Metrics(self.folder / "metrics.jsonl")
+        resume = self.resume and bool(Checkpoints(self.folder / "checkpoints").list())
+        self.metrics.cut_after(self._saved_step() if resume else 0)
+        progress = self.loop.run(resume=resume)
+        return self._finish(progress)
+
+    def batches(self, step: int) -> list[MicroBatch]:
+        """A step's batch, cut where it would not fit into memory."""
+        rows, key = self.recipe.rows, (self.recipe.seed, step)
+        batch = self.objective.batch(self.prepared.train, rows, key)
+        fitting = max(1, self.recipe.micro_batch_tokens // self.recipe.length)
+        return [self._micro_batch(part.to(self.loop.device)) for part in batch.cut(fitting)]
+
+    def _micro_batch(self, batch: Batch) -> MicroBatch:
+        return MicroBatch(
+            compute=lambda: self.objective.loss(self.model, batch).total,
+            targets=batch.targets.numel(),
+            tokens=batch.real_tokens,
+        )
+
+    def evaluate(self) -> dict[str, float]:
+        """The loss on held-out rows, always the same ones with the same tokens hidden."""
+        source = self.prepared.held_out
+        total, targets, parts = 0.0, 0, dict[str, list[float]]()
+        for step in range(self._held_out_steps(source)):
+            batch: Batch = self.objective.batch(source, self.recipe.rows, (0, step))
+            loss = self.objective.loss(self.model, batch.to(self.loop.device))
+            total += float(loss.total)
+            targets += loss.targets
+            for name, (value, count) in loss.parts.items():
+                sums = parts.setdefault(name, [0.0, 0])
+                sums[0] += value
+                sums[1] += count
+        mean = total / targets
+        named = {name: value / count for name, (value, count) in parts.items()}
+        pieces = named.get("pieces", mean)
+        found = {"loss": mean, "perplexity": math.exp(min(pieces, 50)), **named}
+        if self.objective.can_generate:  # only then is it the probability of the whole text
+            found["bits_per_byte"] = pieces / math.log(2) / self.bytes_per_token
+        return found
+
+    @property
+    def bytes_per_token(self) -> float:
+        store = self.prepared.held_out.store
+        return self.prepared.held_out_bytes / (store.tokens + len(store))  # each text's end counts
+
+    def _held_out_steps(self, source: TokenSource) -> int:
+        rows = min(HELD_OUT_ROWS, len(source.packed(extra=1)))
+        return max(1, rows // self.recipe.rows)
+
+    def _loop(self, steps: int, evaluate_every: int) -> Loop:
+        recipe = self.recipe
+        settings = LoopSettings(
+            steps=steps,
+            learning_rate=recipe.learning_rate,
+            seed=recipe.seed,
+            warmup=recipe.warmup,
+            weight_decay=recipe.weight_decay,
+            precision=recipe.precision,
+            evaluate_every=evaluate_every,
+            save_seconds=self.save_seconds,
+        )
+        return Loop(
+            self.model,
+            settings,
+            batches=self.batches,
+            evaluate=self.evaluate,
+            checkpoints=Checkpoints(self.folder / "checkpoints"),
+            on_step=self._on_step,
+            on_evaluation=self._on_evaluation,
+            on_best=lambda progress: save_model(self.model, self.folder),
+        )
+
+    def _on_step(self, progress: Progress) -> None:
+        self.metrics.write(progress)
+        self.listener.on_step(progress)
+
+    def _on_evaluation(self, progress: Progress) -> None:
+        self.metrics.write(progress, evaluation=True)
+        self.listener.on_evaluation(progress)
+
+    def _read_plan(self) -> Plan:
+        path = self.folder / PLAN
+        try:
+            return Plan(**json.loads(path.read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError):
+            raise HeadstartError("the run's plan is missing or damaged", where=path) from None
+
+    def _check_identity(self) -> None:
+        path = self.folder / IDENTITY
+        saved = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+        for name, fingerprint in self.identity.items():
+            if saved.get(name) != fingerprint:
+                raise HeadstartError(
+                    f"the {name} is not the one that the run was started with",
+                    where=self.folder,
+                    fix=f"put the old {name} back, or start another run",
+                )
+
+    def _saved_step(self) -> int:
+        return Checkpoints(self.folder / "checkpoints").list()[-1].step
+
+    def _finish(self, progress: Progress) -> dict[str, Any]:
+        summary = {
+            "run": str(self.folder),
+            "objective": self.recipe.objective,
+            "steps": progress.step,
+            "tokens": progress.tokens,
+            "seconds": progress.seconds,
+            "tokens_per_second": progress.tokens / max(progress.seconds, 1e-9),
+            "best_step": progress.best_step,
+            "held_out": progress.evaluation,
+            "unigram_perplexity": math.exp(unigram_loss(self.prepared)),
+            "parameters": sum(p.numel() for p in self.model.parameters()),
+        }
+        write_text(self.folder / "summary.json", json.dumps(summary, indent=2) + "\n")
+        return summary
+
+
+def resumed_recipe(given: PretrainRecipe, folder: Path) -> PretrainRecipe:
+    """The run's own recipe; what was given must not contradict it."""
+    saved = read_recipe(folder)
+    if given != saved:
+        differ = [
+            f"{name}: {getattr(saved, name)!r} in the run, {value!r} now"
+            for name, value in vars(given).items()
+            if value != getattr(saved, name)
+        ]
+        raise HeadstartError(
+            "this is not the recipe that the run was started with:\n  " + "\n  ".join(differ),
+            where=folder / FILE,
+            fix="resume with the run's own settings, or start another run",
+        )
+    return saved
+
+
+def unigram_loss(prepared: Prepared, *, most: int = 5_000_000) -> float:
+    """The held-out loss of a model that knows only how frequent each token is."""
+    vocab_size = prepared.tokenizer.vocab_size
+    counts = np.ones(vocab_size)  # one for each, so that nothing is impossible
+    seen = 0
+    for document in prepared.train.store:
+        np.add.at(counts, document, 1)
+        seen += len(document)
+        if seen >= most:
+            break
+    log_probabilities = np.log(counts / counts.sum())
+    total = sum(float(log_probabilities[document].sum()) for document in prepared.held_out.store)
+    return -total / prepared.held_out.store.tokens

@@ -1,0 +1,106 @@
+"""A recipe: every setting of one pretraining, in one small TOML file that can be run again."""
+
+import json
+import tomllib
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from headstart.errors import HeadstartError
+from headstart.files import write_text
+from headstart.machine.precision import Precision
+from headstart.model.config import Checked, from_dict
+
+FILE = "recipe.toml"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PretrainRecipe(Checked):
+    """Zero means "not given": the preset's size, or the amount that another setting decides."""
+
+    corpus: list[str]
+    objective: str = "causal"
+    preset: str = "small"
+    vocab_size: int = 0
+    width: int = 0
+    layers: int = 0
+    heads: int = 0
+    feed_forward_width: int = 0
+    tokenizer: str = ""  # a file; without one, a tokenizer is trained on the corpus
+    tokenizer_kind: Literal["bpe", "unigram"] = "bpe"
+    text_column: str = ""
+    encoding: str = "utf-8"
+    documents: str = ""
+    length: int = 128
+    batch_tokens: int = 2_048
+    micro_batch_tokens: int = 8_192  # what is held in memory at once
+    separate: bool = False  # keep the texts of a packed row from seeing each other
+    mask_share: float = 0.3
+    embedding_start: Literal["cooccurrence", "random"] = "cooccurrence"
+    start_deviation: float = 0.05
+    minutes: float = 0.0
+    epochs: float = 0.0
+    tokens: int = 0
+    steps: int = 0
+    learning_rate: float = 2e-3
+    warmup: float = 0.05
+    weight_decay: float = 0.1
+    held_out: float = 0.01  # share of the documents
+    evaluations: int = 10
+    seed: int = 0
+    device: str = "cpu"
+    threads: int = 0
+    precision: Precision = "fp32"
+
+    def _smallest(self, name: str) -> int:
+        return 2 if name == "length" else 1 if name.endswith("batch_tokens") else 0
+
+    def _cross_problems(self) -> list[str]:
+        problems = []
+        if not self.corpus:
+            problems.append("no corpus was given")
+        given = [name for name in AMOUNTS if getattr(self, name)]
+        if len(given) > 1:
+            problems.append(f"--{' and --'.join(given)} cannot go together; give one")
+        if not 0 < self.mask_share < 1:
+            problems.append(f"mask_share is {self.mask_share}; it must lie between 0 and 1")
+        if not 0 < self.held_out <= 0.5:
+            problems.append(f"held_out is {self.held_out}; it must be above 0 and at most 0.5")
+        if self.seed > 2**31 - 1:
+            problems.append(f"seed is {self.seed}; it must be below 2³¹")
+        return problems
+
+    @property
+    def rows(self) -> int:
+        """Rows of a step."""
+        return max(1, self.batch_tokens // self.length)
+
+    def sizes(self) -> dict[str, int | None]:
+        """The sizes that were given, for the preset."""
+        names = ("vocab_size", "width", "layers", "heads", "feed_forward_width")
+        return {name: getattr(self, name) or None for name in names}
+
+    def changed(self, **changes: Any) -> Self:
+        return replace(self, **changes)
+
+
+AMOUNTS = ("minutes", "epochs", "tokens", "steps")
+
+
+def write_recipe(recipe: PretrainRecipe, folder: Path) -> None:
+    """One `name = value` a line. JSON's spelling of these values is also TOML's."""
+    lines = [
+        f"{field.name} = {json.dumps(getattr(recipe, field.name))}" for field in fields(recipe)
+    ]
+    write_text(folder / FILE, "\n".join(lines) + "\n")
+
+
+def read_recipe(folder: Path) -> PretrainRecipe:
+    path = folder / FILE
+    if not path.is_file():
+        raise HeadstartError("there is no recipe.toml here: this is not a run", where=folder)
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise HeadstartError(f"the recipe cannot be read: {error}", where=path) from None
+    return from_dict(PretrainRecipe, values, where=path)

@@ -1,0 +1,66 @@
+"""BERT's masking rule."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headstart.errors import HeadstartError
+from headstart.objectives import find_objective, objectives
+from headstart.objectives.masked import mask_tokens
+
+MASK, VOCABULARY = 5, 1_000
+
+
+def masked(tokens, maskable, share=0.3, seed=0):
+    return mask_tokens(
+        tokens,
+        maskable,
+        share=share,
+        mask_id=MASK,
+        vocab_size=VOCABULARY,
+        generator=torch.Generator().manual_seed(seed),
+    )
+
+
+def test_of_the_chosen_80_percent_are_masked_10_random_and_10_stay():
+    tokens = torch.full((200, 500), 7)
+    changed, chosen = masked(tokens, torch.ones_like(tokens, dtype=torch.bool))
+    assert chosen.float().mean().item() == pytest.approx(0.3, abs=0.01)
+    fates = changed[chosen]
+    assert (fates == MASK).float().mean().item() == pytest.approx(0.8, abs=0.01)
+    assert (fates == 7).float().mean().item() == pytest.approx(0.1, abs=0.01)
+
+
+@settings(max_examples=50, deadline=None)
+@given(seed=st.integers(0, 10**6), share=st.floats(0.01, 0.99), length=st.integers(1, 30))
+def test_what_was_not_chosen_stays_and_what_may_not_be_chosen_is_not(seed, share, length):
+    tokens = torch.randint(
+        6, VOCABULARY, (3, length), generator=torch.Generator().manual_seed(seed)
+    )
+    maskable = tokens % 3 != 0
+    changed, chosen = masked(tokens, maskable, share, seed)
+    assert torch.equal(changed[~chosen], tokens[~chosen])
+    assert not bool((chosen & ~maskable).any())
+
+
+def test_at_least_one_token_is_always_asked_for():
+    tokens = torch.full((1, 3), 7)
+    _, chosen = masked(tokens, torch.tensor([[False, True, False]]), share=1e-9)
+    assert chosen.tolist() == [[False, True, False]]
+
+
+def test_the_same_seed_hides_the_same_tokens():
+    tokens = torch.arange(6, 106).view(2, 50)
+    everywhere = torch.ones_like(tokens, dtype=torch.bool)
+    assert torch.equal(masked(tokens, everywhere)[0], masked(tokens, everywhere)[0])
+    assert not torch.equal(masked(tokens, everywhere)[0], masked(tokens, everywhere, seed=1)[0])
+
+
+def test_every_objective_is_found_by_its_name():
+    assert list(objectives()) == ["causal", "masked", "masked+next-sentence"]
+
+
+def test_an_unknown_objective_lists_the_known_ones():
+    with pytest.raises(HeadstartError, match="there are causal, masked, masked"):
+        find_objective("guess")
