@@ -20,7 +20,8 @@ def test_unknown_command_ends_with_code_2_and_no_traceback(headstart):
     assert result.stdout == ""
 
 
-COMMANDS = ["params", "doctor"]
+COMMANDS = ["inspect", "tokenizer", "tokenize", "pretrain", "generate", "fill", "perplexity"]
+COMMANDS += ["params", "doctor"]
 
 
 def test_the_help_page_names_every_command(headstart):

@@ -6,7 +6,17 @@ from typing import Annotated
 
 import typer
 
-from headstart.cli import doctor, inspect, params, tokenize, tokenizer
+from headstart.cli import (
+    doctor,
+    fill,
+    generate,
+    inspect,
+    params,
+    perplexity,
+    pretrain,
+    tokenize,
+    tokenizer,
+)
 from headstart.cli.output import print_error
 from headstart.errors import HeadstartError
 
@@ -40,11 +50,15 @@ def _root(
 ) -> None: ...
 
 
-app.command("params")(params.params)
-app.command("doctor")(doctor.doctor)
 app.command("inspect")(inspect.inspect)
 app.command("tokenizer")(tokenizer.tokenizer)
 app.command("tokenize")(tokenize.tokenize)
+app.command("pretrain")(pretrain.pretrain)
+app.command("generate")(generate.generate)
+app.command("fill")(fill.fill)
+app.command("perplexity")(perplexity.perplexity)
+app.command("params")(params.params)
+app.command("doctor")(doctor.doctor)
 
 
 def main() -> None:

@@ -46,9 +46,7 @@ def tokenizer(
     documents = read_corpus(corpus, text_column=text_column, encoding=encoding)
     start = time.perf_counter()
     with progress("learning pieces", "documents") as show:
-        trained = train_tokenizer(
-            documents, vocab_size=vocab_size, kind=kind.value, progress=show
-        )
+        trained = train_tokenizer(documents, vocab_size=vocab_size, kind=kind.value, progress=show)
     trained.save(out)
     seconds = time.perf_counter() - start
     if json:

@@ -1,0 +1,37 @@
+"""`headstart perplexity`: how well a causal base predicts a text."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from headstart.cli.output import Debug, Json, print_json, results
+
+
+def perplexity(
+    run: Annotated[Path, typer.Argument(help="The folder of a causal run.")],
+    files: Annotated[list[str], typer.Argument(help="Text files, folders or names.")],
+    length: Annotated[int, typer.Option(min=2, help="Tokens of a window.")] = 256,
+    text_column: Annotated[str | None, typer.Option(show_default=False)] = None,
+    encoding: str = "utf-8",
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Measure how well a base predicts texts that it has not seen."""
+    from headstart.cli.progress import progress as progress_bar
+    from headstart.inference.perplexity import perplexity as measure
+    from headstart.inference.run import open_language_model
+    from headstart.text.corpus import read_corpus
+
+    opened = open_language_model(run, causal=True, to="measure the perplexity of a text")
+    corpus = read_corpus(files, text_column=text_column, encoding=encoding)
+    with progress_bar("reading", "documents") as progress:
+        found = measure(opened, corpus, length=length, progress=progress)
+    if json:
+        derived = {"perplexity": found.perplexity, "bits_per_byte": found.bits_per_byte}
+        print_json({**vars(found), **derived})
+        return
+    results().print(
+        f"perplexity [bold]{found.perplexity:,.1f}[/] a token, {found.bits_per_byte:.3f} bits a "
+        f"byte, over {found.tokens:,} tokens of {found.documents:,} documents"
+    )

@@ -1,0 +1,126 @@
+"""How a training looks: a live line on a terminal, plain lines elsewhere. On standard error."""
+
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from types import TracebackType
+
+import psutil
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from headstart.cli.output import messages
+from headstart.cli.progress import progress as progress_bar
+from headstart.training.loop import Progress
+from headstart.training.plan import Plan
+
+BLOCKS = "▁▂▃▄▅▆▇█"
+SECONDS_BETWEEN_LINES = 10.0
+
+
+class TrainingDisplay:
+    """Shows stages, the plan, and where the training stands."""
+
+    def __init__(self, console: Console | None = None) -> None:
+        self.console = console or messages()
+        self.losses: list[float] = []
+        self._stage = ExitStack()
+        self._live: Live | None = None
+        self._last_line = time.monotonic()
+        self._began: tuple[float, int] | None = None
+
+    def __enter__(self) -> "TrainingDisplay":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stage.close()
+        if self._live is not None:
+            self._live.stop()
+
+    def stages(self, name: str) -> Callable[[int, int | None], None]:
+        """Begin a stage; the one before it is over."""
+        self._stage.close()
+        return self._stage.enter_context(progress_bar(name, "documents"))
+
+    def on_plan(self, plan: Plan) -> None:
+        self._stage.close()
+        self.console.print(
+            f"[bold]plan[/]: {plan.steps:,} steps, {plan.tokens:,} tokens ({plan.epochs:.2f} "
+            f"epochs of {plan.corpus_tokens:,}), {plan.parameters:,} parameters, "
+            f"about {duration(plan.seconds)}"
+        )
+        if self.console.is_terminal:
+            self._live = Live(console=self.console, refresh_per_second=4, transient=True)
+            self._live.start()
+
+    def on_step(self, progress: Progress) -> None:
+        self.losses.append(progress.loss)
+        if self._began is None:
+            self._began = (time.monotonic(), progress.step)
+        if self._live is not None:
+            self._live.update(self._status(progress))
+        elif time.monotonic() - self._last_line >= SECONDS_BETWEEN_LINES:
+            self._last_line = time.monotonic()
+            self.console.print(self._status(progress), soft_wrap=True)
+
+    def on_evaluation(self, progress: Progress) -> None:
+        found = progress.evaluation
+        row = Table.grid(padding=(0, 2))
+        shown = [f"held-out loss {found['loss']:.3f}", f"perplexity {found['perplexity']:,.1f}"]
+        if "bits_per_byte" in found:
+            shown.append(f"{found['bits_per_byte']:.3f} bits a byte")
+        if "next_sentence_accuracy" in found:
+            shown.append(f"next sentence {found['next_sentence_accuracy']:.1%}")
+        best = "[green]best[/]" if progress.best_step == progress.step else ""
+        row.add_row(f"step {progress.step:>6,}", *shown, duration(progress.seconds), best)
+        self.console.print(row)
+
+    def _status(self, progress: Progress) -> Text:
+        share = progress.step / progress.steps
+        filled = round(24 * share)
+        return Text.assemble(
+            ("█" * filled, "cyan"),
+            ("░" * (24 - filled), "dim"),
+            f" {progress.step:,}/{progress.steps:,}",
+            f"  {duration(self._left(progress))} left",
+            f"  {progress.tokens / max(progress.seconds, 1e-9):,.0f} tokens/s",
+            f"  loss {progress.loss:.3f} ",
+            (sparkline(self.losses), "cyan"),
+            f"  {psutil.Process().memory_info().rss / 1e9:.1f} GB",
+        )
+
+    def _left(self, progress: Progress) -> float:
+        assert self._began is not None
+        since, first = self._began
+        done = progress.step - first
+        pace = (time.monotonic() - since) / done if done else 0.0
+        return pace * (progress.steps - progress.step)
+
+
+def sparkline(values: list[float], *, width: int = 20) -> str:
+    """A small curve: the means of `width` stretches, from low to high."""
+    if len(values) < 2:
+        return ""
+    size = max(1, len(values) // width)
+    means = [sum(values[i : i + size]) / size for i in range(0, len(values) - size + 1, size)]
+    means = means[-width:]
+    low, high = min(means), max(means)
+    span = (high - low) or 1.0
+    return "".join(BLOCKS[round((mean - low) / span * (len(BLOCKS) - 1))] for mean in means)
+
+
+def duration(seconds: float) -> str:
+    """As people say it: 42 s, 3 min 05 s, 1 h 20 min."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"

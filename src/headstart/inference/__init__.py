@@ -1,0 +1,1 @@
+"""What a trained run can do: write, fill, judge and answer."""

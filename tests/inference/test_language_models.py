@@ -1,0 +1,138 @@
+"""What a base can do by itself: write, fill, and measure a text."""
+
+import math
+
+import pytest
+import torch
+
+from headstart.errors import HeadstartError
+from headstart.inference.fill import fill
+from headstart.inference.generate import Sampling, generate, pick
+from headstart.inference.perplexity import perplexity
+from headstart.inference.run import open_language_model, open_run
+from headstart.model.cache import KeyValueCache
+from tests.model.networks import tiny, tokens
+from tests.runs import small_run
+
+
+@pytest.fixture(scope="module")
+def causal(tmp_path_factory):
+    return small_run(tmp_path_factory.mktemp("causal"), "causal")
+
+
+@pytest.fixture(scope="module")
+def masked(tmp_path_factory):
+    return small_run(tmp_path_factory.mktemp("masked"), "masked", steps=300)
+
+
+@pytest.mark.parametrize("name", ["lab", "small", "gpt2"])
+@pytest.mark.parametrize("cut", [1, 4, 7])
+def test_with_a_cache_the_hidden_states_are_those_without_it(name, cut):
+    base = tiny(name, "causal").base
+    ids = tokens(2, 8)
+    cache = KeyValueCache(base.config.layers)
+    parts = [base(ids[:, :cut], cache=cache)]
+    parts += [base(ids[:, i : i + 1], cache=cache) for i in range(cut, 8)]
+    torch.testing.assert_close(torch.cat(parts, dim=1), base(ids), atol=1e-5, rtol=1e-5)
+
+
+def test_several_new_tokens_at_once_do_not_see_each_others_future():
+    base = tiny("small", "causal").base
+    ids, cache = tokens(1, 8), KeyValueCache(2)
+    parts = [base(ids[:, :3], cache=cache), base(ids[:, 3:], cache=cache)]
+    torch.testing.assert_close(torch.cat(parts, dim=1), base(ids), atol=1e-5, rtol=1e-5)
+
+
+def written(run, prompt, **options):
+    steps = list(generate(run, prompt, tokens=30, sampling=Sampling(**options)))
+    return [step.token for step in steps]
+
+
+def test_a_trained_base_writes_the_language_it_has_read(causal):
+    run = open_run(causal)
+    text = run.tokenizer.decode(written(run, "the old cat", temperature=0.0))
+    assert "chases the mouse" in text
+
+
+def test_the_same_seed_writes_the_same_text(causal):
+    run = open_run(causal)
+    assert written(run, "the", seed=1) == written(run, "the", seed=1)
+    assert written(run, "the", seed=1) != written(run, "the", seed=2)
+
+
+def test_writing_stops_at_the_end_of_the_text(causal):
+    run = open_run(causal)
+    steps = list(generate(run, "the old cat", tokens=2_000, sampling=Sampling(temperature=1.0)))
+    ends = [step.token == run.tokenizer.end_id for step in steps]
+    assert ends.index(True) == len(steps) - 1
+
+
+def test_top_k_and_top_p_leave_only_the_probable():
+    scores = torch.tensor([0.5, 0.3, 0.15, 0.05]).log()
+    draw = torch.Generator().manual_seed(0)
+
+    def drawn(**options):
+        return {pick(scores, Sampling(temperature=1.0, **options), draw) for _ in range(300)}
+
+    assert drawn(top_k=2) == {0, 1}
+    assert drawn(top_p=0.6) == {0, 1}
+    assert drawn(top_p=0.01) == {0}
+    assert drawn() == {0, 1, 2, 3}
+
+
+def test_temperature_zero_takes_the_most_probable():
+    assert pick(torch.tensor([0.1, 0.9]), Sampling(temperature=0.0), torch.Generator()) == 1
+
+
+@pytest.mark.parametrize("options", [{"temperature": -1.0}, {"top_k": -1}, {"top_p": 0.0}])
+def test_impossible_sampling_is_refused(options):
+    with pytest.raises(HeadstartError, match="must be"):
+        Sampling(**options)
+
+
+def test_a_masked_base_fills_a_gap_from_both_sides(masked):
+    run = open_language_model(masked, causal=False, to="fill a gap")
+    text = "the old judge reads the [MASK] . the old judge reads the law ."
+    best = fill(run, text)[0].candidates[0][0]
+    assert best.strip() == "law"
+
+
+def test_every_gap_is_filled(masked):
+    run = open_run(masked)
+    assert len(fill(run, "the [MASK] cat [MASK] the mouse .")) == 2
+
+
+def test_a_text_without_a_gap_is_refused(masked):
+    with pytest.raises(HeadstartError, match=r"has no \[MASK\]"):
+        fill(open_run(masked), "nothing is missing")
+
+
+def test_a_masked_base_says_why_it_cannot_write(masked):
+    with pytest.raises(HeadstartError, match="both sides") as error:
+        open_language_model(masked, causal=True, to="write")
+    assert "--objective causal" in error.value.fix
+
+
+def test_a_causal_base_says_why_it_cannot_fill(causal):
+    with pytest.raises(HeadstartError, match="square mask") as error:
+        open_language_model(causal, causal=False, to="fill a gap")
+    assert "--objective masked" in error.value.fix
+
+
+def test_a_text_of_the_language_is_less_surprising_than_its_words_shuffled(causal):
+    run = open_run(causal)
+    known = perplexity(run, ["the old cat chases the mouse ."])
+    odd = perplexity(run, ["mouse the the . chases cat old"])
+    assert known.perplexity < odd.perplexity / 5
+    assert known.bits_per_byte == pytest.approx(known.loss * known.tokens / math.log(2) / 30)
+
+
+def test_a_text_longer_than_a_window_is_read_whole(causal):
+    run = open_run(causal)
+    text = "the old cat chases the mouse . " * 40
+    assert perplexity(run, [text], length=16).tokens == perplexity(run, [text], length=999).tokens
+
+
+def test_nothing_to_measure_is_refused(causal):
+    with pytest.raises(HeadstartError, match="no text"):
+        perplexity(open_run(causal), [])
