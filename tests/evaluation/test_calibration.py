@@ -1,0 +1,58 @@
+"""A temperature makes confidence honest and leaves the answers alone."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import softmax
+
+from headstart.evaluation.calibration import (
+    HIGHEST,
+    LOWEST,
+    at_temperature,
+    fit_temperature,
+    measure_calibration,
+)
+
+
+def drawn(rows, classes=3, *, seed=0):
+    """Logits that are honest: labels are drawn from their own softmax."""
+    draw = np.random.default_rng(seed)
+    logits = 2 * draw.normal(size=(rows, classes))
+    labels = (softmax(logits, axis=1).cumsum(axis=1) < draw.random((rows, 1))).sum(axis=1)
+    return logits, labels.clip(max=classes - 1)
+
+
+@pytest.mark.parametrize("overconfidence", [0.4, 1.0, 3.0])
+def test_the_temperature_undoes_overconfidence(overconfidence):
+    logits, labels = drawn(20_000)
+    found = fit_temperature(logits * overconfidence, labels)
+    assert found == pytest.approx(overconfidence, rel=0.05)
+
+
+def test_calibration_gets_better_on_rows_that_were_not_fitted():
+    logits, labels = drawn(4_000)
+    temperature = fit_temperature(3 * logits[:2_000], labels[:2_000])
+    found = measure_calibration(3 * logits[2_000:], labels[2_000:], temperature)
+    assert found.calibration_error_after < 0.5 * found.calibration_error_before
+    assert found.log_loss_after < found.log_loss_before
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(0, 10_000), st.integers(1, 30), st.floats(0.1, 10))
+def test_on_its_own_rows_the_loss_never_rises(seed, rows, scale):
+    logits, labels = drawn(rows, seed=seed)
+    temperature = fit_temperature(scale * logits, labels)
+    found = measure_calibration(scale * logits, labels, temperature)
+    assert LOWEST <= temperature <= HIGHEST
+    assert found.log_loss_after <= found.log_loss_before + 1e-12
+
+
+@given(st.integers(0, 10_000), st.floats(LOWEST, HIGHEST))
+def test_no_temperature_changes_an_answer(seed, temperature):
+    logits, _ = drawn(20, seed=seed)
+    assert np.array_equal(at_temperature(logits, temperature).argmax(1), logits.argmax(1))
+
+
+def test_logits_that_say_nothing_leave_the_temperature_at_one():
+    assert fit_temperature(np.zeros((5, 2)), [0, 1, 0, 1, 0]) == 1.0

@@ -1,0 +1,140 @@
+"""The numbers are scikit-learn's and the papers', not our own idea of them."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn import metrics as reference
+
+from headstart.evaluation.metrics import (
+    calibration_error,
+    classification_metrics,
+    log_loss,
+    multi_label_metrics,
+    wilson_interval,
+)
+
+
+def answers(seed, rows, classes):
+    draw = np.random.default_rng(seed)
+    probabilities = draw.dirichlet(np.ones(classes), rows)
+    return probabilities, draw.integers(0, classes, rows)
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.integers(0, 10_000), st.integers(1, 60), st.integers(2, 6))
+def test_classification_equals_scikit_learn(seed, rows, classes):
+    probabilities, labels = answers(seed, rows, classes)
+    names = [f"class {number}" for number in range(classes)]
+    found = classification_metrics(probabilities, labels, names)
+    predicted, every = probabilities.argmax(axis=1), list(range(classes))
+    report = reference.classification_report(
+        labels, predicted, labels=every, target_names=names, output_dict=True, zero_division=0
+    )
+    assert found.accuracy.value == pytest.approx(reference.accuracy_score(labels, predicted))
+    assert found.macro_f1 == pytest.approx(report["macro avg"]["f1-score"])
+    assert found.log_loss == pytest.approx(
+        reference.log_loss(labels, probabilities, labels=every), rel=1e-6
+    )
+    assert np.array_equal(
+        found.confusion, reference.confusion_matrix(labels, predicted, labels=every)
+    )
+    for row in found.classes:
+        expected = report[row.name]
+        assert row.precision == pytest.approx(expected["precision"])
+        assert row.recall == pytest.approx(expected["recall"])
+        assert row.f1 == pytest.approx(expected["f1-score"])
+        assert row.support == expected["support"]
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.integers(0, 10_000), st.integers(1, 40), st.integers(2, 5))
+def test_multi_label_equals_scikit_learn(seed, rows, count):
+    draw = np.random.default_rng(seed)
+    probabilities, labels = draw.random((rows, count)), draw.integers(0, 2, (rows, count))
+    found = multi_label_metrics(probabilities, labels, [str(n) for n in range(count)])
+    predicted = probabilities >= 0.5
+    expected = [
+        reference.f1_score(labels, predicted, average=average, zero_division=0)
+        for average in ("micro", "macro", None)
+    ]
+    assert found.micro_f1 == pytest.approx(expected[0])
+    assert found.macro_f1 == pytest.approx(expected[1])
+    assert [row.f1 for row in found.classes] == pytest.approx(list(expected[2]))
+    assert found.accuracy.value == pytest.approx(reference.accuracy_score(labels, predicted))
+    losses = [
+        reference.log_loss(labels[:, n], probabilities[:, n], labels=[0, 1]) for n in range(count)
+    ]
+    assert found.log_loss == pytest.approx(np.mean(losses))
+
+
+def test_one_label_alone_is_a_multi_label_task_too():
+    found = multi_label_metrics([[0.9], [0.2]], [[1], [1]], ["urgent"])
+    assert found.micro_f1 == found.macro_f1 == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize(
+    ("successes", "total", "low", "high"),
+    [
+        (81, 263, 0.2553, 0.3662),
+        (15, 148, 0.0624, 0.1605),
+        (0, 20, 0.0, 0.1611),
+        (1, 29, 0.0061, 0.1718),
+    ],
+)
+def test_wilson_intervals_are_newcombes(successes, total, low, high):
+    """The examples of Newcombe (1998), table I, method 3."""
+    found = wilson_interval(successes, total)
+    assert (found.low, found.high) == (pytest.approx(low, abs=5e-5), pytest.approx(high, abs=5e-5))
+
+
+def test_the_calibration_error_of_a_known_table():
+    # Bin (0.8, 0.8667]: confidence 0.85, accuracy 1/2. Bin (0.5333, 0.6]: 0.6 and 1.
+    top = np.array([0.85, 0.85, 0.6, 0.6])
+    probabilities = np.stack([top, 1 - top], axis=1)
+    error = calibration_error(probabilities, np.array([0, 1, 0, 0]))
+    assert error == pytest.approx(0.5 * 0.35 + 0.5 * 0.4)
+
+
+def test_a_confidence_on_an_edge_belongs_to_the_bin_below():
+    probabilities = np.array([[0.5, 0.5], [0.25, 0.75]])
+    # Two bins: (0, 0.5] holds the first row alone.
+    error = calibration_error(probabilities, np.array([0, 1]), bins=2)
+    assert error == pytest.approx(0.5 * 0.5 + 0.5 * 0.25)
+
+
+def test_certainty_that_is_right_has_no_calibration_error():
+    assert calibration_error(np.eye(3), np.arange(3)) == 0
+
+
+def test_a_certain_mistake_has_a_large_but_finite_loss():
+    assert log_loss(np.array([[1.0, 0.0]]), np.array([1])) == pytest.approx(708.4, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("probabilities", "labels", "message"),
+    [
+        ([[0.5, 0.6]], [0], "sum to 1"),
+        ([[-0.5, 1.5]], [0], "at least 0"),
+        ([[0.5, 0.5]], [2], "from 0 to 1"),
+        ([[0.5, 0.5]], [0.5], "whole numbers"),
+        ([[0.5, 0.5]], [0, 1], "need"),
+        ([[float("nan"), 0.5]], [0], "finite"),
+        (np.zeros((0, 2)), np.zeros(0, dtype=int), "no rows"),
+    ],
+)
+def test_impossible_input_is_refused(probabilities, labels, message):
+    with pytest.raises(ValueError, match=message):
+        classification_metrics(probabilities, labels, ["a", "b"])
+
+
+def test_names_must_be_as_many_as_classes():
+    with pytest.raises(ValueError, match="3 names for 2 classes"):
+        classification_metrics([[0.5, 0.5]], [0], ["a", "b", "c"])
+
+
+def test_single_precision_rows_count_as_probabilities():
+    logits = np.random.default_rng(0).normal(size=(50, 1_000)).astype(np.float32)
+    soft = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    names = [str(number) for number in range(1_000)]
+    assert classification_metrics(soft, np.zeros(50, dtype=int), names).rows == 50

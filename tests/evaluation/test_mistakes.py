@@ -1,0 +1,26 @@
+"""The most confident mistakes come first."""
+
+from headstart.evaluation.mistakes import Mistake, confident_mistakes
+
+PROBABILITIES = [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.05, 0.95], [0.4, 0.6]]
+
+
+def test_only_mistakes_are_listed_the_most_confident_first():
+    found = confident_mistakes(PROBABILITIES, [1, 1, 1, 0, 1])
+    assert [mistake.row for mistake in found] == [3, 0, 2]
+    assert found[0] == Mistake(
+        row=3, true=0, predicted=1, confidence=0.95, probability_of_true=0.05
+    )
+
+
+def test_no_more_than_asked_for_are_listed():
+    assert len(confident_mistakes(PROBABILITIES, [1, 0, 1, 0, 0], count=2)) == 2
+
+
+def test_without_a_mistake_the_list_is_empty():
+    assert confident_mistakes(PROBABILITIES, [0, 1, 0, 1, 1]) == []
+
+
+def test_among_equals_the_earlier_row_comes_first():
+    found = confident_mistakes([[0.7, 0.3]] * 3, [1, 1, 1], count=2)
+    assert [mistake.row for mistake in found] == [0, 1]

@@ -1,0 +1,67 @@
+"""Entities and their F1 are seqeval's."""
+
+import warnings
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from seqeval import metrics as reference
+from seqeval.metrics.sequence_labeling import get_entities
+
+from headstart.errors import HeadstartError
+from headstart.evaluation.tagging import Entity, entities, entity_metrics
+
+TAGS = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]
+pairs_of_tags = st.lists(st.tuples(st.sampled_from(TAGS), st.sampled_from(TAGS)), min_size=1)
+sentences = st.lists(pairs_of_tags, min_size=1, max_size=5)
+
+
+@given(st.lists(st.sampled_from(TAGS)))
+def test_entities_are_seqevals(tags):
+    # seqeval's ends are the last token, ours the one after it.
+    expected = [Entity(kind, start, last + 1) for kind, start, last in get_entities(tags)]
+    assert entities(tags) == expected
+
+
+@settings(deadline=None)
+@given(sentences)
+def test_scores_are_seqevals(pairs):
+    true = [[one for one, _ in sentence] for sentence in pairs]
+    predicted = [[other for _, other in sentence] for sentence in pairs]
+    found = entity_metrics(true, predicted)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of ours: an empty class scores 0; it says so aloud
+        assert found.precision == pytest.approx(reference.precision_score(true, predicted))
+        assert found.recall == pytest.approx(reference.recall_score(true, predicted))
+        assert found.f1 == pytest.approx(reference.f1_score(true, predicted))
+        if found.kinds:
+            each = reference.f1_score(true, predicted, average=None)
+            assert [row.f1 for row in found.kinds] == pytest.approx(list(each))
+            macro = reference.f1_score(true, predicted, average="macro")
+            assert found.macro_f1 == pytest.approx(macro)
+
+
+def test_an_entity_with_a_wrong_end_counts_as_wrong():
+    true = [["B-PER", "I-PER", "O", "B-LOC"]]
+    predicted = [["B-PER", "O", "O", "B-LOC"]]
+    found = entity_metrics(true, predicted)
+    assert (found.precision, found.recall, found.f1) == (0.5, 0.5, 0.5)
+    assert [(row.name, row.f1, row.support) for row in found.kinds] == [
+        ("LOC", 1.0, 1),
+        ("PER", 0.0, 1),
+    ]
+
+
+def test_an_entity_never_spans_two_sentences():
+    assert entity_metrics([["B-PER"], ["I-PER"]], [["B-PER"], ["I-PER"]]).kinds[0].support == 2
+
+
+@pytest.mark.parametrize("tag", ["PER", "E-PER", "B-", "B", ""])
+def test_a_tag_that_is_not_iob2_is_refused_by_name(tag):
+    with pytest.raises(HeadstartError, match="is not IOB2"):
+        entities([tag])
+
+
+def test_sentences_of_unequal_length_are_refused():
+    with pytest.raises(ValueError, match="sentence 1: 2 tags, 1 predicted"):
+        entity_metrics([["O"], ["O", "O"]], [["O"], ["O"]])
