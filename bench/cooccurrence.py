@@ -1,0 +1,84 @@
+"""How fast are the co-occurrence vectors, and how much memory do they take?
+
+Each size runs in a process of its own, so that its peak memory is its own; tokens are those of the
+IMDb reviews (byte-level BPE), repeated with other ids mixed in where a corpus is larger than that.
+
+    python bench/cooccurrence.py [--cache FOLDER]
+"""
+
+import argparse
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from headstart.text.cooccurrence import count_pairs, decompose, positive_pmi
+from reviews import byte_pieces, encode, read_reviews
+
+# Vocabulary, tokens in millions, window.
+CASES = [(8_192, 1, 5), (8_192, 8, 5), (8_192, 8, 10), (50_001, 8, 5), (50_001, 64, 5)]
+WIDTH = 256
+
+
+def documents(tokens: np.ndarray, total: int, vocab_size: int) -> Iterator[np.ndarray]:
+    """Documents of 300 tokens; from the second round on, one token in ten is another one."""
+    draw = np.random.default_rng(0)
+    for place in range(0, total, 300):
+        begin = place % (len(tokens) - 300)
+        document = tokens[begin : begin + 300].astype(np.int64)
+        if place >= len(tokens):
+            other = draw.random(300) < 0.1
+            document[other] = draw.integers(0, vocab_size, other.sum())
+        yield document
+
+
+def measure(tokens: np.ndarray, vocab_size: int, millions: int, window: int) -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    times = [time.perf_counter()]
+    stream = documents(tokens, millions * 1_000_000, vocab_size)
+    counts = count_pairs(stream, vocab_size=vocab_size, window=window)
+    times.append(time.perf_counter())
+    information = positive_pmi(counts, smoothing=0.75)
+    times.append(time.perf_counter())
+    decompose(information, width=WIDTH, power=0.5, seed=0)
+    times.append(time.perf_counter())
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    count, pmi, svd = np.diff(times)
+    print(
+        f"{vocab_size:>10,}{millions:>8} M{window:>8}{counts.pairs.nnz / 1e6:>9.1f} M"
+        f"{counts.dropped / 1e6:>9.1f} M{count:>9.1f}{pmi:>7.1f}{svd:>7.1f}"
+        f"{millions * 1e6 / (count + pmi + svd):>12,.0f}{(peak - before) / 1e6:>9.2f} GB",
+        flush=True,
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--cache", type=Path, default=Path("runs/bench-cache"))
+    parser.add_argument("--case", type=int, help="one of the cases, in this process")
+    options = parser.parse_args()
+    if options.case is not None:
+        vocab_size, millions, window = CASES[options.case]
+        measure(np.load(options.cache / f"{vocab_size}.npy"), vocab_size, millions, window)
+        return
+    imdb, _ = read_reviews()
+    for vocab_size in sorted({case[0] for case in CASES}):
+        path = options.cache / f"{vocab_size}.npy"
+        if not path.is_file():
+            tokenizer = byte_pieces(imdb.texts, vocab_size, options.cache)
+            np.save(path, np.concatenate(encode(tokenizer, imdb.texts)).astype(np.uint16))
+    print(
+        f"{'vocabulary':>10}{'tokens':>10}{'window':>8}{'pairs':>11}{'dropped':>11}{'count, s':>9}"
+        f"{'PMI':>7}{'SVD':>7}{'tokens/s':>12}{'peak':>12}"
+    )
+    for case in range(len(CASES)):
+        command = [sys.executable, __file__, "--cache", str(options.cache), "--case", str(case)]
+        subprocess.run(command, check=True)
+
+
+if __name__ == "__main__":
+    main()
