@@ -1,0 +1,91 @@
+"""The `cooccurrence` arm: how far do the counted vectors come by themselves?
+
+A text is the mean and the maximum, column by column, of its tokens' vectors; a logistic regression
+on these is the classifier. It needs seconds and knows nothing of word order.
+
+Columns are centred, but not scaled one by one: the decomposition has sorted them, the first carry
+most of what the corpus knows, and blowing the last ones up to the same size costs 4 to 8 points.
+Mean and maximum get one scale each (docs/cooccurrence.md has the numbers).
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from headstart.baselines.regression import choose_strength
+
+STRENGTHS = (3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1, 1.0)
+MAXIMUM_SHARE = 0.2  # of the mean's scale: a maximum is noisier, and as large it drowns the mean
+Tokens = NDArray[np.integer]
+Floats = NDArray[np.float64]
+
+
+class CooccurrenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Logistic regression on the mean and maximum of a text's vectors (vocab_size × width).
+
+    Texts are arrays of token ids. Tokens with the zero vector (special or never seen in the corpus)
+    are passed over.
+    """
+
+    def __init__(
+        self, vectors: NDArray[np.float32], *, strengths: Sequence[float] = STRENGTHS
+    ) -> None:
+        self.vectors = vectors
+        self.strengths = strengths
+
+    def fit(
+        self,
+        texts: Sequence[Tokens],
+        labels: ArrayLike,
+        *,
+        validation: tuple[Sequence[Tokens], ArrayLike],
+    ) -> "CooccurrenceClassifier":
+        """Learn from the training rows; the strength is chosen on the validation rows."""
+        features = mean_and_maximum(texts, self.vectors)
+        self.center_ = features.mean(axis=0)
+        mean, maximum = np.split(features - self.center_, 2, axis=1)
+        scales = [_inverse(mean.std()), MAXIMUM_SHARE * _inverse(maximum.std())]
+        self.scale_ = np.repeat(scales, self.vectors.shape[1])
+        self.regression_ = choose_strength(
+            (features - self.center_) * self.scale_,
+            labels,
+            self._features(validation[0]),
+            validation[1],
+            self.strengths,
+        )
+        self.classes_ = self.regression_.classes_
+        self.strength_ = float(self.regression_.C)
+        return self
+
+    def predict_proba(self, texts: Sequence[Tokens]) -> Floats:
+        check_is_fitted(self)
+        return np.asarray(self.regression_.predict_proba(self._features(texts)))
+
+    def predict(self, texts: Sequence[Tokens]) -> NDArray[Any]:
+        probabilities = self.predict_proba(texts)
+        return np.asarray(self.classes_[probabilities.argmax(axis=1)])
+
+    def _features(self, texts: Sequence[Tokens]) -> Floats:
+        return (mean_and_maximum(texts, self.vectors) - self.center_) * self.scale_
+
+
+def mean_and_maximum(texts: Sequence[Tokens], vectors: NDArray[np.float32]) -> Floats:
+    """A row a text, twice as wide as the vectors; zeros for a text without a known token."""
+    known = np.asarray(vectors.any(axis=1))
+    width = vectors.shape[1]
+    features = np.zeros((len(texts), 2 * width))
+    for row, text in enumerate(texts):
+        tokens = np.asarray(text, dtype=np.int64)
+        found = vectors[tokens[known[tokens]]]
+        if len(found):
+            features[row, :width] = found.mean(axis=0)
+            features[row, width:] = found.max(axis=0)
+    return features
+
+
+def _inverse(scale: float) -> float:
+    return 1 / scale if scale > 0 else 0.0

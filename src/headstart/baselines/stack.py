@@ -1,0 +1,74 @@
+"""The `stack` arm: the probabilities of several classifiers, combined.
+
+The combination is a weighted product: log p(class) = Σ weight · log p_arm(class) + constant. The
+weights, one an arm, are fitted on the validation part; their sum acts as a temperature, and an
+overconfident arm gets a low one. Two things keep a hundred validation rows from being overfitted:
+the weights are pulled towards the equal mixture, and where the mixture does not explain
+the validation labels clearly better than the best arm alone (by one nat for each weight: Akaike's
+criterion), that arm is taken as it is.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import minimize
+from scipy.special import log_softmax, softmax
+from sklearn.base import BaseEstimator
+
+Floats = NDArray[np.float64]
+
+PULL = 4.0  # of the prior: so many rows' worth of curvature in each weight
+SMALLEST = 1e-7  # a probability of 0 would be a veto against all other arms
+
+
+class Stack(BaseEstimator):  # type: ignore[misc]
+    """Combine two or more classifiers' probabilities (each rows × classes, the same classes).
+
+    `fit` takes the validation part's probabilities and class numbers, `combine` those of any rows.
+    """
+
+    def fit(self, probabilities: Sequence[ArrayLike], labels: ArrayLike) -> "Stack":
+        scores, y = _logs(probabilities), np.asarray(labels, dtype=np.int64)
+        arms, rows = len(scores), np.arange(len(y))
+        equal = np.full(arms, 1 / arms)
+
+        def loss(weights: Floats) -> tuple[float, Floats]:
+            """Of all rows together, in nats, and its gradient."""
+            mixed = np.tensordot(weights, scores, axes=1)
+            residual = softmax(mixed, axis=1)
+            residual[rows, y] -= 1
+            value = -log_softmax(mixed, axis=1)[rows, y].sum()
+            return float(value), np.einsum("arc,rc->a", scores, residual)
+
+        def loss_and_pull(weights: Floats) -> tuple[float, Floats]:
+            value, gradient = loss(weights)
+            away = weights - equal
+            return value + PULL * float(away @ away) / 2, gradient + PULL * away
+
+        # Convex, and a handful of numbers: the minimum is found to rounding.
+        found = minimize(
+            loss_and_pull, equal, jac=True, method="L-BFGS-B", bounds=[(0, None)] * arms
+        )
+        alone = [loss(arm)[0] for arm in np.eye(arms)]
+        better = loss(found.x)[0] + arms < min(alone)
+        self.weights_ = np.asarray(found.x) if better else np.eye(arms)[np.argmin(alone)]
+        return self
+
+    def combine(self, probabilities: Sequence[ArrayLike]) -> Floats:
+        """The stack's own probabilities of these rows."""
+        scores = _logs(probabilities)
+        if len(scores) != len(self.weights_):
+            raise ValueError(f"fitted on {len(self.weights_)} arms, not {len(scores)}")
+        return np.asarray(softmax(np.tensordot(self.weights_, scores, axes=1), axis=1))
+
+
+def _logs(probabilities: Sequence[Any]) -> Floats:
+    """Arms × rows × classes."""
+    arms = [np.asarray(arm, dtype=np.float64) for arm in probabilities]
+    if len(arms) < 2 or any(arm.shape != arms[0].shape or arm.ndim != 2 for arm in arms):
+        raise ValueError(
+            f"need two or more (rows, classes) arrays alike, not {[arm.shape for arm in arms]}"
+        )
+    return np.log(np.maximum(np.stack(arms), SMALLEST))

@@ -1,0 +1,56 @@
+"""Hashed character n-grams are scikit-learn's, under other names."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.feature_extraction.text import CountVectorizer
+
+from headstart.baselines.characters import BATCH, count_characters
+
+
+def counted(texts):
+    return count_characters(texts, shortest=3, longest=5, bits=20)
+
+
+def sorted_counts(matrix):
+    """Each row's counts in order: equal whatever the columns are called."""
+    return [sorted(row) for row in np.split(matrix.data, matrix.indptr[1:-1])]
+
+
+@settings(deadline=None)
+@given(st.lists(st.text(min_size=1, max_size=30), min_size=1, max_size=5))
+def test_counts_equal_scikit_learns(texts):
+    texts = [*texts, "so that there is an n-gram"]
+    padded = [f" {' '.join(text.lower().split())} " for text in texts]
+    reference = CountVectorizer(
+        analyzer=lambda text: [
+            text[i : i + size] for size in (3, 4, 5) for i in range(len(text) - size + 1)
+        ]
+    ).fit_transform(padded)
+    assert sorted_counts(counted(texts)) == sorted_counts(reference)
+
+
+def test_the_same_n_gram_is_the_same_column_in_any_text():
+    one, other = counted(["abc"]).indices, counted(["zzz abc zzz"]).indices
+    assert set(one) <= set(other)
+
+
+def test_case_and_kinds_of_blanks_do_not_count():
+    assert (counted(["Ein  Film\n"]) != counted(["ein film"])).nnz == 0
+
+
+def test_batches_leave_no_seam():
+    texts = [f"text {number}" for number in range(BATCH + 3)]
+    whole = counted(texts)
+    assert whole.shape[0] == len(texts)
+    assert (whole[[0, BATCH, BATCH + 2]] != counted([texts[0], texts[BATCH], texts[-1]])).nnz == 0
+
+
+@pytest.mark.parametrize("texts", [[], [""], ["", "   ", "a"]])
+def test_texts_without_an_n_gram_are_empty_rows_or_none(texts):
+    assert counted(texts).shape[0] == len(texts)
+
+
+def test_hashes_stay_what_they_are_from_version_to_version():
+    assert sorted(counted(["né"]).indices) == [264_914, 954_159, 1_038_490]
