@@ -6,7 +6,7 @@ from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
-from headstart.baselines.regression import choose_strength
+from headstart.baselines.regression import check_labels, choose_strength
 from headstart.errors import HeadstartError
 
 STRENGTHS = (0.001, 0.01, 0.1, 1, 10, 100)
@@ -56,9 +56,18 @@ def test_validation_rows_of_an_unknown_class_do_not_matter():
 
 
 def test_one_class_is_refused():
-    train, _ = drawn(10)
-    with pytest.raises(HeadstartError, match="10 training rows have 1 class"):
-        choose_strength(train, np.zeros(10), train, np.zeros(10), [1])
+    with pytest.raises(HeadstartError, match="2 training rows have 1 class"):
+        check_labels(["a", "b"], ["good", "good"])
+
+
+def test_no_rows_are_refused():
+    with pytest.raises(HeadstartError, match="0 training rows have 0 classes"):
+        check_labels([], [])
+
+
+def test_as_many_labels_as_texts_are_needed():
+    with pytest.raises(ValueError, match="2 texts and 1 labels"):
+        check_labels(["a", "b"], ["good"])
 
 
 def test_a_validation_part_of_strangers_is_refused():

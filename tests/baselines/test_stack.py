@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
-from headstart.baselines.stack import Stack
+from headstart.baselines.stack import Stack, over_all_classes
 
 VALIDATION, TEST, REPETITIONS = 100, 2_000, 60
 
@@ -110,3 +110,8 @@ def test_other_arms_than_fitted_are_refused():
     half = np.full((4, 2), 0.5)
     with pytest.raises(ValueError, match="fitted on 2 arms, not 3"):
         Stack().fit([half, half], [0, 1, 0, 1]).combine([half, half, half])
+
+
+def test_a_class_that_an_arm_never_saw_has_probability_zero():
+    spread = over_all_classes([[0.3, 0.7]], own=["a", "c"], every=["a", "b", "c"])
+    assert spread.tolist() == [[0.3, 0, 0.7]]

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from headstart.baselines.regression import choose_strength
+from headstart.baselines.regression import check_labels, choose_strength
 
 STRENGTHS = (3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1, 1.0)
 MAXIMUM_SHARE = 0.2  # of the mean's scale: a maximum is noisier, and as large it drowns the mean
@@ -45,6 +45,7 @@ class CooccurrenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         validation: tuple[Sequence[Tokens], ArrayLike],
     ) -> "CooccurrenceClassifier":
         """Learn from the training rows; the strength is chosen on the validation rows."""
+        check_labels(texts, labels)
         features = mean_and_maximum(texts, self.vectors)
         self.center_ = features.mean(axis=0)
         mean, maximum = np.split(features - self.center_, 2, axis=1)

@@ -14,6 +14,19 @@ from sklearn.linear_model import LogisticRegression
 from headstart.errors import HeadstartError
 
 
+def check_labels(texts: Sequence[Any], labels: ArrayLike) -> None:
+    """One label a text, and at least two classes of them."""
+    classes = np.unique(np.asarray(labels))
+    if len(texts) != len(np.asarray(labels)):
+        raise ValueError(f"{len(texts)} texts and {len(np.asarray(labels))} labels")
+    if len(classes) < 2:
+        raise HeadstartError(
+            f"the {len(texts):,} training rows have {len(classes)} class"
+            + ("" if len(classes) else "es"),
+            fix="a classifier needs rows of at least two classes",
+        )
+
+
 def choose_strength(
     features: Any,
     labels: ArrayLike,
@@ -30,11 +43,6 @@ def choose_strength(
     """
     y, wanted = np.asarray(labels), np.asarray(validation_labels)
     classes = np.unique(y)
-    if len(classes) < 2:
-        raise HeadstartError(
-            f"the {len(y)} training rows have {len(classes)} class{'' if len(classes) else 'es'}",
-            fix="a classifier needs rows of at least two classes",
-        )
     known = np.flatnonzero(np.isin(wanted, classes))
     if not len(known):
         raise HeadstartError(

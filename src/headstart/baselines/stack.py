@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 from sklearn.base import BaseEstimator
 
-Floats = NDArray[np.float64]
+from headstart.evaluation.checks import Floats, checked
 
 PULL = 4.0  # of the prior: so many rows' worth of curvature in each weight
 SMALLEST = 1e-7  # a probability of 0 would be a veto against all other arms
@@ -30,7 +30,7 @@ class Stack(BaseEstimator):  # type: ignore[misc]
     """
 
     def fit(self, probabilities: Sequence[ArrayLike], labels: ArrayLike) -> "Stack":
-        scores, y = _logs(probabilities), np.asarray(labels, dtype=np.int64)
+        scores, y = _logs(probabilities), checked(probabilities[0], labels)[1]
         arms, rows = len(scores), np.arange(len(y))
         equal = np.full(arms, 1 / arms)
 
@@ -64,6 +64,15 @@ class Stack(BaseEstimator):  # type: ignore[misc]
         return np.asarray(softmax(np.tensordot(self.weights_, scores, axes=1), axis=1))
 
 
+def over_all_classes(probabilities: ArrayLike, own: Sequence[Any], every: Sequence[Any]) -> Floats:
+    """Columns for `every` class, 0 for those that an arm has not seen in training."""
+    p = np.asarray(probabilities, dtype=np.float64)
+    places = {name: column for column, name in enumerate(every)}
+    spread = np.zeros((len(p), len(every)))
+    spread[:, [places[name] for name in own]] = p
+    return spread
+
+
 def _logs(probabilities: Sequence[Any]) -> Floats:
     """Arms × rows × classes."""
     arms = [np.asarray(arm, dtype=np.float64) for arm in probabilities]
@@ -71,4 +80,4 @@ def _logs(probabilities: Sequence[Any]) -> Floats:
         raise ValueError(
             f"need two or more (rows, classes) arrays alike, not {[arm.shape for arm in arms]}"
         )
-    return np.log(np.maximum(np.stack(arms), SMALLEST))
+    return np.asarray(np.log(np.maximum(np.stack(arms), SMALLEST)))

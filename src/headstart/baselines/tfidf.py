@@ -15,7 +15,7 @@ from sklearn.feature_extraction.text import TfidfTransformer, TfidfVectorizer
 from sklearn.utils.validation import check_is_fitted
 
 from headstart.baselines.characters import count_characters
-from headstart.baselines.regression import choose_strength
+from headstart.baselines.regression import check_labels, choose_strength
 
 STRENGTHS = (0.25, 1, 4, 16, 64, 256)
 HASH_BITS = 20  # a million buckets: few n-grams share one
@@ -45,6 +45,7 @@ class TfidfClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         validation: tuple[Sequence[str], ArrayLike],
     ) -> "TfidfClassifier":
         """Learn from the training rows; the strength is chosen on the validation rows."""
+        check_labels(texts, labels)
         counts = _characters(texts)
         in_texts = np.bincount(counts.indices, minlength=counts.shape[1])
         self.columns_ = _most_frequent(in_texts, self.max_features)

@@ -99,13 +99,14 @@ def multi_label_metrics(
     y, predicted = y.astype(np.int64), (p >= threshold).astype(np.int64)
     # A column is two classes: stacked as two, each cell's loss is an ordinary log-loss.
     pairs = np.stack([1 - p, p], axis=-1).reshape(-1, 2)
+    classes = _multi_label_rows(y, predicted, names)
     return MultiLabelMetrics(
         rows=len(y),
         accuracy=wilson_interval(int((predicted == y).all(axis=1).sum()), len(y)),
         micro_f1=float(f1_score(y.ravel(), predicted.ravel(), zero_division=0)),
-        macro_f1=float(np.mean([row.f1 for row in _multi_label_rows(y, predicted, names)])),
+        macro_f1=float(np.mean([row.f1 for row in classes])),
         log_loss=log_loss(pairs, y.ravel()),
-        classes=_multi_label_rows(y, predicted, names),
+        classes=classes,
     )
 
 
