@@ -1,0 +1,255 @@
+"""The study folder as plain data: what a study measured, written and read back whole.
+
+    results.csv          one measured value a line, tidy (see `Measure`)
+    predictions.parquet  what every run said of every test row, at its best epoch
+    test_rows.parquet    the test rows themselves: number, text, label name
+    study.json           everything else a reader or a rerun needs (see `Study`)
+
+Nothing here computes; `statistics.py` does, and `report/` shows it.
+"""
+
+import csv
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as parquet
+
+from headstart.errors import HeadstartError
+from headstart.files import replacing, write_text
+
+FINAL = -1  # the epoch of a value measured once, at the best epoch; empty in results.csv
+COLUMNS = ("arm", "objective", "labels", "seed", "epoch", "split", "metric", "value", "seconds")
+
+
+@dataclass(frozen=True, order=True)
+class RunKey:
+    """Which run of the study: arm × objective × labelled rows used × seed."""
+
+    arm: str  # scratch, pretrained, frozen, cooccurrence, tfidf, stack
+    objective: str  # causal, masked, …; "" for an arm without a base (tfidf, cooccurrence)
+    labels: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One line of results.csv.
+
+    `split` is train, validation or test; `metric` is accuracy, macro_f1 or loss, accuracies as
+    fractions. Epochs count from 1. Test values are `FINAL`: validation chooses, test reports once.
+    `seconds` counts from the start of the run, pretraining not included.
+    """
+
+    run: RunKey
+    epoch: int
+    split: str
+    metric: str
+    value: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """What one run said of the test rows; labels are indices into `Study.label_names`."""
+
+    run: RunKey
+    rows: np.ndarray  # (n,) int64, the `row` of test_rows.parquet
+    gold: np.ndarray  # (n,) int64
+    predicted: np.ndarray  # (n,) int64
+    probabilities: np.ndarray  # (n, classes) float32
+
+
+@dataclass(frozen=True)
+class TestRow:
+    """One labelled row that no training saw."""
+
+    __test__ = False  # not a test class, whatever pytest thinks of the name
+
+    row: int
+    text: str
+    gold: str  # the label's name
+
+
+@dataclass(frozen=True)
+class Pretraining:
+    """How the base of one objective came to be.
+
+    A point has step, tokens, seconds, train_loss, held_out_loss, perplexity, bits_per_byte (one
+    that was not measured is None); a sample has prompt and text, generated or filled in.
+    """
+
+    objective: str
+    points: list[dict[str, float | None]]
+    samples: list[dict[str, str]]
+
+
+@dataclass(frozen=True)
+class Study:
+    """study.json: what was asked, of what data, with what, on what."""
+
+    dataset: str
+    corpus: str  # what the base was pretrained on; "" with none
+    label_names: list[str]
+    splits: dict[str, int]  # rows of train, validation, test
+    command: str  # the exact command line
+    seeds: list[int]
+    budgets: list[int]  # numbers of labelled rows, ascending; the last is all of them
+    arms: list[str]
+    versions: dict[str, str]
+    machine: dict[str, Any]
+    minutes: float
+    warnings: list[str] = field(default_factory=list)  # of the data check
+    overlap_dropped: int = 0  # documents of the corpus left out because they hold test rows
+    parameters: dict[str, dict[str, Any]] = field(default_factory=dict)
+    # ^ objective -> the document of `headstart params --json`
+    pretraining: list[Pretraining] = field(default_factory=list)
+
+
+def write_measures(folder: Path, measures: Iterable[Measure]) -> None:
+    """Write results.csv."""
+    with (
+        replacing(folder / "results.csv") as temporary,
+        temporary.open("w", encoding="utf-8", newline="") as file,
+    ):
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        for m in measures:
+            epoch = "" if m.epoch == FINAL else m.epoch
+            run = (m.run.arm, m.run.objective, m.run.labels, m.run.seed)
+            writer.writerow((*run, epoch, m.split, m.metric, repr(m.value), f"{m.seconds:.3f}"))
+
+
+def read_measures(folder: Path) -> list[Measure]:
+    """Read results.csv; a line that cannot be read is named with its number."""
+    path = _existing(folder, "results.csv")
+    with path.open(encoding="utf-8", newline="") as file:
+        reader = csv.DictReader(file)
+        if tuple(reader.fieldnames or ()) != COLUMNS:
+            raise HeadstartError(
+                f"the columns are {reader.fieldnames}, expected {list(COLUMNS)}", where=path
+            )
+        measures = []
+        for line in reader:
+            try:
+                measures.append(_measure(line))
+            except (TypeError, ValueError) as error:
+                raise HeadstartError(
+                    f"cannot read this result: {error}",
+                    where=f"{path}, line {reader.line_num}",
+                    fix="run the study again; it goes on from the runs that are finished",
+                ) from error
+    return measures
+
+
+def _measure(line: dict[str, str]) -> Measure:
+    run = RunKey(line["arm"], line["objective"], int(line["labels"]), int(line["seed"]))
+    epoch = int(line["epoch"]) if line["epoch"] else FINAL
+    value, seconds = float(line["value"]), float(line["seconds"])
+    return Measure(run, epoch, line["split"], line["metric"], value, seconds)
+
+
+def write_predictions(folder: Path, predictions: Iterable[Predictions]) -> None:
+    """Write predictions.parquet, one row group a run."""
+    with (
+        replacing(folder / "predictions.parquet") as temporary,
+        parquet.ParquetWriter(temporary, _PREDICTIONS) as writer,
+    ):
+        for said in predictions:
+            writer.write_table(_prediction_table(said))
+
+
+_KEY = ("arm", "objective", "labels", "seed")
+_PREDICTIONS = pa.schema(
+    [
+        ("arm", pa.string()),
+        ("objective", pa.string()),
+        ("labels", pa.int64()),
+        ("seed", pa.int64()),
+        ("row", pa.int64()),
+        ("gold", pa.int64()),
+        ("predicted", pa.int64()),
+        ("probabilities", pa.list_(pa.float32())),
+    ]
+)
+
+
+def _prediction_table(said: Predictions) -> pa.Table:
+    count = len(said.rows)
+    key = asdict(said.run)
+    columns = [pa.array([key[name]] * count, type=_PREDICTIONS.field(name).type) for name in key]
+    columns += [pa.array(values) for values in (said.rows, said.gold, said.predicted)]
+    columns.append(pa.array(list(said.probabilities), type=pa.list_(pa.float32())))
+    return pa.table(columns, schema=_PREDICTIONS)
+
+
+def read_predictions(folder: Path) -> list[Predictions]:
+    """Read predictions.parquet, one `Predictions` a run, rows ascending."""
+    table = _read_table(folder, "predictions.parquet")
+    table = table.sort_by([(name, "ascending") for name in (*_KEY, "row")])
+    keys = list(zip(*(table[name].to_pylist() for name in _KEY), strict=True))
+    starts = [i for i, key in enumerate(keys) if i == 0 or key != keys[i - 1]]
+    columns = [table[name].to_numpy() for name in ("row", "gold", "predicted")]
+    found = []
+    for start, end in zip(starts, [*starts[1:], len(keys)], strict=True):
+        part = slice(start, end)
+        probabilities = np.array(table["probabilities"][part].to_pylist(), dtype=np.float32)
+        rows, gold, predicted = (column[part] for column in columns)
+        found.append(Predictions(RunKey(*keys[start]), rows, gold, predicted, probabilities))
+    return found
+
+
+def write_test_rows(folder: Path, rows: Iterable[TestRow]) -> None:
+    """Write test_rows.parquet."""
+    table = pa.Table.from_pylist(
+        [asdict(row) for row in rows],
+        schema=pa.schema([("row", pa.int64()), ("text", pa.string()), ("gold", pa.string())]),
+    )
+    with replacing(folder / "test_rows.parquet") as temporary:
+        parquet.write_table(table, temporary)
+
+
+def read_test_rows(folder: Path) -> list[TestRow]:
+    """Read test_rows.parquet."""
+    table = _read_table(folder, "test_rows.parquet")
+    return [TestRow(**line) for line in table.to_pylist()]
+
+
+def write_study(folder: Path, study: Study) -> None:
+    """Write study.json."""
+    document = json.dumps(asdict(study), indent=2, ensure_ascii=False, allow_nan=False)
+    write_text(folder / "study.json", document + "\n")
+
+
+def read_study(folder: Path) -> Study:
+    """Read study.json; a name it does not know is an error, as is one that is missing."""
+    path = _existing(folder, "study.json")
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        parts = [Pretraining(**part) for part in document.pop("pretraining", [])]
+        return Study(**document, pretraining=parts)
+    except (TypeError, ValueError, AttributeError) as error:
+        raise HeadstartError(f"this is not a study: {error}", where=path) from error
+
+
+def _read_table(folder: Path, name: str) -> pa.Table:
+    path = _existing(folder, name)
+    try:
+        return parquet.read_table(path)
+    except pa.ArrowInvalid as error:
+        raise HeadstartError(f"this is no Parquet file: {error}", where=path) from error
+
+
+def _existing(folder: Path, name: str) -> Path:
+    path = folder / name
+    if not path.is_file():
+        raise HeadstartError(
+            f"this folder has no {name}",
+            where=folder,
+            fix="name the folder that `headstart compare … --out DIR` wrote",
+        )
+    return path
