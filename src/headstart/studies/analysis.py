@@ -1,0 +1,204 @@
+"""Every number of a study that a person is shown, computed once, in one place."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from headstart.studies.difference import paired_difference
+from headstart.studies.learning import (
+    LabelSavings,
+    area_under_curve,
+    epochs_to_reach,
+    label_savings,
+)
+from headstart.studies.results import FINAL, Measure, Predictions, RunKey, Study
+from headstart.studies.statistics import LEVEL, Interval, mcnemar_exact, mean_interval
+
+Series = tuple[str, str]  # arm, objective: one line of a picture
+
+
+@dataclass(frozen=True)
+class Score:
+    """The test accuracy of one arm at one budget."""
+
+    series: Series
+    labels: int
+    accuracy: Interval  # over seeds
+    seeds: dict[int, float]
+    macro_f1: float | None
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Accuracy of one arm minus that of another, on the same seeds and test rows."""
+
+    first: Series
+    second: Series
+    labels: int
+    difference: Interval
+
+
+@dataclass(frozen=True)
+class McNemar:
+    """Rows that only one of two runs got right, at the last budget, for one seed."""
+
+    first: Series
+    second: Series
+    seed: int
+    only_first: int
+    only_second: int
+    p: float
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Validation accuracy by epoch of one arm at one budget, a line a seed."""
+
+    series: Series
+    labels: int
+    seeds: dict[int, list[float]]  # epochs count from 1
+
+    @property
+    def mean(self) -> list[Interval]:
+        """Mean and interval over the seeds that reached the epoch."""
+        longest = max(map(len, self.seeds.values()))
+        return [
+            mean_interval([line[epoch] for line in self.seeds.values() if epoch < len(line)])
+            for epoch in range(longest)
+        ]
+
+    @property
+    def epochs_to_95(self) -> float:
+        return float(np.mean([epochs_to_reach(line) for line in self.seeds.values()]))
+
+    @property
+    def area(self) -> float:
+        lines = self.seeds.values()
+        return float(np.mean([area_under_curve(range(1, len(y) + 1), y) for y in lines]))
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """The numbers behind the verdict and the report."""
+
+    scores: list[Score]
+    curves: list[Curve]
+    gaps: list[Gap]  # pretrained − scratch and − tfidf
+    overall: dict[str, Interval]  # objective -> pretrained − scratch over all budgets
+    mcnemar: list[McNemar]
+    savings: dict[str, LabelSavings] = field(default_factory=dict)  # by objective
+
+    def score(self, series: Series, labels: int) -> Score | None:
+        return next((s for s in self.scores if (s.series, s.labels) == (series, labels)), None)
+
+    def gap(self, first: Series, second: Series, labels: int) -> Gap | None:
+        wanted = (first, second, labels)
+        return next((g for g in self.gaps if (g.first, g.second, g.labels) == wanted), None)
+
+
+def analyse(
+    study: Study, measures: Sequence[Measure], predictions: Sequence[Predictions]
+) -> Analysis:
+    """Compute everything from the plain data of a study."""
+    right = {said.run: said for said in predictions}
+    objectives = sorted({run.objective for run in right if run.arm == "pretrained"})
+    gaps: list[Gap] = []
+    tests: list[McNemar] = []
+    overall: dict[str, Interval] = {}
+    savings: dict[str, LabelSavings] = {}
+    for objective in objectives:
+        pretrained, scratch = ("pretrained", objective), ("scratch", objective)
+        for other in (scratch, ("tfidf", "")):
+            for labels in study.budgets:
+                tables = _tables(right, pretrained, other, [labels])
+                if tables:
+                    difference = paired_difference(tables[0][0], tables[1][0])
+                    gaps.append(Gap(pretrained, other, labels, difference))
+        tests += _mcnemar(right, pretrained, scratch, study.budgets[-1])
+        tables = _tables(right, pretrained, scratch, study.budgets)
+        if tables:
+            # One question for all budgets, so that many budgets are not many chances to be
+            # fooled; and one share of the level for each objective, for the same reason.
+            level = 1 - (1 - LEVEL) / len(objectives)
+            overall[objective] = paired_difference(
+                tables[0].mean(0), tables[1].mean(0), level=level
+            )
+            if len(study.budgets) > 1:
+                savings[objective] = label_savings(study.budgets, *tables)
+    return Analysis(_scores(measures), _curves(measures), gaps, overall, tests, savings)
+
+
+def _tables(
+    right: dict[RunKey, Predictions], first: Series, second: Series, budgets: Sequence[int]
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """(budgets, seeds, rows) of both arms, 1 where right, for the seeds that both have in full."""
+    seeds = sorted(
+        seed
+        for seed in {run.seed for run in right}
+        if all(RunKey(*s, labels, seed) in right for s in (first, second) for labels in budgets)
+    )
+    if not seeds:
+        return None
+
+    def table(series: Series) -> np.ndarray:
+        return np.array(
+            [[_right(right[RunKey(*series, labels, seed)]) for seed in seeds] for labels in budgets]
+        )
+
+    return table(first), table(second)
+
+
+def _right(said: Predictions) -> np.ndarray:
+    return said.predicted == said.gold
+
+
+def _mcnemar(
+    right: dict[RunKey, Predictions], first: Series, second: Series, labels: int
+) -> list[McNemar]:
+    tests = []
+    for seed in sorted({run.seed for run in right}):
+        one, other = (
+            right.get(RunKey(*first, labels, seed)),
+            right.get(RunKey(*second, labels, seed)),
+        )
+        if one and other:
+            only_first = int((_right(one) & ~_right(other)).sum())
+            only_second = int((_right(other) & ~_right(one)).sum())
+            p = mcnemar_exact(only_first, only_second)
+            tests.append(McNemar(first, second, seed, only_first, only_second, p))
+    return tests
+
+
+def _scores(measures: Sequence[Measure]) -> list[Score]:
+    accuracies: dict[tuple[Series, int], dict[int, float]] = {}
+    f1: dict[tuple[Series, int], list[float]] = {}
+    for m in measures:
+        if m.epoch == FINAL and m.split == "test":
+            key = ((m.run.arm, m.run.objective), m.run.labels)
+            if m.metric == "accuracy":
+                accuracies.setdefault(key, {})[m.run.seed] = m.value
+            elif m.metric == "macro_f1":
+                f1.setdefault(key, []).append(m.value)
+    return [
+        Score(
+            series,
+            labels,
+            mean_interval(list(seeds.values())),
+            seeds,
+            float(np.mean(f1[series, labels])) if (series, labels) in f1 else None,
+        )
+        for (series, labels), seeds in accuracies.items()
+    ]
+
+
+def _curves(measures: Sequence[Measure]) -> list[Curve]:
+    lines: dict[tuple[Series, int], dict[int, list[tuple[int, float]]]] = {}
+    for m in measures:
+        if m.epoch != FINAL and m.split == "validation" and m.metric == "accuracy":
+            key = ((m.run.arm, m.run.objective), m.run.labels)
+            lines.setdefault(key, {}).setdefault(m.run.seed, []).append((m.epoch, m.value))
+    return [
+        Curve(series, labels, {s: [v for _, v in sorted(line)] for s, line in seeds.items()})
+        for (series, labels), seeds in lines.items()
+    ]

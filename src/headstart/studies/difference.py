@@ -1,0 +1,60 @@
+"""The paired difference of two arms: what a bootstrap and Student's t can agree on.
+
+Two things vary: the seeds (which labelled rows were drawn, how the network started) and the test
+rows. A bootstrap over both sees both, but three seeds drawn with replacement show too little of
+their spread: in simulations with no true difference it claimed one in up to 20 % of studies.
+Student's t over seeds allows for few seeds, but does not see that all seeds share their test
+rows: up to 55 %. The interval that covers both claimed one in 0 to 6 %. So that is the one used.
+"""
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from headstart.studies.statistics import LEVEL, Interval, mean_interval
+
+DRAWS = 2000
+CELLS_AT_ONCE = 4_000_000  # draws × rows held in memory
+
+
+def paired_difference(
+    first: np.ndarray,
+    second: np.ndarray,
+    *,
+    level: float = LEVEL,
+    draws: int = DRAWS,
+    seed: int = 0,
+) -> Interval:
+    """Accuracy of `first` minus accuracy of `second`, with an interval over seeds and test rows.
+
+    Both are (seeds, rows), 1 where the run is right, the same seeds and rows in the same order.
+    With one seed the spread between seeds is unknown, and the interval unbounded.
+    """
+    gaps = first.astype(float) - second.astype(float)  # (seeds, rows)
+    value = float(gaps.mean())
+    if len(gaps) < 2:
+        return Interval(value, -math.inf, math.inf)
+    resampled = bootstrap_means(gaps, draws=draws, seed=seed)
+    low, high = np.quantile(resampled, [(1 - level) / 2, (1 + level) / 2])
+    student = mean_interval(gaps.mean(1), level)
+    return Interval(value, min(float(low), student.low), max(float(high), student.high))
+
+
+def bootstrap_means(table: np.ndarray, *, draws: int = DRAWS, seed: int = 0) -> np.ndarray:
+    """Means of `table` (seeds, rows) with seeds and rows both drawn with replacement: (draws,)."""
+    random = np.random.default_rng(seed)
+    seeds = len(table)
+    means = []
+    for rows_drawn in row_weights(table.shape[1], draws, random):
+        seeds_drawn = random.multinomial(seeds, np.full(seeds, 1 / seeds), len(rows_drawn)) / seeds
+        means.append(np.einsum("ds,ds->d", seeds_drawn, rows_drawn @ table.T))
+    return np.concatenate(means)
+
+
+def row_weights(rows: int, draws: int, random: np.random.Generator) -> Iterator[np.ndarray]:
+    """How often each row is drawn, as a share, in chunks of (draws, rows)."""
+    chunk = max(1, CELLS_AT_ONCE // rows)
+    for start in range(0, draws, chunk):
+        count = min(chunk, draws - start)
+        yield random.multinomial(rows, np.full(rows, 1 / rows), count) / rows

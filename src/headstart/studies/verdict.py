@@ -1,0 +1,161 @@
+"""Two or three plain sentences that say what a study found, and no more than it found."""
+
+import math
+from dataclasses import dataclass
+
+from headstart.studies.analysis import Analysis, Gap
+from headstart.studies.learning import LabelSavings
+from headstart.studies.results import Study
+from headstart.studies.statistics import Interval
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The sentences, and whether they claim that pretraining changes the accuracy."""
+
+    sentences: list[str]
+    claims_difference: bool
+
+
+def verdict(study: Study, analysis: Analysis) -> Verdict:
+    """Sum up a study; a difference is claimed only where it stands out over all budgets."""
+    if not analysis.overall:
+        return Verdict([_best(study, analysis)], False)
+    # The objective that gains most speaks; the level was shared among all of them.
+    objective = max(analysis.overall, key=lambda name: analysis.overall[name].value)
+    clear = [name for name, gap in analysis.overall.items() if gap.excludes(0)]
+    if clear and objective not in clear:
+        objective = clear[0]
+    overall = analysis.overall[objective]
+    name = f"{objective} pretraining" if len(analysis.overall) > 1 else "pretraining"
+    claims = overall.excludes(0)
+    sentences = [_difference(study, analysis, objective, name)]
+    if claims and overall.value > 0 and objective in analysis.savings:
+        sentences.append(_savings(analysis.savings[objective]))
+    beside = _tfidf(study, analysis, objective)
+    if beside:
+        sentences.append(beside)
+    return Verdict(sentences, claims)
+
+
+def points(value: float) -> str:
+    """An accuracy difference in points, without its sign."""
+    return f"{abs(100 * value):.1f}"
+
+
+def signed(value: float) -> str:
+    """The same with its sign; the minus is a real one."""
+    text = f"{100 * value:+.1f}"
+    return text.replace("+", "").replace("-", "−") if float(text) != 0 else "0.0"
+
+
+def within(interval: Interval) -> str:
+    """The interval in words, in points."""
+    return f"{signed(interval.low)} to {signed(interval.high)}"
+
+
+def labelled(count: int) -> str:
+    """A number of labels in words."""
+    return f"{count:,} labels"
+
+
+def _difference(study: Study, analysis: Analysis, objective: str, name: str) -> str:
+    shown = analysis.overall[objective]
+    if not shown.bounded:
+        direction = "adds" if shown.value >= 0 else "costs"
+        return (
+            f"{_capital(name)} {direction} {points(shown.value)} points here, but one seed cannot "
+            "tell that from noise: run the study with --seeds 3 or more."
+        )
+    if not shown.excludes(0):
+        where = "over all label budgets " if len(study.budgets) > 1 else ""
+        return (
+            f"{_capital(name)} makes no difference that can be told from noise: {where}it changes "
+            f"the accuracy by {signed(shown.value)} points ({within(shown)})."
+        )
+    series = ("pretrained", objective)
+    ends = sorted({study.budgets[0], study.budgets[-1]})
+    gaps = [analysis.gap(series, ("scratch", objective), labels) for labels in ends]
+    parts = [_gap(gap, name if i == 0 else "it") for i, gap in enumerate(gaps) if gap is not None]
+    return _capital("; ".join(parts)) + "."
+
+
+def _gap(gap: Gap, subject: str) -> str:
+    difference = gap.difference
+    verb = "adds" if difference.value >= 0 else "costs"
+    size = f"{points(difference.value)} points"
+    if not difference.excludes(0):
+        return (
+            f"with {labelled(gap.labels)} the {size} {subject} {verb} "
+            f"({within(difference)}) are within noise"
+        )
+    return f"with {labelled(gap.labels)} {subject} {verb} {size} ({_size(difference)})"
+
+
+def _savings(savings: LabelSavings) -> str:
+    goal = f"what training from scratch needs all {savings.all_labels:,} for"
+    if savings.labels == 0:
+        often = (
+            "" if savings.high == 0 else f" (95 % interval: up to {_bound(savings.high, savings)})"
+        )
+        return f"It reaches with {labelled(savings.fewest)}, the fewest tried, {goal}{often}."
+    if math.isinf(savings.labels):
+        return f"It does not reach {goal} within this range of labels."
+    low, high = _bound(savings.low, savings), _bound(savings.high, savings)
+    about = f"about {_rounded(savings.labels):,} labels ({low} to {high})"
+    return f"It reaches with {about} {goal}."
+
+
+def _bound(labels: float, savings: LabelSavings) -> str:
+    if labels == 0:
+        return f"fewer than {savings.fewest:,}"
+    return f"more than {savings.all_labels:,}" if math.isinf(labels) else f"{_rounded(labels):,}"
+
+
+def _rounded(labels: float) -> int:
+    """Two digits that count: an interpolation knows no more."""
+    return int(float(f"{labels:.2g}"))
+
+
+def _tfidf(study: Study, analysis: Analysis, objective: str) -> str | None:
+    series = ("pretrained", objective)
+    ends = sorted({study.budgets[0], study.budgets[-1]})
+    gaps = [analysis.gap(series, ("tfidf", ""), labels) for labels in ends]
+    found = [gap for gap in gaps if gap is not None]
+    if not found:
+        return None
+    return f"Beside it, TF-IDF is {' and '.join(map(_beside, found))}."
+
+
+def _beside(gap: Gap) -> str:
+    ahead = Interval(-gap.difference.value, -gap.difference.high, -gap.difference.low)
+    size = f"{points(ahead.value)} points {'ahead' if ahead.value > 0 else 'behind'}"
+    if not ahead.bounded:
+        return f"{size} with {labelled(gap.labels)} (one seed)"
+    if not ahead.excludes(0):
+        reach = f"{signed(ahead.value)} points, {within(ahead)}"
+        return f"level within noise with {labelled(gap.labels)} ({reach})"
+    return f"{size} with {labelled(gap.labels)} ({_size(ahead)})"
+
+
+def _size(interval: Interval) -> str:
+    """An interval that excludes zero, in points without their sign."""
+    low, high = sorted((abs(interval.low), abs(interval.high)))
+    return f"{points(low)} to {points(high)}"
+
+
+def _best(study: Study, analysis: Analysis) -> str:
+    scores = [score for score in analysis.scores if score.labels == study.budgets[-1]]
+    if not scores:
+        return "The study has no finished run."
+    best = max(scores, key=lambda score: score.accuracy.value)
+    arm = " · ".join(filter(None, best.series))
+    return (
+        f"With {labelled(best.labels)} {arm} is the best of the arms tried, with "
+        f"{100 * best.accuracy.value:.1f} % of the test rows right; scratch and pretrained were "
+        "not both run, so nothing is said about pretraining."
+    )
+
+
+def _capital(sentence: str) -> str:
+    return sentence[:1].upper() + sentence[1:]

@@ -1,0 +1,113 @@
+"""The sentences say what the numbers say, and nothing where there is nothing."""
+
+import dataclasses
+
+import pytest
+
+from headstart.studies.analysis import analyse
+from headstart.studies.results import read_measures, read_predictions, read_study
+from headstart.studies.verdict import verdict
+from tests.studies.fake_study import Recipe, fake_study
+
+ALIKE = {"scratch": (0.3, 0.2), "pretrained": (0.3, 0.2), "tfidf": (0.4, 0.2)}
+
+
+def judged(folder, **recipe):
+    fake_study(folder, Recipe(**recipe))
+    study = read_study(folder)
+    return verdict(study, analyse(study, read_measures(folder), read_predictions(folder)))
+
+
+def test_a_clear_gain_is_told_with_its_interval_and_its_labels(tmp_path):
+    found = judged(tmp_path)
+    assert found.claims_difference
+    assert found.sentences[0].startswith("With 100 labels pretraining adds ")
+    assert "what training from scratch needs all 1,600 for" in found.sentences[1]
+    assert found.sentences[2].startswith("Beside it, TF-IDF is ")
+
+
+def test_a_difference_within_noise_is_called_so(tmp_path):
+    found = judged(tmp_path, skill=ALIKE)
+    assert not found.claims_difference
+    assert "no difference that can be told from noise" in found.sentences[0]
+    assert not any("needs all" in sentence for sentence in found.sentences)
+
+
+def test_a_loss_is_told_as_a_cost(tmp_path):
+    skill = {"scratch": (0.8, 0.2), "pretrained": (0.2, 0.2)}
+    found = judged(tmp_path, skill=skill)
+    assert found.claims_difference
+    assert "pretraining costs" in found.sentences[0]
+    assert len(found.sentences) == 1
+
+
+def test_tfidf_is_told_also_where_it_wins(tmp_path):
+    skill = {"scratch": (0.2, 0.2), "pretrained": (0.5, 0.2), "tfidf": (1.2, 0.2)}
+    assert "points ahead with 1,600 labels" in judged(tmp_path, skill=skill).sentences[-1]
+
+
+def test_one_seed_claims_nothing(tmp_path):
+    found = judged(tmp_path, seeds=1)
+    assert not found.claims_difference
+    assert "--seeds 3" in found.sentences[0]
+
+
+def test_without_both_arms_nothing_is_said_of_pretraining(tmp_path):
+    found = judged(tmp_path, skill={"tfidf": (0.3, 0.2)})
+    assert not found.claims_difference
+    assert "nothing is said about pretraining" in found.sentences[0]
+
+
+def test_one_budget_has_no_savings(tmp_path):
+    found = judged(tmp_path, budgets=(400,))
+    assert not any("needs all" in sentence for sentence in found.sentences)
+
+
+def test_two_objectives_name_the_one_that_speaks(tmp_path):
+    found = judged(tmp_path, objectives=("causal", "masked"))
+    assert "causal pretraining" in found.sentences[0] or "masked pretraining" in found.sentences[0]
+
+
+def test_an_unfinished_study_uses_the_seeds_that_both_arms_have(tmp_path):
+    fake_study(tmp_path)
+    study = read_study(tmp_path)
+    said = [
+        one
+        for one in read_predictions(tmp_path)
+        if not (one.run.arm == "pretrained" and one.run.seed == 2)
+    ]
+    found = analyse(study, read_measures(tmp_path), said)
+    assert {test.seed for test in found.mcnemar} == {0, 1}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed_noise", [0.0, 0.05, 0.15])
+@pytest.mark.parametrize("row_noise", [0.2, 1.0])
+def test_where_pretraining_cannot_help_twenty_studies_claim_it_at_most_twice(
+    tmp_path, seed_noise, row_noise
+):
+    claims = 0
+    for seed in range(20):
+        found = judged(
+            tmp_path / str(seed),
+            seed=seed,
+            skill={"scratch": (0.3, 0.2), "pretrained": (0.3, 0.2)},
+            test_rows=300,
+            seed_noise=seed_noise,
+            row_noise=row_noise,
+        )
+        claims += found.claims_difference
+    assert claims <= 2
+
+
+def test_the_numbers_do_not_depend_on_the_order_of_the_files(tmp_path):
+    fake_study(tmp_path)
+    study, measures, said = (
+        read_study(tmp_path),
+        read_measures(tmp_path),
+        read_predictions(tmp_path),
+    )
+    one = analyse(study, measures, said)
+    other = analyse(dataclasses.replace(study), measures[::-1], said[::-1])
+    assert one.gaps == other.gaps
+    assert one.savings == other.savings
