@@ -6,17 +6,7 @@ from typing import Annotated
 
 import typer
 
-from headstart.cli import (
-    doctor,
-    fill,
-    generate,
-    inspect,
-    params,
-    perplexity,
-    pretrain,
-    tokenize,
-    tokenizer,
-)
+from headstart.cli import doctor, fill, generate, inspect, params, perplexity, pretrain, report, tokenize, tokenizer
 from headstart.cli.output import print_error
 from headstart.errors import HeadstartError
 
@@ -59,6 +49,7 @@ app.command("fill")(fill.fill)
 app.command("perplexity")(perplexity.perplexity)
 app.command("params")(params.params)
 app.command("doctor")(doctor.doctor)
+app.command("report")(report.report)
 
 
 def main() -> None:

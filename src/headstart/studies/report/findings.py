@@ -1,0 +1,174 @@
+"""What was found: the verdict, the curves by epoch, the accuracy by number of labels."""
+
+import math
+from html import escape
+
+from headstart.studies.analysis import Score
+from headstart.studies.learning import LabelSavings
+from headstart.studies.report.charts import (
+    epoch_chart,
+    gap_chart,
+    label_chart,
+    limits_of,
+    series_name,
+)
+from headstart.studies.report.material import Material, paragraph, section, table
+from headstart.studies.report.svg import Frame
+from headstart.studies.verdict import signed
+
+
+def verdict_section(material: Material) -> str:
+    """The sentences first, large; then the differences that they rest on."""
+    first, *others = material.verdict.sentences
+    parts = [f"<h1>{escape(first)}</h1>", *(paragraph(words, "more") for words in others)]
+    for second in ("scratch", "tfidf"):
+        series = material.contenders[0] if material.contenders else ("", "")
+        gaps = [g for g in material.analysis.gaps if g.first == series and g.second[0] == second]
+        if not gaps:
+            continue
+        other = "training from scratch" if second == "scratch" else "TF-IDF"
+        height = 54 + 30 * len(gaps)
+        parts.append(
+            material.figure(
+                f"difference-{second}",
+                f"{series_name(series, material.study)} against {other}, in points of accuracy",
+                lambda frame, gaps=gaps: gap_chart(gaps, material.study, frame),  # type: ignore[misc]
+                Frame(780, height, left=104, right=70),
+                Frame(350, height, left=92, right=50),
+            )
+        )
+    parts.append(
+        paragraph(
+            "Lines are 95 % intervals over seeds and test rows together; one that crosses zero "
+            "could be noise.",
+            "note",
+        )
+    )
+    return f'<section id="verdict">{"".join(parts)}</section>'
+
+
+def epochs_section(material: Material) -> str:
+    """Validation accuracy by epoch: all labels large, the other budgets beside each other."""
+    curves = material.analysis.curves
+    if not curves:
+        return section(
+            "epochs", "How each arm learns", paragraph("No arm of this study trains in epochs.")
+        )
+    limits = limits_of([v for c in curves for line in c.seeds.values() for v in line])
+    parts: list[str] = []
+    small: list[str] = []
+    budgets = sorted({curve.labels for curve in curves}, reverse=True)
+    for labels in budgets:
+        of_budget = [curve for curve in curves if curve.labels == labels]
+        last = labels == budgets[0]
+        drawn = material.figure(
+            f"epochs-{labels}",
+            f"{labels:,} labels: validation accuracy by epoch",
+            lambda frame, of=of_budget: epoch_chart(of, material.study, frame, limits),  # type: ignore[misc]
+            *(() if last else (Frame(376, 280, left=42, right=100),)),
+        )
+        (parts if last else small).append(drawn)
+    if small:
+        parts.append(f'<div class="pair">{"".join(reversed(small))}</div>')
+    rows = [
+        (
+            material.key(curve.series),
+            f"{curve.labels:,}",
+            f"{curve.epochs_to_95:.1f}",
+            f"{100 * curve.area:.1f} %",
+        )
+        for curve in sorted(curves, key=lambda c: (-c.labels, c.series))
+    ]
+    parts.append(
+        "<details open><summary>How fast: first epoch at 95 % of its best, and the mean height of "
+        "the curve</summary>"
+        + table(("arm", "labels", "epochs to 95 %", "area under the curve"), rows)
+        + "</details>"
+    )
+    words = "Mean over seeds; the band is the 95 % interval of that mean."
+    return section("epochs", "How each arm learns", paragraph(words, "note"), *parts)
+
+
+def labels_section(material: Material) -> str:
+    """Test accuracy by number of labels, as a picture and as a table."""
+    study, analysis = material.study, material.analysis
+    best = {
+        labels: max((s.accuracy.value for s in analysis.scores if s.labels == labels), default=0)
+        for labels in study.budgets
+    }
+
+    def cell(score: Score | None) -> str:
+        if score is None:
+            return "–"
+        mean = f"{100 * score.accuracy.value:.1f}"
+        if score.accuracy.value == best[score.labels]:
+            mean = f'<b class="best">{mean}</b>'
+        low, high = max(0.0, score.accuracy.low), min(1.0, score.accuracy.high)
+        reach = f"<small>{signed(low)} to {signed(high)}</small>" if score.accuracy.bounded else ""
+        return mean + reach
+
+    series = dict.fromkeys(score.series for score in analysis.scores)
+    rows = [
+        (material.key(one), *(cell(analysis.score(one, labels)) for labels in study.budgets))
+        for one in series
+    ]
+    savings = [
+        paragraph(f"{_prefix(material, objective)}{_savings_note(found)}")
+        for objective, found in analysis.savings.items()
+    ]
+    return section(
+        "labels",
+        "What labels buy",
+        paragraph(
+            f"Accuracy on {study.splits.get('test', 0):,} test rows, at the epoch that validation "
+            "chose; whiskers are 95 % intervals over seeds.",
+            "note",
+        ),
+        material.figure(
+            "labels",
+            "Test accuracy by number of labels",
+            lambda frame: label_chart(analysis, study, frame),
+        ),
+        table(("accuracy, %", *(f"{labels:,} labels" for labels in study.budgets)), rows),
+        *savings,
+        _mcnemar(material),
+    )
+
+
+def _prefix(material: Material, objective: str) -> str:
+    return f"{objective}: " if len(material.analysis.savings) > 1 else ""
+
+
+def _savings_note(found: LabelSavings) -> str:
+    goal = f"Scratch reaches {100 * found.goal:.1f} % with all {found.all_labels:,} labels. "
+    if math.isinf(found.labels):
+        return goal + "Pretrained does not reach that within this range."
+    if found.labels == 0:
+        return goal + f"Pretrained is there with {found.fewest:,} labels, the fewest tried."
+    saved = 1 - found.labels / found.all_labels
+    return goal + (
+        f"Pretrained is there with about {float(f'{found.labels:.2g}'):,.0f} "
+        f"({saved:.0%} fewer), interpolated on a log scale."
+    )
+
+
+def _mcnemar(material: Material) -> str:
+    tests = material.analysis.mcnemar
+    if not tests:
+        return ""
+    rows = [
+        (
+            escape(series_name(test.first, material.study)),
+            str(test.seed),
+            f"{test.only_first:,}",
+            f"{test.only_second:,}",
+            "< 0.0001" if test.p < 1e-4 else f"{test.p:.4f}",
+        )
+        for test in tests
+    ]
+    return (
+        "<details><summary>McNemar’s exact test, pretrained against scratch, all labels, one line "
+        "a seed</summary>"
+        + table(("", "seed", "only pretrained right", "only scratch right", "p"), rows)
+        + "</details>"
+    )

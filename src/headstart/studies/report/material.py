@@ -1,0 +1,95 @@
+"""What the sections are made from, and the small pieces of HTML that they share."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
+
+from headstart.studies.analysis import Analysis, Series, analyse
+from headstart.studies.report.charts import Draw, series_name
+from headstart.studies.report.svg import Frame, Picture, colour
+from headstart.studies.results import (
+    Predictions,
+    Study,
+    TestRow,
+    read_measures,
+    read_predictions,
+    read_study,
+    read_test_rows,
+)
+from headstart.studies.verdict import Verdict, verdict
+
+WIDE = Frame(780, 380)
+PHONE = Frame(350, 330, left=42, right=100)
+
+
+@dataclass
+class Material:
+    """A study, its numbers, and the pictures and tables that the sections made on the way."""
+
+    study: Study
+    analysis: Analysis
+    verdict: Verdict
+    predictions: list[Predictions]
+    test_rows: list[TestRow]
+    pictures: dict[str, Picture] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, folder: Path) -> "Material":
+        study, said = read_study(folder), read_predictions(folder)
+        analysis = analyse(study, read_measures(folder), said)
+        return cls(study, analysis, verdict(study, analysis), said, read_test_rows(folder))
+
+    @property
+    def contenders(self) -> list[Series]:
+        """The two arms that the study is about, for the objective that the verdict speaks of."""
+        overall = self.analysis.overall
+        if not overall:
+            series = dict.fromkeys(score.series for score in self.analysis.scores)
+            return list(series)[:2]
+        objective = max(overall, key=lambda name: overall[name].value)
+        return [("pretrained", objective), ("scratch", objective)]
+
+    def figure(
+        self, name: str, caption: str, draw: Draw, wide: Frame = WIDE, phone: Frame = PHONE
+    ) -> str:
+        """A picture in two sizes, so that its letters stay readable on a phone."""
+        name = re.sub(r"[^a-z0-9+-]", "-", name)  # it becomes a file's name
+        picture = draw(wide)
+        self.pictures[name] = picture
+        return (
+            f'<figure id="{name}"><figcaption>{escape(caption)}</figcaption>'
+            f'<div class="wide">{picture.svg()}</div>'
+            f'<div class="phone">{draw(phone).svg()}</div></figure>'
+        )
+
+    def key(self, series: Series) -> str:
+        """A series' name with its colour."""
+        mark = f'<span class="key" style="background:{colour(series[0])}"></span>'
+        return mark + escape(series_name(series, self.study))
+
+
+def paragraph(words: str, kind: str = "") -> str:
+    """A paragraph of plain words."""
+    attribute = f' class="{kind}"' if kind else ""
+    return f"<p{attribute}>{escape(words)}</p>"
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], spare: Sequence[int] = ()) -> str:
+    """A table; cells are HTML already, `spare` columns are left out on a phone."""
+
+    def cells(tag: str, row: Sequence[str]) -> str:
+        hidden = [' class="spare"' if i in spare else "" for i in range(len(row))]
+        return "".join(f"<{tag}{hidden[i]}>{cell}</{tag}>" for i, cell in enumerate(row))
+
+    body = "".join(f"<tr>{cells('td', row)}</tr>" for row in rows)
+    return (
+        f'<div class="scroll"><table><thead><tr>{cells("th", head)}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>"
+    )
+
+
+def section(name: str, title: str, *parts: str) -> str:
+    """One of the nine sections."""
+    return f'<section id="{name}"><h2>{escape(title)}</h2>{"".join(parts)}</section>'

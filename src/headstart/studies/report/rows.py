@@ -1,0 +1,84 @@
+"""What is counted row by row: calibration, confusion, and where two arms differ."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from headstart.studies.analysis import Series
+from headstart.studies.results import Predictions, TestRow
+
+BINS = 10
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """How often a run is right when it says that it is so sure; seeds together."""
+
+    series: Series
+    bins: list[tuple[float, float, int]]  # mean confidence, share right, rows; empty ones left out
+    error: float  # expected calibration error: the mean distance of the two, weighted by rows
+
+
+@dataclass(frozen=True)
+class Example:
+    """A test row that one arm gets right and the other wrong, with their mean certainty."""
+
+    row: TestRow
+    first_probability: float  # given to the right label, mean over seeds
+    second_probability: float
+
+
+def of_series(said: Sequence[Predictions], series: Series, labels: int) -> list[Predictions]:
+    """The runs of one arm at one budget, a run a seed."""
+    wanted = (*series, labels)
+    return [p for p in said if (p.run.arm, p.run.objective, p.run.labels) == wanted]
+
+
+def calibration(series: Series, runs: Sequence[Predictions]) -> Calibration:
+    """Ten bins of equal width over the highest probability (Guo et al., 2017)."""
+    sure = np.concatenate([run.probabilities.max(1) for run in runs]).astype(float)
+    right = np.concatenate([run.predicted == run.gold for run in runs])
+    bins = np.minimum((sure * BINS).astype(int), BINS - 1)
+    found = []
+    for k in np.unique(bins):
+        inside = bins == k
+        found.append((float(sure[inside].mean()), float(right[inside].mean()), int(inside.sum())))
+    error = sum(abs(said - was) * count for said, was, count in found) / len(sure)
+    return Calibration(series, found, float(error))
+
+
+def confusion(runs: Sequence[Predictions], classes: int) -> np.ndarray:
+    """(gold, predicted) counts, seeds together."""
+    counts = np.zeros((classes, classes), dtype=int)
+    for run in runs:
+        np.add.at(counts, (run.gold, run.predicted), 1)
+    return counts
+
+
+def examples(
+    first: Sequence[Predictions],
+    second: Sequence[Predictions],
+    rows: Sequence[TestRow],
+    count: int = 5,
+) -> list[Example]:
+    """Rows that most seeds of `first` get right and most of `second` wrong, clearest first."""
+    if not first or not second:
+        return []
+    right = [np.mean([p.predicted == p.gold for p in runs], axis=0) for runs in (first, second)]
+    sure = [np.mean([_gold_probability(p) for p in runs], axis=0) for runs in (first, second)]
+    wanted = np.flatnonzero((right[0] > 0.5) & (right[1] < 0.5))
+    clearest = wanted[np.argsort(-(sure[0] - sure[1])[wanted], kind="stable")]
+    by_number = {row.row: row for row in rows}
+    found: list[Example] = []
+    seen: set[str] = set()
+    for i in clearest:
+        row = by_number[int(first[0].rows[i])]
+        if row.text not in seen and len(found) < count:
+            seen.add(row.text)
+            found.append(Example(row, float(sure[0][i]), float(sure[1][i])))
+    return found
+
+
+def _gold_probability(said: Predictions) -> np.ndarray:
+    return said.probabilities[np.arange(len(said.gold)), said.gold]
