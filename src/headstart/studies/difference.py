@@ -8,14 +8,13 @@ rows: up to 55 %. The interval that covers both claimed one in 0 to 6 %. So that
 """
 
 import math
-from collections.abc import Iterator
 
 import numpy as np
 
 from headstart.studies.statistics import LEVEL, Interval, mean_interval
 
 DRAWS = 2000
-CELLS_AT_ONCE = 4_000_000  # draws × rows held in memory
+CELLS_AT_ONCE = 4_000_000  # draws × kinds of rows held in memory
 
 
 def paired_difference(
@@ -45,16 +44,22 @@ def bootstrap_means(table: np.ndarray, *, draws: int = DRAWS, seed: int = 0) -> 
     """Means of `table` (seeds, rows) with seeds and rows both drawn with replacement: (draws,)."""
     random = np.random.default_rng(seed)
     seeds = len(table)
-    means = []
-    for rows_drawn in row_weights(table.shape[1], draws, random):
-        seeds_drawn = random.multinomial(seeds, np.full(seeds, 1 / seeds), len(rows_drawn)) / seeds
-        means.append(np.einsum("ds,ds->d", seeds_drawn, rows_drawn @ table.T))
-    return np.concatenate(means)
+    rows_drawn = draw_rows(table, draws, random)  # (draws, seeds)
+    seeds_drawn = random.multinomial(seeds, np.full(seeds, 1 / seeds), draws) / seeds
+    return np.einsum("ds,ds->d", seeds_drawn, rows_drawn)
 
 
-def row_weights(rows: int, draws: int, random: np.random.Generator) -> Iterator[np.ndarray]:
-    """How often each row is drawn, as a share, in chunks of (draws, rows)."""
-    chunk = max(1, CELLS_AT_ONCE // rows)
-    for start in range(0, draws, chunk):
-        count = min(chunk, draws - start)
-        yield random.multinomial(rows, np.full(rows, 1 / rows), count) / rows
+def draw_rows(table: np.ndarray, draws: int, random: np.random.Generator) -> np.ndarray:
+    """The mean of every line of `table` (lines, rows), its rows drawn with replacement.
+
+    Columns that are equal are counted together, which is the same draw and many times faster:
+    three seeds that are right or wrong make 27 kinds of rows, however many there are.
+    """
+    kinds, counts = np.unique(table, axis=1, return_counts=True)
+    rows = table.shape[1]
+    chunk = max(1, CELLS_AT_ONCE // len(counts))
+    drawn = [
+        random.multinomial(rows, counts / rows, min(chunk, draws - start)) @ kinds.T / rows
+        for start in range(0, draws, chunk)
+    ]
+    return np.concatenate(drawn)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headstart.studies.difference import DRAWS, row_weights
+from headstart.studies.difference import DRAWS, draw_rows
 from headstart.studies.statistics import LEVEL
 
 
@@ -77,10 +77,7 @@ def label_savings(
     goal = float(by_seed[-1].mean())
     labels = labels_to_reach(budgets, by_seed[:count].mean(1), goal)
     random = np.random.default_rng(seed)
-    drawn = np.concatenate(
-        [weights @ by_row.T for weights in row_weights(both.shape[2], draws, random)]
-    )
-    drawn = drawn + _seed_noise(by_seed, draws, random)
+    drawn = draw_rows(by_row, draws, random) + _seed_noise(by_seed, draws, random)
     found = [labels_to_reach(budgets, curve[:count], curve[curves - 1]) for curve in drawn]
     # Order statistics, not interpolation: between "beyond the range" and a number lies nothing.
     low, high = np.quantile(found, [(1 - level) / 2, (1 + level) / 2], method="nearest")

@@ -193,9 +193,10 @@ def read_predictions(folder: Path) -> list[Predictions]:
     table = table.sort_by([(name, "ascending") for name in (*_KEY, "row")])
     keys = list(zip(*(table[name].to_pylist() for name in _KEY), strict=True))
     starts = [i for i, key in enumerate(keys) if i == 0 or key != keys[i - 1]]
+    ends = [*starts[1:], len(keys)] if starts else []
     columns = [table[name].to_numpy() for name in ("row", "gold", "predicted")]
     found = []
-    for start, end in zip(starts, [*starts[1:], len(keys)], strict=True):
+    for start, end in zip(starts, ends, strict=True):
         part = slice(start, end)
         probabilities = np.array(table["probabilities"][part].to_pylist(), dtype=np.float32)
         rows, gold, predicted = (column[part] for column in columns)

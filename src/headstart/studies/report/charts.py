@@ -57,10 +57,13 @@ def exact(interval: Interval) -> str:
     )
 
 
-def gap_chart(gaps: Sequence[Gap], study: Study, frame: Frame) -> Picture:
-    """Pretrained minus another arm, by budget, with its interval: a line through zero is noise."""
+def gap_chart(gaps: Sequence[Gap], among: Sequence[Gap], frame: Frame) -> Picture:
+    """Pretrained minus another arm, by budget; the scale is that of all differences `among`.
+
+    A line that crosses zero is noise.
+    """
     picture = Picture(frame, "Difference in accuracy by number of labels, with 95 % intervals")
-    ends = [0.0] + [v for g in gaps for v in _ends(g.difference)]
+    ends = [0.0] + [v for g in among for v in _ends(g.difference)]
     low, high = min(ends), max(ends)
     margin = 0.06 * (high - low or 0.01)
     x = frame.x(low - margin, high + margin)
@@ -94,6 +97,7 @@ def epoch_chart(
     curves: Sequence[Curve], study: Study, frame: Frame, limits: tuple[float, float]
 ) -> Picture:
     """Validation accuracy by epoch: the mean line of every arm and its band over seeds."""
+    frame = frame.with_room_for([series_name(curve.series, study) for curve in curves])
     picture = Picture(frame, "Validation accuracy by epoch, mean and 95 % band over seeds")
     epochs = max((len(line) for c in curves for line in c.seeds.values()), default=1)
     x, y = frame.x(1, max(2, epochs)), frame.y(*limits)
@@ -112,7 +116,8 @@ def epoch_chart(
         if len(reaches) > 1:
             upper = [(x(e), y(min(limits[1], m.high))) for e, m in reaches]
             lower = [(x(e), y(max(limits[0], m.low))) for e, m in reaches]
-            picture.add(band(upper, lower, stroke))
+            main = curve.series[0] in ("pretrained", "scratch")
+            picture.add(band(upper, lower, stroke, 0.15 if main else 0.07))
         seeds = "".join(
             line([(x(e + 1), y(v)) for e, v in enumerate(values)], stroke, width=1)
             for values in curve.seeds.values()
@@ -132,17 +137,20 @@ def epoch_chart(
 
 def label_chart(analysis: Analysis, study: Study, frame: Frame) -> Picture:
     """Test accuracy by number of labels, on a log scale, with its interval over seeds."""
+    every = list(dict.fromkeys(score.series for score in analysis.scores))
+    frame = frame.with_room_for([series_name(series, study) for series in every])
     picture = Picture(frame, "Test accuracy by number of labels, mean and 95 % interval over seeds")
     values = [v for s in analysis.scores for v in s.seeds.values()]
-    low, high = limits_of(values, margin=0.03)
+    low, high = limits_of(values, [s.accuracy for s in analysis.scores])
     x = _log_scale(frame, study.budgets)
-    y = frame.y(low, high)
+    middle, y = x, frame.y(low, high)
     picture.add(y_axis(frame, y, ticks(low, high), percent))
     picture.add(x_axis(frame, x, study.budgets, lambda v: f"{v:,.0f}", "labelled rows (log scale)"))
     hover: dict[int, list[list[str]]] = {labels: [] for labels in study.budgets}
     ends = []
-    for series in dict.fromkeys(score.series for score in analysis.scores):
+    for k, series in enumerate(every):
         stroke, name = colour(series[0]), series_name(series, study)
+        x = _log_scale(frame, study.budgets, aside=4 * (k - (len(every) - 1) / 2))
         scores = sorted((s for s in analysis.scores if s.series == series), key=lambda s: s.labels)
         points = [(x(s.labels), y(s.accuracy.value)) for s in scores]
         whiskers = [
@@ -167,18 +175,19 @@ def label_chart(analysis: Analysis, study: Study, frame: Frame) -> Picture:
             hover.setdefault(s.labels, []).append([stroke, name, exact(s.accuracy)])
     _label_ends(picture, ends)
     picture.hover = [
-        {"x": x(k), "title": f"{k:,} labels", "rows": rows} for k, rows in hover.items()
+        {"x": middle(k), "title": f"{k:,} labels", "rows": rows} for k, rows in hover.items()
     ]
     return picture
 
 
-def _log_scale(frame: Frame, budgets: Sequence[int]) -> Scale:
+def _log_scale(frame: Frame, budgets: Sequence[int], aside: float = 0) -> Scale:
+    """Labels on a log scale; `aside` keeps the whiskers of different arms apart."""
     inner = Frame(frame.width, frame.height, frame.left + 14, frame.right + 14)
     low, high = math.log(budgets[0]), math.log(budgets[-1])
     if low == high:
         low, high = low - 1, high + 1
     place = inner.x(low, high)
-    return lambda labels: place(math.log(labels))
+    return lambda labels: place(math.log(labels)) + aside
 
 
 def loss_chart(part: Pretraining, frame: Frame) -> Picture:
@@ -220,6 +229,7 @@ def loss_chart(part: Pretraining, frame: Frame) -> Picture:
 
 def calibration_chart(found: Sequence[Calibration], study: Study, frame: Frame) -> Picture:
     """How sure a run says it is, and how often it is right; on the diagonal both agree."""
+    frame = frame.with_room_for([series_name(one.series, study) for one in found])
     picture = Picture(frame, "Calibration: share right by stated confidence")
     start = math.floor(10 * min(c for f in found for c, _, _ in f.bins)) / 10
     bottom = min(start, math.floor(10 * min(r for f in found for _, r, _ in f.bins)) / 10)
@@ -242,9 +252,17 @@ def calibration_chart(found: Sequence[Calibration], study: Study, frame: Frame) 
     return picture
 
 
-def limits_of(values: Sequence[float], margin: float = 0.02) -> tuple[float, float]:
-    """A range for accuracies, a little wider than the values."""
-    return max(0.0, min(values) - margin), min(1.0, max(values) + margin)
+def limits_of(values: Sequence[float], intervals: Sequence[Interval]) -> tuple[float, float]:
+    """A range for accuracies and their intervals.
+
+    Two or three seeds can have intervals so wide that the curves would be flat in them, so these
+    widen the range by no more than half of what the values need.
+    """
+    low, high = min(values), max(values)
+    most = max(0.02, (high - low) / 2)
+    ends = [v for interval in intervals for v in _ends(interval)]
+    low, high = max(low - most, min([low, *ends])), min(high + most, max([high, *ends]))
+    return max(0.0, low - 0.01), min(1.0, high + 0.01)
 
 
 def _label_ends(picture: Picture, ends: Sequence[tuple[tuple[float, float], str, str]]) -> None:

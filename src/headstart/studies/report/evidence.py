@@ -73,8 +73,8 @@ def trust_section(material: Material) -> str:
         "trust",
         "When to trust it",
         paragraph(
-            "Above the dotted line a classifier is surer than it says, below it is less sure than "
-            f"it claims. Mean distance from the line: {errors}.",
+            "On the dotted line a classifier is right as often as it says; below it, less often. "
+            f"Mean distance from the line: {errors}.",
             "note",
         ),
         material.figure(
@@ -143,6 +143,6 @@ def _example(example: Example, names: list[str]) -> str:
     shown = text if len(text) <= LONGEST else text[:LONGEST].rstrip() + " …"
     return (
         f"<blockquote><p>{escape(shown)}</p><footer>{escape(example.row.gold)} · {names[0]} gives "
-        f"it {100 * example.first_probability:.0f} %, {names[1]} "
-        f"{100 * example.second_probability:.0f} %</footer></blockquote>"
+        f"it {100 * example.first_probability:.0f}\u00a0%, {names[1]} "
+        f"{100 * example.second_probability:.0f}\u00a0%</footer></blockquote>"
     )

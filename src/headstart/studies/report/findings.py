@@ -3,7 +3,7 @@
 import math
 from html import escape
 
-from headstart.studies.analysis import Score
+from headstart.studies.analysis import Curve, Score
 from headstart.studies.learning import LabelSavings
 from headstart.studies.report.charts import (
     epoch_chart,
@@ -12,7 +12,7 @@ from headstart.studies.report.charts import (
     limits_of,
     series_name,
 )
-from headstart.studies.report.material import Material, paragraph, section, table
+from headstart.studies.report.material import Material, emphasised, paragraph, section, table
 from headstart.studies.report.svg import Frame
 from headstart.studies.verdict import signed
 
@@ -20,10 +20,14 @@ from headstart.studies.verdict import signed
 def verdict_section(material: Material) -> str:
     """The sentences first, large; then the differences that they rest on."""
     first, *others = material.verdict.sentences
-    parts = [f"<h1>{escape(first)}</h1>", *(paragraph(words, "more") for words in others)]
+    parts = [
+        f"<h1>{emphasised(first)}</h1>",
+        *(f'<p class="more">{emphasised(s)}</p>' for s in others),
+    ]
+    series = material.contenders[0]
+    among = [g for g in material.analysis.gaps if g.first == series]
     for second in ("scratch", "tfidf"):
-        series = material.contenders[0] if material.contenders else ("", "")
-        gaps = [g for g in material.analysis.gaps if g.first == series and g.second[0] == second]
+        gaps = [g for g in among if g.second[0] == second]
         if not gaps:
             continue
         other = "training from scratch" if second == "scratch" else "TF-IDF"
@@ -31,19 +35,20 @@ def verdict_section(material: Material) -> str:
         parts.append(
             material.figure(
                 f"difference-{second}",
-                f"{series_name(series, material.study)} against {other}, in points of accuracy",
-                lambda frame, gaps=gaps: gap_chart(gaps, material.study, frame),  # type: ignore[misc]
+                f"{series_name(series, material.study).capitalize()} against {other}",
+                lambda frame, gaps=gaps: gap_chart(gaps, among, frame),  # type: ignore[misc]
                 Frame(780, height, left=104, right=70),
-                Frame(350, height, left=92, right=50),
+                Frame(350, height, left=92, right=62),
             )
         )
-    parts.append(
-        paragraph(
-            "Lines are 95 % intervals over seeds and test rows together; one that crosses zero "
-            "could be noise.",
-            "note",
+    if among:
+        parts.append(
+            paragraph(
+                "Lines are 95 % intervals over seeds and test rows together; one that crosses zero "
+                "could be noise.",
+                "note",
+            )
         )
-    )
     return f'<section id="verdict">{"".join(parts)}</section>'
 
 
@@ -54,7 +59,8 @@ def epochs_section(material: Material) -> str:
         return section(
             "epochs", "How each arm learns", paragraph("No arm of this study trains in epochs.")
         )
-    limits = limits_of([v for c in curves for line in c.seeds.values() for v in line])
+    values = [v for c in curves for line in c.seeds.values() for v in line]
+    limits = limits_of(values, [m for c in curves for m in c.mean])
     parts: list[str] = []
     small: list[str] = []
     budgets = sorted({curve.labels for curve in curves}, reverse=True)
@@ -65,28 +71,33 @@ def epochs_section(material: Material) -> str:
             f"epochs-{labels}",
             f"{labels:,} labels: validation accuracy by epoch",
             lambda frame, of=of_budget: epoch_chart(of, material.study, frame, limits),  # type: ignore[misc]
-            *(() if last else (Frame(376, 280, left=42, right=100),)),
+            *(() if last else (Frame(376, 280, left=50, right=98),)),
         )
         (parts if last else small).append(drawn)
     if small:
         parts.append(f'<div class="pair">{"".join(reversed(small))}</div>')
-    rows = [
-        (
-            material.key(curve.series),
-            f"{curve.labels:,}",
-            f"{curve.epochs_to_95:.1f}",
-            f"{100 * curve.area:.1f} %",
-        )
-        for curve in sorted(curves, key=lambda c: (-c.labels, c.series))
-    ]
-    parts.append(
-        "<details open><summary>How fast: first epoch at 95 % of its best, and the mean height of "
-        "the curve</summary>"
-        + table(("arm", "labels", "epochs to 95 %", "area under the curve"), rows)
-        + "</details>"
-    )
+    parts.append(_pace(material))
     words = "Mean over seeds; the band is the 95 % interval of that mean."
     return section("epochs", "How each arm learns", paragraph(words, "note"), *parts)
+
+
+def _pace(material: Material) -> str:
+    """First epoch at 95 % of the best and mean height of the curve, arms by budgets."""
+    curves = {(curve.series, curve.labels): curve for curve in material.analysis.curves}
+    budgets = sorted({labels for _, labels in curves})
+
+    def cell(curve: Curve | None) -> str:
+        if curve is None:
+            return "–"
+        return f"{curve.epochs_to_95:.1f}<small>area {100 * curve.area:.1f}</small>"
+
+    rows = [
+        (material.key(series), *(cell(curves.get((series, labels))) for labels in budgets))
+        for series in dict.fromkeys(series for series, _ in curves)
+    ]
+    head = ("epochs to 95 % of its best", *(f"{labels:,} labels" for labels in budgets))
+    note = "Area: the mean height of the curve, in %, so that an early rise counts."
+    return table(head, rows) + paragraph(note, "note")
 
 
 def labels_section(material: Material) -> str:

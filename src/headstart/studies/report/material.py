@@ -21,7 +21,7 @@ from headstart.studies.results import (
 from headstart.studies.verdict import Verdict, verdict
 
 WIDE = Frame(780, 380)
-PHONE = Frame(350, 330, left=42, right=100)
+PHONE = Frame(350, 330, left=50, right=98)
 
 
 @dataclass
@@ -74,6 +74,17 @@ def paragraph(words: str, kind: str = "") -> str:
     """A paragraph of plain words."""
     attribute = f' class="{kind}"' if kind else ""
     return f"<p{attribute}>{escape(words)}</p>"
+
+
+def emphasised(sentence: str) -> str:
+    """A sentence with its intervals, in brackets, kept together and set lighter."""
+    return re.sub(r"\(([^()]*)\)", r'<span class="reach">(\1)</span>', escape(sentence))
+
+
+def facts_table(name: str, facts: Iterable[tuple[str, str]]) -> str:
+    """Names and what they stand for; plain words."""
+    rows = "".join(f"<tr><td>{escape(k)}</td><td>{escape(v)}</td></tr>" for k, v in facts)
+    return f'<table class="facts"><thead><tr><th colspan="2">{name}</th></tr></thead>{rows}</table>'
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], spare: Sequence[int] = ()) -> str:

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any
 
-from headstart.studies.report.material import Material, paragraph, section, table
+from headstart.studies.report.material import Material, facts_table, paragraph, section, table
 
 
 def data_section(material: Material) -> str:
     """Rows of each split, what was dropped, what the data check warned of."""
     study = material.study
-    rows = [(escape(name), f"{count:,}") for name, count in study.splits.items()]
+    splits = [(name, f"{count:,} rows") for name, count in study.splits.items()]
     labels = ", ".join(study.label_names)
     if study.overlap_dropped:
         overlap = (
@@ -25,7 +25,7 @@ def data_section(material: Material) -> str:
         paragraph(
             f"{len(study.label_names)} labels: {labels}. " + (f"{overlap}." if study.corpus else "")
         ),
-        table(("split", "rows"), rows),
+        facts_table("split", splits),
         f"<ul>{warnings}</ul>" if warnings else paragraph("No warnings.", "note"),
     )
 
@@ -84,5 +84,4 @@ def _facts(name: str, facts: Mapping[str, Any]) -> str:
             return ", ".join(f"{key} {said(one)}" for key, one in value.items())
         return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
-    rows = [(escape(str(key).replace("_", " ")), escape(said(v))) for key, v in facts.items()]
-    return table((name, ""), rows)
+    return facts_table(name, [(str(key).replace("_", " "), said(v)) for key, v in facts.items()])

@@ -4,7 +4,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import escape
 
 Point = tuple[float, float]
@@ -34,7 +34,7 @@ class Frame:
 
     width: int
     height: int
-    left: int = 44
+    left: int = 52
     right: int = 120
     top: int = 14
     bottom: int = 40
@@ -47,6 +47,11 @@ class Frame:
         span = (high - low) or 1
         room = self.height - self.top - self.bottom
         return lambda value: self.height - self.bottom - (value - low) / span * room
+
+    def with_room_for(self, names: Sequence[str]) -> "Frame":
+        """The same frame with room on the right for the longest of `names`."""
+        longest = max((len(name) for name in names), default=0)
+        return replace(self, right=round(longest * (7.5 if self.narrow else 8.1)) + 18)
 
     @property
     def _plot_width(self) -> int:
@@ -71,13 +76,14 @@ class Picture:
 
     def svg(self, *, standalone: bool = False) -> str:
         """The picture; standalone, with real colours instead of the page's variables."""
-        w, h = self.frame.width, self.frame.height
+        w, h, size = self.frame.width, self.frame.height, 12 if self.frame.narrow else 13
         data = "" if standalone else f' data-hover="{escape(json.dumps(self.hover), quote=True)}"'
         paper = f'<rect width="{w}" height="{h}" fill="var(--paper)"/>' if standalone else ""
         text = (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {w} {h}" width="{w}" '
             f'height="{h}" role="img" aria-label="{escape(self.title, quote=True)}" '
-            f'font-family="system-ui, Roboto, Helvetica, Arial, sans-serif" font-size="13"{data}>'
+            f'font-family="system-ui, Roboto, Helvetica, Arial, sans-serif" '
+            f'font-size="{size}"{data}>'
             f"{paper}{''.join(self.parts)}</svg>"
         )
         if standalone:
@@ -111,9 +117,9 @@ def line(points: Sequence[Point], stroke: str, *, width: float = 2, dash: str = 
     )
 
 
-def band(upper: Sequence[Point], lower: Sequence[Point], fill: str) -> str:
+def band(upper: Sequence[Point], lower: Sequence[Point], fill: str, opacity: float) -> str:
     path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in [*upper, *reversed(lower)])
-    return f'<path class="band" d="{path}Z" fill="{fill}" fill-opacity="0.14"/>'
+    return f'<path class="band" d="{path}Z" fill="{fill}" fill-opacity="{opacity}"/>'
 
 
 def dot(x: float, y: float, fill: str, radius: float = 4) -> str:

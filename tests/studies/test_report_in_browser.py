@@ -1,0 +1,147 @@
+"""The report in a real browser: no error, no request, and the switches work."""
+
+import shutil
+import tempfile
+
+import pytest
+
+from headstart.studies.report import build_report
+from tests.studies.fake_study import Recipe, fake_study
+
+webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+DRIVER = shutil.which("chromedriver")
+pytestmark = pytest.mark.skipif(
+    not (CHROMIUM and DRIVER), reason="no Chromium here: apt-get install chromium chromium-driver"
+)
+FLAGS = (
+    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+)
+HOSTILE = "<script>document.title='owned'</script><img src=http://localhost:9/x onerror=alert(1)>"
+
+
+@pytest.fixture(scope="module")
+def browser():
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
+        for flag in (*FLAGS, f"--user-data-dir={profile}"):
+            options.add_argument(flag)
+        service = webdriver.ChromeService(executable_path=DRIVER)  # never look for another
+        driver = webdriver.Chrome(options=options, service=service)
+        yield driver
+        driver.quit()
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("study")
+    names = ("negative", "positive")
+    recipe = Recipe(text=HOSTILE, label_names=names, objectives=("causal", "masked"))
+    return build_report(fake_study(folder, recipe)).as_uri()
+
+
+def size(browser, width):
+    browser.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500},
+    )
+
+
+def colour(browser):
+    script = "return getComputedStyle(document.body).backgroundColor"
+    return browser.execute_script(script)
+
+
+@pytest.fixture
+def page(browser, address):
+    size(browser, 1280)
+    browser.get_log("browser")
+    browser.get_log("performance")
+    browser.get(address)
+    return browser
+
+
+def test_the_console_has_no_error(page):
+    assert page.get_log("browser") == []
+
+
+def test_no_request_leaves_the_page(page, address):
+    log = [entry["message"] for entry in page.get_log("performance")]
+    requests = [message for message in log if "Network.requestWillBeSent" in message]
+    assert len(requests) == 1
+    assert address.rpartition("/")[2] in requests[0]
+
+
+def test_hostile_text_does_not_run(page):
+    assert page.title == "rotten-tomatoes: does pretraining help?"
+    assert "<img src=" in page.find_element("id", "examples").text
+
+
+def test_every_arm_has_its_curve(page):
+    names = page.find_element("css selector", "#epochs-1600 .wide svg").text
+    for arm in ("scratch", "pretrained", "frozen", "stack"):
+        assert f"{arm} · causal" in names
+    lines = page.find_elements("css selector", "#epochs-1600 .wide .mean path")
+    assert len(lines) == 8
+    assert all(line.size["width"] > 300 for line in lines)
+
+
+def test_the_switch_shows_single_seeds_and_hides_them_again(page):
+    line = page.find_element("css selector", "#epochs-1600 .wide .seeds path")
+    band = page.find_element("css selector", "#epochs-1600 .wide .band")
+    switch = page.find_element("id", "seeds")
+    shown = []
+    for _ in range(2):
+        shown.append((line.is_displayed(), band.is_displayed()))
+        switch.click()
+    assert shown == [(False, True), (True, False)]
+    assert not line.is_displayed()
+
+
+def test_the_button_turns_light_into_dark(page):
+    before = colour(page)
+    page.find_element("id", "theme").click()
+    assert colour(page) != before
+
+
+def test_the_systems_dark_is_followed(page):
+    before = colour(page)
+    dark = [{"name": "prefers-color-scheme", "value": "dark"}]
+    page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": dark})
+    after = colour(page)
+    page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+    assert after != before
+
+
+def test_hovering_shows_the_values(page):
+    chart = page.find_element("css selector", "#labels .wide svg")
+    webdriver.ActionChains(page).move_to_element(chart).perform()
+    tip = page.find_element("id", "tip").text
+    assert tip.startswith("400 labels\n")
+    assert "TF-IDF" in tip
+
+
+@pytest.mark.parametrize("width", [320, 390, 768, 1280])
+def test_nothing_scrolls_sideways(page, width):
+    size(page, width)
+    assert page.execute_script("return document.documentElement.scrollWidth") <= width
+
+
+def test_no_letter_of_a_picture_is_cut_off(page):
+    cut = """
+        const shown = [...document.querySelectorAll("figure svg")].filter(s => s.clientWidth);
+        return shown.flatMap(s => {
+          const box = s.getBoundingClientRect();
+          return [...s.querySelectorAll("text")].filter(t => {
+            const r = t.getBoundingClientRect();
+            return r.left < box.left - 1 || r.right > box.right + 1;
+          }).map(t => t.textContent);
+        });"""
+    found = []
+    for width in (390, 1280):
+        size(page, width)
+        found += page.execute_script(cut)
+    assert found == []
