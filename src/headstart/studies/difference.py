@@ -2,7 +2,8 @@
 
 Two things vary: the seeds (which labelled rows were drawn, how the network started) and the test
 rows. A bootstrap over both sees both, but three seeds drawn with replacement show too little of
-their spread: in simulations with no true difference it claimed one in up to 20 % of studies.
+their spread: in simulations with no true difference (three seeds, 200 and 1,000 rows, five mixes
+of seed and row noise, 600 studies each) it claimed one in up to 20 % of studies.
 Student's t over seeds allows for few seeds, but does not see that all seeds share their test
 rows: up to 55 %. The interval that covers both claimed one in 0 to 6 %. So that is the one used.
 """

@@ -93,11 +93,9 @@ def _ends(interval: Interval) -> list[float]:
     return [v for v in (interval.value, interval.low, interval.high) if math.isfinite(v)]
 
 
-def epoch_chart(
-    curves: Sequence[Curve], study: Study, frame: Frame, limits: tuple[float, float]
-) -> Picture:
-    """Validation accuracy by epoch: the mean line of every arm and its band over seeds."""
-    frame = frame.with_room_for([series_name(curve.series, study) for curve in curves])
+def epoch_chart(curves: Sequence[Curve], frame: Frame, limits: tuple[float, float]) -> Picture:
+    """Validation accuracy by epoch, of one objective: every arm's mean and band over seeds."""
+    frame = frame.with_room_for([arm_name(curve.series[0]) for curve in curves])
     picture = Picture(frame, "Validation accuracy by epoch, mean and 95 % band over seeds")
     epochs = max((len(line) for c in curves for line in c.seeds.values()), default=1)
     x, y = frame.x(1, max(2, epochs)), frame.y(*limits)
@@ -111,7 +109,7 @@ def epoch_chart(
     ends = []
     for curve in curves:
         stroke, mean = colour(curve.series[0]), curve.mean
-        name = series_name(curve.series, study)
+        name = arm_name(curve.series[0])
         reaches = [(e + 1, m) for e, m in enumerate(mean) if m.bounded]
         if len(reaches) > 1:
             upper = [(x(e), y(min(limits[1], m.high))) for e, m in reaches]
@@ -124,9 +122,7 @@ def epoch_chart(
         )
         picture.add(f'<g class="seeds">{seeds}</g>')
         points = [(x(e + 1), y(m.value)) for e, m in enumerate(mean)]
-        picture.add(
-            f'<g class="mean">{line(points, stroke, width=2.5, dash=dash(curve.series, study))}</g>'
-        )
+        picture.add(f'<g class="mean">{line(points, stroke, width=2.5)}</g>')
         ends.append((points[-1], name, stroke))
         for e, m in enumerate(mean):
             hover[e]["rows"].append([stroke, name, exact(m)])  # type: ignore[attr-defined]
@@ -182,7 +178,7 @@ def label_chart(analysis: Analysis, study: Study, frame: Frame) -> Picture:
 
 def _log_scale(frame: Frame, budgets: Sequence[int], aside: float = 0) -> Scale:
     """Labels on a log scale; `aside` keeps the whiskers of different arms apart."""
-    inner = Frame(frame.width, frame.height, frame.left + 14, frame.right + 14)
+    inner = Frame(frame.width, frame.height, frame.left + 24, frame.right + 24)
     low, high = math.log(budgets[0]), math.log(budgets[-1])
     if low == high:
         low, high = low - 1, high + 1
@@ -271,7 +267,7 @@ def _label_ends(picture: Picture, ends: Sequence[tuple[tuple[float, float], str,
     places = spread([y for (_, y), _, _ in ends], 16, frame.top, frame.height - frame.bottom)
     edge = frame.width - frame.right
     for ((x, y), name, stroke), place in zip(ends, places, strict=True):
-        start = max(x, edge) + 14
+        start = edge + 14
         if abs(place - y) > 3:
             picture.add(
                 f'<path d="M{x + 5:.1f} {y:.1f}L{start - 3:.1f} {place:.1f}" fill="none" '

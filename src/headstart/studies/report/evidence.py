@@ -84,7 +84,7 @@ def trust_section(material: Material) -> str:
             Frame(780, 340),
             PHONE,
         ),
-        f'<div class="pair">{tables}</div>',
+        tables if len(material.study.label_names) > 5 else f'<div class="pair">{tables}</div>',
     )
 
 
@@ -102,17 +102,18 @@ def _confusion(material: Material, one: Calibration) -> str:
     runs = of_series(material.predictions, one.series, material.study.budgets[-1])
     counts = confusion(runs, len(names))
     shares = counts / np.maximum(counts.sum(1, keepdims=True), 1)
-    head = "".join(f"<th>{escape(name)}</th>" for name in names)
+    head = "".join(f"<th><span>{escape(name)}</span></th>" for name in names)
     body = ""
     for name, line in zip(names, shares, strict=True):
         cells = "".join(
-            f'<td style="background:rgba(var(--shade),{0.55 * share:.2f})">{100 * share:.0f} %</td>'
+            f'<td style="background:rgba(var(--shade),{0.55 * share:.2f})">{100 * share:.0f}</td>'
             for share in line
         )
         body += f"<tr><th>{escape(name)}</th>{cells}</tr>"
+    kind = "confusion many" if len(names) > 5 else "confusion"
     return (
-        f'<div class="together"><h3>{material.key(one.series)}: what it says of each label</h3>'
-        f'<div class="scroll"><table class="confusion"><thead><tr><th></th>{head}</tr></thead>'
+        f'<div class="together"><h3>{material.key(one.series)}: what it says of each label, %</h3>'
+        f'<div class="scroll"><table class="{kind}"><thead><tr><th></th>{head}</tr></thead>'
         f"<tbody>{body}</tbody></table></div></div>"
     )
 

@@ -12,7 +12,7 @@ from headstart.studies.report.charts import (
     limits_of,
     series_name,
 )
-from headstart.studies.report.material import Material, emphasised, paragraph, section, table
+from headstart.studies.report.material import WIDE, Material, emphasised, paragraph, section, table
 from headstart.studies.report.svg import Frame
 from headstart.studies.verdict import signed
 
@@ -41,13 +41,23 @@ def verdict_section(material: Material) -> str:
                 Frame(350, height, left=92, right=62),
             )
         )
-    if among:
+    if any(gap.difference.bounded for gap in among):
         parts.append(
             paragraph(
                 "Lines are 95 % intervals over seeds and test rows together; one that crosses zero "
                 "could be noise.",
                 "note",
             )
+        )
+        parts.append(
+            "<details><summary>How the intervals are made</summary>"
+            + paragraph(
+                "Both arms are compared on the same seeds and test rows. The interval is the wider "
+                "of two: a bootstrap that draws seeds and test rows together, and Student’s t over "
+                "seeds, because a few seeds show little of their spread. A difference is claimed "
+                "only where the mean over all label budgets stands clear of zero."
+            )
+            + "</details>"
         )
     return f'<section id="verdict">{"".join(parts)}</section>'
 
@@ -61,24 +71,60 @@ def epochs_section(material: Material) -> str:
         )
     values = [v for c in curves for line in c.seeds.values() for v in line]
     limits = limits_of(values, [m for c in curves for m in c.mean])
-    parts: list[str] = []
-    small: list[str] = []
-    budgets = sorted({curve.labels for curve in curves}, reverse=True)
-    for labels in budgets:
-        of_budget = [curve for curve in curves if curve.labels == labels]
-        last = labels == budgets[0]
-        drawn = material.figure(
-            f"epochs-{labels}",
-            f"{labels:,} labels: validation accuracy by epoch",
-            lambda frame, of=of_budget: epoch_chart(of, material.study, frame, limits),  # type: ignore[misc]
-            *(() if last else (Frame(376, 280, left=50, right=98),)),
-        )
-        (parts if last else small).append(drawn)
-    if small:
-        parts.append(f'<div class="pair">{"".join(reversed(small))}</div>')
+    parts = [
+        _epoch_figures(material, labels, first=k == 0, limits=limits)
+        for k, labels in enumerate(sorted({curve.labels for curve in curves}, reverse=True))
+    ]
+    if len(parts) > 1 and not material.several:
+        parts[1:] = [f'<div class="pair">{"".join(reversed(parts[1:]))}</div>']
     parts.append(_pace(material))
-    words = "Mean over seeds; the band is the 95 % interval of that mean."
+    words = (
+        "Validation accuracy by epoch: mean over seeds; the band is the 95 % interval of that mean."
+    )
+    if len(material.study.seeds) == 1:
+        words = "Validation accuracy by epoch, of one seed: the spread between seeds is unknown."
     return section("epochs", "How each arm learns", paragraph(words, "note"), *parts)
+
+
+def _epoch_figures(
+    material: Material, labels: int, *, first: bool, limits: tuple[float, float]
+) -> str:
+    """One picture of a budget, or one for each objective beside each other, on one scale."""
+    curves = [curve for curve in material.analysis.curves if curve.labels == labels]
+    half = Frame(376, 290, left=50)
+    if not material.several:
+        wide = WIDE if first else half
+        return _epoch_figure(
+            material, f"epochs-{labels}", f"{labels:,} labels", curves, wide, limits
+        )
+    pictures = [
+        _epoch_figure(
+            material,
+            f"epochs-{labels}-{objective}",
+            f"{labels:,} labels, {objective}",
+            [curve for curve in curves if curve.series[1] == objective],
+            half,
+            limits,
+        )
+        for objective in sorted({curve.series[1] for curve in curves})
+    ]
+    return f'<div class="pair">{"".join(pictures)}</div>'
+
+
+def _epoch_figure(
+    material: Material,
+    name: str,
+    of: str,
+    curves: list[Curve],
+    wide: Frame,
+    limits: tuple[float, float],
+) -> str:
+    return material.figure(
+        name,
+        of,
+        lambda frame: epoch_chart(curves, frame, limits),
+        wide,
+    )
 
 
 def _pace(material: Material) -> str:
@@ -147,7 +193,7 @@ def labels_section(material: Material) -> str:
 
 
 def _prefix(material: Material, objective: str) -> str:
-    return f"{objective}: " if len(material.analysis.savings) > 1 else ""
+    return f"{objective.capitalize()}: " if len(material.analysis.savings) > 1 else ""
 
 
 def _savings_note(found: LabelSavings) -> str:
@@ -159,7 +205,7 @@ def _savings_note(found: LabelSavings) -> str:
     saved = 1 - found.labels / found.all_labels
     return goal + (
         f"Pretrained is there with about {float(f'{found.labels:.2g}'):,.0f} "
-        f"({saved:.0%} fewer), interpolated on a log scale."
+        f"({100 * saved:.0f} % fewer), interpolated on a log scale."
     )
 
 

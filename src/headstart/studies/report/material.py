@@ -42,6 +42,11 @@ class Material:
         return cls(study, analysis, verdict(study, analysis), said, read_test_rows(folder))
 
     @property
+    def several(self) -> bool:
+        """Whether there is more than one objective to tell apart."""
+        return len(self.analysis.overall) > 1 or len(self.study.pretraining) > 1
+
+    @property
     def contenders(self) -> list[Series]:
         """The two arms that the study is about, for the objective that the verdict speaks of."""
         overall = self.analysis.overall
