@@ -3,6 +3,7 @@
 import csv
 import itertools
 import re
+import sys
 import xml.etree.ElementTree as ElementTree
 
 import pytest
@@ -109,6 +110,13 @@ def test_a_study_that_pretrained_nothing_says_so(tmp_path):
     bare = {**vars(study), "pretraining": [], "parameters": {}, "warnings": [], "corpus": ""}
     write_study(tmp_path, type(study)(**bare))
     assert "pretrained nothing itself" in build_report(tmp_path).read_text()
+
+
+def test_without_the_extra_the_report_is_whole_and_names_its_install_command(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "resvg_py", None)  # as if it were not installed
+    written = write_report(fake_study(tmp_path))
+    assert "pip install 'headstart[figures]'" in written.missing
+    assert {path.suffix for path in written.figures} == {".svg"}
 
 
 def test_labels_are_moved_apart_and_stay_inside():
