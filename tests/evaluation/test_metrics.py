@@ -6,12 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn import metrics as reference
 
+from headstart.evaluation.interval import wilson_interval
 from headstart.evaluation.metrics import (
     calibration_error,
     classification_metrics,
     log_loss,
     multi_label_metrics,
-    wilson_interval,
 )
 
 

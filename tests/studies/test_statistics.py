@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as some
 from scipy import stats
 
-from headstart.studies.statistics import mcnemar_exact, mean_interval, wilson_interval
+from headstart.evaluation.interval import wilson_interval
+from headstart.studies.statistics import mcnemar_exact, mean_interval
 
 
 def test_the_mean_interval_is_scipys_t_interval():

@@ -6,7 +6,18 @@ from typing import Annotated
 
 import typer
 
-from headstart.cli import doctor, fill, generate, inspect, params, perplexity, pretrain, report, tokenize, tokenizer
+from headstart.cli import (
+    doctor,
+    fill,
+    generate,
+    inspect,
+    params,
+    perplexity,
+    pretrain,
+    report,
+    tokenize,
+    tokenizer,
+)
 from headstart.cli.output import print_error
 from headstart.errors import HeadstartError
 

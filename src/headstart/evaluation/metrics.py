@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import binomtest
 from sklearn.metrics import (
     confusion_matrix,
     f1_score,
@@ -18,17 +17,9 @@ from sklearn.metrics import (
 )
 
 from headstart.evaluation.checks import Floats, Integers, checked
+from headstart.evaluation.interval import Interval, wilson_interval
 
 CALIBRATION_BINS = 15
-
-
-@dataclass(frozen=True)
-class Interval:
-    """A value and the bounds that hold the true one in 95 of 100 such evaluations."""
-
-    value: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True)
@@ -108,12 +99,6 @@ def multi_label_metrics(
         log_loss=log_loss(pairs, y.ravel()),
         classes=classes,
     )
-
-
-def wilson_interval(successes: int, total: int) -> Interval:
-    """Wilson's 95 % interval of a share: honest also near 0 and 1 and for few rows."""
-    bounds = binomtest(successes, total).proportion_ci(confidence_level=0.95, method="wilson")
-    return Interval(successes / total, float(bounds.low), float(bounds.high))
 
 
 def log_loss(probabilities: Floats, labels: Integers) -> float:

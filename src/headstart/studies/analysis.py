@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from headstart.evaluation.interval import LEVEL, Interval
 from headstart.studies.difference import paired_difference
 from headstart.studies.learning import (
     LabelSavings,
@@ -13,7 +14,7 @@ from headstart.studies.learning import (
     label_savings,
 )
 from headstart.studies.results import FINAL, Measure, Predictions, RunKey, Study
-from headstart.studies.statistics import LEVEL, Interval, mcnemar_exact, mean_interval
+from headstart.studies.statistics import mcnemar_exact, mean_interval
 
 Series = tuple[str, str]  # arm, objective: one line of a picture
 

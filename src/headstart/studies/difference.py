@@ -12,7 +12,8 @@ import math
 
 import numpy as np
 
-from headstart.studies.statistics import LEVEL, Interval, mean_interval
+from headstart.evaluation.interval import LEVEL, Interval
+from headstart.studies.statistics import mean_interval
 
 DRAWS = 2000
 CELLS_AT_ONCE = 4_000_000  # draws × kinds of rows held in memory

@@ -1,29 +1,12 @@
-"""Intervals and tests of single quantities: a mean over seeds, an accuracy, two classifiers."""
+"""Intervals and tests of single quantities: a mean over seeds, two classifiers."""
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from scipy import stats
 
-LEVEL = 0.95
-
-
-@dataclass(frozen=True)
-class Interval:
-    """A value and where it may lie; an infinite end means that the data cannot say."""
-
-    value: float
-    low: float
-    high: float
-
-    @property
-    def bounded(self) -> bool:
-        return math.isfinite(self.low) and math.isfinite(self.high)
-
-    def excludes(self, number: float) -> bool:
-        return self.low > number or self.high < number
+from headstart.evaluation.interval import LEVEL, Interval
 
 
 def mean_interval(values: Sequence[float] | np.ndarray, level: float = LEVEL) -> Interval:
@@ -38,19 +21,6 @@ def mean_interval(values: Sequence[float] | np.ndarray, level: float = LEVEL) ->
     standard_error = float(array.std(ddof=1)) / math.sqrt(len(array))
     reach = float(stats.t.ppf((1 + level) / 2, len(array) - 1)) * standard_error
     return Interval(mean, mean - reach, mean + reach)
-
-
-def wilson_interval(correct: int, count: int, level: float = LEVEL) -> Interval:
-    """The accuracy of one run and its interval over test rows (Wilson, 1927).
-
-    Unlike the usual ±, it stays within 0 and 1 and holds near them.
-    """
-    share = correct / count
-    z = float(stats.norm.ppf((1 + level) / 2))
-    scale = 1 + z * z / count
-    centre = (share + z * z / (2 * count)) / scale
-    reach = z / scale * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count))
-    return Interval(share, max(0.0, centre - reach), min(1.0, centre + reach))
 
 
 def mcnemar_exact(only_first: int, only_second: int) -> float:

@@ -3,10 +3,10 @@
 import math
 from dataclasses import dataclass
 
+from headstart.evaluation.interval import Interval
 from headstart.studies.analysis import Analysis, Gap
 from headstart.studies.learning import LabelSavings
 from headstart.studies.results import Study
-from headstart.studies.statistics import Interval
 
 
 @dataclass(frozen=True)

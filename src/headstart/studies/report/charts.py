@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 
+from headstart.evaluation.interval import Interval
 from headstart.studies.analysis import Analysis, Curve, Gap, Series
 from headstart.studies.report.rows import Calibration
 from headstart.studies.report.svg import (
@@ -21,7 +22,6 @@ from headstart.studies.report.svg import (
     y_axis,
 )
 from headstart.studies.results import Pretraining, Study
-from headstart.studies.statistics import Interval
 from headstart.studies.verdict import signed
 
 NAMES = {"tfidf": "TF-IDF", "cooccurrence": "co-occurrence"}

@@ -6,12 +6,12 @@ import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from headstart.evaluation.interval import Interval, wilson_interval
 from headstart.files import write_text
 from headstart.studies.report.evidence import calibrations
 from headstart.studies.report.material import Material
 from headstart.studies.report.rows import confusion, of_series
 from headstart.studies.results import Predictions
-from headstart.studies.statistics import Interval, wilson_interval
 
 
 def write_tables(folder: Path, material: Material) -> list[Path]:
