@@ -28,7 +28,7 @@ def rotten_tomatoes(seeds: int, cache: Path) -> None:
     tokenizer = byte_pieces(imdb.texts, VOCAB_SIZE, cache)
     started = time.perf_counter()
     vectors = cooccurrence_vectors(
-        encode(tokenizer, imdb.texts), vocab_size=VOCAB_SIZE, width=WIDTH
+        encode(tokenizer, imdb.texts), vocab_size=VOCAB_SIZE, width=WIDTH, power=1.0
     )
     print(f"co-occurrence vectors, tokenizing included: {time.perf_counter() - started:.1f} s")
     print(f"{'labels':>8}{'tfidf':>16}{'cooccurrence':>16}{'stack of both':>16}   seconds of each")

@@ -9,7 +9,7 @@ the machine do not change; the sum also by the clock.
 """
 
 import argparse
-import resource
+import re
 import subprocess
 import sys
 import time
@@ -38,8 +38,14 @@ def documents(tokens: np.ndarray, total: int, vocab_size: int) -> Iterator[np.nd
         yield document
 
 
+def peak_memory() -> int:
+    """In bytes, from Linux; what `resource` says would include the parent's peak."""
+    status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
+    return int(re.findall(r"VmHWM:\s+(\d+) kB", status)[0]) * 1024
+
+
 def measure(tokens: np.ndarray, vocab_size: int, millions: int, window: int) -> None:
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = peak_memory()
     started, times = time.perf_counter(), [time.process_time()]
     stream = documents(tokens, millions * 1_000_000, vocab_size)
     counts = count_pairs(stream, vocab_size=vocab_size, window=window)
@@ -48,12 +54,12 @@ def measure(tokens: np.ndarray, vocab_size: int, millions: int, window: int) -> 
     times.append(time.process_time())
     decompose(information, width=WIDTH, power=0.5, seed=0)
     times.append(time.process_time())
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    peak = peak_memory()
     clock, (count, pmi, svd) = time.perf_counter() - started, np.diff(times)
     print(
         f"{vocab_size:>10,}{millions:>8} M{window:>8}{counts.pairs.nnz / 1e6:>9.1f} M"
         f"{counts.dropped / 1e6:>9.1f} M{count:>9.1f}{pmi:>7.1f}{svd:>7.1f}{clock:>9.1f}"
-        f"{millions * 1e6 / (count + pmi + svd):>12,.0f}{(peak - before) / 1e6:>9.2f} GB",
+        f"{millions * 1e6 / (count + pmi + svd):>12,.0f}{(peak - before) / 1e9:>9.2f} GB",
         flush=True,
     )
 

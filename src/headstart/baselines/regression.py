@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Sequence
-from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -37,9 +36,10 @@ def choose_strength(
     """Fit with each strength (scikit-learn's C: higher trusts the labels more); keep the best.
 
     Best is the lowest log-loss on validation, because accuracy on a hundred rows moves in steps of
-    a point and would choose by luck. The loss has one valley: the search goes from weak to strong,
-    each fit starting where the last one ended, and stops behind it. Validation rows of a class
-    that training does not have are a constant loss, and are left out.
+    a point and would choose by luck. The loss has one valley: the search goes from weak to strong
+    and stops behind it. Each fit starts afresh; where the last one ended, the gradient is so small
+    that scikit-learn would often stop at once. Validation rows of a class that training does not
+    have are a constant loss, and are left out.
     """
     y, wanted = np.asarray(labels), np.asarray(validation_labels)
     classes = np.unique(y)
@@ -51,17 +51,17 @@ def choose_strength(
         )
     columns = np.searchsorted(classes, wanted[known])
     rows = validation_features[known]
-    model = LogisticRegression(max_iter=500, warm_start=True)
     best, best_loss = None, np.inf
     for strength in sorted(strengths):
+        model = LogisticRegression(C=strength, max_iter=500)
         with warnings.catch_warnings():
             # Cut short at a strength this high, it is still a fair candidate.
             warnings.simplefilter("ignore", ConvergenceWarning)
-            model.set_params(C=strength).fit(features, y)
+            model.fit(features, y)
         loss = -float(_log_probabilities(model, rows)[np.arange(len(columns)), columns].mean())
         if loss >= best_loss:
             break
-        best, best_loss = deepcopy(model), loss
+        best, best_loss = model, loss
     if best is None:
         raise ValueError("at least one strength is needed")
     return best

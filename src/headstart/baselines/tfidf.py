@@ -49,12 +49,14 @@ class TfidfClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         counts = _characters(texts)
         in_texts = np.bincount(counts.indices, minlength=counts.shape[1])
         self.columns_ = _most_frequent(in_texts, self.max_features)
-        self.rarity_ = TfidfTransformer(sublinear_tf=True).fit(counts[:, self.columns_])
-        self.words_ = _Words(self.max_features).fit(texts)
+        self.rarity_ = TfidfTransformer(sublinear_tf=True)
+        characters = self.rarity_.fit_transform(counts[:, self.columns_])
+        self.words_ = _Words(self.max_features)
+        words = self.words_.fit_transform(texts)
         self.regression_ = choose_strength(
-            self._features(texts, counts),
+            sparse.hstack([words, characters], format="csr"),
             labels,
-            self._features(validation[0], _characters(validation[0])),
+            self._features(validation[0]),
             validation[1],
             self.strengths,
         )
@@ -64,15 +66,15 @@ class TfidfClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict_proba(self, texts: Sequence[str]) -> NDArray[Any]:
         check_is_fitted(self)
-        features = self._features(texts, _characters(texts))
-        return np.asarray(self.regression_.predict_proba(features), dtype=np.float64)
+        probabilities = self.regression_.predict_proba(self._features(texts))
+        return np.asarray(probabilities, dtype=np.float64)
 
     def predict(self, texts: Sequence[str]) -> NDArray[Any]:
         probabilities = self.predict_proba(texts)
         return np.asarray(self.classes_[probabilities.argmax(axis=1)])
 
-    def _features(self, texts: Sequence[str], counts: sparse.csr_array) -> sparse.csr_array:
-        characters = self.rarity_.transform(counts[:, self.columns_])
+    def _features(self, texts: Sequence[str]) -> sparse.csr_array:
+        characters = self.rarity_.transform(_characters(texts)[:, self.columns_])
         return sparse.hstack([self.words_.transform(texts), characters], format="csr")
 
 
@@ -89,12 +91,10 @@ class _Words:
         )
         self.any = False
 
-    def fit(self, texts: Sequence[str]) -> "_Words":
+    def fit_transform(self, texts: Sequence[str]) -> Any:
         words = self.vectorizer.build_analyzer()
         self.any = any(words(text) for text in texts)
-        if self.any:
-            self.vectorizer.fit(texts)
-        return self
+        return self.vectorizer.fit_transform(texts) if self.any else self.transform(texts)
 
     def transform(self, texts: Sequence[str]) -> Any:
         if not self.any:
