@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from scipy.special import log_softmax
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
+from threadpoolctl import threadpool_limits
 
 from headstart.errors import HeadstartError
 
@@ -54,7 +55,9 @@ def choose_strength(
     best, best_loss = None, np.inf
     for strength in sorted(strengths):
         model = LogisticRegression(C=strength, max_iter=500)
-        with warnings.catch_warnings():
+        # One thread: its products are small, others' threads only make it wait, and the bits do
+        # not depend on the number of cores.
+        with warnings.catch_warnings(), threadpool_limits(1):
             # Cut short at a strength this high, it is still a fair candidate.
             warnings.simplefilter("ignore", ConvergenceWarning)
             model.fit(features, y)

@@ -1,0 +1,64 @@
+"""How should the `cooccurrence` arm scale the mean and the maximum of a text's vectors?
+
+Validation accuracy on rotten-tomatoes, as in `cooccurrence_variants.py`. `docs/cooccurrence.md`
+keeps the table.
+
+    python bench/cooccurrence_pooling.py [--seeds 5] [--cache FOLDER]
+"""
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+
+from headstart.baselines.cooccurrence import STRENGTHS, mean_and_maximum
+from headstart.baselines.regression import choose_strength
+from headstart.text.cooccurrence import cooccurrence_vectors
+from reviews import byte_pieces, encode, read_reviews
+
+VOCAB_SIZE, WIDTH, BUDGETS = 8_192, 256, (100, 400, 1_600)
+# The maximum's scale by the mean's; None scales each column to a deviation of 1.
+SCALES = {"each column": None, "mean + max": 1.0, "mean + max / 5": 0.2, "mean alone": 0.0}
+
+
+def scales(centred: np.ndarray, share: float | None) -> np.ndarray:
+    if share is None:
+        return 1 / np.maximum(centred.std(axis=0), 1e-9)
+    mean, maximum = np.split(centred, 2, axis=1)
+    return np.repeat([1 / mean.std(), share / maximum.std()], mean.shape[1])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--cache", type=Path, default=Path("runs/bench-cache"))
+    options = parser.parse_args()
+    imdb, data = read_reviews()
+    tokenizer = byte_pieces(imdb.texts, VOCAB_SIZE, options.cache)
+    documents = encode(tokenizer, imdb.texts)
+    vectors = cooccurrence_vectors(documents, vocab_size=VOCAB_SIZE, width=WIDTH)
+    train, validation = (
+        mean_and_maximum(encode(tokenizer, part.texts), vectors)
+        for part in (data.train, data.validation)
+    )
+    for name, share in SCALES.items():
+        row = f"{name:16}"
+        for budget in BUDGETS:
+            found = []
+            for seed in range(options.seeds):
+                rows = data.train.budget_rows(budget, seed=seed)
+                center = train[rows].mean(axis=0)
+                scale = scales(train[rows] - center, share)
+                parts = [(features - center) * scale for features in (train[rows], validation)]
+                wanted = data.validation.labels
+                strengths = (1e-5, 3e-5, 1e-4, *STRENGTHS)
+                model = choose_strength(
+                    parts[0], data.train.labels[rows], parts[1], wanted, strengths
+                )
+                found.append(model.score(parts[1], wanted) * 100)
+            row += f"{np.mean(found):>8.1f}"
+        print(row, flush=True)
+
+
+if __name__ == "__main__":
+    main()
