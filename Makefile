@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick lint types clean
+.PHONY: help demo test quick lint types bench clean
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,6 +33,16 @@ lint: $(READY)  ## ruff: lint and format check
 
 types: $(READY)  ## mypy in strict mode on src/
 	$(BIN)/mypy
+
+# The peers that Headstart is measured against; nobody else needs them.
+$(VENV)/.bench: $(READY) requirements-bench.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements.lock --requirement requirements-bench.lock
+	@touch $@
+
+bench: $(VENV)/.bench  ## speed and memory beside named peers, about 20 minutes
+	$(BIN)/python bench/pretrain.py
+	$(BIN)/python bench/store.py --sizes 10 100
+	$(BIN)/python bench/attention.py
 
 clean:  ## remove the environment and caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -54,6 +54,9 @@ def pretrain(
     device: Annotated[str | None, Given] = None,
     threads: Annotated[int | None, Given] = None,
     precision: Annotated[str | None, typer.Option(help="fp32 or bf16.")] = None,
+    tensorboard: Annotated[
+        bool, typer.Option("--tensorboard", help="Also write TensorBoard files.")
+    ] = False,
     save_seconds: Annotated[float, typer.Option(help="Time between two checkpoints.")] = 60.0,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan only.")] = False,
@@ -94,13 +97,14 @@ def pretrain(
         "precision": precision,
     }
     chosen = {name: value for name, value in given.items() if value is not None}
-    _run(chosen, out, save_seconds, resume=resume, dry_run=dry_run, json=json)
+    extras = {"save_seconds": save_seconds, "tensorboard": tensorboard}
+    _run(chosen, out, extras, resume=resume, dry_run=dry_run, json=json)
 
 
 def _run(
     given: dict[str, Any],
     out: Path,
-    save_seconds: float,
+    extras: dict[str, Any],
     *,
     resume: bool,
     dry_run: bool,
@@ -115,10 +119,14 @@ def _run(
     resume = resume and ((out / FILE).exists() or "corpus" not in given)
     recipe = read_recipe(out).changed(**given) if resume else _new_recipe(given)
     with TrainingDisplay() as display:
-        listener = Listener(display.stages, display.on_plan, display.on_step, display.on_evaluation)
-        training = Pretraining(
-            recipe, out, resume=resume, save_seconds=save_seconds, listener=listener
+        listener = Listener(
+            stages=display.stages,
+            on_plan=display.on_plan,
+            on_step=display.on_step,
+            on_evaluation=display.on_evaluation,
+            on_warning=display.on_warning,
         )
+        training = Pretraining(recipe, out, resume=resume, listener=listener, **extras)
         if dry_run:
             _show_plan(training.plan, json)
             return
@@ -168,9 +176,11 @@ def _show_plan(plan: Any, json: bool) -> None:
     if json:
         print_json(vars(plan))
         return
+    speed = plan.tokens / plan.steps / plan.seconds_per_step
     results().print(
         f"{plan.parameters:,} parameters; {plan.memory_bytes / 1e6:,.0f} MB for weights, gradients "
-        f"and optimizer\n{plan.steps:,} steps, {plan.tokens:,} tokens: {plan.epochs:.2f} epochs of "
-        f"the corpus's {plan.corpus_tokens:,}\nabout {duration(plan.seconds)} at "
-        f"{plan.tokens / plan.steps / plan.seconds_per_step:,.0f} tokens a second"
+        f"and optimizer, about {plan.peak_memory_bytes / 1e9:.1f} GB in all\n"
+        f"{plan.steps:,} steps, {plan.tokens:,} tokens: {plan.epochs:.2f} epochs of the corpus's "
+        f"{plan.corpus_tokens:,}\n"
+        f"about {duration(plan.seconds)} at {speed:,.0f} tokens a second"
     )

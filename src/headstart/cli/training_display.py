@@ -60,6 +60,11 @@ class TrainingDisplay:
             self._live = Live(console=self.console, refresh_per_second=4, transient=True)
             self._live.start()
 
+    def on_warning(self, warning: str) -> None:
+        self._stage.close()
+        self.console.print("[yellow]note:[/] ", end="")
+        self.console.print(warning, markup=False)
+
     def on_step(self, progress: Progress) -> None:
         self.losses.append(progress.loss)
         if self._began is None:

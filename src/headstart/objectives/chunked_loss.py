@@ -74,10 +74,11 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         hidden, weight, bias = context.saved_tensors
         scale = gradients[0]
         hidden_dtype, weight_dtype = context.dtypes
+        # In place: nobody else holds these, and a copy of the weight's is as large as the weight.
         return (
-            (hidden * scale).to(hidden_dtype),
-            (weight * scale).to(weight_dtype),
-            None if bias is None else (bias * scale).to(weight_dtype),
+            hidden.mul_(scale).to(hidden_dtype),
+            weight.mul_(scale).to(weight_dtype),
+            None if bias is None else bias.mul_(scale).to(weight_dtype),
             None,
             None,
         )

@@ -1,0 +1,1 @@
+"""From files to batches: read, check, split, tokenize, store, pack."""

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from headstart.errors import HeadstartError
 from headstart.files import write_text
 from headstart.training.loop import Progress
 
@@ -11,8 +12,9 @@ from headstart.training.loop import Progress
 class Metrics:
     """Appends lines; a resumed run first cuts off what its checkpoint does not know."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, tensorboard: bool = False) -> None:
         self.path = path
+        self._board = _open_board(path.parent / "tensorboard") if tensorboard else None
 
     def write(self, progress: Progress, *, evaluation: bool = False) -> None:
         line: dict[str, object] = {
@@ -25,6 +27,10 @@ class Metrics:
             line["held_out"] = progress.evaluation
         with self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
+        if self._board is not None:
+            self._board.add_scalar("loss", progress.loss, progress.step)
+            for name, value in progress.evaluation.items() if evaluation else ():
+                self._board.add_scalar(f"held out/{name}", value, progress.step)
 
     def cut_after(self, step: int) -> None:
         """Keep the lines up to `step`; a line that a kill cut short goes too."""
@@ -41,3 +47,13 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
         except ValueError:
             break  # the last line of a killed run
     return lines
+
+
+def _open_board(folder: Path) -> Any:
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        raise HeadstartError(
+            "TensorBoard is not installed", fix="pip install 'headstart[tensorboard]'"
+        ) from None
+    return SummaryWriter(str(folder))

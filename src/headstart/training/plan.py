@@ -1,12 +1,15 @@
 """The plan: how many steps, tokens and minutes a training will take, before it takes them."""
 
 import statistics
+import sys
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import psutil
+
 from headstart.model.costs import training_memory
-from headstart.training.loop import Loop
+from headstart.training.loop import Loop, Progress
 from headstart.training.recipe import PretrainRecipe
 
 if TYPE_CHECKING:
@@ -15,6 +18,8 @@ if TYPE_CHECKING:
 TRIED_STEPS = 4
 DEFAULT_MINUTES = 10.0
 MEASURING_SHARE = 0.1
+SLOWER = 1.25
+PATIENCE = 0.5  # of a minute, or of the plan if that is shorter
 
 
 @dataclass(frozen=True)
@@ -27,7 +32,8 @@ class Plan:
     epochs: float
     corpus_tokens: int
     parameters: int
-    memory_bytes: int
+    memory_bytes: int  # of weights, gradients and optimizer
+    peak_memory_bytes: int  # of the whole process, seen in the steps that were tried
     seconds_per_step: float
     seconds: float
 
@@ -62,6 +68,7 @@ def make_plan(recipe: PretrainRecipe, prepared: "Prepared", loop: Loop) -> Plan:
         corpus_tokens=corpus_tokens,
         parameters=parameters,
         memory_bytes=training_memory(parameters).total,
+        peak_memory_bytes=peak_memory() + training_memory(parameters).optimizer,
         seconds_per_step=step_seconds,
         seconds=steps * step_seconds + evaluation,
     )
@@ -80,3 +87,44 @@ def measure(loop: Loop) -> tuple[float, float]:
     start = time.monotonic()
     loop.evaluation()
     return statistics.median(times), time.monotonic() - start
+
+
+def peak_memory() -> int:
+    """The most memory that this process has held, in bytes."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return int(psutil.Process().memory_info().rss)
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+class Pace:
+    """Notices, once, when a training takes so much longer than planned that the promise breaks."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._said = False
+        self._first: tuple[int, float] | None = None
+
+    def is_off(self, progress: Progress) -> bool:
+        if self._first is None:
+            self._first = (progress.step, progress.seconds)
+        seen = progress.seconds - self._first[1]
+        if self._said or seen < PATIENCE * min(60.0, self._plan.seconds):
+            return False
+        self._said = self._total(progress) > SLOWER * self._plan.seconds
+        return self._said
+
+    def warning(self, progress: Progress) -> str:
+        return (
+            f"this goes slower than measured at the start: about {self._total(progress) / 60:.1f} "
+            f"minutes in all instead of {self._plan.seconds / 60:.1f}; is another program busy? "
+            "Ctrl-C saves and stops"
+        )
+
+    def _total(self, progress: Progress) -> float:
+        assert self._first is not None
+        steps, seconds = progress.step - self._first[0], progress.seconds - self._first[1]
+        left = (progress.steps - progress.step) * seconds / max(1, steps)
+        return progress.seconds + left

@@ -43,13 +43,7 @@ def prepare(
     recipe: PretrainRecipe, *, stages: Stages = quiet, corpus: Corpus | None = None
 ) -> Prepared:
     """Read, tokenize and store the corpus; every part is cached by its content."""
-    if corpus is None:
-        corpus = read_corpus(
-            recipe.corpus,
-            text_column=recipe.text_column or None,
-            encoding=recipe.encoding,
-            documents=recipe.documents or None,  # type: ignore[arg-type]
-        )
+    corpus = corpus or open_corpus(recipe)
     tokenizer = find_tokenizer(recipe, corpus, stages)
     folder = cache_folder() / "stores"
     stores = [
@@ -74,6 +68,23 @@ def prepare(
     ]
     size = sum(len(tokenizer.decode(document.tolist()).encode()) for document in stores[1])
     return Prepared(tokenizer, sources[0], sources[1], size, corpus.fingerprint)
+
+
+def open_corpus(recipe: PretrainRecipe) -> Corpus:
+    return read_corpus(
+        recipe.corpus,
+        text_column=recipe.text_column or None,
+        encoding=recipe.encoding,
+        documents=recipe.documents or None,  # type: ignore[arg-type]
+    )
+
+
+def check_corpus(recipe: PretrainRecipe, *, stages: Stages = quiet) -> list[str]:
+    """What `headstart inspect` would warn of."""
+    from headstart.text.inspect import inspect_data
+
+    found = inspect_data(None, open_corpus(recipe), progress=stages("looking at the corpus"))
+    return list(found.warnings)
 
 
 def find_tokenizer(recipe: PretrainRecipe, corpus: Corpus, stages: Stages) -> Tokenizer:

@@ -20,8 +20,15 @@ from headstart.text.token_source import TokenSource
 from headstart.training.checkpoints import Checkpoints
 from headstart.training.loop import Loop, LoopSettings, MicroBatch, Progress
 from headstart.training.metrics import Metrics
-from headstart.training.plan import Plan, make_plan
-from headstart.training.prepare import Prepared, Stages, first_model, prepare, quiet
+from headstart.training.plan import Pace, Plan, make_plan
+from headstart.training.prepare import (
+    Prepared,
+    Stages,
+    check_corpus,
+    first_model,
+    prepare,
+    quiet,
+)
 from headstart.training.recipe import FILE, PretrainRecipe, read_recipe, write_recipe
 
 PLAN = "plan.json"
@@ -37,6 +44,7 @@ class Listener:
     on_plan: Callable[[Plan], None] = lambda plan: None
     on_step: Callable[[Progress], None] = lambda progress: None
     on_evaluation: Callable[[Progress], None] = lambda progress: None
+    on_warning: Callable[[str], None] = lambda warning: None
 
 
 def pretrain(
@@ -58,8 +66,10 @@ class Pretraining:
         resume: bool,
         listener: Listener,
         save_seconds: float = 60.0,
+        tensorboard: bool = False,
     ) -> None:
         self.folder, self.resume, self.listener = folder, resume, listener
+        self.tensorboard = tensorboard
         self.save_seconds = save_seconds  # changes no bit, so it is not in the recipe
         self.recipe = resumed_recipe(recipe, folder) if resume else recipe
         if not resume and (folder / FILE).exists():
@@ -76,6 +86,9 @@ class Pretraining:
         }
         if resume:
             self._check_identity()
+        else:
+            for warning in check_corpus(self.recipe, stages=listener.stages):
+                listener.on_warning(warning)
         self.objective = find_objective(self.recipe.objective)(mask_share=self.recipe.mask_share)
         self.model: Model = first_model(self.recipe, self.prepared, stages=listener.stages)
         self.loop = self._loop(steps=1, evaluate_every=1)
@@ -92,7 +105,8 @@ class Pretraining:
             write_text(self.folder / PLAN, json.dumps(vars(self.plan), indent=2) + "\n")
             write_text(self.folder / IDENTITY, json.dumps(self.identity, indent=2) + "\n")
             write_recipe(self.recipe, self.folder)  # last: with it, this is a run
-        self.metrics = Metrics(self.folder / "metrics.jsonl")
+        self.metrics = Metrics(self.folder / "metrics.jsonl", tensorboard=self.tensorboard)
+        self.pace = Pace(self.plan)
         resume = self.resume and bool(Checkpoints(self.folder / "checkpoints").list())
         self.metrics.cut_after(self._saved_step() if resume else 0)
         progress = self.loop.run(resume=resume)
@@ -167,6 +181,8 @@ class Pretraining:
 
     def _on_step(self, progress: Progress) -> None:
         self.metrics.write(progress)
+        if self.pace.is_off(progress):
+            self.listener.on_warning(self.pace.warning(progress))
         self.listener.on_step(progress)
 
     def _on_evaluation(self, progress: Progress) -> None:

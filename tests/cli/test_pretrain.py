@@ -1,0 +1,154 @@
+"""`headstart pretrain`, `generate`, `fill` and `perplexity`, as a user runs them."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.corpora import write_corpus
+
+SMALL = {
+    "--vocab-size": 300,
+    "--width": 32,
+    "--layers": 2,
+    "--heads": 2,
+    "--feed-forward": 64,
+    "--length": 32,
+    "--batch-tokens": 512,
+    "--held-out": 0.1,
+    "--learning-rate": 0.005,
+    "--threads": 1,
+}
+OPTIONS = [word for option in SMALL.items() for word in map(str, option)]
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    return write_corpus(tmp_path_factory.mktemp("corpus") / "corpus.txt")
+
+
+@pytest.fixture(scope="module")
+def causal(corpus, headstart_json):
+    folder = corpus.parent / "causal"
+    summary = headstart_json("pretrain", corpus, *OPTIONS, "--steps", 150, "--out", folder)
+    assert summary["held_out"]["perplexity"] < summary["unigram_perplexity"]
+    return folder
+
+
+def test_a_dry_run_shows_the_plan_and_writes_nothing(corpus, headstart_json, tmp_path):
+    out = tmp_path / "run"
+    plan = headstart_json("pretrain", corpus, *OPTIONS, "--minutes", 0.1, "--out", out, "--dry-run")
+    assert plan["steps"] >= 1
+    assert plan["seconds"] > 0
+    assert plan["peak_memory_bytes"] > plan["memory_bytes"]
+    assert not out.exists()
+
+
+def test_without_a_corpus_the_message_says_what_to_do(headstart, tmp_path):
+    result = headstart("pretrain", "--out", tmp_path / "run")
+    assert result.returncode == 2
+    assert "no corpus was given" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--minutes", "1", "--steps", "5"], "cannot go together"),
+        (["--objective", "guess"], "there are causal, masked"),
+        (["--preset", "huge"], "the presets are"),
+        (["--device", "abacus"], "no device called"),
+        (["--embedding-start", "magic"], "it can be cooccurrence, random"),
+        (["--mask-share", "2"], "between 0 and 1"),
+        (["--tokenizer", "nowhere.json"], "no such tokenizer"),
+    ],
+)
+def test_wrong_use_is_one_message_and_nothing_is_written(
+    corpus, headstart, tmp_path, options, message
+):
+    result = headstart("pretrain", corpus, *options, "--out", tmp_path / "run")
+    assert result.returncode == 2
+    assert message in result.stderr
+    assert "Traceback" not in result.stderr
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("kind", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_saves_and_says_how_to_go_on(corpus, headstart, tmp_path, kind):
+    out = tmp_path / "run"
+    command = [sys.executable, "-m", "headstart", "pretrain", str(corpus), *OPTIONS]
+    process = subprocess.Popen(
+        [*command, "--steps", "5000", "--out", str(out)], stderr=subprocess.PIPE, text=True
+    )
+    while not (out / "metrics.jsonl").exists() and process.poll() is None:
+        time.sleep(0.05)
+    os.kill(process.pid, kind)
+    _, messages = process.communicate(timeout=120)
+    assert process.returncode == 130, messages
+    assert "go on with: headstart pretrain --resume" in messages.replace("\n", " ")
+    assert list((out / "checkpoints").glob("step-*"))
+
+
+def test_resuming_a_folder_without_a_run_is_refused(headstart, tmp_path):
+    result = headstart("pretrain", "--resume", "--out", tmp_path)
+    assert result.returncode == 2
+    assert "this is not a run" in result.stderr
+
+
+def test_duplicates_in_the_corpus_are_said_before_training(headstart, tmp_path):
+    text = write_corpus(tmp_path / "corpus.txt", documents=100).read_text()
+    (tmp_path / "corpus.txt").write_text(text + text)
+    result = headstart(
+        "pretrain", tmp_path / "corpus.txt", *OPTIONS, "--steps", 1, "--out", tmp_path / "run"
+    )
+    assert result.returncode == 0, result.stderr
+    assert "note:" in result.stderr
+
+
+def test_tensorboard_files_are_written_when_asked_for(corpus, headstart, tmp_path):
+    result = headstart(
+        "pretrain", corpus, *OPTIONS, "--steps", 2, "--tensorboard", "--out", tmp_path / "run"
+    )
+    assert result.returncode == 0, result.stderr
+    assert list((tmp_path / "run" / "tensorboard").iterdir())
+
+
+def test_generate_writes_on(causal, headstart):
+    result = headstart("generate", causal, "the old cat", "--temperature", 0)
+    assert result.returncode == 0, result.stderr
+    assert "chases the mouse" in result.stdout
+
+
+def test_generate_shows_alternatives(causal, headstart_json, headstart):
+    document = headstart_json("generate", causal, "the old", "--tokens", 3, "--temperature", 0)
+    first = document["tokens"][0]["alternatives"]
+    assert len(first) == 5
+    assert first[0]["probability"] >= first[1]["probability"]
+    page = headstart("generate", causal, "the old", "--tokens", 3, "--show-alternatives").stdout
+    assert "%" in page
+
+
+def test_fill_with_a_causal_base_says_why_not(causal, headstart):
+    result = headstart("fill", causal, "the old [MASK] chases the mouse .")
+    assert result.returncode == 2
+    assert "square mask" in result.stderr
+
+
+def test_perplexity_of_a_file(causal, corpus, headstart_json):
+    found = headstart_json("perplexity", causal, corpus)
+    assert found["documents"] == 400
+    assert 1 < found["perplexity"] < 30
+
+
+def test_a_run_that_is_none_is_refused(headstart, tmp_path):
+    result = headstart("generate", tmp_path / "nothing", "hello", "--json")
+    assert result.returncode == 2
+    assert "there is no such run" in result.stderr
+    assert result.stdout == ""
+
+
+def test_the_summary_is_one_json_document(causal):
+    assert json.loads((causal / "summary.json").read_text())["objective"] == "causal"
