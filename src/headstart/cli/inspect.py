@@ -1,7 +1,6 @@
 """`headstart inspect`: look at the data before training."""
 
 from dataclasses import asdict
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -116,6 +115,6 @@ def inspect(
 def _load(path: str | None) -> "Encoder | None":
     if path is None:
         return None
-    # By name, so that this page does not need the tokenizers to count words.
-    loaded: Encoder = import_module("headstart.text.tokenizer").load_tokenizer(Path(path))
-    return loaded
+    from headstart.text.tokenizer import load_tokenizer
+
+    return load_tokenizer(Path(path))

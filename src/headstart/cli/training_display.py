@@ -47,7 +47,7 @@ class TrainingDisplay:
     def stages(self, name: str) -> Callable[[int, int | None], None]:
         """Begin a stage; the one before it is over."""
         self._stage.close()
-        return self._stage.enter_context(progress_bar(name, "documents"))
+        return self._stage.enter_context(progress_bar(name, "MB", scale=1e6))
 
     def on_plan(self, plan: Plan) -> None:
         self._stage.close()

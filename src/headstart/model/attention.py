@@ -14,8 +14,8 @@ from torch import Tensor, nn
 
 from headstart.model.cache import KeyValueCache
 from headstart.model.config import BaseConfig
+from headstart.model.lean import rotate
 from headstart.model.mask import square_mask
-from headstart.model.positions import rotate
 
 Path = Literal["auto", "fused", "written"]
 

@@ -9,14 +9,12 @@ from torch import Tensor, nn
 from headstart.model.attention import SelfAttention
 from headstart.model.cache import KeyValueCache
 from headstart.model.config import BaseConfig
+from headstart.model.lean import gate
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": torch.relu,
-    "reglu": torch.relu,
     "gelu": F.gelu,
-    "geglu": F.gelu,
     "gelu-tanh": lambda x: F.gelu(x, approximate="tanh"),
-    "swiglu": F.silu,
 }
 
 
@@ -31,18 +29,17 @@ class FeedForward(nn.Module):
 
     def __init__(self, config: BaseConfig) -> None:
         super().__init__()
+        self.kind = config.feed_forward
         self.gated = config.gated
-        self.activation = ACTIVATIONS[config.feed_forward]
         ways_up = 2 if self.gated else 1
         self.up = nn.Linear(config.width, ways_up * config.feed_forward_width, bias=config.biases)
         self.down = nn.Linear(config.feed_forward_width, config.width, bias=config.biases)
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(self, x: Tensor) -> Tensor:
-        if self.gated:
-            activated, gate = self.up(x).chunk(2, dim=-1)  # (B, T, f) each
-            return self.down(self.dropout(self.activation(activated) * gate))
-        return self.down(self.dropout(self.activation(self.up(x))))
+        up = self.up(x)  # (B, T, f), or (B, T, 2f) for a gated kind
+        inner = gate(up, self.kind) if self.gated else ACTIVATIONS[self.kind](up)
+        return self.down(self.dropout(inner))
 
 
 class Block(nn.Module):

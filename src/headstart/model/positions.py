@@ -92,10 +92,3 @@ class RotaryPositions(_Table):
         """Cosines and sines side by side, with room for the heads: (T, 2·hs) or (B, 1, T, 2·hs)."""
         rows = self.rows(length, positions)
         return rows if positions is None else rows.unsqueeze(1)
-
-
-def rotate(x: Tensor, cosines_and_sines: Tensor) -> Tensor:
-    """Turn each pair (x[i], x[i + hs/2]) by its position's angle: (B, nh, T, hs)."""
-    cosine, sine = cosines_and_sines.to(x.dtype).chunk(2, dim=-1)
-    first, second = x.chunk(2, dim=-1)
-    return x * cosine + torch.cat((-second, first), dim=-1) * sine

@@ -93,8 +93,14 @@ def _one_chunk(
     else:
         torch.addmm(bias, part, weight.t(), out=scores)
     picked = scores.gather(1, answers).float()
-    losses = scores.logsumexp(1, keepdim=True).float() - picked
-    return torch.softmax(scores, 1, out=scores), losses.sum()
+    if scores.dtype != torch.float32:
+        losses = scores.logsumexp(1, keepdim=True).float() - picked
+        return torch.softmax(scores, 1, out=scores), losses.sum()
+    # The softmax of the highest score tells the logarithm of the sum, without a pass of its own.
+    highest, place = scores.max(1, keepdim=True)
+    probabilities = torch.softmax(scores, 1, out=scores)
+    log_sum = highest - probabilities.gather(1, place).log()
+    return probabilities, (log_sum - picked).sum()
 
 
 def _pad(weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> tuple[Tensor, Tensor | None]:

@@ -7,7 +7,27 @@ the split does not change with the order of the files.
 import hashlib
 from collections.abc import Iterator
 
-from headstart.text.store import Corpus
+from headstart.text.store import Corpus, Progress
+
+
+class Counted:
+    """A corpus that tells how many bytes of it were read, and of how many."""
+
+    def __init__(self, corpus: Corpus, size: int | None, progress: Progress) -> None:
+        self._corpus = corpus
+        self._size = size
+        self._progress = progress
+
+    @property
+    def fingerprint(self) -> str:
+        return self._corpus.fingerprint
+
+    def __iter__(self) -> Iterator[str]:
+        done = 0
+        for text in self._corpus:
+            yield text
+            done += len(text.encode("utf-8", "surrogatepass"))
+            self._progress(done, self._size)
 
 
 class HeldOut:

@@ -15,18 +15,18 @@ from headstart.model.presets import Objective as PresetObjective
 from headstart.model.presets import Preset, preset
 from headstart.objectives import find_objective
 from headstart.text.corpus import Corpus, read_corpus
-from headstart.text.held_out import HeldOut
-from headstart.text.store import store_corpus
+from headstart.text.held_out import Counted, HeldOut
+from headstart.text.store import Progress, store_corpus
 from headstart.text.token_source import TokenSource
 from headstart.text.tokenizer import Tokenizer, hash_of, load_tokenizer
 from headstart.text.train_tokenizer import train_tokenizer
 from headstart.training.recipe import PretrainRecipe
 
-# A stage's name; returns the callback that takes its progress (done, total).
-Stages = Callable[[str], Callable[[int, int | None], None]]
+# Told a stage's name, returns the callback that takes its progress in bytes of text (done, total).
+Stages = Callable[[str], Progress]
 
 
-def quiet(stage: str) -> Callable[[int, int | None], None]:
+def quiet(stage: str) -> Progress:
     return lambda done, total: None
 
 
@@ -46,15 +46,11 @@ def prepare(
     corpus = corpus or open_corpus(recipe)
     tokenizer = find_tokenizer(recipe, corpus, stages)
     folder = cache_folder() / "stores"
-    stores = [
-        store_corpus(
-            HeldOut(corpus, share=recipe.held_out, inside=inside),
-            tokenizer,
-            folder,
-            progress=stages("storing held-out tokens" if inside else "storing tokens"),
-        )
-        for inside in (False, True)
-    ]
+    stores = []
+    for inside in (False, True):
+        counted = Counted(corpus, corpus.size, stages("tokenizing"))
+        side = HeldOut(counted, share=recipe.held_out, inside=inside)
+        stores.append(store_corpus(side, tokenizer, folder))
     if any(store.tokens <= recipe.length for store in stores):
         raise HeadstartError(
             f"the corpus is too small: {stores[0].tokens:,} tokens to train on and "
@@ -97,10 +93,9 @@ def find_tokenizer(recipe: PretrainRecipe, corpus: Corpus, stages: Stages) -> To
     path = cache_folder() / "tokenizers" / f"{name}.json"
     if not path.is_file():
         trained = train_tokenizer(
-            corpus,
+            Counted(corpus, corpus.size, stages("training the tokenizer")),
             vocab_size=vocab_size,
             kind=recipe.tokenizer_kind,
-            progress=stages("training the tokenizer"),
         )
         path.parent.mkdir(parents=True, exist_ok=True)
         trained.save(path)
@@ -132,13 +127,18 @@ def start_embedding(
     """Tokens that keep the same company start close to each other."""
     from headstart.text.cooccurrence import cooccurrence_vectors
 
+    store = prepared.train.store
+    counted = stages("counting co-occurrences")
+    bytes_per_token = prepared.held_out_bytes / prepared.held_out.store.tokens
     vectors = cooccurrence_vectors(
-        prepared.train.store,
+        store,
         vocab_size=prepared.tokenizer.vocab_size,
         width=model.base.config.width,
         seed=recipe.seed,
         ignore=sorted(prepared.tokenizer.specials.values()),
-        progress=stages("counting co-occurrences"),
+        progress=lambda done, total: counted(
+            round(done * bytes_per_token), round(store.tokens * bytes_per_token)
+        ),
     )
     deviation = float(vectors.std()) or 1.0
     scaled = torch.from_numpy(vectors * np.float32(recipe.start_deviation / deviation))

@@ -1,0 +1,47 @@
+"""The lean steps equal the plain formulas, in value and gradient."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from headstart.model.lean import gate, rotate
+from headstart.model.positions import RotaryPositions
+
+ACTIVATIONS = {"swiglu": F.silu, "geglu": F.gelu, "reglu": torch.relu}
+
+
+def value_and_gradient(function, x):
+    x = x.clone().requires_grad_()
+    out = function(x)
+    weight = torch.randn(out.shape, generator=torch.Generator().manual_seed(1))
+    (out * weight).sum().backward()
+    return out.detach(), x.grad
+
+
+def plain_rotation(x, table):
+    cosine, sine = table.chunk(2, dim=-1)
+    first, second = x.chunk(2, dim=-1)
+    return x * cosine + torch.cat((-second, first), dim=-1) * sine
+
+
+@pytest.mark.parametrize("positions", [None, torch.tensor([[3, 1, 0, 5, 2]])])
+def test_rotation_equals_the_plain_formula(positions):
+    table = RotaryPositions(8, 6, 1e4)(5, positions)
+    x = torch.randn(2, 3, 5, 6, generator=torch.Generator().manual_seed(0))
+    ours = value_and_gradient(lambda x: rotate(x, table), x)
+    plain = value_and_gradient(lambda x: plain_rotation(x, table), x)
+    for a, b in zip(ours, plain, strict=True):
+        torch.testing.assert_close(a, b)
+
+
+@pytest.mark.parametrize("kind", list(ACTIVATIONS))
+def test_a_gate_equals_the_plain_formula(kind):
+    x = torch.randn(2, 5, 8, generator=torch.Generator().manual_seed(0))
+
+    def plain(x):
+        a, b = x.chunk(2, dim=-1)
+        return ACTIVATIONS[kind](a) * b
+
+    ours = value_and_gradient(lambda x: gate(x, kind), x)
+    for a, b in zip(ours, value_and_gradient(plain, x), strict=True):
+        torch.testing.assert_close(a, b)
