@@ -5,11 +5,11 @@ import json
 import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
-from tables import CONTENT, ROWS
 
 from headstart.errors import HeadstartError
 from headstart.text.rows import Reading, open_rows
 from headstart.text.sources import find_source
+from tests.text.tables import CONTENT, ROWS
 
 
 def rows_of(path, **how):

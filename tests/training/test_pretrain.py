@@ -9,7 +9,8 @@ import pytest
 from headstart.errors import HeadstartError
 from headstart.model.checkpoint import load_model
 from headstart.training.pretrain import pretrain
-from headstart.training.recipe import PretrainRecipe, read_recipe, write_recipe
+from headstart.training.recipe import PretrainRecipe, read_recipe
+from headstart.training.recipe_file import write_recipe
 from tests.runs import small_recipe
 
 

@@ -113,7 +113,8 @@ def _run(
     from headstart.cli.training_display import TrainingDisplay
     from headstart.training.loop import Interrupted
     from headstart.training.pretrain import Listener, Pretraining
-    from headstart.training.recipe import FILE, read_recipe
+    from headstart.training.recipe import read_recipe
+    from headstart.training.recipe_file import FILE
 
     # Killed before there was anything to go on from: a resumed run simply starts.
     resume = resume and ((out / FILE).exists() or "corpus" not in given)

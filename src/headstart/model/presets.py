@@ -1,6 +1,6 @@
 """Ready-made networks. A preset is nothing but values of `BaseConfig` and of its usual heads."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from headstart.errors import HeadstartError
@@ -146,3 +146,13 @@ def _heads_of_64(width: int) -> int:
 
 def _round_up(number: int, multiple: int) -> int:
     return -(-number // multiple) * multiple
+
+
+def preset_of(base: BaseConfig) -> Preset:
+    """The preset that a base was made from, with that base: how it is usually pooled."""
+    objective: Objective = "causal" if base.attention == "causal" else "masked"
+    for name in PRESETS:
+        usual = preset(name, objective=objective)
+        if (usual.base.positions, usual.base.norm_place) == (base.positions, base.norm_place):
+            return replace(usual, base=base)
+    return replace(preset("small", objective=objective), base=base)

@@ -73,6 +73,15 @@ class JsonTokenizer(Tokenizer):
     def pieces(self, text: str) -> list[str]:
         return [self._piece(number) for number in self.encode([text])[0]]
 
+    def vocabulary(self) -> list[str]:
+        specials = self._special_ids
+        return [
+            (self._inner.id_to_token(number) or "")
+            if number in specials
+            else self._piece(number).replace("▁", " ")
+            for number in range(self.vocab_size)
+        ]
+
     def save(self, path: Path) -> Path:
         path = path / "tokenizer.json" if path.is_dir() else path
         write_text(path, self._inner.to_str(pretty=True))
@@ -100,6 +109,8 @@ class JsonTokenizer(Tokenizer):
         if not self._is_byte_level():
             return piece
         # Part of a character has no text of its own: show its bytes.
+        if not _BYTES.keys() >= set(piece):  # a special
+            return piece
         return bytes(map(_BYTES.__getitem__, piece)).decode(errors="backslashreplace")
 
     def _unknown_of_model(self) -> str | None:

@@ -87,6 +87,9 @@ class LabTokenizer(Tokenizer):
     def pieces(self, text: str) -> list[str]:
         return [self._pieces[number] for number in self.encode([text])[0]]
 
+    def vocabulary(self) -> list[str]:
+        return [piece.replace(WORD_MARK, " ") for piece in self._pieces]
+
     def save(self, path: Path) -> Path:
         path = path / "dict.txt" if path.is_dir() else path
         write_text(path, "".join(f"{piece} 1\n" for piece in self._pieces[len(SPECIALS) :]))

@@ -52,6 +52,10 @@ class SentencePieceTokenizer(Tokenizer):
     def pieces(self, text: str) -> list[str]:
         return [self._processor.id_to_piece(number) for number in self.encode([text])[0]]
 
+    def vocabulary(self) -> list[str]:
+        pieces = self._processor.id_to_piece(list(range(self.vocab_size)))
+        return [piece.replace("▁", " ") for piece in pieces]
+
     def save(self, path: Path) -> Path:
         path = path / DEFAULT_NAME if path.is_dir() else path
         with replacing(path) as temporary:

@@ -49,6 +49,10 @@ class Tokenizer(ABC):
         """What `text` is cut into, readable, one piece an id."""
 
     @abstractmethod
+    def vocabulary(self) -> list[str]:
+        """Every piece by its id, readable; a word's beginning is a space, however it is marked."""
+
+    @abstractmethod
     def save(self, path: Path) -> Path:
         """Write the file that `load_tokenizer` reads; in a folder, under the usual name."""
 

@@ -9,7 +9,7 @@ import math
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
@@ -23,7 +23,7 @@ from headstart.errors import HeadstartError
 from headstart.machine.precision import Precision
 from headstart.training.checkpoints import Checkpoints
 from headstart.training.optimizer import make_optimizer, set_learning_rate
-from headstart.training.schedule import Schedule
+from headstart.training.schedule import Schedule, Shape
 
 EXPLODED = 3.0  # times the first step's loss
 
@@ -33,7 +33,7 @@ class MicroBatch:
     """A part of a step that fits into memory: its summed loss, and what it is a sum over."""
 
     compute: Callable[[], Tensor]
-    targets: int
+    targets: float  # how many, or the sum of their weights
     tokens: int
 
 
@@ -46,6 +46,8 @@ class LoopSettings:
     weight_decay: float = 0.1
     betas: tuple[float, float] = (0.9, 0.98)
     clip: float = 1.0
+    shape: Shape = "linear"
+    exploded: float = EXPLODED
     precision: Precision = "fp32"
     evaluate_every: int = 100
     save_seconds: float = 60.0
@@ -80,12 +82,18 @@ class Interrupted(Exception):  # noqa: N818 - nothing went wrong
 Evaluate = Callable[[], dict[str, float]]
 
 
+def by_loss(evaluation: dict[str, float]) -> float:
+    return evaluation["loss"]
+
+
 class Loop:
     """Train `model` for `settings.steps` steps; `run()` does it, from a checkpoint if told so.
 
     `batches(step)` gives the step's micro-batches; their losses are divided by the targets of all
     of them together, which makes accumulation equal to the large batch. `evaluate()` returns
-    numbers, of which "loss" (the lower the better) chooses the best.
+    numbers with a "loss" among them; `choose` makes one of them (the lower the better), which
+    chooses the best. `enough(progress)` ends the training early; it is asked between steps, and
+    must depend on the progress alone, so that a resumed run ends at the same step.
     """
 
     def __init__(
@@ -96,6 +104,9 @@ class Loop:
         batches: Callable[[int], list[MicroBatch]],
         evaluate: Evaluate,
         checkpoints: Checkpoints | None = None,
+        choose: Callable[[dict[str, float]], float] = by_loss,
+        enough: Callable[[Progress], bool] = lambda progress: False,
+        scales: Mapping[str, float] | None = None,
         on_step: Callable[[Progress], None] = lambda progress: None,
         on_evaluation: Callable[[Progress], None] = lambda progress: None,
         on_best: Callable[[Progress], None] = lambda progress: None,
@@ -104,13 +115,17 @@ class Loop:
         self.settings = settings
         self.batches, self.evaluate = batches, evaluate
         self.checkpoints = checkpoints
+        self.choose, self.enough = choose, enough
         self.on_step, self.on_evaluation, self.on_best = on_step, on_evaluation, on_best
-        self.schedule = Schedule(settings.learning_rate, settings.steps, settings.warmup)
+        self.schedule = Schedule(
+            settings.learning_rate, settings.steps, settings.warmup, settings.shape
+        )
         self.optimizer = make_optimizer(
             model,
             learning_rate=settings.learning_rate,
             weight_decay=settings.weight_decay,
             betas=settings.betas,
+            scales=scales,
         )
         self.progress = Progress(settings.steps)
         self.device = next(model.parameters()).device
@@ -124,7 +139,7 @@ class Loop:
         started, before = time.monotonic(), progress.seconds
         saved = started
         with stop_requests() as stop:
-            while progress.step < self.settings.steps:
+            while progress.step < self.settings.steps and not self.enough(progress):
                 self._step()
                 progress.seconds = before + time.monotonic() - started
                 self.on_step(progress)
@@ -190,8 +205,9 @@ class Loop:
         loss = self.progress.evaluation["loss"]
         if not math.isfinite(loss):
             raise self._diverged(f"the held-out loss is {loss}")
-        if loss < self.progress.best:
-            self.progress.best, self.progress.best_step = loss, self.progress.step
+        score = self.choose(self.progress.evaluation)
+        if score < self.progress.best:
+            self.progress.best, self.progress.best_step = score, self.progress.step
             self.on_best(self.progress)
         self.on_evaluation(self.progress)
 
@@ -201,7 +217,7 @@ class Loop:
             progress.first_loss = loss
         if not math.isfinite(loss):
             raise self._diverged(f"the loss is {loss}")
-        if loss > EXPLODED * progress.first_loss:
+        if loss > self.settings.exploded * progress.first_loss:
             raise self._diverged(
                 f"the loss is {loss:.2f}, after {progress.first_loss:.2f} at first"
             )

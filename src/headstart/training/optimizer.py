@@ -1,5 +1,7 @@
 """AdamW with weight decay where it belongs: on matrices, not on norms, biases, embeddings."""
 
+from collections.abc import Mapping
+
 import torch
 from torch import Tensor, nn
 
@@ -7,16 +9,28 @@ from headstart.model.positions import LearnedPositions
 
 
 def make_optimizer(
-    model: nn.Module, *, learning_rate: float, weight_decay: float, betas: tuple[float, float]
+    model: nn.Module,
+    *,
+    learning_rate: float,
+    weight_decay: float,
+    betas: tuple[float, float],
+    scales: Mapping[str, float] | None = None,
 ) -> torch.optim.AdamW:
-    """Fused AdamW over the parameters that are trained."""
-    decayed, plain = split_by_decay(model)
-    groups = [
-        {"params": decayed, "weight_decay": weight_decay},
-        {"params": plain, "weight_decay": 0.0},
+    """Fused AdamW over the parameters that are trained.
+
+    `scales` multiplies the learning rate of a parameter, by its name (1 where it says nothing).
+    """
+    names = {id(parameter): name for name, parameter in model.named_parameters()}
+    groups: dict[tuple[float, float], list[nn.Parameter]] = {}
+    for decay, members in zip((weight_decay, 0.0), split_by_decay(model), strict=True):
+        for parameter in members:
+            scale = (scales or {}).get(names[id(parameter)], 1.0)
+            groups.setdefault((decay, scale), []).append(parameter)
+    listed = [
+        {"params": members, "weight_decay": decay, "scale": scale}
+        for (decay, scale), members in groups.items()
     ]
-    groups = [group for group in groups if group["params"]]
-    return torch.optim.AdamW(groups, lr=learning_rate, betas=betas, fused=True)
+    return torch.optim.AdamW(listed, lr=learning_rate, betas=betas, fused=True)
 
 
 def split_by_decay(model: nn.Module) -> tuple[list[nn.Parameter], list[nn.Parameter]]:

@@ -18,6 +18,7 @@ from headstart.objectives import find_objective
 from headstart.objectives.objective import Batch
 from headstart.text.token_source import TokenSource
 from headstart.training.checkpoints import Checkpoints
+from headstart.training.identity import check_identity, write_identity
 from headstart.training.loop import Loop, LoopSettings, MicroBatch, Progress
 from headstart.training.metrics import Metrics
 from headstart.training.plan import Pace, Plan, make_plan
@@ -29,10 +30,10 @@ from headstart.training.prepare import (
     prepare,
     quiet,
 )
-from headstart.training.recipe import FILE, PretrainRecipe, read_recipe, write_recipe
+from headstart.training.recipe import PretrainRecipe
+from headstart.training.recipe_file import refuse_a_second_run, resumed, write_recipe
 
 PLAN = "plan.json"
-IDENTITY = "identity.json"  # what the run was made of, as fingerprints
 HELD_OUT_ROWS = 64  # enough for a stable loss, few enough to take a second
 
 
@@ -71,13 +72,9 @@ class Pretraining:
         self.folder, self.resume, self.listener = folder, resume, listener
         self.tensorboard = tensorboard
         self.save_seconds = save_seconds  # changes no bit, so it is not in the recipe
-        self.recipe = resumed_recipe(recipe, folder) if resume else recipe
-        if not resume and (folder / FILE).exists():
-            raise HeadstartError(
-                "there is a run in this folder already",
-                where=folder,
-                fix="go on with it: add --resume; or choose another --out",
-            )
+        self.recipe = resumed(recipe, folder) if resume else recipe
+        if not resume:
+            refuse_a_second_run(folder)
         torch.set_num_threads(self.recipe.threads or torch.get_num_threads())
         self.prepared: Prepared = prepare(self.recipe, stages=listener.stages)
         self.identity = {
@@ -85,7 +82,7 @@ class Pretraining:
             "tokenizer": self.prepared.tokenizer.fingerprint,
         }
         if resume:
-            self._check_identity()
+            check_identity(self.identity, folder)
         else:
             for warning in check_corpus(self.recipe, stages=listener.stages):
                 listener.on_warning(warning)
@@ -103,7 +100,7 @@ class Pretraining:
             self.folder.mkdir(parents=True, exist_ok=True)
             self.prepared.tokenizer.save(self.folder)
             write_text(self.folder / PLAN, json.dumps(vars(self.plan), indent=2) + "\n")
-            write_text(self.folder / IDENTITY, json.dumps(self.identity, indent=2) + "\n")
+            write_identity(self.identity, self.folder)
             write_recipe(self.recipe, self.folder)  # last: with it, this is a run
         self.metrics = Metrics(self.folder / "metrics.jsonl", tensorboard=self.tensorboard)
         self.pace = Pace(self.plan)
@@ -196,17 +193,6 @@ class Pretraining:
         except (OSError, ValueError, TypeError):
             raise HeadstartError("the run's plan is missing or damaged", where=path) from None
 
-    def _check_identity(self) -> None:
-        path = self.folder / IDENTITY
-        saved = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-        for name, fingerprint in self.identity.items():
-            if saved.get(name) != fingerprint:
-                raise HeadstartError(
-                    f"the {name} is not the one that the run was started with",
-                    where=self.folder,
-                    fix=f"put the old {name} back, or start another run",
-                )
-
     def _saved_step(self) -> int:
         return Checkpoints(self.folder / "checkpoints").list()[-1].step
 
@@ -225,23 +211,6 @@ class Pretraining:
         }
         write_text(self.folder / "summary.json", json.dumps(summary, indent=2) + "\n")
         return summary
-
-
-def resumed_recipe(given: PretrainRecipe, folder: Path) -> PretrainRecipe:
-    """The run's own recipe; what was given must not contradict it."""
-    saved = read_recipe(folder)
-    if given != saved:
-        differ = [
-            f"{name}: {getattr(saved, name)!r} in the run, {value!r} now"
-            for name, value in vars(given).items()
-            if value != getattr(saved, name)
-        ]
-        raise HeadstartError(
-            "this is not the recipe that the run was started with:\n  " + "\n  ".join(differ),
-            where=folder / FILE,
-            fix="resume with the run's own settings, or start another run",
-        )
-    return saved
 
 
 def unigram_loss(prepared: Prepared, *, most: int = 5_000_000) -> float:

@@ -1,17 +1,12 @@
 """A recipe: every setting of one pretraining, in one small TOML file that can be run again."""
 
-import json
-import tomllib
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from headstart.errors import HeadstartError
-from headstart.files import write_text
 from headstart.machine.precision import Precision
-from headstart.model.config import Checked, from_dict
-
-FILE = "recipe.toml"
+from headstart.model.config import Checked
+from headstart.training.recipe_file import read_recipe_as
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,20 +82,5 @@ class PretrainRecipe(Checked):
 AMOUNTS = ("minutes", "epochs", "tokens", "steps")
 
 
-def write_recipe(recipe: PretrainRecipe, folder: Path) -> None:
-    """One `name = value` a line. JSON's spelling of these values is also TOML's."""
-    lines = [
-        f"{field.name} = {json.dumps(getattr(recipe, field.name))}" for field in fields(recipe)
-    ]
-    write_text(folder / FILE, "\n".join(lines) + "\n")
-
-
 def read_recipe(folder: Path) -> PretrainRecipe:
-    path = folder / FILE
-    if not path.is_file():
-        raise HeadstartError("there is no recipe.toml here: this is not a run", where=folder)
-    try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise HeadstartError(f"the recipe cannot be read: {error}", where=path) from None
-    return from_dict(PretrainRecipe, values, where=path)
+    return read_recipe_as(PretrainRecipe, folder)

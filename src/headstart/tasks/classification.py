@@ -1,0 +1,96 @@
+"""Classification: one text, one of two or more classes.
+
+The head pools the text's hidden states and scores the classes; the loss is cross-entropy. A long
+text in windows is answered by the mean of its windows' scores; in training each window carries
+the label of its text, with the weight of its share in it.
+"""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor
+
+from headstart.evaluation.calibration import at_temperature
+from headstart.evaluation.metrics import classification_metrics
+from headstart.model.config import ClassificationConfig, Pooling
+from headstart.model.presets import Preset
+from headstart.tasks.examples import Examples, LabelledBatch, Reading, encode_texts, left_out
+from headstart.tasks.task import Output, Progress, Task
+from headstart.text.dataset import Dataset, Splits
+from headstart.text.read import read_dataset
+
+
+class Classification(Task[Dataset]):
+    name: ClassVar[str] = "classification"
+    metric: ClassVar[str] = "accuracy"
+
+    @classmethod
+    def read(cls, sources: Sequence[str], **how: Any) -> Splits:
+        return read_dataset(sources, **how)
+
+    @classmethod
+    def of(cls, train: Dataset) -> "Classification":
+        return cls(train.label_names)
+
+    def texts(self, part: Dataset) -> Sequence[str]:
+        return part.texts
+
+    def head(self, preset: Preset, pooling: Pooling | None) -> ClassificationConfig:
+        usual = preset.classification(len(self.labels))
+        if pooling is None or pooling == usual.pooling:
+            return usual
+        return ClassificationConfig(
+            classes=usual.classes, pooling=pooling, dense=usual.dense, dropout=usual.dropout
+        )
+
+    def encode(
+        self, part: Dataset, reading: Reading, *, progress: Progress | None = None
+    ) -> Examples:
+        ids = encode_texts(part.texts, reading, progress)
+        windows = [reading.parts(one) for one in ids]
+        counts = np.array([len(parts) for parts in windows])
+        owners = np.repeat(np.arange(len(ids)), counts)
+        return Examples(
+            tokens=[reading.framed(window) for parts in windows for window in parts],
+            owners=owners,
+            targets=[part.labels[row] for row in owners],
+            weights=(1 / counts[owners]).astype(np.float32),
+            cut=left_out(ids, reading),
+        )
+
+    def losses(self, outputs: Tensor, batch: LabelledBatch, *, smoothing: float = 0.0) -> Tensor:
+        return F.cross_entropy(
+            outputs.float(), batch.targets, reduction="none", label_smoothing=smoothing
+        )
+
+    def join(self, outputs: Sequence[Output], examples: Examples) -> NDArray[np.float64]:
+        """The mean scores of each text: (rows, classes)."""
+        return mean_by_owner(outputs, examples.owners)
+
+    def metrics(self, answers: NDArray[np.float64], part: Dataset) -> dict[str, float]:
+        found = classification_metrics(at_temperature(answers, 1.0), part.labels, self.labels)
+        return {
+            "loss": found.log_loss,
+            "accuracy": found.accuracy.value,
+            "macro_f1": found.macro_f1,
+        }
+
+    def kept(self, answers: NDArray[np.float64], part: Dataset) -> dict[str, NDArray[Any]]:
+        return {"logits": answers, "labels": np.asarray(part.labels, dtype=np.int64)}
+
+    def balanced(self, part: Dataset, examples: Examples) -> NDArray[np.float32]:
+        labels = np.asarray(part.labels)
+        present, counts = np.unique(labels, return_counts=True)
+        weight = np.zeros(len(self.labels))
+        weight[present] = len(labels) / (len(present) * counts)
+        return (examples.weights * weight[labels[examples.owners]]).astype(np.float32)
+
+
+def mean_by_owner(outputs: Sequence[Output], owners: NDArray[np.int64]) -> NDArray[np.float64]:
+    scores = np.asarray(outputs, dtype=np.float64)  # (examples, classes)
+    total = np.zeros((int(owners[-1]) + 1, scores.shape[1]))
+    np.add.at(total, owners, scores)
+    return total / np.bincount(owners)[:, None]

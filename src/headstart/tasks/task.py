@@ -1,0 +1,86 @@
+"""What every task has to say: how labelled rows become examples, outputs a loss, and a score.
+
+The network runs the same way for all of them: `model(tokens, segments, token_types)`.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from headstart.model.config import HeadConfig, Pooling
+from headstart.model.presets import Preset
+from headstart.tasks.examples import Examples, LabelledBatch, Reading
+
+Part = TypeVar("Part")  # labelled rows: training, validation or test
+Part_co = TypeVar("Part_co", covariant=True)
+Output = NDArray[np.float32]
+Progress = Callable[[int, int | None], None]
+
+
+class Parts(Protocol[Part_co]):
+    """Training chooses weights, validation chooses settings, test reports, once."""
+
+    @property
+    def train(self) -> Part_co: ...
+
+    @property
+    def validation(self) -> Part_co: ...
+
+    @property
+    def test(self) -> Part_co | None: ...
+
+
+class Task(ABC, Generic[Part]):
+    """One kind of question. An instance knows the names of the possible answers."""
+
+    name: ClassVar[str]
+    metric: ClassVar[str]  # of `metrics`, the one that a person means by "how good is it"
+
+    def __init__(self, labels: Sequence[str]) -> None:
+        self.labels = tuple(labels)
+
+    @classmethod
+    @abstractmethod
+    def read(cls, sources: Sequence[str], **how: Any) -> "Parts[Part]":
+        """Read labelled files; `how` is what `text.read.read_dataset` takes."""
+
+    @classmethod
+    @abstractmethod
+    def of(cls, train: Part) -> "Task[Part]":
+        """The task that these training rows ask for."""
+
+    @abstractmethod
+    def texts(self, part: Part) -> Sequence[str]:
+        """All text of the rows, to train a tokenizer on."""
+
+    @abstractmethod
+    def head(self, preset: Preset, pooling: Pooling | None) -> HeadConfig:
+        """The head for a base of this preset; a pooling that is given wins over the preset's."""
+
+    @abstractmethod
+    def encode(self, part: Part, reading: Reading, *, progress: Progress | None = None) -> Examples:
+        """The rows as the network reads them."""
+
+    @abstractmethod
+    def losses(self, outputs: Tensor, batch: LabelledBatch, *, smoothing: float = 0.0) -> Tensor:
+        """The loss of each example (B), not yet weighted."""
+
+    @abstractmethod
+    def join(self, outputs: Sequence[Output], examples: Examples) -> Any:
+        """One answer a row of the dataset, from the network's outputs for its examples."""
+
+    @abstractmethod
+    def metrics(self, answers: Any, part: Part) -> dict[str, float]:
+        """Numbers, "loss" (the lower the better) and `metric` (the higher) among them."""
+
+    @abstractmethod
+    def kept(self, answers: Any, part: Part) -> dict[str, NDArray[Any]]:
+        """The answers for validation as a run keeps them, with what they should have been."""
+
+    @abstractmethod
+    def balanced(self, part: Part, examples: Examples) -> NDArray[np.float32]:
+        """Weights of the examples with which every class counts as much as every other."""

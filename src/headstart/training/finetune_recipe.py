@@ -1,0 +1,115 @@
+"""The recipe of a fine-tuning: every setting, in one small TOML file that can be run again."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from headstart.machine.precision import Precision
+from headstart.model.config import POOLINGS, Checked
+from headstart.tasks.examples import Long
+from headstart.training.recipe_file import read_recipe_as
+from headstart.training.schedule import Shape
+from headstart.transfer.strategies import Strategy
+
+NONE = "none"
+SIZES = ("vocab_size", "width", "layers", "heads", "feed_forward_width")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FinetuneRecipe(Checked):
+    """Zero or nothing means "not given": what the preset, the base or another setting decides."""
+
+    dataset: list[str]
+    task: str = "classification"
+    validation: str = ""
+    test: str = ""
+    text_column: str = ""
+    label_column: str = ""
+    encoding: str = "utf-8"
+    drop_overlap: bool = False
+    split_seed: int = 0  # of the parts that are cut from the dataset; not the training's seed
+    base: str = NONE  # a run's folder
+    fresh: bool = False  # draw the base's weights anew: the same network, from scratch
+    objective: str = "causal"  # what a network without a base looks like: causal or masked
+    preset: str = "small"
+    vocab_size: int = 0
+    width: int = 0
+    layers: int = 0
+    heads: int = 0
+    feed_forward_width: int = 0
+    tokenizer: str = ""  # a file or a run; without one it is trained on the training texts
+    tokenizer_kind: Literal["bpe", "unigram"] = "bpe"
+    match_vocabulary: str = ""  # a tokenizer to go over to
+    pooling: str = ""
+    strategy: Strategy = "full"
+    layer_decay: float = 1.0
+    epochs: int = 5
+    patience: int = 0  # epochs without a better one, then training ends; 0 never does
+    choose_by: Literal["metric", "loss"] = "metric"  # of validation: which epoch is the best
+    batch_size: int = 16
+    micro_batch_tokens: int = 8_192  # what is held in memory at once
+    length: int = 512
+    long: Long = "cut"
+    learning_rate: float = 3e-4
+    schedule: Shape = "linear"
+    warmup: float = 0.1
+    weight_decay: float = 0.01
+    balance: bool = False
+    label_smoothing: float = 0.0
+    seed: int = 0
+    device: str = "cpu"
+    threads: int = 0
+    precision: Precision = "fp32"
+
+    def _smallest(self, name: str) -> int:
+        return 1 if name in ("epochs", "batch_size", "micro_batch_tokens", "length") else 0
+
+    def _cross_problems(self) -> list[str]:
+        problems = []
+        if not self.dataset:
+            problems.append("no dataset was given")
+        if self.pooling and self.pooling not in POOLINGS:
+            problems.append(f"pooling is {self.pooling!r}; it can be {', '.join(POOLINGS)}")
+        if self.objective not in ("causal", "masked"):
+            problems.append(f"objective is {self.objective!r}; it can be causal, masked")
+        if not 0 < self.layer_decay <= 1:
+            problems.append(f"layer_decay is {self.layer_decay}; it must be above 0, at most 1")
+        if self.label_smoothing >= 1:
+            problems.append(f"label_smoothing is {self.label_smoothing}; it must be below 1")
+        if self.seed > 2**31 - 1:
+            problems.append(f"seed is {self.seed}; it must be below 2³¹")
+        if self.base == NONE and (self.fresh or self.match_vocabulary):
+            problems.append("fresh and match_vocabulary need a base")
+        given = [name for name in SIZES if getattr(self, name)]
+        if self.base != NONE and given:
+            problems.append(f"the base decides about {', '.join(given)}; leave it out")
+        return problems
+
+    def sizes(self) -> dict[str, int | None]:
+        """The sizes that were given, for the preset."""
+        return {name: getattr(self, name) or None for name in SIZES}
+
+    def changed(self, **changes: Any) -> Self:
+        return replace(self, **changes)
+
+
+# How the lab does it: Adam (which is AdamW without decay) at one rate, evaluated every epoch.
+LAB = {
+    "preset": "lab",
+    "pooling": "last",
+    "epochs": 15,
+    "batch_size": 8,
+    "learning_rate": 1e-4,
+    "schedule": "constant",
+    "weight_decay": 0.0,
+}
+
+
+def make_recipe(**given: Any) -> FinetuneRecipe:
+    """A recipe from what was given; the preset `lab` brings the lab's training with it."""
+    usual = LAB if given.get("preset") == "lab" else {}
+    return FinetuneRecipe(**{**usual, **given})
+
+
+def read_finetune_recipe(folder: Path) -> FinetuneRecipe:
+    return read_recipe_as(FinetuneRecipe, folder)

@@ -1,0 +1,65 @@
+"""A recipe on disk: `recipe.toml`, one `name = value` a line. With it, a folder is a run."""
+
+import json
+import tomllib
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, TypeVar
+
+from headstart.errors import HeadstartError
+from headstart.files import write_text
+from headstart.model.config import Checked, from_dict
+
+FILE = "recipe.toml"
+R = TypeVar("R", bound=Checked)
+
+
+def write_recipe(recipe: Checked, folder: Path) -> None:
+    """JSON's spelling of these values is also TOML's."""
+    lines = [
+        f"{field.name} = {json.dumps(getattr(recipe, field.name))}"
+        for field in fields(recipe)  # type: ignore[arg-type]
+    ]
+    write_text(folder / FILE, "\n".join(lines) + "\n")
+
+
+def read_values(folder: Path) -> dict[str, Any]:
+    """A run's settings, whatever kind of training it was."""
+    path = folder / FILE
+    if not path.is_file():
+        raise HeadstartError("there is no recipe.toml here: this is not a run", where=folder)
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise HeadstartError(f"the recipe cannot be read: {error}", where=path) from None
+
+
+def read_recipe_as(kind: type[R], folder: Path) -> R:
+    """A run's recipe; settings that `kind` does not have are an error."""
+    return from_dict(kind, read_values(folder), where=folder / FILE)
+
+
+def resumed(given: R, folder: Path) -> R:
+    """The run's own recipe; what was given must not contradict it."""
+    saved = read_recipe_as(type(given), folder)
+    if given != saved:
+        differ = [
+            f"{name}: {getattr(saved, name)!r} in the run, {value!r} now"
+            for name, value in vars(given).items()
+            if value != getattr(saved, name)
+        ]
+        raise HeadstartError(
+            "this is not the recipe that the run was started with:\n  " + "\n  ".join(differ),
+            where=folder / FILE,
+            fix="resume with the run's own settings, or start another run",
+        )
+    return saved
+
+
+def refuse_a_second_run(folder: Path) -> None:
+    if (folder / FILE).exists():
+        raise HeadstartError(
+            "there is a run in this folder already",
+            where=folder,
+            fix="go on with it: add --resume; or choose another --out",
+        )

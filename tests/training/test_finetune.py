@@ -1,0 +1,305 @@
+"""Fine-tuning: it learns, keeps the best epoch, and differs from scratch in its start alone."""
+
+import json
+import os
+import signal
+
+import numpy as np
+import pytest
+import torch
+from safetensors.numpy import load_file
+
+from headstart.errors import HeadstartError
+from headstart.inference.run import open_run
+from headstart.model.checkpoint import load_model
+from headstart.training.finetune import FinetuneListener, Finetuning, finetune
+from headstart.training.finetune_recipe import FinetuneRecipe, make_recipe
+from headstart.training.finetune_recipe import read_finetune_recipe as read_recipe
+from headstart.training.loop import Interrupted
+from headstart.training.recipe_file import write_recipe
+from headstart.transfer import compact_embedding
+from tests.labelled import dataset, recipe, splits
+from tests.runs import small_run
+
+
+@pytest.fixture(scope="session")
+def base(tmp_path_factory):
+    return small_run(tmp_path_factory.mktemp("base"), steps=60)
+
+
+def weights(run):
+    return {name: value.clone() for name, value in load_model(run).named_parameters()}
+
+
+def test_it_learns_from_scratch(tmp_path):
+    summary = finetune(recipe(), tmp_path / "run", splits=splits())
+    assert summary["validation"]["accuracy"] > 0.9
+
+
+def test_it_learns_from_a_base_and_tells_what_became_of_it(tmp_path, base):
+    summary = finetune(recipe(base=str(base)), tmp_path / "run", splits=splits())
+    assert summary["validation"]["accuracy"] > 0.9
+    fates = {row["part"]: row["fate"] for row in summary["swap"]}
+    assert fates["embedding"] == "kept"
+    assert fates["language modeling head"] == "dropped"
+    assert fates["classification head"] == "new"
+
+
+def test_the_run_opens_with_its_tokenizer_and_its_whole_vocabulary(tmp_path, base):
+    finetune(recipe(base=str(base)), tmp_path / "run", splits=splits())
+    run = open_run(tmp_path / "run")
+    assert run.tokenizer.fingerprint == open_run(base).tokenizer.fingerprint
+    assert run.model.base.embedding.num_embeddings == run.tokenizer.vocab_size
+    assert json.loads((tmp_path / "run" / "task.json").read_text())["labels"] == [
+        "animal",
+        "person",
+    ]
+
+
+def test_scratch_and_pretrained_see_the_same_batches_and_have_the_same_head(tmp_path, base):
+    data = splits()
+    started = Finetuning(recipe(base=str(base)), tmp_path / "a", splits=data)
+    fresh = Finetuning(recipe(base=str(base), fresh=True), tmp_path / "b", splits=data)
+    alone = Finetuning(
+        recipe(
+            tokenizer=str(base), vocab_size=0, width=32, layers=2, heads=2, feed_forward_width=64
+        ),
+        tmp_path / "c",
+        splits=data,
+    )
+    for other in (fresh, alone):
+        assert other.steps == started.steps
+        for step in range(started.steps):
+            rows = started.order.batch(step)
+            assert rows.tolist() == other.order.batch(step).tolist()
+            one, two = started.train.batch(rows), other.train.batch(rows)
+            assert torch.equal(one.tokens, two.tokens)
+            assert torch.equal(one.targets, two.targets)
+        for one, two in zip(
+            started.model.head.parameters(), other.model.head.parameters(), strict=True
+        ):
+            assert torch.equal(one, two)
+        assert not torch.equal(
+            started.model.base.blocks[0].attention.output.weight,
+            other.model.base.blocks[0].attention.output.weight,
+        )
+    assert vars(fresh.loop.settings) == vars(started.loop.settings)
+
+
+def test_the_epoch_table_has_every_epoch_and_its_numbers(tmp_path):
+    summary = finetune(recipe(), tmp_path / "run", splits=splits())
+    assert [row["epoch"] for row in summary["epochs"]] == [1, 2, 3]
+    wanted = {"train_loss", "validation_loss", "accuracy", "macro_f1", "seconds", "best"}
+    assert all(wanted <= row.keys() for row in summary["epochs"])
+    assert sum(row["best"] for row in summary["epochs"]) == 1
+
+
+def test_the_model_kept_is_that_of_the_best_epoch(tmp_path):
+    data = splits(wrong=0.4)
+    summary = finetune(recipe(epochs=8, choose_by="loss"), tmp_path / "run", splits=data)
+    best = summary["epochs"][summary["best_epoch"] - 1]
+    assert best["validation_loss"] == min(row["validation_loss"] for row in summary["epochs"])
+    assert summary["best_epoch"] < 8  # labels that are noise are soon learned by heart
+    from headstart.tasks.classification import Classification
+    from headstart.tasks.examples import Reading
+    from headstart.tasks.run import run_network
+
+    run = open_run(tmp_path / "run")
+    task = Classification(("animal", "person"))
+    examples = task.encode(data.validation, Reading(run.tokenizer, 512))
+    found = task.metrics(task.join(run_network(run.model, examples), examples), data.validation)
+    assert found["loss"] == pytest.approx(best["validation_loss"], rel=1e-5)
+    assert found["accuracy"] == best["accuracy"]
+
+
+def test_the_answers_for_validation_are_kept(tmp_path):
+    data = splits()
+    summary = finetune(recipe(), tmp_path / "run", splits=data)
+    kept = load_file(tmp_path / "run" / "validation.safetensors")
+    assert kept["labels"].tolist() == data.validation.labels
+    right = (kept["logits"].argmax(1) == kept["labels"]).mean()
+    assert right == summary["validation"]["accuracy"]
+
+
+def test_patience_ends_the_training_early(tmp_path):
+    summary = finetune(
+        recipe(epochs=30, patience=2, choose_by="loss"), tmp_path / "run", splits=splits(wrong=0.4)
+    )
+    assert len(summary["epochs"]) == summary["best_epoch"] + 2 < 30
+
+
+@pytest.mark.parametrize("strategy", ["full", "frozen", "gradual"])
+def test_a_strategy_trains_what_it_says(tmp_path, base, strategy):
+    run = tmp_path / "run"
+    finetune(recipe(base=str(base), strategy=strategy, epochs=2), run, splits=splits())
+    before, after = weights(base), weights(run)
+    changed = {
+        name.split(".")[2] if "blocks" in name else name
+        for name in before.keys() & after.keys()
+        if not torch.equal(before[name], after[name])
+    }
+    everything = {"base.embedding.weight", "0", "1", "base.final_norm.weight"}
+    # Two epochs of gradual unfreezing: the head alone, then the topmost block too.
+    assert (
+        changed
+        == {
+            "full": everything,
+            "frozen": set(),
+            "gradual": everything - {"base.embedding.weight", "0"},
+        }[strategy]
+    )
+
+
+def test_layers_learn_slower_the_deeper_they_lie(tmp_path, base):
+    training = Finetuning(
+        recipe(base=str(base), layer_decay=0.5), tmp_path / "run", splits=splits()
+    )
+    names = {id(p): name for name, p in training.model.named_parameters()}
+    scales = {
+        names[id(p)]: group["scale"]
+        for group in training.loop.optimizer.param_groups
+        for p in group["params"]
+    }
+    assert scales["head.output.weight"] == 1
+    assert scales["base.final_norm.weight"] == 0.5
+    assert scales["base.blocks.1.attention.output.weight"] == 0.5
+    assert scales["base.blocks.0.attention.output.weight"] == 0.25
+    assert scales["base.embedding.weight"] == 0.125
+
+
+def test_training_only_the_rows_that_occur_equals_training_all_rows(tmp_path, base, monkeypatch):
+    compact = tmp_path / "compact"
+    finetune(recipe(base=str(base)), compact, splits=splits())
+
+    original = compact_embedding.CompactEmbedding.__init__
+
+    def every_row(self, model, used):
+        original(self, model, np.arange(model.base.embedding.num_embeddings))
+
+    monkeypatch.setattr(compact_embedding.CompactEmbedding, "__init__", every_row)
+    whole = tmp_path / "whole"
+    finetune(recipe(base=str(base)), whole, splits=splits())
+    one, two = weights(compact), weights(whole)
+    for name in one:
+        torch.testing.assert_close(one[name], two[name], rtol=0, atol=2e-5)
+    moved = (one["base.embedding.weight"] != weights(base)["base.embedding.weight"]).any(1)
+    full_moved = (two["base.embedding.weight"] != weights(base)["base.embedding.weight"]).any(1)
+    assert torch.equal(moved, full_moved)
+    assert 0 < int(moved.sum()) < len(moved)
+
+
+def test_an_interrupted_run_goes_on_to_the_same_bits(tmp_path, base):
+    data = splits(wrong=0.2)
+    for strategy in ("full", "gradual"):
+        whole, parts = tmp_path / f"whole-{strategy}", tmp_path / f"parts-{strategy}"
+        settings = recipe(base=str(base), strategy=strategy, epochs=3)
+        expected = finetune(settings, whole, splits=data)
+        for stop in (2, 7, 11):
+            listener = FinetuneListener(
+                on_step=lambda progress, stop=stop: (
+                    os.kill(os.getpid(), signal.SIGTERM) if progress.step == stop else None
+                )
+            )
+            with pytest.raises(Interrupted):
+                finetune(settings, parts, splits=data, resume=stop > 2, listener=listener)
+        summary = finetune(settings, parts, splits=data, resume=True)
+        for name in ("model.safetensors", "validation.safetensors"):
+            assert (whole / name).read_bytes() == (parts / name).read_bytes()
+        for one, two in zip(expected["epochs"], summary["epochs"], strict=True):
+            assert {**one, "seconds": 0} == {**two, "seconds": 0}
+
+
+def test_a_finished_run_is_not_trained_again(tmp_path):
+    summary = finetune(recipe(), tmp_path / "run", splits=splits())
+    assert finetune(recipe(), tmp_path / "run", splits=splits(), resume=True) == summary
+    assert not (tmp_path / "run" / "checkpoints").exists()
+
+
+def test_resuming_with_another_dataset_is_refused(tmp_path):
+    listener = FinetuneListener(on_step=lambda progress: os.kill(os.getpid(), signal.SIGTERM))
+    with pytest.raises(Interrupted):
+        finetune(recipe(), tmp_path / "run", splits=splits(), listener=listener)
+    with pytest.raises(HeadstartError, match="the dataset is not the one"):
+        finetune(recipe(), tmp_path / "run", splits=splits(wrong=0.1), resume=True)
+
+
+def test_a_rare_class_counts_as_much_as_the_common_one_with_balance(tmp_path):
+    common, rare = dataset(80), dataset(80)
+    rows = [row for row in range(80) if common.labels[row] == 0] + [1, 3]
+    data = splits()
+    unbalanced = type(data)(rare.pick(rows), data.validation, data.test)
+    training = Finetuning(recipe(balance=True), tmp_path / "run", splits=unbalanced)
+    labels = np.array(unbalanced.train.labels)
+    assert training.weights[labels == 0].sum() == pytest.approx(training.weights[labels == 1].sum())
+
+
+def test_label_smoothing_keeps_the_answers_less_certain(tmp_path):
+    answers = []
+    for smoothing in (0.0, 0.3):
+        run = tmp_path / str(smoothing)
+        finetune(recipe(label_smoothing=smoothing, epochs=6), run, splits=splits())
+        answers.append(np.abs(load_file(run / "validation.safetensors")["logits"]).mean())
+    assert answers[1] < answers[0]
+
+
+def test_long_texts_are_cut_and_counted(tmp_path):
+    training = Finetuning(recipe(length=8), tmp_path / "run", splits=splits())
+    assert training.cut["texts"] == 80
+    assert 0 < training.cut["tokens"] < training.cut["of"]
+    assert max(training.train.lengths) == 8
+
+
+def test_windows_lose_nothing_and_every_text_counts_the_same(tmp_path):
+    training = Finetuning(recipe(length=8, long="windows"), tmp_path / "run", splits=splits())
+    assert training.cut == {}
+    counts = np.bincount(training.train.owners, weights=training.weights)
+    np.testing.assert_allclose(counts, 1, rtol=1e-6)
+    assert (
+        finetune(recipe(length=8, long="windows"), tmp_path / "run", splits=splits())["validation"][
+            "accuracy"
+        ]
+        > 0.9
+    )
+
+
+def test_the_same_seed_gives_the_same_bits_and_another_seed_others(tmp_path):
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        finetune(recipe(seed=seed), tmp_path / name, splits=splits())
+    a, b, c = ((tmp_path / name / "model.safetensors").read_bytes() for name in "abc")
+    assert a == b != c
+
+
+def test_the_preset_lab_is_the_labs_training(tmp_path):
+    lab = make_recipe(dataset=["x"], preset="lab")
+    assert (lab.pooling, lab.batch_size, lab.epochs) == ("last", 8, 15)
+    assert (lab.learning_rate, lab.schedule, lab.weight_decay) == (1e-4, "constant", 0.0)
+    assert make_recipe(dataset=["x"], preset="lab", epochs=2).epochs == 2
+
+
+def test_a_tokenizer_that_is_not_the_bases_is_refused_with_the_way_out(tmp_path, base):
+    other = small_run(tmp_path / "other", steps=2, vocab_size=280)
+    with pytest.raises(HeadstartError, match=r"300 pieces.* 280 others") as error:
+        Finetuning(recipe(base=str(base), tokenizer=str(other)), tmp_path / "r", splits=splits())
+    assert "--match-vocabulary" in error.value.fix
+
+
+def test_a_recipe_survives_the_trip_through_its_file(tmp_path):
+    write_recipe(recipe(pooling="max", long="windows"), tmp_path)
+    assert read_recipe(tmp_path) == recipe(pooling="max", long="windows")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"pooling": "middle"}, "pooling is 'middle'; it can be last"),
+        ({"layer_decay": 0.0}, "layer_decay"),
+        ({"label_smoothing": 1.0}, "label_smoothing"),
+        ({"strategy": "half"}, "it can be full, frozen, gradual"),
+        ({"epochs": 0}, "epochs is 0; it must be 1 or more"),
+        ({"fresh": True}, "need a base"),
+        ({"base": "runs/x", "width": 8}, "the base decides about width"),
+    ],
+)
+def test_a_wrong_setting_is_said(wrong, message):
+    with pytest.raises(HeadstartError, match=message):
+        FinetuneRecipe(dataset=["x"], **wrong)
