@@ -8,7 +8,6 @@ from types import TracebackType
 import psutil
 from rich.console import Console
 from rich.live import Live
-from rich.table import Table
 from rich.text import Text
 
 from headstart.cli.output import messages
@@ -77,15 +76,16 @@ class TrainingDisplay:
 
     def on_evaluation(self, progress: Progress) -> None:
         found = progress.evaluation
-        row = Table.grid(padding=(0, 2))
-        shown = [f"held-out loss {found['loss']:.3f}", f"perplexity {found['perplexity']:,.1f}"]
+        words = [f"step {progress.step:,}", f"held-out loss {found['loss']:.3f}"]
+        words.append(f"perplexity {found['perplexity']:,.1f}")
         if "bits_per_byte" in found:
-            shown.append(f"{found['bits_per_byte']:.3f} bits a byte")
+            words.append(f"{found['bits_per_byte']:.3f} bits/byte")
         if "next_sentence_accuracy" in found:
-            shown.append(f"next sentence {found['next_sentence_accuracy']:.1%}")
-        best = "[green]best[/]" if progress.best_step == progress.step else ""
-        row.add_row(f"step {progress.step:>6,}", *shown, duration(progress.seconds), best)
-        self.console.print(row)
+            words.append(f"next sentence {found['next_sentence_accuracy']:.1%}")
+        words.append(duration(progress.seconds))
+        if progress.best_step == progress.step:
+            words.append("[green]best[/]")
+        self.console.print("  ".join(words), soft_wrap=True)
 
     def _status(self, progress: Progress) -> Text:
         share = progress.step / progress.steps
@@ -94,19 +94,20 @@ class TrainingDisplay:
             ("█" * filled, "cyan"),
             ("░" * (24 - filled), "dim"),
             f" {progress.step:,}/{progress.steps:,}",
-            f"  {duration(self._left(progress))} left",
+            f"  {self._left(progress)}",
             f"  {progress.tokens / max(progress.seconds, 1e-9):,.0f} tokens/s",
             f"  loss {progress.loss:.3f} ",
             (sparkline(self.losses), "cyan"),
             f"  {psutil.Process().memory_info().rss / 1e9:.1f} GB",
         )
 
-    def _left(self, progress: Progress) -> float:
+    def _left(self, progress: Progress) -> str:
         assert self._began is not None
         since, first = self._began
-        done = progress.step - first
-        pace = (time.monotonic() - since) / done if done else 0.0
-        return pace * (progress.steps - progress.step)
+        if progress.step == first:
+            return "…"  # one step has no pace yet
+        pace = (time.monotonic() - since) / (progress.step - first)
+        return f"{duration(pace * (progress.steps - progress.step))} left"
 
 
 def sparkline(values: list[float], *, width: int = 20) -> str:
