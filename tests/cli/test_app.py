@@ -20,7 +20,18 @@ def test_unknown_command_ends_with_code_2_and_no_traceback(headstart):
     assert result.stdout == ""
 
 
-COMMANDS = ["inspect", "tokenizer", "tokenize", "pretrain", "generate", "fill", "perplexity"]
+COMMANDS = [
+    "inspect",
+    "tokenizer",
+    "tokenize",
+    "pretrain",
+    "finetune",
+    "evaluate",
+    "predict",
+    "generate",
+    "fill",
+    "perplexity",
+]
 COMMANDS += ["params", "doctor"]
 
 

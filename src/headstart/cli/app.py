@@ -8,11 +8,14 @@ import typer
 
 from headstart.cli import (
     doctor,
+    evaluate,
     fill,
+    finetune,
     generate,
     inspect,
     params,
     perplexity,
+    predict,
     pretrain,
     report,
     tokenize,
@@ -55,6 +58,9 @@ app.command("inspect")(inspect.inspect)
 app.command("tokenizer")(tokenizer.tokenizer)
 app.command("tokenize")(tokenize.tokenize)
 app.command("pretrain")(pretrain.pretrain)
+app.command("finetune")(finetune.finetune)
+app.command("evaluate")(evaluate.evaluate)
+app.command("predict")(predict.predict)
 app.command("generate")(generate.generate)
 app.command("fill")(fill.fill)
 app.command("perplexity")(perplexity.perplexity)

@@ -42,7 +42,7 @@ def normalized_words(answer: str) -> list[str]:
     for character in unicodedata.normalize("NFKC", answer).casefold():
         if unicodedata.category(character)[0] in "PS":
             continue
-        kept.append(f" {character} " if _unspaced(character) else character)
+        kept.append(f" {character} " if unspaced(character) else character)
     return "".join(kept).split()
 
 
@@ -76,6 +76,6 @@ def _f1(predicted: list[str], answer: list[str]) -> float:
     return 2 * shared / (len(predicted) + len(answer))
 
 
-def _unspaced(character: str) -> bool:
+def unspaced(character: str) -> bool:
     code = ord(character)
     return any(first <= code <= last for first, last in UNSPACED)

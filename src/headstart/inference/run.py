@@ -1,20 +1,43 @@
 """A finished run, opened: its model, its tokenizer and its recipe, checked against each other."""
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from headstart.errors import HeadstartError
+from headstart.files import write_text
 from headstart.model.checkpoint import load_model
 from headstart.model.config import LanguageModelingConfig, MaskedNextSentenceConfig
 from headstart.model.model import Model
+from headstart.tasks import find_task
+from headstart.tasks.examples import Long, Reading
+from headstart.tasks.task import Task
 from headstart.text.tokenizer import Tokenizer, load_tokenizer
+
+TASK = "task.json"
 
 
 @dataclass(frozen=True)
 class Run:
+    """What a run folder holds, as plain objects. A pretrained base has no task."""
+
     folder: Path
     model: Model
     tokenizer: Tokenizer
+    task: Task[Any] | None = None
+    length: int = 512  # of what the task reads at once
+    long: Long = "cut"
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The names of the task's answers."""
+        return () if self.task is None else self.task.labels
+
+    @property
+    def reading(self) -> Reading:
+        """How the task's texts become ids."""
+        return Reading(self.tokenizer, self.length, self.long)
 
     @property
     def causal(self) -> bool:
@@ -33,7 +56,43 @@ def open_run(folder: Path) -> Run:
             f"{model.base.config.vocab_size:,}: they do not belong together",
             where=folder,
         )
-    return Run(folder, model, tokenizer)
+    return Run(folder, model, tokenizer, **read_task(folder))
+
+
+def write_task(task: Task[Any], reading: Reading, folder: Path) -> None:
+    """Keep what is needed to ask the run's question again."""
+    content = {
+        "task": task.name,
+        "labels": task.labels,
+        "length": reading.length,
+        "long": reading.long,
+    }
+    write_text(folder / TASK, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+
+
+def read_task(folder: Path) -> dict[str, Any]:
+    """What `write_task` kept; nothing for a pretrained base."""
+    path = folder / TASK
+    if not path.is_file():
+        return {}
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        task = find_task(content.pop("task"))(content.pop("labels"))
+        return {"task": task, "length": content["length"], "long": content["long"]}
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise HeadstartError(f"{TASK} is damaged", where=path) from None
+
+
+def open_task_run(folder: Path) -> Run:
+    """A run of `headstart finetune`."""
+    run = open_run(folder)
+    if run.task is None:
+        raise HeadstartError(
+            "this run has no task: it is a base that nobody has fine-tuned",
+            where=folder,
+            fix=f"fine-tune it: headstart finetune DATASET --base {folder} --out RUN",
+        )
+    return run
 
 
 def open_language_model(folder: Path, *, causal: bool, to: str) -> Run:

@@ -5,7 +5,8 @@ text in windows is answered by the mean of its windows' scores; in training each
 the label of its text, with the weight of its share in it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,14 +14,16 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
+from headstart.errors import HeadstartError
 from headstart.evaluation.calibration import at_temperature
+from headstart.evaluation.classification import full_evaluation
 from headstart.evaluation.metrics import classification_metrics
 from headstart.model.config import ClassificationConfig, Pooling
 from headstart.model.presets import Preset
 from headstart.tasks.examples import Examples, LabelledBatch, Reading, encode_texts, left_out
 from headstart.tasks.task import Output, Progress, Task
 from headstart.text.dataset import Dataset, Splits
-from headstart.text.read import read_dataset
+from headstart.text.read import read_dataset, read_labelled
 
 
 class Classification(Task[Dataset]):
@@ -31,12 +34,33 @@ class Classification(Task[Dataset]):
     def read(cls, sources: Sequence[str], **how: Any) -> Splits:
         return read_dataset(sources, **how)
 
+    def read_all(self, source: str, **how: Any) -> Dataset:
+        return read_labelled(source, self.labels, **how)
+
+    def fitted(self, part: Dataset, where: str) -> Dataset:
+        if part.label_names == self.labels:
+            return part
+        if unknown := [name for name in part.label_names if name not in self.labels]:
+            raise HeadstartError(
+                f"the dataset has other labels than the run: {_listed(unknown)}; the run knows "
+                f"{_listed(self.labels)}",
+                where=where,
+                fix="name the right column with --label-column, or a run of these labels",
+            )
+        numbers = [self.labels.index(name) for name in part.label_names]
+        return replace(
+            part, labels=[numbers[label] for label in part.labels], label_names=self.labels
+        )
+
     @classmethod
     def of(cls, train: Dataset) -> "Classification":
         return cls(train.label_names)
 
     def texts(self, part: Dataset) -> Sequence[str]:
         return part.texts
+
+    def unlabelled(self, texts: Sequence[str]) -> Dataset:
+        return Dataset("texts", list(texts), [0] * len(texts), self.labels)
 
     def head(self, preset: Preset, pooling: Pooling | None) -> ClassificationConfig:
         usual = preset.classification(len(self.labels))
@@ -78,6 +102,11 @@ class Classification(Task[Dataset]):
             "macro_f1": found.macro_f1,
         }
 
+    def evaluation(
+        self, answers: NDArray[np.float64], part: Dataset, validation: Mapping[str, NDArray[Any]]
+    ) -> dict[str, Any]:
+        return full_evaluation(answers, part, self.labels, validation)
+
     def kept(self, answers: NDArray[np.float64], part: Dataset) -> dict[str, NDArray[Any]]:
         return {"logits": answers, "labels": np.asarray(part.labels, dtype=np.int64)}
 
@@ -87,6 +116,10 @@ class Classification(Task[Dataset]):
         weight = np.zeros(len(self.labels))
         weight[present] = len(labels) / (len(present) * counts)
         return (examples.weights * weight[labels[examples.owners]]).astype(np.float32)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(f"'{name}'" for name in names[:10]) + (", …" if len(names) > 10 else "")
 
 
 def mean_by_owner(outputs: Sequence[Output], owners: NDArray[np.int64]) -> NDArray[np.float64]:

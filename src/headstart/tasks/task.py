@@ -4,7 +4,7 @@ The network runs the same way for all of them: `model(tokens, segments, token_ty
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -48,6 +48,14 @@ class Task(ABC, Generic[Part]):
     def read(cls, sources: Sequence[str], **how: Any) -> "Parts[Part]":
         """Read labelled files; `how` is what `text.read.read_dataset` takes."""
 
+    @abstractmethod
+    def read_all(self, source: str, **how: Any) -> Part:
+        """Every row of one file, with this task's labels and no others."""
+
+    def fitted(self, part: Part, where: str) -> Part:
+        """Rows with this task's labels, numbered as here; other labels are an error."""
+        return part
+
     @classmethod
     @abstractmethod
     def of(cls, train: Part) -> "Task[Part]":
@@ -56,6 +64,10 @@ class Task(ABC, Generic[Part]):
     @abstractmethod
     def texts(self, part: Part) -> Sequence[str]:
         """All text of the rows, to train a tokenizer on."""
+
+    def unlabelled(self, texts: Sequence[str]) -> Part:
+        """Texts to be asked about, in the form of labelled rows."""
+        raise NotImplementedError(f"{self.name} is not asked about single texts")
 
     @abstractmethod
     def head(self, preset: Preset, pooling: Pooling | None) -> HeadConfig:
@@ -76,6 +88,12 @@ class Task(ABC, Generic[Part]):
     @abstractmethod
     def metrics(self, answers: Any, part: Part) -> dict[str, float]:
         """Numbers, "loss" (the lower the better) and `metric` (the higher) among them."""
+
+    def evaluation(
+        self, answers: Any, part: Part, validation: Mapping[str, NDArray[Any]]
+    ) -> dict[str, Any]:
+        """All that is to be said about answers; `validation` is what `kept` gave there."""
+        return dict(self.metrics(answers, part))
 
     @abstractmethod
     def kept(self, answers: Any, part: Part) -> dict[str, NDArray[Any]]:

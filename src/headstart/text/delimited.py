@@ -27,6 +27,11 @@ class Layout:
 def find_layout(source: Source, encoding: str) -> Layout:
     """Find the delimiter by the header, and among several by how many rows agree with it."""
     start = next(read_checked(source, encoding, lines=False), b"").decode("utf-8", "ignore")
+    return layout_of(start, source)
+
+
+def layout_of(start: str, source: Source) -> Layout:
+    """The layout that the beginning of a file shows."""
     if not start.strip():
         raise HeadstartError("the file is empty", where=source.name)
     choices = "\t" if source.kind == "tsv" else "".join(DELIMITER_NAMES)

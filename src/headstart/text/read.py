@@ -70,6 +70,21 @@ class _Labelled:
         )
 
 
+def read_labelled(
+    source: Given,
+    label_names: Sequence[str],
+    *,
+    text_column: str | None = None,
+    label_column: str | None = None,
+    encoding: str = "utf-8",
+    progress: Progress | None = None,
+) -> Dataset:
+    """Every row of one source, numbered by labels that are known already."""
+    labelled = _Labelled(Reading(text_column, label_column, encoding), progress)
+    labelled.add(find_source(source), "test")
+    return labelled.dataset(Path(str(source)).name, label_names)
+
+
 def read_dataset(
     source: Given | Sequence[Given],
     *,

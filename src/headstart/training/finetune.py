@@ -16,6 +16,7 @@ import torch
 from safetensors.numpy import save_file
 
 from headstart.files import replacing, write_text
+from headstart.inference.run import write_task
 from headstart.model.checkpoint import WEIGHTS, save_model
 from headstart.tasks import find_task
 from headstart.tasks.examples import Examples, LabelledBatch, Reading
@@ -25,6 +26,7 @@ from headstart.text.batches import LengthBatches
 from headstart.text.tokenizer import hash_of
 from headstart.training.checkpoints import Checkpoints
 from headstart.training.epochs import epoch_rows
+from headstart.training.finetune_data import read_splits
 from headstart.training.finetune_recipe import NONE, FinetuneRecipe
 from headstart.training.finetune_start import Start, find_start
 from headstart.training.identity import check_identity, write_identity
@@ -35,7 +37,6 @@ from headstart.training.recipe_file import refuse_a_second_run, resumed, write_r
 from headstart.transfer.compact_embedding import CompactEmbedding
 from headstart.transfer.strategies import learning_rate_scales, train_down_to, trained_depth
 
-TASK = "task.json"
 SUMMARY = "summary.json"
 VALIDATION = "validation.safetensors"  # what the best epoch answers there
 METRICS = "metrics.jsonl"
@@ -59,6 +60,7 @@ def finetune(
     splits: Parts[Any] | None = None,
     resume: bool = False,
     listener: FinetuneListener | None = None,
+    save_seconds: float = 60.0,
 ) -> dict[str, Any]:
     """Fine-tune on labelled texts; returns the run's summary, which is also in `summary.json`.
 
@@ -69,7 +71,14 @@ def finetune(
         resumed(recipe, folder)
         summary: dict[str, Any] = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
         return summary  # it ended already
-    training = Finetuning(recipe, folder, splits=splits, resume=resume, listener=listener)
+    training = Finetuning(
+        recipe,
+        folder,
+        splits=splits,
+        resume=resume,
+        listener=listener,
+        save_seconds=save_seconds,
+    )
     return training.run()
 
 
@@ -102,9 +111,9 @@ class Finetuning:
         if resume:
             check_identity(self.identity, folder)
         self.model = self.start.model
-        reading = Reading(self.start.tokenizer, self.recipe.length, self.recipe.long)
-        train = self.task.encode(self.splits.train, reading, progress=stages("reading"))
-        held_out = self.task.encode(self.splits.validation, reading)
+        self.reading = Reading(self.start.tokenizer, self.recipe.length, self.recipe.long)
+        train = self.task.encode(self.splits.train, self.reading, progress=stages("reading"))
+        held_out = self.task.encode(self.splits.validation, self.reading)
         self.cut = train.cut
         used = np.union1d(train.used(), held_out.used())
         self.compact = CompactEmbedding(self.model, used)
@@ -125,7 +134,7 @@ class Finetuning:
         if not self.resume:
             self.folder.mkdir(parents=True, exist_ok=True)
             self.start.tokenizer.save(self.folder)
-            self._write_task()
+            write_task(self.task, self.reading, self.folder)
             write_identity(self.identity, self.folder)
             write_recipe(self.recipe, self.folder)  # last: with it, this is a run
         found = self._checkpoints.list()
@@ -230,15 +239,6 @@ class Finetuning:
     def _rows(self, progress: Progress) -> list[dict[str, Any]]:
         return epoch_rows(read_metrics(self.metrics.path), best_step=progress.best_step)
 
-    def _write_task(self) -> None:
-        content = {
-            "task": self.task.name,
-            "labels": self.task.labels,
-            "length": self.recipe.length,
-            "long": self.recipe.long,
-        }
-        write_text(self.folder / TASK, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
-
     def _identity(self) -> dict[str, str]:
         parts = [vars(self.splits.train), vars(self.splits.validation)]
         identity = {
@@ -278,18 +278,3 @@ class Finetuning:
         write_text(self.folder / SUMMARY, json.dumps(summary, indent=2, ensure_ascii=False) + "\n")
         shutil.rmtree(self._checkpoints.folder, ignore_errors=True)  # it has ended
         return summary
-
-
-def read_splits(recipe: FinetuneRecipe, stages: Stages = quiet) -> Parts[Any]:
-    """The parts of the recipe's dataset, the same ones every time."""
-    return find_task(recipe.task).read(
-        recipe.dataset,
-        text_column=recipe.text_column or None,
-        label_column=recipe.label_column or None,
-        encoding=recipe.encoding,
-        validation=recipe.validation or None,
-        test=recipe.test or None,
-        seed=recipe.split_seed,
-        drop_overlap=recipe.drop_overlap,
-        progress=stages("reading the dataset"),
-    )

@@ -129,6 +129,7 @@ class Loop:
         )
         self.progress = Progress(settings.steps)
         self.device = next(model.parameters()).device
+        self._began = time.monotonic()
 
     def run(self, *, resume: bool = False) -> Progress:
         progress = self.progress
@@ -136,12 +137,12 @@ class Loop:
             _, state = self.checkpoints.load(self.model, self.optimizer)
             for key, value in state["progress"].items():
                 setattr(progress, key, value)
-        started, before = time.monotonic(), progress.seconds
-        saved = started
+        saved = time.monotonic()
+        self._began = saved - progress.seconds
         with stop_requests() as stop:
             while progress.step < self.settings.steps and not self.enough(progress):
                 self._step()
-                progress.seconds = before + time.monotonic() - started
+                progress.seconds = time.monotonic() - self._began
                 self.on_step(progress)
                 last = progress.step == self.settings.steps
                 if progress.step % self.settings.evaluate_every == 0 or last:
@@ -202,6 +203,7 @@ class Loop:
 
     def _evaluate(self) -> None:
         self.progress.evaluation = self.evaluation()
+        self.progress.seconds = time.monotonic() - self._began
         loss = self.progress.evaluation["loss"]
         if not math.isfinite(loss):
             raise self._diverged(f"the held-out loss is {loss}")

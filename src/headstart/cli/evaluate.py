@@ -1,0 +1,115 @@
+"""`headstart evaluate`: judge a fine-tuned run on rows it has not seen."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from headstart.cli.output import Debug, Json, print_json, results
+
+
+def evaluate(
+    run: Annotated[Path, typer.Argument(help="The folder of a fine-tuned run.")],
+    dataset: Annotated[
+        str | None,
+        typer.Argument(
+            help="By default the test part of the run's own dataset.", show_default=False
+        ),
+    ] = None,
+    text_column: Annotated[str | None, typer.Option(show_default=False)] = None,
+    label_column: Annotated[str | None, typer.Option(show_default=False)] = None,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Judge a run: accuracy with its interval, F1, calibration, confusion, the worst mistakes.
+
+    A dataset with parts is judged by its test part, any other file by all of its rows.
+    """
+    from headstart.cli.progress import progress
+    from headstart.inference.evaluate import evaluate as judge
+    from headstart.inference.run import open_task_run
+    from headstart.training.finetune_data import judged_rows
+    from headstart.training.finetune_recipe import read_finetune_recipe
+
+    opened = open_task_run(run)
+    assert opened.task is not None
+    part, which = judged_rows(
+        read_finetune_recipe(run),
+        opened.task,
+        dataset,
+        text_column=text_column,
+        label_column=label_column,
+    )
+    with progress("judging", "texts") as show:
+        found = {"run": str(run), "judged_on": which, **judge(opened, part, progress=show)}
+    if json:
+        print_json(found)
+        return
+    console = results()
+    console.print(f"[bold]{run}[/] on {which}: {found['rows']:,} rows", soft_wrap=True)
+    if "confusion" in found:
+        _show_classification(console, found)
+    else:
+        _show_numbers(console, found)
+    _show_classes(console, found.get("classes", []))
+    _show_mistakes(console, found.get("mistakes", []))
+
+
+def _show_classification(console: Console, found: dict[str, Any]) -> None:
+    accuracy, calibration = found["accuracy"], found["calibration"]
+    console.print(
+        f"accuracy [bold]{accuracy['value']:.1%}[/] (95 %: {accuracy['low']:.1%} to "
+        f"{accuracy['high']:.1%}), macro-F1 {found['macro_f1']:.1%}\n"
+        f"log-loss {calibration['log_loss_before']:.3f}, with temperature "
+        f"{calibration['temperature']:.2f} (fitted on validation) "
+        f"{calibration['log_loss_after']:.3f}\n"
+        f"calibration error {calibration['calibration_error_before']:.1%}, with temperature "
+        f"{calibration['calibration_error_after']:.1%}\n"
+    )
+    labels = found["labels"]
+    if len(labels) <= 12:
+        table = Table("true ↓  predicted →", *labels, box=None, header_style="dim", pad_edge=False)
+        for name, counts in zip(labels, found["confusion"], strict=True):
+            table.add_row(name, *(f"{count:,}" for count in counts))
+        console.print(table, "")
+
+
+def _show_numbers(console: Console, found: dict[str, Any]) -> None:
+    for name, value in found.items():
+        if isinstance(value, dict) and "value" in value:
+            console.print(
+                f"{name.replace('_', ' ')} [bold]{value['value']:.1%}[/] "
+                f"(95 %: {value['low']:.1%} to {value['high']:.1%})"
+            )
+        elif isinstance(value, float):
+            console.print(f"{name.replace('_', ' ')} [bold]{value:.3f}[/]")
+
+
+def _show_classes(console: Console, classes: list[dict[str, Any]]) -> None:
+    if not classes:
+        return
+    table = Table(
+        "class", "precision", "recall", "F1", "rows", box=None, header_style="dim", pad_edge=False
+    )
+    for row in classes:
+        numbers = [f"{row[name]:.1%}" for name in ("precision", "recall", "f1")]
+        table.add_row(row["name"], *numbers, f"{row['support']:,}")
+    console.print(table)
+
+
+def _show_mistakes(console: Console, mistakes: list[dict[str, Any]]) -> None:
+    if not mistakes:
+        return
+    console.print("\n[bold]the most confident mistakes[/]: the model's, or the labels'?")
+    for mistake in mistakes:
+        text = " ".join(mistake["text"].split())
+        shown = Text.assemble(
+            f"{mistake['confidence']:.1%} ",
+            (mistake["predicted"], "red"),
+            f", labelled {mistake['true']}, row {mistake['row']}: ",
+            (text[:160] + ("…" if len(text) > 160 else ""), "dim"),
+        )
+        console.print(shown)

@@ -1,0 +1,93 @@
+"""How a fine-tuning looks: the swap, what was cut, and a table that grows by a row an epoch."""
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from headstart.cli.output import messages
+from headstart.cli.progress import progress as progress_bar
+from headstart.cli.training_display import duration
+from headstart.training.finetune import Finetuning
+from headstart.training.loop import Progress
+from headstart.transfer.swap import SwapRow
+
+HIDDEN = ("epoch", "step", "best", "train_loss", "validation_loss", "seconds")
+
+
+class FinetuneDisplay:
+    """Shows where a fine-tuning stands. On standard error."""
+
+    def __init__(self, console: Console | None = None) -> None:
+        self.console = console or messages()
+        self._stage = ExitStack()
+        self._training: Any = None
+        self._headed = False
+
+    def __enter__(self) -> "FinetuneDisplay":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stage.close()
+
+    def stages(self, name: str) -> Any:
+        self._stage.close()
+        return self._stage.enter_context(progress_bar(name, "texts"))
+
+    def on_start(self, training: Finetuning) -> None:
+        self._stage.close()
+        splits = training.splits
+        self.console.print(
+            f"[bold]{training.task.name}[/]: {len(splits.train):,} rows to learn from, "
+            f"{len(splits.validation):,} to choose by; labels: "
+            + ", ".join(training.task.labels[:8])
+            + (", …" if len(training.task.labels) > 8 else "")
+        )
+        if training.start.swap:
+            self.console.print(swap_table(training.start.swap))
+        else:
+            self.console.print("from scratch: no weight was learned before")
+        if cut := training.cut:
+            self.console.print(
+                f"[yellow]cut[/]: {cut['texts']:,} of {len(splits.train):,} training texts are "
+                f"longer than {training.recipe.length} tokens; {cut['tokens'] / cut['of']:.1%} of "
+                "all tokens are not read (--length, or --long windows)"
+            )
+        self._begin_epoch()
+
+    def on_step(self, progress: Progress) -> None:
+        self._training(progress.step, progress.steps)
+
+    def on_epoch(self, row: dict[str, Any]) -> None:
+        self._stage.close()
+        names = [name for name in row if name not in HIDDEN]
+        if not self._headed:
+            words = ["epoch", "train loss", "valid. loss", *(n.replace("_", " ") for n in names)]
+            self.console.print("".join(f"{word:>12}" for word in [*words, "time"]), style="dim")
+            self._headed = True
+        cells = [str(row["epoch"]), f"{row['train_loss']:.4f}", f"{row['validation_loss']:.4f}"]
+        cells += [f"{row[name]:.1%}" for name in names] + [duration(row["seconds"])]
+        best = "  [green]best[/]" if row["best"] else ""
+        self.console.print("".join(f"{cell:>12}" for cell in cells) + best, soft_wrap=True)
+        self._begin_epoch()
+
+    def _begin_epoch(self) -> None:
+        self._training = self._stage.enter_context(progress_bar("training", "steps"))
+
+
+def swap_table(rows: Sequence[SwapRow]) -> Table:
+    colours = {"kept": "green", "new": "cyan", "dropped": "dim"}
+    table = Table("part", "", "parameters", "why", box=None, header_style="dim", pad_edge=False)
+    table.columns[2].justify = "right"
+    for row in rows:
+        fate = f"[{colours[row.fate]}]{row.fate}[/]"
+        table.add_row(row.part, fate, f"{row.parameters:,}", row.why)
+    return table

@@ -1,0 +1,69 @@
+"""Which words moved the decision? Occlusion: leave each word out and see what becomes of it.
+
+A word's effect is how much the log-odds of the answer fall when the word is gone: positive where
+it spoke for the answer, negative where against it. Unlike gradients this asks only real texts,
+and it needs nothing but predictions. Long texts are left out in stretches of several words.
+"""
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from headstart.evaluation.spans import unspaced
+from headstart.inference.predict import predict_scores, probabilities_of
+from headstart.inference.run import Run
+
+METHOD = "occlusion"
+MOST_PARTS = 200  # one reading of the text each
+
+
+@dataclass(frozen=True)
+class Effect:
+    """Characters `start` up to `end` of the text, and how much they spoke for the answer."""
+
+    text: str
+    start: int
+    end: int
+    effect: float
+
+
+def explain(run: Run, text: str, label: str | None = None) -> list[Effect]:
+    """The effect of every word of `text` on `label` (by default, the answer), in order."""
+    parts = _stretches(_words(text))
+    if not parts:
+        return []
+    # A text of one word is compared with a full stop: nothing at all cannot be judged.
+    without = [(text[:start] + text[end:]).strip() or "." for start, end in parts]
+    scores = predict_scores(run, [text, *without])
+    p = np.clip(probabilities_of(run, scores), 1e-12, 1 - 1e-12)
+    column = int(p[0].argmax()) if label is None else run.labels.index(label)
+    log_odds = np.log(p[:, column]) - np.log1p(-p[:, column])
+    return [
+        Effect(text[start:end], start, end, float(log_odds[0] - log_odds[place]))
+        for place, (start, end) in enumerate(parts, start=1)
+    ]
+
+
+def _words(text: str) -> list[tuple[int, int]]:
+    """Where words are; in scripts without blanks, every character is one."""
+    words = []
+    for match in re.finditer(r"\S+", text):
+        start = match.start()
+        for place in range(match.start(), match.end()):
+            if unspaced(text[place]):
+                if start < place:
+                    words.append((start, place))
+                words.append((place, place + 1))
+                start = place + 1
+        if start < match.end():
+            words.append((start, match.end()))
+    return words
+
+
+def _stretches(words: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    size = -(-len(words) // MOST_PARTS)
+    return [
+        (words[i][0], words[min(i + size, len(words)) - 1][1])
+        for i in range(0, len(words), size or 1)
+    ]

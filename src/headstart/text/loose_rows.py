@@ -1,0 +1,192 @@
+"""Texts to be judged, row by row: a row that cannot be read is given out with the reason.
+
+Reading for training stops at the first bad row, because silently learning from half a file is
+worse. Here every row must have an answer: a broken one keeps its place and says what is wrong.
+"""
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+from headstart.errors import HeadstartError
+from headstart.text.checks import checked_text
+from headstart.text.columns import find_text_column
+from headstart.text.delimited import DELIMITER_NAMES, layout_of
+from headstart.text.rows import Reading, open_rows
+from headstart.text.sources import find_source
+from headstart.text.stream import BLOCK, LONGEST_DOCUMENT, open_unzipped
+
+_LONGEST_ROW_LINES = 10_000  # a quoted cell with more line breaks is one that is never closed
+
+
+class LooseRow(NamedTuple):
+    """One row: its number from 1, its text as far as it could be read, and what is wrong."""
+
+    number: int
+    text: str
+    problem: str | None
+
+
+class LooseRows:
+    """The rows of a file, in order. `share` says how much of the file was read, where known."""
+
+    def __init__(self, given: str | Path, how: Reading) -> None:
+        self.source = find_source(given)
+        self.how = how
+        self._read = 0
+        self._size = 0 if self.source.path is None else self.source.path.stat().st_size
+
+    @property
+    def share(self) -> float | None:
+        known = self._size and self._read and not self.source.gzipped
+        return min(1.0, self._read / self._size) if known else None
+
+    def __iter__(self) -> Iterator[LooseRow]:
+        if self.source.kind in ("csv", "tsv"):
+            rows = self._delimited()
+        elif self.source.kind == "jsonl":
+            rows = self._json_lines()
+        elif self.source.kind == "text":
+            rows = ((number, line, None) for number, line in enumerate(self._lines(), start=1))
+        else:
+            opened = open_rows(self.source, self.how, labelled=False)
+            rows = ((row.number, row.text, None) for row in opened.rows)
+        for number, text, problem in rows:
+            yield _checked(number, text, problem)
+
+    def _lines(self) -> Iterator[str]:
+        """Lines without their ends. Bytes that are not text become what `_checked` finds."""
+        with open_unzipped(self.source) as binary, self._decoded(binary) as file:
+            first = True
+            while line := file.readline(LONGEST_DOCUMENT + 1):
+                rest = line
+                while rest and not rest.endswith("\n"):  # too long to be a text: pass over it
+                    rest = file.readline(LONGEST_DOCUMENT)
+                if not self.source.gzipped:
+                    self._read = binary.tell()
+                line = line.removeprefix("\ufeff") if first else line
+                first = False
+                yield line.removesuffix("\n").removesuffix("\r")
+
+    def _decoded(self, binary: BinaryIO) -> io.TextIOWrapper:
+        wide = self.how.encoding.lower().startswith(("utf-16", "utf-32"))
+        errors = "replace" if wide else "surrogateescape"
+        return io.TextIOWrapper(binary, self.how.encoding, errors=errors, newline="\n")
+
+    def _beginning(self) -> str:
+        with open_unzipped(self.source) as binary, self._decoded(binary) as file:
+            return file.read(BLOCK).removeprefix("\ufeff")
+
+    def _json_lines(self) -> Iterator[tuple[int, object, str | None]]:
+        column = None
+        for number, line in enumerate(self._lines(), start=1):
+            if not line.strip():
+                continue
+            try:
+                record = json.loads(line)
+            except (json.JSONDecodeError, UnicodeError) as error:
+                yield number, line, f"this is not valid JSON: {error}"
+                continue
+            if not isinstance(record, dict):
+                yield number, line, "an object was expected"
+                continue
+            if column is None:
+                column = find_text_column(list(record), self.how.text_column, self.source.name)
+            yield number, record.get(column), None
+
+    def _delimited(self) -> Iterator[tuple[int, object, str | None]]:
+        layout = layout_of(self._beginning(), self.source)
+        wanted = find_text_column(list(layout.columns), self.how.text_column, self.source.name)
+        place, width = layout.columns.index(wanted), len(layout.columns)
+        rows = enumerate(_csv_rows(self._lines(), layout.delimiter))
+        for number, (cells, problem) in rows:
+            if number == 0:
+                continue  # the header
+            if problem is None and len(cells) != width:
+                problem = (
+                    f"this row has {len(cells)} columns, the header has {width} "
+                    f"(delimiter: {DELIMITER_NAMES[layout.delimiter]})"
+                )
+            text = cells[place] if place < len(cells) else ""
+            yield number, text if problem is None else layout.delimiter.join(cells), problem
+
+
+def _csv_rows(lines: Iterator[str], delimiter: str) -> Iterator[tuple[list[str], str | None]]:
+    """Rows of cells. A quotation mark that is never closed costs its own line, no other."""
+    csv.field_size_limit(4 * LONGEST_DOCUMENT)
+    waiting = _Waiting(lines)
+    while True:
+        problem = "a quotation mark opens here and is never closed"
+        try:
+            for cells in csv.reader(waiting, delimiter=delimiter):
+                if waiting.ended:
+                    break  # it wanted more lines than there are
+                if cells:
+                    yield cells, None
+                waiting.taken.clear()
+            else:
+                return
+        except csv.Error as error:
+            problem = f"this row cannot be read as CSV: {error}"
+        broken = waiting.taken[0]
+        waiting.give_back()
+        yield [broken], problem
+
+
+class _Waiting:
+    """Lines for the csv module, which can be given back when a row turns out to have no end."""
+
+    def __init__(self, lines: Iterator[str]) -> None:
+        self.lines = lines
+        self.taken: list[str] = []  # of the row that is being read
+        self.returned: list[str] = []
+        self.ended = False
+        self._size = 0
+
+    def __iter__(self) -> "_Waiting":
+        return self
+
+    def __next__(self) -> str:
+        too_long = len(self.taken) >= _LONGEST_ROW_LINES or self._size > LONGEST_DOCUMENT
+        if self.taken and too_long:
+            self.ended = True
+            raise StopIteration
+        line = self.returned.pop() if self.returned else next(self.lines, None)
+        if line is None:
+            self.ended = True
+            raise StopIteration
+        self.taken.append(line)
+        self._size = len(line) + (self._size if len(self.taken) > 1 else 0)
+        return line + "\n"
+
+    def give_back(self) -> None:
+        """All lines of the endless row but its first come again."""
+        self.returned.extend(reversed(self.taken[1:]))
+        self.taken.clear()
+        self.ended, self._size = False, 0
+
+
+def _checked(number: int, text: object, problem: str | None) -> LooseRow:
+    try:
+        whole = checked_text(text, lambda: "")
+    except HeadstartError as error:
+        shown = text if isinstance(text, str) else str(text)
+        return LooseRow(number, _storable(shown), problem or _reason(shown, error))
+    if problem is None and not whole:
+        problem = "the text is empty"
+    return LooseRow(number, whole, problem)
+
+
+def _reason(text: str, error: HeadstartError) -> str:
+    escaped = next((c for c in text if "\udc80" <= c <= "\udcff"), None)
+    if escaped is not None:
+        return f"byte 0x{ord(escaped) - 0xDC00:02X} is not text in this encoding"
+    return error.what
+
+
+def _storable(text: str) -> str:
+    """What no file can hold is replaced by �."""
+    return text.encode("utf-8", "replace").decode("utf-8").replace("\0", "�")

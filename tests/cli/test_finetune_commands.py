@@ -1,0 +1,100 @@
+"""finetune, evaluate and predict as a user runs them."""
+
+import json
+
+import pytest
+
+from tests.labelled import dataset, write_csv
+
+SMALL = ["--width", 16, "--layers", 1, "--heads", 2, "--vocab-size", 300, "--threads", 1]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory, headstart):
+    folder = tmp_path_factory.mktemp("files")
+    write_csv(folder / "train.csv", dataset(120, 3))
+    result = headstart(
+        *("finetune", folder / "train.csv", "--base", "none", "--out", folder / "run"),
+        *SMALL,
+        *("--epochs", 3, "--learning-rate", 0.01, "--length", 24),
+    )
+    assert result.returncode == 0, result.stderr
+    return folder, result
+
+
+def test_finetune_shows_a_table_of_epochs_and_what_was_cut(files):
+    _, result = files
+    assert "valid. loss" in result.stderr
+    assert "not read (--length, or --long windows)" in result.stderr
+    assert "headstart evaluate" in result.stdout
+
+
+def test_finetune_from_a_base_shows_the_swap(files, headstart, tmp_path):
+    folder, _ = files
+    train, run = folder / "train.csv", folder / "run"
+    result = headstart(
+        "finetune", train, "--base", run, "--out", tmp_path / "b", "--epochs", 1, "--threads", 1
+    )
+    assert "kept" in result.stderr
+    assert "dropped" in result.stderr
+
+
+def test_evaluate_prints_the_accuracy_with_its_interval(files, headstart):
+    result = headstart("evaluate", files[0] / "run")
+    assert "95 %" in result.stdout
+    assert "calibration error" in result.stdout
+    assert "true ↓" in result.stdout
+
+
+def test_evaluate_as_json_is_one_document(files, headstart_json):
+    assert headstart_json("evaluate", files[0] / "run")["labels"] == ["animal", "person"]
+
+
+def test_predict_answers_texts_and_explains(files, headstart, headstart_json):
+    run, text = files[0] / "run", "the old judge reads the law ."
+    assert "person" in headstart("predict", run, text).stdout
+    found = headstart_json("predict", run, text, "--explain")["predictions"][0]
+    assert found["explanation"]["method"] == "occlusion"
+    assert len(found["explanation"]["effects"]) == 7
+    assert "method: occlusion" in headstart("predict", run, text, "--explain").stdout
+
+
+def test_predict_reports_bad_rows_of_a_file_and_keeps_them(files, headstart, tmp_path):
+    (tmp_path / "in.csv").write_text("text,n\nthe cat sits .,1\nbroken\nthe judge sits .,3\n")
+    out = tmp_path / "out.jsonl"
+    result = headstart("predict", files[0] / "run", "--input", tmp_path / "in.csv", "--output", out)
+    assert result.returncode == 0, result.stderr
+    assert "1 rows could not be judged" in result.stderr
+    assert "row 2" in result.stderr
+    assert [json.loads(line)["row"] for line in out.open()] == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["predict", "RUN", ""], "the text is empty"),
+        (["predict", "RUN"], "either texts or --input"),
+        (["predict", "RUN", "--input", "x.csv"], "--input and --output go together"),
+        (["evaluate", "RUN", "rotten-tomatoes"], "other labels than the run"),
+        (["finetune", "TRAIN"], "nothing was said about the base"),
+        (["finetune", "--base", "none", "--out", "x"], "no dataset was given"),
+        (["finetune", "ONE", "--base", "none", "--out", "x"], "there is one class only"),
+        (["finetune", "TRAIN", "--base", "missing", "--out", "x"], "there is no such run"),
+        (["finetune", "TRAIN", "--base", "none", "--out", "RUN"], "there is a run in this folder"),
+    ],
+)
+def test_bad_input_is_one_clear_message_and_code_2(files, headstart, arguments, message):
+    folder, _ = files
+    one = dataset(40, 3)
+    write_csv(folder / "one.csv", one.pick([n for n in range(40) if one.labels[n] == 0]))
+    places = {
+        "RUN": folder / "run",
+        "TRAIN": folder / "train.csv",
+        "ONE": folder / "one.csv",
+        "x": folder / "x",
+    }
+    result = headstart(*(places.get(word, word) for word in arguments))
+    assert result.returncode == 2, result.stderr
+    assert message in result.stderr.replace("\n", " ")
+    assert "Traceback" not in result.stderr
+    assert not (folder / "x").exists()

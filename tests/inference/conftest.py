@@ -1,0 +1,23 @@
+"""A small classifier, for tests of asking it."""
+
+import pytest
+
+from headstart.inference.run import open_run
+from headstart.training.finetune import finetune
+from tests.labelled import recipe, splits, write_csv
+
+
+@pytest.fixture(scope="session")
+def run_folder(tmp_path_factory):
+    """A run on a CSV file that lies beside it, as a user has it."""
+    folder = tmp_path_factory.mktemp("classifier")
+    data = splits(rows=120, wrong=0.1)
+    write_csv(folder / "train.csv", data.train)
+    settings = recipe(dataset=[str(folder / "train.csv")], epochs=4)
+    finetune(settings, folder / "run")
+    return folder / "run"
+
+
+@pytest.fixture(scope="session")
+def run(run_folder):
+    return open_run(run_folder)

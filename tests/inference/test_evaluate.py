@@ -1,0 +1,58 @@
+"""Evaluation: the numbers, on rows that nothing was chosen by."""
+
+import pytest
+
+from headstart.errors import HeadstartError
+from headstart.inference.evaluate import evaluate
+from headstart.text.dataset import Dataset
+from headstart.text.read import read_dataset
+from headstart.training.finetune_data import judged_rows
+from headstart.training.finetune_recipe import read_finetune_recipe
+from tests.labelled import dataset, write_csv
+
+
+def test_the_document_has_all_that_was_asked_for(run):
+    found = evaluate(run, dataset(60, 8, wrong=0.2))
+    assert found["rows"] == 60
+    accuracy = found["accuracy"]
+    assert accuracy["low"] < accuracy["value"] < accuracy["high"]
+    assert {"temperature", "calibration_error_before", "calibration_error_after"} <= set(
+        found["calibration"]
+    )
+    assert sum(map(sum, found["confusion"])) == 60
+    assert [row["name"] for row in found["classes"]] == ["animal", "person"]
+    assert 1 <= len(found["mistakes"]) <= 10
+    assert found["mistakes"][0]["confidence"] >= found["mistakes"][-1]["confidence"]
+    assert all(mistake["true"] != mistake["predicted"] for mistake in found["mistakes"])
+
+
+def test_the_runs_own_dataset_is_judged_by_its_test_part(run, run_folder):
+    recipe = read_finetune_recipe(run_folder)
+    part, which = judged_rows(recipe, run.task, None)
+    assert part == read_dataset(recipe.dataset).test
+    assert "the test part" in which
+
+
+def test_another_file_is_judged_by_all_of_its_rows(run, run_folder, tmp_path):
+    path = write_csv(tmp_path / "other.csv", dataset(30, 7))
+    part, which = judged_rows(read_finetune_recipe(run_folder), run.task, str(path))
+    assert len(part) == 30
+    assert "every row" in which
+
+
+def test_other_labels_than_the_runs_are_an_error_that_names_both(run, run_folder, tmp_path):
+    other = dataset(30, 7)
+    renamed = Dataset("other", other.texts, other.labels, ("good", "bad"))
+    path = write_csv(tmp_path / "other.csv", renamed)
+    with pytest.raises(HeadstartError, match=r"'good'.*'animal', 'person'") as error:
+        judged_rows(read_finetune_recipe(run_folder), run.task, str(path))
+    assert "row 1" in error.value.where
+    with pytest.raises(HeadstartError, match=r"other labels.*'negative'.*'animal'"):
+        judged_rows(read_finetune_recipe(run_folder), run.task, "rotten-tomatoes")
+
+
+def test_labels_in_another_order_are_renumbered(run):
+    turned = Dataset("t", ["the cat sits .", "the judge sits ."], [1, 0], ("person", "animal"))
+    fitted = run.task.fitted(turned, "t")
+    assert fitted.label_names == ("animal", "person")
+    assert fitted.labels == [0, 1]

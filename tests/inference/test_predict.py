@@ -1,0 +1,131 @@
+"""Predictions: right, in order, the same alone and together, and never lost."""
+
+import csv
+import json
+
+import numpy as np
+import pyarrow.parquet as parquet
+import pytest
+
+from headstart.errors import HeadstartError
+from headstart.inference.explain import explain
+from headstart.inference.predict import open_classifier, predict, predict_scores
+from headstart.inference.predict_file import predict_file
+from tests.labelled import dataset
+from tests.runs import small_run
+
+
+def test_the_answers_are_right(run):
+    data = dataset(40, 5)
+    answers = predict(run, data.texts)
+    right = [
+        answer.label == run.labels[label]
+        for answer, label in zip(answers, data.labels, strict=True)
+    ]
+    assert np.mean(right) > 0.9
+
+
+def test_a_text_has_the_same_answer_alone_and_among_others_of_any_length(run):
+    texts = [" ".join(["the cat sleeps ."] * n) for n in (1, 7, 2, 30, 1, 4)]
+    together = predict_scores(run, texts)
+    alone = np.concatenate([predict_scores(run, [text]) for text in texts])
+    np.testing.assert_allclose(together, alone, atol=1e-5)
+
+
+def test_probabilities_are_named_and_sum_to_one(run):
+    answer = predict(run, ["the old judge reads the law ."])[0]
+    assert set(answer.probabilities) == {"animal", "person"}
+    assert sum(answer.probabilities.values()) == pytest.approx(1)
+    assert answer.probability == max(answer.probabilities.values())
+
+
+def test_no_texts_have_no_answers(run):
+    assert predict(run, []) == []
+
+
+@pytest.mark.parametrize("text", ["", "  \n\t"])
+def test_an_empty_text_is_named(run, text):
+    with pytest.raises(HeadstartError, match="empty") as error:
+        predict(run, ["fine", text])
+    assert error.value.where == "text 2"
+
+
+def test_a_text_of_a_megabyte_is_judged(run):
+    assert predict(run, ["the small cat chases the mouse . " * 32_000])[0].label == "animal"
+
+
+def test_a_base_without_a_task_is_refused_with_the_way_out(tmp_path):
+    base = small_run(tmp_path, steps=2)
+    with pytest.raises(HeadstartError, match="no task") as error:
+        open_classifier(base)
+    assert "headstart finetune" in error.value.fix
+
+
+def write_input(path, rows, broken):
+    with path.open("w", newline="") as file:
+        file.write("id,text\n")
+        for n in range(1, rows + 1):
+            name = "cat" if n % 2 else "judge"
+            file.write(f"{n},one\tcell,too many\n" if n in broken else f"{n},the {name} sits .\n")
+    return path
+
+
+def read_output(path):
+    if path.suffix == ".parquet":
+        return parquet.read_table(path).to_pylist()
+    if path.suffix == ".csv":
+        with path.open(newline="") as file:
+            return list(csv.DictReader(file))
+    return [json.loads(line) for line in path.open()]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
+def test_every_row_of_a_file_is_answered_in_its_place(run, tmp_path, suffix):
+    source = write_input(tmp_path / "in.csv", 2_500, broken={1_250})
+    output = tmp_path / f"out{suffix}"
+    summary = predict_file(run, source, output)
+    rows = read_output(output)
+    assert (summary["rows"], summary["bad_rows"], len(rows)) == (2_500, 1, 2_500)
+    assert summary["bad"][0]["row"] == 1_250
+    assert [int(row["row"]) for row in rows] == list(range(1, 2_501))
+    assert "columns" in rows[1_249]["error"]
+    assert not rows[1_249]["label"]
+    assert not any(row["error"] for n, row in enumerate(rows) if n != 1_249)
+    texts = ["the cat sits .", "the judge sits ."]
+    labels = [answer.label for answer in predict(run, texts)]
+    assert [row["label"] for row in rows[:4]] == labels * 2
+
+
+def test_a_hundred_thousand_rows_with_a_broken_one_in_the_middle_lose_nothing(run, tmp_path):
+    source = write_input(tmp_path / "in.csv", 100_000, broken={50_000})
+    summary = predict_file(run, source, tmp_path / "out.parquet")
+    table = parquet.read_table(tmp_path / "out.parquet")
+    assert table["row"].to_pylist() == list(range(1, 100_001))
+    assert table["label"].null_count == table.num_rows - table["error"].null_count == 1
+    assert summary["bad"] == [{"row": 50_000, "error": table["error"][49_999].as_py()}]
+
+
+def test_a_kind_of_output_that_is_not_known_is_refused_before_any_work(run, tmp_path):
+    source = write_input(tmp_path / "in.csv", 2, broken=set())
+    with pytest.raises(HeadstartError, match=r"as '\.xlsx'"):
+        predict_file(run, source, tmp_path / "out.xlsx")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.csv"]
+
+
+def test_a_failed_prediction_leaves_no_half_file(run, tmp_path):
+    (tmp_path / "in.csv").write_text("id,other\n1,x\n")
+    with pytest.raises(HeadstartError, match="text column"):
+        predict_file(run, tmp_path / "in.csv", tmp_path / "out.csv")
+    assert not (tmp_path / "out.csv").exists()
+
+
+def test_the_word_that_decides_has_the_largest_effect(run):
+    found = explain(run, "the old judge reads the thing .")
+    assert max(found, key=lambda one: one.effect).text in ("judge", "reads")
+    assert "".join(one.text for one in found) == "theoldjudgereadsthething."
+
+
+def test_a_text_of_one_word_or_of_thousands_is_explained(run):
+    assert len(explain(run, "cat")) == 1
+    assert len(explain(run, "cat " * 1_000)) == 200
+    assert len(explain(run, "猫が好き")) == 4
