@@ -1,1 +1,29 @@
-"""Headstart: pretrain a small Transformer on your own text, swap its head, and measure the gain."""
+"""Headstart: pretrain a small Transformer on your own text, swap its head, and measure the gain.
+
+>>> from headstart import HeadstartClassifier, load
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from headstart.classifier import HeadstartClassifier as HeadstartClassifier
+    from headstart.inference.run import load as load
+
+__all__ = ["HeadstartClassifier", "load"]
+
+
+def __getattr__(name: str) -> Any:
+    # PyTorch and scikit-learn take seconds to import; `headstart --help` must not wait for them.
+    if name == "HeadstartClassifier":
+        from headstart.classifier import HeadstartClassifier
+
+        return HeadstartClassifier
+    if name == "load":
+        from headstart.inference.run import load
+
+        return load
+    raise AttributeError(f"module 'headstart' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -7,7 +7,7 @@ from typing import Any
 
 from headstart.errors import HeadstartError
 from headstart.files import write_text
-from headstart.model.checkpoint import load_model
+from headstart.model.checkpoint import load_model, save_model
 from headstart.model.config import LanguageModelingConfig, MaskedNextSentenceConfig
 from headstart.model.model import Model
 from headstart.tasks import find_task
@@ -57,6 +57,33 @@ def open_run(folder: Path) -> Run:
             where=folder,
         )
     return Run(folder, model, tokenizer, **read_task(folder))
+
+
+def load(folder: str | Path) -> Run:
+    """Open a run of `pretrain` or `finetune` as plain objects: model, tokenizer, task.
+
+    >>> import tempfile
+    >>> from headstart import HeadstartClassifier, load
+    >>> tiny = {"width": 16, "layers": 1, "heads": 2, "vocab_size": 300, "threads": 1}
+    >>> arm = HeadstartClassifier(epochs=1, settings=tiny, random_state=0)
+    >>> folder = tempfile.mkdtemp()
+    >>> arm.fit(["yes", "oh yes", "no", "oh no"], [1, 1, 0, 0]).save(folder)
+    >>> run = load(folder)
+    >>> run.labels
+    ('0', '1')
+    >>> run.model.base.config.width, run.tokenizer.vocab_size <= 300
+    (16, True)
+    """
+    return open_run(Path(folder).expanduser())
+
+
+def save_run(run: Run, folder: Path) -> None:
+    """Write what `open_run` reads."""
+    folder.mkdir(parents=True, exist_ok=True)
+    run.tokenizer.save(folder)
+    if run.task is not None:
+        write_task(run.task, run.reading, folder)
+    save_model(run.model, folder)
 
 
 def write_task(task: Task[Any], reading: Reading, folder: Path) -> None:

@@ -1,0 +1,174 @@
+"""Fine-tuning as a scikit-learn estimator over lists of strings: `HeadstartClassifier`."""
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from headstart.inference.predict import predict_scores, probabilities_of
+from headstart.inference.run import Run, open_run, save_run
+from headstart.text.dataset import Dataset, Splits
+from headstart.training.finetune import finetune
+from headstart.training.finetune_recipe import NONE, make_recipe
+
+VALIDATION_SHARE = 0.1
+NOTES = ("recipe.toml", "summary.json", "metrics.jsonl", "validation.safetensors")
+GIVEN = ("preset", "epochs", "batch_size", "learning_rate", "strategy", "pooling", "length")
+
+
+class HeadstartClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A text classifier: a small Transformer, fine-tuned from a base or from scratch.
+
+    `base` is the folder of a pretrained run, or `None` for a network from scratch. The other
+    parameters are settings of the recipe (`None` is its default); `settings` takes any more of
+    them by name. A tenth of the rows, or those given to `fit`, chooses the best epoch.
+
+    >>> texts = ["a fine film", "fine acting", "so fine", "a dull film", "dull acting", "so dull"]
+    >>> labels = ["good", "good", "good", "bad", "bad", "bad"]
+    >>> tiny = {"width": 32, "layers": 1, "heads": 2, "vocab_size": 300, "threads": 1}
+    >>> arm = HeadstartClassifier(epochs=15, learning_rate=1e-2, settings=tiny, random_state=0)
+    >>> arm.fit(texts, labels).predict(["fine", "dull"])
+    array(['good', 'bad'], dtype='<U4')
+    >>> arm.predict_proba(["fine"]).shape
+    (1, 2)
+    """
+
+    def __init__(
+        self,
+        base: str | Path | None = None,
+        *,
+        preset: str | None = None,
+        epochs: int | None = None,
+        batch_size: int | None = None,
+        learning_rate: float | None = None,
+        strategy: str | None = None,
+        pooling: str | None = None,
+        length: int | None = None,
+        settings: dict[str, Any] | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.base = base
+        self.preset = preset
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.strategy = strategy
+        self.pooling = pooling
+        self.length = length
+        self.settings = settings
+        self.random_state = random_state
+
+    def fit(
+        self,
+        texts: Sequence[str],
+        labels: ArrayLike,
+        *,
+        validation: tuple[Sequence[str], ArrayLike] | None = None,
+    ) -> "HeadstartClassifier":
+        """Learn from texts and their labels; `validation` chooses the best epoch."""
+        rows, y = _texts(texts), np.asarray(labels)
+        if y.ndim != 1 or len(rows) != len(y):
+            raise ValueError(f"{len(rows)} texts and labels of shape {y.shape}: one label a text")
+        check_classification_targets(y)
+        self.classes_, numbers = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(f"the labels have {len(self.classes_)} class: two are needed")
+        random = check_random_state(self.random_state)
+        seed = int(random.randint(2**31 - 1))
+        names = tuple(map(str, self.classes_))
+        whole = Dataset("texts", rows, numbers.tolist(), names)
+        splits = _split(whole, random)
+        if validation is not None:
+            checks = _texts(validation[0])
+            splits = Splits(
+                whole, Dataset("texts", checks, self._numbers(validation[1]), names), None
+            )
+        given = {name: getattr(self, name) for name in GIVEN}
+        chosen = {name: value for name, value in given.items() if value is not None}
+        base = NONE if self.base is None else str(self.base)
+        recipe = make_recipe(
+            **{"dataset": ["texts"], "base": base, "seed": seed, **chosen, **(self.settings or {})}
+        )
+        with tempfile.TemporaryDirectory() as folder:
+            run = Path(folder) / "run"
+            self.summary_ = finetune(recipe, run, splits=splits)
+            self.run_ = open_run(run)
+            self.notes_ = {name: (run / name).read_bytes() for name in NOTES}
+        return self
+
+    def predict_proba(self, texts: Sequence[str]) -> NDArray[np.float64]:
+        """The probability of each class, in the order of `classes_`: (texts, classes)."""
+        check_is_fitted(self)
+        return probabilities_of(self.run_, predict_scores(self.run_, _texts(texts)))
+
+    def predict(self, texts: Sequence[str]) -> NDArray[Any]:
+        """The most probable class of each text."""
+        probabilities = self.predict_proba(texts)
+        return np.asarray(self.classes_[probabilities.argmax(axis=1)])
+
+    def save(self, folder: str | Path) -> None:
+        """Write the run, for `headstart predict` and `headstart.load`."""
+        check_is_fitted(self)
+        save_run(self.run_, Path(folder))
+        for name, content in self.notes_.items():
+            (Path(folder) / name).write_bytes(content)
+
+    def _numbers(self, labels: ArrayLike) -> list[int]:
+        y = np.asarray(labels)
+        if unknown := set(np.unique(y).tolist()) - set(self.classes_.tolist()):
+            raise ValueError(f"validation has classes that training does not: {sorted(unknown)}")
+        return np.searchsorted(self.classes_, y).tolist()
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = dict(super().__getstate__())
+        if isinstance(state.get("run_"), Run):
+            with tempfile.TemporaryDirectory() as folder:
+                save_run(self.run_, Path(folder))
+                state["run_"] = {path.name: path.read_bytes() for path in Path(folder).iterdir()}
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if isinstance(files := state.get("run_"), dict):
+            with tempfile.TemporaryDirectory() as folder:
+                for name, content in files.items():
+                    (Path(folder) / name).write_bytes(content)
+                state = {**state, "run_": open_run(Path(folder))}
+        super().__setstate__(state)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
+        tags.non_deterministic = self.random_state is None
+        return tags
+
+
+def _texts(texts: Any) -> list[str]:
+    if isinstance(texts, str):
+        raise ValueError("a list of texts is wanted, not one text")
+    rows = list(texts)
+    for number, text in enumerate(rows):
+        if not isinstance(text, str):
+            raise ValueError(f"text {number} is not a string but a {type(text).__name__}")
+    return [str(text) for text in rows]  # NumPy's own strings as plain ones
+
+
+def _split(whole: Dataset, random: np.random.RandomState) -> Splits:
+    """A tenth of each class for validation; a class of one row is learned from."""
+    held_out: list[int] = []
+    labels = np.asarray(whole.labels)
+    for number in range(len(whole.label_names)):
+        members = random.permutation(np.flatnonzero(labels == number))
+        if len(members) > 1:
+            held_out += members[: max(1, round(VALIDATION_SHARE * len(members)))].tolist()
+    chosen = set(held_out)
+    train = [row for row in range(len(whole)) if row not in chosen]
+    validation = sorted(held_out) or train  # one row a class: there is nothing to choose by
+    return Splits(whole.pick(train), whole.pick(validation), None)

@@ -1,0 +1,180 @@
+"""The estimator keeps scikit-learn's contract, over lists of strings."""
+
+import pickle
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils import estimator_checks as checks
+
+from headstart import HeadstartClassifier, load
+from headstart.errors import HeadstartError
+from tests.labelled import dataset, write_csv
+from tests.runs import small_run
+
+TINY = {"width": 16, "layers": 1, "heads": 2, "vocab_size": 300, "threads": 1}
+DATA = dataset(60, 4)
+TEXTS, LABELS = DATA.texts, [DATA.label_names[label] for label in DATA.labels]
+
+
+def estimator(**options):
+    usual = {"epochs": 3, "learning_rate": 1e-2, "settings": TINY, "random_state": 0}
+    return HeadstartClassifier(**{**usual, **options})
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return estimator().fit(TEXTS, LABELS)
+
+
+def test_it_learns_and_scores(fitted):
+    other = dataset(40, 6)
+    assert fitted.score(other.texts, [other.label_names[label] for label in other.labels]) > 0.9
+    assert fitted.classes_.tolist() == ["animal", "person"]
+
+
+def test_probabilities_are_in_the_order_of_the_classes(fitted):
+    p = fitted.predict_proba(["the small cat chases the mouse .", "the old judge reads the law ."])
+    assert p.shape == (2, 2)
+    assert np.allclose(p.sum(axis=1), 1)
+    assert p[0, 0] > 0.5 > p[1, 0]
+
+
+def test_it_starts_from_a_base(tmp_path):
+    base = small_run(tmp_path, steps=30)
+    arm = HeadstartClassifier(base, epochs=2, settings={"threads": 1}, random_state=0)
+    assert arm.fit(TEXTS, LABELS).summary_["swap"][0]["fate"] == "kept"
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        checks.check_no_attributes_set_in_init,
+        checks.check_get_params_invariance,
+        checks.check_set_params,
+        checks.check_parameters_default_constructible,
+        checks.check_estimator_cloneable,
+        checks.check_estimator_repr,
+        checks.check_do_not_raise_errors_in_init_or_set_params,
+        checks.check_estimator_tags_renamed,
+        checks.check_valid_tag_types,
+        checks.check_mixin_order,
+    ],
+    ids=lambda check: check.__name__,
+)
+def test_scikit_learns_own_check(check):
+    check("HeadstartClassifier", estimator())
+
+
+def test_scikit_learns_suite_finds_nothing_else_that_applies_to_text():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it says which checks need a table of numbers
+        checks.check_estimator(estimator())
+
+
+def test_fitting_changes_no_parameter_and_returns_itself():
+    arm = estimator(epochs=1)
+    before = {**arm.get_params(), "settings": dict(TINY)}
+    assert arm.fit(TEXTS, LABELS) is arm
+    assert arm.get_params() == before
+
+
+def test_the_same_random_state_gives_the_same_answers_and_fitting_anew_forgets(fitted):
+    again = clone(fitted).fit(TEXTS[::-1], LABELS).fit(TEXTS, LABELS)
+    assert np.array_equal(again.predict_proba(TEXTS), fitted.predict_proba(TEXTS))
+
+
+def test_a_pickle_answers_the_same(fitted):
+    copy = pickle.loads(pickle.dumps(fitted))
+    assert np.array_equal(copy.predict_proba(TEXTS), fitted.predict_proba(TEXTS))
+    assert pickle.loads(pickle.dumps(estimator())).get_params() == estimator().get_params()
+
+
+def test_it_can_be_cross_validated_and_searched():
+    assert cross_val_score(estimator(), TEXTS, LABELS, cv=2).mean() > 0.7
+    search = GridSearchCV(estimator(), {"pooling": ["mean", "max"], "epochs": [1]}, cv=2)
+    search.fit(TEXTS, LABELS)
+    assert search.best_params_["pooling"] in ("mean", "max")
+    assert len(search.predict(TEXTS[:3])) == 3
+
+
+def test_it_works_in_a_pipeline():
+    lower = FunctionTransformer(lambda texts: [text.lower() for text in texts])
+    pipeline = make_pipeline(lower, estimator(epochs=1)).fit(TEXTS, LABELS)
+    assert len(pipeline.predict(TEXTS[:2])) == 2
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        [0, 1] * 30,
+        [-3, 7] * 30,
+        [True, False] * 30,
+        np.array(["one", "two"] * 30, dtype=object),
+        ["a", "b", "c"] * 20,
+    ],
+)
+def test_labels_of_any_kind_come_back_as_they_were(labels):
+    arm = estimator(epochs=1).fit(TEXTS, labels)
+    assert set(arm.predict(TEXTS).tolist()) <= set(np.asarray(labels).tolist())
+    assert arm.classes_.tolist() == sorted(set(np.asarray(labels).tolist()))
+
+
+def test_numpy_arrays_of_strings_are_texts_too(fitted):
+    assert np.array_equal(fitted.predict(np.array(TEXTS[:4])), fitted.predict(TEXTS[:4]))
+
+
+def test_validation_rows_can_be_given(fitted):
+    arm = estimator(epochs=1).fit(TEXTS, LABELS, validation=(TEXTS[:10], LABELS[:10]))
+    assert arm.summary_["validation_rows"] == 10
+    assert arm.summary_["train_rows"] == 60
+
+
+def test_one_text_a_class_is_enough_to_begin_with():
+    arm = estimator(epochs=1).fit(["yes", "no"], [1, 0])
+    assert len(arm.predict(["yes"])) == 1
+
+
+def test_what_was_saved_opens_elsewhere_and_can_be_judged(fitted, tmp_path, headstart_json):
+    fitted.save(tmp_path / "run")
+    assert load(tmp_path / "run").labels == ("animal", "person")
+    found = headstart_json("evaluate", tmp_path / "run", write_csv(tmp_path / "a.csv", DATA))
+    assert found["rows"] == 60
+
+
+@pytest.mark.parametrize(
+    ("texts", "labels", "message"),
+    [
+        ("one text", [0], "not one text"),
+        (["a", 3], [0, 1], "text 1 is not a string but a int"),
+        (["a", "b"], [0], "one label a text"),
+        (["a", "b"], [0, 0], "1 class"),
+        (["a", "b"], [0.5, 1.7], "continuous"),
+    ],
+)
+def test_wrong_input_is_a_value_error(texts, labels, message):
+    with pytest.raises(ValueError, match=message):
+        estimator().fit(texts, labels)
+
+
+def test_asking_before_fitting_is_said():
+    with pytest.raises(NotFittedError):
+        estimator().predict(TEXTS)
+
+
+def test_an_empty_text_is_said(fitted):
+    with pytest.raises(HeadstartError, match="empty"):
+        fitted.predict(["fine", " "])
+
+
+def test_importing_headstart_is_cheap():
+    code = "import headstart, sys; print(sorted({'torch', 'sklearn', 'numpy'} & set(sys.modules)))"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert result.stdout.strip() == "[]"
