@@ -40,6 +40,7 @@ def test_the_run_folder_is_complete(tmp_path):
         "tokenizer.json",
         "metrics.jsonl",
         "summary.json",
+        "README.md",
         "checkpoints",
     }
     assert json.loads((tmp_path / "run" / "summary.json").read_text()) == summary

@@ -21,6 +21,7 @@ from headstart.training.checkpoints import Checkpoints
 from headstart.training.identity import check_identity, write_identity
 from headstart.training.loop import Loop, LoopSettings, MicroBatch, Progress
 from headstart.training.metrics import Metrics
+from headstart.training.model_card import write_pretraining_card
 from headstart.training.plan import Pace, Plan, make_plan
 from headstart.training.prepare import (
     Prepared,
@@ -210,6 +211,7 @@ class Pretraining:
             "parameters": sum(p.numel() for p in self.model.parameters()),
         }
         write_text(self.folder / "summary.json", json.dumps(summary, indent=2) + "\n")
+        write_pretraining_card(self.recipe, summary, self.folder)
         return summary
 
 

@@ -27,7 +27,7 @@ class PretrainRecipe(Checked):
     encoding: str = "utf-8"
     documents: str = ""
     length: int = 128
-    batch_tokens: int = 2_048
+    batch_tokens: int = 1_024  # few tokens are learned best in many small steps
     micro_batch_tokens: int = 8_192  # what is held in memory at once
     separate: bool = False  # keep the texts of a packed row from seeing each other
     mask_share: float = 0.3

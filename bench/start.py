@@ -1,0 +1,62 @@
+"""What the co-occurrence start saves: held-out loss at equal tokens, for each objective and scale.
+
+Equal tokens, not equal minutes, so that a busy machine does not change the answer; counting takes
+seconds once (`bench/cooccurrence.py`).
+
+    python bench/start.py --tokens 120000
+"""
+
+import argparse
+import json
+import tempfile
+from pathlib import Path
+
+from headstart.training.metrics import read_metrics
+from headstart.training.pretrain import pretrain
+from headstart.training.recipe import PretrainRecipe
+
+TRIES = [
+    ("causal", "random", 0.0),
+    ("causal", "cooccurrence", 0.05),
+    ("masked", "random", 0.0),
+    ("masked", "cooccurrence", 0.05),
+    ("causal", "cooccurrence", 0.02),
+    ("causal", "cooccurrence", 0.1),
+]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--corpus", default="imdb")
+    parser.add_argument("--tokens", type=int, default=120_000)
+    parser.add_argument("--learning-rate", type=float, default=2e-3)
+    parser.add_argument("--threads", type=int, default=1)
+    given = parser.parse_args()
+    for objective, start, deviation in TRIES:
+        recipe = PretrainRecipe(
+            corpus=[given.corpus],
+            objective=objective,
+            embedding_start=start,  # type: ignore[arg-type]
+            start_deviation=deviation,
+            tokens=given.tokens,
+            learning_rate=given.learning_rate,
+            threads=given.threads,
+            evaluations=4,
+        )
+        with tempfile.TemporaryDirectory() as folder:
+            summary = pretrain(recipe, Path(folder) / "run")
+            lines = read_metrics(Path(folder) / "run" / "metrics.jsonl")
+        curve = {
+            line["tokens"]: round(line["held_out"]["loss"], 3)
+            for line in lines
+            if "held_out" in line
+        }
+        print(
+            f"{objective:7} {start:12} {deviation:5} {json.dumps(curve)} "
+            f"unigram perplexity {summary['unigram_perplexity']:.0f}",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()
