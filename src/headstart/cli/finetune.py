@@ -61,6 +61,7 @@ def finetune(
     validation: Annotated[str | None, typer.Option(help="A file of its own.")] = None,
     test: Annotated[str | None, typer.Option(help="A file of its own; kept for evaluate.")] = None,
     text_column: Annotated[str | None, Given] = None,
+    second_column: Annotated[str | None, typer.Option(help="Of pairs.")] = None,
     label_column: Annotated[str | None, Given] = None,
     encoding: Annotated[str | None, Given] = None,
     drop_overlap: Annotated[

@@ -9,6 +9,7 @@ from headstart.text.stream import LONGEST_DOCUMENT, too_long
 
 Where = Callable[[], str]
 
+LABELS_MARK = "|"
 # How programs write "no value" into a label column.
 _MISSING_LABELS = {"", "nan", "null", "<na>"}
 _WHOLE_NUMBER = re.compile(r"(-?\d+)\.0+")
@@ -69,6 +70,22 @@ def checked_label(value: object, label_names: Sequence[str] | None, where: Where
         )
     whole = _WHOLE_NUMBER.fullmatch(name)
     return whole[1] if whole else name
+
+
+def checked_labels(value: object, label_names: Sequence[str] | None, where: Where) -> str:
+    """Any number of labels of a row, as one name: sorted, each once, with a bar between them.
+
+    They may be a list, or written with a bar, a semicolon or a comma in between.
+    """
+    if isinstance(value, list | tuple):
+        parts: list[object] = list(value)
+    elif isinstance(value, str):
+        mark = next((mark for mark in "|;," if mark in value), LABELS_MARK)
+        parts = [part.strip() for part in value.split(mark) if part.strip()]
+    else:
+        missing = value is None or (isinstance(value, float) and math.isnan(value))
+        parts = [] if missing else [value]
+    return LABELS_MARK.join(sorted({checked_label(part, label_names, where) for part in parts}))
 
 
 def check_classes(counts: Mapping[str, int], where: str) -> None:

@@ -14,6 +14,13 @@ LABEL_NAMES = (
     "label", "labels", "sentiment", "class", "classes", "category", "target", "tag", "intent",
     "topic", "polarity", "rating", "stars", "classe", "catégorie", "étiquette",
 )
+# Two texts to be judged together, by the names that such columns have.
+PAIR_NAMES = (
+    ("premise", "hypothesis"), ("sentence1", "sentence2"), ("sentence_1", "sentence_2"),
+    ("text1", "text2"), ("text_1", "text_2"), ("text_a", "text_b"), ("first", "second"),
+    ("question1", "question2"), ("question", "answer"), ("query", "document"),
+    ("question", "sentence"),
+)
 # fmt: on
 
 
@@ -22,6 +29,29 @@ def find_text_column(columns: Sequence[str], wanted: str | None, where: str) -> 
     if wanted is None and len(columns) == 1:
         return columns[0]
     return _find("text", columns, TEXT_NAMES, wanted, where)
+
+
+def find_pair_columns(
+    columns: Sequence[str], first: str | None, second: str | None, where: str
+) -> tuple[str, str]:
+    """The two columns whose texts belong together."""
+    if first is not None or second is not None:
+        return (
+            _find("text", columns, TEXT_NAMES, first, where),
+            _find("second", columns, (), second, where),
+        )
+    by_name = {column.strip().casefold(): column for column in columns}
+    found = [pair for pair in PAIR_NAMES if by_name.keys() >= set(pair)]
+    if len(found) != 1:
+        listed = ", ".join(f"'{_shorten(column)}'" for column in columns)
+        raise HeadstartError(
+            f"no two text columns were found; the columns are {listed}"
+            if not found
+            else f"several pairs of columns could be the texts: {found}",
+            where=where,
+            fix="say which ones they are: --text-column NAME --second-column NAME",
+        )
+    return by_name[found[0][0]], by_name[found[0][1]]
 
 
 def find_label_column(columns: Sequence[str], wanted: str | None, where: str) -> str:

@@ -2,12 +2,19 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from headstart.errors import HeadstartError
 from headstart.text import lab
-from headstart.text.checks import check_classes, checked_label, checked_text, unknown_label
+from headstart.text.checks import (
+    check_classes,
+    checked_label,
+    checked_labels,
+    checked_text,
+    unknown_label,
+)
 from headstart.text.dataset import Dataset, Splits
 from headstart.text.embedded import SPLIT_SEED
 from headstart.text.hub import open_hub
@@ -23,8 +30,11 @@ Progress = Callable[[int, int | None], None]
 class _Labelled:
     """Texts with the names of their labels, and where each came from."""
 
-    def __init__(self, how: Reading, progress: Progress | None) -> None:
+    def __init__(
+        self, how: Reading, progress: Progress | None, *, several_labels: bool = False
+    ) -> None:
         self.how = how
+        self.check = checked_labels if several_labels else checked_label
         self.progress = progress
         self.texts: list[str] = []
         self.labels: list[str] = []
@@ -45,7 +55,7 @@ class _Labelled:
             if not text:
                 self.empty += 1
                 continue
-            self.labels.append(checked_label(row.label, opened.label_names, where))
+            self.labels.append(self.check(row.label, opened.label_names, where))
             self.texts.append(text)
             self.places.append((opened, row.number))
             if self.progress and len(self.texts) % 1000 == 0:
@@ -77,12 +87,20 @@ def read_labelled(
     text_column: str | None = None,
     label_column: str | None = None,
     encoding: str = "utf-8",
+    pairs: bool = False,
+    second_column: str | None = None,
+    several_labels: bool = False,
     progress: Progress | None = None,
 ) -> Dataset:
-    """Every row of one source, numbered by labels that are known already."""
-    labelled = _Labelled(Reading(text_column, label_column, encoding), progress)
+    """Every row of one source, numbered by labels that are known already.
+
+    With `several_labels` a row's name is that of its combination, and those are as they come.
+    """
+    how = Reading(text_column, label_column, encoding, pairs, second_column)
+    labelled = _Labelled(how, progress, several_labels=several_labels)
     labelled.add(find_source(source), "test")
-    return labelled.dataset(Path(str(source)).name, label_names)
+    name = Path(str(source)).name
+    return labelled.dataset(name, None if several_labels else label_names)
 
 
 def read_dataset(
@@ -95,42 +113,64 @@ def read_dataset(
     test: Given | None = None,
     seed: int = 0,
     drop_overlap: bool = False,
+    pairs: bool = False,
+    second_column: str | None = None,
+    several_labels: bool = False,
     progress: Progress | None = None,
 ) -> Splits:
     """Read labelled texts and their splits; several sources are parts of one training file.
 
+    With `pairs` a text is two of them (`rows.join_pair`); with `several_labels` a label is a
+    combination of them (`checks.checked_labels`), and a rare or new combination is no problem.
     A part that is not given is cut from the training texts, stratified and without duplicates;
     only with `validation` alone there is no test part, as the person split the file already.
     """
-    how = Reading(text_column, label_column, encoding)
+    how = Reading(text_column, label_column, encoding, pairs, second_column)
     given = [source] if isinstance(source, str | Path) else list(source)
     train_sources, given_validation, given_test = _parts(given, validation, test)
 
-    train = _Labelled(how, progress)
+    train = _Labelled(how, progress, several_labels=several_labels)
     for one in train_sources:
         train.add(one, "train")
     name = ", ".join(Path(str(one)).name for one in given)
     whole = train.dataset(name)
-    check_classes(_present(whole), ", ".join(map(str, given)))
+    if not several_labels:
+        check_classes(_present(whole), ", ".join(map(str, given)))
 
     found = list(train.found)
     read: dict[str, Dataset] = {}
     for role, part in (("validation", given_validation), ("test", given_test)):
         if part is not None:
-            labelled = _Labelled(how, progress)
+            labelled = _Labelled(how, progress, several_labels=several_labels)
             labelled.add(part, role)
-            read[role] = labelled.dataset(name, whole.label_names)
+            read[role] = labelled.dataset(name, None if several_labels else whole.label_names)
             found += labelled.found
 
     if "validation" in read:
         splits = Splits(whole, read["validation"], read.get("test"))
     else:
         embedded = any(one.kind == "embedded" for one in train_sources)
-        splits = split(whole, SPLIT_SEED if embedded else seed, with_test="test" not in read)
-        check_classes(_learnable(splits), f"{name}, after removing duplicates")
+        cut = _unstratified_split if several_labels else split
+        splits = cut(whole, SPLIT_SEED if embedded else seed, with_test="test" not in read)
+        if not several_labels:
+            check_classes(_learnable(splits), f"{name}, after removing duplicates")
         splits = Splits(splits.train, splits.validation, read.get("test", splits.test))
     splits = Splits(splits.train, splits.validation, splits.test, tuple(found))
     return without_overlap(splits) if drop_overlap and read else splits
+
+
+def _unstratified_split(whole: Dataset, seed: int, *, with_test: bool) -> Splits:
+    """Combinations of labels are too many and too rare to have each in every part."""
+    alike = replace(whole, labels=[0] * len(whole), label_names=("",))
+    label_of = dict(zip(whole.texts, whole.labels, strict=True))
+
+    def labelled(part: Dataset) -> Dataset:
+        labels = [label_of[text] for text in part.texts]
+        return replace(part, labels=labels, label_names=whole.label_names)
+
+    cut = split(alike, seed, with_test=with_test)
+    test = None if cut.test is None else labelled(cut.test)
+    return Splits(labelled(cut.train), labelled(cut.validation), test)
 
 
 def _parts(

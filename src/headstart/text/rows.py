@@ -7,8 +7,10 @@ from typing import Any, NamedTuple
 
 from headstart.errors import HeadstartError
 from headstart.text import delimited, embedded, hub, lab, records
-from headstart.text.columns import find_label_column, find_text_column
+from headstart.text.columns import find_label_column, find_pair_columns, find_text_column
 from headstart.text.sources import Source
+
+PAIR_MARK = "\x1e"  # the record separator
 
 
 class Row(NamedTuple):
@@ -42,6 +44,27 @@ class Reading:
     text_column: str | None = None
     label_column: str | None = None
     encoding: str = "utf-8"
+    pairs: bool = False  # two texts a row: see `join_pair`
+    second_column: str | None = None
+
+
+def join_pair(first: object, second: object) -> object:
+    """Two texts as one, with a mark between them that no text has.
+
+    So whatever splits, compares and counts texts does the same with pairs of them. Where one is
+    missing the pair is empty; what is not text stays as it is, for the check that comes later.
+    """
+    for half in (first, second):
+        if half is not None and not isinstance(half, str):
+            return half
+        if half is None or not half.strip():
+            return ""
+    return f"{first}{PAIR_MARK}{second}"
+
+
+def split_pair(pair: str) -> tuple[str, str]:
+    first, _, second = pair.partition(PAIR_MARK)
+    return first, second
 
 
 def open_rows(source: Source, how: Reading, *, labelled: bool, role: str = "train") -> Rows:
@@ -81,7 +104,11 @@ def _of_texts(source: Source, found: str, texts: Iterator[str]) -> Rows:
 
 def _open_table(source: Source, how: Reading, labelled: bool, role: str) -> Rows:
     def choose(columns: list[str]) -> list[str]:
-        wanted = [find_text_column(columns, how.text_column, source.name)]
+        if how.pairs:
+            first, second = how.text_column, how.second_column
+            wanted = [*find_pair_columns(columns, first, second, source.name)]
+        else:
+            wanted = [find_text_column(columns, how.text_column, source.name)]
         if labelled:
             wanted.append(find_label_column(columns, how.label_column, source.name))
         return wanted
@@ -117,8 +144,16 @@ def _open_table(source: Source, how: Reading, labelled: bool, role: str) -> Rows
         found = f"Hugging Face Hub, revision {opened.revision[:12]}"
         label_names = hub.label_names_of(split, wanted[-1]) if labelled else None
         numbered = enumerate(hub.rows_of(split, wanted), start=1)
-    columns = f"text: '{wanted[0]}'" + (f", label: '{wanted[1]}'" if labelled else "")
-    rows = (Row(n, cells[0], cells[1] if labelled else None) for n, cells in numbered)
+    texts = [f"'{name}'" for name in wanted[: 2 if how.pairs else 1]]
+    columns = f"text: {' and '.join(texts)}" + (f", label: '{wanted[-1]}'" if labelled else "")
+    rows = (
+        Row(
+            n,
+            join_pair(cells[0], cells[1]) if how.pairs else cells[0],
+            cells[-1] if labelled else None,
+        )
+        for n, cells in numbered
+    )
     return Rows(source, f"{found}, {columns}", rows, label_names)
 
 

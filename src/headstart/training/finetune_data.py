@@ -16,6 +16,7 @@ def read_splits(recipe: FinetuneRecipe, stages: Stages = quiet) -> Parts[Any]:
     return find_task(recipe.task).read(
         recipe.dataset,
         text_column=recipe.text_column or None,
+        second_column=recipe.second_column or None,
         label_column=recipe.label_column or None,
         encoding=recipe.encoding,
         validation=recipe.validation or None,
@@ -45,6 +46,7 @@ def judged_rows(
         splits, name = read_splits(recipe, stages), ", ".join(recipe.dataset)
     else:
         how["text_column"] = text_column or recipe.text_column or None
+        how["second_column"] = recipe.second_column or None
         how["label_column"] = label_column or recipe.label_column or None
         name = dataset
         if not _has_parts(dataset):

@@ -24,6 +24,7 @@ class FinetuneRecipe(Checked):
     validation: str = ""
     test: str = ""
     text_column: str = ""
+    second_column: str = ""  # of pairs
     label_column: str = ""
     encoding: str = "utf-8"
     drop_overlap: bool = False

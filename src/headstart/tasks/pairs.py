@@ -1,0 +1,83 @@
+"""Pairs: two texts, and one of two or more classes for what lies between them.
+
+Does the second follow from the first, answer it, or say the same? The network reads
+`<begin> A <separator> B <end>` in one go, as BERT's next-sentence objective does, and the rest is
+classification. Where both do not fit, the longer one is cut first.
+"""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from headstart.errors import HeadstartError
+from headstart.tasks.classification import Classification
+from headstart.tasks.examples import Examples, Ids, Reading, encode_texts
+from headstart.tasks.task import Progress
+from headstart.text.dataset import Dataset, Splits
+from headstart.text.read import read_dataset, read_labelled
+from headstart.text.rows import split_pair
+
+
+class Pairs(Classification):
+    name: ClassVar[str] = "pairs"
+
+    @classmethod
+    def read(cls, sources: Sequence[str], **how: Any) -> Splits:
+        return read_dataset(sources, pairs=True, **how)
+
+    def read_all(self, source: str, **how: Any) -> Dataset:
+        return read_labelled(source, self.labels, pairs=True, **how)
+
+    def texts(self, part: Dataset) -> Sequence[str]:
+        return [half for pair in part.texts for half in split_pair(pair)]
+
+    def encode(
+        self, part: Dataset, reading: Reading, *, progress: Progress | None = None
+    ) -> Examples:
+        if reading.long == "windows":
+            raise HeadstartError(
+                "pairs are not read in windows: a window could hold only one of the two texts",
+                fix="leave --long windows out, or give a larger --length",
+            )
+        between = between_texts(reading)
+        room = reading.room - len(between)
+        ids = encode_texts(self.texts(part), reading, progress)
+        tokens, kinds = [], []
+        cut = {"texts": 0, "tokens": 0, "of": sum(map(len, ids))}
+        for first, second in zip(ids[::2], ids[1::2], strict=True):
+            kept_first, kept_second = fit_pair(first, second, room)
+            lost = len(first) + len(second) - len(kept_first) - len(kept_second)
+            cut["texts"] += lost > 0
+            cut["tokens"] += lost
+            whole = reading.framed(np.concatenate([kept_first, between, kept_second]))
+            tokens.append(whole)
+            kind = np.zeros(len(whole), dtype=np.int64)
+            kind[len(whole) - len(kept_second) - len(reading.after) :] = 1
+            kinds.append(kind)
+        return Examples(
+            tokens=tokens,
+            owners=np.arange(len(tokens)),
+            targets=list(part.labels),
+            weights=np.ones(len(tokens), dtype=np.float32),
+            token_types=kinds,
+            cut=cut if cut["texts"] else {},
+        )
+
+
+def between_texts(reading: Reading) -> list[int]:
+    """What separates two texts: the separator, or the end of the first."""
+    separator = reading.tokenizer.separator_id
+    return reading.after if separator is None else [separator]
+
+
+def fit_pair(first: Ids, second: Ids, room: int) -> tuple[Ids, Ids]:
+    """As much of both as fits into `room`; the longer one gives way first."""
+    half = room // 2
+    if len(first) + len(second) <= room:
+        return first, second
+    if len(first) <= half:
+        return first, second[: room - len(first)]
+    if len(second) <= room - half:
+        return first[: room - len(second)], second
+    return first[:half], second[: room - half]

@@ -1,0 +1,89 @@
+"""Multi-label: every label is a question of its own."""
+
+import json
+import random
+
+import numpy as np
+import pytest
+
+from headstart.errors import HeadstartError
+from headstart.inference.evaluate import evaluate
+from headstart.inference.predict import predict
+from headstart.inference.run import open_run
+from headstart.tasks.multi_label import MultiLabel
+from headstart.text.checks import checked_labels
+from headstart.text.dataset import Dataset
+from headstart.training.finetune import finetune
+from headstart.training.finetune_data import judged_rows
+from tests.labelled import recipe
+
+NAMES = ["cat", "dog", "bird"]
+
+
+def write_rows(path, rows=240):
+    generator = random.Random(0)
+    with path.open("w") as file:
+        for number in range(rows):
+            labels = [name for name in NAMES if generator.random() < 0.4]
+            text = f"{number} we saw " + " and ".join(labels or ["nothing"])
+            file.write(json.dumps({"text": text, "labels": labels}) + "\n")
+    return path
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("labels")
+    path = write_rows(folder / "rows.jsonl")
+    settings = recipe(dataset=[str(path)], task="multi-label", epochs=8)
+    summary = finetune(settings, folder / "run")
+    return open_run(folder / "run"), summary, settings
+
+
+def test_it_learns_every_label(run):
+    opened, summary, settings = run
+    assert opened.labels == ("bird", "cat", "dog")
+    assert summary["validation"]["micro_f1"] > 0.9
+    part, _ = judged_rows(settings, opened.task, None)
+    found = evaluate(opened, part)
+    assert found["micro_f1"] > 0.9
+    assert [row["name"] for row in found["classes"]] == ["bird", "cat", "dog"]
+
+
+def test_a_text_may_have_all_labels_or_none(run):
+    answers = predict(run[0], ["1 we saw cat and dog and bird", "2 we saw nothing"])
+    assert [answer.label for answer in answers] == ["bird cat dog", ""]
+
+
+@pytest.mark.parametrize(
+    ("value", "name"),
+    [
+        ("b|a", "a|b"),
+        ("b; a ;", "a|b"),
+        ("a, b, a", "a|b"),
+        (["b", "a"], "a|b"),
+        ("", ""),
+        (None, ""),
+        ([], ""),
+        (3, "3"),
+    ],
+)
+def test_labels_are_written_in_many_ways(value, name):
+    assert checked_labels(value, None, lambda: "here") == name
+
+
+def test_a_label_that_the_run_does_not_know_is_named():
+    task = MultiLabel(("a", "b"))
+    with pytest.raises(HeadstartError, match="'c' is not one of the run's: 'a', 'b'"):
+        task.fitted(Dataset("x", ["t"], [0], ("a|c",)), "x.csv")
+
+
+def test_one_label_is_not_a_task_of_several():
+    with pytest.raises(HeadstartError, match="1 label only"):
+        MultiLabel.of(Dataset("x", ["t", "u"], [0, 1], ("", "a")))
+
+
+def test_balance_gives_rare_labels_weight(run):
+    data = Dataset("x", ["t"] * 5, [0, 0, 0, 1, 2], ("a", "b", ""))
+    task = MultiLabel(("a", "b"))
+    examples = task.encode(data, run[0].reading)
+    np.testing.assert_allclose(task.balanced(data, examples), [1, 1, 1, 3, 1])

@@ -1,0 +1,84 @@
+"""Pairs: both texts are read together, in order, and neither is lost to the other."""
+
+import csv
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headstart.errors import HeadstartError
+from headstart.inference.evaluate import evaluate
+from headstart.inference.run import open_run
+from headstart.tasks.examples import Reading
+from headstart.tasks.pairs import Pairs, fit_pair
+from headstart.text.dataset import Dataset
+from headstart.text.rows import join_pair
+from headstart.text.train_tokenizer import train_tokenizer
+from headstart.training.finetune import finetune
+from headstart.training.finetune_data import judged_rows
+from tests.labelled import recipe
+
+WORDS = ["cat", "dog", "bird", "cook"]
+
+
+def write_pairs(path, rows=300, columns=("premise", "hypothesis")):
+    """Do both texts name the same thing?"""
+    generator = random.Random(0)
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow([*columns, "label"])
+        for number in range(rows):
+            first = generator.choice(WORDS)
+            second = first if number % 2 else generator.choice([w for w in WORDS if w != first])
+            writer.writerow([f"{number} a {first}", f"the {second}", "yn"[1 - number % 2]])
+    return path
+
+
+def test_it_learns_what_lies_between_two_texts(tmp_path):
+    path = write_pairs(tmp_path / "pairs.csv")
+    settings = recipe(
+        dataset=[str(path)], task="pairs", objective="masked", epochs=12, width=32, batch_size=16
+    )
+    summary = finetune(settings, tmp_path / "run")
+    assert summary["validation"]["accuracy"] > 0.85
+    run = open_run(tmp_path / "run")
+    assert run.task.name == "pairs"
+    part, _ = judged_rows(settings, run.task, None)
+    assert evaluate(run, part)["accuracy"]["value"] > 0.8
+
+
+def test_columns_are_found_or_named(tmp_path):
+    assert len(Pairs.read([str(write_pairs(tmp_path / "a.csv"))]).train.texts) > 100
+    other = write_pairs(tmp_path / "b.csv", columns=("links", "rechts"))
+    with pytest.raises(HeadstartError, match="no two text columns") as error:
+        Pairs.read([str(other)])
+    assert "--second-column" in error.value.fix
+    assert Pairs.read([str(other)], text_column="links", second_column="rechts").train.texts
+
+
+def test_the_second_text_has_its_own_token_type():
+    tokenizer = train_tokenizer(["a cat and a dog"], vocab_size=280)
+    data = Dataset("x", [join_pair("a cat", "a dog")], [0], ("n", "y"))
+    examples = Pairs(("n", "y")).encode(data, Reading(tokenizer, 64))
+    first, second = tokenizer.encode(["a cat", "a dog"])
+    wanted = [tokenizer.begin_id, *first, tokenizer.separator_id, *second, tokenizer.end_id]
+    assert examples.tokens[0].tolist() == wanted
+    assert examples.token_types[0].tolist() == [0] * (len(first) + 2) + [1] * (len(second) + 1)
+
+
+@given(st.integers(0, 40), st.integers(0, 40), st.integers(2, 30))
+def test_the_longer_text_gives_way_first(a, b, room):
+    first, second = fit_pair(np.arange(a), np.arange(b), room)
+    assert len(first) + len(second) == min(a + b, room)
+    if len(first) < a and len(second) < b:
+        assert abs(len(first) - len(second)) <= 1
+    elif len(first) < a:
+        assert len(first) >= len(second) - 1
+
+
+def test_windows_are_refused(tmp_path):
+    path = write_pairs(tmp_path / "pairs.csv", rows=60)
+    with pytest.raises(HeadstartError, match="not read in windows"):
+        finetune(recipe(dataset=[str(path)], task="pairs", long="windows"), tmp_path / "run")
