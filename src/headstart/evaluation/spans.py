@@ -15,16 +15,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-# Scripts without blanks between words: first and last code point.
-UNSPACED = (
-    (0x0E00, 0x0EFF),  # Thai, Lao
-    (0x1000, 0x109F),  # Burmese
-    (0x1780, 0x17FF),  # Khmer
-    (0x3040, 0x30FF),  # Hiragana, Katakana
-    (0x3400, 0x4DBF),  # Han, extension A
-    (0x4E00, 0x9FFF),  # Han
-    (0x20000, 0x323AF),  # Han, extensions B to H
-)
+from headstart.text.scripts import unspaced
 
 
 @dataclass(frozen=True)
@@ -74,8 +65,3 @@ def _f1(predicted: list[str], answer: list[str]) -> float:
         return float(predicted == answer)
     shared = (Counter(predicted) & Counter(answer)).total()
     return 2 * shared / (len(predicted) + len(answer))
-
-
-def unspaced(character: str) -> bool:
-    code = ord(character)
-    return any(first <= code <= last for first, last in UNSPACED)

@@ -5,14 +5,13 @@ it spoke for the answer, negative where against it. Unlike gradients this asks o
 and it needs nothing but predictions. Long texts are left out in stretches of several words.
 """
 
-import re
 from dataclasses import dataclass
 
 import numpy as np
 
-from headstart.evaluation.spans import unspaced
 from headstart.inference.predict import predict_scores, probabilities_of
 from headstart.inference.run import Run
+from headstart.text.words import find_words
 
 METHOD = "occlusion"
 MOST_PARTS = 200  # one reading of the text each
@@ -30,7 +29,7 @@ class Effect:
 
 def explain(run: Run, text: str, label: str | None = None) -> list[Effect]:
     """The effect of every word of `text` on `label` (by default, the answer), in order."""
-    parts = _stretches(_words(text))
+    parts = _stretches(find_words(text))
     if not parts:
         return []
     # A text of one word is compared with a full stop: nothing at all cannot be judged.
@@ -43,22 +42,6 @@ def explain(run: Run, text: str, label: str | None = None) -> list[Effect]:
         Effect(text[start:end], start, end, float(log_odds[0] - log_odds[place]))
         for place, (start, end) in enumerate(parts, start=1)
     ]
-
-
-def _words(text: str) -> list[tuple[int, int]]:
-    """Where words are; in scripts without blanks, every character is one."""
-    words = []
-    for match in re.finditer(r"\S+", text):
-        start = match.start()
-        for place in range(match.start(), match.end()):
-            if unspaced(text[place]):
-                if start < place:
-                    words.append((start, place))
-                words.append((place, place + 1))
-                start = place + 1
-        if start < match.end():
-            words.append((start, match.end()))
-    return words
 
 
 def _stretches(words: list[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -28,7 +28,7 @@ from headstart.text.read import read_dataset, read_labelled
 
 class Classification(Task[Dataset]):
     name: ClassVar[str] = "classification"
-    metric: ClassVar[str] = "accuracy"
+    metric = "accuracy"
 
     @classmethod
     def read(cls, sources: Sequence[str], **how: Any) -> Splits:

@@ -28,7 +28,7 @@ class MultiLabel(Classification):
     """A part's `label_names` are combinations ("comedy|drama"), the task's labels their parts."""
 
     name: ClassVar[str] = "multi-label"
-    metric: ClassVar[str] = "micro_f1"
+    metric = "micro_f1"
 
     @classmethod
     def read(cls, sources: Sequence[str], **how: Any) -> Splits:

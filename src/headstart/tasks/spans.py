@@ -1,0 +1,223 @@
+"""Span answers: a question about a text, answered by a stretch of that text, or by nothing.
+
+The network reads `<begin> question <separator> text <end>` and scores every token as the start and
+as the end of the answer. "No answer here" is the first token, as in BERT. The words of the text are
+known by their places, so that the answer comes back as it is written. Texts that do not fit are
+cut, or read in windows that overlap by half; the best stretch of all windows is the answer.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from scipy.special import log_softmax
+from torch import Tensor
+
+from headstart.errors import HeadstartError
+from headstart.evaluation.spans import span_metrics
+from headstart.model.config import Pooling, SpansConfig
+from headstart.model.presets import Preset
+from headstart.tasks.examples import Examples, Ids, LabelledBatch, Reading, encode_texts
+from headstart.tasks.pairs import between_texts
+from headstart.tasks.task import Output, Progress, Task
+from headstart.text.squad import Questions, QuestionSplits, read_question_file, read_questions
+from headstart.text.words import find_words
+
+NO_ANSWER = "no answer"  # a label of the task where some questions have none
+LONGEST_ANSWER = 30  # words
+NOWHERE = 0  # the first token
+
+
+@dataclass(frozen=True)
+class Window:
+    """A part of a text as tokens: where each of its words starts and ends, in both."""
+
+    context: str
+    characters: list[tuple[int, int]]  # of each word
+    tokens: list[tuple[int, int]]  # its first and its last
+
+
+@dataclass(frozen=True)
+class Answer:
+    text: str
+    loss: float
+
+
+class Spans(Task[Questions]):
+    name: ClassVar[str] = "spans"
+    metric = "f1"
+
+    @classmethod
+    def read(cls, sources: Sequence[str], **how: Any) -> QuestionSplits:
+        return read_questions(sources, **how)
+
+    def read_all(self, source: str, **how: Any) -> Questions:
+        return read_question_file(source, encoding=how.get("encoding", "utf-8"))
+
+    @classmethod
+    def of(cls, train: Questions) -> "Spans":
+        return cls(() if all(train.answers) else (NO_ANSWER,))
+
+    def texts(self, part: Questions) -> Sequence[str]:
+        return [*part.questions, *sorted(set(part.contexts))]
+
+    def head(self, preset: Preset, pooling: Pooling | None) -> SpansConfig:
+        return SpansConfig()
+
+    def encode(
+        self, part: Questions, reading: Reading, *, progress: Progress | None = None
+    ) -> Examples:
+        questions = encode_texts(part.questions, reading)
+        tokens, kinds, owners = list[Ids](), list[Ids](), list[int]()
+        targets, notes = list[Ids](), list[Window]()
+        cut = {"texts": 0, "tokens": 0, "of": 0}
+        for row, question in enumerate(questions):
+            head = [*reading.before, *question[: reading.room // 3], *between_texts(reading)]
+            words = find_words(part.contexts[row])
+            pieces = _pieces(part.contexts[row], words, reading)
+            room = reading.length - len(head) - len(reading.after)
+            windows = _windows([len(piece) for piece in pieces], room)
+            cut["of"] += sum(map(len, pieces))
+            if reading.long == "cut" and len(windows) > 1:
+                cut["texts"] += 1
+                cut["tokens"] += sum(map(len, pieces[windows[0][1] :]))
+                windows = windows[:1]
+            for first, stop in windows:
+                text = np.concatenate(pieces[first:stop]) if stop > first else np.zeros(0)
+                ends = len(head) + np.cumsum([len(piece) for piece in pieces[first:stop]])
+                starts = [len(head), *ends[:-1]] if len(ends) else []
+                places = [(int(a), int(b) - 1) for a, b in zip(starts, ends, strict=True)]
+                window = Window(part.contexts[row], words[first:stop], places)
+                whole = np.concatenate([head, text, reading.after]).astype(np.int64)
+                kind = np.ones(len(whole), dtype=np.int64)
+                kind[: len(head)] = 0
+                tokens.append(whole)
+                kinds.append(kind)
+                owners.append(row)
+                targets.append(_target(window, part.answers[row]))
+                notes.append(window)
+            if progress is not None and row % 100 == 0:
+                progress(row, len(part))
+        return Examples(
+            tokens=tokens,
+            owners=np.array(owners),
+            targets=list(targets),
+            weights=np.ones(len(tokens), dtype=np.float32),
+            token_types=kinds,
+            cut=cut if cut["texts"] else {},
+            notes=list(notes),
+        )
+
+    def losses(self, outputs: Tensor, batch: LabelledBatch, *, smoothing: float = 0.0) -> Tensor:
+        scores = outputs.float()  # (B, T, 2); padding is at -∞, which smoothing must not touch
+        starts, ends = (
+            F.cross_entropy(scores[..., side], batch.targets[:, side], reduction="none")
+            for side in (0, 1)
+        )
+        if not smoothing:
+            return (starts + ends) / 2
+        real = batch.segments > 0
+        even = [
+            -torch.where(real, scores[..., side].log_softmax(-1), 0.0).sum(-1) / real.sum(-1)
+            for side in (0, 1)
+        ]
+        return ((1 - smoothing) * (starts + ends) + smoothing * (even[0] + even[1])) / 2
+
+    def join(self, outputs: Sequence[Output], examples: Examples) -> list[Answer]:
+        """The best stretch of each question's windows; nothing, where nothing scores higher."""
+        assert examples.notes is not None
+        best: dict[int, tuple[float, str]] = {}
+        losses: dict[int, list[float]] = {}
+        for number, output in enumerate(outputs):
+            owner, target = int(examples.owners[number]), examples.targets[number]
+            chances = log_softmax(output.astype(np.float64), axis=0)
+            loss = -(chances[target[0], 0] + chances[target[1], 1]) / 2
+            losses.setdefault(owner, []).append(float(loss))
+            score, text = _best_stretch(output, examples.notes[number])
+            if owner not in best or score > best[owner][0]:
+                best[owner] = (score, text)
+        may_be_none = NO_ANSWER in self.labels
+        return [
+            Answer("" if may_be_none and score < 0 else text, float(np.mean(losses[owner])))
+            for owner, (score, text) in sorted(best.items())
+        ]
+
+    def metrics(self, answers: list[Answer], part: Questions) -> dict[str, float]:
+        right = [[text for _, text in one] for one in part.answers]
+        found = span_metrics([answer.text for answer in answers], right)
+        loss = float(np.mean([answer.loss for answer in answers]))
+        return {"loss": loss, "exact_match": found.exact_match, "f1": found.f1}
+
+    def kept(self, answers: list[Answer], part: Questions) -> dict[str, NDArray[Any]]:
+        return {"loss": np.array([answer.loss for answer in answers])}
+
+    def balanced(self, part: Questions, examples: Examples) -> NDArray[np.float32]:
+        raise HeadstartError("--balance is for classes of whole texts, not for answers in them")
+
+
+def _pieces(context: str, words: list[tuple[int, int]], reading: Reading) -> list[Ids]:
+    """The ids of each word with the blanks before it."""
+    starts = [0, *(end for _, end in words[:-1])]
+    texts = [context[start:end] for start, (_, end) in zip(starts, words, strict=False)]
+    unknown = np.array([reading.tokenizer.unknown_id or 0])
+    return [
+        ids.astype(np.int64) if len(ids) else unknown
+        for ids in (reading.tokenizer.encode_arrays(texts) if texts else [])
+    ]
+
+
+def _windows(lengths: list[int], room: int) -> list[tuple[int, int]]:
+    """Windows of whole words that overlap by half; a word longer than the room ends the text."""
+    if room < 8:
+        raise HeadstartError(
+            "the question leaves no room for the text", fix="give a larger --length"
+        )
+    lengths = [min(length, room) for length in lengths]
+    windows, first = [], 0
+    while True:
+        stop, used = first, 0
+        while stop < len(lengths) and used + lengths[stop] <= room:
+            used += lengths[stop]
+            stop += 1
+        windows.append((first, stop))
+        if stop >= len(lengths):
+            return windows
+        half, skipped = first, 0
+        while half < stop - 1 and skipped < room // 2:
+            skipped += lengths[half]
+            half += 1
+        first = max(first + 1, half)
+
+
+def _target(window: Window, answers: list[tuple[int, str]]) -> Ids:
+    """First and last token of the first answer, where the window holds all of it."""
+    if answers and window.characters:
+        start, stop = answers[0][0], answers[0][0] + len(answers[0][1])
+        if window.characters[0][0] <= start and stop <= window.characters[-1][1]:
+            inside = [
+                place
+                for place, (first, end) in enumerate(window.characters)
+                if first < stop and end > start
+            ]
+            if inside:
+                return np.array([window.tokens[inside[0]][0], window.tokens[inside[-1]][1]])
+    return np.array([NOWHERE, NOWHERE])
+
+
+def _best_stretch(output: Output, window: Window) -> tuple[float, str]:
+    """The highest start + end within the longest answer, compared with "no answer here"."""
+    if not window.tokens:
+        return -np.inf, ""
+    starts = output[[first for first, _ in window.tokens], 0]
+    ends = output[[last for _, last in window.tokens], 1]
+    count = len(starts)
+    scores = starts[:, None] + ends[None, :]  # (start, end)
+    distance = np.arange(count)[None, :] - np.arange(count)[:, None]
+    scores = np.where((distance >= 0) & (distance < LONGEST_ANSWER), scores, -np.inf)
+    start, end = np.unravel_index(int(scores.argmax()), scores.shape)
+    text = window.context[window.characters[start][0] : window.characters[end][1]]
+    return float(scores[start, end] - output[NOWHERE].sum()), text

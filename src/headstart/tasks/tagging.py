@@ -1,0 +1,185 @@
+"""Tagging: one tag a word, as in CoNLL files: names, parts of speech, any label of a word.
+
+A word may be several tokens; its tag is asked for at the last of them, where also a causal base
+has read the whole word. Entities (IOB tags) are scored whole: kind, start and end must be right.
+Sentences longer than the length are read in windows, or cut: then the words behind count as `O`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any, ClassVar
+
+import numpy as np
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from scipy.special import log_softmax
+from torch import Tensor
+
+from headstart.errors import HeadstartError
+from headstart.evaluation.tagging import entity_metrics
+from headstart.model.config import Pooling, TaggingConfig
+from headstart.model.presets import Preset
+from headstart.tasks.examples import ASKED_NOT, Examples, Ids, LabelledBatch, Reading
+from headstart.tasks.task import Output, Progress, Task
+from headstart.text.conll import Sentences, SentenceSplits, read_sentences, read_tagged
+
+Answers = list[NDArray[np.float64]]  # of each sentence: (words, tags), as far as it was read
+
+
+class Tagging(Task[Sentences]):
+    name: ClassVar[str] = "tagging"
+
+    def __init__(self, labels: Sequence[str]) -> None:
+        super().__init__(labels)
+        self.entities = any(tag != "O" for tag in labels) and all(map(_is_iob, labels))
+
+    @property
+    def metric(self) -> str:  # type: ignore[override]
+        return "f1" if self.entities else "accuracy"
+
+    @classmethod
+    def read(cls, sources: Sequence[str], **how: Any) -> SentenceSplits:
+        return read_sentences(sources, **how)
+
+    def read_all(self, source: str, **how: Any) -> Sentences:
+        return read_tagged(source, self.labels, encoding=how.get("encoding", "utf-8"))
+
+    def fitted(self, part: Sentences, where: str) -> Sentences:
+        if unknown := [tag for tag in part.label_names if tag not in self.labels]:
+            raise HeadstartError(
+                f"the dataset has other tags than the run: {', '.join(unknown[:10])}; the run "
+                f"knows {', '.join(self.labels[:20])}",
+                where=where,
+            )
+        numbers = [self.labels.index(tag) for tag in part.label_names]
+        tags = [[numbers[tag] for tag in tags] for tags in part.tags]
+        return replace(part, tags=tags, label_names=self.labels)
+
+    @classmethod
+    def of(cls, train: Sentences) -> "Tagging":
+        return cls(train.label_names)
+
+    def texts(self, part: Sentences) -> Sequence[str]:
+        return [" ".join(words) for words in part.words]
+
+    def head(self, preset: Preset, pooling: Pooling | None) -> TaggingConfig:
+        return TaggingConfig(tags=len(self.labels), dropout=preset.base.dropout)
+
+    def encode(
+        self, part: Sentences, reading: Reading, *, progress: Progress | None = None
+    ) -> Examples:
+        tokens, owners, targets = list[Ids](), list[int](), list[Ids]()
+        cut = {"texts": 0, "tokens": 0, "of": 0}
+        for row, (words, tags) in enumerate(zip(part.words, part.tags, strict=True)):
+            pieces = word_pieces(words, reading)
+            windows = fill_windows([len(piece) for piece in pieces], reading.room)
+            cut["of"] += sum(map(len, pieces))
+            if reading.long == "cut" and len(windows) > 1:
+                cut["texts"] += 1
+                cut["tokens"] += sum(map(len, pieces[windows[0][1] :]))
+                windows = windows[:1]
+            for first, stop in windows:
+                ids = np.concatenate(pieces[first:stop])[: reading.room]
+                asked = np.full(len(ids), ASKED_NOT, dtype=np.int64)
+                ends = np.cumsum([len(piece) for piece in pieces[first:stop]]) - 1
+                asked[np.minimum(ends, len(ids) - 1)] = tags[first:stop]
+                before = np.full(len(reading.before), ASKED_NOT)
+                after = np.full(len(reading.after), ASKED_NOT)
+                tokens.append(reading.framed(ids))
+                targets.append(np.concatenate([before, asked, after]))
+                owners.append(row)
+            if progress is not None and row % 1_000 == 0:
+                progress(row, len(part))
+        words_asked = [np.count_nonzero(target != ASKED_NOT) for target in targets]
+        return Examples(
+            tokens=tokens,
+            owners=np.array(owners),
+            targets=list(targets),
+            weights=np.array(words_asked, dtype=np.float32),  # every word counts the same
+            cut=cut if cut["texts"] else {},
+        )
+
+    def losses(self, outputs: Tensor, batch: LabelledBatch, *, smoothing: float = 0.0) -> Tensor:
+        asked = (batch.targets != ASKED_NOT).sum(dim=1)
+        total = F.cross_entropy(
+            outputs.float().transpose(1, 2),  # (B, tags, T)
+            batch.targets,
+            reduction="none",
+            ignore_index=ASKED_NOT,
+            label_smoothing=smoothing,
+        ).sum(dim=1)
+        return total / asked.clamp(min=1)
+
+    def join(self, outputs: Sequence[Output], examples: Examples) -> Answers:
+        answers: list[list[NDArray[np.float64]]] = [[] for _ in range(examples.owners[-1] + 1)]
+        for output, target, owner in zip(outputs, examples.targets, examples.owners, strict=True):
+            answers[owner].append(output[target != ASKED_NOT].astype(np.float64))
+        return [np.concatenate(windows) for windows in answers]
+
+    def metrics(self, answers: Answers, part: Sentences) -> dict[str, float]:
+        losses, right, words = 0.0, 0, 0
+        for scores, tags in zip(answers, part.tags, strict=True):
+            read = np.array(tags[: len(scores)])
+            losses -= float(log_softmax(scores, axis=1)[np.arange(len(read)), read].sum())
+            right += int((np.array(self._tagged(scores, len(tags))) == np.array(tags)).sum())
+            words += len(tags)
+        found = {"loss": losses / words, "accuracy": right / words}
+        if self.entities:
+            found["f1"] = entity_metrics(*self._named(answers, part)).f1
+        return found
+
+    def evaluation(
+        self, answers: Answers, part: Sentences, validation: Mapping[str, NDArray[Any]]
+    ) -> dict[str, Any]:
+        found: dict[str, Any] = dict(self.metrics(answers, part))
+        found["labels"] = list(self.labels)
+        if self.entities:
+            entities = asdict(entity_metrics(*self._named(answers, part)))
+            found |= {**entities, "classes": entities.pop("kinds")}
+            found.pop("kinds")
+        return found
+
+    def kept(self, answers: Answers, part: Sentences) -> dict[str, NDArray[Any]]:
+        tags = [tags[: len(scores)] for scores, tags in zip(answers, part.tags, strict=True)]
+        return {"logits": np.concatenate(answers), "labels": np.concatenate(tags).astype(np.int64)}
+
+    def balanced(self, part: Sentences, examples: Examples) -> NDArray[np.float32]:
+        raise HeadstartError("--balance is for classes of whole texts, not for tags of words")
+
+    def _tagged(self, scores: NDArray[np.float64], words: int) -> list[int]:
+        """The best tag of each word; words that were not read have the first one (`O`)."""
+        tags: list[int] = scores.argmax(axis=1).tolist()
+        return tags + [0] * (words - len(tags))
+
+    def _named(self, answers: Answers, part: Sentences) -> tuple[list[list[str]], list[list[str]]]:
+        true = [[self.labels[tag] for tag in tags] for tags in part.tags]
+        predicted = [
+            [self.labels[tag] for tag in self._tagged(scores, len(tags))]
+            for scores, tags in zip(answers, part.tags, strict=True)
+        ]
+        return true, predicted
+
+
+def word_pieces(words: Sequence[str], reading: Reading) -> list[Ids]:
+    """The ids of each word, at least one; words behind the first carry the blank before them."""
+    spaced = [word if place == 0 else f" {word}" for place, word in enumerate(words)]
+    unknown = reading.tokenizer.unknown_id or 0
+    return [
+        ids.astype(np.int64) if len(ids) else np.array([unknown])
+        for ids in reading.tokenizer.encode_arrays(spaced)
+    ]
+
+
+def fill_windows(lengths: Sequence[int], room: int) -> list[tuple[int, int]]:
+    """Cut words into windows of at most `room` tokens: first word, and the one behind the last."""
+    windows, first, used = [], 0, 0
+    for place, length in enumerate(lengths):
+        if used + length > room and place > first:
+            windows.append((first, place))
+            first, used = place, 0
+        used += length
+    return [*windows, (first, len(lengths))]
+
+
+def _is_iob(tag: str) -> bool:
+    return tag == "O" or (tag[:2] in ("B-", "I-") and len(tag) > 2)

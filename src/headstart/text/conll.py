@@ -1,0 +1,154 @@
+"""CoNLL files: one word and its tag a line, a blank line between sentences.
+
+The word is the first column, the tag the last; columns are separated by tabs or blanks. Lines of
+comment (`# …` with nothing else to be a tag) and `-DOCSTART-` are passed over.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from headstart.errors import HeadstartError
+from headstart.text.dataset import Dataset
+from headstart.text.records import read_lines
+from headstart.text.sources import Source
+from headstart.text.splits import split
+
+Progress = Callable[[int, int | None], None]
+
+
+@dataclass(frozen=True)
+class Sentences:
+    """Tagged sentences: words, and the numbers of their tags in `label_names`."""
+
+    name: str
+    words: list[list[str]]
+    tags: list[list[int]]
+    label_names: tuple[str, ...]
+    dropped: dict[str, int] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+
+@dataclass(frozen=True)
+class SentenceSplits:
+    train: Sentences
+    validation: Sentences
+    test: Sentences | None
+
+
+def read_sentences(
+    sources: Sequence[str],
+    *,
+    validation: str | None = None,
+    test: str | None = None,
+    encoding: str = "utf-8",
+    seed: int = 0,
+    progress: Progress | None = None,
+    **other: Any,
+) -> SentenceSplits:
+    """Tagged sentences and their parts; a part that has no file is cut from the training file."""
+    given = [pair for source in sources for pair in _read_file(source, encoding)]
+    names = tuple(sorted({tag for _, tags in given for tag in tags}, key=_order))
+    if len(names) < 2:
+        raise HeadstartError(
+            f"there is one tag only: {', '.join(names)}",
+            where=", ".join(sources),
+            fix="the tag is the last column of a line, the word the first",
+        )
+    name = ", ".join(Path(source).name for source in sources)
+    parts = {
+        role: numbered(name, _read_file(path, encoding), names, path)
+        for role, path in (("validation", validation), ("test", test))
+        if path is not None
+    }
+    whole = numbered(name, given, names, name)
+    if "validation" in parts:
+        return SentenceSplits(whole, parts["validation"], parts.get("test"))
+    cut = _split(whole, seed, with_test="test" not in parts)
+    return SentenceSplits(cut.train, cut.validation, parts.get("test", cut.test))
+
+
+def read_tagged(source: str, label_names: Sequence[str], *, encoding: str = "utf-8") -> Sentences:
+    """Every sentence of one file, with tags that are known already."""
+    return numbered(Path(source).name, _read_file(source, encoding), tuple(label_names), source)
+
+
+def numbered(
+    name: str, pairs: list[tuple[list[str], list[str]]], names: tuple[str, ...], where: str
+) -> Sentences:
+    numbers = {tag: number for number, tag in enumerate(names)}
+    for number, (_, tags) in enumerate(pairs, start=1):
+        if unknown := [tag for tag in tags if tag not in numbers]:
+            raise HeadstartError(
+                f"the tag '{unknown[0]}' does not occur in the training sentences; known are "
+                + ", ".join(names[:20]),
+                where=f"{where}, sentence {number}",
+                fix="correct it, or give the training file examples of it",
+            )
+    words = [words for words, _ in pairs]
+    return Sentences(name, words, [[numbers[tag] for tag in tags] for _, tags in pairs], names)
+
+
+def _read_file(source: str, encoding: str) -> list[tuple[list[str], list[str]]]:
+    path = Path(source).expanduser()
+    if not path.is_file():
+        raise HeadstartError(f"there is no file '{source}'", fix="name a CoNLL file")
+    opened = Source(source, "text", path, gzipped=path.suffix == ".gz")
+    sentences: list[tuple[list[str], list[str]]] = []
+    words, tags = list[str](), list[str]()
+    for number, line in enumerate([*read_lines(opened, encoding), ""], start=1):
+        columns = line.split("\t") if "\t" in line else line.split()
+        if not line.strip() or columns[0] == "-DOCSTART-":
+            if words:
+                sentences.append((words, tags))
+            words, tags = [], []
+        elif line.startswith("# ") or columns == ["#"]:
+            continue
+        elif len(columns) < 2 or not columns[0].strip() or not columns[-1].strip():
+            raise HeadstartError(
+                f"a word and its tag were expected: {line[:60]!r}",
+                where=f"{source}, line {number}",
+                fix="one word a line, then a blank or tab, its tag last; blank lines between "
+                "sentences",
+            )
+        else:
+            words.append(columns[0].strip())
+            tags.append(columns[-1].strip())
+    if not sentences:
+        raise HeadstartError("the file holds no sentences", where=source)
+    return sentences
+
+
+def _order(tag: str) -> tuple[bool, str, str]:
+    """O first, then by kind, B before I."""
+    return tag != "O", tag.partition("-")[2], tag
+
+
+def _split(whole: Sentences, seed: int, *, with_test: bool) -> SentenceSplits:
+    """Parts without a sentence in common, by the same rules as texts."""
+    texts = [" ".join(words) for words in whole.words]
+    row_of = {text: row for row, text in enumerate(texts)}
+    cut = split(Dataset(whole.name, texts, [0] * len(texts), ("",)), seed, with_test=with_test)
+
+    def picked(part: Dataset) -> Sentences:
+        rows = [row_of[text] for text in part.texts]
+        return Sentences(
+            whole.name,
+            [whole.words[row] for row in rows],
+            [whole.tags[row] for row in rows],
+            whole.label_names,
+            part.dropped,
+        )
+
+    if not len(cut.validation):
+        raise HeadstartError(
+            f"{len(texts)} sentences are too few to cut a validation part from",
+            where=whole.name,
+            fix="give more sentences, or --validation FILE",
+        )
+    return SentenceSplits(
+        picked(cut.train), picked(cut.validation), None if cut.test is None else picked(cut.test)
+    )

@@ -1,0 +1,142 @@
+"""Questions about texts, in the form of SQuAD's JSON files.
+
+`{"data": [{"paragraphs": [{"context": "…", "qas": [{"question": "…", "answers": [{"text": "…",
+"answer_start": 17}]}]}]}]}`. A question without answers has none in its text.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from headstart.errors import HeadstartError
+from headstart.text.dataset import Dataset
+from headstart.text.sources import Source
+from headstart.text.splits import split
+from headstart.text.stream import read_checked
+
+Progress = Callable[[int, int | None], None]
+FORM = 'the form is SQuAD\'s: {"data": [{"paragraphs": [{"context": …, "qas": [{"question": …, '
+FORM += '"answers": [{"text": …, "answer_start": …}]}]}]}]}'
+
+
+@dataclass(frozen=True)
+class Questions:
+    """Questions, the texts that hold the answers, and where: (start, text), none or several."""
+
+    name: str
+    questions: list[str]
+    contexts: list[str]
+    answers: list[list[tuple[int, str]]]
+    dropped: dict[str, int] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.questions)
+
+    def pick(self, rows: Sequence[int]) -> "Questions":
+        return Questions(
+            self.name,
+            [self.questions[row] for row in rows],
+            [self.contexts[row] for row in rows],
+            [self.answers[row] for row in rows],
+        )
+
+
+@dataclass(frozen=True)
+class QuestionSplits:
+    train: Questions
+    validation: Questions
+    test: Questions | None
+
+
+def read_questions(
+    sources: Sequence[str],
+    *,
+    validation: str | None = None,
+    test: str | None = None,
+    encoding: str = "utf-8",
+    seed: int = 0,
+    progress: Progress | None = None,
+    **other: Any,
+) -> QuestionSplits:
+    """Questions and their parts; a part that has no file is cut off, whole texts at a time."""
+    read = [read_question_file(source, encoding=encoding) for source in sources]
+    whole = Questions(
+        ", ".join(Path(source).name for source in sources),
+        [question for part in read for question in part.questions],
+        [context for part in read for context in part.contexts],
+        [answers for part in read for answers in part.answers],
+    )
+    parts = {
+        role: read_question_file(path, encoding=encoding)
+        for role, path in (("validation", validation), ("test", test))
+        if path is not None
+    }
+    if "validation" in parts:
+        return QuestionSplits(whole, parts["validation"], parts.get("test"))
+    cut = _split(whole, seed, with_test="test" not in parts)
+    return QuestionSplits(cut.train, cut.validation, parts.get("test", cut.test))
+
+
+def read_question_file(source: str, *, encoding: str = "utf-8") -> Questions:
+    path = Path(source).expanduser()
+    if not path.is_file():
+        raise HeadstartError(f"there is no file '{source}'", fix="name a file in SQuAD's form")
+    opened = Source(source, "json", path, gzipped=path.suffix == ".gz")
+    try:
+        document = json.loads(b"".join(read_checked(opened, encoding, lines=False)))
+        articles = document["data"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise HeadstartError(
+            f"this is not SQuAD's JSON: {error!r}", where=source, fix=FORM
+        ) from None
+    found = Questions(path.name, [], [], [])
+    for article in articles:
+        for paragraph in article.get("paragraphs", []):
+            for asked in paragraph.get("qas", []):
+                _add(found, paragraph, asked, f"{source}, question {len(found) + 1}")
+    if not len(found):
+        raise HeadstartError("the file holds no questions", where=source, fix=FORM)
+    return found
+
+
+def _add(found: Questions, paragraph: Any, asked: Any, where: str) -> None:
+    try:
+        context, question = str(paragraph["context"]), str(asked["question"])
+        listed = [] if asked.get("is_impossible") else asked.get("answers", [])
+        answers = [(int(one["answer_start"]), str(one["text"])) for one in listed]
+    except (KeyError, TypeError, ValueError) as error:
+        raise HeadstartError(
+            f"the question is incomplete: {error!r}", where=where, fix=FORM
+        ) from None
+    for start, text in answers:
+        if context[start : start + len(text)] != text or not text:
+            raise HeadstartError(
+                f"the answer {text[:40]!r} does not stand at character {start} of its text "
+                f"({context[start : start + len(text)][:40]!r} does)",
+                where=where,
+                fix="answer_start counts characters from 0",
+            )
+    found.questions.append(question)
+    found.contexts.append(context)
+    found.answers.append(answers)
+
+
+def _split(whole: Questions, seed: int, *, with_test: bool) -> QuestionSplits:
+    """All questions about a text go to the same part."""
+    texts = sorted(set(whole.contexts))
+    cut = split(Dataset(whole.name, texts, [0] * len(texts), ("",)), seed, with_test=with_test)
+    if not len(cut.validation):
+        raise HeadstartError(
+            f"{len(texts)} texts are too few to cut a validation part from",
+            where=whole.name,
+            fix="give more texts, or --validation FILE",
+        )
+
+    def picked(part: Dataset) -> Questions:
+        inside = set(part.texts)
+        return whole.pick([row for row, text in enumerate(whole.contexts) if text in inside])
+
+    test = None if cut.test is None else picked(cut.test)
+    return QuestionSplits(picked(cut.train), picked(cut.validation), test)

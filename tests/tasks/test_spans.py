@@ -1,0 +1,92 @@
+"""Span answers: the answer comes back as it is written in the text."""
+
+import json
+import random
+
+import numpy as np
+import pytest
+
+from headstart.errors import HeadstartError
+from headstart.inference.evaluate import evaluate
+from headstart.inference.run import open_run
+from headstart.tasks.examples import Reading
+from headstart.tasks.spans import Spans
+from headstart.text.squad import Questions, read_question_file
+from headstart.text.train_tokenizer import train_tokenizer
+from headstart.training.finetune import finetune
+from headstart.training.finetune_data import judged_rows
+from tests.labelled import recipe
+
+NAMES = ["Ada", "Alan", "Grace", "Emmy", "Kurt", "Rosa"]
+
+
+def write_squad(path, texts=150, none=0.0, seed=0):
+    """Who is in the house? The name before "lives" is the answer."""
+    generator = random.Random(seed)
+    paragraphs = []
+    for number in range(texts):
+        one, two = generator.sample(NAMES, 2)
+        context = f"In year {number}, {one} lives here. {two} works there!"
+        verb, answer = generator.choice([("lives", one), ("works", two)])
+        answers = [{"text": answer, "answer_start": context.index(f"{answer} {verb}")}]
+        asked = {"question": f"who {verb}?", "answers": answers}
+        if generator.random() < none:
+            asked = {"question": "who sleeps?", "answers": [], "is_impossible": True}
+        paragraphs.append({"context": context, "qas": [asked]})
+    path.write_text(json.dumps({"data": [{"paragraphs": paragraphs}]}))
+    return path
+
+
+@pytest.mark.parametrize("none", [0.0, 0.3])
+def test_it_learns_to_find_answers_and_to_find_none(tmp_path, none):
+    path = write_squad(tmp_path / "squad.json", none=none, texts=250)
+    options = {"objective": "masked", "width": 32, "batch_size": 8, "learning_rate": 3e-3}
+    settings = recipe(dataset=[str(path)], task="spans", epochs=20, **options)
+    summary = finetune(settings, tmp_path / "run")
+    assert summary["validation"]["f1"] > 0.9
+    run = open_run(tmp_path / "run")
+    assert run.labels == (("no answer",) if none else ())
+    part, _ = judged_rows(settings, run.task, None)
+    assert evaluate(run, part)["exact_match"] > 0.8
+
+
+def perfect(examples):
+    """Outputs that are certain of the targets."""
+    outputs = []
+    for ids, target in zip(examples.tokens, examples.targets, strict=True):
+        scores = np.zeros((len(ids), 2))
+        scores[target[0], 0] = scores[target[1], 1] = 9
+        outputs.append(scores)
+    return outputs
+
+
+@pytest.mark.parametrize("long", ["cut", "windows"])
+def test_a_certain_network_gives_the_answers_as_they_are_written(long):
+    context = "Le chat « Félix » dort. " * 3 + "猫は東京にいる。 End."
+    answers = [[(8, "« Félix »")], [(context.index("東京"), "東京")], []]
+    part = Questions("x", ["qui?", "どこ?", "why?"], [context] * 3, answers)
+    tokenizer = train_tokenizer([context], vocab_size=300)
+    task = Spans(("no answer",))
+    examples = task.encode(part, Reading(tokenizer, 26, long))
+    assert max(examples.lengths) <= 26
+    found = [answer.text for answer in task.join(perfect(examples), examples)]
+    # 東京 lies behind the cut; windows find it.
+    assert found == ["« Félix »", "東京" if long == "windows" else "", ""]
+    assert bool(examples.cut) == (long == "cut")
+
+
+def test_an_answer_that_does_not_stand_where_it_should_is_named(tmp_path):
+    asked = {"question": "?", "answers": [{"text": "cat", "answer_start": 3}]}
+    content = {"data": [{"paragraphs": [{"context": "a cat", "qas": [asked]}]}]}
+    (tmp_path / "a.json").write_text(json.dumps(content))
+    with pytest.raises(HeadstartError, match="'cat' does not stand at character 3") as error:
+        read_question_file(str(tmp_path / "a.json"))
+    assert "question 1" in error.value.where
+
+
+@pytest.mark.parametrize("content", ["[]", "{", '{"data": []}', '{"data": [{"paragraphs": [{}]}]}'])
+def test_a_file_that_is_not_squads_is_said(tmp_path, content):
+    (tmp_path / "a.json").write_text(content)
+    with pytest.raises(HeadstartError) as error:
+        read_question_file(str(tmp_path / "a.json"))
+    assert "SQuAD" in error.value.fix

@@ -1,0 +1,109 @@
+"""Tagging: words have tags, whatever pieces the tokenizer cuts them into."""
+
+import random
+
+import numpy as np
+import pytest
+
+from headstart.errors import HeadstartError
+from headstart.inference.evaluate import evaluate
+from headstart.inference.run import open_run
+from headstart.tasks.examples import ASKED_NOT, Reading
+from headstart.tasks.tagging import Tagging, fill_windows
+from headstart.text.conll import Sentences, read_sentences
+from headstart.text.train_tokenizer import train_tokenizer
+from headstart.training.finetune import finetune
+from headstart.training.finetune_data import judged_rows
+from tests.labelled import recipe
+
+PEOPLE = ["Ada Lovelace", "Alan Turing", "Grace Hopper", "Emmy"]
+PLACES = ["Paris", "New York", "Oslo"]
+
+
+def write_conll(path, sentences=200, seed=0):
+    generator = random.Random(seed)
+    lines = []
+    for number in range(sentences):
+        tagged = [(str(number), "O")]
+        for name, kind in ((generator.choice(PEOPLE), "PER"), (generator.choice(PLACES), "LOC")):
+            words = name.split()
+            tagged += [(word, f"{'I' if n else 'B'}-{kind}") for n, word in enumerate(words)]
+            tagged.append((generator.choice(["lives in", "saw"]).split()[0], "O"))
+        lines += [f"{word}\tX\t{tag}" for word, tag in tagged] + [""]
+    path.write_text("-DOCSTART- -X- O\n\n" + "\n".join(lines) + "\n")
+    return path
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tags")
+    path = write_conll(folder / "train.conll")
+    settings = recipe(dataset=[str(path)], task="tagging", epochs=6)
+    return finetune(settings, folder / "run"), open_run(folder / "run"), settings
+
+
+def test_it_learns_entities(run):
+    summary, opened, settings = run
+    assert opened.labels == ("O", "B-LOC", "I-LOC", "B-PER", "I-PER")
+    assert summary["validation"]["f1"] > 0.9
+    part, _ = judged_rows(settings, opened.task, None)
+    found = evaluate(opened, part)
+    assert found["f1"] > 0.9
+    assert [row["name"] for row in found["classes"]] == ["LOC", "PER"]
+
+
+def test_a_word_is_asked_for_once_at_its_last_token():
+    tokenizer = train_tokenizer(["a b c"], vocab_size=262)  # bytes: a token a letter
+    part = Sentences("x", [["cat", "is"]], [[1, 0]], ("O", "B-X"))
+    examples = Tagging(("O", "B-X")).encode(part, Reading(tokenizer, 64))
+    asked = examples.targets[0]
+    assert len(asked) == len(examples.tokens[0])
+    assert asked[asked != ASKED_NOT].tolist() == [1, 0]
+    assert np.flatnonzero(asked != ASKED_NOT).tolist() == [3, 6]  # begin c a t ␣ i s end
+    assert examples.weights.tolist() == [2]
+
+
+@pytest.mark.parametrize("long", ["cut", "windows"])
+def test_long_sentences_keep_a_tag_for_every_word(long):
+    tokenizer = train_tokenizer(["a b c"], vocab_size=262)
+    part = Sentences("x", [["cat"] * 30, ["dog"]], [[1] * 30, [0]], ("O", "B-X"))
+    task = Tagging(("O", "B-X"))
+    examples = task.encode(part, Reading(tokenizer, 20, long))
+    assert max(examples.lengths) <= 20
+    outputs = [np.tile([0.0, 1.0], (length, 1)) for length in examples.lengths]
+    answers = task.join(outputs, examples)
+    assert len(answers[0]) == (30 if long == "windows" else 4)
+    assert bool(examples.cut) == (long == "cut")
+    found = task.metrics(answers, part)
+    assert found["accuracy"] == pytest.approx((30 if long == "windows" else 4) / 31)
+
+
+def test_windows_cover_every_word_once():
+    assert fill_windows([3, 3, 3, 9, 1], 6) == [(0, 2), (2, 3), (3, 4), (4, 5)]
+
+
+def test_tags_that_are_no_entities_are_scored_by_accuracy():
+    assert Tagging(("NOUN", "VERB")).metric == "accuracy"
+    assert Tagging(("O", "B-X", "I-X")).metric == "f1"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("word\n\n", "a word and its tag were expected"),
+        ("\n\n", "no sentences"),
+        ("a O\n\nb O\n", "one tag only"),
+    ],
+)
+def test_a_file_that_is_not_conll_is_said(tmp_path, content, message):
+    (tmp_path / "a.conll").write_text(content)
+    with pytest.raises(HeadstartError, match=message):
+        read_sentences([str(tmp_path / "a.conll")])
+
+
+def test_an_unknown_tag_in_validation_is_named(tmp_path):
+    train, valid = write_conll(tmp_path / "a.conll"), tmp_path / "b.conll"
+    valid.write_text("one O\ntwo B-NEW\n")
+    with pytest.raises(HeadstartError, match="'B-NEW'") as error:
+        read_sentences([str(train)], validation=str(valid))
+    assert "sentence 1" in error.value.where
