@@ -12,6 +12,7 @@ from headstart.errors import HeadstartError
 
 if TYPE_CHECKING:
     from headstart.inference.explain import Effect
+    from headstart.text.rows import Reading
 
 
 def predict(
@@ -24,6 +25,7 @@ def predict(
         Path | None, typer.Option(help="Where its answers go: .csv, .jsonl or .parquet.")
     ] = None,
     text_column: Annotated[str | None, typer.Option(show_default=False)] = None,
+    second_column: Annotated[str | None, typer.Option(show_default=False)] = None,
     encoding: Annotated[str, typer.Option()] = "utf-8",
     explain: Annotated[
         bool, typer.Option("--explain", help="Mark the words that moved the decision (occlusion).")
@@ -45,10 +47,26 @@ def predict(
     from headstart.inference.predict import open_classifier
 
     opened = open_classifier(run)
+    pairs = opened.task is not None and opened.task.name == "pairs"
     if input_file is not None and output is not None:
-        _predict_file(opened, input_file, output, text_column, encoding, json=json)
+        from headstart.text.rows import Reading
+
+        how = Reading(text_column, None, encoding, pairs, second_column)
+        _predict_file(opened, input_file, output, how, json=json)
     else:
-        _predict_texts(opened, texts or [], explain=explain, json=json)
+        given = _in_pairs(texts or []) if pairs else texts or []
+        _predict_texts(opened, given, explain=explain, json=json)
+
+
+def _in_pairs(texts: list[str]) -> list[str]:
+    from headstart.text.rows import join_pair
+
+    if len(texts) % 2:
+        raise HeadstartError(
+            f"this run judges two texts together, and {len(texts)} were given",
+            fix='headstart predict RUN "first text" "second text"',
+        )
+    return [str(join_pair(*texts[n : n + 2])) for n in range(0, len(texts), 2)]
 
 
 def _predict_texts(run: Any, texts: list[str], *, explain: bool, json: bool) -> None:
@@ -98,17 +116,12 @@ def _marked(text: str, effects: "list[Effect]") -> Text:
     return marked
 
 
-def _predict_file(
-    run: Any, source: str, output: Path, text_column: str | None, encoding: str, *, json: bool
-) -> None:
+def _predict_file(run: Any, source: str, output: Path, how: "Reading", *, json: bool) -> None:
     from headstart.cli.progress import progress
     from headstart.inference.predict_file import predict_file
-    from headstart.text.rows import Reading
 
     with progress("predicting", "rows") as show:
-        summary = predict_file(
-            run, source, output, how=Reading(text_column, None, encoding), progress=show
-        )
+        summary = predict_file(run, source, output, how=how, progress=show)
     if json:
         print_json(summary)
         return

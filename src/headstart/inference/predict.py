@@ -11,6 +11,7 @@ from scipy.special import expit, softmax
 
 from headstart.errors import HeadstartError
 from headstart.inference.run import Run, open_task_run
+from headstart.tasks.classification import Classification
 from headstart.tasks.run import run_network
 from headstart.tasks.task import Progress
 from headstart.text.checks import checked_text
@@ -26,10 +27,10 @@ class Prediction:
 
 
 def open_classifier(folder: Path) -> Run:
-    """A run that answers with one class (or several) a text."""
+    """A run that answers with one class (or several) a text or pair of texts."""
     run = open_task_run(folder)
     assert run.task is not None
-    if run.task.name not in ("classification", "multi-label"):
+    if not isinstance(run.task, Classification):
         raise HeadstartError(
             f"this run answers another kind of question: its task is {run.task.name}",
             where=folder,

@@ -7,15 +7,15 @@ worse. Here every row must have an answer: a broken one keeps its place and says
 import csv
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from headstart.errors import HeadstartError
 from headstart.text.checks import checked_text
-from headstart.text.columns import find_text_column
+from headstart.text.columns import find_pair_columns, find_text_column
 from headstart.text.delimited import DELIMITER_NAMES, layout_of
-from headstart.text.rows import Reading, open_rows
+from headstart.text.rows import Reading, join_pair, open_rows
 from headstart.text.sources import find_source
 from headstart.text.stream import BLOCK, LONGEST_DOCUMENT, open_unzipped
 
@@ -81,7 +81,7 @@ class LooseRows:
             return file.read(BLOCK).removeprefix("\ufeff")
 
     def _json_lines(self) -> Iterator[tuple[int, object, str | None]]:
-        column = None
+        columns: list[str] = []
         for number, line in enumerate(self._lines(), start=1):
             if not line.strip():
                 continue
@@ -93,14 +93,23 @@ class LooseRows:
             if not isinstance(record, dict):
                 yield number, line, "an object was expected"
                 continue
-            if column is None:
-                column = find_text_column(list(record), self.how.text_column, self.source.name)
-            yield number, record.get(column), None
+            columns = columns or self._columns(list(record))
+            yield number, self._text([record.get(column) for column in columns]), None
+
+    def _columns(self, found: list[str]) -> list[str]:
+        """The column of the text, or those of the two texts."""
+        first, second, name = self.how.text_column, self.how.second_column, self.source.name
+        if self.how.pairs:
+            return list(find_pair_columns(found, first, second, name))
+        return [find_text_column(found, first, name)]
+
+    def _text(self, cells: Sequence[object]) -> object:
+        return join_pair(*cells) if self.how.pairs else cells[0]
 
     def _delimited(self) -> Iterator[tuple[int, object, str | None]]:
         layout = layout_of(self._beginning(), self.source)
-        wanted = find_text_column(list(layout.columns), self.how.text_column, self.source.name)
-        place, width = layout.columns.index(wanted), len(layout.columns)
+        places = [layout.columns.index(name) for name in self._columns(list(layout.columns))]
+        width = len(layout.columns)
         rows = enumerate(_csv_rows(self._lines(), layout.delimiter))
         for number, (cells, problem) in rows:
             if number == 0:
@@ -110,8 +119,10 @@ class LooseRows:
                     f"this row has {len(cells)} columns, the header has {width} "
                     f"(delimiter: {DELIMITER_NAMES[layout.delimiter]})"
                 )
-            text = cells[place] if place < len(cells) else ""
-            yield number, text if problem is None else layout.delimiter.join(cells), problem
+            if problem is None:
+                yield number, self._text([cells[place] for place in places]), None
+            else:
+                yield number, layout.delimiter.join(cells), problem
 
 
 def _csv_rows(lines: Iterator[str], delimiter: str) -> Iterator[tuple[list[str], str | None]]:
