@@ -8,6 +8,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from hypothesis import settings
+
+# A busy machine is not a bug: no test depends on how long it takes.
+settings.register_profile("patient", deadline=None)
+settings.load_profile("patient")
 
 Result = subprocess.CompletedProcess[str]
 
