@@ -2,6 +2,7 @@
 
 import csv
 import json
+import tracemalloc
 
 import numpy as np
 import pyarrow.parquet as parquet
@@ -103,6 +104,17 @@ def test_a_hundred_thousand_rows_with_a_broken_one_in_the_middle_lose_nothing(ru
     assert table["row"].to_pylist() == list(range(1, 100_001))
     assert table["label"].null_count == table.num_rows - table["error"].null_count == 1
     assert summary["bad"] == [{"row": 50_000, "error": table["error"][49_999].as_py()}]
+
+
+def test_memory_does_not_grow_with_the_file(run, tmp_path):
+    peaks = []
+    for rows in (4_000, 20_000):
+        source = write_input(tmp_path / f"{rows}.csv", rows, broken=set())
+        tracemalloc.start()
+        predict_file(run, source, tmp_path / "out.parquet")
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 1.5 * peaks[0]
 
 
 def test_a_kind_of_output_that_is_not_known_is_refused_before_any_work(run, tmp_path):

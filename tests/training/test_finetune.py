@@ -12,6 +12,9 @@ from safetensors.numpy import load_file
 from headstart.errors import HeadstartError
 from headstart.inference.run import open_run
 from headstart.model.checkpoint import load_model
+from headstart.tasks.classification import Classification
+from headstart.tasks.examples import Reading
+from headstart.tasks.run import run_network
 from headstart.training.finetune import FinetuneListener, Finetuning, finetune
 from headstart.training.finetune_recipe import FinetuneRecipe, make_recipe
 from headstart.training.finetune_recipe import read_finetune_recipe as read_recipe
@@ -100,10 +103,6 @@ def test_the_model_kept_is_that_of_the_best_epoch(tmp_path):
     best = summary["epochs"][summary["best_epoch"] - 1]
     assert best["validation_loss"] == min(row["validation_loss"] for row in summary["epochs"])
     assert summary["best_epoch"] < 8  # labels that are noise are soon learned by heart
-    from headstart.tasks.classification import Classification
-    from headstart.tasks.examples import Reading
-    from headstart.tasks.run import run_network
-
     run = open_run(tmp_path / "run")
     task = Classification(("animal", "person"))
     examples = task.encode(data.validation, Reading(run.tokenizer, 512))
