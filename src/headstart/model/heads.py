@@ -35,7 +35,7 @@ class LanguageModeling(nn.Module):
     ) -> None:
         super().__init__()
         self.config = config
-        self.transform = _Transform(base) if config.transform else nn.Identity()
+        self.transform = Transform(base) if config.transform else nn.Identity()
         self.output = nn.Linear(base.width, base.vocab_size, bias=config.bias)
         if config.tied:
             self.output.weight = embedding.weight
@@ -44,7 +44,7 @@ class LanguageModeling(nn.Module):
         return self.output(self.transform(hidden))
 
 
-class _Transform(nn.Module):
+class Transform(nn.Module):
     """BERT's step before the output layer: dense, GELU, norm."""
 
     def __init__(self, base: BaseConfig) -> None:

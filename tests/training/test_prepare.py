@@ -1,0 +1,48 @@
+"""What a base starts from."""
+
+import torch
+
+from headstart.model.attention import attend
+from headstart.training.prepare import first_model, prepare
+from tests.runs import small_recipe
+
+
+def started(tmp_path, objective, start):
+    recipe = small_recipe(tmp_path, objective, steps=1, embedding_start=start, vocab_size=500)
+    prepared = prepare(recipe)
+    return first_model(recipe, prepared), prepared
+
+
+def test_tokens_that_keep_the_same_company_start_close_to_each_other(tmp_path):
+    model, prepared = started(tmp_path, "causal", "cooccurrence")
+    pieces = prepared.tokenizer.encode([" cat", " mouse", " law", " judge"])
+    assert [len(ids) for ids in pieces] == [1, 1, 1, 1]
+    cat, mouse, law, judge = model.base.embedding.weight.detach()[[ids[0] for ids in pieces]]
+
+    def near(a, b):
+        return float(torch.cosine_similarity(a, b, dim=0))
+
+    assert near(cat, mouse) > near(cat, law)
+    assert near(law, judge) > near(mouse, judge)
+
+
+def test_only_the_embedding_of_a_causal_base_is_counted(tmp_path):
+    counted, _ = started(tmp_path, "causal", "cooccurrence")
+    random, _ = started(tmp_path, "causal", "random")
+    differing = {
+        name
+        for (name, a), b in zip(counted.named_parameters(), random.parameters(), strict=True)
+        if not torch.equal(a, b)
+    }
+    assert differing == {"base.embedding.weight"}
+
+
+def test_a_masked_base_starts_by_handing_on_its_neighbours(tmp_path):
+    model, _ = started(tmp_path, "masked", "cooccurrence")
+    attention = model.base.blocks[0].attention
+    x = torch.randn(1, 5, 32, generator=torch.Generator().manual_seed(0))
+    same = torch.zeros(1, 1, 5, 32)  # equal scores: everybody is looked at alike
+    mean = attend(same, same, x.unsqueeze(1))[0, 0]
+    with torch.no_grad():
+        attention.query_key_value.weight[:64] = 0
+    torch.testing.assert_close(attention(x, None, None)[0], 0.5 * mean)
