@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from headstart.cli.params import _document
+from headstart.model.account_document import account_document
 from headstart.model.accounts import account
 from headstart.model.presets import preset
 from headstart.studies.results import (
@@ -161,7 +161,9 @@ def _study(recipe: Recipe) -> Study:
             "3 texts are empty after cleaning",
         ],
         overlap_dropped=27,
-        parameters={objective: _document(accounts, chosen) for objective in recipe.objectives},
+        parameters={
+            objective: account_document(accounts, chosen) for objective in recipe.objectives
+        },
         pretraining=[_pretraining(objective) for objective in recipe.objectives],
     )
 

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from headstart.cli import (
+    compare,
     doctor,
     evaluate,
     fill,
@@ -66,6 +67,7 @@ app.command("fill")(fill.fill)
 app.command("perplexity")(perplexity.perplexity)
 app.command("params")(params.params)
 app.command("doctor")(doctor.doctor)
+app.command("compare")(compare.compare)
 app.command("report")(report.report)
 
 

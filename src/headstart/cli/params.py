@@ -8,6 +8,7 @@ from rich.table import Table
 
 from headstart.cli.output import Debug, Json, messages, print_json, results
 from headstart.errors import HeadstartError
+from headstart.model.account_document import account_document
 from headstart.model.accounts import SYMBOLS, Accounts, Line, account, layer_lines
 from headstart.model.config import HeadConfig
 from headstart.model.costs import multiplications, training_memory
@@ -61,7 +62,7 @@ def params(
     accounts = account(chosen.base, chosen.language_modeling, chosen.classification(classes))
     differences = _check(accounts, chosen, classes) if check else None
     if json:
-        document = _document(accounts, chosen)
+        document = account_document(accounts, chosen)
         if explain:
             document["slips"] = [vars(slip) for slip in slips(accounts)]
         if differences is not None:
@@ -88,35 +89,6 @@ def _check(accounts: Accounts, chosen: Preset, classes: int) -> list[dict[str, A
         "classification": chosen.classification(classes),
     }
     return [vars(difference) for difference in check_accounts(accounts, heads)]
-
-
-def _document(accounts: Accounts, chosen: Preset) -> dict[str, Any]:
-    def part(line: Line, of: str) -> dict[str, Any]:
-        return {
-            "name": line.name,
-            "of": of,
-            "formula": line.formula,
-            "numbers": accounts.in_numbers(line.formula),
-            "count": line.count,
-            "trainable": line.trainable,
-        }
-
-    products = multiplications(chosen.base, chosen.language_modeling)
-    memory = {head: training_memory(accounts.total(head)) for head in HEADS}
-    return {
-        "preset": chosen.name,
-        "config": chosen.base.to_dict(),
-        "base": accounts.base_count,
-        "heads": {head: accounts.head_count(head) for head in HEADS},
-        "total": {head: accounts.total(head) for head in HEADS},
-        "layer": {line.name: line.count for line in layer_lines(chosen.base)},
-        "parts": [part(line, "base") for line in accounts.base]
-        + [part(line, head) for head in HEADS for line in accounts.heads[head]],
-        "training_memory_bytes": {
-            head: {**vars(costs), "total": costs.total} for head, costs in memory.items()
-        },
-        "multiplications_per_token": {**vars(products), "output_share": products.output_share},
-    }
 
 
 def _print_parts(console: Console, accounts: Accounts, chosen: Preset) -> None:

@@ -16,6 +16,7 @@ from headstart.model.checkpoint import save_model
 from headstart.model.model import Model
 from headstart.objectives import find_objective
 from headstart.objectives.objective import Batch
+from headstart.text.corpus import Corpus
 from headstart.text.token_source import TokenSource
 from headstart.training.checkpoints import Checkpoints
 from headstart.training.identity import check_identity, write_identity
@@ -67,9 +68,11 @@ class Pretraining:
         *,
         resume: bool,
         listener: Listener,
+        corpus: Corpus | None = None,
         save_seconds: float = 60.0,
         tensorboard: bool = False,
     ) -> None:
+        # `corpus` is one that was opened and looked at already, such as one without test texts.
         self.folder, self.resume, self.listener = folder, resume, listener
         self.tensorboard = tensorboard
         self.save_seconds = save_seconds  # changes no bit, so it is not in the recipe
@@ -77,14 +80,14 @@ class Pretraining:
         if not resume:
             refuse_a_second_run(folder)
         torch.set_num_threads(self.recipe.threads or torch.get_num_threads())
-        self.prepared: Prepared = prepare(self.recipe, stages=listener.stages)
+        self.prepared: Prepared = prepare(self.recipe, stages=listener.stages, corpus=corpus)
         self.identity = {
             "corpus": self.prepared.corpus_fingerprint,
             "tokenizer": self.prepared.tokenizer.fingerprint,
         }
         if resume:
             check_identity(self.identity, folder)
-        else:
+        elif corpus is None:
             for warning in check_corpus(self.recipe, stages=listener.stages):
                 listener.on_warning(warning)
         self.objective = find_objective(self.recipe.objective)(mask_share=self.recipe.mask_share)

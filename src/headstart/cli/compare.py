@@ -1,0 +1,185 @@
+"""`headstart compare`: does pretraining help this task, by how much, and how many labels does it
+save?"""
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from headstart.cli.output import Debug, Json, messages, print_json, results
+
+Given = typer.Option(show_default=False)
+Size = Annotated[int | None, typer.Option(help="Instead of the preset's.", show_default=False)]
+
+
+def compare(
+    dataset: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Labelled texts: files, a folder or a name. By default rotten-tomatoes, "
+            "pretrained on imdb.",
+            show_default=False,
+        ),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="The study's folder.")] = Path("studies/compare"),
+    corpus: Annotated[
+        list[str] | None,
+        typer.Option(help="Text to pretrain on; may be given several times.", show_default=False),
+    ] = None,
+    base: Annotated[
+        str | None,
+        typer.Option(help="A run of headstart pretrain, instead of pretraining.", metavar="RUN"),
+    ] = None,
+    arms: Annotated[
+        str | None,
+        typer.Option(
+            help="Of tfidf, cooccurrence, scratch, pretrained, frozen, stack. "
+            "By default all but frozen.",
+            show_default=False,
+        ),
+    ] = None,
+    objective: Annotated[
+        str | None,
+        typer.Option(
+            help="causal (default), masked, masked+next-sentence, or several: causal,masked.",
+            show_default=False,
+        ),
+    ] = None,
+    labels: Annotated[
+        str | None,
+        typer.Option(help="Label budgets. By default 100,400,all.", show_default=False),
+    ] = None,
+    seeds: Annotated[int, typer.Option(help="How often each training is repeated.")] = 3,
+    epochs: Annotated[
+        int | None,
+        typer.Option(help="By default 15, fewer where labels are many.", show_default=False),
+    ] = None,
+    minutes: Annotated[
+        float | None,
+        typer.Option(
+            help="Cut seeds, then epochs, then pretraining until it fits.", show_default=False
+        ),
+    ] = None,
+    tokens: Annotated[
+        int | None, typer.Option(help="Of pretraining, for each objective.", show_default=False)
+    ] = None,
+    preset: Annotated[str, typer.Option(help="small or lab (with the lab's training).")] = "small",
+    vocab_size: Size = None,
+    width: Size = None,
+    layers: Size = None,
+    heads: Size = None,
+    feed_forward: Size = None,
+    length: Annotated[
+        int | None, typer.Option(help="Tokens read of a labelled text.", show_default=False)
+    ] = None,
+    validation: Annotated[str | None, Given] = None,
+    test: Annotated[str | None, Given] = None,
+    text_column: Annotated[str | None, Given] = None,
+    label_column: Annotated[str | None, Given] = None,
+    encoding: Annotated[str | None, Given] = None,
+    drop_overlap: Annotated[
+        bool, typer.Option("--drop-overlap", help="Take texts of given parts out of earlier ones.")
+    ] = False,
+    jobs: Annotated[
+        int | None, typer.Option(help="Trainings side by side.", show_default=False)
+    ] = None,
+    threads: Annotated[
+        int | None, typer.Option(help="Of all jobs together.", show_default=False)
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan only.")] = False,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Compare ways to get a classifier, with error bars, and write a report.
+
+    headstart compare my-labels.csv --corpus my-text.txt --out studies/mine
+
+    Killed or stopped, the same command goes on where it was.
+    """
+    given = {
+        "dataset": dataset or None,
+        "corpus": corpus or None,
+        "base": base,
+        "arms": names(arms),
+        "objectives": names(objective),
+        "labels": names(labels),
+        "seeds": seeds,
+        "epochs": epochs,
+        "minutes": minutes,
+        "tokens": tokens,
+        "preset": preset,
+        "vocab_size": vocab_size,
+        "width": width,
+        "layers": layers,
+        "heads": heads,
+        "feed_forward_width": feed_forward,
+        "length": length,
+        "validation": validation,
+        "test": test,
+        "text_column": text_column,
+        "label_column": label_column,
+        "encoding": encoding,
+        "drop_overlap": drop_overlap or None,
+        "jobs": jobs,
+        "threads": threads,
+    }
+    chosen = {name: value for name, value in given.items() if value is not None}
+    _run(chosen, out, dry_run=dry_run, json=json)
+
+
+def names(written: str | None) -> list[str] | None:
+    """A list that was written with commas."""
+    if written is None:
+        return None
+    return [name.strip() for name in written.split(",") if name.strip()]
+
+
+def _run(given: dict[str, Any], out: Path, *, dry_run: bool, json: bool) -> None:
+    from headstart.cli.compare_display import CompareDisplay, best_words
+    from headstart.studies.recipe import make_study_recipe
+    from headstart.studies.record import write_results
+    from headstart.studies.report.build import write_report
+    from headstart.studies.run import StudyRun
+    from headstart.training.loop import Interrupted
+
+    recipe = make_study_recipe(**given)
+    command = shlex.join(["headstart", *sys.argv[1:]])
+    with CompareDisplay() as display:
+        try:
+            study = StudyRun(recipe, out, listener=display.listener())
+            if dry_run:
+                display.on_plan(study)
+                if json:
+                    print_json(vars(study.plan))
+                return
+            study.run()
+        except (Interrupted, KeyboardInterrupt):
+            messages().print(
+                f"stopped; what is finished is kept. Go on with: {command}",
+                markup=False,
+                soft_wrap=True,
+            )
+            raise typer.Exit(130) from None
+        display.on_stage("computing intervals and writing the report")
+        best = write_results(study, command=command)
+        written = write_report(out)
+    if json:
+        print_json(
+            {
+                "verdict": written.sentences,
+                "report": str(written.path),
+                "best": {"arm": best.run.arm, "validation_accuracy": best.accuracy},
+                "kept": str(out / "best") if best.network else None,
+                "plan": vars(study.plan),
+                "minutes": study.minutes,
+            }
+        )
+        return
+    console = results()
+    console.print(" ".join(written.sentences), markup=False)
+    console.print(best_words(best, out), markup=False)
+    console.print(f"report: {written.path}", markup=False, soft_wrap=True)
+    if written.missing:
+        messages().print(written.missing, markup=False)

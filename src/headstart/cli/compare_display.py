@@ -1,0 +1,179 @@
+"""How a study looks while it runs: a live table on a terminal, plain lines elsewhere."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from rich.live import Live
+from rich.table import Table
+
+from headstart.cli.output import messages
+from headstart.cli.progress import progress as progress_bar
+from headstart.cli.training_display import TrainingDisplay, duration
+from headstart.training.pretrain import Listener
+
+if TYPE_CHECKING:
+    from headstart.studies.record import Best
+    from headstart.studies.results import RunKey
+    from headstart.studies.run import StudyListener, StudyRun
+
+SHOWN = 12  # of the latest lines
+
+
+class CompareDisplay:
+    """Shows stages, the plan, and every training's latest epoch. On standard error."""
+
+    def __init__(self) -> None:
+        self.console = messages()
+        self.lines: dict[RunKey, tuple[str, str, str, str, str]] = {}
+        self._stage = ExitStack()
+        self._live: Live | None = None
+        self._study: StudyRun | None = None
+        self._done = 0
+
+    def __enter__(self) -> "CompareDisplay":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._rest()
+
+    def listener(self) -> "StudyListener":
+        from headstart.studies.run import StudyListener
+
+        return StudyListener(
+            stages=self.stages,
+            on_plan=self.on_plan,
+            pretraining=self.pretraining,
+            on_epoch=self.on_epoch,
+            on_done=self.on_done,
+        )
+
+    def stages(self, name: str) -> Callable[[int, int | None], None]:
+        self._rest()
+        return self._stage.enter_context(progress_bar(name, "MB", scale=1e6))
+
+    def on_stage(self, name: str) -> None:
+        self._rest()
+        self.console.print(f"{name} …", markup=False)
+
+    def on_plan(self, study: "StudyRun") -> None:
+        self._rest()
+        self._study = study
+        for line in plan_lines(study):
+            self.console.print(line, soft_wrap=True)
+
+    @contextmanager
+    def pretraining(self, objective: str) -> Iterator[Listener]:
+        self._rest()
+        self.console.print(f"[bold]pretraining[/], {objective}")
+        with TrainingDisplay() as display:
+            yield Listener(
+                stages=display.stages,
+                on_plan=display.on_plan,
+                on_step=display.on_step,
+                on_evaluation=display.on_evaluation,
+                on_warning=display.on_warning,
+            )
+
+    def on_epoch(self, run: "RunKey", epoch: int, accuracy: float) -> None:
+        assert self._study is not None
+        of = f"{epoch}/{self._study.plan.epochs[run.labels]}"
+        self._show(run, of, f"{accuracy:.1%}", "")
+
+    def on_done(self, run: "RunKey") -> None:
+        from headstart.studies.trainings import read_training
+
+        assert self._study is not None
+        self._done += 1
+        outcome = read_training(self._study.folder, run)
+        best = outcome.facts.get("best_epoch")
+        accuracy = f"{outcome.measure('validation', 'accuracy'):.1%}"
+        self._show(run, f"best {best}" if best else "", accuracy, "done")
+
+    def _show(self, run: "RunKey", epoch: str, accuracy: str, state: str) -> None:
+        arm = " · ".join(filter(None, (run.arm, run.objective)))
+        line = (arm, f"{run.labels:,}", str(run.seed), epoch, accuracy)
+        if not self.console.is_terminal:
+            if not self.lines:
+                self.console.print(f"{'arm':<22}{'labels':>8}{'seed':>6}{'epoch':>9}  validation")
+            self.lines[run] = line
+            row = f"{arm:<22}{line[1]:>8}{line[2]:>6}{epoch:>9}  {accuracy:>6} {state}"
+            self.console.print(row.rstrip(), markup=False, soft_wrap=True)
+            return
+        self.lines.pop(run, None)
+        self.lines[run] = line
+        if self._live is None:
+            self._stage.close()
+            self._live = Live(console=self.console, refresh_per_second=4)
+            self._live.start()
+        self._live.update(self._table())
+
+    def _table(self) -> Table:
+        assert self._study is not None
+        title = f"{self._done} of {len(self._study.runs)} trainings"
+        table = Table(title=title, title_justify="left", box=None, header_style="dim")
+        for name in ("arm", "labels", "seed", "epoch", "validation"):
+            table.add_column(name, justify="left" if name == "arm" else "right")
+        for line in list(self.lines.values())[-SHOWN:]:
+            table.add_row(*line)
+        return table
+
+    def _rest(self) -> None:
+        self._stage.close()
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+
+def plan_lines(study: "StudyRun") -> list[str]:
+    """What will be done, how long it takes, what was cut, and what the data check found."""
+    recipe, plan = study.recipe, study.plan
+    parts = ", ".join(f"{len(part):,} {name}" for name, part in study.data.splits.parts().items())
+    names = study.data.splits.train.label_names
+    lines = [
+        f"[bold]dataset[/]: {study.data.splits.train.name}, {parts} rows, {len(names)} classes",
+        f"[bold]plan[/]: {', '.join(recipe.arms)} × {len(plan.seeds)} seeds × "
+        f"{', '.join(f'{n:,}' for n in plan.budgets)} labels = {len(study.runs)} trainings",
+    ]
+    if any(arm in ("scratch", "pretrained", "frozen") for arm in recipe.arms):
+        epochs = ", ".join(f"{plan.epochs[n]} at {n:,}" for n in plan.budgets)
+        lines.append(f"  epochs: {epochs} labels; {plan.jobs} side by side")
+    if plan.pretrain_steps:
+        from headstart.training.recipe import PretrainRecipe
+
+        tokens = plan.pretrain_steps * PretrainRecipe.batch_tokens
+        lines.append(
+            f"  pretraining on {', '.join(recipe.corpus)}: {', '.join(recipe.objectives)}, "
+            f"{tokens:,} tokens each, once for all seeds"
+        )
+    lines.append(f"  about [bold]{duration(plan.seconds)}[/]")
+    lines += [f"  [yellow]cut[/]: {cut}" for cut in plan.cuts]
+    if study.goes_on:
+        done = len(study.runs) - len(study.left(recipe.arms))
+        lines.append(f"  going on: {done} of {len(study.runs)} trainings are finished")
+    if study.data.overlap_dropped:
+        lines.append(
+            f"[yellow]note:[/] {study.data.overlap_dropped:,} texts of the corpus equal validation "
+            "or test rows and are left out"
+        )
+    return lines + [f"[yellow]note:[/] {warning}" for warning in study.data.warnings]
+
+
+def best_words(best: "Best", folder: Path) -> str:
+    """Which classifier won by validation, and which one is kept."""
+    words = f"best by validation: {best.run.arm}, {best.accuracy:.1%}"
+    if best.network is None:
+        return words
+    if best.network == best.run:
+        return f"{words}; kept in {folder / 'best'}"
+    return (
+        f"{words}; kept in {folder / 'best'} is the best network, {best.network.arm}, "
+        f"{best.network_accuracy:.1%}"
+    )

@@ -1,0 +1,152 @@
+"""What the arms start from: a base for each objective, its tokenizer, and counted vectors.
+
+A base is pretrained once, not once a seed: the seeds of a study vary the labelled rows and the
+fresh head, and its intervals say nothing of how another pretraining would have gone.
+"""
+
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from safetensors.numpy import save_file
+
+from headstart.files import replacing
+from headstart.inference.run import open_run
+from headstart.studies.recipe import StudyRecipe
+from headstart.studies.results import Pretraining as PretrainingCurve
+from headstart.text.cooccurrence import cooccurrence_vectors
+from headstart.text.corpus import Corpus
+from headstart.text.train_tokenizer import train_tokenizer
+from headstart.training.finetune_recipe import SIZES
+from headstart.training.metrics import read_metrics
+from headstart.training.prepare import Prepared, Stages, prepare
+from headstart.training.pretrain import Listener, Pretraining
+from headstart.training.recipe import PretrainRecipe
+from headstart.training.recipe_file import FILE
+
+SMALL_CORPUS = 2_000_000  # bytes: below it, a hundredth is too little to measure on
+PROMPTS = 3
+
+
+def pretrain_recipe(
+    recipe: StudyRecipe, objective: str, *, steps: int, threads: int, corpus: Corpus | None
+) -> PretrainRecipe:
+    size = corpus.size if corpus is not None else None
+    return PretrainRecipe(
+        corpus=recipe.corpus,
+        objective=objective,
+        preset=recipe.preset,
+        encoding=recipe.encoding,
+        held_out=0.1 if size is not None and size < SMALL_CORPUS else 0.01,
+        steps=steps,
+        threads=threads,
+        **{name: getattr(recipe, name) for name in SIZES},
+    )
+
+
+def pretrain_base(recipe: PretrainRecipe, folder: Path, corpus: Corpus, listener: Listener) -> Path:
+    """The base of one objective; one that is there is used, half of one is gone on with."""
+    if (folder / "summary.json").is_file():
+        return folder
+    resume = (folder / FILE).is_file()
+    if not resume:
+        shutil.rmtree(folder, ignore_errors=True)  # killed before it was a run
+    Pretraining(recipe, folder, resume=resume, listener=listener, corpus=corpus).run()
+    shutil.rmtree(folder / "checkpoints", ignore_errors=True)  # it has ended
+    return folder
+
+
+def write_tokenizer(prepared: Prepared, folder: Path) -> str:
+    folder.mkdir(parents=True, exist_ok=True)
+    return str(prepared.tokenizer.save(folder))
+
+
+def train_task_tokenizer(texts: Sequence[str], vocab_size: int, folder: Path) -> str:
+    """Without any corpus, the labelled training texts are all there is to learn pieces from."""
+    folder.mkdir(parents=True, exist_ok=True)
+    return str(train_tokenizer(texts, vocab_size=vocab_size).save(folder))
+
+
+def write_vectors(prepared: Prepared, width: int, path: Path, stages: Stages) -> str:
+    """Vectors for the `cooccurrence` arm: U·S, which does better there than U·√S."""
+    if not path.is_file():
+        store = prepared.train.store
+        told = stages("counting co-occurrences")
+        share = prepared.held_out_bytes / prepared.held_out.store.tokens  # bytes a token
+        vectors = cooccurrence_vectors(
+            store,
+            vocab_size=prepared.tokenizer.vocab_size,
+            width=width,
+            power=1.0,
+            ignore=sorted(prepared.tokenizer.specials.values()),
+            progress=lambda done, total: told(round(done * share), round(store.tokens * share)),
+        )
+        with replacing(path) as temporary:
+            save_file({"vectors": vectors}, temporary)
+    return str(path)
+
+
+def prepare_corpus(recipe: PretrainRecipe, corpus: Corpus, stages: Stages) -> Prepared:
+    return prepare(recipe, stages=stages, corpus=corpus)
+
+
+def pretraining_curve(folder: Path, objective: str, texts: Sequence[str]) -> PretrainingCurve:
+    """How the base learned, and what it says where a text of the dataset leaves off."""
+    points: list[dict[str, float | None]] = []
+    metrics = folder / "metrics.jsonl"
+    lines = read_metrics(metrics) if metrics.is_file() else []
+    evaluations = {line["step"]: line["held_out"] for line in lines if "held_out" in line}
+    steps = [line for line in lines if "held_out" not in line]
+    every = max(1, len(steps) // 100)  # a picture needs no more
+    for line in steps:
+        found = evaluations.get(line["step"])
+        if found is None and line["step"] % every:
+            continue
+        points.append(
+            {
+                **{name: line[name] for name in ("step", "tokens", "seconds")},
+                "train_loss": line["loss"],
+                "held_out_loss": found["loss"] if found else None,
+                "perplexity": found["perplexity"] if found else None,
+                "bits_per_byte": found.get("bits_per_byte") if found else None,
+            }
+        )
+    return PretrainingCurve(objective, points, samples(folder, texts))
+
+
+def samples(folder: Path, texts: Sequence[str]) -> list[dict[str, str]]:
+    """What a causal base writes after the first words of a text, or a masked one fills in."""
+    run = open_run(folder)
+    say: Callable[[Any, str], dict[str, str] | None] = _written if run.causal else _filled
+    found: list[dict[str, str]] = []
+    for text in texts:
+        one = say(run, text)
+        if one is not None:
+            found.append(one)
+        if len(found) == PROMPTS:
+            break
+    return found
+
+
+def _written(run: Any, text: str) -> dict[str, str] | None:
+    from headstart.inference.generate import Sampling, generate
+
+    prompt = " ".join(text.split()[:3])[:60]
+    if not prompt:
+        return None
+    tokens = [one.token for one in generate(run, prompt, tokens=24, sampling=Sampling())]
+    ids = [*run.tokenizer.encode([prompt])[0], *tokens]
+    return {"prompt": prompt, "text": run.tokenizer.decode(ids)}
+
+
+def _filled(run: Any, text: str) -> dict[str, str] | None:
+    from headstart.inference.fill import GAP, fill
+
+    words = text.split()[:12]
+    if len(words) < 3 or run.tokenizer.mask_id is None:
+        return None
+    words[len(words) // 2] = GAP
+    prompt = " ".join(words)
+    candidates = fill(run, prompt)[0].candidates
+    return {"prompt": prompt, "text": " · ".join(word.strip() for word, _ in candidates)}

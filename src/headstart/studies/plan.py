@@ -1,0 +1,245 @@
+"""The plan of a study: which trainings, how many steps, how long, and what was cut to fit.
+
+Made once, before anything is trained, and kept in `plan.json`, so that a study that is started
+again goes on with the very same one.
+
+Epochs that were not given are `EPOCHS`, or as many as `STEPS` steps allow where the labels are
+many, but no fewer than `FEWEST_EPOCHS`: a hundred rows need many passes, thousands do not.
+"""
+
+import json
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+
+from headstart.errors import HeadstartError
+from headstart.files import write_text
+from headstart.inference.run import open_run
+from headstart.machine.facts import choose_threads
+from headstart.model.presets import Preset, preset, preset_of
+from headstart.studies.data import StudyData
+from headstart.studies.pace import Pace, measure_finetuning, measure_pretraining
+from headstart.studies.recipe import NETWORKS, WITHOUT_NETWORK, StudyRecipe
+from headstart.studies.results import RunKey
+from headstart.training.finetune_recipe import FinetuneRecipe, make_recipe
+from headstart.training.recipe import PretrainRecipe
+
+FILE = "plan.json"
+EPOCHS, STEPS, FEWEST_EPOCHS = 15, 400, 2
+MOST_JOBS = 4
+LEAST_SEEDS = 2  # one seed knows nothing of its own spread
+TOKENS = 1_000_000  # of pretraining
+MOST_PASSES = 10  # over a corpus that is smaller than that
+BYTES_A_TOKEN = 4.0  # about, before there is a tokenizer
+REGRESSION_SECONDS = 3.0  # for each MB of labelled text, and each of the arms without a network
+PREPARING_SECONDS = 1.0  # for each MB of the corpus: tokenizer, store and co-occurrences
+REPORT_SECONDS = 15.0
+
+
+@dataclass(frozen=True)
+class Amounts:
+    """How much text there is, as far as files tell; tokens are an estimate."""
+
+    text_tokens: float  # of a labelled text, at most the length that is read
+    batch_size: int
+    validation_rows: int
+    test_rows: int
+    corpus_bytes: int
+
+
+@dataclass(frozen=True)
+class StudyPlan:
+    seeds: list[int]
+    budgets: list[int]
+    epochs: dict[int, int]  # of each budget
+    pretrain_steps: int  # of each objective; 0 where nothing is pretrained
+    jobs: int
+    threads: int  # of each job
+    all_threads: int  # of pretraining, which runs alone
+    seconds: float = 0.0
+    cuts: list[str] = field(default_factory=list)
+
+    def runs(self, recipe: StudyRecipe) -> list[RunKey]:
+        """Every training, in the order in which they are started."""
+        found = []
+        for arm in recipe.arms:
+            if arm in WITHOUT_NETWORK:
+                found += [RunKey(arm, "", n, seed) for n in self.budgets for seed in self.seeds]
+        networks = [arm for arm in recipe.arms if arm not in WITHOUT_NETWORK]
+        # Pairs that are compared run next to each other, so that a busy hour hits both.
+        found += [
+            RunKey(arm, objective, labels, seed)
+            for labels in self.budgets
+            for seed in self.seeds
+            for arm in networks
+            for objective in arm_objectives(arm, recipe)
+        ]
+        return found
+
+
+def arm_objectives(arm: str, recipe: StudyRecipe) -> list[str]:
+    """The objectives an arm is run for; a stack without a base has none."""
+    if arm in WITHOUT_NETWORK or (arm == "stack" and "pretrained" not in recipe.arms):
+        return [""]
+    return recipe.objectives
+
+
+def make_plan(recipe: StudyRecipe, data: StudyData) -> StudyPlan:
+    """Look at the data and the machine, try a few steps, and fit the study into the minutes."""
+    chosen = study_preset(recipe)
+    all_threads = choose_threads(recipe.threads or None)
+    jobs = recipe.jobs or min(all_threads, MOST_JOBS)
+    threads = max(1, all_threads // jobs)
+    usual = make_recipe(dataset=["none"], preset=recipe.preset)
+    corpus_bytes = corpus_size(data) if recipe.corpus else 0
+    steps = 0
+    if recipe.needs_base and not recipe.base:
+        tokens = recipe.tokens or min(TOKENS, round(MOST_PASSES * corpus_bytes / BYTES_A_TOKEN))
+        steps = max(1, tokens // PretrainRecipe.batch_tokens)
+    plan = StudyPlan(
+        seeds=list(range(recipe.seeds)),
+        budgets=data.budgets,
+        epochs={n: find_epochs(recipe, n, usual) for n in data.budgets},
+        pretrain_steps=steps,
+        jobs=jobs,
+        threads=threads,
+        all_threads=all_threads,
+    )
+    parts = data.splits.parts().values()
+    dataset_bytes = sum(len(text.encode()) for part in parts for text in part.texts)
+    rows = sum(len(part) for part in parts)
+    amounts = Amounts(
+        text_tokens=min(recipe.length or usual.length, 2 + dataset_bytes / rows / BYTES_A_TOKEN),
+        batch_size=usual.batch_size,
+        validation_rows=len(data.splits.validation),
+        test_rows=len(data.test),
+        corpus_bytes=corpus_bytes,
+    )
+    pace = _measure(recipe, plan, amounts, chosen, len(data.splits.train.label_names))
+    return fit_plan(recipe, plan, pace, amounts)
+
+
+def _measure(
+    recipe: StudyRecipe, plan: StudyPlan, amounts: Amounts, chosen: Preset, classes: int
+) -> Pace:
+    pretraining = {}
+    if plan.pretrain_steps:
+        for objective in recipe.objectives:
+            made = PretrainRecipe(
+                corpus=["none"], objective=objective, threads=plan.all_threads, steps=1
+            )
+            pretraining[objective] = measure_pretraining(study_preset(recipe, objective), made)
+    if not any(arm in NETWORKS for arm in recipe.arms):
+        return Pace(pretraining, 0.0, 0.0)
+    trained, read = measure_finetuning(
+        chosen,
+        classes=classes,
+        batch_size=amounts.batch_size,
+        length=round(amounts.text_tokens),
+        threads=plan.threads,
+    )
+    return Pace(pretraining, trained, read)
+
+
+def study_preset(recipe: StudyRecipe, objective: str | None = None) -> Preset:
+    """The network of the study: the base's, or the preset's for an objective."""
+    if recipe.base:
+        return preset_of(open_run(Path(recipe.base)).model.base.config)
+    causal = (objective or recipe.objectives[0]) == "causal"
+    return preset(recipe.preset, objective="causal" if causal else "masked", **recipe.sizes())
+
+
+def find_epochs(recipe: StudyRecipe, labels: int, usual: FinetuneRecipe) -> int:
+    """As many as were asked for, as the lab has, or as the labels need."""
+    if recipe.epochs or recipe.preset == "lab":
+        return recipe.epochs or usual.epochs
+    steps = -(-labels // usual.batch_size)
+    return min(EPOCHS, max(FEWEST_EPOCHS, STEPS // steps))
+
+
+def corpus_size(data: StudyData) -> int:
+    """Bytes of text, as files tell; where they do not, half a million tokens are assumed."""
+    size = None if data.corpus is None else data.corpus.size
+    return round(TOKENS * BYTES_A_TOKEN / 2) if size is None else size
+
+
+def fit_plan(recipe: StudyRecipe, plan: StudyPlan, pace: Pace, amounts: Amounts) -> StudyPlan:
+    """The plan with its time, cut until it fits into the minutes: seeds, epochs, pretraining."""
+
+    def timed(one: StudyPlan) -> StudyPlan:
+        return replace(one, seconds=estimate(recipe, one, pace, amounts))
+
+    plan = timed(plan)
+    if not recipe.minutes or plan.seconds <= 60 * recipe.minutes:
+        return plan
+    goal, asked = 60 * recipe.minutes, plan
+    while plan.seconds > goal and len(plan.seeds) > LEAST_SEEDS:
+        plan = timed(replace(plan, seeds=plan.seeds[:-1]))
+    while plan.seconds > goal and any(count > 1 for count in plan.epochs.values()):
+        fewer = {labels: max(1, count - 1 - count // 10) for labels, count in plan.epochs.items()}
+        plan = timed(replace(plan, epochs=fewer))
+    if plan.seconds > goal and plan.pretrain_steps:
+        spent = sum(pace.pretrain_step.values())
+        steps = plan.pretrain_steps - int((plan.seconds - goal) / spent) - 1
+        plan = timed(replace(plan, pretrain_steps=max(plan.pretrain_steps // 10, steps, 1)))
+    return replace(plan, cuts=_cuts(asked, plan, recipe.minutes))
+
+
+def estimate(recipe: StudyRecipe, plan: StudyPlan, pace: Pace, amounts: Amounts) -> float:
+    """Seconds of the whole study."""
+    text = amounts.text_tokens
+    trainings = 0.0
+    for run in plan.runs(recipe):
+        if run.arm in WITHOUT_NETWORK:
+            share = run.labels + amounts.validation_rows + amounts.test_rows
+            trainings += REGRESSION_SECONDS * share * text * BYTES_A_TOKEN / 1e6
+        elif run.arm != "stack":
+            epochs = plan.epochs[run.labels]
+            # A frozen base is read forward alone.
+            learning = pace.read_token if run.arm == "frozen" else pace.trained_token
+            trained = epochs * run.labels * text
+            read = (epochs * amounts.validation_rows + amounts.test_rows) * text
+            trainings += trained * learning + read * pace.read_token
+    pretraining = plan.pretrain_steps * sum(pace.pretrain_step.values())
+    preparing = PREPARING_SECONDS * amounts.corpus_bytes / 1e6
+    return preparing + pretraining + trainings / plan.jobs + REPORT_SECONDS
+
+
+def _cuts(asked: StudyPlan, plan: StudyPlan, minutes: float) -> list[str]:
+    """What became of the wishes, in words."""
+    cuts = []
+    if plan.seeds != asked.seeds:
+        cuts.append(f"{len(plan.seeds)} seeds instead of {len(asked.seeds)}")
+    if plan.epochs != asked.epochs:
+        changes = [
+            f"{plan.epochs[n]} instead of {asked.epochs[n]} at {n:,} labels"
+            for n in plan.budgets
+            if plan.epochs[n] != asked.epochs[n]
+        ]
+        cuts.append("epochs: " + ", ".join(changes))
+    if plan.pretrain_steps != asked.pretrain_steps:
+        cuts.append(
+            f"{plan.pretrain_steps:,} steps of pretraining instead of {asked.pretrain_steps:,}"
+        )
+    if plan.seconds > 60 * minutes:
+        cuts.append(f"even so it takes longer than {minutes:g} minutes")
+    return cuts
+
+
+def write_plan(plan: StudyPlan, folder: Path) -> None:
+    write_text(folder / FILE, json.dumps(asdict(plan), indent=2, ensure_ascii=False) + "\n")
+
+
+def read_plan(folder: Path) -> StudyPlan | None:
+    path = folder / FILE
+    if not path.is_file():
+        return None
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+        values["epochs"] = {int(labels): count for labels, count in values["epochs"].items()}
+        return StudyPlan(**values)
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise HeadstartError(
+            "the study's plan is damaged",
+            where=path,
+            fix="choose another --out, or delete this folder and start anew",
+        ) from None

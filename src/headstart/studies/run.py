@@ -1,0 +1,215 @@
+"""A study from its recipe to its report. Killed and started again, it goes on where it was.
+
+    recipe.toml    what was asked for        plan.json     what will be done
+    bases/         one pretrained base an objective
+    trainings/     one file for each finished training
+    runs/          trainings that are under way, and those that may become the best
+    best/          the best classifier with a network, ready for `headstart predict`
+and, at the end, what `results.py` and `report/` write.
+"""
+
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from headstart.errors import HeadstartError
+from headstart.files import write_text
+from headstart.studies.arms import Ground, stack_members
+from headstart.studies.bases import (
+    pretrain_base,
+    pretrain_recipe,
+    train_task_tokenizer,
+    write_vectors,
+)
+from headstart.studies.data import StudyData, read_data
+from headstart.studies.plan import StudyPlan, make_plan, read_plan, study_preset, write_plan
+from headstart.studies.recipe import NETWORKS, StudyRecipe
+from headstart.studies.results import RunKey
+from headstart.studies.trainings import is_finished
+from headstart.studies.workers import OnDone, OnEpoch, run_here, run_one, run_side_by_side
+from headstart.text.corpus import Corpus
+from headstart.training.identity import check_identity, write_identity
+from headstart.training.prepare import Prepared, Stages, prepare, quiet
+from headstart.training.pretrain import Listener
+from headstart.training.recipe import PretrainRecipe
+from headstart.training.recipe_file import FILE, resumed, write_recipe
+
+MINUTES = "minutes.txt"
+
+
+def nothing(*what: object) -> None:
+    """For those who do not listen."""
+
+
+@dataclass(frozen=True)
+class StudyListener:
+    """What wants to know how it goes: a display, or nothing."""
+
+    stages: Stages = quiet
+    on_plan: Callable[["StudyRun"], None] = nothing
+    pretraining: Callable[[str], AbstractContextManager[Listener]] = lambda objective: nullcontext(
+        Listener()
+    )
+    on_epoch: OnEpoch = nothing
+    on_done: OnDone = nothing
+
+
+class StudyRun:
+    """One study in one folder."""
+
+    def __init__(
+        self, recipe: StudyRecipe, folder: Path, *, listener: StudyListener | None = None
+    ) -> None:
+        self.folder, self.listener = folder, listener or StudyListener()
+        self._started = time.monotonic()
+        self.goes_on = (folder / FILE).is_file()
+        self.recipe = resumed(recipe, folder) if self.goes_on else recipe
+        self.data: StudyData = read_data(self.recipe, self.listener.stages)
+        if self.goes_on:
+            check_identity(self.data.identity, folder)
+        saved = read_plan(folder) if self.goes_on else None
+        self.plan: StudyPlan = saved or make_plan(self.recipe, self.data)
+        self.runs = self.plan.runs(self.recipe)
+        self._before = _read_minutes(folder) if self.goes_on else 0.0
+
+    def run(self) -> None:
+        """Do what is not done yet."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with _only_one(self.folder):
+            if not self.goes_on:
+                write_plan(self.plan, self.folder)
+                write_identity(self.data.identity, self.folder)
+                write_recipe(self.recipe, self.folder)  # last: with it, this is a study
+            self.listener.on_plan(self)
+            # The quick ones first: something to look at within a minute.
+            self._train(["tfidf"])
+            if self.left(["cooccurrence", *NETWORKS]):
+                self._prepare_text()
+            self._train(["cooccurrence"])
+            if self.left(NETWORKS):
+                self._pretrain()
+            self._train(NETWORKS)
+            self._train(["stack"])
+
+    @property
+    def minutes(self) -> float:
+        """Over all sessions; a kill loses those since the last finished training."""
+        return self._before + (time.monotonic() - self._started) / 60
+
+    def left(self, arms: Sequence[str]) -> list[RunKey]:
+        """The trainings of these arms that are not finished."""
+        return [run for run in self.runs if run.arm in arms and not is_finished(self.folder, run)]
+
+    @property
+    def ground(self) -> Ground:
+        bases = {name: str(self.base_folder(name)) for name in self.recipe.objectives}
+        return Ground(
+            folder=self.folder,
+            recipe=self.recipe,
+            epochs=self.plan.epochs,
+            bases=bases if self.recipe.needs_base else {},
+            tokenizer=str(self.folder / "tokenizer"),
+            vectors=str(self.folder / "vectors.safetensors"),
+            threads=self.plan.threads,
+        )
+
+    def base_folder(self, objective: str) -> Path:
+        if self.recipe.base:
+            return Path(self.recipe.base)
+        return self.folder / "bases" / objective
+
+    def _train(self, arms: Sequence[str]) -> None:
+        runs = self.left(arms)
+        side_by_side = self.plan.jobs > 1 and len(runs) > 1 and arms == NETWORKS
+        if side_by_side:
+            run_side_by_side(
+                runs,
+                self.data.splits,
+                self.ground,
+                jobs=self.plan.jobs,
+                on_epoch=self.listener.on_epoch,
+                on_done=self._done,
+            )
+        else:
+            run_here(
+                runs,
+                self.data.splits,
+                self.ground,
+                on_epoch=self.listener.on_epoch,
+                on_done=self._done,
+            )
+
+    def _done(self, run: RunKey) -> None:
+        write_text(self.folder / MINUTES, f"{self.minutes:.3f}\n")
+        if run.labels != self.plan.budgets[-1]:
+            shutil.rmtree(self.ground.run_folder(run), ignore_errors=True)  # cannot be the best
+        self.listener.on_done(run)
+        for stack in self.left(["stack"]) if run.arm != "stack" else ():
+            members = stack_members(stack, self.recipe)
+            if run in members and all(is_finished(self.folder, one) for one in members):
+                run_one(stack, self.data.splits, self.ground, self.listener.on_epoch)
+                self.listener.on_done(stack)
+
+    def _prepare_text(self) -> None:
+        """The tokenizer and, for the arm that needs them, the counted vectors."""
+        place = self.folder / "tokenizer"
+        width = study_preset(self.recipe).base.width
+        if self.data.corpus is None:
+            if not self.recipe.needs_base and not place.is_dir():
+                size = study_preset(self.recipe).base.vocab_size
+                train_task_tokenizer(self.data.splits.train.texts, size, place)
+            return
+        place.mkdir(parents=True, exist_ok=True)
+        self.prepared.tokenizer.save(place)
+        if self.left(["cooccurrence"]):
+            path = self.folder / "vectors.safetensors"
+            write_vectors(self.prepared, width, path, self.listener.stages)
+
+    @cached_property
+    def prepared(self) -> Prepared:
+        assert self.data.corpus is not None
+        recipe = self._pretrain_recipe(self.recipe.objectives[0], self.data.corpus)
+        return prepare(recipe, stages=self.listener.stages, corpus=self.data.corpus)
+
+    def _pretrain_recipe(self, objective: str, corpus: Corpus) -> PretrainRecipe:
+        return pretrain_recipe(
+            self.recipe,
+            objective,
+            steps=self.plan.pretrain_steps,
+            threads=self.plan.all_threads,
+            corpus=corpus,
+        )
+
+    def _pretrain(self) -> None:
+        if self.recipe.base or not self.recipe.needs_base:
+            return
+        assert self.data.corpus is not None
+        for objective in self.recipe.objectives:
+            recipe = self._pretrain_recipe(objective, self.data.corpus)
+            with self.listener.pretraining(objective) as listener:
+                folder = self.base_folder(objective)
+                pretrain_base(recipe, folder, self.data.corpus, listener)
+
+
+def _only_one(folder: Path) -> FileLock:
+    lock = FileLock(folder / ".lock", timeout=0)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise HeadstartError(
+            "this study is running already, in another process",
+            where=folder,
+            fix="wait for it, or choose another --out",
+        ) from None
+    return lock
+
+
+def _read_minutes(folder: Path) -> float:
+    path = folder / MINUTES
+    return float(path.read_text(encoding="utf-8")) if path.is_file() else 0.0
