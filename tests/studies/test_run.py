@@ -1,13 +1,20 @@
 """A whole study: every training once, the same rows for every arm, and a report at the end."""
 
+import shutil
+
 import numpy as np
 import pytest
+from filelock import FileLock
 
+from headstart.errors import HeadstartError
+from headstart.inference.run import open_run
 from headstart.studies.record import write_results
 from headstart.studies.report.build import write_report
-from headstart.studies.results import read_predictions
-from headstart.studies.run import StudyRun
-from headstart.studies.trainings import training_file
+from headstart.studies.results import FINAL, read_measures, read_predictions, read_study
+from headstart.studies.run import StudyListener, StudyRun
+from headstart.studies.trainings import read_training, training_file
+from headstart.training.finetune_recipe import read_finetune_recipe
+from tests.labelled import dataset, write_csv
 from tests.studies.small_study import small_recipe
 
 
@@ -41,3 +48,86 @@ def test_every_arm_answers_for_the_same_test_rows(finished):
     for one in said:
         assert np.array_equal(one.gold, study.data.test.labels)
         assert np.allclose(one.probabilities.sum(axis=1), 1, atol=1e-5)
+
+
+def test_validation_chooses_and_test_is_measured_once(finished):
+    study, _, _ = finished
+    measures = read_measures(study.folder)
+    assert {m.epoch for m in measures if m.split == "test"} == {FINAL}
+    for run in study.runs:
+        lines = [m for m in measures if m.run == run and m.metric == "accuracy"]
+        epochs = [m.value for m in lines if m.split == "validation" and m.epoch != FINAL]
+        chosen = [m.value for m in lines if m.split == "validation" and m.epoch == FINAL]
+        assert chosen == ([max(epochs)] if epochs else chosen)
+
+
+def test_the_best_network_is_kept_ready_for_use(finished):
+    study, best, _ = finished
+    assert best.network is not None
+    assert read_finetune_recipe(study.folder / "best").seed == best.network.seed
+    opened = open_run(study.folder / "best")
+    assert opened.model.head_config is not None
+    assert not (study.folder / "runs").exists()
+
+
+def test_study_json_tells_what_a_reader_needs(finished):
+    study, _, _ = finished
+    told = read_study(study.folder)
+    assert told.budgets == study.plan.budgets
+    assert told.pretraining[0].samples
+    assert told.pretraining[0].points[-1]["step"] == 8
+    assert "causal" in told.parameters
+    assert any("pretrained once" in warning for warning in told.warnings)
+
+
+def test_a_finished_study_that_is_started_again_trains_nothing(finished):
+    study, _, _ = finished
+    before = (study.folder / "results.csv").read_bytes()
+    trained = []
+    again = StudyRun(study.recipe, study.folder, listener=StudyListener(on_done=trained.append))
+    again.run()
+    write_results(again, command="headstart compare")
+    assert trained == []
+    assert (study.folder / "results.csv").read_bytes() == before
+
+
+def test_a_study_goes_on_with_its_own_settings_only(finished):
+    study, _, _ = finished
+    with pytest.raises(HeadstartError, match="seeds: 2 in the run, 3 now"):
+        StudyRun(study.recipe.changed(seeds=3), study.folder)
+
+
+def test_a_study_notices_that_its_data_changed(tmp_path):
+    recipe = small_recipe(tmp_path, arms=["tfidf"], labels=["20"])
+    StudyRun(recipe, tmp_path / "out").run()
+    write_csv(tmp_path / "data.csv", dataset(200, seed=5))
+    with pytest.raises(HeadstartError, match="the dataset is not the one"):
+        StudyRun(recipe, tmp_path / "out")
+
+
+def test_two_processes_do_not_share_a_study(tmp_path):
+    study = StudyRun(small_recipe(tmp_path, arms=["tfidf"]), tmp_path / "out")
+    study.folder.mkdir()
+    with FileLock(study.folder / ".lock"), pytest.raises(HeadstartError, match="running already"):
+        study.run()
+
+
+@pytest.mark.slow
+def test_trainings_side_by_side_come_to_the_same_numbers(finished, tmp_path):
+    study, _, _ = finished
+    other = StudyRun(study.recipe.changed(jobs=2), tmp_path / "out")
+    other.run()
+    for run in study.runs:
+        one, same = read_training(study.folder, run), read_training(other.folder, run)
+        assert np.array_equal(one.test, same.test)
+        assert np.array_equal(one.validation, same.validation)
+
+
+@pytest.mark.slow
+def test_a_training_that_fails_side_by_side_is_told_with_its_reason(finished, tmp_path):
+    study, _, _ = finished
+    shutil.copytree(study.base_folder("causal"), tmp_path / "out" / "bases" / "causal")
+    (tmp_path / "out" / "bases" / "causal" / "model.safetensors").write_bytes(b"damaged")
+    recipe = study.recipe.changed(jobs=2, arms=["scratch", "pretrained"])
+    with pytest.raises(HeadstartError, match="damaged"):
+        StudyRun(recipe, tmp_path / "out").run()

@@ -24,7 +24,7 @@ from headstart.training.finetune_recipe import FinetuneRecipe, make_recipe
 from headstart.training.recipe import PretrainRecipe
 
 FILE = "plan.json"
-EPOCHS, STEPS, FEWEST_EPOCHS = 15, 400, 2
+EPOCHS, STEPS, FEWEST_EPOCHS = 15, 250, 2
 MOST_JOBS = 4
 LEAST_SEEDS = 2  # one seed knows nothing of its own spread
 TOKENS = 1_000_000  # of pretraining

@@ -1,0 +1,76 @@
+"""`headstart compare` as a user runs it."""
+
+import json
+
+import pytest
+
+from tests.corpora import write_corpus
+from tests.labelled import dataset, write_csv
+
+TINY = [
+    "--vocab-size",
+    "300",
+    "--width",
+    "16",
+    "--layers",
+    "2",
+    "--heads",
+    "2",
+    "--feed-forward",
+    "32",
+    "--threads",
+    "1",
+]
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("data")
+    write_csv(folder / "data.csv", dataset(120))
+    write_corpus(folder / "corpus.txt", documents=200)
+    return folder
+
+
+@pytest.mark.slow
+def test_compare_says_its_plan_its_trainings_its_verdict_and_where_the_report_is(headstart, data):
+    out = data / "study"
+    options = ["--corpus", data / "corpus.txt", "--labels", "20", "--seeds", 2, "--epochs", 2]
+    options += ["--arms", "tfidf,scratch,pretrained", "--tokens", 4096, *TINY, "--out", out]
+    result = headstart("compare", data / "data.csv", *options)
+    assert result.returncode == 0, result.stderr
+    assert "plan: tfidf, scratch, pretrained × 2 seeds × 20 labels = 6 trainings" in result.stderr
+    assert "arm                     labels  seed" in result.stderr
+    assert f"report: {out / 'report.html'}" in result.stdout
+    assert "retraining" in result.stdout
+    again = headstart("compare", data / "data.csv", *options, "--json")
+    assert json.loads(again.stdout)["report"] == str(out / "report.html")
+    assert "going on: 6 of 6 trainings are finished" in again.stderr
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "named"),
+    [
+        ("--arms", "scratch,wizard", "unknown arm 'wizard'; there are tfidf, cooccurrence"),
+        ("--objective", "prefix", "unknown objective 'prefix'; there are causal, masked"),
+        ("--labels", "many", "'many' is not a label budget"),
+        ("--labels", "5000", "a budget of 5,000 labels"),
+        ("--arms", "tfidf,stack", "a stack joins two or more of"),
+        ("--preset", "huge", "unknown preset 'huge'; the presets are"),
+    ],
+)
+def test_a_wrong_wish_is_named_with_what_there_is_and_nothing_is_written(
+    headstart, data, tmp_path, option, value, named
+):
+    out = tmp_path / "study"
+    result = headstart(
+        "compare", data / "data.csv", "--corpus", data / "corpus.txt", option, value, "--out", out
+    )
+    assert result.returncode == 2, result.stderr
+    assert named in " ".join(result.stderr.split())
+    assert not out.exists()
+
+
+def test_without_text_to_pretrain_on_it_says_what_to_give(headstart, data, tmp_path):
+    result = headstart("compare", data / "data.csv", "--out", tmp_path / "study")
+    assert result.returncode == 2
+    assert "--corpus FILE" in result.stderr

@@ -1,0 +1,87 @@
+"""What a study is made of: budgets, parts, and a corpus without what is to be judged."""
+
+import pytest
+
+from headstart.errors import HeadstartError
+from headstart.studies.arms import network_recipe
+from headstart.studies.data import find_budgets, read_data
+from headstart.studies.results import RunKey
+from headstart.studies.run import StudyRun
+from headstart.studies.workers import budget_rows
+from headstart.training.prepare import quiet
+from tests.labelled import dataset, splits, write_csv
+from tests.studies.small_study import small_recipe
+
+
+def test_every_arm_of_a_seed_is_given_the_same_rows():
+    parts = splits(80)
+    rows = [
+        budget_rows(parts, RunKey(arm, objective, 20, 1)).train
+        for arm, objective in (("tfidf", ""), ("scratch", "causal"), ("pretrained", "masked"))
+    ]
+    assert rows[0] == rows[1] == rows[2]
+    assert len(rows[0]) == 20
+
+
+def test_other_seeds_draw_other_rows():
+    parts = splits(80)
+    first, second = (budget_rows(parts, RunKey("tfidf", "", 20, seed)).train for seed in (0, 1))
+    assert set(first.texts) != set(second.texts)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_a_smaller_budget_lies_within_every_larger_one(seed):
+    parts = splits(80)
+    rows = [budget_rows(parts, RunKey("tfidf", "", n, seed)).train.texts for n in (8, 20, 80)]
+    assert set(rows[0]) < set(rows[1]) < set(rows[2])
+
+
+def test_only_the_start_of_scratch_and_pretrained_differs(tmp_path):
+    study = StudyRun(small_recipe(tmp_path), tmp_path / "out")
+    scratch, pretrained = (
+        network_recipe(RunKey(arm, "causal", 20, 1), study.ground)
+        for arm in ("scratch", "pretrained")
+    )
+    assert scratch.changed(fresh=False) == pretrained
+    assert scratch.fresh
+
+
+def test_corpus_texts_that_equal_rows_to_be_judged_are_dropped_and_counted(tmp_path):
+    recipe = small_recipe(tmp_path)
+    clean = read_data(recipe, quiet)
+    judged = [clean.test.texts[0], clean.test.texts[1].upper(), clean.splits.validation.texts[0]]
+    with (tmp_path / "corpus.txt").open("a", encoding="utf-8") as file:
+        file.writelines(f"{text}\n" for text in judged)
+    found = read_data(recipe, quiet)
+    assert clean.overlap_dropped == 0
+    assert found.overlap_dropped == 3
+    assert not set(found.corpus) & set(judged)
+
+
+def test_the_usual_budgets_end_where_the_rows_do(tmp_path):
+    recipe = small_recipe(tmp_path, labels=None)
+    assert find_budgets(recipe, dataset(80)) == [80]
+    assert find_budgets(recipe, dataset(300)) == [100, 300]
+    assert find_budgets(recipe, dataset(500)) == [100, 400, 500]
+
+
+def test_budgets_are_sorted_and_equal_ones_run_once(tmp_path):
+    recipe = small_recipe(tmp_path, labels=["all", "20", "25%", "20"])
+    assert find_budgets(recipe, dataset(80)) == [20, 80]
+
+
+@pytest.mark.parametrize(
+    ("labels", "words"), [("9999", "only"), ("many", "not a label budget"), ("1", "too small")]
+)
+def test_a_budget_that_cannot_be_is_refused(tmp_path, labels, words):
+    with pytest.raises(HeadstartError, match=words):
+        read_data(small_recipe(tmp_path, labels=[labels]), quiet)
+
+
+def test_without_a_test_part_half_of_validation_becomes_one(tmp_path):
+    recipe = small_recipe(tmp_path)
+    path = write_csv(tmp_path / "validation.csv", dataset(40, 1))
+    found = read_data(recipe.changed(validation=str(path)), quiet)
+    assert (len(found.splits.validation), len(found.test)) == (20, 20)
+    assert not set(found.splits.validation.texts) & set(found.test.texts)
+    assert any("half of the validation part" in warning for warning in found.warnings)
