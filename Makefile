@@ -18,8 +18,8 @@ $(READY): requirements.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
-demo: $(READY)  ## see it work
-	$(BIN)/headstart --help
+demo: $(READY)  ## see it work: the whole study on the embedded data, about eight minutes
+	$(BIN)/headstart compare --out studies/demo
 
 test: lint types  ## everything that must hold: lint, types, all tests
 	$(BIN)/python -m pytest

@@ -5,11 +5,13 @@ import pytest
 from headstart.errors import HeadstartError
 from headstart.studies.arms import network_recipe
 from headstart.studies.data import find_budgets, read_data
+from headstart.studies.recipe import make_study_recipe
 from headstart.studies.results import RunKey
 from headstart.studies.run import StudyRun
 from headstart.studies.workers import budget_rows
 from headstart.training.prepare import quiet
 from tests.labelled import dataset, splits, write_csv
+from tests.runs import small_run
 from tests.studies.small_study import small_recipe
 
 
@@ -85,3 +87,21 @@ def test_without_a_test_part_half_of_validation_becomes_one(tmp_path):
     assert (len(found.splits.validation), len(found.test)) == (20, 20)
     assert not set(found.splits.validation.texts) & set(found.test.texts)
     assert any("half of the validation part" in warning for warning in found.warnings)
+
+
+def test_a_base_that_read_the_test_rows_is_told_of(tmp_path):
+    recipe = small_recipe(tmp_path)
+    judged = read_data(recipe, quiet).test.texts
+    with (tmp_path / "corpus.txt").open("a", encoding="utf-8") as file:
+        file.writelines(f"{text}\n" for text in judged[:2])
+    base = small_run(tmp_path, steps=2)
+    study = make_study_recipe(dataset=recipe.dataset, base=str(base), arms=["pretrained"])
+    assert study.objectives == ["causal"]
+    assert any("pretrained on 2 texts" in warning for warning in read_data(study, quiet).warnings)
+
+
+def test_a_base_has_the_objective_it_was_pretrained_with(tmp_path):
+    base = small_run(tmp_path, objective="masked", steps=2)
+    assert make_study_recipe(dataset=["x"], base=str(base)).objectives == ["masked"]
+    with pytest.raises(HeadstartError, match="pretrained with masked"):
+        make_study_recipe(dataset=["x"], base=str(base), objectives=["causal"])

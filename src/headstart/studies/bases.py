@@ -20,7 +20,7 @@ from headstart.text.corpus import Corpus
 from headstart.text.train_tokenizer import train_tokenizer
 from headstart.training.finetune_recipe import SIZES
 from headstart.training.metrics import read_metrics
-from headstart.training.prepare import Prepared, Stages, prepare
+from headstart.training.prepare import Prepared, Stages
 from headstart.training.pretrain import Listener, Pretraining
 from headstart.training.recipe import PretrainRecipe
 from headstart.training.recipe_file import FILE
@@ -57,11 +57,6 @@ def pretrain_base(recipe: PretrainRecipe, folder: Path, corpus: Corpus, listener
     return folder
 
 
-def write_tokenizer(prepared: Prepared, folder: Path) -> str:
-    folder.mkdir(parents=True, exist_ok=True)
-    return str(prepared.tokenizer.save(folder))
-
-
 def train_task_tokenizer(texts: Sequence[str], vocab_size: int, folder: Path) -> str:
     """Without any corpus, the labelled training texts are all there is to learn pieces from."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -85,10 +80,6 @@ def write_vectors(prepared: Prepared, width: int, path: Path, stages: Stages) ->
         with replacing(path) as temporary:
             save_file({"vectors": vectors}, temporary)
     return str(path)
-
-
-def prepare_corpus(recipe: PretrainRecipe, corpus: Corpus, stages: Stages) -> Prepared:
-    return prepare(recipe, stages=stages, corpus=corpus)
 
 
 def pretraining_curve(folder: Path, objective: str, texts: Sequence[str]) -> PretrainingCurve:

@@ -111,10 +111,9 @@ def _check_parts(splits: Splits) -> None:
 
 def _seen_by_base(base: Path, held_out: list[str]) -> list[str]:
     """A base that exists already may have read what is to be judged; it cannot unread it."""
-    sources = read_values(base).get("corpus", [])
     try:
-        corpus = read_corpus(sources).without(held_out)
-    except HeadstartError:
+        corpus = read_corpus(read_values(base)["corpus"]).without(held_out)
+    except (HeadstartError, KeyError):
         return ["the base's corpus is not here, so whether it holds test rows is not known"]
     for _ in corpus:
         pass

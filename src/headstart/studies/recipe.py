@@ -2,11 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Self
 
 from headstart.errors import HeadstartError
+from headstart.model.checkpoint import CONFIG, read_config
 from headstart.model.config import Checked
 from headstart.training.finetune_recipe import SIZES
+from headstart.training.recipe_file import FILE, read_values
 
 ARMS = ("tfidf", "cooccurrence", "scratch", "pretrained", "frozen", "stack")
 DEFAULT_ARMS = ("tfidf", "cooccurrence", "scratch", "pretrained", "stack")
@@ -100,12 +103,14 @@ def make_study_recipe(**given: Any) -> StudyRecipe:
     arms = in_order(given.pop("arms", None) or default_arms(corpus, given.get("base", "")), ARMS)
     if not given.get("base") and given.get("preset", "small") == "small":
         given.setdefault("width", STUDY_WIDTH)
-    objectives = in_order(given.pop("objectives", None) or ["causal"], OBJECTIVES)
+    objectives = in_order(given.pop("objectives", None) or [], OBJECTIVES)
+    if given.get("base"):
+        objectives = _of_base(Path(given["base"]), objectives)
     return StudyRecipe(
         dataset=dataset,
         corpus=corpus,
         arms=arms,
-        objectives=objectives,
+        objectives=objectives or ["causal"],
         labels=given.pop("labels", None) or [],
         **given,
     )
@@ -120,6 +125,21 @@ def default_arms(corpus: Sequence[str], base: str) -> list[str]:
             "or compare without pretraining: --arms tfidf,scratch",
         )
     return [arm for arm in DEFAULT_ARMS if corpus or arm != "cooccurrence"]
+
+
+def _of_base(base: Path, wanted: list[str]) -> list[str]:
+    """A base has the objective that it was pretrained with."""
+    attention = read_config(base / CONFIG)["base"].get("attention", "causal")
+    own = "causal" if attention == "causal" else "masked"
+    if (base / FILE).is_file():
+        own = str(read_values(base).get("objective", own))
+    if wanted not in ([], [own]):
+        raise HeadstartError(
+            f"the base was pretrained with {own}, not with {', '.join(wanted)}",
+            where=base,
+            fix="leave --objective out",
+        )
+    return [own]
 
 
 def in_order(names: Sequence[str], known: Sequence[str]) -> list[str]:
