@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from headstart.classifier import HeadstartClassifier as HeadstartClassifier
-    from headstart.inference.run import load as load
+    from headstart.run_folder import load as load
 
 __all__ = ["HeadstartClassifier", "load"]
 
@@ -19,7 +19,7 @@ def __getattr__(name: str) -> Any:
 
         return HeadstartClassifier
     if name == "load":
-        from headstart.inference.run import load
+        from headstart.run_folder import load
 
         return load
     raise AttributeError(f"module 'headstart' has no attribute {name!r}")

@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from headstart.inference.predict import predict_scores, probabilities_of
-from headstart.inference.run import Run, open_run, save_run
+from headstart.run_folder import Run, open_run, save_run
 from headstart.text.dataset import Dataset, Splits
 from headstart.training.finetune import finetune
 from headstart.training.finetune_recipe import NONE, make_recipe

@@ -2,7 +2,7 @@
 
 import pytest
 
-from headstart.inference.run import open_run
+from headstart.run_folder import open_run
 from headstart.training.finetune import finetune
 from tests.labelled import recipe, splits, write_csv
 

@@ -7,7 +7,7 @@ import pytest
 from filelock import FileLock
 
 from headstart.errors import HeadstartError
-from headstart.inference.run import open_run
+from headstart.run_folder import open_run
 from headstart.studies.record import write_results
 from headstart.studies.report.build import write_report
 from headstart.studies.results import FINAL, read_measures, read_predictions, read_study

@@ -9,7 +9,7 @@ import pytest
 from headstart.errors import HeadstartError
 from headstart.inference.evaluate import evaluate
 from headstart.inference.predict import predict
-from headstart.inference.run import open_run
+from headstart.run_folder import open_run
 from headstart.tasks.multi_label import MultiLabel
 from headstart.text.checks import checked_labels
 from headstart.text.dataset import Dataset

@@ -12,7 +12,7 @@ from headstart.errors import HeadstartError
 from headstart.inference.evaluate import evaluate
 from headstart.inference.predict import open_classifier
 from headstart.inference.predict_file import predict_file
-from headstart.inference.run import open_run
+from headstart.run_folder import open_run
 from headstart.tasks.examples import Reading as TaskReading
 from headstart.tasks.pairs import Pairs, fit_pair
 from headstart.text.dataset import Dataset

@@ -8,7 +8,7 @@ import pytest
 
 from headstart.errors import HeadstartError
 from headstart.inference.evaluate import evaluate
-from headstart.inference.run import open_run
+from headstart.run_folder import open_run
 from headstart.tasks.examples import Reading
 from headstart.tasks.spans import Spans
 from headstart.text.squad import Questions, read_question_file

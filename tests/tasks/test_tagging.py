@@ -7,7 +7,7 @@ import pytest
 
 from headstart.errors import HeadstartError
 from headstart.inference.evaluate import evaluate
-from headstart.inference.run import open_run
+from headstart.run_folder import open_run
 from headstart.tasks.examples import ASKED_NOT, Reading
 from headstart.tasks.tagging import Tagging, fill_windows
 from headstart.text.conll import Sentences, read_sentences

@@ -10,8 +10,8 @@ import torch
 from safetensors.numpy import load_file
 
 from headstart.errors import HeadstartError
-from headstart.inference.run import open_run
 from headstart.model.checkpoint import load_model
+from headstart.run_folder import open_run
 from headstart.tasks.classification import Classification
 from headstart.tasks.examples import Reading
 from headstart.tasks.run import run_network

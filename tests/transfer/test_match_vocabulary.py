@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from headstart.errors import HeadstartError
-from headstart.inference.run import open_run
+from headstart.run_folder import open_run
 from headstart.text.lab_tokenizer import LabTokenizer
 from headstart.text.train_tokenizer import train_tokenizer
 from headstart.training.finetune import finetune

@@ -30,7 +30,7 @@ def evaluate(
     """
     from headstart.cli.progress import progress
     from headstart.inference.evaluate import evaluate as judge
-    from headstart.inference.run import open_task_run
+    from headstart.run_folder import open_task_run
     from headstart.training.finetune_data import judged_rows
     from headstart.training.finetune_recipe import read_finetune_recipe
 

@@ -17,7 +17,7 @@ def fill(
 ) -> None:
     """Fill each [MASK] of a text, with a base pretrained by a masked objective."""
     from headstart.inference.fill import fill as fill_gaps
-    from headstart.inference.run import open_language_model
+    from headstart.run_folder import open_language_model
 
     opened = open_language_model(run, causal=False, to="fill a gap")
     filled = fill_gaps(opened, text, candidates=candidates)

@@ -27,7 +27,7 @@ def generate(
     """Write on from a prompt, with a base pretrained by the causal objective."""
     from headstart.inference.generate import Sampling
     from headstart.inference.generate import generate as write
-    from headstart.inference.run import open_language_model
+    from headstart.run_folder import open_language_model
 
     opened = open_language_model(run, causal=True, to="write")
     sampling = Sampling(temperature=temperature, top_k=top_k, top_p=top_p, seed=seed)

@@ -20,7 +20,7 @@ def perplexity(
     """Measure how well a base predicts texts that it has not seen."""
     from headstart.cli.progress import progress as progress_bar
     from headstart.inference.perplexity import perplexity as measure
-    from headstart.inference.run import open_language_model
+    from headstart.run_folder import open_language_model
     from headstart.text.corpus import read_corpus
 
     opened = open_language_model(run, causal=True, to="measure the perplexity of a text")

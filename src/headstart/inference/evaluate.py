@@ -5,7 +5,7 @@ from typing import Any
 from safetensors.numpy import load_file
 
 from headstart.errors import HeadstartError
-from headstart.inference.run import Run
+from headstart.run_folder import Run
 from headstart.tasks.run import run_network
 from headstart.tasks.task import Progress
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from headstart.inference.predict import predict_scores, probabilities_of
-from headstart.inference.run import Run
+from headstart.run_folder import Run
 from headstart.text.words import find_words
 
 METHOD = "occlusion"

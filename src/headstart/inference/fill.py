@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 
 from headstart.errors import HeadstartError
-from headstart.inference.run import Run
+from headstart.run_folder import Run
 
 GAP = "[MASK]"
 

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from headstart.errors import HeadstartError
-from headstart.inference.run import Run
 from headstart.model.cache import KeyValueCache
+from headstart.run_folder import Run
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import torch
 
 from headstart.errors import HeadstartError
-from headstart.inference.run import Run
 from headstart.model.heads import LanguageModeling
 from headstart.objectives.chunked_loss import chunked_cross_entropy
+from headstart.run_folder import Run
 
 
 @dataclass(frozen=True)

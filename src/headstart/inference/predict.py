@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
 from headstart.errors import HeadstartError
-from headstart.inference.run import Run, open_task_run
+from headstart.run_folder import Run, open_task_run
 from headstart.tasks.classification import Classification
 from headstart.tasks.run import run_network
 from headstart.tasks.task import Progress

@@ -13,7 +13,7 @@ import pyarrow.parquet as parquet
 from headstart.errors import HeadstartError
 from headstart.files import replacing
 from headstart.inference.predict import Prediction, predict
-from headstart.inference.run import Run
+from headstart.run_folder import Run
 from headstart.text.loose_rows import LooseRow, LooseRows
 from headstart.text.rows import Reading
 

@@ -22,7 +22,7 @@ from headstart.baselines.stack import Stack, over_all_classes
 from headstart.baselines.tfidf import TfidfClassifier
 from headstart.evaluation.calibration import at_temperature
 from headstart.evaluation.metrics import classification_metrics
-from headstart.inference.run import open_run
+from headstart.run_folder import open_run
 from headstart.studies.recipe import StudyRecipe
 from headstart.studies.results import FINAL, Measure, RunKey
 from headstart.studies.trainings import Outcome, read_training, training_name

@@ -12,7 +12,7 @@ from typing import Any
 from safetensors.numpy import save_file
 
 from headstart.files import replacing
-from headstart.inference.run import open_run
+from headstart.run_folder import open_run
 from headstart.studies.recipe import StudyRecipe
 from headstart.studies.results import Pretraining as PretrainingCurve
 from headstart.text.cooccurrence import cooccurrence_vectors

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from headstart.errors import HeadstartError
 from headstart.files import write_text
-from headstart.inference.run import open_run
 from headstart.machine.facts import choose_threads
 from headstart.model.presets import Preset, preset, preset_of
+from headstart.run_folder import open_run
 from headstart.studies.data import StudyData
 from headstart.studies.pace import Pace, measure_finetuning, measure_pretraining
 from headstart.studies.recipe import NETWORKS, WITHOUT_NETWORK, StudyRecipe

@@ -16,8 +16,8 @@ import torch
 from safetensors.numpy import save_file
 
 from headstart.files import replacing, write_text
-from headstart.inference.run import write_task
 from headstart.model.checkpoint import WEIGHTS, save_model
+from headstart.run_folder import write_task
 from headstart.tasks import find_task
 from headstart.tasks.examples import Examples, LabelledBatch, Reading
 from headstart.tasks.run import run_network

@@ -8,10 +8,10 @@ from typing import Any
 import torch
 
 from headstart.errors import HeadstartError
-from headstart.inference.run import Run, open_run
 from headstart.model.config import BaseConfig, Pooling
 from headstart.model.model import Model, build_model
 from headstart.model.presets import Preset, preset, preset_of
+from headstart.run_folder import Run, open_run
 from headstart.tasks.task import Task
 from headstart.text.tokenizer import Tokenizer, load_tokenizer
 from headstart.text.train_tokenizer import train_tokenizer
