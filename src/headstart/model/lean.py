@@ -38,6 +38,8 @@ def _turned(x: Tensor, cosine: Tensor, sine: Tensor, direction: float) -> Tensor
 def rotate(x: Tensor, cosines_and_sines: Tensor) -> Tensor:
     """Turn each pair (x[i], x[i + hs/2]) by its position's angle: (B, nh, T, hs)."""
     cosine, sine = cosines_and_sines.to(x.dtype).chunk(2, dim=-1)
+    if not torch.is_grad_enabled():
+        return _turned(x, cosine, sine, 1.0)
     turned: Tensor = _Rotate.apply(x, cosine, sine)
     return turned
 
@@ -79,5 +81,8 @@ GATES: dict[str, tuple[Callable[[Tensor], Tensor], Callable[[Tensor, Tensor], Te
 def gate(up: Tensor, kind: str) -> Tensor:
     """`up` (…, 2f) → activation(first half) · second half (…, f)."""
     activation, slope = GATES[kind]
+    if not torch.is_grad_enabled():
+        a, b = up.chunk(2, dim=-1)
+        return activation(a).mul_(b)
     gated: Tensor = _Gate.apply(up, activation, slope)
     return gated
