@@ -22,10 +22,10 @@ demo: $(READY)  ## see it work: the whole study on the embedded data, about eigh
 	$(BIN)/headstart compare --out studies/demo
 
 test: lint types  ## everything that must hold: lint, types, all tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto
 
 quick: $(READY)  ## the tests without the slow ones
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest --numprocesses auto -m "not slow"
 
 lint: $(READY)  ## ruff: lint and format check
 	$(BIN)/ruff check .

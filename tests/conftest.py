@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+# Tests run side by side, and networks this small only lose by sharing their work out.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 # A busy machine is not a bug: no test depends on how long it takes.
 settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
