@@ -27,7 +27,7 @@ PLAN = StudyPlan(
     pretrain_steps=500,
     jobs=2,
     threads=1,
-    all_threads=2,
+    pretrain_threads=2,
 )
 
 

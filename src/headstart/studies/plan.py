@@ -5,6 +5,14 @@ again goes on with the very same one.
 
 Epochs that were not given are `EPOCHS`, or as many as `STEPS` steps allow where the labels are
 many, but no fewer than `FEWEST_EPOCHS`: a hundred rows need many passes, thousands do not.
+
+The defaults are what fits into ten minutes on two cores without AVX-512. One core was measured, on
+a busy machine, at 3,650 tokens a second of pretraining and 5,400 to 8,600 of fine-tuning (width
+128). So 750,000 tokens of pretraining take two to three and a half minutes, the eighteen
+fine-tunings of three budgets, two arms and three seeds about ten minutes of one core, and reading,
+counting, the arms without a network and the report one more. With 1,000,000 tokens pretraining
+added 10.3 points (7.3 to 14.0) at 100 labels and 12.9 (9.8 to 16.4) at 400; amounts are in tokens,
+not in minutes, so that the same command gives the same numbers.
 """
 
 import json
@@ -27,7 +35,7 @@ FILE = "plan.json"
 EPOCHS, STEPS, FEWEST_EPOCHS = 15, 250, 2
 MOST_JOBS = 4
 LEAST_SEEDS = 2  # one seed knows nothing of its own spread
-TOKENS = 1_000_000  # of pretraining
+TOKENS = 750_000  # of pretraining
 MOST_PASSES = 10  # over a corpus that is smaller than that
 BYTES_A_TOKEN = 4.0  # about, before there is a tokenizer
 REGRESSION_SECONDS = 3.0  # for each MB of labelled text, and each of the arms without a network
@@ -54,7 +62,7 @@ class StudyPlan:
     pretrain_steps: int  # of each objective; 0 where nothing is pretrained
     jobs: int
     threads: int  # of each job
-    all_threads: int  # of pretraining, which runs alone
+    pretrain_threads: int  # it runs alone
     seconds: float = 0.0
     cuts: list[str] = field(default_factory=list)
 
@@ -86,15 +94,21 @@ def arm_objectives(arm: str, recipe: StudyRecipe) -> list[str]:
 def make_plan(recipe: StudyRecipe, data: StudyData) -> StudyPlan:
     """Look at the data and the machine, try a few steps, and fit the study into the minutes."""
     chosen = study_preset(recipe)
-    all_threads = choose_threads(recipe.threads or None)
-    jobs = recipe.jobs or min(all_threads, MOST_JOBS)
-    threads = max(1, all_threads // jobs)
+    pretrain_threads = choose_threads(recipe.threads or None)
+    jobs = recipe.jobs or min(pretrain_threads, MOST_JOBS)
+    threads = max(1, pretrain_threads // jobs)  # of each
     usual = make_recipe(dataset=["none"], preset=recipe.preset)
     corpus_bytes = corpus_size(data) if recipe.corpus else 0
     steps = 0
     if recipe.needs_base and not recipe.base:
         tokens = recipe.tokens or min(TOKENS, round(MOST_PASSES * corpus_bytes / BYTES_A_TOKEN))
         steps = max(1, tokens // PretrainRecipe.batch_tokens)
+    paces = {}
+    if steps:
+        # Where others use a core, all threads wait for the slowest, and one alone is faster.
+        tried = {pretrain_threads} if recipe.threads else {pretrain_threads, 1}
+        paces = {count: _pretraining_pace(recipe, count) for count in sorted(tried)}
+        pretrain_threads = min(paces, key=lambda count: sum(paces[count].values()))
     plan = StudyPlan(
         seeds=list(range(recipe.seeds)),
         budgets=data.budgets,
@@ -102,7 +116,7 @@ def make_plan(recipe: StudyRecipe, data: StudyData) -> StudyPlan:
         pretrain_steps=steps,
         jobs=jobs,
         threads=threads,
-        all_threads=all_threads,
+        pretrain_threads=pretrain_threads,
     )
     parts = data.splits.parts().values()
     dataset_bytes = sum(len(text.encode()) for part in parts for text in part.texts)
@@ -114,20 +128,30 @@ def make_plan(recipe: StudyRecipe, data: StudyData) -> StudyPlan:
         test_rows=len(data.test),
         corpus_bytes=corpus_bytes,
     )
-    pace = _measure(recipe, plan, amounts, chosen, len(data.splits.train.label_names))
+    classes = len(data.splits.train.label_names)
+    pace = _measure(recipe, plan, amounts, chosen, paces.get(pretrain_threads, {}), classes)
     return fit_plan(recipe, plan, pace, amounts)
 
 
+def _pretraining_pace(recipe: StudyRecipe, threads: int) -> dict[str, float]:
+    """Seconds of a step of each objective."""
+    made = PretrainRecipe(corpus=["none"], threads=threads, steps=1)
+    return {
+        objective: measure_pretraining(
+            study_preset(recipe, objective), made.changed(objective=objective)
+        )
+        for objective in recipe.objectives
+    }
+
+
 def _measure(
-    recipe: StudyRecipe, plan: StudyPlan, amounts: Amounts, chosen: Preset, classes: int
+    recipe: StudyRecipe,
+    plan: StudyPlan,
+    amounts: Amounts,
+    chosen: Preset,
+    pretraining: dict[str, float],
+    classes: int,
 ) -> Pace:
-    pretraining = {}
-    if plan.pretrain_steps:
-        for objective in recipe.objectives:
-            made = PretrainRecipe(
-                corpus=["none"], objective=objective, threads=plan.all_threads, steps=1
-            )
-            pretraining[objective] = measure_pretraining(study_preset(recipe, objective), made)
     if not any(arm in NETWORKS for arm in recipe.arms):
         return Pace(pretraining, 0.0, 0.0)
     trained, read = measure_finetuning(

@@ -107,6 +107,7 @@ def _study(study: StudyRun, command: str) -> Study:
             "memory": f"{facts.memory_bytes / 1e9:.1f} GB",
             "trainings side by side": plan.jobs,
             "threads of each": plan.threads,
+            "threads of pretraining": plan.pretrain_threads,
         },
         minutes=study.minutes,
         warnings=[*data.warnings, *_notes(study)],

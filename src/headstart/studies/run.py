@@ -182,7 +182,7 @@ class StudyRun:
             self.recipe,
             objective,
             steps=self.plan.pretrain_steps,
-            threads=self.plan.all_threads,
+            threads=self.plan.pretrain_threads,
             corpus=corpus,
         )
 
