@@ -75,7 +75,7 @@ def test_study_json_tells_what_a_reader_needs(finished):
     told = read_study(study.folder)
     assert told.budgets == study.plan.budgets
     assert told.pretraining[0].samples
-    assert told.pretraining[0].points[-1]["step"] == 8
+    assert told.pretraining[0].points[-1]["step"] == study.plan.pretrain_steps
     assert "causal" in told.parameters
     assert any("pretrained once" in warning for warning in told.warnings)
 
