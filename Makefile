@@ -18,7 +18,7 @@ $(READY): requirements.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
-demo: $(READY)  ## see it work: the whole study on the embedded data, about eight minutes
+demo: $(READY)  ## see it work: the whole study on the embedded data, planned to fit into ten minutes
 	$(BIN)/headstart compare --out studies/demo
 
 test: lint types  ## everything that must hold: lint, types, all tests
