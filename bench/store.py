@@ -183,7 +183,7 @@ def child(side: str, corpus: str, tokenizer_file: str, work: str, cache: str) ->
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sizes", type=int, nargs="+", default=[10, 100, 1000], help="in MB")
-    parser.add_argument("--repetitions", type=int, default=5, help="two are made above 500 MB")
+    parser.add_argument("--repetitions", type=int, default=5, help="one is made above 500 MB")
     parser.add_argument("--child", nargs=5, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.child:
@@ -203,7 +203,7 @@ def main() -> None:
             write_corpus(corpus, lines, megabytes)
             arrow_dataset(corpus, cache)
             runs: dict[str, list[dict[str, float]]] = {side: [] for side in SIDES}
-            for _ in range(min(arguments.repetitions, 2 if megabytes > 500 else 99)):
+            for _ in range(1 if megabytes > 500 else arguments.repetitions):
                 for side in SIDES:
                     runs[side].append(run_side(side, corpus, tokenizer_file, cache))
             tokens = {run["tokens"] for results in runs.values() for run in results}
