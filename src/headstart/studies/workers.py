@@ -112,10 +112,8 @@ def _work(pipe: Connection, splits: Splits, ground: Ground) -> None:
         while (run := pipe.recv()) is not None:
             run_one(run, splits, ground, lambda *epoch: pipe.send(("epoch", *epoch)))
             pipe.send(("done", run))
-    except (HeadstartError, Interrupted) as error:
-        pipe.send(("error", error))
-    except KeyboardInterrupt:
-        pass  # the parent has heard it too
+    except (HeadstartError, Interrupted, KeyboardInterrupt) as error:
+        pipe.send(("error", error))  # silence would look like a lack of memory
 
 
 def _end_with_parent() -> None:
