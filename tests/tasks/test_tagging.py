@@ -52,6 +52,11 @@ def test_it_learns_entities(run):
     assert [row["name"] for row in found["classes"]] == ["LOC", "PER"]
 
 
+def test_single_texts_cannot_be_asked_about():
+    with pytest.raises(HeadstartError, match="tagging cannot be asked about single texts"):
+        Tagging(("O", "B-X")).unlabelled(["a text"])
+
+
 def test_a_word_is_asked_for_once_at_its_last_token():
     tokenizer = train_tokenizer(["a b c"], vocab_size=262)  # bytes: a token a letter
     part = Sentences("x", [["cat", "is"]], [[1, 0]], ("O", "B-X"))

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from headstart.errors import HeadstartError
 from headstart.model.config import HeadConfig, Pooling
 from headstart.model.presets import Preset
 from headstart.tasks.examples import Examples, LabelledBatch, Reading
@@ -67,7 +68,10 @@ class Task(ABC, Generic[Part]):
 
     def unlabelled(self, texts: Sequence[str]) -> Part:
         """Texts to be asked about, in the form of labelled rows."""
-        raise NotImplementedError(f"{self.name} is not asked about single texts")
+        raise HeadstartError(
+            f"a run whose task is {self.name} cannot be asked about single texts",
+            fix="headstart evaluate RUN DATASET scores it",
+        )
 
     @abstractmethod
     def head(self, preset: Preset, pooling: Pooling | None) -> HeadConfig:
