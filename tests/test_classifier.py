@@ -1,5 +1,6 @@
 """The estimator keeps scikit-learn's contract, over lists of strings."""
 
+import json
 import pickle
 import subprocess
 import sys
@@ -147,6 +148,12 @@ def test_what_was_saved_opens_elsewhere_and_can_be_judged(fitted, tmp_path, head
     assert load(tmp_path / "run").labels == ("animal", "person")
     found = headstart_json("evaluate", tmp_path / "run", write_csv(tmp_path / "a.csv", DATA))
     assert found["rows"] == 60
+
+
+def test_the_summary_of_what_was_saved_names_the_folder_it_was_saved_in(fitted, tmp_path):
+    fitted.save(tmp_path / "run")
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text(encoding="utf-8"))
+    assert summary["run"] == str(tmp_path / "run")
 
 
 @pytest.mark.parametrize(

@@ -13,13 +13,13 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from headstart.inference.predict import predict_scores, probabilities_of
-from headstart.run_folder import Run, open_run, save_run
+from headstart.run_folder import SUMMARY, Run, name_place, open_run, save_run
 from headstart.text.dataset import Dataset, Splits
 from headstart.training.finetune import finetune
 from headstart.training.finetune_recipe import NONE, make_recipe
 
 VALIDATION_SHARE = 0.1
-NOTES = ("recipe.toml", "summary.json", "metrics.jsonl", "validation.safetensors")
+NOTES = ("recipe.toml", SUMMARY, "metrics.jsonl", "validation.safetensors")
 GIVEN = ("preset", "epochs", "batch_size", "learning_rate", "strategy", "pooling", "length")
 
 
@@ -119,6 +119,7 @@ class HeadstartClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         save_run(self.run_, Path(folder))
         for name, content in self.notes_.items():
             (Path(folder) / name).write_bytes(content)
+        name_place(Path(folder), Path(folder))
 
     def _numbers(self, labels: ArrayLike) -> list[int]:
         y = np.asarray(labels)

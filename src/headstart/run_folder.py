@@ -16,6 +16,7 @@ from headstart.tasks.task import Task
 from headstart.text.tokenizer import Tokenizer, load_tokenizer
 
 TASK = "task.json"
+SUMMARY = "summary.json"
 
 
 @dataclass(frozen=True)
@@ -108,6 +109,16 @@ def read_task(folder: Path) -> dict[str, Any]:
         return {"task": task, "length": content["length"], "long": content["long"]}
     except (ValueError, KeyError, TypeError, AttributeError):
         raise HeadstartError(f"{TASK} is damaged", where=path) from None
+
+
+def name_place(folder: Path, place: Path) -> None:
+    """Let the summary of the run in `folder` name the place that the run is kept in."""
+    summary = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
+    write_summary({**summary, "run": str(place)}, folder)
+
+
+def write_summary(summary: dict[str, Any], folder: Path) -> None:
+    write_text(folder / SUMMARY, json.dumps(summary, indent=2, ensure_ascii=False) + "\n")
 
 
 def open_task_run(folder: Path) -> Run:

@@ -1,5 +1,6 @@
 """A whole study: every training once, the same rows for every arm, and a report at the end."""
 
+import json
 import shutil
 
 import numpy as np
@@ -68,6 +69,13 @@ def test_the_best_network_is_kept_ready_for_use(finished):
     opened = open_run(study.folder / "best")
     assert opened.model.head_config is not None
     assert not (study.folder / "runs").exists()
+
+
+def test_the_summary_of_the_best_network_names_the_folder_it_is_kept_in(finished):
+    study, _, _ = finished
+    place = study.folder / "best"
+    summary = json.loads((place / "summary.json").read_text(encoding="utf-8"))
+    assert summary["run"] == str(place)
 
 
 def test_study_json_tells_what_a_reader_needs(finished):

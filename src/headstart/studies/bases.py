@@ -12,7 +12,7 @@ from typing import Any
 from safetensors.numpy import save_file
 
 from headstart.files import replacing
-from headstart.run_folder import open_run
+from headstart.run_folder import SUMMARY, open_run
 from headstart.studies.recipe import StudyRecipe
 from headstart.studies.results import Pretraining as PretrainingCurve
 from headstart.text.cooccurrence import cooccurrence_vectors
@@ -47,7 +47,7 @@ def pretrain_recipe(
 
 def pretrain_base(recipe: PretrainRecipe, folder: Path, corpus: Corpus, listener: Listener) -> Path:
     """The base of one objective; one that is there is used, half of one is gone on with."""
-    if (folder / "summary.json").is_file():
+    if (folder / SUMMARY).is_file():
         return folder
     resume = (folder / FILE).is_file()
     if not resume:

@@ -11,6 +11,7 @@ import numpy as np
 from headstart.machine.facts import look_up
 from headstart.model.account_document import account_document
 from headstart.model.accounts import account
+from headstart.run_folder import name_place
 from headstart.studies.bases import pretraining_curve
 from headstart.studies.plan import study_preset
 from headstart.studies.recipe import NETWORKS
@@ -78,7 +79,9 @@ def keep_best(study: StudyRun, outcomes: list[Outcome]) -> Best:
     chosen = max(networks, key=order) if networks else None
     place = study.folder / "best"
     if chosen is not None and not place.exists():
-        study.ground.run_folder(chosen.run).replace(place)
+        trained = study.ground.run_folder(chosen.run)
+        name_place(trained, place)
+        trained.replace(place)
     shutil.rmtree(study.folder / "runs", ignore_errors=True)
     return Best(
         best.run,

@@ -15,9 +15,9 @@ import numpy as np
 import torch
 from safetensors.numpy import save_file
 
-from headstart.files import replacing, write_text
+from headstart.files import replacing
 from headstart.model.checkpoint import WEIGHTS, save_model
-from headstart.run_folder import write_task
+from headstart.run_folder import SUMMARY, write_summary, write_task
 from headstart.tasks import find_task
 from headstart.tasks.examples import Examples, LabelledBatch, Reading
 from headstart.tasks.run import run_network
@@ -37,7 +37,6 @@ from headstart.training.recipe_file import refuse_a_second_run, resumed, write_r
 from headstart.transfer.compact_embedding import CompactEmbedding
 from headstart.transfer.strategies import learning_rate_scales, train_down_to, trained_depth
 
-SUMMARY = "summary.json"
 VALIDATION = "validation.safetensors"  # what the best epoch answers there
 METRICS = "metrics.jsonl"
 BETAS = (0.9, 0.999)
@@ -275,6 +274,6 @@ class Finetuning:
             - self.compact.compact.weight.numel(),
             "swap": [vars(row) for row in self.start.swap],
         }
-        write_text(self.folder / SUMMARY, json.dumps(summary, indent=2, ensure_ascii=False) + "\n")
+        write_summary(summary, self.folder)
         shutil.rmtree(self._checkpoints.folder, ignore_errors=True)  # it has ended
         return summary

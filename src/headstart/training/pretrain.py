@@ -16,6 +16,7 @@ from headstart.model.checkpoint import save_model
 from headstart.model.model import Model
 from headstart.objectives import find_objective
 from headstart.objectives.objective import Batch
+from headstart.run_folder import write_summary
 from headstart.text.corpus import Corpus
 from headstart.text.token_source import TokenSource
 from headstart.training.checkpoints import Checkpoints
@@ -213,7 +214,7 @@ class Pretraining:
             "unigram_perplexity": math.exp(unigram_loss(self.prepared)),
             "parameters": sum(p.numel() for p in self.model.parameters()),
         }
-        write_text(self.folder / "summary.json", json.dumps(summary, indent=2) + "\n")
+        write_summary(summary, self.folder)
         write_pretraining_card(self.recipe, summary, self.folder)
         return summary
 
