@@ -4,6 +4,10 @@ Whole studies on generated data whose labels are the toss of a coin, so that not
 Each repetition has other texts, another corpus and another base. At a level of 95 % one claim in
 twenty is to be expected, and more than two would be a fault.
 
+What is counted is the one question about all budgets. A verdict names a single budget only after
+that question was answered with yes, and only if the budget passes further tests
+(`studies/claims.py`), so what it says of budgets cannot add to the claims counted here.
+
 (Labels told by words that the corpus lacks are no such case: there pretraining costs about ten
 points with networks this small, and a study may well say so.)
 

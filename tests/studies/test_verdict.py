@@ -2,10 +2,17 @@
 
 import dataclasses
 
+import numpy as np
 import pytest
 
 from headstart.studies.analysis import analyse
-from headstart.studies.results import read_measures, read_predictions, read_study
+from headstart.studies.results import (
+    Predictions,
+    RunKey,
+    read_measures,
+    read_predictions,
+    read_study,
+)
 from headstart.studies.verdict import verdict
 from tests.studies.fake_study import Recipe, fake_study
 
@@ -31,6 +38,40 @@ def test_a_difference_within_noise_is_called_so(tmp_path):
     assert not found.claims_difference
     assert "no difference that can be told from noise" in found.sentences[0]
     assert not any("needs all" in sentence for sentence in found.sentences)
+
+
+def constructed(folder, gaps):
+    """A study whose pretrained arm is ahead by `gaps`, a line of seeds for each budget."""
+    fake_study(folder, Recipe(budgets=(100, 400)))
+    study, rows = read_study(folder), np.arange(1000)
+    said = []
+    for labels, line in zip(study.budgets, gaps, strict=True):
+        for seed, gap in enumerate(line):
+            for arm, right in (("scratch", 500), ("pretrained", 500 + round(1000 * gap))):
+                predicted = (rows < right).astype(int)
+                run = RunKey(arm, "causal", labels, seed)
+                said.append(Predictions(run, rows, np.ones_like(rows), predicted, np.eye(2)))
+    return verdict(study, analyse(study, [], said))
+
+
+def test_a_difference_that_only_all_budgets_show_is_told_as_that(tmp_path):
+    found = constructed(tmp_path, [(0.06, 0.0, 0.03), (0.0, 0.06, 0.03)])
+    assert found.claims_difference
+    assert found.sentences[0].startswith("Over all label budgets pretraining adds 3.0 points")
+    assert "not clear with 100 (" in found.sentences[0]
+    assert "within noise" not in found.sentences[0]
+
+
+def test_the_budget_that_stands_out_is_told_from_the_one_that_does_not(tmp_path):
+    found = constructed(tmp_path, [(0.06, 0.07, 0.08), (0.01, -0.01, 0.0)])
+    assert found.sentences[0].startswith("With 100 labels pretraining adds 7.0 points")
+    assert found.sentences[0].endswith("are within noise.")
+
+
+def test_budgets_that_outweigh_each_other_claim_nothing(tmp_path):
+    found = constructed(tmp_path, [(0.06, 0.06, 0.07), (-0.06, -0.07, -0.06)])
+    assert not found.claims_difference
+    assert "over all label budgets" in found.sentences[0]
 
 
 def test_a_loss_is_told_as_a_cost(tmp_path):

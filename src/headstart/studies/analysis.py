@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from headstart.evaluation.interval import LEVEL, Interval
+from headstart.evaluation.interval import Interval
+from headstart.studies.claims import named_budgets, shared_level, standing_out
 from headstart.studies.difference import paired_difference
 from headstart.studies.learning import (
     LabelSavings,
@@ -89,6 +90,7 @@ class Analysis:
     overall: dict[str, Interval]  # objective -> pretrained − scratch over all budgets
     mcnemar: list[McNemar]
     savings: dict[str, LabelSavings] = field(default_factory=dict)  # by objective
+    clear: dict[tuple[Series, Series], list[int]] = field(default_factory=dict)  # budgets
 
     def score(self, series: Series, labels: int) -> Score | None:
         return next((s for s in self.scores if (s.series, s.labels) == (series, labels)), None)
@@ -96,6 +98,10 @@ class Analysis:
     def gap(self, first: Series, second: Series, labels: int) -> Gap | None:
         wanted = (first, second, labels)
         return next((g for g in self.gaps if (g.first, g.second, g.labels) == wanted), None)
+
+    def stands_out(self, gap: Gap) -> bool:
+        """Whether the difference at this budget may be claimed, being one of several."""
+        return gap.difference.excludes(0) and gap.labels in self.clear[gap.first, gap.second]
 
 
 def analyse(
@@ -108,6 +114,9 @@ def analyse(
     tests: list[McNemar] = []
     overall: dict[str, Interval] = {}
     savings: dict[str, LabelSavings] = {}
+    clear: dict[tuple[Series, Series], list[int]] = {}
+    level = shared_level(max(1, len(objectives)))
+    named = named_budgets(study.budgets)
     for objective in objectives:
         pretrained, scratch = ("pretrained", objective), ("scratch", objective)
         for other in (scratch, ("tfidf", "")):
@@ -116,18 +125,19 @@ def analyse(
                 if tables:
                     difference = paired_difference(tables[0][0], tables[1][0])
                     gaps.append(Gap(pretrained, other, labels, difference))
+            tables = _tables(right, pretrained, other, named)
+            if tables:
+                found = zip(named, standing_out(*tables, level=level), strict=True)
+                clear[pretrained, other] = [labels for labels, stands in found if stands]
         tests += _mcnemar(right, pretrained, scratch, study.budgets[-1])
         tables = _tables(right, pretrained, scratch, study.budgets)
         if tables:
-            # One question for all budgets, so that many budgets are not many chances to be
-            # fooled; and one share of the level for each objective, for the same reason.
-            level = 1 - (1 - LEVEL) / len(objectives)
             overall[objective] = paired_difference(
                 tables[0].mean(0), tables[1].mean(0), level=level
             )
             if len(study.budgets) > 1:
                 savings[objective] = label_savings(study.budgets, *tables)
-    return Analysis(_scores(measures), _curves(measures), gaps, overall, tests, savings)
+    return Analysis(_scores(measures), _curves(measures), gaps, overall, tests, savings, clear)
 
 
 def _tables(

@@ -1,10 +1,16 @@
-"""Two or three plain sentences that say what a study found, and no more than it found."""
+"""Two or three plain sentences that say what a study found, and no more than it found.
+
+What may be claimed is decided in `claims.py`. A study whose arms are alike claims a difference as
+often as the one question about all budgets does, whatever is said of single budgets: they are
+spoken of only after that, and stand out only where they pass further tests.
+"""
 
 import math
 from dataclasses import dataclass
 
 from headstart.evaluation.interval import Interval
-from headstart.studies.analysis import Analysis, Gap
+from headstart.studies.analysis import Analysis, Gap, Series
+from headstart.studies.claims import named_budgets
 from headstart.studies.learning import LabelSavings
 from headstart.studies.results import Study
 
@@ -21,11 +27,7 @@ def verdict(study: Study, analysis: Analysis) -> Verdict:
     """Sum up a study; a difference is claimed only where it stands out over all budgets."""
     if not analysis.overall:
         return Verdict([_best(study, analysis)], False)
-    # The objective that gains most speaks; the level was shared among all of them.
-    objective = max(analysis.overall, key=lambda name: analysis.overall[name].value)
-    clear = [name for name, gap in analysis.overall.items() if gap.excludes(0)]
-    if clear and objective not in clear:
-        objective = clear[0]
+    objective = speaking_objective(analysis)
     overall = analysis.overall[objective]
     name = f"{objective} pretraining" if len(analysis.overall) > 1 else "pretraining"
     claims = overall.excludes(0)
@@ -36,6 +38,13 @@ def verdict(study: Study, analysis: Analysis) -> Verdict:
     if beside:
         sentences.append(beside)
     return Verdict(sentences, claims)
+
+
+def speaking_objective(analysis: Analysis) -> str:
+    """The one that gains most; if it cannot be told from noise, the most of those that can."""
+    overall = analysis.overall
+    clear = [name for name in overall if overall[name].excludes(0)]
+    return max(clear or overall, key=lambda name: overall[name].value)
 
 
 def points(value: float) -> str:
@@ -62,10 +71,9 @@ def labelled(count: int) -> str:
 def _difference(study: Study, analysis: Analysis, objective: str, name: str) -> str:
     shown = analysis.overall[objective]
     if not shown.bounded:
-        direction = "adds" if shown.value >= 0 else "costs"
         return (
-            f"{_capital(name)} {direction} {points(shown.value)} points here, but one seed cannot "
-            "tell that from noise: run the study with --seeds 3 or more."
+            f"{_capital(name)} {_verb(shown)} {points(shown.value)} points here, but one seed "
+            "cannot tell that from noise: run the study with --seeds 3 or more."
         )
     if not shown.excludes(0):
         where = "over all label budgets " if len(study.budgets) > 1 else ""
@@ -73,23 +81,44 @@ def _difference(study: Study, analysis: Analysis, objective: str, name: str) -> 
             f"{_capital(name)} makes no difference that can be told from noise: {where}it changes "
             f"the accuracy by {signed(shown.value)} points ({within(shown)})."
         )
-    series = ("pretrained", objective)
-    ends = sorted({study.budgets[0], study.budgets[-1]})
-    gaps = [analysis.gap(series, ("scratch", objective), labels) for labels in ends]
-    parts = [_gap(gap, name if i == 0 else "it") for i, gap in enumerate(gaps) if gap is not None]
+    gaps = _named_gaps(study, analysis, objective, ("scratch", objective))
+    if not any(map(analysis.stands_out, gaps)):
+        return _only_together(shown, gaps, name)
+    parts = [
+        _gap(gap, name if i == 0 else "it", analysis.stands_out(gap)) for i, gap in enumerate(gaps)
+    ]
     return _capital("; ".join(parts)) + "."
 
 
-def _gap(gap: Gap, subject: str) -> str:
-    difference = gap.difference
-    verb = "adds" if difference.value >= 0 else "costs"
-    size = f"{points(difference.value)} points"
-    if not difference.excludes(0):
-        return (
-            f"with {labelled(gap.labels)} the {size} {subject} {verb} "
-            f"({within(difference)}) are within noise"
-        )
-    return f"with {labelled(gap.labels)} {subject} {verb} {size} ({_size(difference)})"
+def _named_gaps(study: Study, analysis: Analysis, objective: str, other: Series) -> list[Gap]:
+    found = [
+        analysis.gap(("pretrained", objective), other, labels)
+        for labels in named_budgets(study.budgets)
+    ]
+    return [gap for gap in found if gap is not None]
+
+
+def _only_together(overall: Interval, gaps: list[Gap], name: str) -> str:
+    """A difference that all budgets show together, and none that is named by itself."""
+    each = " or ".join(f"{gap.labels:,} ({within(gap.difference)})" for gap in gaps)
+    return (
+        f"Over all label budgets {name} {_verb(overall)} {points(overall.value)} points "
+        f"({_size(overall)}); a single budget is too little to see it: it is not clear with "
+        f"{each} labels alone."
+    )
+
+
+def _gap(gap: Gap, subject: str, stands_out: bool) -> str:
+    difference, labels = gap.difference, labelled(gap.labels)
+    verb, size = _verb(difference), f"{points(difference.value)} points"
+    if stands_out:
+        return f"with {labels} {subject} {verb} {size} ({_size(difference)})"
+    chance = "may be chance" if difference.excludes(0) else "are within noise"
+    return f"with {labels} the {size} {subject} {verb} ({within(difference)}) {chance}"
+
+
+def _verb(difference: Interval) -> str:
+    return "adds" if difference.value >= 0 else "costs"
 
 
 def _savings(savings: LabelSavings) -> str:
@@ -118,24 +147,23 @@ def _rounded(labels: float) -> int:
 
 
 def _tfidf(study: Study, analysis: Analysis, objective: str) -> str | None:
-    series = ("pretrained", objective)
-    ends = sorted({study.budgets[0], study.budgets[-1]})
-    gaps = [analysis.gap(series, ("tfidf", ""), labels) for labels in ends]
-    found = [gap for gap in gaps if gap is not None]
-    if not found:
+    gaps = _named_gaps(study, analysis, objective, ("tfidf", ""))
+    if not gaps:
         return None
-    return f"Beside it, TF-IDF is {' and '.join(map(_beside, found))}."
+    said = [_beside(gap, analysis.stands_out(gap)) for gap in gaps]
+    return f"Beside it, TF-IDF is {' and '.join(said)}."
 
 
-def _beside(gap: Gap) -> str:
+def _beside(gap: Gap, stands_out: bool) -> str:
     ahead = Interval(-gap.difference.value, -gap.difference.high, -gap.difference.low)
     size = f"{points(ahead.value)} points {'ahead' if ahead.value > 0 else 'behind'}"
     if not ahead.bounded:
         return f"{size} with {labelled(gap.labels)} (one seed)"
-    if not ahead.excludes(0):
-        reach = f"{signed(ahead.value)} points, {within(ahead)}"
-        return f"level within noise with {labelled(gap.labels)} ({reach})"
-    return f"{size} with {labelled(gap.labels)} ({_size(ahead)})"
+    if stands_out:
+        return f"{size} with {labelled(gap.labels)} ({_size(ahead)})"
+    reach = f"{signed(ahead.value)} points, {within(ahead)}"
+    level = "not clearly apart" if ahead.excludes(0) else "level within noise"
+    return f"{level} with {labelled(gap.labels)} ({reach})"
 
 
 def _size(interval: Interval) -> str:

@@ -55,7 +55,8 @@ def verdict_section(material: Material) -> str:
                 "Both arms are compared on the same seeds and test rows. The interval is the wider "
                 "of two: a bootstrap that draws seeds and test rows together, and Student’s t over "
                 "seeds, because a few seeds show little of their spread. A difference is claimed "
-                "only where the mean over all label budgets stands clear of zero."
+                "only where the mean over all label budgets stands clear of zero; the sentences "
+                "above name a single budget only where its mean with the other one named does too."
             )
             + "</details>"
         )

@@ -18,7 +18,7 @@ from headstart.studies.results import (
     read_study,
     read_test_rows,
 )
-from headstart.studies.verdict import Verdict, verdict
+from headstart.studies.verdict import Verdict, speaking_objective, verdict
 
 WIDE = Frame(780, 380)
 PHONE = Frame(350, 330, left=50, right=98)
@@ -49,11 +49,10 @@ class Material:
     @property
     def contenders(self) -> list[Series]:
         """The two arms that the study is about, for the objective that the verdict speaks of."""
-        overall = self.analysis.overall
-        if not overall:
+        if not self.analysis.overall:
             series = dict.fromkeys(score.series for score in self.analysis.scores)
             return list(series)[:2]
-        objective = max(overall, key=lambda name: overall[name].value)
+        objective = speaking_objective(self.analysis)
         return [("pretrained", objective), ("scratch", objective)]
 
     def figure(
