@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
@@ -94,7 +95,14 @@ class HeadstartClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         chosen = {name: value for name, value in given.items() if value is not None}
         base = NONE if self.base is None else str(self.base)
         recipe = make_recipe(
-            **{"dataset": ["texts"], "base": base, "seed": seed, **chosen, **(self.settings or {})}
+            **{
+                "dataset": ["texts"],
+                "base": base,
+                "seed": seed,
+                "threads": torch.get_num_threads(),  # of those who call, who may run many fits
+                **chosen,
+                **(self.settings or {}),
+            }
         )
         with tempfile.TemporaryDirectory() as folder:
             run = Path(folder) / "run"

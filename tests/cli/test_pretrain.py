@@ -44,6 +44,7 @@ def test_a_dry_run_shows_the_plan_and_writes_nothing(corpus, headstart_json, tmp
     plan = headstart_json("pretrain", corpus, *OPTIONS, "--minutes", 0.1, "--out", out, "--dry-run")
     assert plan["steps"] >= 1
     assert plan["seconds"] > 0
+    assert plan["threads"] == 1
     assert plan["peak_memory_bytes"] > plan["memory_bytes"]
     assert not out.exists()
 

@@ -16,6 +16,7 @@ def plan(seconds=60.0):
         parameters=1,
         memory_bytes=1,
         peak_memory_bytes=1,
+        threads=1,
         seconds_per_step=seconds / 100,
         seconds=seconds,
     )

@@ -164,9 +164,8 @@ def _new_recipe(given: dict[str, Any]) -> Any:
             "nothing was said about the base",
             fix="name a pretrained run with --base RUN, or train from scratch with --base none",
         )
-    threads = choose_threads(given.get("threads"))
-    torch.set_num_threads(threads)
+    torch.set_num_threads(choose_threads(given.get("threads")))  # for the look at bf16
     device = pick_device(given.get("device"))
     precision = given.get("precision") or choose_precision(device).precision
-    machine = {"threads": threads, "device": str(device), "precision": precision}
+    machine = {"device": str(device), "precision": precision}
     return make_recipe(**{**given, **machine})

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from headstart.cli.output import messages
 from headstart.cli.progress import progress as progress_bar
-from headstart.cli.training_display import duration
+from headstart.cli.training_display import duration, threads_in_words
 from headstart.training.finetune import Finetuning
 from headstart.training.loop import Progress
 from headstart.transfer.swap import SwapRow
@@ -50,6 +50,7 @@ class FinetuneDisplay:
             f"{len(splits.validation):,} to choose by; labels: "
             + ", ".join(training.task.labels[:8])
             + (", …" if len(training.task.labels) > 8 else "")
+            + f"; with {threads_in_words(training.recipe.threads)}"
         )
         if training.start.swap:
             self.console.print(swap_table(training.start.swap))

@@ -163,16 +163,15 @@ def _new_recipe(given: dict[str, Any]) -> Any:
         raise HeadstartError(
             "no corpus was given", fix="name a text file: headstart pretrain my-text.txt --out RUN"
         )
-    threads = choose_threads(given.get("threads"))
-    torch.set_num_threads(threads)
+    torch.set_num_threads(choose_threads(given.get("threads")))  # for the look at bf16
     device = pick_device(given.get("device"))
     precision = given.get("precision") or choose_precision(device).precision
-    machine = {"threads": threads, "device": str(device), "precision": precision}
+    machine = {"device": str(device), "precision": precision}
     return PretrainRecipe(**{**given, **machine})
 
 
 def _show_plan(plan: Any, json: bool) -> None:
-    from headstart.cli.training_display import duration
+    from headstart.cli.training_display import duration, threads_in_words
 
     if json:
         print_json(vars(plan))
@@ -183,5 +182,6 @@ def _show_plan(plan: Any, json: bool) -> None:
         f"and optimizer, about {plan.peak_memory_bytes / 1e9:.1f} GB in all\n"
         f"{plan.steps:,} steps, {plan.tokens:,} tokens: {plan.epochs:.2f} epochs of the corpus's "
         f"{plan.corpus_tokens:,}\n"
-        f"about {duration(plan.seconds)} at {speed:,.0f} tokens a second"
+        f"about {duration(plan.seconds)} at {speed:,.0f} tokens a second "
+        f"with {threads_in_words(plan.threads)}"
     )

@@ -53,7 +53,7 @@ class TrainingDisplay:
         self.console.print(
             f"[bold]plan[/]: {plan.steps:,} steps, {plan.tokens:,} tokens ({plan.epochs:.2f} "
             f"epochs of {plan.corpus_tokens:,}), {plan.parameters:,} parameters, "
-            f"about {duration(plan.seconds)}"
+            f"about {duration(plan.seconds)} with {threads_in_words(plan.threads)}"
         )
         if self.console.is_terminal:
             self._live = Live(console=self.console, refresh_per_second=4, transient=True)
@@ -120,6 +120,10 @@ def sparkline(values: list[float], *, width: int = 20) -> str:
     low, high = min(means), max(means)
     span = (high - low) or 1.0
     return "".join(BLOCKS[round((mean - low) / span * (len(BLOCKS) - 1))] for mean in means)
+
+
+def threads_in_words(count: int) -> str:
+    return "1 thread" if count == 1 else f"{count} threads"
 
 
 def duration(seconds: float) -> str:

@@ -30,6 +30,7 @@ from headstart.studies.recipe import NETWORKS, WITHOUT_NETWORK, StudyRecipe
 from headstart.studies.results import RunKey
 from headstart.training.finetune_recipe import FinetuneRecipe, make_recipe
 from headstart.training.recipe import PretrainRecipe
+from headstart.training.threads import fastest_threads
 
 FILE = "plan.json"
 EPOCHS, STEPS, FEWEST_EPOCHS = 15, 250, 2
@@ -103,12 +104,16 @@ def make_plan(recipe: StudyRecipe, data: StudyData) -> StudyPlan:
     if recipe.needs_base and not recipe.base:
         tokens = recipe.tokens or min(TOKENS, round(MOST_PASSES * corpus_bytes / BYTES_A_TOKEN))
         steps = max(1, tokens // PretrainRecipe.batch_tokens)
-    paces = {}
-    if steps:
-        # Where others use a core, all threads wait for the slowest, and one alone is faster.
-        tried = {pretrain_threads} if recipe.threads else {pretrain_threads, 1}
-        paces = {count: _pretraining_pace(recipe, count) for count in sorted(tried)}
-        pretrain_threads = min(paces, key=lambda count: sum(paces[count].values()))
+    paces: dict[int, dict[str, float]] = {}
+
+    def seconds(count: int) -> float:
+        paces[count] = _pretraining_pace(recipe, count)
+        return sum(paces[count].values())
+
+    if steps and recipe.threads:
+        seconds(pretrain_threads)
+    elif steps:
+        pretrain_threads = fastest_threads(seconds)
     plan = StudyPlan(
         seeds=list(range(recipe.seeds)),
         budgets=data.budgets,

@@ -16,6 +16,7 @@ import torch
 from safetensors.numpy import save_file
 
 from headstart.files import replacing
+from headstart.machine.facts import choose_threads
 from headstart.model.checkpoint import WEIGHTS, save_model
 from headstart.run_folder import SUMMARY, write_summary, write_task
 from headstart.tasks import find_task
@@ -34,6 +35,7 @@ from headstart.training.loop import Loop, LoopSettings, MicroBatch, Progress
 from headstart.training.metrics import Metrics, read_metrics
 from headstart.training.prepare import Stages, quiet
 from headstart.training.recipe_file import refuse_a_second_run, resumed, write_recipe
+from headstart.training.threads import try_threads
 from headstart.transfer.compact_embedding import CompactEmbedding
 from headstart.transfer.strategies import learning_rate_scales, train_down_to, trained_depth
 
@@ -99,7 +101,7 @@ class Finetuning:
         self.recipe = resumed(recipe, folder) if resume else recipe
         if not resume:
             refuse_a_second_run(folder)
-        torch.set_num_threads(self.recipe.threads or torch.get_num_threads())
+        torch.set_num_threads(choose_threads(self.recipe.threads or None))
         kind = find_task(self.recipe.task)
         self.splits = read_splits(self.recipe, self.listener.stages) if splits is None else splits
         self.task: Task[Any] = kind.of(self.splits.train)
@@ -127,6 +129,9 @@ class Finetuning:
         self.metrics = Metrics(folder / METRICS)
         self.answers: Any = None
         self.loop = self._loop(save_seconds)
+        if not self.recipe.threads:
+            self.recipe = self.recipe.changed(threads=try_threads(self.loop))
+            torch.set_num_threads(self.recipe.threads)
 
     def run(self) -> dict[str, Any]:
         self.listener.on_start(self)

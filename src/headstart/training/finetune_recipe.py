@@ -59,7 +59,7 @@ class FinetuneRecipe(Checked):
     label_smoothing: float = 0.0
     seed: int = 0
     device: str = "cpu"
-    threads: int = 0
+    threads: int = 0  # without a number, as many as are faster
     precision: Precision = "fp32"
 
     def _smallest(self, name: str) -> int:

@@ -1,6 +1,5 @@
 """The plan: how many steps, tokens and minutes a training will take, before it takes them."""
 
-import statistics
 import sys
 import time
 from dataclasses import dataclass
@@ -11,11 +10,11 @@ import psutil
 from headstart.model.costs import training_memory
 from headstart.training.loop import Loop, Progress
 from headstart.training.recipe import PretrainRecipe
+from headstart.training.threads import step_seconds
 
 if TYPE_CHECKING:
     from headstart.training.prepare import Prepared
 
-TRIED_STEPS = 4
 DEFAULT_MINUTES = 10.0
 MEASURING_SHARE = 0.1
 SLOWER = 1.25
@@ -34,13 +33,14 @@ class Plan:
     parameters: int
     memory_bytes: int  # of weights, gradients and optimizer
     peak_memory_bytes: int  # of the whole process, seen in the steps that were tried
+    threads: int
     seconds_per_step: float
     seconds: float
 
 
 def make_plan(recipe: PretrainRecipe, prepared: "Prepared", loop: Loop) -> Plan:
     """Turn minutes, epochs or tokens into steps, from the pace of a few real ones."""
-    step_seconds, evaluation_seconds = measure(loop)
+    pace, evaluation_seconds = measure(loop)
     budget = 60 * (recipe.minutes or DEFAULT_MINUTES)
     evaluations = recipe.evaluations
     if not any((recipe.steps, recipe.tokens, recipe.epochs)):
@@ -57,7 +57,7 @@ def make_plan(recipe: PretrainRecipe, prepared: "Prepared", loop: Loop) -> Plan:
     elif recipe.epochs:
         steps = round(recipe.epochs * corpus_tokens / step_tokens)
     else:
-        steps = int((budget - evaluation) / step_seconds)
+        steps = int((budget - evaluation) / pace)
     steps = max(1, steps)
     parameters = sum(parameter.numel() for parameter in loop.model.parameters())
     return Plan(
@@ -69,24 +69,18 @@ def make_plan(recipe: PretrainRecipe, prepared: "Prepared", loop: Loop) -> Plan:
         parameters=parameters,
         memory_bytes=training_memory(parameters).total,
         peak_memory_bytes=peak_memory() + training_memory(parameters).optimizer,
-        seconds_per_step=step_seconds,
-        seconds=steps * step_seconds + evaluation,
+        threads=recipe.threads,
+        seconds_per_step=pace,
+        seconds=steps * pace + evaluation,
     )
 
 
 def measure(loop: Loop) -> tuple[float, float]:
-    """Seconds of a step and of an evaluation. Gradients are thrown away; nothing is learned."""
-    times = []
-    for step in range(TRIED_STEPS + 1):
-        start = time.monotonic()
-        loop.model.train()
-        loop.gradients(step)
-        loop.model.zero_grad(set_to_none=True)
-        if step:  # the first one also warms up
-            times.append(time.monotonic() - start)
+    """Seconds of a step and of an evaluation."""
+    step = step_seconds(loop)
     start = time.monotonic()
     loop.evaluation()
-    return statistics.median(times), time.monotonic() - start
+    return step, time.monotonic() - start
 
 
 def peak_memory() -> int:

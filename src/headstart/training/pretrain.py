@@ -12,6 +12,7 @@ import torch
 
 from headstart.errors import HeadstartError
 from headstart.files import write_text
+from headstart.machine.facts import choose_threads
 from headstart.model.checkpoint import save_model
 from headstart.model.model import Model
 from headstart.objectives import find_objective
@@ -35,6 +36,7 @@ from headstart.training.prepare import (
 )
 from headstart.training.recipe import PretrainRecipe
 from headstart.training.recipe_file import refuse_a_second_run, resumed, write_recipe
+from headstart.training.threads import try_threads
 
 PLAN = "plan.json"
 HELD_OUT_ROWS = 64  # enough for a stable loss, few enough to take a second
@@ -80,7 +82,7 @@ class Pretraining:
         self.recipe = resumed(recipe, folder) if resume else recipe
         if not resume:
             refuse_a_second_run(folder)
-        torch.set_num_threads(self.recipe.threads or torch.get_num_threads())
+        torch.set_num_threads(choose_threads(self.recipe.threads or None))
         self.prepared: Prepared = prepare(self.recipe, stages=listener.stages, corpus=corpus)
         self.identity = {
             "corpus": self.prepared.corpus_fingerprint,
@@ -92,6 +94,9 @@ class Pretraining:
             for warning in check_corpus(self.recipe, stages=listener.stages):
                 listener.on_warning(warning)
         self.objective = find_objective(self.recipe.objective)(mask_share=self.recipe.mask_share)
+        if not self.recipe.threads:
+            self.recipe = self.recipe.changed(threads=self._fastest_threads())
+            torch.set_num_threads(self.recipe.threads)
         self.model: Model = first_model(self.recipe, self.prepared, stages=listener.stages)
         self.loop = self._loop(steps=1, evaluate_every=1)
         self.plan = (
@@ -157,6 +162,13 @@ class Pretraining:
     def _held_out_steps(self, source: TokenSource) -> int:
         rows = min(HELD_OUT_ROWS, len(source.packed(extra=1)))
         return max(1, rows // self.recipe.rows)
+
+    def _fastest_threads(self) -> int:
+        """Tried with a model that is thrown away: the first weights are made with the result."""
+        random = self.recipe.changed(embedding_start="random")
+        self.model = first_model(random, self.prepared)
+        self.loop = self._loop(steps=1, evaluate_every=1)
+        return try_threads(self.loop)
 
     def _loop(self, steps: int, evaluate_every: int) -> Loop:
         recipe = self.recipe

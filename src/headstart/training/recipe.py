@@ -44,7 +44,7 @@ class PretrainRecipe(Checked):
     evaluations: int = 10
     seed: int = 0
     device: str = "cpu"
-    threads: int = 0
+    threads: int = 0  # without a number, as many as are faster
     precision: Precision = "fp32"
 
     def _smallest(self, name: str) -> int:

@@ -2,7 +2,7 @@
 
 import json
 import tomllib
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -11,6 +11,7 @@ from headstart.files import write_text
 from headstart.model.config import Checked, from_dict
 
 FILE = "recipe.toml"
+MEASURED = ("threads",)  # where it is zero, the machine decides
 R = TypeVar("R", bound=Checked)
 
 
@@ -40,8 +41,13 @@ def read_recipe_as(kind: type[R], folder: Path) -> R:
 
 
 def resumed(given: R, folder: Path) -> R:
-    """The run's own recipe; what was given must not contradict it."""
+    """The run's own recipe; what was given must not contradict it.
+
+    Where no number of threads was given, it is the one that was found when the run began.
+    """
     saved = read_recipe_as(type(given), folder)
+    measured = {name: getattr(saved, name) for name in MEASURED if not getattr(given, name)}
+    given = replace(given, **measured)  # type: ignore[type-var]
     if given != saved:
         differ = [
             f"{name}: {getattr(saved, name)!r} in the run, {value!r} now"
