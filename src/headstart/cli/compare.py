@@ -8,10 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from headstart.cli.options import DropOverlap, DryRun, Size, Word, given_settings
 from headstart.cli.output import Debug, Json, messages, print_json, results
-
-Given = typer.Option(show_default=False)
-Size = Annotated[int | None, typer.Option(help="Instead of the preset's.", show_default=False)]
 
 
 def compare(
@@ -74,21 +72,19 @@ def compare(
     length: Annotated[
         int | None, typer.Option(help="Tokens read of a labelled text.", show_default=False)
     ] = None,
-    validation: Annotated[str | None, Given] = None,
-    test: Annotated[str | None, Given] = None,
-    text_column: Annotated[str | None, Given] = None,
-    label_column: Annotated[str | None, Given] = None,
-    encoding: Annotated[str | None, Given] = None,
-    drop_overlap: Annotated[
-        bool, typer.Option("--drop-overlap", help="Take texts of given parts out of earlier ones.")
-    ] = False,
+    validation: Word = None,
+    test: Word = None,
+    text_column: Word = None,
+    label_column: Word = None,
+    encoding: Word = None,
+    drop_overlap: DropOverlap = None,
     jobs: Annotated[
         int | None, typer.Option(help="Trainings side by side.", show_default=False)
     ] = None,
     threads: Annotated[
         int | None, typer.Option(help="Of all jobs together.", show_default=False)
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan only.")] = False,
+    dry_run: DryRun = False,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -98,41 +94,16 @@ def compare(
 
     Killed or stopped, the same command goes on where it was.
     """
-    given = {
-        "dataset": dataset or None,
-        "corpus": corpus or None,
-        "base": base,
-        "arms": names(arms),
-        "objectives": names(objective),
-        "labels": names(labels),
-        "seeds": seeds,
-        "epochs": epochs,
-        "minutes": minutes,
-        "tokens": tokens,
-        "preset": preset,
-        "vocab_size": vocab_size,
-        "width": width,
-        "layers": layers,
-        "heads": heads,
-        "feed_forward_width": feed_forward,
-        "length": length,
-        "validation": validation,
-        "test": test,
-        "text_column": text_column,
-        "label_column": label_column,
-        "encoding": encoding,
-        "drop_overlap": drop_overlap or None,
-        "jobs": jobs,
-        "threads": threads,
-    }
-    chosen = {name: value for name, value in given.items() if value is not None}
-    _run(chosen, out, dry_run=dry_run, json=json)
+    given = given_settings(locals(), but=("out", "dry_run", "json", "debug"))
+    if "objective" in given:
+        given["objectives"] = given.pop("objective")
+    for name in {"arms", "objectives", "labels"} & given.keys():
+        given[name] = names(given[name])
+    _run(given, out, dry_run=dry_run, json=json)
 
 
-def names(written: str | None) -> list[str] | None:
+def names(written: str) -> list[str]:
     """A list that was written with commas."""
-    if written is None:
-        return None
     return [name.strip() for name in written.split(",") if name.strip()]
 
 

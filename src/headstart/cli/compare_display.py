@@ -1,16 +1,13 @@
 """How a study looks while it runs: a live table on a terminal, plain lines elsewhere."""
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING
 
-from rich.live import Live
 from rich.table import Table
 
-from headstart.cli.output import messages
-from headstart.cli.progress import progress as progress_bar
+from headstart.cli.display import Display
 from headstart.cli.training_display import TrainingDisplay, duration
 from headstart.training.pretrain import Listener
 
@@ -22,27 +19,14 @@ if TYPE_CHECKING:
 SHOWN = 12  # of the latest lines
 
 
-class CompareDisplay:
+class CompareDisplay(Display):
     """Shows stages, the plan, and every training's latest epoch. On standard error."""
 
     def __init__(self) -> None:
-        self.console = messages()
+        super().__init__()
         self.lines: dict[RunKey, tuple[str, str, str, str, str]] = {}
-        self._stage = ExitStack()
-        self._live: Live | None = None
         self._study: StudyRun | None = None
         self._done = 0
-
-    def __enter__(self) -> "CompareDisplay":
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._rest()
 
     def listener(self) -> "StudyListener":
         from headstart.studies.run import StudyListener
@@ -54,10 +38,6 @@ class CompareDisplay:
             on_epoch=self.on_epoch,
             on_done=self.on_done,
         )
-
-    def stages(self, name: str) -> Callable[[int, int | None], None]:
-        self._rest()
-        return self._stage.enter_context(progress_bar(name, "MB", scale=1e6))
 
     def on_stage(self, name: str) -> None:
         self._rest()
@@ -74,13 +54,7 @@ class CompareDisplay:
         self._rest()
         self.console.print(f"[bold]pretraining[/], {objective}")
         with TrainingDisplay() as display:
-            yield Listener(
-                stages=display.stages,
-                on_plan=display.on_plan,
-                on_step=display.on_step,
-                on_evaluation=display.on_evaluation,
-                on_warning=display.on_warning,
-            )
+            yield display.listener()
 
     def on_epoch(self, run: "RunKey", epoch: int, accuracy: float) -> None:
         assert self._study is not None
@@ -109,11 +83,8 @@ class CompareDisplay:
             return
         self.lines.pop(run, None)
         self.lines[run] = line
-        if self._live is None:
-            self._stage.close()
-            self._live = Live(console=self.console, refresh_per_second=4)
-            self._live.start()
-        self._live.update(self._table())
+        live = self._live or self._begin_live()
+        live.update(self._table())
 
     def _table(self) -> Table:
         assert self._study is not None
@@ -124,12 +95,6 @@ class CompareDisplay:
         for line in list(self.lines.values())[-SHOWN:]:
             table.add_row(*line)
         return table
-
-    def _rest(self) -> None:
-        self._stage.close()
-        if self._live is not None:
-            self._live.stop()
-            self._live = None
 
 
 def plan_lines(study: "StudyRun") -> list[str]:

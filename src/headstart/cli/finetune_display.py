@@ -1,46 +1,33 @@
 """How a fine-tuning looks: the swap, what was cut, and a table that grows by a row an epoch."""
 
 from collections.abc import Sequence
-from contextlib import ExitStack
-from types import TracebackType
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-from headstart.cli.output import messages
+from headstart.cli.display import Display
 from headstart.cli.progress import progress as progress_bar
 from headstart.cli.training_display import duration, threads_in_words
-from headstart.training.finetune import Finetuning
+from headstart.training.finetune import FinetuneListener, Finetuning
 from headstart.training.loop import Progress
 from headstart.transfer.swap import SwapRow
 
 HIDDEN = ("epoch", "step", "best", "train_loss", "validation_loss", "seconds")
 
 
-class FinetuneDisplay:
+class FinetuneDisplay(Display):
     """Shows where a fine-tuning stands. On standard error."""
 
+    unit, scale = "texts", 1
+
     def __init__(self, console: Console | None = None) -> None:
-        self.console = console or messages()
-        self._stage = ExitStack()
+        super().__init__(console)
         self._training: Any = None
         self._headed = False
 
-    def __enter__(self) -> "FinetuneDisplay":
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._stage.close()
-
-    def stages(self, name: str) -> Any:
-        self._stage.close()
-        return self._stage.enter_context(progress_bar(name, "texts"))
+    def listener(self) -> FinetuneListener:
+        return FinetuneListener(self.stages, self.on_start, self.on_step, self.on_epoch)
 
     def on_start(self, training: Finetuning) -> None:
         self._stage.close()

@@ -6,6 +6,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from headstart.cli.options import Size
 from headstart.cli.output import Debug, Json, messages, print_json, results
 from headstart.errors import HeadstartError
 from headstart.model.account_document import account_document
@@ -16,7 +17,6 @@ from headstart.model.presets import PRESETS, Preset, preset
 from headstart.model.slips import slips
 
 HEADS = {"language_modeling": "language modelling", "classification": "classification"}
-Size = Annotated[int | None, typer.Option(help="Instead of the preset's.", show_default=False)]
 
 
 def params(

@@ -5,9 +5,21 @@ from typing import Annotated, Any
 
 import typer
 
-from headstart.cli.output import Debug, Json, messages, print_json, results
-
-Given = typer.Option(show_default=False)
+from headstart.cli.options import (
+    DryRun,
+    Number,
+    Precision,
+    Resume,
+    RunFolder,
+    SaveSeconds,
+    Size,
+    TokenizerKind,
+    Whole,
+    Word,
+    given_settings,
+)
+from headstart.cli.output import Debug, Json, print_json, results
+from headstart.cli.training import machine_settings, saved_when_stopped
 
 
 def pretrain(
@@ -15,51 +27,51 @@ def pretrain(
         list[str] | None,
         typer.Argument(help="Text files, folders or names (imdb).", show_default=False),
     ] = None,
-    out: Annotated[Path, typer.Option(help="The run's folder.")] = Path("runs/base"),
+    out: RunFolder = Path("runs/base"),
     objective: Annotated[
         str | None,
         typer.Option(help="causal (default), masked or masked+next-sentence.", show_default=False),
     ] = None,
-    minutes: Annotated[float | None, Given] = None,
-    epochs: Annotated[float | None, Given] = None,
-    tokens: Annotated[int | None, Given] = None,
-    steps: Annotated[int | None, Given] = None,
+    minutes: Number = None,
+    epochs: Number = None,
+    tokens: Whole = None,
+    steps: Whole = None,
     preset: Annotated[
         str | None, typer.Option(help="small (default), lab, bert or gpt2.", show_default=False)
     ] = None,
-    vocab_size: Annotated[int | None, Given] = None,
-    width: Annotated[int | None, Given] = None,
-    layers: Annotated[int | None, Given] = None,
-    heads: Annotated[int | None, Given] = None,
-    feed_forward: Annotated[int | None, Given] = None,
+    vocab_size: Size = None,
+    width: Size = None,
+    layers: Size = None,
+    heads: Size = None,
+    feed_forward: Size = None,
     tokenizer: Annotated[
         str | None,
         typer.Option(help="A file; else one is trained on the corpus.", show_default=False),
     ] = None,
-    tokenizer_kind: Annotated[str | None, typer.Option(help="bpe or unigram.")] = None,
-    text_column: Annotated[str | None, Given] = None,
-    encoding: Annotated[str | None, Given] = None,
+    tokenizer_kind: TokenizerKind = None,
+    text_column: Word = None,
+    encoding: Word = None,
     documents: Annotated[
         str | None, typer.Option(help="What one text is: line, blank-line or file.")
     ] = None,
     length: Annotated[int | None, typer.Option(help="Tokens of a row.")] = None,
     batch_tokens: Annotated[int | None, typer.Option(help="Tokens of a step.")] = None,
-    mask_share: Annotated[float | None, Given] = None,
+    mask_share: Number = None,
     embedding_start: Annotated[
         str | None, typer.Option(help="cooccurrence (default) or random.")
     ] = None,
-    learning_rate: Annotated[float | None, Given] = None,
+    learning_rate: Number = None,
     held_out: Annotated[float | None, typer.Option(help="Share of the documents.")] = None,
-    seed: Annotated[int | None, Given] = None,
-    device: Annotated[str | None, Given] = None,
-    threads: Annotated[int | None, Given] = None,
-    precision: Annotated[str | None, typer.Option(help="fp32 or bf16.")] = None,
+    seed: Whole = None,
+    device: Word = None,
+    threads: Whole = None,
+    precision: Precision = None,
     tensorboard: Annotated[
         bool, typer.Option("--tensorboard", help="Also write TensorBoard files.")
     ] = False,
-    save_seconds: Annotated[float, typer.Option(help="Time between two checkpoints.")] = 60.0,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan only.")] = False,
+    save_seconds: SaveSeconds = 60.0,
+    resume: Resume = False,
+    dry_run: DryRun = False,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -67,38 +79,12 @@ def pretrain(
 
     headstart pretrain my-text.txt --minutes 10 --out runs/base
     """
-    given = {
-        "corpus": corpus or None,
-        "objective": objective,
-        "minutes": minutes,
-        "epochs": epochs,
-        "tokens": tokens,
-        "steps": steps,
-        "preset": preset,
-        "vocab_size": vocab_size,
-        "width": width,
-        "layers": layers,
-        "heads": heads,
-        "feed_forward_width": feed_forward,
-        "tokenizer": tokenizer,
-        "tokenizer_kind": tokenizer_kind,
-        "text_column": text_column,
-        "encoding": encoding,
-        "documents": documents,
-        "length": length,
-        "batch_tokens": batch_tokens,
-        "mask_share": mask_share,
-        "embedding_start": embedding_start,
-        "learning_rate": learning_rate,
-        "held_out": held_out,
-        "seed": seed,
-        "device": device,
-        "threads": threads,
-        "precision": precision,
-    }
-    chosen = {name: value for name, value in given.items() if value is not None}
+    given = given_settings(
+        locals(),
+        but=("out", "tensorboard", "save_seconds", "resume", "dry_run", "json", "debug"),
+    )
     extras = {"save_seconds": save_seconds, "tensorboard": tensorboard}
-    _run(chosen, out, extras, resume=resume, dry_run=dry_run, json=json)
+    _run(given, out, extras, resume=resume, dry_run=dry_run, json=json)
 
 
 def _run(
@@ -111,8 +97,7 @@ def _run(
     json: bool,
 ) -> None:
     from headstart.cli.training_display import TrainingDisplay
-    from headstart.training.loop import Interrupted
-    from headstart.training.pretrain import Listener, Pretraining
+    from headstart.training.pretrain import Pretraining
     from headstart.training.recipe import read_recipe
     from headstart.training.recipe_file import FILE
 
@@ -120,25 +105,12 @@ def _run(
     resume = resume and ((out / FILE).exists() or "corpus" not in given)
     recipe = read_recipe(out).changed(**given) if resume else _new_recipe(given)
     with TrainingDisplay() as display:
-        listener = Listener(
-            stages=display.stages,
-            on_plan=display.on_plan,
-            on_step=display.on_step,
-            on_evaluation=display.on_evaluation,
-            on_warning=display.on_warning,
-        )
-        training = Pretraining(recipe, out, resume=resume, listener=listener, **extras)
+        training = Pretraining(recipe, out, resume=resume, listener=display.listener(), **extras)
         if dry_run:
             _show_plan(training.plan, json)
             return
-        try:
+        with saved_when_stopped(f"headstart pretrain --resume --out {out}"):
             summary = training.run()
-        except Interrupted as stopped:
-            messages().print(
-                f"stopped and saved at step {stopped.step:,}; go on with: "
-                f"headstart pretrain --resume --out {out}"
-            )
-            raise typer.Exit(130) from None
     if json:
         print_json(summary)
         return
@@ -151,23 +123,14 @@ def _run(
 
 
 def _new_recipe(given: dict[str, Any]) -> Any:
-    import torch
-
     from headstart.errors import HeadstartError
-    from headstart.machine.device import pick_device
-    from headstart.machine.facts import choose_threads
-    from headstart.machine.precision import choose_precision
     from headstart.training.recipe import PretrainRecipe
 
     if "corpus" not in given:
         raise HeadstartError(
             "no corpus was given", fix="name a text file: headstart pretrain my-text.txt --out RUN"
         )
-    torch.set_num_threads(choose_threads(given.get("threads")))  # for the look at bf16
-    device = pick_device(given.get("device"))
-    precision = given.get("precision") or choose_precision(device).precision
-    machine = {"device": str(device), "precision": precision}
-    return PretrainRecipe(**{**given, **machine})
+    return PretrainRecipe(**{**given, **machine_settings(given)})
 
 
 def _show_plan(plan: Any, json: bool) -> None:

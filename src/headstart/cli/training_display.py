@@ -1,52 +1,37 @@
 """How a training looks: a live line on a terminal, plain lines elsewhere. On standard error."""
 
 import time
-from collections.abc import Callable
-from contextlib import ExitStack
-from types import TracebackType
 
 import psutil
 from rich.console import Console
-from rich.live import Live
 from rich.text import Text
 
-from headstart.cli.output import messages
-from headstart.cli.progress import progress as progress_bar
+from headstart.cli.display import Display
 from headstart.training.loop import Progress
 from headstart.training.plan import Plan
+from headstart.training.pretrain import Listener
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 SECONDS_BETWEEN_LINES = 10.0
 
 
-class TrainingDisplay:
+class TrainingDisplay(Display):
     """Shows stages, the plan, and where the training stands."""
 
     def __init__(self, console: Console | None = None) -> None:
-        self.console = console or messages()
+        super().__init__(console)
         self.losses: list[float] = []
-        self._stage = ExitStack()
-        self._live: Live | None = None
         self._last_line = time.monotonic()
         self._began: tuple[float, int] | None = None
 
-    def __enter__(self) -> "TrainingDisplay":
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._stage.close()
-        if self._live is not None:
-            self._live.stop()
-
-    def stages(self, name: str) -> Callable[[int, int | None], None]:
-        """Begin a stage; the one before it is over."""
-        self._stage.close()
-        return self._stage.enter_context(progress_bar(name, "MB", scale=1e6))
+    def listener(self) -> Listener:
+        return Listener(
+            stages=self.stages,
+            on_plan=self.on_plan,
+            on_step=self.on_step,
+            on_evaluation=self.on_evaluation,
+            on_warning=self.on_warning,
+        )
 
     def on_plan(self, plan: Plan) -> None:
         self._stage.close()
@@ -56,8 +41,7 @@ class TrainingDisplay:
             f"about {duration(plan.seconds)} with {threads_in_words(plan.threads)}"
         )
         if self.console.is_terminal:
-            self._live = Live(console=self.console, refresh_per_second=4, transient=True)
-            self._live.start()
+            self._begin_live(transient=True)
 
     def on_warning(self, warning: str) -> None:
         self._stage.close()
