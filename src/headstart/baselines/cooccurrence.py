@@ -9,14 +9,11 @@ Mean and maximum get one scale each (docs/cooccurrence.md has the numbers).
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
+from numpy.typing import NDArray
 
-from headstart.baselines.regression import check_labels, choose_strength
+from headstart.baselines.regression import RegressionClassifier
 
 STRENGTHS = (3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1, 1.0)
 MAXIMUM_SHARE = 0.2  # of the mean's scale: a maximum is noisier, and as large it drowns the mean
@@ -24,7 +21,7 @@ Tokens = NDArray[np.integer]
 Floats = NDArray[np.float64]
 
 
-class CooccurrenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class CooccurrenceClassifier(RegressionClassifier):
     """Logistic regression on the mean and maximum of a text's vectors (vocab_size × width).
 
     Texts are arrays of token ids. Tokens with the zero vector (special or never seen in the corpus)
@@ -37,38 +34,13 @@ class CooccurrenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         self.vectors = vectors
         self.strengths = strengths
 
-    def fit(
-        self,
-        texts: Sequence[Tokens],
-        labels: ArrayLike,
-        *,
-        validation: tuple[Sequence[Tokens], ArrayLike],
-    ) -> "CooccurrenceClassifier":
-        """Learn from the training rows; the strength is chosen on the validation rows."""
-        check_labels(texts, labels)
+    def _fit_features(self, texts: Sequence[Tokens]) -> Floats:
         features = mean_and_maximum(texts, self.vectors)
         self.center_ = features.mean(axis=0)
         mean, maximum = np.split(features - self.center_, 2, axis=1)
         scales = [_inverse(mean.std()), MAXIMUM_SHARE * _inverse(maximum.std())]
         self.scale_ = np.repeat(scales, self.vectors.shape[1])
-        self.regression_ = choose_strength(
-            (features - self.center_) * self.scale_,
-            labels,
-            self._features(validation[0]),
-            validation[1],
-            self.strengths,
-        )
-        self.classes_ = self.regression_.classes_
-        self.strength_ = float(self.regression_.C)
-        return self
-
-    def predict_proba(self, texts: Sequence[Tokens]) -> Floats:
-        check_is_fitted(self)
-        return np.asarray(self.regression_.predict_proba(self._features(texts)))
-
-    def predict(self, texts: Sequence[Tokens]) -> NDArray[Any]:
-        probabilities = self.predict_proba(texts)
-        return np.asarray(self.classes_[probabilities.argmax(axis=1)])
+        return (features - self.center_) * self.scale_
 
     def _features(self, texts: Sequence[Tokens]) -> Floats:
         return (mean_and_maximum(texts, self.vectors) - self.center_) * self.scale_

@@ -1,17 +1,63 @@
-"""Logistic regression whose strength is chosen on the validation part."""
+"""Logistic regression whose strength is chosen on the validation part, and an arm around it."""
 
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_softmax
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
+from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from headstart.errors import HeadstartError
+
+
+class RegressionClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
+    """Features of texts, and a logistic regression on them; an arm says what its features are."""
+
+    strengths: Sequence[float]
+
+    def fit(
+        self,
+        texts: Sequence[Any],
+        labels: ArrayLike,
+        *,
+        validation: tuple[Sequence[Any], ArrayLike],
+    ) -> Self:
+        """Learn from the training rows; the strength is chosen on the validation rows."""
+        check_labels(texts, labels)
+        self.regression_ = choose_strength(
+            self._fit_features(texts),
+            labels,
+            self._features(validation[0]),
+            validation[1],
+            self.strengths,
+        )
+        self.classes_ = self.regression_.classes_
+        self.strength_ = float(self.regression_.C)
+        return self
+
+    def predict_proba(self, texts: Sequence[Any]) -> NDArray[np.float64]:
+        check_is_fitted(self)
+        probabilities = self.regression_.predict_proba(self._features(texts))
+        return np.asarray(probabilities, dtype=np.float64)
+
+    def predict(self, texts: Sequence[Any]) -> NDArray[Any]:
+        probabilities = self.predict_proba(texts)
+        return np.asarray(self.classes_[probabilities.argmax(axis=1)])
+
+    @abstractmethod
+    def _fit_features(self, texts: Sequence[Any]) -> Any:
+        """Learn what the features need from the training texts; their features."""
+
+    @abstractmethod
+    def _features(self, texts: Sequence[Any]) -> Any:
+        """The features of other texts."""
 
 
 def check_labels(texts: Sequence[Any], labels: ArrayLike) -> None:

@@ -8,21 +8,19 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.feature_extraction.text import TfidfTransformer, TfidfVectorizer
-from sklearn.utils.validation import check_is_fitted
 
 from headstart.baselines.characters import count_characters
-from headstart.baselines.regression import check_labels, choose_strength
+from headstart.baselines.regression import RegressionClassifier
 
 STRENGTHS = (0.25, 1, 4, 16, 64, 256)
 HASH_BITS = 20  # a million buckets: few n-grams share one
 MAX_FEATURES = 200_000  # words, and as many of characters: the most frequent ones
 
 
-class TfidfClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class TfidfClassifier(RegressionClassifier):
     """TF-IDF and logistic regression over lists of strings.
 
     >>> texts = ["a fine film", "fine acting", "a dull film", "dull acting"]
@@ -37,15 +35,7 @@ class TfidfClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.strengths = strengths
         self.max_features = max_features
 
-    def fit(
-        self,
-        texts: Sequence[str],
-        labels: ArrayLike,
-        *,
-        validation: tuple[Sequence[str], ArrayLike],
-    ) -> "TfidfClassifier":
-        """Learn from the training rows; the strength is chosen on the validation rows."""
-        check_labels(texts, labels)
+    def _fit_features(self, texts: Sequence[str]) -> sparse.csr_array:
         counts = _characters(texts)
         in_texts = np.bincount(counts.indices, minlength=counts.shape[1])
         self.columns_ = _most_frequent(in_texts, self.max_features)
@@ -53,25 +43,7 @@ class TfidfClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         characters = self.rarity_.fit_transform(counts[:, self.columns_])
         self.words_ = _Words(self.max_features)
         words = self.words_.fit_transform(texts)
-        self.regression_ = choose_strength(
-            sparse.hstack([words, characters], format="csr"),
-            labels,
-            self._features(validation[0]),
-            validation[1],
-            self.strengths,
-        )
-        self.classes_ = self.regression_.classes_
-        self.strength_ = float(self.regression_.C)
-        return self
-
-    def predict_proba(self, texts: Sequence[str]) -> NDArray[Any]:
-        check_is_fitted(self)
-        probabilities = self.regression_.predict_proba(self._features(texts))
-        return np.asarray(probabilities, dtype=np.float64)
-
-    def predict(self, texts: Sequence[str]) -> NDArray[Any]:
-        probabilities = self.predict_proba(texts)
-        return np.asarray(self.classes_[probabilities.argmax(axis=1)])
+        return sparse.hstack([words, characters], format="csr")
 
     def _features(self, texts: Sequence[str]) -> sparse.csr_array:
         characters = self.rarity_.transform(_characters(texts)[:, self.columns_])
