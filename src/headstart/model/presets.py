@@ -52,9 +52,8 @@ def preset(name: str, *, objective: Objective | None = None, **sizes: int | None
 def _lab(objective: Objective, sizes: dict[str, int]) -> Preset:
     """The lab's network: post-norm layers like PyTorch's, feed-forward as wide as the model."""
     width = sizes.get("width", 200)
-    values: dict[str, Any] = {
+    values = {
         "vocab_size": 50_001,
-        "width": width,
         "layers": 4,
         "heads": 2,
         "feed_forward_width": width,
@@ -66,17 +65,15 @@ def _lab(objective: Objective, sizes: dict[str, int]) -> Preset:
         "embedding_scale": True,
         "initialization": "lab",
     }
-    base = BaseConfig(**{**values, "attention": _attention(objective), **sizes})
     head = LanguageModelingConfig(tied=False, bias=True)
-    return Preset("lab", base, head, pooling="last")
+    return Preset("lab", _base(objective, width, values, sizes), head, pooling="last")
 
 
 def _small(objective: Objective, sizes: dict[str, int]) -> Preset:
     """What trains best in minutes: causal it is a small Llama, masked a small ModernBERT."""
     width = sizes.get("width", 256)
-    values: dict[str, Any] = {
+    values = {
         "vocab_size": 8_192,
-        "width": width,
         "layers": 4,
         "heads": _heads_of_64(width),
         # Three matrices instead of two: 8/3 keeps a gated layer as large as a plain one of 4×.
@@ -84,60 +81,61 @@ def _small(objective: Objective, sizes: dict[str, int]) -> Preset:
         "positions": "rotary",
     }
     if objective == "causal":
-        base = BaseConfig(**{**values, "norm": "rms", "feed_forward": "swiglu", **sizes})
-        return Preset("small", base, LanguageModelingConfig(tied=True), pooling="mean+max")
-    values |= {"norm": "layer", "feed_forward": "geglu", "embedding_norm": True}
-    base = BaseConfig(**{**values, "attention": "bidirectional", **sizes})
-    head = LanguageModelingConfig(tied=True, bias=True, transform=True)
-    return Preset("small", base, head, pooling="mean+max")
+        values |= {"norm": "rms", "feed_forward": "swiglu"}
+        head = LanguageModelingConfig(tied=True)
+    else:
+        values |= {"norm": "layer", "feed_forward": "geglu", "embedding_norm": True}
+        head = LanguageModelingConfig(tied=True, bias=True, transform=True)
+    return Preset("small", _base(objective, width, values, sizes), head, pooling="mean+max")
 
 
 def _bert(objective: Objective, sizes: dict[str, int]) -> Preset:
     """BERT-base (Devlin et al. 2019), uncased English vocabulary."""
     width = sizes.get("width", 768)
-    values: dict[str, Any] = {
+    values = _like_gpt(width) | {
         "vocab_size": 30_522,
-        "width": width,
-        "layers": 12,
-        "heads": _heads_of_64(width),
-        "feed_forward_width": 4 * width,
-        "positions": "learned",
-        "norm": "layer",
         "norm_place": "after",
         "norm_epsilon": 1e-12,
         "feed_forward": "gelu",
-        "biases": True,
         "embedding_norm": True,
         "token_types": 2,
-        "dropout": 0.1,
     }
-    base = BaseConfig(**{**values, "attention": _attention(objective), **sizes})
     head = LanguageModelingConfig(tied=True, bias=True, transform=True)
+    base = _base(objective, width, values, sizes)
     return Preset("bert", base, head, pooling="first", dense=True)
 
 
 def _gpt2(objective: Objective, sizes: dict[str, int]) -> Preset:
     """GPT-2, the smallest (Radford et al. 2019)."""
     width = sizes.get("width", 768)
-    values: dict[str, Any] = {
+    values = _like_gpt(width) | {
         "vocab_size": 50_257,
-        "width": width,
+        "max_length": 1_024,
+        "feed_forward": "gelu-tanh",
+    }
+    head = LanguageModelingConfig(tied=True)
+    return Preset("gpt2", _base(objective, width, values, sizes), head, pooling="last")
+
+
+def _like_gpt(width: int) -> dict[str, Any]:
+    """What BERT-base and the smallest GPT-2 both took over from GPT (Radford et al. 2018)."""
+    return {
         "layers": 12,
         "heads": _heads_of_64(width),
         "feed_forward_width": 4 * width,
         "positions": "learned",
-        "max_length": 1_024,
         "norm": "layer",
-        "feed_forward": "gelu-tanh",
         "biases": True,
         "dropout": 0.1,
     }
-    base = BaseConfig(**{**values, "attention": _attention(objective), **sizes})
-    return Preset("gpt2", base, LanguageModelingConfig(tied=True), pooling="last")
 
 
-def _attention(objective: Objective) -> str:
-    return "causal" if objective == "causal" else "bidirectional"
+def _base(
+    objective: Objective, width: int, values: dict[str, Any], sizes: dict[str, int]
+) -> BaseConfig:
+    """The preset's values; the sizes that were given win over them."""
+    attention = "causal" if objective == "causal" else "bidirectional"
+    return BaseConfig(**{**values, "width": width, "attention": attention, **sizes})
 
 
 def _heads_of_64(width: int) -> int:
