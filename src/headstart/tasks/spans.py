@@ -24,7 +24,8 @@ from headstart.model.presets import Preset
 from headstart.tasks.examples import Examples, Ids, LabelledBatch, Reading, encode_texts
 from headstart.tasks.pairs import between_texts
 from headstart.tasks.task import Output, Progress, Task
-from headstart.text.squad import Questions, QuestionSplits, read_question_file, read_questions
+from headstart.text.file_parts import FileParts
+from headstart.text.squad import Questions, read_question_file, read_questions
 from headstart.text.words import find_words
 
 NO_ANSWER = "no answer"  # a label of the task where some questions have none
@@ -52,7 +53,7 @@ class Spans(Task[Questions]):
     metric = "f1"
 
     @classmethod
-    def read(cls, sources: Sequence[str], **how: Any) -> QuestionSplits:
+    def read(cls, sources: Sequence[str], **how: Any) -> FileParts[Questions]:
         return read_questions(sources, **how)
 
     def read_all(self, source: str, **how: Any) -> Questions:

@@ -21,7 +21,8 @@ from headstart.model.config import Pooling, TaggingConfig
 from headstart.model.presets import Preset
 from headstart.tasks.examples import ASKED_NOT, Examples, Ids, LabelledBatch, Reading
 from headstart.tasks.task import Output, Progress, Task
-from headstart.text.conll import Sentences, SentenceSplits, read_sentences, read_tagged
+from headstart.text.conll import Sentences, read_sentences, read_tagged
+from headstart.text.file_parts import FileParts
 
 Answers = list[NDArray[np.float64]]  # of each sentence: (words, tags), as far as it was read
 
@@ -38,7 +39,7 @@ class Tagging(Task[Sentences]):
         return "f1" if self.entities else "accuracy"
 
     @classmethod
-    def read(cls, sources: Sequence[str], **how: Any) -> SentenceSplits:
+    def read(cls, sources: Sequence[str], **how: Any) -> FileParts[Sentences]:
         return read_sentences(sources, **how)
 
     def read_all(self, source: str, **how: Any) -> Sentences:

@@ -4,18 +4,15 @@ The word is the first column, the tag the last; columns are separated by tabs or
 comment (`# …` with nothing else to be a tag) and `-DOCSTART-` are passed over.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from headstart.errors import HeadstartError
 from headstart.text.dataset import Dataset
+from headstart.text.file_parts import FileParts, cut_parts, given_parts, open_file
 from headstart.text.records import read_lines
-from headstart.text.sources import Source
-from headstart.text.splits import split
-
-Progress = Callable[[int, int | None], None]
 
 
 @dataclass(frozen=True)
@@ -32,13 +29,6 @@ class Sentences:
         return len(self.words)
 
 
-@dataclass(frozen=True)
-class SentenceSplits:
-    train: Sentences
-    validation: Sentences
-    test: Sentences | None
-
-
 def read_sentences(
     sources: Sequence[str],
     *,
@@ -46,9 +36,8 @@ def read_sentences(
     test: str | None = None,
     encoding: str = "utf-8",
     seed: int = 0,
-    progress: Progress | None = None,
     **other: Any,
-) -> SentenceSplits:
+) -> FileParts[Sentences]:
     """Tagged sentences and their parts; a part that has no file is cut from the training file."""
     given = [pair for source in sources for pair in _read_file(source, encoding)]
     names = tuple(sorted({tag for _, tags in given for tag in tags}, key=_order))
@@ -59,16 +48,14 @@ def read_sentences(
             fix="the tag is the last column of a line, the word the first",
         )
     name = ", ".join(Path(source).name for source in sources)
-    parts = {
-        role: numbered(name, _read_file(path, encoding), names, path)
-        for role, path in (("validation", validation), ("test", test))
-        if path is not None
-    }
     whole = numbered(name, given, names, name)
-    if "validation" in parts:
-        return SentenceSplits(whole, parts["validation"], parts.get("test"))
-    cut = _split(whole, seed, with_test="test" not in parts)
-    return SentenceSplits(cut.train, cut.validation, parts.get("test", cut.test))
+    return given_parts(
+        whole,
+        lambda path: numbered(name, _read_file(path, encoding), names, path),
+        validation=validation,
+        test=test,
+        cut=lambda with_test: _split(whole, seed, with_test=with_test),
+    )
 
 
 def read_tagged(source: str, label_names: Sequence[str], *, encoding: str = "utf-8") -> Sentences:
@@ -93,10 +80,7 @@ def numbered(
 
 
 def _read_file(source: str, encoding: str) -> list[tuple[list[str], list[str]]]:
-    path = Path(source).expanduser()
-    if not path.is_file():
-        raise HeadstartError(f"there is no file '{source}'", fix="name a CoNLL file")
-    opened = Source(source, "text", path, gzipped=path.suffix == ".gz")
+    opened = open_file(source, "text", fix="name a CoNLL file")
     sentences: list[tuple[list[str], list[str]]] = []
     words, tags = list[str](), list[str]()
     for number, line in enumerate([*read_lines(opened, encoding), ""], start=1):
@@ -127,11 +111,9 @@ def _order(tag: str) -> tuple[bool, str, str]:
     return tag != "O", tag.partition("-")[2], tag
 
 
-def _split(whole: Sentences, seed: int, *, with_test: bool) -> SentenceSplits:
-    """Parts without a sentence in common, by the same rules as texts."""
+def _split(whole: Sentences, seed: int, *, with_test: bool) -> FileParts[Sentences]:
     texts = [" ".join(words) for words in whole.words]
     row_of = {text: row for row, text in enumerate(texts)}
-    cut = split(Dataset(whole.name, texts, [0] * len(texts), ("",)), seed, with_test=with_test)
 
     def picked(part: Dataset) -> Sentences:
         rows = [row_of[text] for text in part.texts]
@@ -143,12 +125,4 @@ def _split(whole: Sentences, seed: int, *, with_test: bool) -> SentenceSplits:
             part.dropped,
         )
 
-    if not len(cut.validation):
-        raise HeadstartError(
-            f"{len(texts)} sentences are too few to cut a validation part from",
-            where=whole.name,
-            fix="give more sentences, or --validation FILE",
-        )
-    return SentenceSplits(
-        picked(cut.train), picked(cut.validation), None if cut.test is None else picked(cut.test)
-    )
+    return cut_parts(whole.name, texts, picked, seed=seed, with_test=with_test, of="sentences")

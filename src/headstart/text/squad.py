@@ -5,18 +5,16 @@
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from headstart.errors import HeadstartError
 from headstart.text.dataset import Dataset
-from headstart.text.sources import Source
-from headstart.text.splits import split
+from headstart.text.file_parts import FileParts, cut_parts, given_parts, open_file
 from headstart.text.stream import read_checked
 
-Progress = Callable[[int, int | None], None]
 FORM = 'the form is SQuAD\'s: {"data": [{"paragraphs": [{"context": …, "qas": [{"question": …, '
 FORM += '"answers": [{"text": …, "answer_start": …}]}]}]}]}'
 
@@ -43,13 +41,6 @@ class Questions:
         )
 
 
-@dataclass(frozen=True)
-class QuestionSplits:
-    train: Questions
-    validation: Questions
-    test: Questions | None
-
-
 def read_questions(
     sources: Sequence[str],
     *,
@@ -57,9 +48,8 @@ def read_questions(
     test: str | None = None,
     encoding: str = "utf-8",
     seed: int = 0,
-    progress: Progress | None = None,
     **other: Any,
-) -> QuestionSplits:
+) -> FileParts[Questions]:
     """Questions and their parts; a part that has no file is cut off, whole texts at a time."""
     read = [read_question_file(source, encoding=encoding) for source in sources]
     whole = Questions(
@@ -68,22 +58,17 @@ def read_questions(
         [context for part in read for context in part.contexts],
         [answers for part in read for answers in part.answers],
     )
-    parts = {
-        role: read_question_file(path, encoding=encoding)
-        for role, path in (("validation", validation), ("test", test))
-        if path is not None
-    }
-    if "validation" in parts:
-        return QuestionSplits(whole, parts["validation"], parts.get("test"))
-    cut = _split(whole, seed, with_test="test" not in parts)
-    return QuestionSplits(cut.train, cut.validation, parts.get("test", cut.test))
+    return given_parts(
+        whole,
+        lambda path: read_question_file(path, encoding=encoding),
+        validation=validation,
+        test=test,
+        cut=lambda with_test: _split(whole, seed, with_test=with_test),
+    )
 
 
 def read_question_file(source: str, *, encoding: str = "utf-8") -> Questions:
-    path = Path(source).expanduser()
-    if not path.is_file():
-        raise HeadstartError(f"there is no file '{source}'", fix="name a file in SQuAD's form")
-    opened = Source(source, "json", path, gzipped=path.suffix == ".gz")
+    opened = open_file(source, "json", fix="name a file in SQuAD's form")
     try:
         document = json.loads(b"".join(read_checked(opened, encoding, lines=False)))
         articles = document["data"]
@@ -91,7 +76,7 @@ def read_question_file(source: str, *, encoding: str = "utf-8") -> Questions:
         raise HeadstartError(
             f"this is not SQuAD's JSON: {error!r}", where=source, fix=FORM
         ) from None
-    found = Questions(path.name, [], [], [])
+    found = Questions(Path(source).name, [], [], [])
     for article in articles:
         for paragraph in article.get("paragraphs", []):
             for asked in paragraph.get("qas", []):
@@ -123,20 +108,12 @@ def _add(found: Questions, paragraph: Any, asked: Any, where: str) -> None:
     found.answers.append(answers)
 
 
-def _split(whole: Questions, seed: int, *, with_test: bool) -> QuestionSplits:
+def _split(whole: Questions, seed: int, *, with_test: bool) -> FileParts[Questions]:
     """All questions about a text go to the same part."""
     texts = sorted(set(whole.contexts))
-    cut = split(Dataset(whole.name, texts, [0] * len(texts), ("",)), seed, with_test=with_test)
-    if not len(cut.validation):
-        raise HeadstartError(
-            f"{len(texts)} texts are too few to cut a validation part from",
-            where=whole.name,
-            fix="give more texts, or --validation FILE",
-        )
 
     def picked(part: Dataset) -> Questions:
         inside = set(part.texts)
         return whole.pick([row for row, text in enumerate(whole.contexts) if text in inside])
 
-    test = None if cut.test is None else picked(cut.test)
-    return QuestionSplits(picked(cut.train), picked(cut.validation), test)
+    return cut_parts(whole.name, texts, picked, seed=seed, with_test=with_test, of="texts")
