@@ -8,7 +8,6 @@ their folder is named.
     python bench/baselines.py [--seeds 5] [--cache FOLDER] [--french FOLDER]
 """
 
-import argparse
 import time
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from headstart.baselines.cooccurrence import CooccurrenceClassifier
 from headstart.baselines.stack import Stack
 from headstart.baselines.tfidf import TfidfClassifier
 from headstart.text.cooccurrence import cooccurrence_vectors
-from reviews import Part, byte_pieces, encode, halves, read_french, read_reviews
+from reviews import Part, byte_pieces, encode, halves, read_french, read_reviews, seeds_and_cache
 
 VOCAB_SIZE, WIDTH, BUDGETS = 8_192, 256, (100, 400, 1_600, None)
 
@@ -73,9 +72,7 @@ def tfidf_alone(name: str, train: Part, validation: Part) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--cache", type=Path, default=Path("runs/bench-cache"))
+    parser = seeds_and_cache(__doc__.splitlines()[0])
     parser.add_argument("--french", type=Path, help="the folder cls-books-fr")
     options = parser.parse_args()
     rotten_tomatoes(options.seeds, options.cache)

@@ -6,15 +6,12 @@ keeps the table.
     python bench/cooccurrence_pooling.py [--seeds 5] [--cache FOLDER]
 """
 
-import argparse
-from pathlib import Path
-
 import numpy as np
 
 from headstart.baselines.cooccurrence import STRENGTHS, mean_and_maximum
 from headstart.baselines.regression import choose_strength
 from headstart.text.cooccurrence import cooccurrence_vectors
-from reviews import byte_pieces, encode, read_reviews
+from reviews import byte_pieces, encode, read_reviews, seeds_and_cache
 
 VOCAB_SIZE, WIDTH, BUDGETS = 8_192, 256, (100, 400, 1_600)
 # The maximum's scale by the mean's; None scales each column to a deviation of 1.
@@ -29,10 +26,7 @@ def scales(centred: np.ndarray, share: float | None) -> np.ndarray:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--cache", type=Path, default=Path("runs/bench-cache"))
-    options = parser.parse_args()
+    options = seeds_and_cache(__doc__.splitlines()[0]).parse_args()
     imdb, data = read_reviews()
     tokenizer = byte_pieces(imdb.texts, VOCAB_SIZE, options.cache)
     documents = encode(tokenizer, imdb.texts)

@@ -7,16 +7,14 @@ defaults. `docs/cooccurrence.md` keeps a table of this.
     python bench/cooccurrence_variants.py [--seeds 5] [--cache FOLDER]
 """
 
-import argparse
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 from scipy import sparse
 
 from headstart.baselines.cooccurrence import CooccurrenceClassifier
 from headstart.text.cooccurrence import PairCounts, count_pairs, decompose, positive_pmi
-from reviews import Dataset, byte_pieces, encode, read_reviews
+from reviews import Dataset, byte_pieces, encode, read_reviews, seeds_and_cache
 
 VOCAB_SIZE, WIDTH, BUDGETS = 8_192, 256, (100, 400, 1_600)
 WINDOWS = (1, 2, 3, 4, 5, 10, 20)
@@ -88,10 +86,7 @@ def accuracies(vectors: np.ndarray, data: Dataset, ids: dict[str, list], seeds: 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--cache", type=Path, default=Path("runs/bench-cache"))
-    options = parser.parse_args()
+    options = seeds_and_cache(__doc__.splitlines()[0]).parse_args()
     imdb, data = read_reviews()
     corpus = imdb.texts
     tokenizer = byte_pieces(corpus, VOCAB_SIZE, options.cache)

