@@ -21,6 +21,14 @@ SMALL = {
 }
 
 
+def options(**more: object) -> list[str]:
+    """The same for the command line, which has no word for the number of evaluations."""
+    settings = {name: value for name, value in SMALL.items() if name != "evaluations"} | more
+    settings["feed_forward"] = settings.pop("feed_forward_width")
+    named = ((f"--{name.replace('_', '-')}", str(value)) for name, value in settings.items())
+    return [word for pair in named for word in pair]
+
+
 def small_recipe(folder: Path, objective: str = "causal", **changes) -> PretrainRecipe:
     corpus = folder / "corpus.txt"
     if not corpus.exists():

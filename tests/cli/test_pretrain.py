@@ -10,20 +10,9 @@ import time
 import pytest
 
 from tests.corpora import write_corpus
+from tests.runs import options
 
-SMALL = {
-    "--vocab-size": 300,
-    "--width": 32,
-    "--layers": 2,
-    "--heads": 2,
-    "--feed-forward": 64,
-    "--length": 32,
-    "--batch-tokens": 512,
-    "--held-out": 0.1,
-    "--learning-rate": 0.005,
-    "--threads": 1,
-}
-OPTIONS = [word for option in SMALL.items() for word in map(str, option)]
+OPTIONS = options()
 
 
 @pytest.fixture(scope="module")

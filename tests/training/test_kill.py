@@ -10,28 +10,15 @@ import time
 import pytest
 
 from tests.corpora import write_corpus
+from tests.runs import options
 
 KILLS = int(os.environ.get("HEADSTART_KILLS", "4"))
-ARGUMENTS = {
-    "--vocab-size": 300,
-    "--width": 32,
-    "--layers": 2,
-    "--heads": 2,
-    "--feed-forward": 64,
-    "--length": 32,
-    "--batch-tokens": 512,
-    "--held-out": 0.1,
-    "--steps": 120,
-    "--threads": 1,
-    "--precision": "fp32",
-    "--save-seconds": 0.1,
-}
+OPTIONS = options(steps=120, precision="fp32", save_seconds=0.1)
 
 
 def command(folder, out, objective, *more):
     start = [sys.executable, "-m", "headstart", "pretrain", str(folder / "corpus.txt")]
-    options = [word for option, value in ARGUMENTS.items() for word in (option, str(value))]
-    return [*start, "--objective", objective, *options, "--out", str(out), *more]
+    return [*start, "--objective", objective, *OPTIONS, "--out", str(out), *more]
 
 
 def final_bytes(run):
