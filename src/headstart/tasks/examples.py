@@ -145,6 +145,18 @@ def left_out(ids: Sequence[Ids], reading: Reading) -> dict[str, int]:
     return {"texts": len(over), "tokens": int(over.sum()), "of": int(lengths.sum())}
 
 
+def read_windows(
+    windows: list[tuple[int, int]], pieces: Sequence[Ids], reading: Reading, cut: dict[str, int]
+) -> list[tuple[int, int]]:
+    """All windows over a text's words, or the first where texts are cut; `cut` counts the rest."""
+    cut["of"] += sum(map(len, pieces))
+    if reading.long == "windows" or len(windows) < 2:
+        return windows
+    cut["texts"] += 1
+    cut["tokens"] += sum(map(len, pieces[windows[0][1] :]))
+    return windows[:1]
+
+
 def _padded(targets: list[Any], longest: int) -> Any:
     """One array; where a target has a value a token, padding is not asked for."""
     if targets[0].ndim == 0 or len({target.shape for target in targets}) == 1:

@@ -21,7 +21,14 @@ from headstart.errors import HeadstartError
 from headstart.evaluation.spans import span_metrics
 from headstart.model.config import Pooling, SpansConfig
 from headstart.model.presets import Preset
-from headstart.tasks.examples import Examples, Ids, LabelledBatch, Reading, encode_texts
+from headstart.tasks.examples import (
+    Examples,
+    Ids,
+    LabelledBatch,
+    Reading,
+    encode_texts,
+    read_windows,
+)
 from headstart.tasks.pairs import between_texts
 from headstart.tasks.task import Output, Progress, Task
 from headstart.text.file_parts import FileParts
@@ -82,12 +89,7 @@ class Spans(Task[Questions]):
             pieces = _pieces(part.contexts[row], words, reading)
             room = reading.length - len(head) - len(reading.after)
             windows = _windows([len(piece) for piece in pieces], room)
-            cut["of"] += sum(map(len, pieces))
-            if reading.long == "cut" and len(windows) > 1:
-                cut["texts"] += 1
-                cut["tokens"] += sum(map(len, pieces[windows[0][1] :]))
-                windows = windows[:1]
-            for first, stop in windows:
+            for first, stop in read_windows(windows, pieces, reading, cut):
                 text = np.concatenate(pieces[first:stop]) if stop > first else np.zeros(0)
                 ends = len(head) + np.cumsum([len(piece) for piece in pieces[first:stop]])
                 starts = [len(head), *ends[:-1]] if len(ends) else []

@@ -19,7 +19,7 @@ from headstart.errors import HeadstartError
 from headstart.evaluation.tagging import entity_metrics
 from headstart.model.config import Pooling, TaggingConfig
 from headstart.model.presets import Preset
-from headstart.tasks.examples import ASKED_NOT, Examples, Ids, LabelledBatch, Reading
+from headstart.tasks.examples import ASKED_NOT, Examples, Ids, LabelledBatch, Reading, read_windows
 from headstart.tasks.task import Output, Progress, Task
 from headstart.text.conll import Sentences, read_sentences, read_tagged
 from headstart.text.file_parts import FileParts
@@ -74,12 +74,7 @@ class Tagging(Task[Sentences]):
         for row, (words, tags) in enumerate(zip(part.words, part.tags, strict=True)):
             pieces = word_pieces(words, reading)
             windows = fill_windows([len(piece) for piece in pieces], reading.room)
-            cut["of"] += sum(map(len, pieces))
-            if reading.long == "cut" and len(windows) > 1:
-                cut["texts"] += 1
-                cut["tokens"] += sum(map(len, pieces[windows[0][1] :]))
-                windows = windows[:1]
-            for first, stop in windows:
+            for first, stop in read_windows(windows, pieces, reading, cut):
                 ids = np.concatenate(pieces[first:stop])[: reading.room]
                 asked = np.full(len(ids), ASKED_NOT, dtype=np.int64)
                 ends = np.cumsum([len(piece) for piece in pieces[first:stop]]) - 1
