@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from headstart.cli.options import DropOverlap, DryRun, Size, Word, given_settings
+from headstart.cli import options
 from headstart.cli.output import Debug, Json, messages, print_json, results
 
 
@@ -64,27 +64,27 @@ def compare(
         int | None, typer.Option(help="Of pretraining, for each objective.", show_default=False)
     ] = None,
     preset: Annotated[str, typer.Option(help="small or lab (with the lab's training).")] = "small",
-    vocab_size: Size = None,
-    width: Size = None,
-    layers: Size = None,
-    heads: Size = None,
-    feed_forward: Size = None,
+    vocab_size: options.Size = None,
+    width: options.Size = None,
+    layers: options.Size = None,
+    heads: options.Size = None,
+    feed_forward: options.Size = None,
     length: Annotated[
         int | None, typer.Option(help="Tokens read of a labelled text.", show_default=False)
     ] = None,
-    validation: Word = None,
-    test: Word = None,
-    text_column: Word = None,
-    label_column: Word = None,
-    encoding: Word = None,
-    drop_overlap: DropOverlap = None,
+    validation: options.Word = None,
+    test: options.Word = None,
+    text_column: options.Word = None,
+    label_column: options.Word = None,
+    encoding: options.Word = None,
+    drop_overlap: options.DropOverlap = None,
     jobs: Annotated[
         int | None, typer.Option(help="Trainings side by side.", show_default=False)
     ] = None,
     threads: Annotated[
         int | None, typer.Option(help="Of all jobs together.", show_default=False)
     ] = None,
-    dry_run: DryRun = False,
+    dry_run: options.DryRun = False,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -94,7 +94,7 @@ def compare(
 
     Killed or stopped, the same command goes on where it was.
     """
-    given = given_settings(locals(), but=("out", "dry_run", "json", "debug"))
+    given = options.given_settings(locals(), but=("out", "dry_run", "json", "debug"))
     if "objective" in given:
         given["objectives"] = given.pop("objective")
     for name in {"arms", "objectives", "labels"} & given.keys():

@@ -5,19 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from headstart.cli.options import (
-    DropOverlap,
-    Number,
-    Precision,
-    Resume,
-    RunFolder,
-    SaveSeconds,
-    Size,
-    TokenizerKind,
-    Whole,
-    Word,
-    given_settings,
-)
+from headstart.cli import options
 from headstart.cli.output import Debug, Json, print_json, results
 from headstart.cli.training import machine_settings, saved_when_stopped
 
@@ -30,7 +18,7 @@ def finetune(
     base: Annotated[
         str | None, typer.Option(help="A pretrained run, or none: from scratch.")
     ] = None,
-    out: RunFolder = Path("runs/finetuned"),
+    out: options.RunFolder = Path("runs/finetuned"),
     task: Annotated[
         str | None,
         typer.Option(help="classification (default), pairs, multi-label, tagging or spans."),
@@ -51,17 +39,17 @@ def finetune(
     fresh: Annotated[
         bool | None, typer.Option("--fresh", help="The base's network, but from scratch.")
     ] = None,
-    epochs: Whole = None,
+    epochs: options.Whole = None,
     patience: Annotated[
         int | None, typer.Option(help="Stop after so many epochs without a better one.")
     ] = None,
     choose_by: Annotated[
         str | None, typer.Option(help="The best epoch by validation's metric (default) or loss.")
     ] = None,
-    batch_size: Whole = None,
-    learning_rate: Number = None,
+    batch_size: options.Whole = None,
+    learning_rate: options.Number = None,
     warmup: Annotated[float | None, typer.Option(help="Share of the steps.")] = None,
-    weight_decay: Number = None,
+    weight_decay: options.Number = None,
     length: Annotated[int | None, typer.Option(help="Tokens of a text at most.")] = None,
     long: Annotated[
         str | None, typer.Option(help="Longer texts: cut (default) or windows (averaged).")
@@ -69,34 +57,34 @@ def finetune(
     balance: Annotated[
         bool | None, typer.Option("--balance", help="Rare classes count as much as common ones.")
     ] = None,
-    label_smoothing: Number = None,
+    label_smoothing: options.Number = None,
     validation: Annotated[str | None, typer.Option(help="A file of its own.")] = None,
     test: Annotated[str | None, typer.Option(help="A file of its own; kept for evaluate.")] = None,
-    text_column: Word = None,
+    text_column: options.Word = None,
     second_column: Annotated[str | None, typer.Option(help="Of pairs.")] = None,
-    label_column: Word = None,
-    encoding: Word = None,
-    drop_overlap: DropOverlap = None,
-    split_seed: Whole = None,
+    label_column: options.Word = None,
+    encoding: options.Word = None,
+    drop_overlap: options.DropOverlap = None,
+    split_seed: options.Whole = None,
     objective: Annotated[str | None, typer.Option(help="Without a base: causal, masked.")] = None,
-    vocab_size: Size = None,
-    width: Size = None,
-    layers: Size = None,
-    heads: Size = None,
-    feed_forward: Size = None,
+    vocab_size: options.Size = None,
+    width: options.Size = None,
+    layers: options.Size = None,
+    heads: options.Size = None,
+    feed_forward: options.Size = None,
     tokenizer: Annotated[
         str | None, typer.Option(help="Without a base: a file or a run; else it is trained.")
     ] = None,
-    tokenizer_kind: TokenizerKind = None,
+    tokenizer_kind: options.TokenizerKind = None,
     match_vocabulary: Annotated[
         str | None, typer.Option(help="Go over to this tokenizer, keeping shared pieces.")
     ] = None,
-    seed: Whole = None,
-    device: Word = None,
-    threads: Whole = None,
-    precision: Precision = None,
-    save_seconds: SaveSeconds = 60.0,
-    resume: Resume = False,
+    seed: options.Whole = None,
+    device: options.Word = None,
+    threads: options.Whole = None,
+    precision: options.Precision = None,
+    save_seconds: options.SaveSeconds = 60.0,
+    resume: options.Resume = False,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -104,8 +92,8 @@ def finetune(
 
     headstart finetune reviews.csv --base runs/base --out runs/classifier
     """
-    settings = given_settings(locals(), but=("out", "save_seconds", "resume", "json", "debug"))
-    _run(settings, out, save_seconds, resume=resume, json=json)
+    given = options.given_settings(locals(), but=("out", "save_seconds", "resume", "json", "debug"))
+    _run(given, out, save_seconds, resume=resume, json=json)
 
 
 def _run(

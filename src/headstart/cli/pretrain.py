@@ -5,19 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from headstart.cli.options import (
-    DryRun,
-    Number,
-    Precision,
-    Resume,
-    RunFolder,
-    SaveSeconds,
-    Size,
-    TokenizerKind,
-    Whole,
-    Word,
-    given_settings,
-)
+from headstart.cli import options
 from headstart.cli.output import Debug, Json, print_json, results
 from headstart.cli.training import machine_settings, saved_when_stopped
 
@@ -27,51 +15,51 @@ def pretrain(
         list[str] | None,
         typer.Argument(help="Text files, folders or names (imdb).", show_default=False),
     ] = None,
-    out: RunFolder = Path("runs/base"),
+    out: options.RunFolder = Path("runs/base"),
     objective: Annotated[
         str | None,
         typer.Option(help="causal (default), masked or masked+next-sentence.", show_default=False),
     ] = None,
-    minutes: Number = None,
-    epochs: Number = None,
-    tokens: Whole = None,
-    steps: Whole = None,
+    minutes: options.Number = None,
+    epochs: options.Number = None,
+    tokens: options.Whole = None,
+    steps: options.Whole = None,
     preset: Annotated[
         str | None, typer.Option(help="small (default), lab, bert or gpt2.", show_default=False)
     ] = None,
-    vocab_size: Size = None,
-    width: Size = None,
-    layers: Size = None,
-    heads: Size = None,
-    feed_forward: Size = None,
+    vocab_size: options.Size = None,
+    width: options.Size = None,
+    layers: options.Size = None,
+    heads: options.Size = None,
+    feed_forward: options.Size = None,
     tokenizer: Annotated[
         str | None,
         typer.Option(help="A file; else one is trained on the corpus.", show_default=False),
     ] = None,
-    tokenizer_kind: TokenizerKind = None,
-    text_column: Word = None,
-    encoding: Word = None,
+    tokenizer_kind: options.TokenizerKind = None,
+    text_column: options.Word = None,
+    encoding: options.Word = None,
     documents: Annotated[
         str | None, typer.Option(help="What one text is: line, blank-line or file.")
     ] = None,
     length: Annotated[int | None, typer.Option(help="Tokens of a row.")] = None,
     batch_tokens: Annotated[int | None, typer.Option(help="Tokens of a step.")] = None,
-    mask_share: Number = None,
+    mask_share: options.Number = None,
     embedding_start: Annotated[
         str | None, typer.Option(help="cooccurrence (default) or random.")
     ] = None,
-    learning_rate: Number = None,
+    learning_rate: options.Number = None,
     held_out: Annotated[float | None, typer.Option(help="Share of the documents.")] = None,
-    seed: Whole = None,
-    device: Word = None,
-    threads: Whole = None,
-    precision: Precision = None,
+    seed: options.Whole = None,
+    device: options.Word = None,
+    threads: options.Whole = None,
+    precision: options.Precision = None,
     tensorboard: Annotated[
         bool, typer.Option("--tensorboard", help="Also write TensorBoard files.")
     ] = False,
-    save_seconds: SaveSeconds = 60.0,
-    resume: Resume = False,
-    dry_run: DryRun = False,
+    save_seconds: options.SaveSeconds = 60.0,
+    resume: options.Resume = False,
+    dry_run: options.DryRun = False,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -79,7 +67,7 @@ def pretrain(
 
     headstart pretrain my-text.txt --minutes 10 --out runs/base
     """
-    given = given_settings(
+    given = options.given_settings(
         locals(),
         but=("out", "tensorboard", "save_seconds", "resume", "dry_run", "json", "debug"),
     )
