@@ -18,12 +18,11 @@ from headstart.studies.results import Pretraining as PretrainingCurve
 from headstart.text.cooccurrence import cooccurrence_vectors
 from headstart.text.corpus import Corpus
 from headstart.text.train_tokenizer import train_tokenizer
-from headstart.training.finetune_recipe import SIZES
 from headstart.training.metrics import read_metrics
 from headstart.training.prepare import Prepared, Stages
 from headstart.training.pretrain import Listener, Pretraining
 from headstart.training.recipe import PretrainRecipe
-from headstart.training.recipe_file import FILE
+from headstart.training.recipe_file import FILE, SIZES
 
 SMALL_CORPUS = 2_000_000  # bytes: below it, a hundredth is too little to measure on
 PROMPTS = 3

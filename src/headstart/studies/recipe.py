@@ -1,15 +1,13 @@
 """The recipe of a study: everything that was asked for, in one small TOML file."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from headstart.errors import HeadstartError
 from headstart.model.checkpoint import CONFIG, read_config
-from headstart.model.config import Checked
-from headstart.training.finetune_recipe import SIZES
-from headstart.training.recipe_file import FILE, read_values
+from headstart.training.recipe_file import FILE, Recipe, read_values
 
 ARMS = ("tfidf", "cooccurrence", "scratch", "pretrained", "frozen", "stack")
 DEFAULT_ARMS = ("tfidf", "cooccurrence", "scratch", "pretrained", "stack")
@@ -26,7 +24,7 @@ DATASET, CORPUS = "rotten-tomatoes", "imdb"
 
 
 @dataclass(frozen=True, kw_only=True)
-class StudyRecipe(Checked):
+class StudyRecipe(Recipe):
     """Zero or nothing means "not given": the study decides, and its plan says how."""
 
     dataset: list[str]
@@ -74,9 +72,8 @@ class StudyRecipe(Checked):
                 f"a stack joins two or more of {', '.join(STACKED)}; "
                 f"--arms has {', '.join(self.stacked) or 'none of them'}"
             )
-        given = [name for name in SIZES if getattr(self, name)]
-        if self.base and given:
-            problems.append(f"the base decides about {', '.join(given)}; leave it out")
+        if self.base and self.sizes():
+            problems.append(f"the base decides about {', '.join(self.sizes())}; leave it out")
         return problems
 
     @property
@@ -87,13 +84,6 @@ class StudyRecipe(Checked):
     @property
     def needs_base(self) -> bool:
         return any(arm in self.arms for arm in NEED_A_BASE)
-
-    def sizes(self) -> dict[str, int]:
-        """The sizes that were given, for the preset."""
-        return {name: getattr(self, name) for name in SIZES if getattr(self, name)}
-
-    def changed(self, **changes: Any) -> Self:
-        return replace(self, **changes)
 
 
 def make_study_recipe(**given: Any) -> StudyRecipe:

@@ -1,22 +1,21 @@
 """The recipe of a fine-tuning: every setting, in one small TOML file that can be run again."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 from headstart.machine.precision import Precision
-from headstart.model.config import POOLINGS, Checked
+from headstart.model.config import POOLINGS
 from headstart.tasks.examples import Long
-from headstart.training.recipe_file import read_recipe_as
+from headstart.training.recipe_file import Recipe, read_recipe_as
 from headstart.training.schedule import Shape
 from headstart.transfer.strategies import Strategy
 
 NONE = "none"
-SIZES = ("vocab_size", "width", "layers", "heads", "feed_forward_width")
 
 
 @dataclass(frozen=True, kw_only=True)
-class FinetuneRecipe(Checked):
+class FinetuneRecipe(Recipe):
     """Zero or nothing means "not given": what the preset, the base or another setting decides."""
 
     dataset: list[str]
@@ -81,17 +80,9 @@ class FinetuneRecipe(Checked):
             problems.append(f"seed is {self.seed}; it must be below 2³¹")
         if self.base == NONE and (self.fresh or self.match_vocabulary):
             problems.append("fresh and match_vocabulary need a base")
-        given = [name for name in SIZES if getattr(self, name)]
-        if self.base != NONE and given:
-            problems.append(f"the base decides about {', '.join(given)}; leave it out")
+        if self.base != NONE and self.sizes():
+            problems.append(f"the base decides about {', '.join(self.sizes())}; leave it out")
         return problems
-
-    def sizes(self) -> dict[str, int | None]:
-        """The sizes that were given, for the preset."""
-        return {name: getattr(self, name) or None for name in SIZES}
-
-    def changed(self, **changes: Any) -> Self:
-        return replace(self, **changes)
 
 
 # How the lab does it: Adam (which is AdamW without decay) at one rate, evaluated every epoch.

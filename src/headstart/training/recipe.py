@@ -1,16 +1,15 @@
 """A recipe: every setting of one pretraining, in one small TOML file that can be run again."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Literal
 
 from headstart.machine.precision import Precision
-from headstart.model.config import Checked
-from headstart.training.recipe_file import read_recipe_as
+from headstart.training.recipe_file import Recipe, read_recipe_as
 
 
 @dataclass(frozen=True, kw_only=True)
-class PretrainRecipe(Checked):
+class PretrainRecipe(Recipe):
     """Zero means "not given": the preset's size, or the amount that another setting decides."""
 
     corpus: list[str]
@@ -69,14 +68,6 @@ class PretrainRecipe(Checked):
     def rows(self) -> int:
         """Rows of a step."""
         return max(1, self.batch_tokens // self.length)
-
-    def sizes(self) -> dict[str, int | None]:
-        """The sizes that were given, for the preset."""
-        names = ("vocab_size", "width", "layers", "heads", "feed_forward_width")
-        return {name: getattr(self, name) or None for name in names}
-
-    def changed(self, **changes: Any) -> Self:
-        return replace(self, **changes)
 
 
 AMOUNTS = ("minutes", "epochs", "tokens", "steps")

@@ -4,7 +4,7 @@ import json
 import tomllib
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from headstart.errors import HeadstartError
 from headstart.files import write_text
@@ -12,10 +12,24 @@ from headstart.model.config import Checked, from_dict
 
 FILE = "recipe.toml"
 MEASURED = ("threads",)  # where it is zero, the machine decides
-R = TypeVar("R", bound=Checked)
+SIZES = ("vocab_size", "width", "layers", "heads", "feed_forward_width")
 
 
-def write_recipe(recipe: Checked, folder: Path) -> None:
+class Recipe(Checked):
+    """Every setting of one training; the classes that have fields are in other files."""
+
+    def sizes(self) -> dict[str, int]:
+        """The sizes that were given, for the preset."""
+        return {name: getattr(self, name) for name in SIZES if getattr(self, name)}
+
+    def changed(self, **changes: Any) -> Self:
+        return replace(self, **changes)  # type: ignore[type-var]
+
+
+R = TypeVar("R", bound=Recipe)
+
+
+def write_recipe(recipe: Recipe, folder: Path) -> None:
     """JSON's spelling of these values is also TOML's."""
     lines = [
         f"{field.name} = {json.dumps(getattr(recipe, field.name))}"
@@ -47,7 +61,7 @@ def resumed(given: R, folder: Path) -> R:
     """
     saved = read_recipe_as(type(given), folder)
     measured = {name: getattr(saved, name) for name in MEASURED if not getattr(given, name)}
-    given = replace(given, **measured)  # type: ignore[type-var]
+    given = given.changed(**measured)
     if given != saved:
         differ = [
             f"{name}: {getattr(saved, name)!r} in the run, {value!r} now"
