@@ -57,7 +57,13 @@ def doctor(
     table.add_row("", "")
     table.add_row("[bold not dim]What Headstart will do[/]", "")
     table.add_row("device", str(chosen_device))
-    table.add_row("threads", str(chosen_threads))
+    found = threads is None and chosen_threads > 1 and chosen_device.type == "cpu"
+    table.add_row(
+        "threads",
+        f"{chosen_threads}, or 1 where a training finds that faster"
+        if found
+        else str(chosen_threads),
+    )
     table.add_row("precision", f"[bold]{precision.precision}[/]: {precision.why}")
     table.add_row(
         "measured",
