@@ -92,21 +92,34 @@ def numbered(
     return Sentences(name, words, [[numbers[tag] for tag in tags] for _, tags in pairs], names)
 
 
-def _read_file(source: str, encoding: str) -> list[tuple[list[str], list[str]]]:
+def columns_of(line: str) -> list[str] | None:
+    """The columns of a line: none at all between sentences, `None` where it is a comment."""
+    columns = line.split("\t") if "\t" in line else line.split()
+    if not line.strip() or columns[0] == "-DOCSTART-":
+        return []
+    return None if line.startswith("# ") or columns == ["#"] else columns
+
+
+def open_conll(source: str | Path) -> Source:
+    """A file of any name, for what it holds cannot be told by its ending."""
     path = Path(source).expanduser()
     if not path.is_file():
         raise HeadstartError(f"there is no file '{source}'", fix="name a CoNLL file")
-    opened = Source(source, "text", path, gzipped=path.suffix == ".gz")
+    return Source(str(source), "text", path, gzipped=path.suffix == ".gz")
+
+
+def _read_file(source: str, encoding: str) -> list[tuple[list[str], list[str]]]:
+    opened = open_conll(source)
     sentences: list[tuple[list[str], list[str]]] = []
     words, tags = list[str](), list[str]()
     for number, line in enumerate([*read_lines(opened, encoding), ""], start=1):
-        columns = line.split("\t") if "\t" in line else line.split()
-        if not line.strip() or columns[0] == "-DOCSTART-":
+        columns = columns_of(line)
+        if columns is None:
+            continue
+        if not columns:
             if words:
                 sentences.append((words, tags))
             words, tags = [], []
-        elif line.startswith("# ") or columns == ["#"]:
-            continue
         elif len(columns) < 2 or not columns[0].strip() or not columns[-1].strip():
             raise HeadstartError(
                 f"a word and its tag were expected: {line[:60]!r}",
