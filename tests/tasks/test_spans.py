@@ -1,7 +1,6 @@
 """Span answers: the answer comes back as it is written in the text."""
 
 import json
-import random
 
 import numpy as np
 import pytest
@@ -15,26 +14,7 @@ from headstart.text.squad import Questions, read_question_file
 from headstart.text.train_tokenizer import train_tokenizer
 from headstart.training.finetune import finetune
 from headstart.training.finetune_data import judged_rows
-from tests.labelled import recipe
-
-NAMES = ["Ada", "Alan", "Grace", "Emmy", "Kurt", "Rosa"]
-
-
-def write_squad(path, texts=150, none=0.0, seed=0):
-    """Who is in the house? The name before "lives" is the answer."""
-    generator = random.Random(seed)
-    paragraphs = []
-    for number in range(texts):
-        one, two = generator.sample(NAMES, 2)
-        context = f"In year {number}, {one} lives here. {two} works there!"
-        verb, answer = generator.choice([("lives", one), ("works", two)])
-        answers = [{"text": answer, "answer_start": context.index(f"{answer} {verb}")}]
-        asked = {"question": f"who {verb}?", "answers": answers}
-        if generator.random() < none:
-            asked = {"question": "who sleeps?", "answers": [], "is_impossible": True}
-        paragraphs.append({"context": context, "qas": [asked]})
-    path.write_text(json.dumps({"data": [{"paragraphs": paragraphs}]}))
-    return path
+from tests.labelled import recipe, write_squad
 
 
 @pytest.mark.parametrize("none", [0.0, 0.3])
