@@ -10,8 +10,9 @@ import pytest
 
 from headstart.errors import HeadstartError
 from headstart.inference.explain import explain
-from headstart.inference.predict import open_classifier, predict, predict_scores
+from headstart.inference.predict import predict, predict_scores
 from headstart.inference.predict_file import predict_file
+from headstart.run_folder import open_task_run
 from tests.labelled import dataset
 from tests.runs import small_run
 
@@ -58,7 +59,7 @@ def test_a_text_of_a_megabyte_is_judged(run):
 def test_a_base_without_a_task_is_refused_with_the_way_out(tmp_path):
     base = small_run(tmp_path, steps=2)
     with pytest.raises(HeadstartError, match="no task") as error:
-        open_classifier(base)
+        open_task_run(base)
     assert "headstart finetune" in error.value.fix
 
 

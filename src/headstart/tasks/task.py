@@ -65,10 +65,6 @@ class Task(ABC, Generic[Part]):
     def texts(self, part: Part) -> Sequence[str]:
         """All text of the rows, to train a tokenizer on."""
 
-    def unlabelled(self, texts: Sequence[str]) -> Part:
-        """Texts to be asked about, in the form of labelled rows."""
-        raise NotImplementedError(f"{self.name} is not asked about single texts")
-
     @abstractmethod
     def head(self, preset: Preset, pooling: Pooling | None) -> HeadConfig:
         """The head for a base of this preset; a pooling that is given wins over the preset's."""
