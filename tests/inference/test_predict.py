@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 import tracemalloc
 
 import numpy as np
@@ -13,6 +14,7 @@ from headstart.inference.explain import explain
 from headstart.inference.predict import predict, predict_scores
 from headstart.inference.predict_file import predict_file
 from headstart.run_folder import open_task_run
+from headstart.text.train_tokenizer import train_tokenizer
 from tests.labelled import dataset
 from tests.runs import small_run
 
@@ -61,6 +63,13 @@ def test_a_base_without_a_task_is_refused_with_the_way_out(tmp_path):
     with pytest.raises(HeadstartError, match="no task") as error:
         open_task_run(base)
     assert "headstart finetune" in error.value.fix
+
+
+def test_a_run_with_the_tokenizer_of_another_is_refused_with_both_sizes(run_folder, tmp_path):
+    folder = shutil.copytree(run_folder, tmp_path / "run")
+    train_tokenizer(["the cat sits ."], vocab_size=270).save(folder)
+    with pytest.raises(HeadstartError, match=r"has 2\d\d pieces, the model 300: they do not"):
+        open_task_run(folder)
 
 
 def write_input(path, rows, broken):

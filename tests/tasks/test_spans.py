@@ -55,6 +55,19 @@ def test_a_certain_network_gives_the_answers_as_they_are_written(long):
     assert bool(examples.cut) == (long == "cut")
 
 
+def test_an_answer_that_two_windows_hold_is_one_answer():
+    context = "one two three four five six seven eight nine ten eleven twelve " * 2
+    part = Questions("x", ["?"], [context], [[(context.index("eight"), "eight")]])
+    task = Spans(())
+    tokenizer = train_tokenizer([context], vocab_size=320)
+    examples = task.encode(part, Reading(tokenizer, 16, "windows"))
+    assert sum(target[0] > 0 for target in examples.targets) > 1
+    (found,) = task.join(perfect(examples), examples)
+    assert context[found.start : found.end] == found.text == "eight"
+    assert 0.9 < found.probability <= 1
+    assert found.read == len(context.rstrip())
+
+
 def test_an_answer_that_does_not_stand_where_it_should_is_named(tmp_path):
     asked = {"question": "?", "answers": [{"text": "cat", "answer_start": 3}]}
     content = {"data": [{"paragraphs": [{"context": "a cat", "qas": [asked]}]}]}

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,8 +83,8 @@ def tag_words(
 
 def _tagged(task: Tagging, text: str, places: Places, scores: NDArray[np.float64]) -> TaggedText:
     chances = softmax(scores, axis=1)  # (words read, tags)
-    best = chances.argmax(axis=1)
-    tags = [task.labels[tag] for tag in best]
+    tags = [task.labels[tag] for tag in chances.argmax(axis=1)]
+    probabilities: list[float] = chances.max(axis=1).tolist()
     found = [
         FoundEntity(
             kind=one.kind,
@@ -92,7 +93,7 @@ def _tagged(task: Tagging, text: str, places: Places, scores: NDArray[np.float64
             end_word=one.end,
             start=places[one.start][0],
             end=places[one.end - 1][1],
-            probability=float(chances[range(one.start, one.end), best[one.start : one.end]].prod()),
+            probability=prod(probabilities[one.start : one.end]),
         )
         for one in (entities(tags) if task.entities else [])
     ]
@@ -101,6 +102,6 @@ def _tagged(task: Tagging, text: str, places: Places, scores: NDArray[np.float64
         text=text,
         words=[text[start:end] for start, end in places],
         tags=[*tags, *unread],
-        probabilities=[*chances.max(axis=1).tolist(), *unread],
+        probabilities=[*probabilities, *unread],
         entities=found,
     )

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -49,7 +49,7 @@ class _Pairs(LooseRows):
 
 def _document(row: LooseQuestion, answer: FoundAnswer | None) -> dict[str, Any]:
     names = ("answer", "probability", "start", "end", "unread")
-    found = dict.fromkeys(names) if answer is None else asdict(answer)
+    found = dict.fromkeys(names) if answer is None else vars(answer)
     return {"id": row.id, "question": row.question, **found}
 
 

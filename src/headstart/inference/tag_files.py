@@ -1,7 +1,6 @@
 """Files of texts or CoNLL sentences and of their tags, as JSON Lines or CoNLL."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -52,7 +51,7 @@ def _document(row: LooseSentence, answer: TaggedText | None) -> dict[str, Any]:
     if answer is None:
         names = ("words", "tags", "probabilities", "entities")
         return {"text": row.text, **dict.fromkeys(names)}
-    return asdict(answer)
+    return {**vars(answer), "entities": [vars(one) for one in answer.entities]}
 
 
 class _Conll(TextWriter):
