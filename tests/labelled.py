@@ -1,6 +1,7 @@
 """Small labelled datasets, for tests of fine-tuning and of what comes after."""
 
 import csv
+import json
 import random
 from pathlib import Path
 
@@ -10,6 +11,9 @@ from tests.corpora import SUBJECTS, sentence
 
 ANIMALS = ("cat", "dog", "bird")
 LABELS = ("animal", "person")
+PEOPLE = ["Ada Lovelace", "Alan Turing", "Grace Hopper", "Emmy"]
+PLACES = ["Paris", "New York", "Oslo"]
+NAMES = ["Ada", "Alan", "Grace", "Emmy", "Kurt", "Rosa"]
 TINY = {"vocab_size": 300, "width": 16, "layers": 2, "heads": 2, "feed_forward_width": 32}
 
 
@@ -43,4 +47,36 @@ def write_csv(path: Path, data: Dataset) -> Path:
         writer.writerow(["text", "label"])
         for text, label in zip(data.texts, data.labels, strict=True):
             writer.writerow([text, data.label_names[label]])
+    return path
+
+
+def write_conll(path, sentences=200, seed=0):
+    """Sentences about people (PER) and places (LOC)."""
+    generator = random.Random(seed)
+    lines = []
+    for number in range(sentences):
+        tagged = [(str(number), "O")]
+        for name, kind in ((generator.choice(PEOPLE), "PER"), (generator.choice(PLACES), "LOC")):
+            words = name.split()
+            tagged += [(word, f"{'I' if n else 'B'}-{kind}") for n, word in enumerate(words)]
+            tagged.append((generator.choice(["lives in", "saw"]).split()[0], "O"))
+        lines += [f"{word}\tX\t{tag}" for word, tag in tagged] + [""]
+    path.write_text("-DOCSTART- -X- O\n\n" + "\n".join(lines) + "\n")
+    return path
+
+
+def write_squad(path, texts=150, none=0.0, seed=0):
+    """Who is in the house? The name before "lives" is the answer."""
+    generator = random.Random(seed)
+    paragraphs = []
+    for number in range(texts):
+        one, two = generator.sample(NAMES, 2)
+        context = f"In year {number}, {one} lives here. {two} works there!"
+        verb, answer = generator.choice([("lives", one), ("works", two)])
+        answers = [{"text": answer, "answer_start": context.index(f"{answer} {verb}")}]
+        asked = {"id": f"q{number}", "question": f"who {verb}?", "answers": answers}
+        if generator.random() < none:
+            asked |= {"question": "who sleeps?", "answers": [], "is_impossible": True}
+        paragraphs.append({"context": context, "qas": [asked]})
+    path.write_text(json.dumps({"data": [{"paragraphs": paragraphs}]}))
     return path

@@ -63,6 +63,10 @@ def open_run(folder: Path) -> Run:
 def load(folder: str | Path) -> Run:
     """Open a run of `pretrain` or `finetune` as plain objects: model, tokenizer, task.
 
+    What a fine-tuned run is asked with depends on its task: `inference.predict.predict` gives
+    classes, `inference.predict_tags.predict_tags` tags, `inference.predict_spans.predict_spans`
+    answers out of a text, and `inference.predict_file.predict_file` any of them for a file.
+
     >>> import tempfile
     >>> from headstart import HeadstartClassifier, load
     >>> tiny = {"width": 16, "layers": 1, "heads": 2, "vocab_size": 300, "threads": 1}
@@ -74,6 +78,9 @@ def load(folder: str | Path) -> Run:
     ('0', '1')
     >>> run.model.base.config.width, run.tokenizer.vocab_size <= 300
     (16, True)
+    >>> from headstart.inference.predict import predict
+    >>> [answer.label in run.labels for answer in predict(run, ["oh yes", "oh no"])]
+    [True, True]
     """
     return open_run(Path(folder).expanduser())
 

@@ -4,6 +4,7 @@ import pytest
 
 from headstart.errors import HeadstartError
 from headstart.inference.evaluate import evaluate
+from headstart.run_folder import open_run
 from headstart.text.dataset import Dataset
 from headstart.text.read import read_dataset
 from headstart.training.finetune_data import judged_rows
@@ -49,6 +50,30 @@ def test_other_labels_than_the_runs_are_an_error_that_names_both(run, run_folder
     assert "row 1" in error.value.where
     with pytest.raises(HeadstartError, match=r"other labels.*'negative'.*'animal'"):
         judged_rows(read_finetune_recipe(run_folder), run.task, "rotten-tomatoes")
+
+
+def test_rows_of_one_class_are_judged_as_well(run, run_folder, tmp_path):
+    data = dataset(30, 7)
+    animals = data.pick([row for row, label in enumerate(data.labels) if label == 0])
+    path = write_csv(tmp_path / "animals.csv", animals)
+    part, _ = judged_rows(read_finetune_recipe(run_folder), run.task, str(path))
+    found = evaluate(run, part)
+    assert found["rows"] == len(animals)
+    assert found["confusion"][1] == [0, 0]
+
+
+def test_other_tags_than_the_runs_are_an_error_that_names_both(tagger, tmp_path):
+    (tmp_path / "other.conll").write_text("Ada B-PER\n\nOslo B-CITY\n")
+    task = open_run(tagger).task
+    with pytest.raises(HeadstartError, match=r"'B-CITY'.*known are O, B-LOC") as error:
+        judged_rows(read_finetune_recipe(tagger), task, str(tmp_path / "other.conll"))
+    assert "sentence 2" in error.value.where
+
+
+@pytest.mark.parametrize("name", ["rotten-tomatoes", "missing.conll"])
+def test_what_is_no_file_of_the_task_is_said(tagger, name):
+    with pytest.raises(HeadstartError, match=f"there is no file '{name}'"):
+        judged_rows(read_finetune_recipe(tagger), open_run(tagger).task, name)
 
 
 def test_labels_in_another_order_are_renumbered(run):

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 import tracemalloc
 
 import numpy as np
@@ -10,8 +11,10 @@ import pytest
 
 from headstart.errors import HeadstartError
 from headstart.inference.explain import explain
-from headstart.inference.predict import open_classifier, predict, predict_scores
+from headstart.inference.predict import predict, predict_scores
 from headstart.inference.predict_file import predict_file
+from headstart.run_folder import open_task_run
+from headstart.text.train_tokenizer import train_tokenizer
 from tests.labelled import dataset
 from tests.runs import small_run
 
@@ -58,8 +61,15 @@ def test_a_text_of_a_megabyte_is_judged(run):
 def test_a_base_without_a_task_is_refused_with_the_way_out(tmp_path):
     base = small_run(tmp_path, steps=2)
     with pytest.raises(HeadstartError, match="no task") as error:
-        open_classifier(base)
+        open_task_run(base)
     assert "headstart finetune" in error.value.fix
+
+
+def test_a_run_with_the_tokenizer_of_another_is_refused_with_both_sizes(run_folder, tmp_path):
+    folder = shutil.copytree(run_folder, tmp_path / "run")
+    train_tokenizer(["the cat sits ."], vocab_size=270).save(folder)
+    with pytest.raises(HeadstartError, match=r"has 2\d\d pieces, the model 300: they do not"):
+        open_task_run(folder)
 
 
 def write_input(path, rows, broken):

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from headstart.errors import HeadstartError
 from headstart.inference.evaluate import evaluate
-from headstart.inference.predict import open_classifier
 from headstart.inference.predict_file import predict_file
 from headstart.run_folder import open_run
 from headstart.tasks.examples import Reading as TaskReading
@@ -50,7 +49,7 @@ def test_it_learns_what_lies_between_two_texts(tmp_path):
     part, _ = judged_rows(settings, run.task, None)
     assert evaluate(run, part)["accuracy"]["value"] > 0.8
     how = Reading(pairs=True)
-    summary = predict_file(open_classifier(tmp_path / "run"), path, tmp_path / "out.jsonl", how=how)
+    summary = predict_file(run, path, tmp_path / "out.jsonl", how=how)
     assert (summary["rows"], summary["bad_rows"]) == (300, 0)
 
 

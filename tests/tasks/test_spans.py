@@ -1,7 +1,6 @@
 """Span answers: the answer comes back as it is written in the text."""
 
 import json
-import random
 
 import numpy as np
 import pytest
@@ -15,26 +14,7 @@ from headstart.text.squad import Questions, read_question_file
 from headstart.text.train_tokenizer import train_tokenizer
 from headstart.training.finetune import finetune
 from headstart.training.finetune_data import judged_rows
-from tests.labelled import recipe
-
-NAMES = ["Ada", "Alan", "Grace", "Emmy", "Kurt", "Rosa"]
-
-
-def write_squad(path, texts=150, none=0.0, seed=0):
-    """Who is in the house? The name before "lives" is the answer."""
-    generator = random.Random(seed)
-    paragraphs = []
-    for number in range(texts):
-        one, two = generator.sample(NAMES, 2)
-        context = f"In year {number}, {one} lives here. {two} works there!"
-        verb, answer = generator.choice([("lives", one), ("works", two)])
-        answers = [{"text": answer, "answer_start": context.index(f"{answer} {verb}")}]
-        asked = {"question": f"who {verb}?", "answers": answers}
-        if generator.random() < none:
-            asked = {"question": "who sleeps?", "answers": [], "is_impossible": True}
-        paragraphs.append({"context": context, "qas": [asked]})
-    path.write_text(json.dumps({"data": [{"paragraphs": paragraphs}]}))
-    return path
+from tests.labelled import recipe, write_squad
 
 
 @pytest.mark.parametrize("none", [0.0, 0.3])
@@ -73,6 +53,19 @@ def test_a_certain_network_gives_the_answers_as_they_are_written(long):
     # 東京 lies behind the cut; windows find it.
     assert found == ["« Félix »", "東京" if long == "windows" else "", ""]
     assert bool(examples.cut) == (long == "cut")
+
+
+def test_an_answer_that_two_windows_hold_is_one_answer():
+    context = "one two three four five six seven eight nine ten eleven twelve " * 2
+    part = Questions("x", ["?"], [context], [[(context.index("eight"), "eight")]])
+    task = Spans(())
+    tokenizer = train_tokenizer([context], vocab_size=320)
+    examples = task.encode(part, Reading(tokenizer, 16, "windows"))
+    assert sum(target[0] > 0 for target in examples.targets) > 1
+    (found,) = task.join(perfect(examples), examples)
+    assert context[found.start : found.end] == found.text == "eight"
+    assert 0.9 < found.probability <= 1
+    assert found.read == len(context.rstrip())
 
 
 def test_an_answer_that_does_not_stand_where_it_should_is_named(tmp_path):

@@ -1,7 +1,5 @@
 """Tagging: words have tags, whatever pieces the tokenizer cuts them into."""
 
-import random
-
 import numpy as np
 import pytest
 
@@ -14,24 +12,7 @@ from headstart.text.conll import Sentences, read_sentences
 from headstart.text.train_tokenizer import train_tokenizer
 from headstart.training.finetune import finetune
 from headstart.training.finetune_data import judged_rows
-from tests.labelled import recipe
-
-PEOPLE = ["Ada Lovelace", "Alan Turing", "Grace Hopper", "Emmy"]
-PLACES = ["Paris", "New York", "Oslo"]
-
-
-def write_conll(path, sentences=200, seed=0):
-    generator = random.Random(seed)
-    lines = []
-    for number in range(sentences):
-        tagged = [(str(number), "O")]
-        for name, kind in ((generator.choice(PEOPLE), "PER"), (generator.choice(PLACES), "LOC")):
-            words = name.split()
-            tagged += [(word, f"{'I' if n else 'B'}-{kind}") for n, word in enumerate(words)]
-            tagged.append((generator.choice(["lives in", "saw"]).split()[0], "O"))
-        lines += [f"{word}\tX\t{tag}" for word, tag in tagged] + [""]
-    path.write_text("-DOCSTART- -X- O\n\n" + "\n".join(lines) + "\n")
-    return path
+from tests.labelled import recipe, write_conll
 
 
 @pytest.fixture(scope="module")
@@ -50,11 +31,6 @@ def test_it_learns_entities(run):
     found = evaluate(opened, part)
     assert found["f1"] > 0.9
     assert [row["name"] for row in found["classes"]] == ["LOC", "PER"]
-
-
-def test_single_texts_cannot_be_asked_about():
-    with pytest.raises(HeadstartError, match="tagging cannot be asked about single texts"):
-        Tagging(("O", "B-X")).unlabelled(["a text"])
 
 
 def test_a_word_is_asked_for_once_at_its_last_token():

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headstart.errors import HeadstartError
 from headstart.text.loose_rows import LooseRows, _csv_rows
 from headstart.text.rows import Reading
 
@@ -80,6 +81,21 @@ def test_a_text_too_long_to_be_one_is_said_and_the_next_is_read(tmp_path):
     rows = rows_of(path)
     assert [row.text for row in rows if row.problem is None] == ["short", "last"]
     assert "longer than 16 MB" in problems(rows)[2]
+
+
+def test_texts_that_come_alone_are_no_pairs(tmp_path):
+    (tmp_path / "a.txt").write_text("one\ntwo\n")
+    with pytest.raises(HeadstartError, match="two texts a row were expected"):
+        rows_of(tmp_path / "a.txt", pairs=True)
+
+
+def test_a_damaged_gzip_file_and_an_unknown_encoding_are_said(tmp_path):
+    path = tmp_path / "a.csv.gz"
+    path.write_bytes(gzip.compress(b"text\n" + b"one\n" * 1_000)[:-20])
+    with pytest.raises(HeadstartError, match="damaged or incomplete"):
+        rows_of(path)
+    with pytest.raises(HeadstartError, match="no encoding named 'klingon'"):
+        rows_of(path, encoding="klingon")
 
 
 cells = st.text(st.characters(exclude_characters='"\r\0', codec="utf-8"), min_size=1, max_size=5)

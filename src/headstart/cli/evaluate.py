@@ -10,6 +10,8 @@ from rich.text import Text
 
 from headstart.cli.output import Debug, Json, print_json, results
 
+UNITS = {"tagging": "sentences", "spans": "questions"}
+
 
 def evaluate(
     run: Annotated[Path, typer.Argument(help="The folder of a fine-tuned run.")],
@@ -25,6 +27,8 @@ def evaluate(
     debug: Debug = False,
 ) -> None:
     """Judge a run: accuracy with its interval, F1, calibration, confusion, the worst mistakes.
+
+    Tags are judged by whole entities, answers in texts by exact match and F1.
 
     A dataset with parts is judged by its test part, any other file by all of its rows.
     """
@@ -49,12 +53,19 @@ def evaluate(
         print_json(found)
         return
     console = results()
-    console.print(f"[bold]{run}[/] on {which}: {found['rows']:,} rows", soft_wrap=True)
+    unit = UNITS.get(opened.task.name, "rows")
+    console.print(f"[bold]{run}[/] on {which}: {found['rows']:,} {unit}", soft_wrap=True)
+    if cut := found["cut"]:
+        console.print(
+            f"[yellow]cut[/]: {cut['texts']:,} of them are longer than what the run reads; "
+            f"{cut['tokens'] / cut['of']:.1%} of all tokens were not read"
+        )
     if "confusion" in found:
         _show_classification(console, found)
     else:
         _show_numbers(console, found)
-    _show_classes(console, found.get("classes", []))
+    counted = "entities" if opened.task.name == "tagging" else "rows"
+    _show_classes(console, found.get("classes", []), counted)
     _show_mistakes(console, found.get("mistakes", []))
 
 
@@ -81,18 +92,23 @@ def _show_numbers(console: Console, found: dict[str, Any]) -> None:
     for name, value in found.items():
         if isinstance(value, dict) and "value" in value:
             console.print(
-                f"{name.replace('_', ' ')} [bold]{value['value']:.1%}[/] "
+                f"{_spoken(name)} [bold]{value['value']:.1%}[/] "
                 f"(95 %: {value['low']:.1%} to {value['high']:.1%})"
             )
         elif isinstance(value, float):
-            console.print(f"{name.replace('_', ' ')} [bold]{value:.3f}[/]")
+            shown = f"{value:.3f}" if "loss" in name else f"{value:.1%}"
+            console.print(f"{_spoken(name)} [bold]{shown}[/]")
 
 
-def _show_classes(console: Console, classes: list[dict[str, Any]]) -> None:
+def _spoken(name: str) -> str:
+    return name.replace("_f1", "-F1").replace("f1", "F1").replace("_", " ")
+
+
+def _show_classes(console: Console, classes: list[dict[str, Any]], counted: str) -> None:
     if not classes:
         return
     table = Table(
-        "class", "precision", "recall", "F1", "rows", box=None, header_style="dim", pad_edge=False
+        "class", "precision", "recall", "F1", counted, box=None, header_style="dim", pad_edge=False
     )
     for row in classes:
         numbers = [f"{row[name]:.1%}" for name in ("precision", "recall", "f1")]

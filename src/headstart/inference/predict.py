@@ -2,19 +2,20 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
 from headstart.errors import HeadstartError
-from headstart.run_folder import Run, open_task_run
+from headstart.run_folder import Run
 from headstart.tasks.classification import Classification
 from headstart.tasks.run import run_network
-from headstart.tasks.task import Progress
+from headstart.tasks.task import Progress, Task
 from headstart.text.checks import checked_text
+
+Asked = TypeVar("Asked", bound=Task[Any])
 
 
 @dataclass(frozen=True)
@@ -26,33 +27,37 @@ class Prediction:
     probabilities: dict[str, float]
 
 
-def open_classifier(folder: Path) -> Run:
-    """A run that answers with one class (or several) a text or pair of texts."""
-    run = open_task_run(folder)
-    assert run.task is not None
-    if not isinstance(run.task, Classification):
+def task_of(run: Run, kind: type[Asked]) -> Asked:
+    """The run's task, if it is of the kind that is about to be asked."""
+    if not isinstance(run.task, kind):
+        name = "nothing: nobody has fine-tuned it" if run.task is None else run.task.name
         raise HeadstartError(
-            f"this run answers another kind of question: its task is {run.task.name}",
-            where=folder,
-            fix="headstart evaluate RUN DATASET scores it",
+            f"this run answers another kind of question: its task is {name}",
+            where=run.folder,
+            fix="tags are asked with predict_tags, answers in a text with predict_spans, all "
+            "others with predict; headstart predict RUN finds the right one",
         )
-    return run
+    return run.task
+
+
+def check_texts(texts: Sequence[str], what: str = "text") -> None:
+    """Nothing can be said about a text that is empty or no text."""
+    for number, text in enumerate(texts, start=1):
+        where = f"{what} {number}"
+        if not checked_text(text, lambda where=where: where):  # type: ignore[misc]
+            raise HeadstartError(f"the {what} is empty: there is nothing to judge", where=where)
 
 
 def predict_scores(
     run: Run, texts: Sequence[str], *, progress: Progress | None = None
 ) -> NDArray[np.float64]:
     """The classes' scores (logits) of each text: (texts, classes). No text may be empty."""
-    assert run.task is not None
-    for number, text in enumerate(texts, start=1):
-        if not checked_text(text, lambda number=number: f"text {number}"):  # type: ignore[misc]
-            raise HeadstartError(
-                "the text is empty: there is nothing to judge", where=f"text {number}"
-            )
+    task = task_of(run, Classification)
+    check_texts(texts)
     if not len(texts):
         return np.zeros((0, len(run.labels)))
-    examples = run.task.encode(run.task.unlabelled(texts), run.reading)
-    found: NDArray[np.float64] = run.task.join(
+    examples = task.encode(task.unlabelled(texts), run.reading)
+    found: NDArray[np.float64] = task.join(
         run_network(run.model, examples, progress=progress), examples
     )
     return found
@@ -60,8 +65,7 @@ def predict_scores(
 
 def probabilities_of(run: Run, scores: NDArray[np.float64]) -> NDArray[np.float64]:
     """Of classes that exclude each other, or of each label on its own."""
-    assert run.task is not None
-    exclusive = run.task.name != "multi-label"
+    exclusive = task_of(run, Classification).name != "multi-label"
     return np.asarray(softmax(scores, axis=1) if exclusive else expit(scores))
 
 

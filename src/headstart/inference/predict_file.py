@@ -1,26 +1,22 @@
 """Predictions for a file of any size: a chunk of rows at a time, each answered in its place."""
 
-import csv
-import json
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, Protocol
-
-import pyarrow as pa
-import pyarrow.parquet as parquet
+from typing import Any
 
 from headstart.errors import HeadstartError
 from headstart.files import replacing
-from headstart.inference.predict import Prediction, predict
+from headstart.inference.answer_files import FileForm, Rows, Writer
+from headstart.inference.class_files import class_files
+from headstart.inference.span_files import span_files
+from headstart.inference.tag_files import tag_files
 from headstart.run_folder import Run
-from headstart.text.loose_rows import LooseRow, LooseRows
 from headstart.text.rows import Reading
 
 CHUNK_ROWS = 1_024
 CHUNK_CHARACTERS = 4_000_000
-SUFFIXES = (".csv", ".jsonl", ".parquet")
-Answer = tuple[LooseRow, Prediction | None]
+SHOWN = 20  # of the rows with a problem
 Progress = Callable[[int, int | None], None]
 
 
@@ -34,31 +30,66 @@ def predict_file(
 ) -> dict[str, Any]:
     """Write an answer for every row of `source`, in its order; returns what happened.
 
-    A row that cannot be judged has an empty answer and the reason in the column `error`.
+    What a row is, the task says: a text, a pair of texts, a sentence, a question about a text. A
+    row that cannot be judged has no answer but the reason (SQuAD's own form has no place for it).
+    Of tags and answers it is also counted how many rows are longer than what the run reads.
     """
-    rows = LooseRows(source, how or Reading())
-    done, bad = 0, list[dict[str, Any]]()
-    with _writer(output, run.labels) as writer:
+    form = _form_of(run)
+    _check_ending(run, form, output)
+    rows = form.rows(source, how or Reading())
+    done, cut, bad, shown = 0, 0, 0, list[dict[str, Any]]()
+    with _writer(form, output) as writer:
         for chunk in _chunks(rows):
-            answers = _answer(run, chunk)
-            writer.write(answers)
+            answers = form.answer([row for row in chunk if row.problem is None])
+            found = iter(answers)
+            writer.write([(row, next(found) if row.problem is None else None) for row in chunk])
+            cut += sum(form.unread(answer) > 0 for answer in answers)
             done += len(chunk)
-            bad += [
-                {"row": row.number, "error": row.problem}
-                for row in chunk
-                if row.problem is not None
-            ][: max(0, 20 - len(bad))]
+            broken = [row for row in chunk if row.problem is not None]
+            bad += len(broken)
+            for row in broken[: SHOWN - len(shown)]:
+                shown.append({"row": row.number, "error": row.problem})
             if progress is not None:
                 share = rows.share
                 progress(done, None if not share else max(done, round(done / share)))
-        summary = {"rows": done, "bad_rows": writer.bad, "bad": bad, "output": str(output)}
         if not done:
             raise HeadstartError("the file holds no rows", where=source)
-    return summary
+    return {
+        "rows": done,
+        "bad_rows": bad,
+        "bad": shown,
+        "cut_rows": cut,  # not read to the end, and so not answered for all of it
+        "output": str(output),
+    }
 
 
-def _chunks(rows: Iterable[LooseRow]) -> Iterator[list[LooseRow]]:
-    chunk: list[LooseRow] = []
+def _form_of(run: Run) -> FileForm:
+    name = "" if run.task is None else run.task.name
+    return {"tagging": tag_files, "spans": span_files}.get(name, class_files)(run)
+
+
+def _check_ending(run: Run, form: FileForm, output: Path) -> None:
+    if output.suffix not in form.writers:
+        assert run.task is not None
+        raise HeadstartError(
+            f"answers of the task {run.task.name} cannot be written as '{output.suffix}'",
+            where=output,
+            fix=f"let the name end in {' or '.join(form.writers)}",
+        )
+
+
+@contextmanager
+def _writer(form: FileForm, output: Path) -> Iterator[Writer]:
+    """A file that is whole or absent; its kind is in its name."""
+    with (
+        replacing(output) as temporary,
+        closing(form.writers[output.suffix](temporary)) as writer,
+    ):
+        yield writer
+
+
+def _chunks(rows: Rows) -> Iterator[list[Any]]:
+    chunk: list[Any] = []
     size = 0
     for row in rows:
         chunk.append(row)
@@ -68,102 +99,3 @@ def _chunks(rows: Iterable[LooseRow]) -> Iterator[list[LooseRow]]:
             chunk, size = [], 0
     if chunk:
         yield chunk
-
-
-def _answer(run: Run, chunk: list[LooseRow]) -> list[Answer]:
-    good = [row.text for row in chunk if row.problem is None]
-    found = iter(predict(run, good))
-    return [(row, next(found) if row.problem is None else None) for row in chunk]
-
-
-class _Writer(Protocol):
-    bad: int
-
-    def write(self, answers: list[Answer]) -> None: ...
-
-
-@contextmanager
-def _writer(output: Path, labels: tuple[str, ...]) -> Iterator[_Writer]:
-    """A file that is whole or absent; its kind is in its name."""
-    if output.suffix not in SUFFIXES:
-        raise HeadstartError(
-            f"predictions cannot be written as '{output.suffix}'",
-            where=output,
-            fix=f"let the name end in {', '.join(SUFFIXES)}",
-        )
-    with replacing(output) as temporary:
-        if output.suffix == ".parquet":
-            with _Parquet(temporary, labels) as writer:
-                yield writer
-        else:
-            with temporary.open("w", encoding="utf-8", newline="") as file:
-                yield (_Csv if output.suffix == ".csv" else _JsonLines)(file, labels)
-
-
-def _columns(labels: tuple[str, ...]) -> list[str]:
-    return ["row", "text", "label", *(f"p({name})" for name in labels), "error"]
-
-
-class _Csv:
-    def __init__(self, file: Any, labels: tuple[str, ...]) -> None:
-        self.bad = 0
-        self.labels = labels
-        self.file = csv.writer(file)
-        self.file.writerow(_columns(labels))
-
-    def write(self, answers: list[Answer]) -> None:
-        for row, answer in answers:
-            self.bad += answer is None
-            found = [""] * len(self.labels)
-            if answer is not None:
-                found = [f"{p:.6g}" for p in answer.probabilities.values()]
-            label = "" if answer is None else answer.label
-            self.file.writerow([row.number, row.text, label, *found, row.problem or ""])
-
-
-class _JsonLines:
-    def __init__(self, file: Any, labels: tuple[str, ...]) -> None:
-        self.bad = 0
-        self.file = file
-
-    def write(self, answers: list[Answer]) -> None:
-        for row, answer in answers:
-            self.bad += answer is None
-            content = {
-                "row": row.number,
-                "text": row.text,
-                "label": None if answer is None else answer.label,
-                "probabilities": None if answer is None else answer.probabilities,
-                "error": row.problem,
-            }
-            self.file.write(json.dumps(content, ensure_ascii=False) + "\n")
-
-
-class _Parquet:
-    def __init__(self, path: Path, labels: tuple[str, ...]) -> None:
-        self.bad = 0
-        self.labels = labels
-        kinds = [pa.int64(), pa.string(), pa.string(), *[pa.float64()] * len(labels), pa.string()]
-        self.schema = pa.schema(list(zip(_columns(labels), kinds, strict=True)))
-        self.file = parquet.ParquetWriter(path, self.schema)
-
-    def __enter__(self) -> "_Parquet":
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.file.close()
-
-    def write(self, answers: list[Answer]) -> None:
-        self.bad += sum(answer is None for _, answer in answers)
-        columns: list[list[Any]] = [
-            [row.number for row, _ in answers],
-            [row.text for row, _ in answers],
-            [None if answer is None else answer.label for _, answer in answers],
-            *(
-                [None if answer is None else answer.probabilities[name] for _, answer in answers]
-                for name in self.labels
-            ),
-            [row.problem for row, _ in answers],
-        ]
-        arrays = [pa.array(c, t) for c, t in zip(columns, self.schema.types, strict=True)]
-        self.file.write_table(pa.Table.from_arrays(arrays, schema=self.schema))

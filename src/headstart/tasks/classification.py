@@ -60,6 +60,7 @@ class Classification(Task[Dataset]):
         return part.texts
 
     def unlabelled(self, texts: Sequence[str]) -> Dataset:
+        """Texts to be judged, in the form of labelled ones."""
         return Dataset("texts", list(texts), [0] * len(texts), self.labels)
 
     def head(self, preset: Preset, pooling: Pooling | None) -> ClassificationConfig:

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
-from scipy.special import log_softmax
+from scipy.special import log_softmax, logsumexp
 from torch import Tensor
 
 from headstart.errors import HeadstartError
@@ -45,13 +45,20 @@ class Window:
     """A part of a text as tokens: where each of its words starts and ends, in both."""
 
     context: str
+    first: int  # which word of the text its first is
     characters: list[tuple[int, int]]  # of each word
     tokens: list[tuple[int, int]]  # its first and its last
 
 
 @dataclass(frozen=True)
 class Answer:
+    """Characters `start` up to `end` of the text, or nothing at all."""
+
     text: str
+    start: int
+    end: int
+    probability: float  # among all stretches, and "no answer" where there may be none
+    read: int  # how many characters of the text were read
     loss: float
 
 
@@ -73,6 +80,10 @@ class Spans(Task[Questions]):
     def texts(self, part: Questions) -> Sequence[str]:
         return [*part.questions, *sorted(set(part.contexts))]
 
+    def unlabelled(self, questions: Sequence[str], contexts: Sequence[str]) -> Questions:
+        """Questions to be answered, in the form of questions with their answers."""
+        return Questions("questions", list(questions), list(contexts), [[] for _ in questions])
+
     def head(self, preset: Preset, pooling: Pooling | None) -> SpansConfig:
         return SpansConfig()
 
@@ -86,15 +97,16 @@ class Spans(Task[Questions]):
         for row, question in enumerate(questions):
             head = [*reading.before, *question[: reading.room // 3], *between_texts(reading)]
             words = find_words(part.contexts[row])
-            pieces = _pieces(part.contexts[row], words, reading)
             room = reading.length - len(head) - len(reading.after)
+            # What is longer than the room is hardly a word: its beginning must do.
+            pieces = [piece[:room] for piece in _pieces(part.contexts[row], words, reading)]
             windows = _windows([len(piece) for piece in pieces], room)
             for first, stop in read_windows(windows, pieces, reading, cut):
                 text = np.concatenate(pieces[first:stop]) if stop > first else np.zeros(0)
                 ends = len(head) + np.cumsum([len(piece) for piece in pieces[first:stop]])
                 starts = [len(head), *ends[:-1]] if len(ends) else []
                 places = [(int(a), int(b) - 1) for a, b in zip(starts, ends, strict=True)]
-                window = Window(part.contexts[row], words[first:stop], places)
+                window = Window(part.contexts[row], first, words[first:stop], places)
                 whole = np.concatenate([head, text, reading.after]).astype(np.int64)
                 kind = np.ones(len(whole), dtype=np.int64)
                 kind[: len(head)] = 0
@@ -133,20 +145,17 @@ class Spans(Task[Questions]):
     def join(self, outputs: Sequence[Output], examples: Examples) -> list[Answer]:
         """The best stretch of each question's windows; nothing, where nothing scores higher."""
         assert examples.notes is not None
-        best: dict[int, tuple[float, str]] = {}
+        windows: dict[int, list[tuple[Output, Window]]] = {}
         losses: dict[int, list[float]] = {}
         for number, output in enumerate(outputs):
             owner, target = int(examples.owners[number]), examples.targets[number]
             chances = log_softmax(output.astype(np.float64), axis=0)
             loss = -(chances[target[0], 0] + chances[target[1], 1]) / 2
             losses.setdefault(owner, []).append(float(loss))
-            score, text = _best_stretch(output, examples.notes[number])
-            if owner not in best or score > best[owner][0]:
-                best[owner] = (score, text)
-        may_be_none = NO_ANSWER in self.labels
+            windows.setdefault(owner, []).append((output, examples.notes[number]))
         return [
-            Answer("" if may_be_none and score < 0 else text, float(np.mean(losses[owner])))
-            for owner, (score, text) in sorted(best.items())
+            _best_stretch(windows[owner], float(np.mean(losses[owner])), NO_ANSWER in self.labels)
+            for owner in sorted(windows)
         ]
 
     def metrics(self, answers: list[Answer], part: Questions) -> dict[str, float]:
@@ -174,12 +183,11 @@ def _pieces(context: str, words: list[tuple[int, int]], reading: Reading) -> lis
 
 
 def _windows(lengths: list[int], room: int) -> list[tuple[int, int]]:
-    """Windows of whole words that overlap by half; a word longer than the room ends the text."""
+    """Windows of whole words that overlap by half; no word may be longer than the room."""
     if room < 8:
         raise HeadstartError(
             "the question leaves no room for the text", fix="give a larger --length"
         )
-    lengths = [min(length, room) for length in lengths]
     windows, first = [], 0
     while True:
         stop, used = first, 0
@@ -211,16 +219,35 @@ def _target(window: Window, answers: list[tuple[int, str]]) -> Ids:
     return np.array([NOWHERE, NOWHERE])
 
 
-def _best_stretch(output: Output, window: Window) -> tuple[float, str]:
+def _best_stretch(windows: list[tuple[Output, Window]], loss: float, may_be_none: bool) -> Answer:
     """The highest start + end within the longest answer, compared with "no answer here"."""
-    if not window.tokens:
-        return -np.inf, ""
+    last = windows[-1][1]
+    count = last.first + len(last.tokens)
+    context = last.context
+    if not count:
+        return Answer("", 0, 0, 1.0, 0, loss)
+    characters = np.zeros((count, 2), dtype=np.int64)
+    scores = np.full((count, LONGEST_ANSWER), -np.inf)  # (first word, words behind it)
+    for output, window in windows:
+        rows = slice(window.first, window.first + len(window.tokens))
+        characters[rows] = window.characters
+        # Windows overlap: a stretch in two of them has the better of its scores.
+        np.maximum(scores[rows], _stretches(output, window), out=scores[rows])
+    start, more = np.unravel_index(int(scores.argmax()), scores.shape)
+    best, total, read = scores[start, more], logsumexp(scores), int(characters[-1, 1])
+    if may_be_none:
+        total = np.logaddexp(total, 0.0)  # "no answer" is the 0 that all are compared with
+        if best < 0:
+            return Answer("", 0, 0, float(np.exp(-total)), read, loss)
+    first, end = int(characters[start, 0]), int(characters[start + more, 1])
+    return Answer(context[first:end], first, end, float(np.exp(best - total)), read, loss)
+
+
+def _stretches(output: Output, window: Window) -> NDArray[np.float64]:
+    """Start + end of every stretch of words, less what "no answer here" scores."""
+    output = output.astype(np.float64)
     starts = output[[first for first, _ in window.tokens], 0]
     ends = output[[last for _, last in window.tokens], 1]
-    count = len(starts)
-    scores = starts[:, None] + ends[None, :]  # (start, end)
-    distance = np.arange(count)[None, :] - np.arange(count)[:, None]
-    scores = np.where((distance >= 0) & (distance < LONGEST_ANSWER), scores, -np.inf)
-    start, end = np.unravel_index(int(scores.argmax()), scores.shape)
-    text = window.context[window.characters[start][0] : window.characters[end][1]]
-    return float(scores[start, end] - output[NOWHERE].sum()), text
+    ends = np.pad(ends, (0, LONGEST_ANSWER - 1), constant_values=-np.inf)
+    following = np.lib.stride_tricks.sliding_window_view(ends, LONGEST_ANSWER)
+    return starts[:, None] + following - output[NOWHERE].sum()

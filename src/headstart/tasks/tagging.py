@@ -63,6 +63,11 @@ class Tagging(Task[Sentences]):
     def texts(self, part: Sentences) -> Sequence[str]:
         return [" ".join(words) for words in part.words]
 
+    def unlabelled(self, words: Sequence[Sequence[str]]) -> Sentences:
+        """Words to be tagged, in the form of tagged sentences."""
+        tags = [[0] * len(one) for one in words]
+        return Sentences("texts", [list(one) for one in words], tags, self.labels)
+
     def head(self, preset: Preset, pooling: Pooling | None) -> TaggingConfig:
         return TaggingConfig(tags=len(self.labels), dropout=preset.base.dropout)
 

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from headstart.errors import HeadstartError
 from headstart.model.config import HeadConfig, Pooling
 from headstart.model.presets import Preset
 from headstart.tasks.examples import Examples, LabelledBatch, Reading
@@ -65,13 +64,6 @@ class Task(ABC, Generic[Part]):
     @abstractmethod
     def texts(self, part: Part) -> Sequence[str]:
         """All text of the rows, to train a tokenizer on."""
-
-    def unlabelled(self, texts: Sequence[str]) -> Part:
-        """Texts to be asked about, in the form of labelled rows."""
-        raise HeadstartError(
-            f"a run whose task is {self.name} cannot be asked about single texts",
-            fix="headstart evaluate RUN DATASET scores it",
-        )
 
     @abstractmethod
     def head(self, preset: Preset, pooling: Pooling | None) -> HeadConfig:

@@ -13,6 +13,7 @@ from headstart.errors import HeadstartError
 from headstart.text.dataset import Dataset
 from headstart.text.file_parts import FileParts, cut_parts, given_parts, open_file
 from headstart.text.records import read_lines
+from headstart.text.sources import Source
 
 
 @dataclass(frozen=True)
@@ -79,18 +80,31 @@ def numbered(
     return Sentences(name, words, [[numbers[tag] for tag in tags] for _, tags in pairs], names)
 
 
+def columns_of(line: str) -> list[str] | None:
+    """The columns of a line: none at all between sentences, `None` where it is a comment."""
+    columns = line.split("\t") if "\t" in line else line.split()
+    if not line.strip() or columns[0] == "-DOCSTART-":
+        return []
+    return None if line.startswith("# ") or columns == ["#"] else columns
+
+
+def open_conll(source: str | Path) -> Source:
+    """A file of any name, for what it holds cannot be told by its ending."""
+    return open_file(str(source), "text", fix="name a CoNLL file")
+
+
 def _read_file(source: str, encoding: str) -> list[tuple[list[str], list[str]]]:
-    opened = open_file(source, "text", fix="name a CoNLL file")
+    opened = open_conll(source)
     sentences: list[tuple[list[str], list[str]]] = []
     words, tags = list[str](), list[str]()
     for number, line in enumerate([*read_lines(opened, encoding), ""], start=1):
-        columns = line.split("\t") if "\t" in line else line.split()
-        if not line.strip() or columns[0] == "-DOCSTART-":
+        columns = columns_of(line)
+        if columns is None:
+            continue
+        if not columns:
             if words:
                 sentences.append((words, tags))
             words, tags = [], []
-        elif line.startswith("# ") or columns == ["#"]:
-            continue
         elif len(columns) < 2 or not columns[0].strip() or not columns[-1].strip():
             raise HeadstartError(
                 f"a word and its tag were expected: {line[:60]!r}",

@@ -5,19 +5,19 @@ worse. Here every row must have an answer: a broken one keeps its place and says
 """
 
 import csv
-import io
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
 from headstart.errors import HeadstartError
 from headstart.text.checks import checked_text
 from headstart.text.columns import find_pair_columns, find_text_column
 from headstart.text.delimited import DELIMITER_NAMES, layout_of
+from headstart.text.loose_lines import LooseLines
 from headstart.text.rows import Reading, join_pair, open_rows
 from headstart.text.sources import find_source
-from headstart.text.stream import BLOCK, LONGEST_DOCUMENT, open_unzipped
+from headstart.text.stream import LONGEST_DOCUMENT
 
 _LONGEST_ROW_LINES = 10_000  # a quoted cell with more line breaks is one that is never closed
 
@@ -36,13 +36,17 @@ class LooseRows:
     def __init__(self, given: str | Path, how: Reading) -> None:
         self.source = find_source(given)
         self.how = how
-        self._read = 0
-        self._size = 0 if self.source.path is None else self.source.path.stat().st_size
+        if how.pairs and self.source.kind in ("text", "pieces", "embedded"):
+            raise HeadstartError(
+                "two texts a row were expected, and this has one",
+                where=self.source.name,
+                fix="give a table (.csv, .tsv, .jsonl, .parquet) with a column for each",
+            )
+        self.lines = LooseLines(self.source, how.encoding)
 
     @property
     def share(self) -> float | None:
-        known = self._size and self._read and not self.source.gzipped
-        return min(1.0, self._read / self._size) if known else None
+        return self.lines.share
 
     def __iter__(self) -> Iterator[LooseRow]:
         if self.source.kind in ("csv", "tsv"):
@@ -50,39 +54,16 @@ class LooseRows:
         elif self.source.kind == "jsonl":
             rows = self._json_lines()
         elif self.source.kind == "text":
-            rows = ((number, line, None) for number, line in enumerate(self._lines(), start=1))
+            rows = ((number, line, None) for number, line in enumerate(self.lines, start=1))
         else:
             opened = open_rows(self.source, self.how, labelled=False)
             rows = ((row.number, row.text, None) for row in opened.rows)
         for number, text, problem in rows:
-            yield _checked(number, text, problem)
-
-    def _lines(self) -> Iterator[str]:
-        """Lines without their ends. Bytes that are not text become what `_checked` finds."""
-        with open_unzipped(self.source) as binary, self._decoded(binary) as file:
-            first = True
-            while line := file.readline(LONGEST_DOCUMENT + 1):
-                rest = line
-                while rest and not rest.endswith("\n"):  # too long to be a text: pass over it
-                    rest = file.readline(LONGEST_DOCUMENT)
-                if not self.source.gzipped:
-                    self._read = binary.tell()
-                line = line.removeprefix("\ufeff") if first else line
-                first = False
-                yield line.removesuffix("\n").removesuffix("\r")
-
-    def _decoded(self, binary: BinaryIO) -> io.TextIOWrapper:
-        wide = self.how.encoding.lower().startswith(("utf-16", "utf-32"))
-        errors = "replace" if wide else "surrogateescape"
-        return io.TextIOWrapper(binary, self.how.encoding, errors=errors, newline="\n")
-
-    def _beginning(self) -> str:
-        with open_unzipped(self.source) as binary, self._decoded(binary) as file:
-            return file.read(BLOCK).removeprefix("\ufeff")
+            yield checked_row(number, text, problem)
 
     def _json_lines(self) -> Iterator[tuple[int, object, str | None]]:
         columns: list[str] = []
-        for number, line in enumerate(self._lines(), start=1):
+        for number, line in enumerate(self.lines, start=1):
             if not line.strip():
                 continue
             try:
@@ -107,10 +88,10 @@ class LooseRows:
         return join_pair(*cells) if self.how.pairs else cells[0]
 
     def _delimited(self) -> Iterator[tuple[int, object, str | None]]:
-        layout = layout_of(self._beginning(), self.source)
+        layout = layout_of(self.lines.beginning(), self.source)
         places = [layout.columns.index(name) for name in self._columns(list(layout.columns))]
         width = len(layout.columns)
-        rows = enumerate(_csv_rows(self._lines(), layout.delimiter))
+        rows = enumerate(_csv_rows(iter(self.lines), layout.delimiter))
         for number, (cells, problem) in rows:
             if number == 0:
                 continue  # the header
@@ -180,7 +161,8 @@ class _Waiting:
         self.ended, self._size = False, 0
 
 
-def _checked(number: int, text: object, problem: str | None) -> LooseRow:
+def checked_row(number: int, text: object, problem: str | None = None) -> LooseRow:
+    """A row whose text can be judged, or the reason why not."""
     try:
         whole = checked_text(text, lambda: "")
     except HeadstartError as error:

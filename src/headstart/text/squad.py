@@ -5,7 +5,7 @@
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -68,22 +68,29 @@ def read_questions(
 
 
 def read_question_file(source: str, *, encoding: str = "utf-8") -> Questions:
-    opened = open_file(source, "json", fix="name a file in SQuAD's form")
-    try:
-        document = json.loads(b"".join(read_checked(opened, encoding, lines=False)))
-        articles = document["data"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise HeadstartError(
-            f"this is not SQuAD's JSON: {error!r}", where=source, fix=FORM
-        ) from None
     found = Questions(Path(source).name, [], [], [])
-    for article in articles:
-        for paragraph in article.get("paragraphs", []):
-            for asked in paragraph.get("qas", []):
-                _add(found, paragraph, asked, f"{source}, question {len(found) + 1}")
+    for number, paragraph, asked in asked_in(source, encoding):
+        _add(found, paragraph, asked, f"{source}, question {number}")
     if not len(found):
         raise HeadstartError("the file holds no questions", where=source, fix=FORM)
     return found
+
+
+def asked_in(source: str, encoding: str) -> Iterator[tuple[int, Any, Any]]:
+    """Every question of a file with its number and its paragraph, both as they stand there."""
+    opened = open_file(source, "json", fix="name a file in SQuAD's form")
+    number = 0
+    try:
+        document = json.loads(b"".join(read_checked(opened, encoding, lines=False)))
+        for article in document["data"]:
+            for paragraph in article.get("paragraphs", []):
+                for asked in paragraph.get("qas", []):
+                    number += 1
+                    yield number, paragraph, asked
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise HeadstartError(
+            f"this is not SQuAD's JSON: {error!r}", where=source, fix=FORM
+        ) from None
 
 
 def _add(found: Questions, paragraph: Any, asked: Any, where: str) -> None:
@@ -91,7 +98,7 @@ def _add(found: Questions, paragraph: Any, asked: Any, where: str) -> None:
         context, question = str(paragraph["context"]), str(asked["question"])
         listed = [] if asked.get("is_impossible") else asked.get("answers", [])
         answers = [(int(one["answer_start"]), str(one["text"])) for one in listed]
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise HeadstartError(
             f"the question is incomplete: {error!r}", where=where, fix=FORM
         ) from None

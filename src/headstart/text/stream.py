@@ -17,6 +17,7 @@ from headstart.text.sources import Source
 BLOCK = 1 << 20
 # A long novel has 3 MB. What is longer than this is not one document but a mistake.
 LONGEST_DOCUMENT = 16 << 20
+DAMAGED_GZIP = (gzip.BadGzipFile, EOFError, zlib.error)
 _BYTE_ORDER_MARKS = {
     codecs.BOM_UTF8: "utf-8",
     codecs.BOM_UTF16_LE: "utf-16",
@@ -37,7 +38,7 @@ def open_unzipped(source: Source) -> BinaryIO:
 
 def read_checked(source: Source, encoding: str, *, lines: bool = True) -> Iterator[bytes]:
     """Yield blocks of valid UTF-8 without NUL bytes; with `lines`, no line is endless."""
-    decoder = _decoder(encoding)
+    decoder = decoder_of(encoding)
     plain = codecs.lookup(encoding).name == "utf-8"
     offset, line, line_length, first = 0, 1, 0, True
     with open_unzipped(source) as file:
@@ -119,7 +120,8 @@ class CheckedFile(io.RawIOBase):
         return whole[:cut]
 
 
-def _decoder(encoding: str) -> codecs.IncrementalDecoder:
+def decoder_of(encoding: str) -> codecs.IncrementalDecoder:
+    """What turns bytes of this encoding into text."""
     try:
         return codecs.getincrementaldecoder(encoding)(errors="strict")
     except LookupError:
@@ -134,16 +136,20 @@ def read_block(file: BinaryIO, source: Source) -> bytes:
     """The next megabyte, or nothing at the end."""
     try:
         return file.read(BLOCK)
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise HeadstartError(
-            f"the gzip file is damaged or incomplete ({error})",
-            where=source.name,
-            fix="copy or download it again; `gzip -t FILE` checks it",
-        ) from error
+    except DAMAGED_GZIP as error:
+        raise damaged_gzip(source, error) from error
     except OSError as error:
         raise HeadstartError(
             f"the file cannot be read ({error.strerror})", where=source.name
         ) from error
+
+
+def damaged_gzip(source: Source, error: Exception) -> HeadstartError:
+    return HeadstartError(
+        f"the gzip file is damaged or incomplete ({error})",
+        where=source.name,
+        fix="copy or download it again; `gzip -t FILE` checks it",
+    )
 
 
 def _undecodable(

@@ -6,7 +6,7 @@ from typing import Any
 from headstart.errors import HeadstartError
 from headstart.tasks import find_task
 from headstart.tasks.task import Parts, Task
-from headstart.text.sources import find_source, is_lab_folder
+from headstart.text.sources import EMBEDDED_NAMES, is_lab_folder
 from headstart.training.finetune_recipe import FinetuneRecipe
 from headstart.training.prepare import Stages, quiet
 
@@ -65,4 +65,4 @@ def _has_parts(dataset: str) -> bool:
     path = Path(dataset).expanduser()
     if path.is_dir() and is_lab_folder(path):
         return True
-    return find_source(dataset).kind in ("embedded", "hub")
+    return dataset in EMBEDDED_NAMES or dataset.startswith("hub:")

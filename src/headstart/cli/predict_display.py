@@ -1,0 +1,154 @@
+"""How predictions look: classes with what moved them, tags in their text, answers in their text."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from headstart.inference.explain import Effect
+    from headstart.inference.predict import Prediction
+    from headstart.inference.predict_spans import FoundAnswer
+    from headstart.inference.predict_tags import TaggedText
+
+COLOURS = ("green", "cyan", "magenta", "yellow", "blue", "red")
+AROUND = 60  # characters of a text before and behind an answer
+
+
+def show_classes(
+    console: Console,
+    texts: Sequence[str],
+    answers: "Sequence[Prediction]",
+    effects: "Sequence[list[Effect]]",
+    method: str | None,
+) -> None:
+    """A label a text; with a method of explaining, the words that moved it."""
+    table = _table("label", "probability", "text")
+    for text, answer, found in zip(texts, answers, effects, strict=True):
+        table.add_row(answer.label, f"{answer.probability:.1%}", _marked(text, found))
+        if found:
+            table.add_row("", "", Text(_strongest(found), style="dim"))
+    console.print(table)
+    if method is not None:
+        console.print(
+            f"[dim]method: {method}. Each word is left out in turn; the numbers say how much the "
+            "label's log-odds fall without it. [/][green]Green[/][dim] words speak for the label, "
+            "[/][red]red[/][dim] ones against it[/]"
+        )
+
+
+def show_tags(
+    console: Console, answers: "Sequence[TaggedText]", labels: Sequence[str], *, entities: bool
+) -> None:
+    """Each word with its tag; below, the entities, or the words where tags make no entities."""
+    kinds = sorted({_kind(tag) for tag in labels if tag != "O"})
+    colours = {kind: COLOURS[place % len(COLOURS)] for place, kind in enumerate(kinds)}
+    for place, answer in enumerate(answers):
+        if place:
+            console.print()
+        console.print(_tagged(answer, colours), soft_wrap=True)
+        if answer.unread:
+            console.print(
+                f"[yellow]{answer.unread:,} words at the end were not read[/]: the text is longer "
+                "than what this run reads (finetune's --length, or --long windows)"
+            )
+        if entities:
+            _show_entities(console, answer, colours)
+        else:
+            _show_words(console, answer, colours)
+
+
+def show_spans(
+    console: Console, pairs: Sequence[tuple[str, str]], answers: "Sequence[FoundAnswer]"
+) -> None:
+    """The answer to each question, and where it stands in its text."""
+    for place, ((question, text), found) in enumerate(zip(pairs, answers, strict=True)):
+        if place:
+            console.print()
+        console.print(Text(question, style="dim"), soft_wrap=True)
+        if found.answer is None or found.start is None or found.end is None:
+            console.print(f"[bold]no answer[/] in this text, {found.probability:.1%}")
+        else:
+            where = f", {found.probability:.1%}, characters {found.start} to {found.end}"
+            console.print(Text.assemble((found.answer, "bold green"), where), soft_wrap=True)
+            console.print(_answer_in_text(text, found.start, found.end), soft_wrap=True)
+        if found.unread:
+            console.print(
+                f"[yellow]the last {found.unread:,} characters of the text were not read[/]: it is "
+                "longer than what this run reads (finetune's --length, or --long windows)"
+            )
+
+
+def _table(*columns: str) -> Table:
+    return Table(*columns, box=None, header_style="dim", pad_edge=False)
+
+
+def _strongest(effects: "list[Effect]", count: int = 5) -> str:
+    largest = sorted(effects, key=lambda one: -abs(one.effect))[:count]
+    return "  ".join(f"{one.text} {one.effect:+.2f}" for one in largest)
+
+
+def _marked(text: str, effects: "list[Effect]") -> Text:
+    marked = Text(text)
+    most = max((abs(one.effect) for one in effects), default=0.0)
+    for one in effects:
+        share = abs(one.effect) / most if most else 0.0
+        if share >= 0.15:
+            style = "green" if one.effect > 0 else "red"
+            marked.stylize(f"bold {style}" if share >= 0.5 else style, one.start, one.end)
+    return marked
+
+
+def _kind(tag: str) -> str:
+    """PER of B-PER and I-PER; a tag without such a beginning is its own kind."""
+    return tag[2:] if tag[:2] in ("B-", "I-") else tag
+
+
+def _tagged(answer: "TaggedText", colours: dict[str, str]) -> Text:
+    """`Marie/B-PER lives/O`, as far as the text was read."""
+    words = []
+    for word, tag in zip(answer.words, answer.tags, strict=True):
+        if tag is None:
+            break
+        colour = colours.get(_kind(tag))
+        style = f"bold {colour}" if colour else ""
+        words.append(Text.assemble((word, style), (f"/{tag}", colour or "dim")))
+    return Text(" ").join(words)
+
+
+def _show_entities(console: Console, answer: "TaggedText", colours: dict[str, str]) -> None:
+    if not answer.entities:
+        console.print("no entities", style="dim")
+        return
+    table = _table("entity", "kind", "probability", "characters")
+    for one in answer.entities:
+        table.add_row(
+            Text(one.text),
+            Text(one.kind, style=colours[one.kind]),
+            f"{one.probability:.1%}",
+            f"{one.start} to {one.end}",
+        )
+    console.print(table)
+
+
+def _show_words(console: Console, answer: "TaggedText", colours: dict[str, str]) -> None:
+    table = _table("word", "tag", "probability")
+    for word, tag, probability in zip(answer.words, answer.tags, answer.probabilities, strict=True):
+        if tag is not None and probability is not None:
+            colour = colours.get(_kind(tag), "")
+            table.add_row(Text(word), Text(tag, style=colour), f"{probability:.1%}")
+    console.print(table)
+
+
+def _answer_in_text(text: str, start: int, end: int) -> Text:
+    before, behind = text[max(0, start - AROUND) : start], text[end : end + AROUND]
+    return Text.assemble(
+        ("…" if start > AROUND else "") + " ".join(before.split()),
+        " " if before[-1:].isspace() else "",
+        ("[" + text[start:end] + "]", "bold green"),
+        " " if behind[:1].isspace() else "",
+        " ".join(behind.split()) + ("…" if len(text) > end + AROUND else ""),
+        style="dim",
+    )
