@@ -1,0 +1,73 @@
+"""What a page of the documentation tells people to type: its commands and its Python blocks.
+
+A fenced block is `python`, `text` (what was printed), or commands. What was printed belongs to
+the block before it.
+"""
+
+import re
+import shlex
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+REFUSED = "# refused"
+
+
+@dataclass
+class Block:
+    """A fenced block, and the `text` block behind it."""
+
+    language: str
+    line: int
+    lines: list[str] = field(default_factory=list)
+    printed: list[str] = field(default_factory=list)
+
+    @property
+    def commands(self) -> list[str]:
+        """One command each, continued lines joined; without blank lines and comments."""
+        if self.language == "python":
+            return []
+        joined = "\n".join(self.lines).replace("\\\n", " ").splitlines()
+        return [line for line in joined if line.strip() and not line.lstrip().startswith("#")]
+
+    @property
+    def code(self) -> str:
+        return "\n".join(self.lines)
+
+
+def read_blocks(page: str) -> list[Block]:
+    """The fenced blocks of a page that a person would type, in order."""
+    blocks: list[Block] = []
+    inside: Block | None = None
+    for number, line in enumerate((ROOT / page).read_text(encoding="utf-8").splitlines(), 1):
+        fence = re.match(r"```(\w*)\s*$", line)
+        if inside is None and fence:
+            inside = Block(fence[1], number)
+        elif inside is not None and fence:
+            if inside.language == "text":
+                blocks[-1].printed = inside.lines
+            else:
+                blocks.append(inside)
+            inside = None
+        elif inside is not None:
+            inside.lines.append(line)
+    assert inside is None, f"{page}: the block of line {inside.line if inside else 0} has no end"
+    return blocks
+
+
+def words_of(command: str) -> list[str]:
+    """The command as a shell would cut it, without its comment."""
+    return shlex.split(command, comments=True)
+
+
+def lines_outside_of_blocks(page: str) -> list[str]:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    return re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE).splitlines()
+
+
+def recipe_of(target: str) -> list[str]:
+    """The commands of a target of the Makefile, `$(BIN)/` left out."""
+    text = (ROOT / "Makefile").read_text(encoding="utf-8")
+    found = re.search(rf"^{target}:.*\n((?:\t.*\n)+)", text, flags=re.MULTILINE)
+    assert found, f"the Makefile has no target {target}"
+    return [line.strip().replace("$(BIN)/", "") for line in found[1].splitlines()]

@@ -1,0 +1,181 @@
+"""What the README and the lab's page tell people to type is typed here, and works."""
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from headstart.cli.app import app, main
+from tests.corpora import write_corpus
+from tests.labelled import dataset, write_csv
+from tests.pages import (
+    REFUSED,
+    ROOT,
+    Block,
+    lines_outside_of_blocks,
+    read_blocks,
+    recipe_of,
+    words_of,
+)
+
+PAGES = ("README.md", "docs/lab.md")
+SHARED = ROOT.parent / "shared" / "data"
+
+# Everything that is not run as it stands: smaller networks, fewer steps, less text.
+SIZES = "--vocab-size 300 --width 32 --layers 1"
+SHORTER = {
+    "pretrain": "--steps 4 --length 32 --batch-tokens 256 --held-out 0.1 --threads 1",
+    "finetune": "--epochs 1 --length 32 --threads 1",
+    "compare": "--labels 20 --seeds 2 --epochs 1 --length 32 --tokens 2048 --jobs 1 --threads 1",
+}
+AMOUNTS = ("--minutes", "--tokens", "--steps", "--epochs")  # of which one can be given
+LESS_TEXT = {"imdb": "all-my-text.txt", "rotten-tomatoes": "reviews.csv"}
+
+
+def shorter(words: list[str], *, less_text: bool = True) -> list[str]:
+    """The command, made short; what is not training is left as it is."""
+    if words[1] not in SHORTER:
+        return words
+    kept = [
+        word
+        for before, word in zip(["", *words], words, strict=False)
+        if word not in AMOUNTS and before not in AMOUNTS
+    ]
+    if less_text:
+        kept = [LESS_TEXT.get(word, word) for word in kept]
+    base = kept[kept.index("--base") + 1] if "--base" in kept else "none"
+    sizes = SIZES.split() if base == "none" else []  # a base brings its own
+    return [*kept, *SHORTER[words[1]].split(), *sizes]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A person's folder, with the files that the pages name."""
+    made_up = dataset(120)
+    write_csv(tmp_path / "reviews.csv", made_up)
+    write_corpus(tmp_path / "all-my-text.txt", documents=400)
+    write_corpus(tmp_path / "other-text.txt", documents=20, seed=1)
+    (tmp_path / "lab").mkdir()
+    write_corpus(tmp_path / "lab" / "reviews.txt", documents=400)
+    for name, rows in (("train", range(80)), ("valid", range(80, 120))):
+        part = made_up.pick(list(rows))
+        pieces = [text.replace(" ", " ▁") for text in part.texts]
+        write_lab_part(tmp_path / "lab" / "cls-books", name, pieces, list(map(str, part.labels)))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    return tmp_path
+
+
+def write_lab_part(folder: Path, name: str, pieces: list[str], labels: list[str]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.review.spm").write_text("\n".join(pieces) + "\n", encoding="utf-8")
+    (folder / f"{name}.label").write_text("\n".join(labels) + "\n", encoding="utf-8")
+
+
+@pytest.fixture
+def typed(monkeypatch, capsys):
+    """Type a command; it must end as the page says. What it printed comes back."""
+
+    def run(command: str, words: list[str]) -> str:
+        monkeypatch.setattr(sys, "argv", words)
+        code = 0
+        try:
+            main()
+        except SystemExit as end:
+            code = end.code or 0
+        printed = "".join(capsys.readouterr())
+        expected = 2 if REFUSED in command else 0
+        assert code == expected, f"{command}\nrun as: {' '.join(words)}\n{printed}"
+        return printed
+
+    return run
+
+
+def type_commands(blocks: list[Block], typed, having: str = "") -> None:
+    for block in blocks:
+        printed = ""
+        exact = True
+        for command in block.commands:
+            words = words_of(command)
+            if words[0] == "headstart" and having in command:
+                printed += typed(command, shorter(words))
+                # What depends on a training differs from one to the next.
+                exact = exact and (words[1] == "params" or REFUSED in command)
+        if exact and printed:
+            assert_printed(block, printed)
+
+
+def assert_printed(block: Block, printed: str) -> None:
+    """Each line that the page shows was printed; `…` stands for what it leaves out."""
+    lines = {" ".join(line.split()) for line in printed.splitlines()}
+    for line in block.printed:
+        wanted = " ".join(line.split())
+        shown = wanted in lines or "…" in wanted
+        assert shown, f"line {block.line}: this was not printed: {line}\n{printed}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", PAGES)
+def test_every_command_and_then_every_python_block_of_a_page_works(page, folder, typed, capsys):
+    blocks = read_blocks(page)
+    if not any("--out runs/masked" in command for block in blocks for command in block.commands):
+        command = "headstart pretrain all-my-text.txt --objective masked --out runs/masked"
+        typed(command, shorter(words_of(command)))
+    type_commands(blocks, typed)
+    rows = dataset(40)
+    names = {"texts": rows.texts, "labels": rows.labels}
+    for block in blocks:
+        if block.language == "python":
+            exec(compile(block.code, f"{page}, line {block.line}", "exec"), names)
+            printed = capsys.readouterr().out
+            if block.printed:
+                assert printed.splitlines() == block.printed
+
+
+@pytest.mark.slow
+def test_the_lab_pages_commands_work_on_the_labs_own_files(folder, typed):
+    if not SHARED.is_dir():
+        pytest.skip(f"the lab's files are not here: {SHARED}")
+    for name, step in (("train", 20), ("valid", 10)):  # they are sorted by label
+        parts = [SHARED / "cls-books-fr" / f"{name}.{kind}" for kind in ("review.spm", "label")]
+        both = [part.read_text(encoding="utf-8").rstrip("\n").split("\n") for part in parts]
+        write_lab_part(folder / "lab" / "cls-books", name, both[0][::step], both[1][::step])
+    with (SHARED / "french-reviews" / "reviews.txt").open(encoding="utf-8") as reviews:
+        some = "".join(line for _, line in zip(range(300), reviews, strict=False))
+    (folder / "lab" / "reviews.txt").write_text(some, encoding="utf-8")
+    type_commands(read_blocks("docs/lab.md"), typed, having="lab/")
+
+
+@pytest.mark.slow
+def test_what_make_demo_runs_works_on_the_embedded_data(folder, typed):
+    for command in recipe_of("demo"):
+        typed(command, shorter(words_of(command), less_text=False))
+    assert (folder / "studies" / "demo" / "report.html").is_file()
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_no_line_of_a_code_block_goes_untested(page):
+    """Output is marked `text`; a command that cannot be run here does not belong on the page."""
+    for block in read_blocks(page):
+        for command in block.commands:
+            assert words_of(command)[0] in ("headstart", "make"), f"{page}: nobody runs {command!r}"
+    for line in lines_outside_of_blocks(page):
+        hidden = re.match(r"\s*\$?\s*headstart [a-z]", line)
+        assert not hidden, f"{page}: a command outside of a block: {line}"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_what_a_page_makes_is_a_target(page):
+    for block in read_blocks(page):
+        for command in block.commands:
+            words = words_of(command)
+            if words[0] == "make":
+                assert all(recipe_of(target) for target in words[1:])
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_command_that_is_named_in_a_sentence_exists(page):
+    there = {command.name for command in app.registered_commands}
+    text = "\n".join(lines_outside_of_blocks(page))
+    assert set(re.findall(r"`headstart ([a-z]+)", text)) <= there
