@@ -112,13 +112,13 @@ def _run(
 
 def _new_recipe(given: dict[str, Any]) -> Any:
     from headstart.errors import HeadstartError
-    from headstart.training.recipe import PretrainRecipe
+    from headstart.training.recipe import make_pretrain_recipe
 
     if "corpus" not in given:
         raise HeadstartError(
             "no corpus was given", fix="name a text file: headstart pretrain my-text.txt --out RUN"
         )
-    return PretrainRecipe(**{**given, **machine_settings(given)})
+    return make_pretrain_recipe(**{**given, **machine_settings(given)})
 
 
 def _show_plan(plan: Any, json: bool) -> None:

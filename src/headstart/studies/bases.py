@@ -21,7 +21,7 @@ from headstart.text.train_tokenizer import train_tokenizer
 from headstart.training.metrics import read_metrics
 from headstart.training.prepare import Prepared, Stages
 from headstart.training.pretrain import Listener, Pretraining
-from headstart.training.recipe import PretrainRecipe
+from headstart.training.recipe import PretrainRecipe, make_pretrain_recipe
 from headstart.training.recipe_file import FILE, SIZES
 
 SMALL_CORPUS = 2_000_000  # bytes: below it, a hundredth is too little to measure on
@@ -32,7 +32,7 @@ def pretrain_recipe(
     recipe: StudyRecipe, objective: str, *, steps: int, threads: int, corpus: Corpus | None
 ) -> PretrainRecipe:
     size = corpus.size if corpus is not None else None
-    return PretrainRecipe(
+    return make_pretrain_recipe(
         corpus=recipe.corpus,
         objective=objective,
         preset=recipe.preset,

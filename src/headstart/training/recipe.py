@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from headstart.machine.precision import Precision
 from headstart.training.recipe_file import Recipe, read_recipe_as
@@ -71,6 +71,15 @@ class PretrainRecipe(Recipe):
 
 
 AMOUNTS = ("minutes", "epochs", "tokens", "steps")
+# Its norms come after the sums, and at four times this rate such a network does not get past the
+# unigram model (docs/recipes.md).
+LAB = {"learning_rate": 5e-4}
+
+
+def make_pretrain_recipe(**given: Any) -> PretrainRecipe:
+    """A recipe from what was given; the preset `lab` brings its learning rate with it."""
+    usual = LAB if given.get("preset") == "lab" else {}
+    return PretrainRecipe(**{**usual, **given})
 
 
 def read_recipe(folder: Path) -> PretrainRecipe:
