@@ -120,10 +120,7 @@ def finetune(
     attention: str,
     folder: str,
 ) -> Ends:
-    """Fine-tune for `steps`, or for an epoch if they are -1; a step counts its texts.
-
-    Its sampler goes from long texts to short ones, so only a whole epoch is a fair measure.
-    """
+    """Fine-tune for `steps`; a step counts its texts."""
     data = [
         {"input_ids": torch.from_numpy(document).long(), "labels": label}
         for document, label in zip(documents, labels, strict=True)
@@ -147,7 +144,6 @@ def finetune(
         rows,
         output_dir=folder,
         max_steps=steps,
-        num_train_epochs=1,
         bf16=bf16,
         train_sampling_strategy="group_by_length",
     )

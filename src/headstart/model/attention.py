@@ -81,7 +81,8 @@ class SelfAttention(nn.Module):
             angles = rotary.expand(batch, 1, length, -1)[:, 0]
             query, key = rotate(query, take(angles, only_at).unsqueeze(1)), rotate(key, rotary)
         if mask is not None:
-            mask = take(mask[:, 0], only_at).unsqueeze(1)  # (B, 1, 1, T)
+            lines = mask.expand(-1, 1, length, length)[:, 0]
+            mask = take(lines, only_at).unsqueeze(1)  # (B, 1, 1, T)
         elif self.causal:
             mask = torch.arange(length, device=x.device) <= only_at.view(batch, 1, 1, 1)
         gathered = attend(
