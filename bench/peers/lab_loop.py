@@ -69,7 +69,7 @@ def finetune_steps(
     heads: int,
     batch: int,
 ) -> Iterator[int]:
-    """Fine-tune on two classes, read off the last position; yields the texts of each step."""
+    """Fine-tune on two classes, read off the last position; yields the real tokens of each step."""
     model = LabModel(vocab_size, width, layers, heads, 2)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-4)
     for rows, tokens in batches(documents, batch):
@@ -78,4 +78,4 @@ def finetune_steps(
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 0.5)
         optimizer.step()
-        yield len(rows)
+        yield sum(len(documents[row]) for row in rows)

@@ -32,7 +32,7 @@ def finetune_steps(
     threads: int,
     folder: Path,
 ) -> Iterator[int]:
-    """Fine-tune; yields the texts of each step."""
+    """Fine-tune; yields the real tokens of each step."""
     rows = Dataset("made up", make_texts(documents), labels, CLASSES)
     splits = Splits(rows, rows.pick(range(HELD_OUT)), None)
     recipe = make_recipe(
@@ -46,10 +46,12 @@ def finetune_steps(
         **sizes,
     )
     training = Finetuning(recipe, folder, splits=splits)
-    for step in range(training.steps):
+    progress = training.loop.progress
+    for _ in range(training.steps):
+        before = progress.tokens
         training.loop._step()
-        training.loop.on_step(training.loop.progress)
-        yield len(training.order.batch(step))
+        training.loop.on_step(progress)
+        yield progress.tokens - before
 
 
 class Predictor:
