@@ -39,8 +39,9 @@ $(VENV)/.bench: $(READY) requirements-bench.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements.lock --requirement requirements-bench.lock
 	@touch $@
 
-bench: $(VENV)/.bench  ## speed and memory beside named peers, about 20 minutes
+bench: $(VENV)/.bench  ## speed and memory beside named peers, about 35 minutes
 	$(BIN)/python bench/pretrain.py
+	$(BIN)/python bench/finetune.py
 	$(BIN)/python bench/store.py --sizes 10 100
 	$(BIN)/python bench/attention.py
 

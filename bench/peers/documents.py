@@ -1,6 +1,9 @@
 """Made-up documents with the lengths of the lab's reviews; speed does not depend on the words."""
 
+from pathlib import Path
+
 import numpy as np
+import tokenizers
 
 
 def make_documents(vocab_size: int, count: int = 2_000, seed: int = 0) -> list[np.ndarray]:
@@ -11,3 +14,25 @@ def make_documents(vocab_size: int, count: int = 2_000, seed: int = 0) -> list[n
     chances = 1 / ranks
     tokens = random.choice(ranks + 9, size=int(lengths.sum()), p=chances / chances.sum())
     return np.split(tokens, np.cumsum(lengths)[:-1])
+
+
+def make_labels(documents: list[np.ndarray]) -> list[int]:
+    """Two classes, by a flip of a coin."""
+    return np.random.default_rng(1).integers(2, size=len(documents)).tolist()
+
+
+def make_texts(documents: list[np.ndarray]) -> list[str]:
+    """The same documents in letters: a word for each token."""
+    return [" ".join(f"w{number}" for number in document) for document in documents]
+
+
+def make_tokenizer(vocab_size: int, folder: Path) -> Path:
+    """The file of a tokenizer that makes the documents of those texts again."""
+    names = ["[PAD]", "[UNK]", *(f"w{number}" for number in range(2, vocab_size))]
+    words = {name: number for number, name in enumerate(names)}
+    inner = tokenizers.Tokenizer(tokenizers.models.WordLevel(words, unk_token="[UNK]"))
+    inner.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
+    inner.add_special_tokens(names[:2])
+    path = folder / "tokenizer.json"
+    inner.save(str(path))
+    return path

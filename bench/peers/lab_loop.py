@@ -34,20 +34,48 @@ class LabModel(nn.Module):
         return self.decoder(self.transformer_encoder(x, mask))
 
 
-def train_steps(
+def batches(documents: list[np.ndarray], size: int) -> Iterator[tuple[np.ndarray, torch.Tensor]]:
+    """Shuffled, and padded to the longest text: which documents they are, and (T, B) tokens."""
+    order = np.random.default_rng(0).permutation(len(documents))
+    for start in range(0, len(order) - size, size):
+        rows = order[start : start + size]
+        texts = [torch.from_numpy(documents[row]).long() for row in rows]
+        yield rows, nn.utils.rnn.pad_sequence(texts, padding_value=PAD)
+
+
+def pretrain_steps(
     documents: list[np.ndarray], *, vocab_size: int, width: int, layers: int, heads: int, batch: int
 ) -> Iterator[int]:
-    """Train; yields the real tokens of each step."""
+    """Pretrain; yields the real tokens of each step."""
     model = LabModel(vocab_size, width, layers, heads, vocab_size)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-4)
-    order = np.random.default_rng(0).permutation(len(documents))
-    for start in range(0, len(order) - batch, batch):
-        texts = [torch.from_numpy(documents[i]).long() for i in order[start : start + batch]]
-        tokens = nn.utils.rnn.pad_sequence(texts, padding_value=PAD)  # (T, B)
+    for rows, tokens in batches(documents, batch):
         optimizer.zero_grad()
         scores = model(tokens[:-1])
         loss = F.cross_entropy(scores.view(-1, vocab_size), tokens[1:].flatten(), ignore_index=PAD)
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 0.5)
         optimizer.step()
-        yield sum(len(text) for text in texts)
+        yield sum(len(documents[row]) for row in rows)
+
+
+def finetune_steps(
+    documents: list[np.ndarray],
+    labels: list[int],
+    *,
+    vocab_size: int,
+    width: int,
+    layers: int,
+    heads: int,
+    batch: int,
+) -> Iterator[int]:
+    """Fine-tune on two classes, read off the last position; yields the real tokens of each step."""
+    model = LabModel(vocab_size, width, layers, heads, 2)
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-4)
+    for rows, tokens in batches(documents, batch):
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(tokens)[-1], torch.tensor([labels[row] for row in rows]))
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+        optimizer.step()
+        yield sum(len(documents[row]) for row in rows)

@@ -1,5 +1,6 @@
 """Headstart's own training step, on a store made of the same documents."""
 
+import json
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,11 +29,11 @@ class FewSpecials:
 
 
 def make_store(documents: list[np.ndarray], vocab_size: int, folder: Path) -> TokenStore:
-    import json
-
     dtype = np.dtype("<u2" if vocab_size <= 1 << 16 else "<u4")
     writer = ShardWriter(folder, dtype, 1 << 26)
-    writer.write([document.astype(dtype) for document in documents])
+    at_once = 2_000  # so that a large store is not held in memory
+    for first in range(0, len(documents), at_once):
+        writer.write([document.astype(dtype) for document in documents[first : first + at_once]])
     shards, documents_file = writer.close()
     manifest = {
         "format": 1,
@@ -48,7 +49,7 @@ def make_store(documents: list[np.ndarray], vocab_size: int, folder: Path) -> To
     return TokenStore(folder)
 
 
-def train_steps(
+def pretrain_steps(
     documents: list[np.ndarray],
     *,
     name: str,

@@ -1,11 +1,11 @@
 """Hugging Face `Trainer` with a Llama (causal) or a BERT (masked) of the same size.
 
-At its best settings on a CPU: documents joined and cut into full rows of the same length (no
-padding), the same batch, bf16 where it helps, no logging, no saving.
+At its best settings on a CPU: the same batch, bf16 where it helps, no logging, no saving. For
+pretraining, documents are joined and cut into full rows (no padding); for fine-tuning, texts of
+similar length share a batch, which is padded to its longest text.
 """
 
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,17 +13,20 @@ import torch
 from transformers import (
     BertConfig,
     BertForMaskedLM,
+    BertForSequenceClassification,
     LlamaConfig,
     LlamaForCausalLM,
+    LlamaForSequenceClassification,
     Trainer,
     TrainerCallback,
     TrainingArguments,
 )
 
-MASK = 5
+PAD, MASK = 0, 5
+Ends = list[tuple[int, float]]  # what each step counts, and the moment it ended
 
 
-def make_model(kind: str, sizes: dict[str, int], length: int, attention: str) -> Any:
+def make_config(kind: str, sizes: dict[str, int], length: int, attention: str) -> Any:
     common = {
         "vocab_size": sizes["vocab_size"],
         "hidden_size": sizes["width"],
@@ -31,13 +34,15 @@ def make_model(kind: str, sizes: dict[str, int], length: int, attention: str) ->
         "num_attention_heads": sizes["heads"],
         "intermediate_size": sizes["feed_forward_width"],
         "max_position_embeddings": max(512, length),
+        "attn_implementation": attention,
+        "pad_token_id": PAD,
     }
     if kind == "causal":
-        config = LlamaConfig(**common, tie_word_embeddings=True, attn_implementation=attention)
-        return LlamaForCausalLM(config)
+        return LlamaConfig(**common, tie_word_embeddings=True)
     # Without a gate, BERT's feed-forward needs 3/2 of the width for as many weights.
     common["intermediate_size"] = common["intermediate_size"] * 3 // 2
-    return BertForMaskedLM(BertConfig(**common, attn_implementation=attention))
+    dropout = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}  # as in ours
+    return BertConfig(**common, **dropout)
 
 
 class _Clock(TrainerCallback):
@@ -48,7 +53,28 @@ class _Clock(TrainerCallback):
         self.times.append(time.monotonic())
 
 
-def train(
+def _train(model: Any, data: list[Any], collate: Any, rows: int, **settings: Any) -> list[float]:
+    """The moments at which the steps ended."""
+    clock = _Clock()
+    arguments = TrainingArguments(
+        per_device_train_batch_size=rows,
+        use_cpu=True,
+        report_to=[],
+        save_strategy="no",
+        logging_strategy="no",
+        disable_tqdm=True,
+        dataloader_num_workers=0,
+        remove_unused_columns=False,
+        **settings,
+    )
+    trainer = Trainer(
+        model=model, args=arguments, train_dataset=data, data_collator=collate, callbacks=[clock]
+    )
+    trainer.train()
+    return clock.times
+
+
+def pretrain(
     documents: list[np.ndarray],
     *,
     kind: str,
@@ -59,8 +85,8 @@ def train(
     bf16: bool,
     attention: str,
     folder: str,
-) -> Iterator[tuple[int, float]]:
-    """Train for `steps`; yields the tokens and the end time of each step."""
+) -> Ends:
+    """Pretrain for `steps`; a step counts its tokens."""
     stream = torch.from_numpy(np.concatenate(documents)).long()
     count = len(stream) // length
     data = [{"input_ids": row} for row in stream[: count * length].view(count, length)]
@@ -76,24 +102,49 @@ def train(
             "labels": torch.where(chosen, tokens, -100),
         }
 
-    clock = _Clock()
-    arguments = TrainingArguments(
+    network = LlamaForCausalLM if kind == "causal" else BertForMaskedLM
+    model = network(make_config(kind, sizes, length, attention))
+    times = _train(model, data, collate, rows, output_dir=folder, max_steps=steps, bf16=bf16)
+    return [(rows * length, moment) for moment in times]
+
+
+def finetune(
+    documents: list[np.ndarray],
+    labels: list[int],
+    *,
+    kind: str,
+    sizes: dict[str, int],
+    rows: int,
+    steps: int,
+    bf16: bool,
+    attention: str,
+    folder: str,
+) -> Ends:
+    """Fine-tune for `steps`; a step counts its texts."""
+    data = [
+        {"input_ids": torch.from_numpy(document).long(), "labels": label}
+        for document, label in zip(documents, labels, strict=True)
+    ]
+
+    def collate(batch: list[dict[str, Any]]) -> dict[str, torch.Tensor]:
+        texts = [row["input_ids"] for row in batch]
+        tokens = torch.nn.utils.rnn.pad_sequence(texts, batch_first=True, padding_value=PAD)
+        return {
+            "input_ids": tokens,
+            "attention_mask": (tokens != PAD).long(),
+            "labels": torch.tensor([row["labels"] for row in batch]),
+        }
+
+    network = LlamaForSequenceClassification if kind == "causal" else BertForSequenceClassification
+    model = network(make_config(kind, sizes, 512, attention))
+    times = _train(
+        model,
+        data,
+        collate,
+        rows,
         output_dir=folder,
         max_steps=steps,
-        per_device_train_batch_size=rows,
         bf16=bf16,
-        use_cpu=True,
-        report_to=[],
-        save_strategy="no",
-        logging_strategy="no",
-        disable_tqdm=True,
-        dataloader_num_workers=0,
-        remove_unused_columns=False,
+        train_sampling_strategy="group_by_length",
     )
-    model = make_model(kind, sizes, length, attention)
-    trainer = Trainer(
-        model=model, args=arguments, train_dataset=data, data_collator=collate, callbacks=[clock]
-    )
-    trainer.train()
-    for moment in clock.times:
-        yield rows * length, moment
+    return [(rows, moment) for moment in times]

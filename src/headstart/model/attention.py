@@ -39,10 +39,13 @@ class SelfAttention(nn.Module):
         mask: Tensor | None,
         rotary: Tensor | None,
         cache: KeyValueCache | None = None,
+        only_at: Tensor | None = None,
     ) -> Tensor:
+        """(B, T, d) → (B, T, d), or (B, 1, d) for one token of each row: the one `only_at`."""
+        if only_at is not None:
+            return self._gather_one(x, mask, rotary, only_at)
         batch, length, width = x.shape
-        joined = self.query_key_value(x).view(batch, length, 3, self.heads, width // self.heads)
-        query, key, value = joined.permute(2, 0, 3, 1, 4)  # each (B, nh, T, hs)
+        query, key, value = self._split(self.query_key_value(x), 3)
         if rotary is not None:
             query, key = rotate(query, rotary), rotate(key, rotary)
         if cache is not None:
@@ -57,6 +60,45 @@ class SelfAttention(nn.Module):
             path=self.path,
         )
         return self.output(gathered.transpose(1, 2).reshape(batch, length, width))
+
+    def _split(self, joined: Tensor, parts: int) -> Tensor:
+        """(B, T, parts · d) → (parts, B, nh, T, hs)"""
+        batch, length, width = joined.shape
+        heads = joined.view(batch, length, parts, self.heads, width // (parts * self.heads))
+        return heads.permute(2, 0, 3, 1, 4)
+
+    def _gather_one(
+        self, x: Tensor, mask: Tensor | None, rotary: Tensor | None, only_at: Tensor
+    ) -> Tensor:
+        """Keys and values of all tokens, but one query a row: nobody reads what others gather."""
+        batch, length, width = x.shape
+        weight, bias = self.query_key_value.weight, self.query_key_value.bias
+        biases = (None, None) if bias is None else (bias[:width], bias[width:])
+        (query,) = self._split(F.linear(take(x, only_at), weight[:width], biases[0]), 1)
+        key, value = self._split(F.linear(x, weight[width:], biases[1]), 2)
+        if rotary is not None:
+            # (T, ·) where all rows stand at the same positions, else (B, 1, T, ·)
+            angles = rotary.expand(batch, 1, length, -1)[:, 0]
+            query, key = rotate(query, take(angles, only_at).unsqueeze(1)), rotate(key, rotary)
+        if mask is not None:
+            lines = mask.expand(-1, 1, length, length)[:, 0]
+            mask = take(lines, only_at).unsqueeze(1)  # (B, 1, 1, T)
+        elif self.causal:
+            mask = torch.arange(length, device=x.device) <= only_at.view(batch, 1, 1, 1)
+        gathered = attend(
+            query,
+            key,
+            value,
+            mask=mask,
+            dropout=self.dropout if self.training else 0.0,
+            path=self.path,
+        )
+        return self.output(gathered.transpose(1, 2).reshape(batch, 1, width))
+
+
+def take(rows: Tensor, at: Tensor) -> Tensor:
+    """One place of each row: (B, T, ·) → (B, 1, ·)"""
+    return rows[torch.arange(rows.size(0), device=rows.device), at].unsqueeze(1)
 
 
 def attend(

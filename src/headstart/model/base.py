@@ -20,7 +20,8 @@ class Transformer(nn.Module):
     `segments` (B, T) says which tokens are real: 0 is padding, 1 the row's text; packed rows
     number their texts 1, 2, 3 … and no text sees another. A boolean mask of the real tokens is
     the simplest case. Without it every token is real. With a `cache` (causal bases, one text a
-    row) the tokens go on from those that it holds.
+    row) the tokens go on from those that it holds. Who will read but one token of each row says
+    so with `only_at` (B), its place: the last block then works for that token alone, (B, 1, d).
     """
 
     def __init__(self, config: BaseConfig) -> None:
@@ -49,6 +50,7 @@ class Transformer(nn.Module):
         segments: Tensor | None = None,
         token_types: Tensor | None = None,
         cache: KeyValueCache | None = None,
+        only_at: Tensor | None = None,
     ) -> Tensor:
         mask, positions = layout(segments, causal=self.config.attention == "causal")
         past, length = (0, 0) if cache is None else (cache.length, cache.length + tokens.size(1))
@@ -58,8 +60,9 @@ class Transformer(nn.Module):
         x = self.embed(tokens, positions, token_types)  # (B, T, d)
         length = max(length, tokens.size(1))
         rotary = None if self.rotary is None else self.rotary(length, positions)
-        for block in self.blocks:
+        for block in self.blocks[:-1]:
             x = block(x, mask, rotary, cache)
+        x = self.blocks[-1](x, mask, rotary, cache, only_at)
         return self.final_norm(x)
 
     def embed(self, tokens: Tensor, positions: Tensor | None, token_types: Tensor | None) -> Tensor:

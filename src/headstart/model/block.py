@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from headstart.model.attention import SelfAttention
+from headstart.model.attention import SelfAttention, take
 from headstart.model.cache import KeyValueCache
 from headstart.model.config import BaseConfig
 from headstart.model.lean import gate
@@ -62,9 +62,13 @@ class Block(nn.Module):
         mask: Tensor | None,
         rotary: Tensor | None,
         cache: KeyValueCache | None = None,
+        only_at: Tensor | None = None,
     ) -> Tensor:
+        """(B, T, d) → (B, T, d), or (B, 1, d) for one token of each row: the one `only_at`."""
+        seen = self.attention_norm(x) if self.norm_before else x
+        gathered = self.dropout(self.attention(seen, mask, rotary, cache, only_at))
+        x = gathered + (x if only_at is None else take(x, only_at))
         if self.norm_before:
-            x = x + self.dropout(self.attention(self.attention_norm(x), mask, rotary, cache))
             return x + self.dropout(self.feed_forward(self.feed_forward_norm(x)))
-        x = self.attention_norm(x + self.dropout(self.attention(x, mask, rotary, cache)))
+        x = self.attention_norm(x)
         return self.feed_forward_norm(x + self.dropout(self.feed_forward(x)))

@@ -42,6 +42,8 @@ def positions_in_segments(segments: Tensor) -> Tensor:
 def layout(segments: Tensor | None, *, causal: bool) -> tuple[Tensor | None, Tensor | None]:
     """The mask (B, 1, T, T) and the positions (B, T) a batch needs; `None` where it needs none.
 
+    Where all tokens of a row may look at the same ones, the mask is that one line: (B, 1, 1, T).
+
     Without a mask, attention looks everywhere, or at the past alone if it is causal, for which
     the fast kernel needs no mask at all. That also serves a causal batch padded on the right:
     no real token can look at the padding behind it.
@@ -53,6 +55,8 @@ def layout(segments: Tensor | None, *, causal: bool) -> tuple[Tensor | None, Ten
     starts_at_zero = bool((segments[:, 1:] <= segments[:, :-1]).all())  # no padding on the left
     if one_text_a_row and starts_at_zero and (causal or bool((segments == 1).all())):
         return None, None
+    if one_text_a_row and starts_at_zero and bool((segments[:, 0] == 1).all()):
+        return (segments == 1)[:, None, None], None
     mask = segment_mask(segments)
     positions = None if one_text_a_row and starts_at_zero else mask.tril().sum(-1) - 1
     if causal:

@@ -4,8 +4,9 @@ from torch import Tensor, nn
 
 from headstart.model.base import Transformer
 from headstart.model.config import BaseConfig, HeadConfig
-from headstart.model.heads import Head, make_head
+from headstart.model.heads import Classification, Head, make_head
 from headstart.model.initialize import initialize, seeded
+from headstart.model.pooling import pooled_place
 
 
 class Model(nn.Module):
@@ -19,7 +20,13 @@ class Model(nn.Module):
     def forward(
         self, tokens: Tensor, segments: Tensor | None = None, token_types: Tensor | None = None
     ) -> Tensor:
-        hidden: Tensor = self.base(tokens, segments, token_types)  # (B, T, d)
+        hidden: Tensor
+        if isinstance(self.head, Classification):
+            place = pooled_place(tokens, segments, self.head.config.pooling)
+            if place is not None:
+                hidden = self.base(tokens, segments, token_types, only_at=place)  # (B, 1, d)
+                return self.head(hidden)
+        hidden = self.base(tokens, segments, token_types)  # (B, T, d)
         return hidden if self.head is None else self.head(hidden, segments)
 
     @property

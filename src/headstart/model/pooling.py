@@ -8,22 +8,11 @@ from headstart.model.config import Pooling
 
 
 def pool(hidden: Tensor, segments: Tensor | None, how: Pooling) -> Tensor:
-    """(B, T, d) → (B, d), or (B, 2d) for `mean+max`.
-
-    `last` is the last *real* token, which under the square mask is the only one that has seen
-    the whole text; reading a padding position instead is a classic slip.
-    """
-    if segments is None:
-        real = torch.ones(hidden.shape[:2], dtype=torch.bool, device=hidden.device)
-    else:
-        real = segments > 0  # (B, T)
-        if not bool(real.any(dim=1).all()):
-            raise HeadstartError("a text without a single token cannot be pooled")
-    if how == "first":
-        return _row(hidden, real.int().argmax(dim=1))
-    if how == "last":
-        from_the_end = real.flip(1).int().argmax(dim=1)
-        return _row(hidden, hidden.size(1) - 1 - from_the_end)
+    """(B, T, d) → (B, d), or (B, 2d) for `mean+max`."""
+    real = _real(hidden, segments)
+    place = _place(real, how)
+    if place is not None:
+        return hidden[torch.arange(hidden.size(0), device=hidden.device), place]
     if how == "mean":
         return _mean(hidden, real)
     if how == "max":
@@ -31,8 +20,30 @@ def pool(hidden: Tensor, segments: Tensor | None, how: Pooling) -> Tensor:
     return torch.cat((_mean(hidden, real), _max(hidden, real)), dim=-1)
 
 
-def _row(hidden: Tensor, index: Tensor) -> Tensor:
-    return hidden[torch.arange(hidden.size(0), device=hidden.device), index]
+def pooled_place(tokens: Tensor, segments: Tensor | None, how: Pooling) -> Tensor | None:
+    """Where the one token stands that is read of each row (B); None where all of them are."""
+    return _place(_real(tokens, segments), how)
+
+
+def _real(rows: Tensor, segments: Tensor | None) -> Tensor:
+    """Which tokens are not padding: (B, T)."""
+    if segments is None:
+        return torch.ones(rows.shape[:2], dtype=torch.bool, device=rows.device)
+    real = segments > 0
+    if not bool(real.any(dim=1).all()):
+        raise HeadstartError("a text without a single token cannot be pooled")
+    return real
+
+
+def _place(real: Tensor, how: Pooling) -> Tensor | None:
+    """`last` is the last *real* token, which under the square mask is the only one that has seen
+    the whole text; reading a padding position instead is a classic slip.
+    """
+    if how == "first":
+        return real.int().argmax(dim=1)
+    if how == "last":
+        return real.size(1) - 1 - real.flip(1).int().argmax(dim=1)
+    return None
 
 
 def _mean(hidden: Tensor, real: Tensor) -> Tensor:

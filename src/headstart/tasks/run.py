@@ -7,7 +7,7 @@ from headstart.model.model import Model
 from headstart.tasks.examples import Examples
 from headstart.tasks.task import Output, Progress
 
-BATCH_TOKENS = 4_096  # padding included; larger batches leave the processor's cache
+BATCH_TOKENS = 2_048  # padding included; larger batches leave the processor's cache
 
 
 def run_network(

@@ -1,0 +1,173 @@
+"""How fast fine-tuning and prediction are, beside the lab's loop and Hugging Face's tools.
+
+Every measurement runs in a process of its own (so that its peak memory is its own), in turn, a
+few times; median and spread are shown. All of them get the same texts of 30 to 500 tokens.
+
+    python bench/finetune.py            # everything, about 15 minutes
+    python bench/finetune.py --quick    # shorter and fewer repetitions
+"""
+
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from peers.measure import (
+    SIZES,
+    WARM_STEPS,
+    Task,
+    best_of,
+    describe_machine,
+    in_turn,
+    pace,
+    pace_of,
+    ratio,
+    show,
+    start,
+    trainer_choices,
+    trainer_title,
+)
+
+# For prediction, one network for both: BERT's, as large as `small`.
+BERT = {**SIZES["small"], "feed_forward_width": 1_024}
+AT_ONCE = 128  # texts of one call
+TEXTS, BATCH = 2_000, 16
+# `Trainer` sorts this many batches at once, the longest texts first: only whole sorts are a fair
+# measure. What warming up leaves out of the first sort, the next one begins with.
+SORTED = TEXTS // (4 * BATCH)
+UNIT = "texts/s"
+OURS = {"who": "ours"}
+
+
+def speed(task: Task) -> float:
+    """Texts a second of one task."""
+    from peers.documents import make_documents, make_labels
+
+    sizes, folder = task["sizes"], tempfile.mkdtemp()
+    documents = make_documents(sizes["vocab_size"], TEXTS)
+    if task["what"] == "predict":
+        return pace(_answers(task, documents, Path(folder)), task["seconds"])
+    labels = make_labels(documents)
+    # Batches are of very different length: a few of them tell tokens a second, not texts.
+    average = sum(len(document) for document in documents) / len(documents)
+    if task["who"] == "lab loop":
+        from peers.lab_loop import finetune_steps as lab_steps
+
+        own = {key: sizes[key] for key in ("vocab_size", "width", "layers", "heads")}
+        steps = lab_steps(documents, labels, **own, batch=task["batch"])
+        return pace(steps, task["seconds"]) / average
+    if task["who"] == "Trainer":
+        from peers.trainer import finetune
+
+        ends = finetune(
+            documents,
+            labels,
+            kind=task["kind"],
+            sizes=sizes,
+            rows=task["batch"],
+            steps=task["steps"],
+            bf16=task["bf16"],
+            attention=task["attention"],
+            folder=folder,
+        )
+        return pace_of(ends)
+    from peers.ours_finetune import finetune_steps as our_steps
+
+    steps = our_steps(
+        documents,
+        labels,
+        name=task["name"],
+        kind=task["kind"],
+        sizes=sizes,
+        batch=task["batch"],
+        precision=task["precision"],
+        threads=task["threads"],
+        folder=Path(folder),
+    )
+    return pace(steps, task["seconds"]) / average
+
+
+def _answers(task: Task, documents: list, folder: Path) -> Iterator[int]:
+    """Ask again and again; yields how many texts were answered."""
+    from peers.documents import make_texts
+
+    texts = make_texts(documents)
+    predictor: Callable[[list[str]], None]
+    if task["who"] == "pipeline":
+        from peers.pipeline import Predictor as Pipeline
+
+        predictor = Pipeline(task["sizes"], task["batch"], task["attention"], folder)
+    else:
+        from peers.ours_finetune import Predictor as Ours
+
+        predictor = Ours(task["name"], task["kind"], task["sizes"], folder)
+    at_once = task["at_once"]
+    while True:
+        for first in range(0, len(texts), at_once):
+            asked = texts[first : first + at_once]
+            predictor(asked)
+            yield len(asked)
+
+
+def main(quick: bool) -> None:
+    seconds, repetitions, sorts = (8, 2, 1) if quick else (20, 3, 3)
+    steps = WARM_STEPS + sorts * SORTED
+    common = {**describe_machine(), "seconds": seconds, "steps": steps}
+    finetune_lab({**common, "what": "finetune"}, repetitions)
+    for kind, peer in (("causal", "Llama"), ("masked", "BERT")):
+        finetune_small({**common, "what": "finetune", "kind": kind}, peer, repetitions)
+    predict({**common, "what": "predict"}, repetitions)
+
+
+def finetune_lab(common: Task, repetitions: int) -> None:
+    task = {**common, "name": "lab", "kind": "causal", "sizes": SIZES["lab"], "batch": 8}
+    tasks = {"the lab's plain loop": {**task, "who": "lab loop"}, "Headstart": task | OURS}
+    found = in_turn(tasks, repetitions)
+    times = ratio(found, "Headstart", "the lab's plain loop")
+    goals = [f"{times:.1f} × the lab's loop (goal: 8)"]
+    show("fine-tuning the lab's model, batches of 8", found, goals, UNIT)
+
+
+def finetune_small(common: Task, peer: str, repetitions: int) -> None:
+    task = {**common, "name": "small", "sizes": SIZES["small"], "batch": BATCH}
+    trainer = best_of(trainer_choices(task), steps=WARM_STEPS + SORTED)
+    title = trainer_title(trainer, peer)
+    found = in_turn({title: trainer, "Headstart": task | OURS}, repetitions)
+    goals = [f"{ratio(found, 'Headstart', title):.1f} × Trainer (goal: 3)"]
+    show(f"fine-tuning small, {common['kind']}, batches of {BATCH}", found, goals, UNIT)
+
+
+def predict(common: Task, repetitions: int) -> None:
+    task = {**common, "name": "bert", "kind": "masked", "sizes": BERT}
+    many = {**task, "at_once": AT_ONCE}
+    pipelines = [
+        {**many, "who": "pipeline", "batch": batch, "attention": "sdpa"} for batch in (1, 4, 16, 64)
+    ]
+    pipeline = best_of(pipelines, seconds=3)
+    one = {"at_once": 1, "batch": 1}
+    title = f"pipeline, batches of {pipeline['batch']}"
+    tasks = {
+        title: pipeline,
+        "Headstart": many | OURS,
+        "pipeline, one text at a time": pipeline | one,
+        "Headstart, one text at a time": task | OURS | one,
+    }
+    found = in_turn(tasks, repetitions)
+    first, ours, alone, ours_alone = found
+    latency = [1e3 / found[name]["speed"] for name in (alone, ours_alone)]
+    show(
+        f"prediction, BERT as large as small, {AT_ONCE} texts a call, fp32",
+        found,
+        [
+            f"{ratio(found, ours, first):.1f} × pipeline (goal: 3)",
+            f"one text: {latency[1]:.1f} ms against {latency[0]:.1f} ms, "
+            f"{ratio(found, ours_alone, alone):.1f} × pipeline",
+        ],
+        UNIT,
+    )
+
+
+if __name__ == "__main__":
+    start(__doc__, main, speed)

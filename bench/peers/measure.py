@@ -1,0 +1,155 @@
+"""How a benchmark measures: every task in a process of its own, in turn, a few times; one table."""
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+Task = dict[str, Any]
+Found = dict[str, dict[str, float]]
+
+SIZES = {
+    "lab": {
+        "vocab_size": 50_001,
+        "width": 200,
+        "layers": 4,
+        "heads": 2,
+        "feed_forward_width": 200,
+    },
+    "small": {
+        "vocab_size": 8_192,
+        "width": 256,
+        "layers": 4,
+        "heads": 4,
+        "feed_forward_width": 704,
+    },
+}
+WARM_STEPS = 2
+
+
+def pace(steps: Iterable[int], seconds: float) -> float:
+    """Tokens (or what the steps count) a second, after a few steps to warm up."""
+    done, start, now = 0, 0.0, 0.0
+    for number, count in enumerate(steps, start=1):
+        now = time.perf_counter()
+        if number <= WARM_STEPS:
+            start = now
+            continue
+        done += count
+        if now - start >= seconds:
+            break
+    return done / (now - start)
+
+
+def pace_of(ends: Sequence[tuple[int, float]]) -> float:
+    """The same for steps that are over: what each counts, and the moment it ended."""
+    timed = ends[WARM_STEPS:]
+    return sum(count for count, _ in timed) / (timed[-1][1] - ends[WARM_STEPS - 1][1])
+
+
+def peak_memory() -> float:
+    """Gigabytes; of this process alone (a child's ru_maxrss starts at its parent's)."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmHWM"):
+            return int(line.split()[1]) / 1e6
+    return float("nan")
+
+
+def measure(task: Task) -> dict[str, float]:
+    """Run one task of this benchmark in a process of its own."""
+    command = [sys.executable, sys.argv[0], "--child", json.dumps(task)]
+    result = subprocess.run(command, capture_output=True, text=True)
+    if result.returncode:
+        raise SystemExit(result.stderr)
+    found: dict[str, float] = json.loads(result.stdout.splitlines()[-1])
+    return found
+
+
+def in_turn(tasks: dict[str, Task], repetitions: int) -> Found:
+    """Each task several times, one after the other, so that a noisy moment hits them all."""
+    found: dict[str, list[dict[str, float]]] = {name: [] for name in tasks}
+    for _ in range(repetitions):
+        for name, task in tasks.items():
+            found[name].append(measure(task))
+            print(".", end="", file=sys.stderr, flush=True)
+    print(file=sys.stderr)
+    return {
+        name: {
+            "speed": statistics.median(one["speed"] for one in values),
+            "low": min(one["speed"] for one in values),
+            "high": max(one["speed"] for one in values),
+            "memory": max(one["memory"] for one in values),
+        }
+        for name, values in found.items()
+    }
+
+
+def best_of(choices: Sequence[Task], **trial: Any) -> Task:
+    """The fastest of several settings, each tried once and shortly."""
+    return max(choices, key=lambda task: measure({**task, **trial})["speed"])
+
+
+def trainer_choices(task: Task) -> list[Task]:
+    """What may suit `Trainer` here: bf16 or not, fused or eager attention."""
+    return [
+        {**task, "who": "Trainer", "bf16": bf16, "attention": attention}
+        for bf16 in ((False, True) if task["precision"] == "bf16" else (False,))
+        for attention in ("sdpa", "eager")
+    ]
+
+
+def trainer_title(task: Task, peer: str) -> str:
+    return f"Trainer, {peer}, {task['attention']}{', bf16' if task['bf16'] else ''}"
+
+
+def ratio(found: Found, ours: str, theirs: str) -> float:
+    return found[ours]["speed"] / found[theirs]["speed"]
+
+
+def show(title: str, found: Found, goals: list[str], unit: str = "tokens/s") -> None:
+    print(f"\n{title}")
+    print(f"  {'':34}{unit:>10}{'(lowest to highest)':>24}{'peak GB':>10}")
+    for name, row in found.items():
+        digits = 0 if row["speed"] >= 1_000 else 1
+        spread = f"({row['low']:,.{digits}f} to {row['high']:,.{digits}f})"
+        print(f"  {name:34}{row['speed']:>10,.{digits}f}{spread:>24}{row['memory']:>10.2f}")
+    for goal in goals:
+        print(f"  {goal}")
+
+
+def describe_machine() -> Task:
+    """Print what this machine is; the threads and the precision that suit it."""
+    import torch
+
+    from headstart.machine.facts import choose_threads, look_up
+    from headstart.machine.precision import choose_precision
+
+    threads = choose_threads()
+    torch.set_num_threads(threads)
+    precision = choose_precision(torch.device("cpu")).precision
+    facts = look_up()
+    print(f"{facts.cpu}, {threads} threads, {', '.join(facts.instruction_sets)}, {precision}")
+    return {"threads": threads, "precision": precision}
+
+
+def start(about: str, main: Callable[[bool], None], speed: Callable[[Task], float]) -> None:
+    """The command line of a benchmark. Its processes call it again, each with one task."""
+    parser = argparse.ArgumentParser(
+        description=about, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true", help="shorter, fewer repetitions")
+    parser.add_argument("--child", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.child is None:
+        main(given.quick)
+        return
+    import torch
+
+    task = json.loads(given.child)
+    torch.set_num_threads(task["threads"])
+    print(json.dumps({"speed": speed(task), "memory": peak_memory()}))

@@ -1,0 +1,67 @@
+"""Headstart's own fine-tuning and prediction, on texts of the same documents."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from headstart.inference.predict import predict
+from headstart.model.model import build_model
+from headstart.model.presets import preset
+from headstart.run_folder import Run
+from headstart.tasks.classification import Classification
+from headstart.text.dataset import Dataset, Splits
+from headstart.text.tokenizer import load_tokenizer
+from headstart.training.finetune import Finetuning
+from headstart.training.finetune_recipe import make_recipe
+from peers.documents import make_texts, make_tokenizer
+
+CLASSES = ("no", "yes")
+HELD_OUT = 16
+
+
+def finetune_steps(
+    documents: list[np.ndarray],
+    labels: list[int],
+    *,
+    name: str,
+    kind: str,
+    sizes: dict[str, int],
+    batch: int,
+    precision: str,
+    threads: int,
+    folder: Path,
+) -> Iterator[int]:
+    """Fine-tune; yields the real tokens of each step."""
+    rows = Dataset("made up", make_texts(documents), labels, CLASSES)
+    splits = Splits(rows, rows.pick(range(HELD_OUT)), None)
+    recipe = make_recipe(
+        dataset=[rows.name],
+        preset=name,
+        objective=kind,
+        tokenizer=str(make_tokenizer(sizes["vocab_size"], folder)),
+        batch_size=batch,
+        precision=precision,
+        threads=threads,
+        **sizes,
+    )
+    training = Finetuning(recipe, folder, splits=splits)
+    progress = training.loop.progress
+    for _ in range(training.steps):
+        before = progress.tokens
+        training.loop._step()
+        training.loop.on_step(progress)
+        yield progress.tokens - before
+
+
+class Predictor:
+    """`predict` with a network of random weights."""
+
+    def __init__(self, name: str, kind: str, sizes: dict[str, int], folder: Path) -> None:
+        chosen = preset(name, objective=kind, **sizes)
+        model = build_model(chosen.base, chosen.classification(len(CLASSES))).eval()
+        tokenizer = load_tokenizer(make_tokenizer(sizes["vocab_size"], folder))
+        self.run = Run(folder, model, tokenizer, task=Classification(CLASSES))
+
+    def __call__(self, texts: list[str]) -> None:
+        assert len(predict(self.run, texts)) == len(texts)
