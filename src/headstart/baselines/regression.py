@@ -79,6 +79,8 @@ def choose_strength(
     validation_features: Any,
     validation_labels: ArrayLike,
     strengths: Sequence[float],
+    *,
+    weights: ArrayLike | None = None,
 ) -> LogisticRegression:
     """Fit with each strength (scikit-learn's C: higher trusts the labels more); keep the best.
 
@@ -86,7 +88,7 @@ def choose_strength(
     a point and would choose by luck. The loss has one valley: the search goes from weak to strong
     and stops behind it. Each fit starts afresh; where the last one ended, the gradient is so small
     that scikit-learn would often stop at once. Validation rows of a class that training does not
-    have are a constant loss, and are left out.
+    have are a constant loss, and are left out. `weights` say how much each training row counts.
     """
     y, wanted = np.asarray(labels), np.asarray(validation_labels)
     classes = np.unique(y)
@@ -106,7 +108,7 @@ def choose_strength(
         with warnings.catch_warnings(), threadpool_limits(1):
             # Cut short at a strength this high, it is still a fair candidate.
             warnings.simplefilter("ignore", ConvergenceWarning)
-            model.fit(features, y)
+            model.fit(features, y, sample_weight=weights)
         loss = -float(_log_probabilities(model, rows)[np.arange(len(columns)), columns].mean())
         if loss >= best_loss:
             break

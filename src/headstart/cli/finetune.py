@@ -27,6 +27,10 @@ def finetune(
         str | None,
         typer.Option(help="Without a base: small (default), lab, bert, gpt2. lab: as the lab did."),
     ] = None,
+    head_start: Annotated[
+        str | None,
+        typer.Option(help="The new head: fitted to the base (default) or drawn at random."),
+    ] = None,
     strategy: Annotated[
         str | None, typer.Option(help="full (default), frozen or gradual.", show_default=False)
     ] = None,

@@ -78,6 +78,19 @@ class Examples:
         """The same with each token's id looked up in `numbers`."""
         return replace(self, tokens=[numbers[ids].astype(np.int64) for ids in self.tokens])
 
+    def picked(self, rows: Ids) -> "Examples":
+        """Some of them, each still the row of the dataset that it was."""
+        kinds, notes = self.token_types, self.notes
+        return replace(
+            self,
+            tokens=[self.tokens[row] for row in rows],
+            owners=self.owners[rows],
+            targets=[self.targets[row] for row in rows],
+            weights=self.weights[rows],
+            token_types=None if kinds is None else [kinds[row] for row in rows],
+            notes=None if notes is None else [notes[row] for row in rows],
+        )
+
     def used(self) -> Ids:
         """The ids that occur."""
         return np.unique(np.concatenate(self.tokens))

@@ -37,6 +37,7 @@ from headstart.training.prepare import Stages, quiet
 from headstart.training.recipe_file import refuse_a_second_run, resumed, write_recipe
 from headstart.training.threads import try_threads
 from headstart.transfer.compact_embedding import CompactEmbedding
+from headstart.transfer.fit_head import can_be_fitted, fit_head
 from headstart.transfer.strategies import learning_rate_scales, train_down_to, trained_depth
 
 VALIDATION = "validation.safetensors"  # what the best epoch answers there
@@ -143,8 +144,15 @@ class Finetuning:
             write_recipe(self.recipe, self.folder)  # last: with it, this is a run
         found = self._checkpoints.list()
         self.metrics.cut_after(found[-1].step if found and self.resume else 0)
+        if not (self.resume and found) and self.recipe.head_start == "fitted":
+            self._fit_head()
         progress = self.loop.run(resume=self.resume and bool(found))
         return self._finish(progress)
+
+    def _fit_head(self) -> None:
+        if can_be_fitted(self.model):
+            told = self.listener.stages("fitting the head")
+            fit_head(self.model, self.train, self.weights, self.held_out, progress=told)
 
     def batches(self, step: int) -> list[MicroBatch]:
         """A step's texts, cut where they would not fit into memory."""

@@ -1,0 +1,130 @@
+"""Fit a fresh head before the base learns: logistic regression on what the base says already.
+
+A head drawn at random sends noise down into the base until it has learned something itself, and
+undoes there what pretraining did. So its output layer is first fitted with the base held still, and
+then both learn together (Kumar et al. 2022, "Fine-Tuning can Distort Pretrained Features and
+Underperform Out-of-Distribution"). It takes seconds: every text is read once.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from headstart.baselines.cooccurrence import MAXIMUM_SHARE, STRENGTHS
+from headstart.baselines.regression import choose_strength
+from headstart.model.heads import Classification
+from headstart.model.model import Model
+from headstart.tasks.examples import Examples
+from headstart.tasks.run import run_network
+from headstart.tasks.task import Progress
+
+UNSEEN = 5.0  # how far below the others a class starts that no training text has
+MOST = 10_000  # examples: more make a regression slow, and no better a place to start from
+Floats = NDArray[np.float64]
+
+
+def can_be_fitted(model: Model) -> bool:
+    """One answer a text, the same for scratch and pretrained; other heads learn as they are."""
+    return isinstance(model.head, Classification)
+
+
+def fit_head(
+    model: Model,
+    train: Examples,
+    weights: NDArray[np.float32],
+    validation: Examples,
+    *,
+    progress: Progress | None = None,
+) -> None:
+    """Put the regression's weights into the head's output layer; the rest stays as it is.
+
+    Its strength is chosen on validation. Labels that exclude each other are one regression; labels
+    that do not are one each, and one that all or no text has stays as it was drawn.
+    """
+    head = model.head
+    assert isinstance(head, Classification)
+    rows = np.unique(np.linspace(0, len(train) - 1, MOST).round().astype(np.int64))
+    train, weights = train.picked(rows), weights[rows]
+    known, other = read_features(model, train, progress), read_features(model, validation)
+    center = known.mean(axis=0)
+    scale = _scale(known - center, halves=head.config.pooling == "mean+max")
+    known, other = (known - center) * scale, (other - center) * scale
+    targets, wanted = np.asarray(train.targets), np.asarray(validation.targets)
+    if targets.ndim == 1:
+        _put(head.output, _fit(known, targets, weights, other, wanted), center, scale)
+        return
+    for label in range(targets.shape[1]):
+        yes, held_out = targets[:, label] > 0.5, wanted[:, label] > 0.5
+        if yes.any() and not yes.all():
+            model_of_one = _fit(known, yes, weights, other, held_out)
+            _put_row(head.output, label, model_of_one.coef_[0], model_of_one.intercept_[0])
+            _unscale(head.output, [label], center, scale)
+
+
+def read_features(model: Model, examples: Examples, progress: Progress | None = None) -> Floats:
+    """What the head's output layer is given for each example: (examples, features)."""
+    head = model.head
+    assert isinstance(head, Classification)
+    output, training = head.output, model.training
+    head.output = nn.Identity()  # type: ignore[assignment]
+    model.eval()
+    try:
+        return np.asarray(run_network(model, examples, progress=progress), dtype=np.float64)
+    finally:
+        head.output = output
+        model.train(training)
+
+
+def _fit(
+    known: Floats,
+    targets: NDArray[Any],
+    weights: NDArray[np.float32],
+    other: Floats,
+    wanted: NDArray[Any],
+) -> Any:
+    return choose_strength(known, targets, other, wanted, STRENGTHS, weights=weights)
+
+
+def _scale(centred: Floats, *, halves: bool) -> Floats:
+    """One scale for all columns, or for means and maxima one each (baselines/cooccurrence.py)."""
+    parts = np.split(centred, 2, axis=1) if halves else [centred]
+    shares = (1.0, MAXIMUM_SHARE)
+    scales = [
+        share / part.std() if part.std() > 0 else 0.0
+        for part, share in zip(parts, shares, strict=False)
+    ]
+    return np.repeat(scales, parts[0].shape[1])
+
+
+def _put(output: nn.Linear, fitted: Any, center: Floats, scale: Floats) -> None:
+    classes: Sequence[int] = fitted.classes_.tolist()
+    if len(classes) == 2:  # scikit-learn has one line for two classes: half of it for each
+        rows, ground = fitted.coef_[0] / 2, fitted.intercept_[0] / 2
+        _put_row(output, classes[0], -rows, -ground)
+        _put_row(output, classes[1], rows, ground)
+    else:
+        for place, label in enumerate(classes):
+            _put_row(output, label, fitted.coef_[place], fitted.intercept_[place])
+    _unscale(output, classes, center, scale)
+    for label in set(range(output.out_features)) - set(classes):  # of it there is no text
+        _put_row(output, label, np.zeros_like(center), fitted.intercept_.min() - UNSEEN)
+
+
+@torch.no_grad()
+def _put_row(output: nn.Linear, label: int, weight: Floats, bias: float) -> None:
+    output.weight[label] = torch.from_numpy(weight).to(output.weight)
+    output.bias[label] = bias
+
+
+@torch.no_grad()
+def _unscale(output: nn.Linear, labels: Sequence[int], center: Floats, scale: Floats) -> None:
+    """The regression saw centred and scaled columns; the layer sees them as they are."""
+    to_scale = torch.from_numpy(scale).to(output.weight)
+    to_center = torch.from_numpy(center).to(output.weight)
+    for label in labels:
+        output.weight[label] *= to_scale
+        output.bias[label] -= output.weight[label] @ to_center

@@ -1,0 +1,103 @@
+"""A head that is fitted before the base learns."""
+
+import numpy as np
+import pytest
+import torch
+
+from headstart.baselines.cooccurrence import STRENGTHS
+from headstart.baselines.regression import choose_strength
+from headstart.model.config import ClassificationConfig
+from headstart.model.model import build_model
+from headstart.model.presets import preset
+from headstart.tasks.examples import Examples
+from headstart.tasks.run import run_network
+from headstart.training.finetune import Finetuning
+from headstart.training.finetune_recipe import make_recipe
+from headstart.transfer.fit_head import fit_head, read_features
+from tests.labelled import recipe, splits
+
+SIZES = {"vocab_size": 12, "width": 8, "layers": 1, "heads": 2, "feed_forward_width": 16}
+
+
+def network(classes=2, pooling="mean+max"):
+    base = preset("small", **SIZES).base
+    return build_model(base, ClassificationConfig(classes=classes, pooling=pooling), seed=1)
+
+
+def examples(targets, seed=0):
+    """Texts of random tokens, with the token 10 + target among them."""
+    generator = np.random.default_rng(seed)
+    tokens = []
+    for target in targets:
+        marks = np.flatnonzero(target) if np.ndim(target) else [target]
+        tokens.append(np.array([*generator.integers(0, 8, 4), *(9 + mark for mark in marks)]))
+    count = len(targets)
+    return Examples(tokens, np.arange(count), list(targets), np.ones(count, dtype=np.float32))
+
+
+def fitted(model, train, validation):
+    fit_head(model, train, train.weights, validation)
+    return np.asarray(run_network(model, validation))
+
+
+@pytest.mark.parametrize("pooling", ["mean+max", "last"])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_the_layer_answers_as_the_regression_does(classes, pooling):
+    train, validation = examples(np.arange(60) % classes), examples(np.arange(30) % classes, 1)
+    model = network(classes, pooling)
+    known, other = read_features(model, train), read_features(model, validation)
+    center = known.mean(axis=0)
+    width = known.shape[1]
+    scale = np.full(width, 1 / (known - center).std())
+    if pooling == "mean+max":
+        mean, maximum = np.split(known - center, 2, axis=1)
+        scale = np.repeat([1 / mean.std(), 0.2 / maximum.std()], width // 2)
+    wanted = choose_strength(
+        (known - center) * scale, train.targets, (other - center) * scale, validation.targets,
+        STRENGTHS,
+    )  # fmt: skip
+    probabilities = torch.from_numpy(fitted(model, train, validation)).softmax(dim=1).numpy()
+    expected = wanted.predict_proba((other - center) * scale)
+    np.testing.assert_allclose(probabilities, expected, atol=1e-4)
+
+
+def test_the_base_stays_as_it_was():
+    model = network()
+    before = {name: value.clone() for name, value in model.base.state_dict().items()}
+    fitted(model, examples(np.arange(20) % 2), examples(np.arange(10) % 2, 1))
+    assert all(torch.equal(value, before[name]) for name, value in model.base.state_dict().items())
+
+
+def test_a_class_without_a_training_text_is_never_the_answer():
+    model = network(classes=3)
+    scores = fitted(model, examples(np.arange(40) % 2), examples(np.arange(20) % 2, 1))
+    assert (scores.argmax(axis=1) < 2).all()
+
+
+def test_labels_that_do_not_exclude_each_other_are_fitted_one_by_one():
+    generator = np.random.default_rng(3)
+    train, held_out = generator.random((80, 3)) < 0.5, generator.random((40, 3)) < 0.5
+    train[:, 2] = True  # nothing to learn about this one
+    model = network(classes=3)
+    drawn = model.head.output.weight[2].clone()
+    scores = fitted(
+        model, examples(train.astype(np.float32)), examples(held_out.astype(np.float32), 1)
+    )
+    right = (scores[:, :2] > 0) == held_out[:, :2]
+    assert right.mean() > 0.7  # by chance it would be a half
+    assert torch.equal(model.head.output.weight[2], drawn)
+
+
+def test_a_fine_tuning_begins_with_a_fitted_head(tmp_path):
+    parts = splits()
+    losses = {}
+    for how in ("fitted", "drawn"):
+        training = Finetuning(
+            recipe(head_start=how, learning_rate=1e-6, epochs=1), tmp_path / how, splits=parts
+        )
+        losses[how] = training.run()["validation"]["validation_loss"]
+    assert losses["fitted"] < losses["drawn"] - 0.05
+
+
+def test_the_lab_draws_its_head():
+    assert make_recipe(dataset=["x"], preset="lab").head_start == "drawn"
