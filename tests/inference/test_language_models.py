@@ -9,6 +9,7 @@ from headstart.errors import HeadstartError
 from headstart.inference.fill import fill
 from headstart.inference.generate import Sampling, generate, pick
 from headstart.inference.perplexity import perplexity
+from headstart.inference.predict_file import predict_file
 from headstart.model.cache import KeyValueCache
 from headstart.run_folder import open_language_model, open_run
 from tests.model.networks import tiny, tokens
@@ -23,6 +24,12 @@ def causal(tmp_path_factory):
 @pytest.fixture(scope="module")
 def masked(tmp_path_factory):
     return small_run(tmp_path_factory.mktemp("masked"), "masked", steps=300)
+
+
+def test_a_base_is_not_asked_about_a_file(causal, tmp_path):
+    (tmp_path / "a.txt").write_text("a text\n")
+    with pytest.raises(HeadstartError, match="this run is a base"):
+        predict_file(open_run(causal), tmp_path / "a.txt", tmp_path / "out.csv")
 
 
 @pytest.mark.parametrize("name", ["lab", "small", "gpt2"])

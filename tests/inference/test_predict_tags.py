@@ -128,6 +128,8 @@ def test_what_is_written_as_conll_can_be_read_as_conll(run, tmp_path):
         ("a.jsonl", '{"text": "Ada saw."}\n{"text": "Oslo"}\n', [["Ada", "saw", "."], ["Oslo"]]),
         ("a.txt", "Ada saw.\nOslo\n", [["Ada", "saw", "."], ["Oslo"]]),
         ("a.txt", "Ada B-PER\nsaw O\n\nOslo B-LOC\n", [["Ada", "saw"], ["Oslo"]]),
+        ("a.iob", "Ada B-PER\nsaw O\n\nOslo B-LOC\n", [["Ada", "saw"], ["Oslo"]]),
+        ("a.CONLL", "Ada\nsaw\n\nOslo\n", [["Ada", "saw"], ["Oslo"]]),
         ("a.conll", "Ada\nsaw\n\nOslo\n", [["Ada", "saw"], ["Oslo"]]),
     ],
 )

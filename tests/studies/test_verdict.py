@@ -58,7 +58,7 @@ def test_a_difference_that_only_all_budgets_show_is_told_as_that(tmp_path):
     found = constructed(tmp_path, [(0.06, 0.0, 0.03), (0.0, 0.06, 0.03)])
     assert found.claims_difference
     assert found.sentences[0].startswith("Over all label budgets pretraining adds 3.0 points")
-    assert "not clear with 100 (" in found.sentences[0]
+    assert "is not clear: 100 (" in found.sentences[0]
     assert "within noise" not in found.sentences[0]
 
 
@@ -71,7 +71,8 @@ def test_the_budget_that_stands_out_is_told_from_the_one_that_does_not(tmp_path)
 def test_budgets_that_outweigh_each_other_claim_nothing(tmp_path):
     found = constructed(tmp_path, [(0.06, 0.06, 0.07), (-0.06, -0.07, -0.06)])
     assert not found.claims_difference
-    assert "over all label budgets" in found.sentences[0]
+    assert "on average over all label budgets" in found.sentences[0]
+    assert "opposite directions" in found.sentences[0]
 
 
 def test_a_loss_is_told_as_a_cost(tmp_path):

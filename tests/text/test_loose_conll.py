@@ -37,6 +37,15 @@ def test_a_broken_sentence_keeps_its_place_and_costs_no_other(tmp_path, line, re
     assert reason in found[1].problem
 
 
+def test_a_sentence_that_never_ends_is_not_gathered(tmp_path, monkeypatch):
+    monkeypatch.setattr("headstart.text.loose_conll.LONGEST_DOCUMENT", 20)
+    (tmp_path / "a.conll").write_text("one O\n" * 50 + "\nlast O\n")
+    endless, last = sentences(tmp_path / "a.conll")
+    assert "no blank line" in endless.problem
+    assert len(endless.words) < 10
+    assert last.problem is None
+
+
 def test_lines_that_end_in_the_tags_are_told_from_texts(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("Marie B-PER\nsleeps O\n\nlost\n")

@@ -25,7 +25,7 @@ def network(classes=2, pooling="mean+max"):
 
 
 def examples(targets, seed=0):
-    """Texts of random tokens, with the token 10 + target among them."""
+    """Texts of random tokens, with the token 9 + target among them."""
     generator = np.random.default_rng(seed)
     tokens = []
     for target in targets:
@@ -68,10 +68,29 @@ def test_the_base_stays_as_it_was():
     assert all(torch.equal(value, before[name]) for name, value in model.base.state_dict().items())
 
 
-def test_a_class_without_a_training_text_is_never_the_answer():
+@pytest.mark.parametrize("rare", [2, 20])
+def test_a_class_without_a_training_text_scores_below_the_others(rare):
     model = network(classes=3)
-    scores = fitted(model, examples(np.arange(40) % 2), examples(np.arange(20) % 2, 1))
-    assert (scores.argmax(axis=1) < 2).all()
+    train, validation = np.arange(100) % rare == 0, np.arange(40) % rare == 0
+    scores = fitted(model, examples(train.astype(int)), examples(validation.astype(int), 1))
+    assert (scores[:, 2] < scores[:, :2].min(axis=1)).all()
+
+
+def test_training_texts_of_one_class_leave_the_head_as_it_was_drawn():
+    model = network()
+    before = model.head.output.weight.clone()
+    fitted(model, examples(np.zeros(20, dtype=int)), examples(np.arange(10) % 2, 1))
+    assert torch.equal(model.head.output.weight, before)
+
+
+def test_a_rare_class_among_very_many_texts_is_not_overlooked(monkeypatch):
+    monkeypatch.setattr("headstart.transfer.fit_head.MOST", 20)
+    targets = np.zeros(400, dtype=int)
+    targets[399] = 1
+    model = network()
+    before = model.head.output.weight.clone()
+    fitted(model, examples(targets), examples(np.arange(10) % 2, 1))
+    assert not torch.equal(model.head.output.weight, before)
 
 
 def test_labels_that_do_not_exclude_each_other_are_fitted_one_by_one():
@@ -93,11 +112,11 @@ def test_a_fine_tuning_begins_with_a_fitted_head(tmp_path):
     losses = {}
     for how in ("fitted", "drawn"):
         training = Finetuning(
-            recipe(head_start=how, learning_rate=1e-6, epochs=1), tmp_path / how, splits=parts
+            recipe(new_head=how, learning_rate=1e-6, epochs=1), tmp_path / how, splits=parts
         )
         losses[how] = training.run()["validation"]["validation_loss"]
     assert losses["fitted"] < losses["drawn"] - 0.05
 
 
 def test_the_lab_draws_its_head():
-    assert make_recipe(dataset=["x"], preset="lab").head_start == "drawn"
+    assert make_recipe(dataset=["x"], preset="lab").new_head == "drawn"

@@ -52,7 +52,7 @@ def compare(
     seeds: Annotated[int, typer.Option(help="How often each training is repeated.")] = 3,
     epochs: Annotated[
         int | None,
-        typer.Option(help="By default 15, fewer where labels are many.", show_default=False),
+        typer.Option(help="By default 5, fewer where labels are many.", show_default=False),
     ] = None,
     minutes: Annotated[
         float | None,

@@ -27,7 +27,7 @@ def finetune(
         str | None,
         typer.Option(help="Without a base: small (default), lab, bert, gpt2. lab: as the lab did."),
     ] = None,
-    head_start: Annotated[
+    new_head: Annotated[
         str | None,
         typer.Option(help="The new head: fitted to the base (default) or drawn at random."),
     ] = None,

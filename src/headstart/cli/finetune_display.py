@@ -49,13 +49,16 @@ class FinetuneDisplay(Display):
                 f"longer than {training.recipe.length} tokens; {cut['tokens'] / cut['of']:.1%} of "
                 "all tokens are not read (--length, or --long windows)"
             )
-        self._begin_epoch()
 
     def on_step(self, progress: Progress) -> None:
+        if self._training is None:  # only now: other stages may come before the first step
+            self._stage.close()
+            self._training = self._stage.enter_context(progress_bar("training", "steps"))
         self._training(progress.step, progress.steps)
 
     def on_epoch(self, row: dict[str, Any]) -> None:
         self._stage.close()
+        self._training = None
         names = [name for name in row if name not in HIDDEN]
         if not self._headed:
             words = ["epoch", "train loss", "valid. loss", *(n.replace("_", " ") for n in names)]
@@ -65,10 +68,6 @@ class FinetuneDisplay(Display):
         cells += [f"{row[name]:.1%}" for name in names] + [duration(row["seconds"])]
         best = "  [green]best[/]" if row["best"] else ""
         self.console.print("".join(f"{cell:>12}" for cell in cells) + best, soft_wrap=True)
-        self._begin_epoch()
-
-    def _begin_epoch(self) -> None:
-        self._training = self._stage.enter_context(progress_bar("training", "steps"))
 
 
 def swap_table(rows: Sequence[SwapRow]) -> Table:

@@ -69,7 +69,7 @@ def predict(
     if input_file is not None and output is not None:
         from headstart.text.rows import Reading
 
-        how = Reading(text_column, None, encoding, task == "pairs", second_column)
+        how = Reading(text_column, None, encoding, second_column=second_column)
         _predict_file(opened, input_file, output, how, json=json)
     elif task in _ASK:
         _ASK[task](opened, texts or [], json=json)

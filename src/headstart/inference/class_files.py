@@ -2,6 +2,7 @@
 
 import csv
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,9 @@ from headstart.text.loose_rows import LooseRows
 
 
 def class_files(run: Run) -> FileForm:
+    pairs = run.task is not None and run.task.name == "pairs"
     return FileForm(
-        rows=LooseRows,
+        rows=lambda source, how: LooseRows(source, replace(how, pairs=pairs)),
         answer=lambda rows: predict(run, [row.text for row in rows]),
         writers={
             ".csv": partial(_Csv, labels=run.labels),

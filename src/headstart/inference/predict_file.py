@@ -32,10 +32,11 @@ def predict_file(
 
     What a row is, the task says: a text, a pair of texts, a sentence, a question about a text. A
     row that cannot be judged has no answer but the reason (SQuAD's own form has no place for it).
-    Of tags and answers it is also counted how many rows are longer than what the run reads.
+    Of tags and answers it is also counted how many rows are longer than what the run reads. Memory
+    does not grow with the file, but for SQuAD's JSON, which is read and written as one document.
     """
     form = _form_of(run)
-    _check_ending(run, form, output)
+    _check_ending(run.task.name if run.task else "", form, output)
     rows = form.rows(source, how or Reading())
     done, cut, bad, shown = 0, 0, 0, list[dict[str, Any]]()
     with _writer(form, output) as writer:
@@ -64,15 +65,19 @@ def predict_file(
 
 
 def _form_of(run: Run) -> FileForm:
-    name = "" if run.task is None else run.task.name
-    return {"tagging": tag_files, "spans": span_files}.get(name, class_files)(run)
-
-
-def _check_ending(run: Run, form: FileForm, output: Path) -> None:
-    if output.suffix not in form.writers:
-        assert run.task is not None
+    if run.task is None:
         raise HeadstartError(
-            f"answers of the task {run.task.name} cannot be written as '{output.suffix}'",
+            "this run is a base: it has no head that answers",
+            where=run.folder,
+            fix="headstart finetune DATASET --base RUN makes one",
+        )
+    return {"tagging": tag_files, "spans": span_files}.get(run.task.name, class_files)(run)
+
+
+def _check_ending(task: str, form: FileForm, output: Path) -> None:
+    if output.suffix not in form.writers:
+        raise HeadstartError(
+            f"answers of the task {task} cannot be written as '{output.suffix}'",
             where=output,
             fix=f"let the name end in {' or '.join(form.writers)}",
         )

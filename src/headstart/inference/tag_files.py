@@ -33,8 +33,8 @@ def _rows(tags: tuple[str, ...], source: str | Path, how: Reading) -> Rows:
     """
     path = Path(source).expanduser()
     kind, _ = kind_by_suffix(path)
-    conll = ".conll" in path.suffixes[-2:]
-    if kind == "text" and path.is_file():
+    conll = ".conll" in [suffix.lower() for suffix in path.suffixes[-2:]]
+    if not conll and kind in ("text", None) and path.is_file():
         conll = ends_in_tags(path, how.encoding, tags)
     return LooseSentences(source, how.encoding) if conll else _Texts(source, how)
 

@@ -101,7 +101,9 @@ class Analysis:
 
     def stands_out(self, gap: Gap) -> bool:
         """Whether the difference at this budget may be claimed, being one of several."""
-        return gap.difference.excludes(0) and gap.labels in self.clear[gap.first, gap.second]
+        return gap.difference.excludes(0) and gap.labels in self.clear.get(
+            (gap.first, gap.second), []
+        )
 
 
 def analyse(

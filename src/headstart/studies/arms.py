@@ -35,8 +35,8 @@ from headstart.training.finetune import VALIDATION, FinetuneListener, finetune
 from headstart.training.finetune_recipe import FinetuneRecipe, make_recipe
 from headstart.training.recipe_file import FILE
 
-# A head alone has few weights and none of them is worth protecting: at the usual rate it would
-# still be on its way when the steps are over.
+# A head alone, drawn at random, has few weights and none of them is worth protecting: at the usual
+# rate it would still be on its way when the steps are over. A fitted one is where it should be.
 FROZEN_LEARNING_RATE = 3e-3
 Tell = Callable[[int, float], None]  # an epoch and its validation accuracy
 
@@ -160,8 +160,11 @@ def network_recipe(run: RunKey, ground: Ground) -> FinetuneRecipe:
     else:
         settings |= {"tokenizer": ground.tokenizer, **study.sizes()}
     if run.arm == "frozen":
-        settings |= {"strategy": "frozen", "learning_rate": FROZEN_LEARNING_RATE}
-    return make_recipe(**settings)
+        settings["strategy"] = "frozen"
+    recipe = make_recipe(**settings)
+    if run.arm == "frozen" and recipe.new_head == "drawn":
+        return recipe.changed(learning_rate=FROZEN_LEARNING_RATE)
+    return recipe
 
 
 def _probabilities(folder: Path, part: Dataset, recipe: FinetuneRecipe) -> Any:

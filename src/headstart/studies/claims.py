@@ -2,9 +2,9 @@
 
 Three rules, from the outside in:
 - Each objective gets its share of the 5 % (Bonferroni), because the one that gains most speaks.
-- A difference is claimed only where its mean over all label budgets excludes zero. So a study of
-  arms that are alike claims one no more often than that one question allows, however many budgets
-  it has and whatever is said of them.
+- A difference between pretrained and scratch is claimed only where its mean over all label budgets
+  excludes zero. So a study of arms that are alike claims one no more often than that one question
+  allows, however many budgets it has and whatever is said of them.
 - Of the budgets that are named, one stands out only if the mean over every group of them that it
   belongs to excludes zero (closed testing: Marcus, Peritz and Gabriel 1976). So where some budgets
   differ and others do not, one of the others is named with at most the same 5 %. Unlike dividing
@@ -13,6 +13,8 @@ Three rules, from the outside in:
 
 A study may hence claim a difference over all budgets and none at a single one, and that is what is
 to be said then. The opposite cannot happen.
+
+What is said of TF-IDF beside is a question of its own, with 5 % of its own and the last rule.
 """
 
 from collections.abc import Sequence

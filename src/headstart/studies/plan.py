@@ -33,10 +33,10 @@ from headstart.training.recipe import PretrainRecipe
 from headstart.training.threads import fastest_threads
 
 FILE = "plan.json"
-EPOCHS, STEPS, FEWEST_EPOCHS = 15, 250, 2
+EPOCHS, STEPS, FEWEST_EPOCHS = 5, 250, 2
 MOST_JOBS = 4
 LEAST_SEEDS = 2  # one seed knows nothing of its own spread
-TOKENS = 750_000  # of pretraining
+TOKENS = 1_000_000  # of pretraining
 MOST_PASSES = 10  # over a corpus that is smaller than that
 BYTES_A_TOKEN = 4.0  # about, before there is a tokenizer
 REGRESSION_SECONDS = 3.0  # for each MB of labelled text, and each of the arms without a network

@@ -76,11 +76,12 @@ def _difference(study: Study, analysis: Analysis, objective: str, name: str) -> 
             "cannot tell that from noise: run the study with --seeds 3 or more."
         )
     if not shown.excludes(0):
-        where = "over all label budgets " if len(study.budgets) > 1 else ""
-        return (
+        where = "on average over all label budgets " if len(study.budgets) > 1 else ""
+        said = (
             f"{_capital(name)} makes no difference that can be told from noise: {where}it changes "
             f"the accuracy by {signed(shown.value)} points ({within(shown)})."
         )
+        return said + _opposite(_named_gaps(study, analysis, objective, ("scratch", objective)))
     gaps = _named_gaps(study, analysis, objective, ("scratch", objective))
     if not any(map(analysis.stands_out, gaps)):
         return _only_together(shown, gaps, name)
@@ -98,13 +99,22 @@ def _named_gaps(study: Study, analysis: Analysis, objective: str, other: Series)
     return [gap for gap in found if gap is not None]
 
 
+def _opposite(gaps: list[Gap]) -> str:
+    """Budgets that outweigh each other are no proof of anything, and not nothing either."""
+    clear = [gap for gap in gaps if gap.difference.excludes(0)]
+    if len({gap.difference.value > 0 for gap in clear}) < 2:
+        return ""
+    each = " and ".join(f"{within(gap.difference)} with {labelled(gap.labels)}" for gap in clear)
+    return f" Single budgets may differ in opposite directions: {each}."
+
+
 def _only_together(overall: Interval, gaps: list[Gap], name: str) -> str:
     """A difference that all budgets show together, and none that is named by itself."""
     each = " or ".join(f"{gap.labels:,} ({within(gap.difference)})" for gap in gaps)
     return (
         f"Over all label budgets {name} {_verb(overall)} {points(overall.value)} points "
-        f"({_size(overall)}); a single budget is too little to see it: it is not clear with "
-        f"{each} labels alone."
+        f"({_size(overall)}); what it does at a single budget is not clear: {each} "
+        "labels."
     )
 
 

@@ -11,7 +11,10 @@ from typing import NamedTuple
 from headstart.text.conll import columns_of, open_conll
 from headstart.text.loose_lines import LooseLines
 from headstart.text.loose_rows import LooseRow, checked_row
+from headstart.text.stream import LONGEST_DOCUMENT
 from headstart.text.words import Places
+
+TOO_LONG = "the sentence is too long to be one; is there no blank line behind it?"
 
 
 class LooseSentence(NamedTuple):
@@ -36,16 +39,19 @@ class LooseSentences:
     def __iter__(self) -> Iterator[LooseSentence]:
         words: list[str] = []
         problem: str | None = None
-        sentence = 1
+        sentence, size = 1, 0
         for number, line in enumerate(chain(self.lines, [""]), start=1):
             columns = columns_of(line)
-            if columns:
+            if columns and size > LONGEST_DOCUMENT:
+                problem = TOO_LONG
+            elif columns:
                 words.append(columns[0].strip())
+                size += len(words[-1]) + 1
                 if not words[-1]:
                     problem = f"line {number} has no word in its first column"
             elif columns is not None and words:
                 yield _sentence(checked_row(sentence, " ".join(words), problem), words)
-                words, problem = [], None
+                words, problem, size = [], None, 0
                 sentence += 1
 
 

@@ -144,7 +144,7 @@ class Finetuning:
             write_recipe(self.recipe, self.folder)  # last: with it, this is a run
         found = self._checkpoints.list()
         self.metrics.cut_after(found[-1].step if found and self.resume else 0)
-        if not (self.resume and found) and self.recipe.head_start == "fitted":
+        if not (self.resume and found) and self.recipe.new_head == "fitted":
             self._fit_head()
         progress = self.loop.run(resume=self.resume and bool(found))
         return self._finish(progress)

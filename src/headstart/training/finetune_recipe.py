@@ -41,7 +41,7 @@ class FinetuneRecipe(Recipe):
     tokenizer_kind: Literal["bpe", "unigram"] = "bpe"
     match_vocabulary: str = ""  # a tokenizer to go over to
     pooling: str = ""
-    head_start: Literal["fitted", "drawn"] = "fitted"  # by regression, or at random
+    new_head: Literal["fitted", "drawn"] = "fitted"  # by regression, or at random
     strategy: Strategy = "full"
     layer_decay: float = 1.0
     epochs: int = 5
@@ -90,7 +90,7 @@ class FinetuneRecipe(Recipe):
 LAB = {
     "preset": "lab",
     "pooling": "last",
-    "head_start": "drawn",
+    "new_head": "drawn",
     "epochs": 15,
     "batch_size": 8,
     "learning_rate": 1e-4,

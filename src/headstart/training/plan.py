@@ -33,9 +33,9 @@ class Plan:
     parameters: int
     memory_bytes: int  # of weights, gradients and optimizer
     peak_memory_bytes: int  # of the whole process, seen in the steps that were tried
-    threads: int
     seconds_per_step: float
     seconds: float
+    threads: int = 0
 
 
 def make_plan(recipe: PretrainRecipe, prepared: "Prepared", loop: Loop) -> Plan:

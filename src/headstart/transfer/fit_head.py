@@ -3,7 +3,8 @@
 A head drawn at random sends noise down into the base until it has learned something itself, and
 undoes there what pretraining did. So its output layer is first fitted with the base held still, and
 then both learn together (Kumar et al. 2022, "Fine-Tuning can Distort Pretrained Features and
-Underperform Out-of-Distribution"). It takes seconds: every text is read once.
+Underperform Out-of-Distribution"). Every text is read once, and a regression on so few numbers is
+quick.
 """
 
 from collections.abc import Sequence
@@ -47,21 +48,25 @@ def fit_head(
     """
     head = model.head
     assert isinstance(head, Classification)
-    rows = np.unique(np.linspace(0, len(train) - 1, MOST).round().astype(np.int64))
-    train, weights = train.picked(rows), weights[rows]
+    if len(train) > MOST:
+        rows = _some(np.asarray(train.targets))
+        train, weights = train.picked(rows), weights[rows]
+    targets, wanted = np.asarray(train.targets), np.asarray(validation.targets)
+    seen = np.unique(targets)
+    if len(seen) < 2 or not np.isin(wanted, seen).any():
+        return  # nothing to fit, or nothing to choose a strength by
     known, other = read_features(model, train, progress), read_features(model, validation)
     center = known.mean(axis=0)
-    scale = _scale(known - center, halves=head.config.pooling == "mean+max")
+    scale = _scale(known - center, halves=head.config.pooling == "mean+max" and head.dense is None)
     known, other = (known - center) * scale, (other - center) * scale
-    targets, wanted = np.asarray(train.targets), np.asarray(validation.targets)
     if targets.ndim == 1:
         _put(head.output, _fit(known, targets, weights, other, wanted), center, scale)
         return
     for label in range(targets.shape[1]):
         yes, held_out = targets[:, label] > 0.5, wanted[:, label] > 0.5
         if yes.any() and not yes.all():
-            model_of_one = _fit(known, yes, weights, other, held_out)
-            _put_row(head.output, label, model_of_one.coef_[0], model_of_one.intercept_[0])
+            fitted = _fit(known, yes, weights, other, held_out, STRENGTHS[1::3])
+            _put_row(head.output, label, fitted.coef_[0], fitted.intercept_[0])
             _unscale(head.output, [label], center, scale)
 
 
@@ -85,8 +90,17 @@ def _fit(
     weights: NDArray[np.float32],
     other: Floats,
     wanted: NDArray[Any],
+    strengths: Sequence[float] = STRENGTHS,
 ) -> Any:
-    return choose_strength(known, targets, other, wanted, STRENGTHS, weights=weights)
+    return choose_strength(known, targets, other, wanted, strengths, weights=weights)
+
+
+def _some(targets: NDArray[Any]) -> NDArray[np.int64]:
+    """`MOST` examples, always the same, and one at least of every class."""
+    chosen = np.random.default_rng(0).choice(len(targets), MOST, replace=False)
+    if targets.ndim > 1:
+        return np.sort(chosen)
+    return np.union1d(chosen, np.unique(targets, return_index=True)[1])
 
 
 def _scale(centred: Floats, *, halves: bool) -> Floats:
@@ -102,16 +116,15 @@ def _scale(centred: Floats, *, halves: bool) -> Floats:
 
 def _put(output: nn.Linear, fitted: Any, center: Floats, scale: Floats) -> None:
     classes: Sequence[int] = fitted.classes_.tolist()
+    rows, grounds = fitted.coef_, fitted.intercept_
     if len(classes) == 2:  # scikit-learn has one line for two classes: half of it for each
-        rows, ground = fitted.coef_[0] / 2, fitted.intercept_[0] / 2
-        _put_row(output, classes[0], -rows, -ground)
-        _put_row(output, classes[1], rows, ground)
-    else:
-        for place, label in enumerate(classes):
-            _put_row(output, label, fitted.coef_[place], fitted.intercept_[place])
+        rows = np.concatenate([-rows, rows]) / 2
+        grounds = np.concatenate([-grounds, grounds]) / 2
+    for label, row, ground in zip(classes, rows, grounds, strict=True):
+        _put_row(output, label, row, ground)
     _unscale(output, classes, center, scale)
     for label in set(range(output.out_features)) - set(classes):  # of it there is no text
-        _put_row(output, label, np.zeros_like(center), fitted.intercept_.min() - UNSEEN)
+        _put_row(output, label, np.zeros_like(center), grounds.min() - UNSEEN)
 
 
 @torch.no_grad()

@@ -47,9 +47,7 @@ def swap_head(model: Model, head: HeadConfig, *, seed: int) -> tuple[Model, list
             )
         )
     rows.append(
-        SwapRow(
-            f"{_name(head)} head", "new", _own(swapped), f"drawn from seed {seed}, to be trained"
-        )
+        SwapRow(f"{_name(head)} head", "new", _own(swapped), "for the new question, to be trained")
     )
     return swapped, rows
 
