@@ -38,7 +38,6 @@ def measure_finetuning(
     """Seconds a token of training, and of reading without learning."""
     torch.set_num_threads(threads)
     model = build_model(chosen.base, chosen.classification(classes))
-    model.base.embedding.weight.requires_grad_(False)  # few of its rows are ever trained
     optimizer = make_optimizer(model, learning_rate=1e-4, weight_decay=0.01, betas=(0.9, 0.999))
     tokens = _tokens(chosen, batch_size, length)
     labels = torch.zeros(batch_size, dtype=torch.long)

@@ -222,7 +222,9 @@ def estimate(recipe: StudyRecipe, plan: StudyPlan, pace: Pace, amounts: Amounts)
             # A frozen base is read forward alone.
             learning = pace.read_token if run.arm == "frozen" else pace.trained_token
             trained = epochs * run.labels * text
-            read = (epochs * amounts.validation_rows + amounts.test_rows) * text
+            # Every row is read once more before the first step, to fit the head.
+            rows = run.labels + (epochs + 1) * amounts.validation_rows + amounts.test_rows
+            read = rows * text
             trainings += trained * learning + read * pace.read_token
     pretraining = plan.pretrain_steps * sum(pace.pretrain_step.values())
     preparing = PREPARING_SECONDS * amounts.corpus_bytes / 1e6
