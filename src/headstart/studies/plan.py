@@ -8,7 +8,7 @@ many, but no fewer than `FEWEST_EPOCHS`: a hundred rows need many passes, thousa
 
 The defaults are what fits into ten minutes on two cores without AVX-512: the study of the embedded
 data took 8 minutes and 34 seconds there (pretraining at 6,400 tokens a second; docs/recipes.md has
-its numbers). Amounts are in tokens, not in minutes, so that the same command gives the same numbers.
+its numbers). Amounts are in tokens, not in minutes: the same command gives the same numbers.
 """
 
 import json
