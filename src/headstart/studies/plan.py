@@ -29,7 +29,7 @@ from headstart.training.recipe import PretrainRecipe
 from headstart.training.threads import fastest_threads
 
 FILE = "plan.json"
-EPOCHS, STEPS, FEWEST_EPOCHS = 5, 250, 2
+EPOCHS, STEPS, FEWEST_EPOCHS = 5, 500, 2
 MOST_JOBS = 4
 LEAST_SEEDS = 2  # one seed knows nothing of its own spread
 TOKENS = 1_000_000  # of pretraining
