@@ -24,6 +24,13 @@ def simulated(random, *, seeds, rows, seed_noise, row_taste, run_noise, effect=0
     return arm(1, effect), arm(-1, 0.0)
 
 
+def test_an_accuracy_changes_by_no_more_than_all_of_it():
+    first, second = np.zeros((2, 2, 8))
+    first[0] = second[1] = 1  # one seed gains everything, the other loses it
+    found = paired_difference(first, second)
+    assert (found.low, found.high) == (-1.0, 1.0)
+
+
 def test_the_value_is_the_difference_of_the_accuracies():
     first, second = np.array([[1, 1, 0, 1], [1, 0, 0, 1]]), np.array([[1, 0, 0, 0], [1, 0, 1, 1]])
     assert paired_difference(first, second).value == pytest.approx((5 - 4) / 8)

@@ -42,6 +42,13 @@ def test_the_report_is_written_with_a_verdict(finished):
     assert report.sentences
 
 
+def test_the_parameters_told_are_those_of_the_network_that_was_trained(finished):
+    study, _, _ = finished
+    trained = open_run(study.folder / "best").model.base.config.vocab_size
+    told = read_study(study.folder).parameters["causal"]
+    assert told["config"]["vocab_size"] == trained
+
+
 def test_every_arm_answers_for_the_same_test_rows(finished):
     study, _, _ = finished
     said = read_predictions(study.folder)

@@ -3,7 +3,7 @@
 import torch
 
 from headstart.model.attention import attend
-from headstart.training.prepare import first_model, prepare
+from headstart.training.prepare import first_model, held_out_share, prepare
 from tests.runs import small_recipe
 
 
@@ -11,6 +11,11 @@ def started(tmp_path, objective, start):
     recipe = small_recipe(tmp_path, objective, steps=1, embedding_start=start, vocab_size=500)
     prepared = prepare(recipe)
     return first_model(recipe, prepared), prepared
+
+
+def test_a_small_corpus_holds_out_a_larger_share():
+    assert held_out_share(100_000) == 0.1
+    assert held_out_share(50_000_000) == held_out_share(None) == 0.01
 
 
 def test_tokens_that_keep_the_same_company_start_close_to_each_other(tmp_path):

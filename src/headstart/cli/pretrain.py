@@ -108,6 +108,11 @@ def _run(
         f"second; held-out perplexity [bold]{found['perplexity']:,.1f}[/] "
         f"(a unigram model has {summary['unigram_perplexity']:,.1f})"
     )
+    if found["perplexity"] > summary["unigram_perplexity"]:
+        results().print(
+            "[yellow]That is worse than counting how often each piece occurs[/]: train longer "
+            "(--minutes, --tokens), or give more text"
+        )
 
 
 def _new_recipe(given: dict[str, Any]) -> Any:

@@ -24,20 +24,17 @@ from headstart.training.pretrain import Listener, Pretraining
 from headstart.training.recipe import PretrainRecipe, make_pretrain_recipe
 from headstart.training.recipe_file import FILE, SIZES
 
-SMALL_CORPUS = 2_000_000  # bytes: below it, a hundredth is too little to measure on
 PROMPTS = 3
 
 
 def pretrain_recipe(
-    recipe: StudyRecipe, objective: str, *, steps: int, threads: int, corpus: Corpus | None
+    recipe: StudyRecipe, objective: str, *, steps: int, threads: int
 ) -> PretrainRecipe:
-    size = corpus.size if corpus is not None else None
     return make_pretrain_recipe(
         corpus=recipe.corpus,
         objective=objective,
         preset=recipe.preset,
         encoding=recipe.encoding,
-        held_out=0.1 if size is not None and size < SMALL_CORPUS else 0.01,
         steps=steps,
         threads=threads,
         **{name: getattr(recipe, name) for name in SIZES},

@@ -39,7 +39,8 @@ def paired_difference(
     resampled = bootstrap_means(gaps, draws=draws, seed=seed)
     low, high = np.quantile(resampled, [(1 - level) / 2, (1 + level) / 2])
     student = mean_interval(gaps.mean(1), level)
-    return Interval(value, min(float(low), student.low), max(float(high), student.high))
+    low, high = min(float(low), student.low), max(float(high), student.high)
+    return Interval(value, max(low, -1.0), min(high, 1.0))  # an accuracy changes by no more
 
 
 def bootstrap_means(table: np.ndarray, *, draws: int = DRAWS, seed: int = 0) -> np.ndarray:

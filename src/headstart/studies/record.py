@@ -11,6 +11,7 @@ import numpy as np
 from headstart.machine.facts import look_up
 from headstart.model.account_document import account_document
 from headstart.model.accounts import account
+from headstart.model.presets import Preset
 from headstart.run_folder import name_place
 from headstart.studies.bases import pretraining_curve
 from headstart.studies.plan import study_preset
@@ -27,6 +28,7 @@ from headstart.studies.results import (
 )
 from headstart.studies.run import StudyRun
 from headstart.studies.trainings import Outcome, read_training
+from headstart.text.tokenizer import load_tokenizer
 from headstart.training.recipe import PretrainRecipe
 
 VERSIONS = ("headstart", "torch", "tokenizers", "scikit-learn", "numpy")
@@ -144,11 +146,22 @@ def _parameters(study: StudyRun) -> dict[str, dict[str, Any]]:
         return {}
     found = {}
     for objective in study.recipe.objectives:
-        chosen = study_preset(study.recipe, objective)
+        chosen = _trained_preset(study, objective)
         classes = len(study.data.splits.train.label_names)
         accounts = account(chosen.base, chosen.language_modeling, chosen.classification(classes))
         found[objective] = account_document(accounts, chosen)
     return found
+
+
+def _trained_preset(study: StudyRun, objective: str) -> Preset:
+    """A small corpus has fewer pieces than the preset: what was trained is what counts."""
+    if study.recipe.base:
+        return study_preset(study.recipe, objective)
+    trained = (
+        study.base_folder(objective) if study.recipe.needs_base else study.folder / "tokenizer"
+    )
+    pieces = load_tokenizer(trained).vocab_size
+    return study_preset(study.recipe.changed(vocab_size=pieces), objective)
 
 
 def _pretraining(study: StudyRun) -> list[Any]:

@@ -33,7 +33,6 @@ from headstart.studies.recipe import NETWORKS, StudyRecipe
 from headstart.studies.results import RunKey
 from headstart.studies.trainings import is_finished
 from headstart.studies.workers import OnDone, OnEpoch, run_here, run_one, run_side_by_side
-from headstart.text.corpus import Corpus
 from headstart.training.identity import check_identity, write_identity
 from headstart.training.prepare import Prepared, Stages, prepare, quiet
 from headstart.training.pretrain import Listener
@@ -174,16 +173,15 @@ class StudyRun:
     @cached_property
     def prepared(self) -> Prepared:
         assert self.data.corpus is not None
-        recipe = self._pretrain_recipe(self.recipe.objectives[0], self.data.corpus)
+        recipe = self._pretrain_recipe(self.recipe.objectives[0])
         return prepare(recipe, stages=self.listener.stages, corpus=self.data.corpus)
 
-    def _pretrain_recipe(self, objective: str, corpus: Corpus) -> PretrainRecipe:
+    def _pretrain_recipe(self, objective: str) -> PretrainRecipe:
         return pretrain_recipe(
             self.recipe,
             objective,
             steps=self.plan.pretrain_steps,
             threads=self.plan.pretrain_threads,
-            corpus=corpus,
         )
 
     def _pretrain(self) -> None:
@@ -191,7 +189,7 @@ class StudyRun:
             return
         assert self.data.corpus is not None
         for objective in self.recipe.objectives:
-            recipe = self._pretrain_recipe(objective, self.data.corpus)
+            recipe = self._pretrain_recipe(objective)
             with self.listener.pretraining(objective) as listener:
                 folder = self.base_folder(objective)
                 pretrain_base(recipe, folder, self.data.corpus, listener)

@@ -79,7 +79,8 @@ def _losses(part: PartReport) -> list[str]:
         "overlap": "were taken out: equal or nearly equal texts are in a part kept for judging",
     }
     for reason, count in part.dropped.items():
-        warnings.append(f"{part.name}: {_rows(count)} {reasons[reason]}")
+        why = reasons[reason].replace("were", "was") if count == 1 else reasons[reason]
+        warnings.append(f"{part.name}: {_rows(count)} {why}")
     if part.duplicates or part.near_duplicates:
         among = ""
         if part.compared < part.documents:

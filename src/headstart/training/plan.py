@@ -107,7 +107,8 @@ class Pace:
         seen = progress.seconds - self._first[1]
         if self._said or seen < PATIENCE * min(60.0, self._plan.seconds):
             return False
-        self._said = self._total(progress) > SLOWER * self._plan.seconds
+        # Of seconds nobody wants to hear.
+        self._said = self._total(progress) > max(30.0, SLOWER * self._plan.seconds)
         return self._said
 
     def warning(self, progress: Progress) -> str:

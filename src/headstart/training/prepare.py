@@ -24,6 +24,7 @@ from headstart.text.tokenizer import Tokenizer, hash_of, load_tokenizer
 from headstart.text.train_tokenizer import train_tokenizer
 from headstart.training.recipe import PretrainRecipe
 
+SMALL_CORPUS = 2_000_000  # bytes
 HANDED_ON = 0.5  # of the neighbours' mean; 0.2 learned more slowly
 
 # Told a stage's name, returns the callback that takes its progress in bytes of text (done, total).
@@ -43,6 +44,11 @@ class Prepared:
     corpus_fingerprint: str
 
 
+def held_out_share(size: int | None) -> float:
+    """A hundredth measures well enough, but for a small corpus it would be a few lines."""
+    return 0.1 if size is not None and size < SMALL_CORPUS else 0.01
+
+
 def prepare(
     recipe: PretrainRecipe, *, stages: Stages = quiet, corpus: Corpus | None = None
 ) -> Prepared:
@@ -50,10 +56,11 @@ def prepare(
     corpus = corpus or open_corpus(recipe)
     tokenizer = find_tokenizer(recipe, corpus, stages)
     folder = cache_folder() / "stores"
+    share = recipe.held_out or held_out_share(corpus.size)
     stores = []
     for inside in (False, True):
         counted = Counted(corpus, corpus.size, stages("tokenizing"))
-        side = HeldOut(counted, share=recipe.held_out, inside=inside)
+        side = HeldOut(counted, share=share, inside=inside)
         stores.append(store_corpus(side, tokenizer, folder))
     if any(store.tokens <= recipe.length for store in stores):
         raise HeadstartError(

@@ -39,7 +39,7 @@ class PretrainRecipe(Recipe):
     learning_rate: float = 2e-3
     warmup: float = 0.05
     weight_decay: float = 0.1
-    held_out: float = 0.01  # share of the documents
+    held_out: float = 0.0  # share of the documents; by default as the corpus needs it
     evaluations: int = 10
     seed: int = 0
     device: str = "cpu"
@@ -58,8 +58,8 @@ class PretrainRecipe(Recipe):
             problems.append(f"--{' and --'.join(given)} cannot go together; give one")
         if not 0 < self.mask_share < 1:
             problems.append(f"mask_share is {self.mask_share}; it must lie between 0 and 1")
-        if not 0 < self.held_out <= 0.5:
-            problems.append(f"held_out is {self.held_out}; it must be above 0 and at most 0.5")
+        if not 0 <= self.held_out <= 0.5:
+            problems.append(f"held_out is {self.held_out}; it must be at most 0.5")
         if self.seed > 2**31 - 1:
             problems.append(f"seed is {self.seed}; it must be below 2³¹")
         return problems
