@@ -13,7 +13,7 @@ def run_folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("classifier")
     data = splits(rows=120, wrong=0.1)
     write_csv(folder / "train.csv", data.train)
-    settings = recipe(dataset=[str(folder / "train.csv")], epochs=4)
+    settings = recipe(dataset=[str(folder / "train.csv")], epochs=4, new_head="drawn")
     finetune(settings, folder / "run")
     return folder / "run"
 
