@@ -156,12 +156,13 @@ def predict(common: Task, repetitions: int) -> None:
     }
     found = in_turn(tasks, repetitions)
     first, ours, alone, ours_alone = found
+    best = max(first, alone, key=lambda name: found[name]["speed"])  # a short trial may err
     latency = [1e3 / found[name]["speed"] for name in (alone, ours_alone)]
     show(
         f"prediction, BERT as large as small, {AT_ONCE} texts a call, fp32",
         found,
         [
-            f"{ratio(found, ours, first):.1f} × pipeline (goal: 3)",
+            f"{ratio(found, ours, best):.1f} × pipeline at its best (goal: 3)",
             f"one text: {latency[1]:.1f} ms against {latency[0]:.1f} ms, "
             f"{ratio(found, ours_alone, alone):.1f} × pipeline",
         ],
