@@ -15,8 +15,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from headstart.text.read import read_dataset
-from headstart.text.splits import take_budget
+from headstart.text.checking.splits import take_budget
+from headstart.text.reading.read import read_dataset
 from headstart.training.finetune import finetune
 from headstart.training.finetune_recipe import make_recipe
 

@@ -72,8 +72,8 @@ def write_corpus(path: Path, lines: list[str], megabytes: int) -> None:
 
 def time_store(corpus: Path, tokenizer_file: Path, work: Path) -> tuple[float, int]:
     """Seconds and tokens of our store."""
-    from headstart.text.store import store_corpus
-    from headstart.text.tokenizer import load_tokenizer
+    from headstart.text.store.token_store import store_corpus
+    from headstart.text.tokenizers.tokenizer import load_tokenizer
 
     tokenizer = load_tokenizer(tokenizer_file)
     documents = TextLines(corpus)
@@ -190,7 +190,7 @@ def main() -> None:
         child(*arguments.child)
         return
 
-    from headstart.text.train_tokenizer import train_tokenizer
+    from headstart.text.tokenizers.train_tokenizer import train_tokenizer
 
     console = Console(width=110)
     lines = imdb_lines()

@@ -5,7 +5,7 @@ import json
 import random
 from pathlib import Path
 
-from headstart.text.dataset import Dataset, Splits
+from headstart.text.reading.dataset import Dataset, Splits
 from headstart.training.finetune_recipe import FinetuneRecipe
 from tests.corpora import SUBJECTS, sentence
 

@@ -11,9 +11,9 @@ import torch
 from headstart.model.model import build_model
 from headstart.model.presets import preset
 from headstart.objectives import find_objective
-from headstart.text.shards import ShardWriter
-from headstart.text.store import TokenStore
-from headstart.text.token_source import TokenSource
+from headstart.text.store.shards import ShardWriter
+from headstart.text.store.token_source import TokenSource
+from headstart.text.store.token_store import TokenStore
 from headstart.training.loop import Loop, LoopSettings, MicroBatch
 
 

@@ -10,8 +10,8 @@ from headstart.model.model import build_model
 from headstart.model.presets import preset
 from headstart.run_folder import Run
 from headstart.tasks.classification import Classification
-from headstart.text.dataset import Dataset, Splits
-from headstart.text.tokenizer import load_tokenizer
+from headstart.text.reading.dataset import Dataset, Splits
+from headstart.text.tokenizers.tokenizer import load_tokenizer
 from headstart.training.finetune import Finetuning
 from headstart.training.finetune_recipe import make_recipe
 from peers.documents import make_texts, make_tokenizer

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from headstart.inference.predict import predict_scores, probabilities_of
 from headstart.run_folder import SUMMARY, Run, name_place, open_run, save_run
-from headstart.text.dataset import Dataset, Splits
+from headstart.text.reading.dataset import Dataset, Splits
 from headstart.training.finetune import finetune
 from headstart.training.finetune_recipe import NONE, make_recipe
 

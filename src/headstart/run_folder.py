@@ -13,7 +13,7 @@ from headstart.model.model import Model
 from headstart.tasks import find_task
 from headstart.tasks.examples import Long, Reading
 from headstart.tasks.task import Task
-from headstart.text.tokenizer import Tokenizer, load_tokenizer
+from headstart.text.tokenizers.tokenizer import Tokenizer, load_tokenizer
 
 TASK = "task.json"
 SUMMARY = "summary.json"

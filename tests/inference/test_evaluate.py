@@ -5,8 +5,8 @@ import pytest
 from headstart.errors import HeadstartError
 from headstart.inference.evaluate import evaluate
 from headstart.run_folder import open_run
-from headstart.text.dataset import Dataset
-from headstart.text.read import read_dataset
+from headstart.text.reading.dataset import Dataset
+from headstart.text.reading.read import read_dataset
 from headstart.training.finetune_data import judged_rows
 from headstart.training.finetune_recipe import read_finetune_recipe
 from tests.labelled import dataset, write_csv

@@ -14,7 +14,7 @@ from headstart.inference.explain import explain
 from headstart.inference.predict import predict, predict_scores
 from headstart.inference.predict_file import predict_file
 from headstart.run_folder import open_task_run
-from headstart.text.train_tokenizer import train_tokenizer
+from headstart.text.tokenizers.train_tokenizer import train_tokenizer
 from tests.labelled import dataset
 from tests.runs import small_run
 

@@ -9,7 +9,7 @@ from headstart.inference.evaluate import evaluate
 from headstart.inference.predict_file import predict_file
 from headstart.inference.predict_spans import predict_spans
 from headstart.run_folder import Run, open_run
-from headstart.text.squad import read_question_file
+from headstart.text.reading.squad import read_question_file
 from tests.labelled import write_squad
 
 TEXT = "In year 7, Ada lives here. Kurt works there!"

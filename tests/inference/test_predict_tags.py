@@ -11,7 +11,7 @@ from headstart.inference.predict_file import predict_file
 from headstart.inference.predict_tags import predict_tags
 from headstart.run_folder import Run, open_run
 from headstart.tasks.run import run_network
-from headstart.text.conll import read_sentences
+from headstart.text.reading.conll import read_sentences
 from tests.labelled import write_conll
 
 TEXT = "7 Grace Hopper saw New York."

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from headstart.model.accounts import account, layer_lines, symbol_values
 from headstart.model.check_accounts import check_accounts
+from headstart.model.common_mistakes import slips
 from headstart.model.config import POOLINGS, ClassificationConfig
 from headstart.model.costs import multiplications, training_memory
 from headstart.model.presets import PRESETS, preset
-from headstart.model.slips import slips
 
 
 def accounts_of(chosen, classes=2, pooling=None):

@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from headstart.model.lean import gate, rotate
+from headstart.model.fused_ops import gate, rotate
 from headstart.model.positions import RotaryPositions
 
 ACTIVATIONS = {"swiglu": F.silu, "geglu": F.gelu, "reglu": torch.relu}

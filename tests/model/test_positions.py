@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from headstart.errors import HeadstartError
-from headstart.model.lean import rotate
+from headstart.model.fused_ops import rotate
 from headstart.model.positions import (
     LearnedPositions,
     RotaryPositions,

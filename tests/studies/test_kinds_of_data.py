@@ -9,7 +9,7 @@ from headstart.studies.record import write_results
 from headstart.studies.report.build import write_report
 from headstart.studies.results import read_study
 from headstart.studies.run import StudyRun
-from headstart.text.dataset import Dataset
+from headstart.text.reading.dataset import Dataset
 from tests.corpora import SUBJECTS, sentence
 from tests.labelled import write_csv
 from tests.studies.small_study import small_recipe

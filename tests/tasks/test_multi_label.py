@@ -11,8 +11,8 @@ from headstart.inference.evaluate import evaluate
 from headstart.inference.predict import predict
 from headstart.run_folder import open_run
 from headstart.tasks.multi_label import MultiLabel
-from headstart.text.checks import checked_labels
-from headstart.text.dataset import Dataset
+from headstart.text.checking.checks import checked_labels
+from headstart.text.reading.dataset import Dataset
 from headstart.training.finetune import finetune
 from headstart.training.finetune_data import judged_rows
 from tests.labelled import recipe

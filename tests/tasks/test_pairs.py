@@ -15,9 +15,9 @@ from headstart.inference.predict_file import predict_file
 from headstart.run_folder import open_run
 from headstart.tasks.examples import Reading
 from headstart.tasks.pairs import Pairs, fit_pair
-from headstart.text.dataset import Dataset
-from headstart.text.rows import PAIR_MARK, join_pair
-from headstart.text.train_tokenizer import train_tokenizer
+from headstart.text.reading.dataset import Dataset
+from headstart.text.reading.rows import PAIR_MARK, join_pair
+from headstart.text.tokenizers.train_tokenizer import train_tokenizer
 from headstart.training.finetune import finetune
 from headstart.training.finetune_data import judged_rows
 from tests.labelled import recipe

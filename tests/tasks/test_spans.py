@@ -10,8 +10,8 @@ from headstart.inference.evaluate import evaluate
 from headstart.run_folder import open_run
 from headstart.tasks.examples import Reading
 from headstart.tasks.spans import Spans
-from headstart.text.squad import Questions, read_question_file
-from headstart.text.train_tokenizer import train_tokenizer
+from headstart.text.reading.squad import Questions, read_question_file
+from headstart.text.tokenizers.train_tokenizer import train_tokenizer
 from headstart.training.finetune import finetune
 from headstart.training.finetune_data import judged_rows
 from tests.labelled import recipe, write_squad

@@ -8,8 +8,8 @@ from headstart.inference.evaluate import evaluate
 from headstart.run_folder import open_run
 from headstart.tasks.examples import ASKED_NOT, Reading
 from headstart.tasks.tagging import Tagging, fill_windows
-from headstart.text.conll import Sentences, read_sentences
-from headstart.text.train_tokenizer import train_tokenizer
+from headstart.text.reading.conll import Sentences, read_sentences
+from headstart.text.tokenizers.train_tokenizer import train_tokenizer
 from headstart.training.finetune import finetune
 from headstart.training.finetune_data import judged_rows
 from tests.labelled import recipe, write_conll

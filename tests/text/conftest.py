@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from headstart.text.json_tokenizer import JsonTokenizer
-from headstart.text.train_tokenizer import train_tokenizer
+from headstart.text.tokenizers.json_tokenizer import JsonTokenizer
+from headstart.text.tokenizers.train_tokenizer import train_tokenizer
 
 
 @pytest.fixture

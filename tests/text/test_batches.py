@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headstart.text.batches import LengthBatches, padding_share
-from headstart.text.order import DataOrder
-from headstart.text.tokenizer import load_tokenizer
+from headstart.text.store.batches import LengthBatches, padding_share
+from headstart.text.store.order import DataOrder
+from headstart.text.tokenizers.tokenizer import load_tokenizer
 
 LAB = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "cls-books-fr"
 

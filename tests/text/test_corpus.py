@@ -9,7 +9,7 @@ import pyarrow.parquet as parquet
 import pytest
 
 from headstart.errors import HeadstartError
-from headstart.text.corpus import read_corpus
+from headstart.text.reading.corpus import read_corpus
 
 
 def test_a_line_of_a_text_file_is_a_document(write):

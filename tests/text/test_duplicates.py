@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headstart.text.duplicates import SIMILAR, SimilarTexts, text_key
+from headstart.text.checking.duplicates import SIMILAR, SimilarTexts, text_key
 
 LONG = " ".join(f"word{n}" for n in range(60))
 

@@ -5,9 +5,9 @@ from hashlib import blake2b
 
 import pytest
 
-from headstart.text.corpus import read_corpus
-from headstart.text.embedded import clean_line_breaks
-from headstart.text.read import read_dataset
+from headstart.text.reading.corpus import read_corpus
+from headstart.text.reading.embedded import clean_line_breaks
+from headstart.text.reading.read import read_dataset
 
 
 def digest(texts):

@@ -3,7 +3,7 @@
 import pytest
 
 from headstart.errors import HeadstartError
-from headstart.text.file_parts import FileParts, cut_parts, given_parts, open_file
+from headstart.text.reading.file_parts import FileParts, cut_parts, given_parts, open_file
 
 CUT = FileParts("rest", "cut validation", "cut test")
 

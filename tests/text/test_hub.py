@@ -4,8 +4,8 @@ import datasets
 import pytest
 
 from headstart.errors import HeadstartError
-from headstart.text import hub
-from headstart.text.read import read_dataset
+from headstart.text.reading import hub
+from headstart.text.reading.read import read_dataset
 
 
 @pytest.fixture

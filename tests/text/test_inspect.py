@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headstart.text.corpus import read_corpus
-from headstart.text.dataset import Dataset, Splits
-from headstart.text.duplicates import text_key
-from headstart.text.inspect import inspect_data
-from headstart.text.odd_characters import DECOMPOSED, odd_characters
+from headstart.text.checking.duplicates import text_key
+from headstart.text.checking.inspect import inspect_data
+from headstart.text.checking.odd_characters import DECOMPOSED, odd_characters
+from headstart.text.reading.corpus import read_corpus
+from headstart.text.reading.dataset import Dataset, Splits
 
 LONG = " ".join(f"word{n}" for n in range(40))
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from headstart.errors import HeadstartError
-from headstart.text.corpus import read_corpus
-from headstart.text.lab import join_pieces
-from headstart.text.read import read_dataset
+from headstart.text.reading.corpus import read_corpus
+from headstart.text.reading.lab import join_pieces
+from headstart.text.reading.read import read_dataset
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "cls-books-fr"
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from headstart.errors import HeadstartError
-from headstart.text.tokenizer import load_tokenizer
+from headstart.text.tokenizers.tokenizer import load_tokenizer
 
 LAB = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "cls-books-fr"
 needs_lab = pytest.mark.skipif(not LAB.is_dir(), reason="the lab's files are not here")

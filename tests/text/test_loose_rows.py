@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headstart.errors import HeadstartError
-from headstart.text.loose_rows import LooseRows, _csv_rows
-from headstart.text.rows import Reading
+from headstart.text.reading.loose_rows import LooseRows, _csv_rows
+from headstart.text.reading.rows import Reading
 
 
 def rows_of(path, **how):

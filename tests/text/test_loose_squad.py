@@ -5,7 +5,7 @@ import json
 import pytest
 
 from headstart.errors import HeadstartError
-from headstart.text.loose_squad import LooseQuestions
+from headstart.text.reading.loose_squad import LooseQuestions
 
 
 def write(path, *asked, context="a cat"):

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headstart.errors import HeadstartError
-from headstart.text.packing import PADDING_SEGMENT, PackedRows
-from headstart.text.store import store_corpus
-from headstart.text.train_tokenizer import train_tokenizer
+from headstart.text.store.packing import PADDING_SEGMENT, PackedRows
+from headstart.text.store.token_store import store_corpus
+from headstart.text.tokenizers.train_tokenizer import train_tokenizer
 
 
 class ListCorpus(list[str]):

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from headstart.errors import HeadstartError
-from headstart.text.read import read_dataset
+from headstart.text.reading.read import read_dataset
 
 
 def error_of(*arguments, **options):

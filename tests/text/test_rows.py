@@ -7,8 +7,8 @@ import pyarrow.parquet as parquet
 import pytest
 
 from headstart.errors import HeadstartError
-from headstart.text.rows import Reading, open_rows
-from headstart.text.sources import find_source
+from headstart.text.reading.rows import Reading, open_rows
+from headstart.text.reading.sources import find_source
 from tests.text.tables import CONTENT, ROWS
 
 

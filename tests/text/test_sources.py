@@ -3,7 +3,7 @@
 import pytest
 
 from headstart.errors import HeadstartError
-from headstart.text.sources import find_source, find_sources
+from headstart.text.reading.sources import find_source, find_sources
 
 
 def test_a_missing_file_lists_the_built_in_names(tmp_path):

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headstart.errors import HeadstartError
-from headstart.text.dataset import Dataset, Splits
-from headstart.text.duplicates import text_key
-from headstart.text.splits import drop_overlap, split, take_budget
+from headstart.text.checking.duplicates import text_key
+from headstart.text.checking.splits import drop_overlap, split, take_budget
+from headstart.text.reading.dataset import Dataset, Splits
 
 NAMES = ("bad", "good", "unsure")
 PAIRS = st.sets(

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headstart.errors import HeadstartError
-from headstart.text.store import TokenStore, store_corpus, store_key
-from headstart.text.train_tokenizer import train_tokenizer
+from headstart.text.store.token_store import TokenStore, store_corpus, store_key
+from headstart.text.tokenizers.train_tokenizer import train_tokenizer
 
 
 class ListCorpus:

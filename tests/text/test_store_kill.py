@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from headstart.text.store import TokenStore
+from headstart.text.store.token_store import TokenStore
 
 KILLS = 12
 
 WRITER = """
 import random, sys
 from pathlib import Path
-from headstart.text.store import store_corpus
-from headstart.text.tokenizer import load_tokenizer
+from headstart.text.store.token_store import store_corpus
+from headstart.text.tokenizers.tokenizer import load_tokenizer
 
 class Corpus:
     fingerprint = "words"

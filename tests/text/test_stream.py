@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headstart.errors import HeadstartError
-from headstart.text.records import read_lines
-from headstart.text.sources import Source, find_source
-from headstart.text.stream import BLOCK, read_checked
+from headstart.text.reading.records import read_lines
+from headstart.text.reading.sources import Source, find_source
+from headstart.text.reading.stream import BLOCK, read_checked
 
 
 def read(path, encoding="utf-8"):

@@ -9,8 +9,8 @@ import tokenizers
 from tokenizers import models, pre_tokenizers, processors
 
 from headstart.errors import HeadstartError
-from headstart.text.json_tokenizer import JsonTokenizer
-from headstart.text.tokenizer import load_tokenizer, padded_vocab_size
+from headstart.text.tokenizers.json_tokenizer import JsonTokenizer
+from headstart.text.tokenizers.tokenizer import load_tokenizer, padded_vocab_size
 
 BERT_WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "film", "good"]
 

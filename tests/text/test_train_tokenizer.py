@@ -5,9 +5,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from headstart.errors import HeadstartError
-from headstart.text.special_names import SPECIAL_NAMES
-from headstart.text.tokenizer import load_tokenizer
-from headstart.text.train_tokenizer import SMALLEST_VOCABULARY, train_tokenizer
+from headstart.text.tokenizers.special_names import SPECIAL_NAMES
+from headstart.text.tokenizers.tokenizer import load_tokenizer
+from headstart.text.tokenizers.train_tokenizer import SMALLEST_VOCABULARY, train_tokenizer
 
 SPECIAL_WORDS = [name for names in SPECIAL_NAMES.values() for name in names]
 texts_with_specials = st.lists(st.sampled_from([*SPECIAL_WORDS, " ", "a"]) | st.text()).map("".join)

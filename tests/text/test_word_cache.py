@@ -3,7 +3,7 @@
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from headstart.text import word_cache
+from headstart.text.tokenizers import word_cache
 
 # Characters around which GPT-2's pattern and ours could disagree.
 TRICKY_CHARACTERS = "aZéßжҁ҂ñ家1²٣½'.,([-_ \n\t\r\x00\x1c\x85\xa0\u0301\u180e\u2028\u3000"

@@ -5,8 +5,8 @@ import torch
 
 from headstart.errors import HeadstartError
 from headstart.run_folder import open_run
-from headstart.text.lab_tokenizer import LabTokenizer
-from headstart.text.train_tokenizer import train_tokenizer
+from headstart.text.tokenizers.lab_tokenizer import LabTokenizer
+from headstart.text.tokenizers.train_tokenizer import train_tokenizer
 from headstart.training.finetune import finetune
 from headstart.transfer.match_vocabulary import match_vocabulary, shared_pieces
 from tests.labelled import recipe, splits

@@ -11,7 +11,7 @@ from headstart.cli.progress import progress
 from headstart.errors import HeadstartError
 
 if TYPE_CHECKING:
-    from headstart.text.inspect import Encoder
+    from headstart.text.checking.inspect import Encoder
 
 
 def inspect(
@@ -64,9 +64,9 @@ def inspect(
 ) -> None:
     """Look before training: sizes, labels, lengths, duplicates, overlap, odd characters."""
     from headstart.cli.inspect_page import print_page
-    from headstart.text.corpus import read_corpus
-    from headstart.text.inspect import inspect_data
-    from headstart.text.read import read_dataset
+    from headstart.text.checking.inspect import inspect_data
+    from headstart.text.reading.corpus import read_corpus
+    from headstart.text.reading.read import read_dataset
 
     if not data and not corpus:
         raise HeadstartError(
@@ -115,6 +115,6 @@ def inspect(
 def _load(path: str | None) -> "Encoder | None":
     if path is None:
         return None
-    from headstart.text.tokenizer import load_tokenizer
+    from headstart.text.tokenizers.tokenizer import load_tokenizer
 
     return load_tokenizer(Path(path))

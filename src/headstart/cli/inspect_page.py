@@ -5,7 +5,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from headstart.text.inspection import Inspection, Overlap
+from headstart.text.checking.inspection import Inspection, Overlap
 
 _BAR = 20
 

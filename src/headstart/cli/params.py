@@ -11,10 +11,10 @@ from headstart.cli.output import Debug, Json, messages, print_json, results
 from headstart.errors import HeadstartError
 from headstart.model.account_document import account_document
 from headstart.model.accounts import SYMBOLS, Accounts, Line, account, layer_lines
+from headstart.model.common_mistakes import slips
 from headstart.model.config import HeadConfig
 from headstart.model.costs import multiplications, training_memory
 from headstart.model.presets import PRESETS, Preset, preset
-from headstart.model.slips import slips
 
 HEADS = {"language_modeling": "language modelling", "classification": "classification"}
 

@@ -21,7 +21,7 @@ def perplexity(
     from headstart.cli.progress import progress as progress_bar
     from headstart.inference.perplexity import perplexity as measure
     from headstart.run_folder import open_language_model
-    from headstart.text.corpus import read_corpus
+    from headstart.text.reading.corpus import read_corpus
 
     opened = open_language_model(run, causal=True, to="measure the perplexity of a text")
     corpus = read_corpus(files, text_column=text_column, encoding=encoding)

@@ -11,7 +11,7 @@ from headstart.errors import HeadstartError
 
 if TYPE_CHECKING:
     from headstart.run_folder import Run
-    from headstart.text.rows import Reading
+    from headstart.text.reading.rows import Reading
 
 
 def predict(
@@ -67,7 +67,7 @@ def predict(
             fix="leave --explain out",
         )
     if input_file is not None and output is not None:
-        from headstart.text.rows import Reading
+        from headstart.text.reading.rows import Reading
 
         how = Reading(text_column, None, encoding, second_column=second_column)
         _predict_file(opened, input_file, output, how, json=json)
@@ -88,7 +88,7 @@ def _in_pairs(texts: list[str], both: str, form: str) -> list[tuple[str, str]]:
 
 
 def _joined_pairs(texts: list[str]) -> list[str]:
-    from headstart.text.rows import join_pair
+    from headstart.text.reading.rows import join_pair
 
     pairs = _in_pairs(texts, "judges two texts together", '"first text" "second text"')
     return [str(join_pair(*pair)) for pair in pairs]

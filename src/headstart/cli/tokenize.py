@@ -17,7 +17,7 @@ def tokenize(
     debug: Debug = False,
 ) -> None:
     """Show the pieces and ids of TEXTS."""
-    from headstart.text.tokenizer import load_tokenizer
+    from headstart.text.tokenizers.tokenizer import load_tokenizer
 
     tokenizer = load_tokenizer(file)
     all_ids = tokenizer.encode(texts)

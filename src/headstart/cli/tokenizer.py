@@ -40,8 +40,8 @@ def tokenizer(
             where=out,
             fix=f"--out {out.with_suffix('.json')}",
         )
-    from headstart.text.corpus import read_corpus
-    from headstart.text.train_tokenizer import train_tokenizer
+    from headstart.text.reading.corpus import read_corpus
+    from headstart.text.tokenizers.train_tokenizer import train_tokenizer
 
     documents = read_corpus(corpus, text_column=text_column, encoding=encoding)
     start = time.perf_counter()

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from headstart.evaluation.calibration import at_temperature, fit_temperature, measure_calibration
 from headstart.evaluation.metrics import classification_metrics
 from headstart.evaluation.mistakes import confident_mistakes
-from headstart.text.dataset import Dataset
+from headstart.text.reading.dataset import Dataset
 
 
 def full_evaluation(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from headstart.text.rows import Reading
+from headstart.text.reading.rows import Reading
 
 Answered = tuple[Any, Any]  # a row, and its answer: none where the row has a problem
 

@@ -13,7 +13,7 @@ import pyarrow.parquet as parquet
 from headstart.inference.answer_files import Answered, FileForm, JsonLines, TextWriter
 from headstart.inference.predict import predict
 from headstart.run_folder import Run
-from headstart.text.loose_rows import LooseRows
+from headstart.text.reading.loose_rows import LooseRows
 
 
 def class_files(run: Run) -> FileForm:

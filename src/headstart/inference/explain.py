@@ -11,7 +11,7 @@ import numpy as np
 
 from headstart.inference.predict import predict_scores, probabilities_of
 from headstart.run_folder import Run
-from headstart.text.words import find_words
+from headstart.text.tokenizers.words import find_words
 
 METHOD = "occlusion"
 MOST_PARTS = 200  # one reading of the text each

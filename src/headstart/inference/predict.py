@@ -13,7 +13,7 @@ from headstart.run_folder import Run
 from headstart.tasks.classification import Classification
 from headstart.tasks.run import run_network
 from headstart.tasks.task import Progress, Task
-from headstart.text.checks import checked_text
+from headstart.text.checking.checks import checked_text
 
 Asked = TypeVar("Asked", bound=Task[Any])
 

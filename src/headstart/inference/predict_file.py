@@ -12,7 +12,7 @@ from headstart.inference.class_files import class_files
 from headstart.inference.span_files import span_files
 from headstart.inference.tag_files import tag_files
 from headstart.run_folder import Run
-from headstart.text.rows import Reading
+from headstart.text.reading.rows import Reading
 
 CHUNK_ROWS = 1_024
 CHUNK_CHARACTERS = 4_000_000

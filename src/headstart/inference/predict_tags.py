@@ -14,7 +14,7 @@ from headstart.run_folder import Run
 from headstart.tasks.run import run_network
 from headstart.tasks.tagging import Tagging
 from headstart.tasks.task import Progress
-from headstart.text.words import Places, split_words
+from headstart.text.tokenizers.words import Places, split_words
 
 
 @dataclass(frozen=True)

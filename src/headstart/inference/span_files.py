@@ -11,10 +11,10 @@ from headstart.errors import HeadstartError
 from headstart.inference.answer_files import Answered, FileForm, JsonLines, Rows, TextWriter
 from headstart.inference.predict_spans import FoundAnswer, predict_spans
 from headstart.run_folder import Run
-from headstart.text.loose_rows import LooseRows
-from headstart.text.loose_squad import LooseQuestion, LooseQuestions
-from headstart.text.rows import Reading, split_pair
-from headstart.text.sources import kind_by_suffix
+from headstart.text.reading.loose_rows import LooseRows
+from headstart.text.reading.loose_squad import LooseQuestion, LooseQuestions
+from headstart.text.reading.rows import Reading, split_pair
+from headstart.text.reading.sources import kind_by_suffix
 
 
 def span_files(run: Run) -> FileForm:

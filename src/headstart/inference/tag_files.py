@@ -8,11 +8,11 @@ from typing import Any
 from headstart.inference.answer_files import Answered, FileForm, JsonLines, Rows, TextWriter
 from headstart.inference.predict_tags import TaggedText, tag_words
 from headstart.run_folder import Run
-from headstart.text.loose_conll import LooseSentence, LooseSentences, ends_in_tags
-from headstart.text.loose_rows import LooseRows
-from headstart.text.rows import Reading
-from headstart.text.sources import kind_by_suffix
-from headstart.text.words import split_words
+from headstart.text.reading.loose_conll import LooseSentence, LooseSentences, ends_in_tags
+from headstart.text.reading.loose_rows import LooseRows
+from headstart.text.reading.rows import Reading
+from headstart.text.reading.sources import kind_by_suffix
+from headstart.text.tokenizers.words import split_words
 
 NO_TAG = "_"  # of a word that was not read; CoNLL's own sign for what is not given
 

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from headstart.model.cache import KeyValueCache
 from headstart.model.config import BaseConfig
-from headstart.model.lean import rotate
+from headstart.model.fused_ops import rotate
 from headstart.model.mask import square_mask
 
 Path = Literal["auto", "fused", "written"]

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from headstart.model.attention import SelfAttention, take
 from headstart.model.cache import KeyValueCache
 from headstart.model.config import BaseConfig
-from headstart.model.lean import gate
+from headstart.model.fused_ops import gate
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": torch.relu,

@@ -14,7 +14,7 @@ from headstart.model.heads import LanguageModeling
 from headstart.model.model import Model
 from headstart.model.presets import Preset
 from headstart.objectives.objective import Batch, Loss, Objective, vocabulary_loss
-from headstart.text.token_source import TokenSource
+from headstart.text.store.token_source import TokenSource
 
 
 class Causal(Objective):

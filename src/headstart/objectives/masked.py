@@ -18,7 +18,7 @@ from headstart.model.heads import LanguageModeling
 from headstart.model.model import Model
 from headstart.model.presets import Preset
 from headstart.objectives.objective import Batch, Loss, Objective, vocabulary_loss
-from headstart.text.token_source import TokenSource
+from headstart.text.store.token_source import TokenSource
 
 MASKED, RANDOM = 0.8, 0.1  # of the chosen; the rest stays
 

@@ -18,7 +18,7 @@ from headstart.model.model import Model
 from headstart.model.presets import Preset
 from headstart.objectives.masked import Masked
 from headstart.objectives.objective import Batch, Loss, vocabulary_loss
-from headstart.text.token_source import TokenSource
+from headstart.text.store.token_source import TokenSource
 
 
 class NextSentence(Masked):

@@ -12,7 +12,7 @@ from headstart.model.heads import LanguageModeling
 from headstart.model.model import Model
 from headstart.model.presets import Preset
 from headstart.objectives.chunked_loss import chunked_cross_entropy
-from headstart.text.token_source import TokenSource
+from headstart.text.store.token_source import TokenSource
 
 
 @dataclass(frozen=True)

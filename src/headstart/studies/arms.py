@@ -29,8 +29,8 @@ from headstart.studies.trainings import Outcome, read_training, training_name
 from headstart.tasks.classification import Classification
 from headstart.tasks.examples import Reading
 from headstart.tasks.run import run_network
-from headstart.text.dataset import Dataset, Splits
-from headstart.text.tokenizer import load_tokenizer
+from headstart.text.reading.dataset import Dataset, Splits
+from headstart.text.tokenizers.tokenizer import load_tokenizer
 from headstart.training.finetune import VALIDATION, FinetuneListener, finetune
 from headstart.training.finetune_recipe import FinetuneRecipe, make_recipe
 from headstart.training.recipe_file import FILE

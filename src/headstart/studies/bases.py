@@ -16,8 +16,8 @@ from headstart.run_folder import SUMMARY, open_run
 from headstart.studies.recipe import StudyRecipe
 from headstart.studies.results import Pretraining as PretrainingCurve
 from headstart.text.cooccurrence import cooccurrence_vectors
-from headstart.text.corpus import Corpus
-from headstart.text.train_tokenizer import train_tokenizer
+from headstart.text.reading.corpus import Corpus
+from headstart.text.tokenizers.train_tokenizer import train_tokenizer
 from headstart.training.metrics import read_metrics
 from headstart.training.prepare import Prepared, Stages
 from headstart.training.pretrain import Listener, Pretraining

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from headstart.errors import HeadstartError
 from headstart.studies.recipe import DEFAULT_LABELS, StudyRecipe
-from headstart.text.corpus import Corpus, read_corpus
-from headstart.text.dataset import Dataset, Splits
-from headstart.text.inspect import inspect_data
-from headstart.text.read import read_dataset
-from headstart.text.splits import take_budget
-from headstart.text.tokenizer import hash_of
+from headstart.text.checking.inspect import inspect_data
+from headstart.text.checking.splits import take_budget
+from headstart.text.reading.corpus import Corpus, read_corpus
+from headstart.text.reading.dataset import Dataset, Splits
+from headstart.text.reading.read import read_dataset
+from headstart.text.tokenizers.tokenizer import hash_of
 from headstart.training.prepare import Stages
 from headstart.training.recipe_file import read_values
 

@@ -28,7 +28,7 @@ from headstart.studies.results import (
 )
 from headstart.studies.run import StudyRun
 from headstart.studies.trainings import Outcome, read_training
-from headstart.text.tokenizer import load_tokenizer
+from headstart.text.tokenizers.tokenizer import load_tokenizer
 from headstart.training.recipe import PretrainRecipe
 
 VERSIONS = ("headstart", "torch", "tokenizers", "scikit-learn", "numpy")

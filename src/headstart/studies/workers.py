@@ -16,8 +16,8 @@ from headstart.errors import HeadstartError
 from headstart.studies.arms import Ground, train
 from headstart.studies.results import RunKey
 from headstart.studies.trainings import write_training
-from headstart.text.dataset import Splits
-from headstart.text.splits import take_budget
+from headstart.text.checking.splits import take_budget
+from headstart.text.reading.dataset import Splits
 from headstart.training.loop import Interrupted
 
 OnEpoch = Callable[[RunKey, int, float], None]

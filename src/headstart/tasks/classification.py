@@ -22,8 +22,8 @@ from headstart.model.config import ClassificationConfig, Pooling
 from headstart.model.presets import Preset
 from headstart.tasks.examples import Examples, LabelledBatch, Reading, encode_texts, left_out
 from headstart.tasks.task import Output, Progress, Task
-from headstart.text.dataset import Dataset, Splits
-from headstart.text.read import read_dataset, read_labelled
+from headstart.text.reading.dataset import Dataset, Splits
+from headstart.text.reading.read import read_dataset, read_labelled
 
 
 class Classification(Task[Dataset]):

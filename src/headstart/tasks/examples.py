@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from headstart.errors import HeadstartError
-from headstart.text.tokenizer import Tokenizer
+from headstart.text.tokenizers.tokenizer import Tokenizer
 
 Long = Literal["cut", "windows"]
 Ids = NDArray[np.int64]

@@ -19,9 +19,9 @@ from headstart.evaluation.metrics import MultiLabelMetrics, multi_label_metrics
 from headstart.tasks.classification import Classification
 from headstart.tasks.examples import Examples, LabelledBatch, Reading
 from headstart.tasks.task import Progress
-from headstart.text.checks import LABELS_MARK
-from headstart.text.dataset import Dataset, Splits
-from headstart.text.read import read_dataset, read_labelled
+from headstart.text.checking.checks import LABELS_MARK
+from headstart.text.reading.dataset import Dataset, Splits
+from headstart.text.reading.read import read_dataset, read_labelled
 
 
 class MultiLabel(Classification):

@@ -14,9 +14,9 @@ from headstart.errors import HeadstartError
 from headstart.tasks.classification import Classification
 from headstart.tasks.examples import Examples, Ids, Reading, encode_texts
 from headstart.tasks.task import Progress
-from headstart.text.dataset import Dataset, Splits
-from headstart.text.read import read_dataset, read_labelled
-from headstart.text.rows import split_pair
+from headstart.text.reading.dataset import Dataset, Splits
+from headstart.text.reading.read import read_dataset, read_labelled
+from headstart.text.reading.rows import split_pair
 
 
 class Pairs(Classification):

@@ -31,9 +31,9 @@ from headstart.tasks.examples import (
 )
 from headstart.tasks.pairs import between_texts
 from headstart.tasks.task import Output, Progress, Task
-from headstart.text.file_parts import FileParts
-from headstart.text.squad import Questions, read_question_file, read_questions
-from headstart.text.words import find_words
+from headstart.text.reading.file_parts import FileParts
+from headstart.text.reading.squad import Questions, read_question_file, read_questions
+from headstart.text.tokenizers.words import find_words
 
 NO_ANSWER = "no answer"  # a label of the task where some questions have none
 LONGEST_ANSWER = 30  # words

@@ -21,8 +21,8 @@ from headstart.model.config import Pooling, TaggingConfig
 from headstart.model.presets import Preset
 from headstart.tasks.examples import ASKED_NOT, Examples, Ids, LabelledBatch, Reading, read_windows
 from headstart.tasks.task import Output, Progress, Task
-from headstart.text.conll import Sentences, read_sentences, read_tagged
-from headstart.text.file_parts import FileParts
+from headstart.text.reading.conll import Sentences, read_sentences, read_tagged
+from headstart.text.reading.file_parts import FileParts
 
 Answers = list[NDArray[np.float64]]  # of each sentence: (words, tags), as far as it was read
 

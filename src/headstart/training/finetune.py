@@ -23,8 +23,8 @@ from headstart.tasks import find_task
 from headstart.tasks.examples import Examples, LabelledBatch, Reading
 from headstart.tasks.run import run_network
 from headstart.tasks.task import Parts, Task
-from headstart.text.batches import LengthBatches
-from headstart.text.tokenizer import hash_of
+from headstart.text.store.batches import LengthBatches
+from headstart.text.tokenizers.tokenizer import hash_of
 from headstart.training.checkpoints import Checkpoints
 from headstart.training.epochs import epoch_rows
 from headstart.training.finetune_data import read_splits

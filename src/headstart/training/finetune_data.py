@@ -6,7 +6,7 @@ from typing import Any
 from headstart.errors import HeadstartError
 from headstart.tasks import find_task
 from headstart.tasks.task import Parts, Task
-from headstart.text.sources import EMBEDDED_NAMES, is_lab_folder
+from headstart.text.reading.sources import EMBEDDED_NAMES, is_lab_folder
 from headstart.training.finetune_recipe import FinetuneRecipe
 from headstart.training.prepare import Stages, quiet
 

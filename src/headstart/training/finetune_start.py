@@ -13,8 +13,8 @@ from headstart.model.model import Model, build_model
 from headstart.model.presets import Preset, preset, preset_of
 from headstart.run_folder import Run, open_run
 from headstart.tasks.task import Task
-from headstart.text.tokenizer import Tokenizer, load_tokenizer
-from headstart.text.train_tokenizer import train_tokenizer
+from headstart.text.tokenizers.tokenizer import Tokenizer, load_tokenizer
+from headstart.text.tokenizers.train_tokenizer import train_tokenizer
 from headstart.training.finetune_recipe import NONE, FinetuneRecipe
 from headstart.training.prepare import Stages
 from headstart.transfer.match_vocabulary import match_vocabulary

@@ -16,12 +16,12 @@ from headstart.model.model import Model, build_model
 from headstart.model.presets import Objective as PresetObjective
 from headstart.model.presets import Preset, preset
 from headstart.objectives import find_objective
-from headstart.text.corpus import Corpus, read_corpus
-from headstart.text.held_out import Counted, HeldOut
-from headstart.text.store import Progress, store_corpus
-from headstart.text.token_source import TokenSource
-from headstart.text.tokenizer import Tokenizer, hash_of, load_tokenizer
-from headstart.text.train_tokenizer import train_tokenizer
+from headstart.text.checking.held_out import Counted, HeldOut
+from headstart.text.reading.corpus import Corpus, read_corpus
+from headstart.text.store.token_source import TokenSource
+from headstart.text.store.token_store import Progress, store_corpus
+from headstart.text.tokenizers.tokenizer import Tokenizer, hash_of, load_tokenizer
+from headstart.text.tokenizers.train_tokenizer import train_tokenizer
 from headstart.training.recipe import PretrainRecipe
 
 SMALL_CORPUS = 2_000_000  # bytes
@@ -88,7 +88,7 @@ def open_corpus(recipe: PretrainRecipe) -> Corpus:
 
 def check_corpus(recipe: PretrainRecipe, *, stages: Stages = quiet) -> list[str]:
     """What `headstart inspect` would warn of."""
-    from headstart.text.inspect import inspect_data
+    from headstart.text.checking.inspect import inspect_data
 
     found = inspect_data(None, open_corpus(recipe), progress=stages("looking at the corpus"))
     return list(found.warnings)

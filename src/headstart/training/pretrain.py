@@ -18,8 +18,8 @@ from headstart.model.model import Model
 from headstart.objectives import find_objective
 from headstart.objectives.objective import Batch
 from headstart.run_folder import write_summary
-from headstart.text.corpus import Corpus
-from headstart.text.token_source import TokenSource
+from headstart.text.reading.corpus import Corpus
+from headstart.text.store.token_source import TokenSource
 from headstart.training.checkpoints import Checkpoints
 from headstart.training.identity import check_identity, write_identity
 from headstart.training.loop import Loop, LoopSettings, MicroBatch, Progress

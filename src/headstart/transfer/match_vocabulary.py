@@ -12,7 +12,7 @@ import torch
 from headstart.errors import HeadstartError
 from headstart.model.base import Transformer
 from headstart.model.model import Model
-from headstart.text.tokenizer import Tokenizer
+from headstart.text.tokenizers.tokenizer import Tokenizer
 
 
 def shared_pieces(old: Tokenizer, new: Tokenizer) -> dict[int, int]:

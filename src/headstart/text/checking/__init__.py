@@ -1,0 +1,1 @@
+"""Look at data before it is used, and split it honestly."""

@@ -1,0 +1,205 @@
+"""Unlabelled text as a stream of documents: `Corpus`, made by `read_corpus`.
+
+Memory stays flat whatever the size: documents pass one by one and are never collected.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Literal, get_args
+
+import xxhash
+
+from headstart.errors import HeadstartError
+from headstart.text.checking.checks import checked_text
+from headstart.text.checking.duplicates import text_key
+from headstart.text.reading import lab, records
+from headstart.text.reading.embedded import TEXT_BYTES, embedded_file
+from headstart.text.reading.hub import open_hub
+from headstart.text.reading.rows import Reading, open_rows
+from headstart.text.reading.sources import Source, find_sources, is_lab_folder
+from headstart.text.reading.stream import BLOCK, LONGEST_DOCUMENT, read_checked, too_long
+
+# What one document of a plain text file is.
+Documents = Literal["line", "blank-line", "file"]
+
+
+class Corpus:
+    """An iterable of documents that starts anew at every `iter`.
+
+    `empty` and `left_out` count what the last complete pass dropped: documents without text, and
+    those that `without` names.
+    """
+
+    def __init__(
+        self, name: str, sources: Sequence[tuple[Source, Documents]], how: Reading
+    ) -> None:
+        self.name = name
+        self.unread_files: list[str] = []
+        self.empty: int | None = None
+        self.left_out: int | None = None
+        self._sources = list(sources)
+        self._how = how
+        self._excluded: frozenset[bytes] = frozenset()
+
+    def __iter__(self) -> Iterator[str]:
+        empty = left_out = 0
+        for source, documents in self._sources:
+            for text in self._read(source, documents):
+                if not text:
+                    empty += 1
+                elif self._excluded and text_key(text) in self._excluded:
+                    left_out += 1
+                else:
+                    yield text
+        self.empty, self.left_out = empty, left_out
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of the content and of how it is read. Reads the files once, at disk speed."""
+        hashed = xxhash.xxh3_128()
+        settings = [self._how.text_column, self._how.encoding]
+        for source, documents in self._sources:
+            settings += [source.kind, str(source.gzipped), documents, _content_hash(source)]
+        hashed.update(json.dumps(settings).encode())
+        for key in sorted(self._excluded):
+            hashed.update(key)
+        return hashed.hexdigest()
+
+    @property
+    def size(self) -> int | None:
+        """About how many bytes of text there are, for progress; None where only reading tells."""
+        sizes = []
+        for source, _ in self._sources:
+            if source.kind == "embedded":
+                sizes.append(TEXT_BYTES[source.name])
+            elif source.kind in ("hub", "parquet") or source.gzipped:
+                return None
+            else:
+                sizes.append(source.file.stat().st_size)
+        return sum(sizes)
+
+    @property
+    def found(self) -> list[str]:
+        """How the sources were understood, for the person to check."""
+        words = {
+            "line": "one document a line",
+            "blank-line": "documents between blank lines",
+            "file": "one document a file",
+        }
+        kinds: dict[str, int] = {}
+        for source, documents in self._sources:
+            if source.kind == "text":
+                kind = f"plain text, {words[documents]}"
+            else:
+                kind = open_rows(source, self._how, labelled=False).found
+            kinds[kind] = kinds.get(kind, 0) + 1
+        return [
+            f"{self.name}: {kind}" + (f" ({count:,} files)" if count > 1 else "")
+            for kind, count in kinds.items()
+        ]
+
+    def without(self, texts: Iterable[str]) -> "Corpus":
+        """The same corpus minus the documents that equal one of `texts`, such as a test part."""
+        smaller = Corpus(self.name, self._sources, self._how)
+        smaller.unread_files = self.unread_files
+        smaller._excluded = self._excluded | {text_key(text) for text in texts}
+        return smaller
+
+    def _read(self, source: Source, documents: Documents) -> Iterator[str]:
+        encoding = self._how.encoding
+        if source.kind == "text" and documents == "file":
+            yield _whole_file(source, encoding)
+        elif source.kind == "text" and documents == "blank-line":
+            yield from _paragraphs(source, encoding)
+        elif source.kind == "text":  # the stream has checked all that `checked_text` checks
+            yield from (line.strip() and line for line in records.read_lines(source, encoding))
+        else:
+            opened = open_rows(source, self._how, labelled=False)
+            for row in opened.rows:
+                yield checked_text(row.text, partial(opened.where, row.number, encoding))
+
+
+def read_corpus(
+    sources: str | Path | Sequence[str | Path],
+    *,
+    text_column: str | None = None,
+    encoding: str = "utf-8",
+    documents: Documents | None = None,
+) -> Corpus:
+    """Open one or several files, folders or names as one corpus, in the order given.
+
+    `documents` says what one document of a plain text file is; unless told, a line of a file
+    that was named, and a whole file of a folder.
+    """
+    if documents is not None and documents not in get_args(Documents):
+        raise HeadstartError(
+            f"'{documents}' is not a way to tell documents apart",
+            fix=f"--documents is one of {', '.join(get_args(Documents))}",
+        )
+    given = [sources] if isinstance(sources, str | Path) else list(sources)
+    found: list[tuple[Source, Documents]] = []
+    unread: list[str] = []
+    for one in given:
+        path = Path(one).expanduser()
+        if path.is_dir() and is_lab_folder(path):
+            # Its other parts are for judging: they must not be pretrained on.
+            train = lab.part(path, "train")
+            assert train is not None
+            found.append((train, "line"))
+            continue
+        files, left = find_sources(one)
+        found += [(file, documents or ("file" if path.is_dir() else "line")) for file in files]
+        unread += left
+    corpus = Corpus(
+        ", ".join(str(one) for one in given), found, Reading(text_column, None, encoding)
+    )
+    corpus.unread_files = unread
+    if next(iter(corpus), None) is None:
+        raise HeadstartError("there is no text in it", where=corpus.name)
+    return corpus
+
+
+def _whole_file(source: Source, encoding: str) -> str:
+    blocks, length = [], 0
+    for block in read_checked(source, encoding, lines=False):
+        blocks.append(block)
+        length += len(block)
+        if length > LONGEST_DOCUMENT:
+            raise HeadstartError(
+                f"the file is longer than {LONGEST_DOCUMENT >> 20} MB, too much for one document",
+                where=source.name,
+                fix="a file of a folder is one document, unless you say --documents line "
+                "or --documents blank-line",
+            )
+    return b"".join(blocks).decode().strip()
+
+
+def _paragraphs(source: Source, encoding: str) -> Iterator[str]:
+    lines: list[str] = []
+    length = 0
+    for number, line in enumerate(records.read_lines(source, encoding), start=1):
+        if line.strip():
+            lines.append(line)
+            length += len(line)
+            if length > LONGEST_DOCUMENT:
+                raise too_long(source.row(number))
+        elif lines:
+            yield "\n".join(lines)
+            lines, length = [], 0
+    if lines:
+        yield "\n".join(lines)
+
+
+def _content_hash(source: Source) -> str:
+    if source.kind == "hub":
+        return f"{source.name}@{open_hub(source.name).revision}"
+    hashed = xxhash.xxh3_128()
+    path = embedded_file() if source.kind == "embedded" else source.file
+    if source.kind == "embedded":
+        hashed.update(source.name.encode())
+    with path.open("rb") as file:
+        while block := file.read(BLOCK):
+            hashed.update(block)
+    return hashed.hexdigest()

@@ -1,0 +1,185 @@
+"""Texts to be judged, row by row: a row that cannot be read is given out with the reason.
+
+Reading for training stops at the first bad row, because silently learning from half a file is
+worse. Here every row must have an answer: a broken one keeps its place and says what is wrong.
+"""
+
+import csv
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from headstart.errors import HeadstartError
+from headstart.text.checking.checks import checked_text
+from headstart.text.reading.columns import find_pair_columns, find_text_column
+from headstart.text.reading.delimited import DELIMITER_NAMES, layout_of
+from headstart.text.reading.loose_lines import LooseLines
+from headstart.text.reading.rows import Reading, join_pair, open_rows
+from headstart.text.reading.sources import find_source
+from headstart.text.reading.stream import LONGEST_DOCUMENT
+
+_LONGEST_ROW_LINES = 10_000  # a quoted cell with more line breaks is one that is never closed
+
+
+class LooseRow(NamedTuple):
+    """One row: its number from 1, its text as far as it could be read, and what is wrong."""
+
+    number: int
+    text: str
+    problem: str | None
+
+
+class LooseRows:
+    """The rows of a file, in order. `share` says how much of the file was read, where known."""
+
+    def __init__(self, given: str | Path, how: Reading) -> None:
+        self.source = find_source(given)
+        self.how = how
+        if how.pairs and self.source.kind in ("text", "pieces", "embedded"):
+            raise HeadstartError(
+                "two texts a row were expected, and this has one",
+                where=self.source.name,
+                fix="give a table (.csv, .tsv, .jsonl, .parquet) with a column for each",
+            )
+        self.lines = LooseLines(self.source, how.encoding)
+
+    @property
+    def share(self) -> float | None:
+        return self.lines.share
+
+    def __iter__(self) -> Iterator[LooseRow]:
+        if self.source.kind in ("csv", "tsv"):
+            rows = self._delimited()
+        elif self.source.kind == "jsonl":
+            rows = self._json_lines()
+        elif self.source.kind == "text":
+            rows = ((number, line, None) for number, line in enumerate(self.lines, start=1))
+        else:
+            opened = open_rows(self.source, self.how, labelled=False)
+            rows = ((row.number, row.text, None) for row in opened.rows)
+        for number, text, problem in rows:
+            yield checked_row(number, text, problem)
+
+    def _json_lines(self) -> Iterator[tuple[int, object, str | None]]:
+        columns: list[str] = []
+        for number, line in enumerate(self.lines, start=1):
+            if not line.strip():
+                continue
+            try:
+                record = json.loads(line)
+            except (json.JSONDecodeError, UnicodeError) as error:
+                yield number, line, f"this is not valid JSON: {error}"
+                continue
+            if not isinstance(record, dict):
+                yield number, line, "an object was expected"
+                continue
+            columns = columns or self._columns(list(record))
+            yield number, self._text([record.get(column) for column in columns]), None
+
+    def _columns(self, found: list[str]) -> list[str]:
+        """The column of the text, or those of the two texts."""
+        first, second, name = self.how.text_column, self.how.second_column, self.source.name
+        if self.how.pairs:
+            return list(find_pair_columns(found, first, second, name))
+        return [find_text_column(found, first, name)]
+
+    def _text(self, cells: Sequence[object]) -> object:
+        return join_pair(*cells) if self.how.pairs else cells[0]
+
+    def _delimited(self) -> Iterator[tuple[int, object, str | None]]:
+        layout = layout_of(self.lines.beginning(), self.source)
+        places = [layout.columns.index(name) for name in self._columns(list(layout.columns))]
+        width = len(layout.columns)
+        rows = enumerate(_csv_rows(iter(self.lines), layout.delimiter))
+        for number, (cells, problem) in rows:
+            if number == 0:
+                continue  # the header
+            if problem is None and len(cells) != width:
+                problem = (
+                    f"this row has {len(cells)} columns, the header has {width} "
+                    f"(delimiter: {DELIMITER_NAMES[layout.delimiter]})"
+                )
+            if problem is None:
+                yield number, self._text([cells[place] for place in places]), None
+            else:
+                yield number, layout.delimiter.join(cells), problem
+
+
+def _csv_rows(lines: Iterator[str], delimiter: str) -> Iterator[tuple[list[str], str | None]]:
+    """Rows of cells. A quotation mark that is never closed costs its own line, no other."""
+    csv.field_size_limit(4 * LONGEST_DOCUMENT)
+    waiting = _Waiting(lines)
+    while True:
+        problem = "a quotation mark opens here and is never closed"
+        try:
+            for cells in csv.reader(waiting, delimiter=delimiter):
+                if waiting.ended:
+                    break  # it wanted more lines than there are
+                if cells:
+                    yield cells, None
+                waiting.taken.clear()
+            else:
+                return
+        except csv.Error as error:
+            problem = f"this row cannot be read as CSV: {error}"
+        broken = waiting.taken[0]
+        waiting.give_back()
+        yield [broken], problem
+
+
+class _Waiting:
+    """Lines for the csv module, which can be given back when a row turns out to have no end."""
+
+    def __init__(self, lines: Iterator[str]) -> None:
+        self.lines = lines
+        self.taken: list[str] = []  # of the row that is being read
+        self.returned: list[str] = []
+        self.ended = False
+        self._size = 0
+
+    def __iter__(self) -> "_Waiting":
+        return self
+
+    def __next__(self) -> str:
+        too_long = len(self.taken) >= _LONGEST_ROW_LINES or self._size > LONGEST_DOCUMENT
+        if self.taken and too_long:
+            self.ended = True
+            raise StopIteration
+        line = self.returned.pop() if self.returned else next(self.lines, None)
+        if line is None:
+            self.ended = True
+            raise StopIteration
+        self.taken.append(line)
+        self._size = len(line) + (self._size if len(self.taken) > 1 else 0)
+        return line + "\n"
+
+    def give_back(self) -> None:
+        """All lines of the endless row but its first come again."""
+        self.returned.extend(reversed(self.taken[1:]))
+        self.taken.clear()
+        self.ended, self._size = False, 0
+
+
+def checked_row(number: int, text: object, problem: str | None = None) -> LooseRow:
+    """A row whose text can be judged, or the reason why not."""
+    try:
+        whole = checked_text(text, lambda: "")
+    except HeadstartError as error:
+        shown = text if isinstance(text, str) else str(text)
+        return LooseRow(number, _storable(shown), problem or _reason(shown, error))
+    if problem is None and not whole:
+        problem = "the text is empty"
+    return LooseRow(number, whole, problem)
+
+
+def _reason(text: str, error: HeadstartError) -> str:
+    escaped = next((c for c in text if "\udc80" <= c <= "\udcff"), None)
+    if escaped is not None:
+        return f"byte 0x{ord(escaped) - 0xDC00:02X} is not text in this encoding"
+    return error.what
+
+
+def _storable(text: str) -> str:
+    """What no file can hold is replaced by �."""
+    return text.encode("utf-8", "replace").decode("utf-8").replace("\0", "�")

@@ -1,0 +1,126 @@
+"""Questions about texts, in the form of SQuAD's JSON files.
+
+`{"data": [{"paragraphs": [{"context": "…", "qas": [{"question": "…", "answers": [{"text": "…",
+"answer_start": 17}]}]}]}]}`. A question without answers has none in its text.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from headstart.errors import HeadstartError
+from headstart.text.reading.dataset import Dataset
+from headstart.text.reading.file_parts import FileParts, cut_parts, given_parts, open_file
+from headstart.text.reading.stream import read_checked
+
+FORM = 'the form is SQuAD\'s: {"data": [{"paragraphs": [{"context": …, "qas": [{"question": …, '
+FORM += '"answers": [{"text": …, "answer_start": …}]}]}]}]}'
+
+
+@dataclass(frozen=True)
+class Questions:
+    """Questions, the texts that hold the answers, and where: (start, text), none or several."""
+
+    name: str
+    questions: list[str]
+    contexts: list[str]
+    answers: list[list[tuple[int, str]]]
+    dropped: dict[str, int] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.questions)
+
+    def pick(self, rows: Sequence[int]) -> "Questions":
+        return Questions(
+            self.name,
+            [self.questions[row] for row in rows],
+            [self.contexts[row] for row in rows],
+            [self.answers[row] for row in rows],
+        )
+
+
+def read_questions(
+    sources: Sequence[str],
+    *,
+    validation: str | None = None,
+    test: str | None = None,
+    encoding: str = "utf-8",
+    seed: int = 0,
+    **other: Any,
+) -> FileParts[Questions]:
+    """Questions and their parts; a part that has no file is cut off, whole texts at a time."""
+    read = [read_question_file(source, encoding=encoding) for source in sources]
+    whole = Questions(
+        ", ".join(Path(source).name for source in sources),
+        [question for part in read for question in part.questions],
+        [context for part in read for context in part.contexts],
+        [answers for part in read for answers in part.answers],
+    )
+    return given_parts(
+        whole,
+        lambda path: read_question_file(path, encoding=encoding),
+        validation=validation,
+        test=test,
+        cut=lambda with_test: _split(whole, seed, with_test=with_test),
+    )
+
+
+def read_question_file(source: str, *, encoding: str = "utf-8") -> Questions:
+    found = Questions(Path(source).name, [], [], [])
+    for number, paragraph, asked in asked_in(source, encoding):
+        _add(found, paragraph, asked, f"{source}, question {number}")
+    if not len(found):
+        raise HeadstartError("the file holds no questions", where=source, fix=FORM)
+    return found
+
+
+def asked_in(source: str, encoding: str) -> Iterator[tuple[int, Any, Any]]:
+    """Every question of a file with its number and its paragraph, both as they stand there."""
+    opened = open_file(source, "json", fix="name a file in SQuAD's form")
+    number = 0
+    try:
+        document = json.loads(b"".join(read_checked(opened, encoding, lines=False)))
+        for article in document["data"]:
+            for paragraph in article.get("paragraphs", []):
+                for asked in paragraph.get("qas", []):
+                    number += 1
+                    yield number, paragraph, asked
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise HeadstartError(
+            f"this is not SQuAD's JSON: {error!r}", where=source, fix=FORM
+        ) from None
+
+
+def _add(found: Questions, paragraph: Any, asked: Any, where: str) -> None:
+    try:
+        context, question = str(paragraph["context"]), str(asked["question"])
+        listed = [] if asked.get("is_impossible") else asked.get("answers", [])
+        answers = [(int(one["answer_start"]), str(one["text"])) for one in listed]
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise HeadstartError(
+            f"the question is incomplete: {error!r}", where=where, fix=FORM
+        ) from None
+    for start, text in answers:
+        if context[start : start + len(text)] != text or not text:
+            raise HeadstartError(
+                f"the answer {text[:40]!r} does not stand at character {start} of its text "
+                f"({context[start : start + len(text)][:40]!r} does)",
+                where=where,
+                fix="answer_start counts characters from 0",
+            )
+    found.questions.append(question)
+    found.contexts.append(context)
+    found.answers.append(answers)
+
+
+def _split(whole: Questions, seed: int, *, with_test: bool) -> FileParts[Questions]:
+    """All questions about a text go to the same part."""
+    texts = sorted(set(whole.contexts))
+
+    def picked(part: Dataset) -> Questions:
+        inside = set(part.texts)
+        return whole.pick([row for row, text in enumerate(whole.contexts) if text in inside])
+
+    return cut_parts(whole.name, texts, picked, seed=seed, with_test=with_test, of="texts")

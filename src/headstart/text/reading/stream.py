@@ -1,0 +1,173 @@
+"""A text file as checked UTF-8 bytes: unzipped, decoded, no byte-order mark, no NUL bytes.
+
+Everything that reads a text format reads through here, so that a bad byte has one message, and
+files larger than memory pass in small blocks.
+"""
+
+import codecs
+import gzip
+import io
+import zlib
+from collections.abc import Iterator
+from typing import BinaryIO, cast
+
+from headstart.errors import HeadstartError
+from headstart.text.reading.sources import Source
+
+BLOCK = 1 << 20
+# A long novel has 3 MB. What is longer than this is not one document but a mistake.
+LONGEST_DOCUMENT = 16 << 20
+DAMAGED_GZIP = (gzip.BadGzipFile, EOFError, zlib.error)
+_BYTE_ORDER_MARKS = {
+    codecs.BOM_UTF8: "utf-8",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+
+
+def open_unzipped(source: Source) -> BinaryIO:
+    """The file's own bytes."""
+    try:
+        file = source.file.open("rb")
+    except OSError as error:
+        raise HeadstartError(
+            f"the file cannot be opened ({error.strerror})", where=source.name
+        ) from error
+    return cast(BinaryIO, gzip.open(file, "rb")) if source.gzipped else file
+
+
+def read_checked(source: Source, encoding: str, *, lines: bool = True) -> Iterator[bytes]:
+    """Yield blocks of valid UTF-8 without NUL bytes; with `lines`, no line is endless."""
+    decoder = decoder_of(encoding)
+    plain = codecs.lookup(encoding).name == "utf-8"
+    offset, line, line_length, first = 0, 1, 0, True
+    with open_unzipped(source) as file:
+        while True:
+            block = read_block(file, source)
+            if first and (found := unfitting_mark(block, plain)):
+                raise HeadstartError(
+                    f"the file is not UTF-8 but {found}: it begins with that encoding's mark",
+                    where=source.name,
+                    fix=f"--encoding {found}",
+                )
+            waiting = len(decoder.getstate()[0])
+            try:
+                text = decoder.decode(block, final=not block)
+            except UnicodeDecodeError as error:
+                raise _undecodable(source, encoding, error, offset - waiting, line) from None
+            if first:
+                text = text.removeprefix("\ufeff")
+                first = not text
+            checked = text.encode("utf-8")
+            if (nul := checked.find(b"\0")) >= 0:
+                line += checked.count(b"\n", 0, nul)
+                raise HeadstartError(
+                    "a NUL byte (0x00): this is not a text file, or it is UTF-16",
+                    where=f"{source.name}, line {line}",
+                    fix="save it as UTF-8 text, or name its encoding: --encoding utf-16",
+                )
+            last_break = checked.rfind(b"\n")
+            line_length = len(checked) - last_break - 1 + (line_length if last_break < 0 else 0)
+            line += checked.count(b"\n")
+            if lines and line_length > LONGEST_DOCUMENT:
+                raise too_long(f"{source.name}, line {line}")
+            if checked:
+                yield checked
+            if not block:
+                return
+            offset += len(block)
+
+
+def unfitting_mark(start: bytes, plain: bool) -> str | None:
+    """The encoding that a byte-order mark announces, where UTF-8 was expected."""
+    for mark, name in _BYTE_ORDER_MARKS.items():
+        if plain and start.startswith(mark) and name != "utf-8":
+            return name
+    return None
+
+
+def too_long(where: str) -> HeadstartError:
+    """One document above the limit; most often a quotation mark that is never closed."""
+    return HeadstartError(
+        f"one text here is longer than {LONGEST_DOCUMENT >> 20} MB",
+        where=where,
+        fix="cut it into documents, one a line or row; in a CSV file, look for a quotation mark "
+        "that opens just before and is never closed",
+    )
+
+
+class CheckedFile(io.RawIOBase):
+    """`read_checked` as a file, for readers that want one (Arrow)."""
+
+    def __init__(self, source: Source, encoding: str) -> None:
+        self._blocks = read_checked(source, encoding, lines=False)
+        self._rest = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1, /) -> bytes:
+        parts, length = [self._rest], len(self._rest)
+        while size < 0 or length < size:
+            block = next(self._blocks, b"")
+            if not block:
+                break
+            parts.append(block)
+            length += len(block)
+        whole = b"".join(parts)
+        cut = len(whole) if size < 0 else size
+        self._rest = whole[cut:]
+        return whole[:cut]
+
+
+def decoder_of(encoding: str) -> codecs.IncrementalDecoder:
+    """What turns bytes of this encoding into text."""
+    try:
+        return codecs.getincrementaldecoder(encoding)(errors="strict")
+    except LookupError:
+        raise HeadstartError(
+            f"there is no encoding named '{encoding}'",
+            fix="common ones are utf-8, cp1252 (Windows, Western Europe), latin-1, utf-16, "
+            "cp1251 (Cyrillic), shift_jis, gb18030, big5",
+        ) from None
+
+
+def read_block(file: BinaryIO, source: Source) -> bytes:
+    """The next megabyte, or nothing at the end."""
+    try:
+        return file.read(BLOCK)
+    except DAMAGED_GZIP as error:
+        raise damaged_gzip(source, error) from error
+    except OSError as error:
+        raise HeadstartError(
+            f"the file cannot be read ({error.strerror})", where=source.name
+        ) from error
+
+
+def damaged_gzip(source: Source, error: Exception) -> HeadstartError:
+    return HeadstartError(
+        f"the gzip file is damaged or incomplete ({error})",
+        where=source.name,
+        fix="copy or download it again; `gzip -t FILE` checks it",
+    )
+
+
+def _undecodable(
+    source: Source, encoding: str, error: UnicodeDecodeError, start: int, line: int
+) -> HeadstartError:
+    seen = error.object
+    byte, offset = seen[error.start], start + error.start
+    line += seen.count(b"\n", 0, error.start)
+    around = seen[max(0, error.start - 12) : error.start + 12]
+    fix = "name the file's encoding: --encoding NAME"
+    if codecs.lookup(encoding).name == "utf-8":
+        as_windows = around.decode("cp1252", errors="replace").replace("\n", " ").strip()
+        fix = (
+            f"with --encoding cp1252 (Windows) it would read “…{as_windows}…”; if that is "
+            "right, use it, otherwise another encoding (latin-1, utf-16, cp1251, …)"
+        )
+    return HeadstartError(
+        f"byte 0x{byte:02X} at offset {offset:,} is not {encoding.upper()}",
+        where=f"{source.name}, line {line}",
+        fix=fix,
+    )

@@ -1,0 +1,1 @@
+"""Ids on disk and the batches that are drawn from them."""

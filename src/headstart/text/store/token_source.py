@@ -1,0 +1,121 @@
+"""Batches of rows or of pairs out of a token store, each a pure function of a key."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from headstart.errors import HeadstartError
+from headstart.text.store.order import DataOrder
+from headstart.text.store.packing import PackedRows
+from headstart.text.store.token_store import TokenStore
+from headstart.text.tokenizers.tokenizer import Tokenizer
+
+_DRAWS = 20  # of documents, before giving up on finding one with two tokens
+
+
+@dataclass(frozen=True)
+class PackedBatch:
+    tokens: Tensor  # (B, T)
+    segments: Tensor  # (B, T): 0 is padding; texts of a row are 1, 2, …
+
+
+@dataclass(frozen=True)
+class PairBatch:
+    """`<begin> A <separator> B <end>` a row."""
+
+    tokens: Tensor  # (B, T)
+    segments: Tensor  # (B, T)
+    token_types: Tensor  # (B, T): 0 up to the separator, 1 behind it
+    follows: Tensor  # (B): 1 where B goes on where A stopped
+
+
+class TokenSource:
+    """A store, cut into rows of `length`. A key is (seed, step): the same key, the same batch.
+
+    `separate` keeps the texts of a row from seeing each other.
+    """
+
+    def __init__(
+        self, store: TokenStore, tokenizer: Tokenizer, *, length: int, separate: bool = False
+    ) -> None:
+        if store.tokens == 0:
+            raise HeadstartError("the corpus has no tokens", where=store.folder)
+        self.store = store
+        self.tokenizer = tokenizer
+        self.length = length
+        self.separate = separate
+        self.special_ids = torch.tensor(sorted(tokenizer.specials.values()), dtype=torch.long)
+
+    def packed(self, extra: int = 0) -> PackedRows:
+        return PackedRows(self.store, self.tokenizer, length=self.length + extra)
+
+    def rows(self, rows: int, key: tuple[int, int], *, extra: int = 0) -> PackedBatch:
+        """The rows of step `key[1]`, each `length + extra` long."""
+        packed = self.packed(extra)
+        seed, step = key
+        drawn = packed.rows(DataOrder(len(packed), batch_size=rows, seed=seed).batch(step))
+        return PackedBatch(torch.from_numpy(drawn.tokens), torch.from_numpy(drawn.segments))
+
+    def generator(self, key: tuple[int, int]) -> torch.Generator:
+        """Random numbers for this key alone."""
+        state = np.random.SeedSequence(key).generate_state(1, np.uint64)[0]
+        return torch.Generator().manual_seed(int(state >> np.uint64(1)))
+
+    def pairs(self, rows: int, key: tuple[int, int]) -> PairBatch:
+        """Two texts a row: half of the time the second goes on where the first stopped."""
+        random = np.random.default_rng([*key, 1])
+        shape = (rows, self.length)
+        tokens = np.full(shape, self.tokenizer.pad_id or 0, dtype=np.int64)
+        segments = np.zeros(shape, dtype=np.int64)
+        kinds = np.zeros(shape, dtype=np.int64)
+        follows = random.integers(2, size=rows)
+        for row in range(rows):
+            first, second = self._pair(random, bool(follows[row]))
+            pieces = self._joined(first, second)
+            tokens[row, : len(pieces)] = pieces
+            segments[row, : len(pieces)] = 1
+            kinds[row, len(pieces) - len(second) - 1 : len(pieces)] = 1
+        return PairBatch(*map(torch.from_numpy, (tokens, segments, kinds, follows)))
+
+    def _pair(self, random: np.random.Generator, follows: bool) -> tuple[np.ndarray, np.ndarray]:
+        number, document = self._document(random)
+        room = self.length - 3  # begin, separator, end
+        window = document
+        if len(document) > room:
+            start = int(random.integers(len(document) - room + 1))
+            window = document[start : start + room]
+        # Somewhere in the middle half, so that both texts have something to say.
+        low = max(1, len(window) // 4)
+        cut = int(random.integers(low, max(low + 1, len(window) * 3 // 4)))
+        first, second = window[:cut], window[cut:]
+        if follows:
+            return first, second
+        other, elsewhere = self._document(random)
+        if other == number:  # with two documents or more, the next one is another
+            elsewhere = self.store[(number + 1) % len(self.store)]
+        start = int(random.integers(max(1, len(elsewhere) - len(second) + 1)))
+        return first, elsewhere[start : start + len(second)]
+
+    def _document(self, random: np.random.Generator) -> tuple[int, np.ndarray]:
+        for _ in range(_DRAWS):
+            number = int(random.integers(len(self.store)))
+            document = self.store[number]
+            if len(document) >= 2:
+                return number, document
+        raise HeadstartError(
+            "hardly a document has two tokens, so there are no pairs to draw",
+            where=self.store.folder,
+            fix="use --objective masked",
+        )
+
+    def _joined(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        tokenizer = self.tokenizer
+        if tokenizer.separator_id is None or tokenizer.begin_id is None or tokenizer.end_id is None:
+            raise HeadstartError(
+                "this tokenizer has no begin, separator or end token, which sentence pairs need",
+                fix="use --objective masked or causal, or train a tokenizer of your own",
+            )
+        parts = [[tokenizer.begin_id], first, [tokenizer.separator_id], second, [tokenizer.end_id]]
+        return np.concatenate([np.asarray(part, dtype=np.int64) for part in parts])

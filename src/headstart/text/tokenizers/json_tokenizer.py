@@ -1,0 +1,137 @@
+"""A tokenizer of the `tokenizers` library: the ones we train, and any `tokenizer.json`."""
+
+import json
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tokenizers
+
+from headstart.errors import HeadstartError
+from headstart.files import write_text
+from headstart.text.tokenizers.special_names import SPECIAL_NAMES
+from headstart.text.tokenizers.tokenizer import Tokenizer, Tokens, hash_of
+from headstart.text.tokenizers.word_cache import WordCache
+
+_PARTS_AT_ONCE = 512
+
+# Byte-level vocabularies spell a byte as one character: itself where that can be seen, otherwise
+# one of those from 256 on, in order.
+_SEEN = {*range(33, 127), *range(161, 173), *range(174, 256)}
+_BYTES = {chr(byte): byte for byte in _SEEN} | {
+    chr(256 + place): byte for place, byte in enumerate(sorted({*range(256)} - _SEEN))
+}
+
+
+class JsonTokenizer(Tokenizer):
+    """Wraps a `tokenizers.Tokenizer`; text is never cut to a length, padded or read as specials."""
+
+    def __init__(self, inner: tokenizers.Tokenizer) -> None:
+        inner.no_truncation()
+        inner.no_padding()
+        # Text that spells a special stays text. The library does not keep this in its file.
+        inner.encode_special_tokens = True
+        self._inner = inner
+        self._settings: dict[str, Any] = json.loads(inner.to_str())
+        self.vocab_size = max(inner.get_vocab(with_added_tokens=True).values(), default=-1) + 1
+        names = {token["content"] for token in self._settings["added_tokens"] if token["special"]}
+        for role, candidates in SPECIAL_NAMES.items():
+            name = next((name for name in candidates if name in names), None)
+            if role == "unknown" and name is None:
+                name = self._unknown_of_model()
+            setattr(self, f"{role}_id", None if name is None else inner.token_to_id(name))
+        self._cache = WordCache(self._encode_parts, self.dtype) if self._may_be_cut() else None
+
+    @classmethod
+    def read(cls, path: Path) -> "JsonTokenizer":
+        """Read a `tokenizer.json`."""
+        try:
+            return cls(tokenizers.Tokenizer.from_file(str(path)))
+        except HeadstartError:
+            raise
+        except Exception as error:  # the library raises bare exceptions
+            raise HeadstartError(
+                f"this is not a tokenizer.json: {error}",
+                where=path,
+                fix="give a file that the tokenizers library wrote",
+            ) from error
+
+    @cached_property
+    def fingerprint(self) -> str:
+        return hash_of(b"tokenizers", self._inner.to_str().encode())
+
+    def encode_arrays(self, texts: Sequence[str]) -> list[Tokens]:
+        if self._cache is not None:
+            return self._cache.encode(texts)
+        return [np.array(ids, dtype=self.dtype) for ids in self._encode_whole(list(texts))]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        return self._inner.decode(list(ids), skip_special_tokens=True)
+
+    def pieces(self, text: str) -> list[str]:
+        return [self._piece(number) for number in self.encode([text])[0]]
+
+    def vocabulary(self) -> list[str]:
+        specials = self._special_ids
+        return [
+            (self._inner.id_to_token(number) or "")
+            if number in specials
+            else self._piece(number).replace("▁", " ")
+            for number in range(self.vocab_size)
+        ]
+
+    def save(self, path: Path) -> Path:
+        path = path / "tokenizer.json" if path.is_dir() else path
+        write_text(path, self._inner.to_str(pretty=True))
+        return path
+
+    def _encode_whole(self, texts: list[str]) -> list[list[int]]:
+        encodings = self._inner.encode_batch_fast(texts, add_special_tokens=False)
+        return [self._without_specials(encoding.ids) for encoding in encodings]
+
+    def _encode_parts(self, parts: list[str]) -> list[list[int]]:
+        """Like `_encode_whole` for very short texts: many at once, as the words of one text."""
+        batch = [parts[i : i + _PARTS_AT_ONCE] for i in range(0, len(parts), _PARTS_AT_ONCE)]
+        encodings = self._inner.encode_batch(batch, is_pretokenized=True, add_special_tokens=False)
+        result = []
+        for words, encoding in zip(batch, encodings, strict=True):
+            ids, start = encoding.ids, 0
+            lengths = np.bincount(np.array(encoding.word_ids, np.int64), minlength=len(words))
+            for end in np.cumsum(lengths).tolist():
+                result.append(self._without_specials(ids[start:end]))
+                start = end
+        return result
+
+    def _piece(self, number: int) -> str:
+        piece = self._inner.id_to_token(number) or ""
+        if not self._is_byte_level():
+            return piece
+        # Part of a character has no text of its own: show its bytes.
+        if not _BYTES.keys() >= set(piece):  # a special
+            return piece
+        return bytes(map(_BYTES.__getitem__, piece)).decode(errors="backslashreplace")
+
+    def _unknown_of_model(self) -> str | None:
+        model = self._settings["model"]
+        if model["type"] == "Unigram":
+            number = model.get("unk_id")
+            return None if number is None else str(model["vocab"][number][0])
+        name: str | None = model.get("unk_token")
+        return name
+
+    def _is_byte_level(self) -> bool:
+        return (self._settings["decoder"] or {}).get("type") == "ByteLevel"
+
+    def _may_be_cut(self) -> bool:
+        """Whether a text's ids are those of its words: see `word_cache`."""
+        before = self._settings["pre_tokenizer"] or {}
+        return (
+            self._settings["normalizer"] is None
+            and before.get("type") == "ByteLevel"
+            and before.get("use_regex", True)
+            and not before.get("add_prefix_space")
+            and not self._settings["model"].get("dropout")
+            and all(token["special"] for token in self._settings["added_tokens"])
+        )

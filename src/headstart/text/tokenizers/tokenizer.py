@@ -1,0 +1,156 @@
+"""What every tokenizer can do, and how one is found in a file.
+
+Text never becomes a special id: a document that spells "[MASK]" is tokenized letter by letter, so
+that no input can pose as the end of a text or as something to be predicted.
+"""
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headstart.errors import HeadstartError
+
+Tokens = NDArray[np.unsignedinteger]
+
+SENTENCEPIECE_SUFFIX = ".model"  # the lab's .spm files are texts
+
+
+class Tokenizer(ABC):
+    """Text to ids and back. An id of a special that the tokenizer does not have is `None`."""
+
+    vocab_size: int
+    pad_id: int | None = None
+    unknown_id: int | None = None
+    begin_id: int | None = None
+    end_id: int | None = None
+    mask_id: int | None = None
+    separator_id: int | None = None
+
+    @property
+    @abstractmethod
+    def fingerprint(self) -> str:
+        """Equal for two tokenizers that give the same ids for every text."""
+
+    @abstractmethod
+    def encode_arrays(self, texts: Sequence[str]) -> list[Tokens]:
+        """The ids of each text as an array of `dtype`, without specials around them."""
+
+    @abstractmethod
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of `ids`; specials are left out."""
+
+    @abstractmethod
+    def pieces(self, text: str) -> list[str]:
+        """What `text` is cut into, readable, one piece an id."""
+
+    @abstractmethod
+    def vocabulary(self) -> list[str]:
+        """Every piece by its id, readable; a word's beginning is a space, however it is marked."""
+
+    @abstractmethod
+    def save(self, path: Path) -> Path:
+        """Write the file that `load_tokenizer` reads; in a folder, under the usual name."""
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of each text, without specials around them."""
+        return [array.tolist() for array in self.encode_arrays(texts)]
+
+    @property
+    def dtype(self) -> np.dtype[np.unsignedinteger]:
+        """The smallest type that holds every id; little-endian, so that files travel."""
+        return np.dtype("<u2" if self.vocab_size <= 1 << 16 else "<u4")
+
+    @property
+    def specials(self) -> dict[str, int]:
+        """The ids that text can never become, by role. Unknown is not one: text does become it."""
+        ids = {
+            "pad": self.pad_id,
+            "begin": self.begin_id,
+            "end": self.end_id,
+            "mask": self.mask_id,
+            "separator": self.separator_id,
+        }
+        return {role: number for role, number in ids.items() if number is not None}
+
+    @cached_property
+    def _special_ids(self) -> frozenset[int]:
+        return frozenset(self.specials.values())
+
+    def _without_specials(self, ids: list[int]) -> list[int]:
+        """`ids` of a text, where a special that the text spelled becomes unknown.
+
+        Byte-level tokenizers never need it; vocabularies of whole words (and SentencePiece's
+        user-defined symbols) do.
+        """
+        specials = self._special_ids
+        if specials.isdisjoint(ids):
+            return ids
+        if self.unknown_id is None:
+            return [number for number in ids if number not in specials]
+        return [self.unknown_id if number in specials else number for number in ids]
+
+
+def padded_vocab_size(vocab_size: int, multiple: int = 64) -> int:
+    """Rows of the embedding that make its matrix products fast: the next multiple of 64.
+
+    The rows beyond `vocab_size` belong to no token; reports name the true size.
+    """
+    return -(-vocab_size // multiple) * multiple
+
+
+def load_tokenizer(path: Path | str) -> Tokenizer:
+    """Read a `tokenizer.json`, a SentencePiece model, the lab's `dict.txt`, or its folder."""
+    # The libraries take a while to import, and a file needs only one of them.
+    path = _tokenizer_file(Path(path))
+    if path.suffix == ".json":
+        from headstart.text.tokenizers.json_tokenizer import JsonTokenizer
+
+        return JsonTokenizer.read(path)
+    if path.suffix == SENTENCEPIECE_SUFFIX:
+        from headstart.text.tokenizers.sentencepiece_tokenizer import SentencePieceTokenizer
+
+        return SentencePieceTokenizer(path.read_bytes(), where=path)
+    if path.suffix == ".txt":
+        from headstart.text.tokenizers.lab_tokenizer import LabTokenizer
+
+        return LabTokenizer.read(path)
+    raise HeadstartError(
+        f"{path.name} is not a tokenizer that Headstart knows",
+        where=path,
+        fix="give a tokenizer.json, a SentencePiece .model or a dict.txt",
+    )
+
+
+def hash_of(*parts: bytes) -> str:
+    """A fingerprint of several contents, none of which can leak into the next."""
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(len(part).to_bytes(8, "little"))
+        digest.update(part)
+    return digest.hexdigest()
+
+
+def _tokenizer_file(path: Path) -> Path:
+    if path.is_dir():
+        # dict.txt comes before a .model: the lab keeps its model beside its dictionary.
+        found = [path / name for name in ("tokenizer.json", "dict.txt") if (path / name).is_file()]
+        found += sorted(entry for entry in path.iterdir() if entry.suffix == SENTENCEPIECE_SUFFIX)
+        if not found:
+            raise HeadstartError(
+                "the folder holds no tokenizer",
+                where=path,
+                fix="make one with: headstart tokenizer CORPUS --out tokenizer.json",
+            )
+        return found[0]
+    if not path.is_file():
+        raise HeadstartError(
+            "there is no such tokenizer file",
+            where=path,
+            fix="check the path, or make one with: headstart tokenizer CORPUS --out FILE",
+        )
+    return path

@@ -1,0 +1,59 @@
+"""Where the words of a text stand, in scripts with blanks between them and without."""
+
+import re
+import unicodedata
+
+from headstart.text.tokenizers.scripts import unspaced
+
+_WORD = re.compile(r"\w+|[^\w\s]")
+_BETWEEN_BLANKS = re.compile(r"\S+")
+_ABBREVIATION = re.compile(r"(?:\w\.){2,}")  # U.S., e.g.
+
+Places = list[tuple[int, int]]
+
+
+def find_words(text: str) -> Places:
+    """Start and end of every word and every mark; in scripts without blanks, of every character."""
+    words: Places = []
+    for match in _WORD.finditer(text):
+        words += _apart(text, *match.span())
+    return words
+
+
+def split_words(text: str) -> Places:
+    """Start and end of the words as CoNLL files have them.
+
+    Marks around a word stand alone, marks inside it stay (`don't`, `3.5`, `Paris-based`), and so
+    does the last full stop of `U.S.`.
+    """
+    words: Places = []
+    for match in _BETWEEN_BLANKS.finditer(text):
+        start, end = match.span()
+        while start < end and _is_mark(text[start]):
+            words.append((start, start + 1))
+            start += 1
+        last = end
+        while last > start and _is_mark(text[last - 1]):
+            if _ABBREVIATION.fullmatch(text, start, last):
+                break
+            last -= 1
+        words += _apart(text, start, last)
+        words += [(place, place + 1) for place in range(last, end)]
+    return words
+
+
+def _apart(text: str, start: int, end: int) -> Places:
+    """One word, or more: characters of scripts without blanks are words of their own."""
+    words: Places = []
+    for place in range(start, end):
+        if unspaced(text[place]):
+            if start < place:
+                words.append((start, place))
+            words.append((place, place + 1))
+            start = place + 1
+    return [*words, (start, end)] if start < end else words
+
+
+def _is_mark(character: str) -> bool:
+    """Punctuation or a symbol, in any script; accents and vowel signs are neither."""
+    return unicodedata.category(character)[0] in "PS"
