@@ -11,8 +11,13 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from headstart.machine.precision import make_bf16_safe
+
 # Tests run side by side, and networks this small only lose by sharing their work out.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# Before the first bf16 product; the processes that tests start inherit what this finds.
+make_bf16_safe()
 
 # A busy machine is not a bug: no test depends on how long it takes.
 settings.register_profile("patient", deadline=None)

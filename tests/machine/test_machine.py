@@ -1,5 +1,7 @@
 """The machine is looked up and measured, not assumed."""
 
+import os
+
 import pytest
 import torch
 
@@ -49,3 +51,23 @@ def test_both_precisions_are_really_measured():
     choice = precision.choose_precision(torch.device("cpu"))
     assert choice.fp32_gflops > 0
     assert choice.bf16_gflops > 0
+
+
+def test_amx_is_turned_off_where_a_bf16_product_ends_the_process(monkeypatch, tmp_path):
+    monkeypatch.delenv(precision.ISA, raising=False)
+    monkeypatch.setenv("HEADSTART_CACHE", str(tmp_path))
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"amx_bf16": True})
+    monkeypatch.setattr(precision, "_TRIAL", "import os; os.abort()")
+    precision.make_bf16_safe.__wrapped__()
+    assert os.environ[precision.ISA] == precision.WITHOUT_AMX
+    monkeypatch.setattr(precision, "_TRIAL", "raise SystemExit('not tried twice')")
+    assert not precision._amx_works()
+
+
+def test_amx_stays_on_where_a_bf16_product_works(monkeypatch, tmp_path):
+    monkeypatch.delenv(precision.ISA, raising=False)
+    monkeypatch.setenv("HEADSTART_CACHE", str(tmp_path))
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"amx_bf16": True})
+    monkeypatch.setattr(precision, "_TRIAL", "pass")
+    precision.make_bf16_safe.__wrapped__()
+    assert precision.ISA not in os.environ

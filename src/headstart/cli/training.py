@@ -15,10 +15,12 @@ def machine_settings(given: dict[str, Any]) -> dict[str, str]:
 
     from headstart.machine.device import pick_device
     from headstart.machine.facts import choose_threads
-    from headstart.machine.precision import choose_precision
+    from headstart.machine.precision import choose_precision, make_bf16_safe
 
     torch.set_num_threads(choose_threads(given.get("threads")))  # for the look at bf16
     device = pick_device(given.get("device"))
+    if device.type == "cpu":
+        make_bf16_safe()
     precision = given.get("precision") or choose_precision(device).precision
     return {"device": str(device), "precision": precision}
 
