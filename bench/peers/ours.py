@@ -64,7 +64,8 @@ def pretrain_steps(
     objective = find_objective(kind)(mask_share=0.3)
     chosen = preset(name, objective="causal" if kind == "causal" else "masked", **sizes)
     model = build_model(chosen.base, objective.head(chosen))
-    model.base.use_attention(attention)
+    for block in model.base.blocks:
+        block.attention.path = attention
     with tempfile.TemporaryDirectory() as folder:
         store = make_store(documents, sizes["vocab_size"], Path(folder))
         source = TokenSource(store, FewSpecials(sizes["vocab_size"]), length=length)

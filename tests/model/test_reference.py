@@ -66,7 +66,8 @@ def matching_names(number):
 @pytest.mark.parametrize("path", ["fused", "written"])
 def test_outputs_and_gradients_equal_the_pytorch_encoder(mode, objective, padded, path):
     model, reference = pair(objective)
-    model.base.use_attention(path)
+    for block in model.base.blocks:
+        block.attention.path = path
     model.train(mode == "train")
     reference.train(mode == "train")
     ids, real = tokens(3, 9), REAL if padded else None

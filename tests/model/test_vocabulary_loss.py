@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headstart.objectives.chunked_loss import chunked_cross_entropy
+from headstart.model.vocabulary_loss import chunked_cross_entropy
 
 
 def both(tokens, vocabulary, with_bias, chunk, dtype=torch.float32):

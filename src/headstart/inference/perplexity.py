@@ -8,7 +8,7 @@ import torch
 
 from headstart.errors import HeadstartError
 from headstart.model.heads import LanguageModeling
-from headstart.objectives.chunked_loss import chunked_cross_entropy
+from headstart.model.vocabulary_loss import chunked_cross_entropy
 from headstart.run_folder import Run
 
 

@@ -6,7 +6,6 @@ import torch
 from torch import Tensor, nn
 
 from headstart.errors import HeadstartError
-from headstart.model.attention import Path, SelfAttention
 from headstart.model.block import Block, make_norm
 from headstart.model.cache import KeyValueCache
 from headstart.model.config import BaseConfig
@@ -19,9 +18,9 @@ class Transformer(nn.Module):
 
     `segments` (B, T) says which tokens are real: 0 is padding, 1 the row's text; packed rows
     number their texts 1, 2, 3 … and no text sees another. A boolean mask of the real tokens is
-    the simplest case. Without it every token is real. With a `cache` (causal bases, one text a
-    row) the tokens go on from those that it holds. Who will read but one token of each row says
-    so with `only_at` (B), its place: the last block then works for that token alone, (B, 1, d).
+    the simplest case. Without it every token is real. With a `cache` (causal bases, one text per
+    row) the tokens continue those that it holds. Pass `only_at` (B), a place in each row, if just
+    one token per row is needed: the last block then computes only that one, (B, 1, d).
     """
 
     def __init__(self, config: BaseConfig) -> None:
@@ -79,15 +78,10 @@ class Transformer(nn.Module):
             last = tokens.size(1) if positions is None else int(positions.max()) + 1
             x = x + self.positions(max(last, tokens.size(1)), positions)
         if self.token_types is not None:
-            kinds = torch.zeros_like(tokens) if token_types is None else token_types
+            one_kind = token_types is None or self.config.token_types == 1
+            kinds = torch.zeros_like(tokens) if one_kind else token_types
             x = x + self.token_types(kinds)
         return self.dropout(self.embedding_norm(x))
-
-    def use_attention(self, path: Path) -> None:
-        """Fix the attention's path in every block: `fused`, `written`, or `auto`."""
-        for module in self.modules():
-            if isinstance(module, SelfAttention):
-                module.path = path
 
 
 def _added_positions(config: BaseConfig) -> nn.Module | None:

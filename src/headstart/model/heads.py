@@ -25,6 +25,7 @@ from headstart.model.config import (
     TaggingConfig,
 )
 from headstart.model.pooling import pool
+from headstart.model.vocabulary_loss import VocabularyTargets, vocabulary_loss
 
 
 class LanguageModeling(nn.Module):
@@ -42,6 +43,11 @@ class LanguageModeling(nn.Module):
 
     def forward(self, hidden: Tensor, segments: Tensor | None = None) -> Tensor:
         return self.output(self.transform(hidden))
+
+    def loss(self, hidden: Tensor, targets: VocabularyTargets) -> Tensor:
+        """The summed cross-entropy at the targets; no other position is computed."""
+        picked = self.transform(targets.pick(hidden))
+        return vocabulary_loss(picked, self.output.weight, self.output.bias, targets)
 
 
 class Transform(nn.Module):
@@ -88,7 +94,7 @@ class NextSentence(nn.Module):
 
 
 class MaskedNextSentence(nn.Module):
-    """Both of BERT's heads on one base. The objective calls them by name."""
+    """Both of BERT's heads on one base."""
 
     def __init__(
         self, base: BaseConfig, config: MaskedNextSentenceConfig, embedding: nn.Embedding
@@ -101,6 +107,9 @@ class MaskedNextSentence(nn.Module):
     def forward(self, hidden: Tensor, segments: Tensor | None = None) -> Tensor:
         """The pieces' scores: what remains of use once the base is trained."""
         return self.language_modeling(hidden, segments)
+
+    def loss(self, hidden: Tensor, targets: VocabularyTargets) -> Tensor:
+        return self.language_modeling.loss(hidden, targets)
 
 
 class Tagging(nn.Module):

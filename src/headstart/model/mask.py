@@ -34,11 +34,6 @@ def segment_mask(segments: Tensor) -> Tensor:
     return segments.unsqueeze(-1) == segments.unsqueeze(-2)  # (B, T, T)
 
 
-def positions_in_segments(segments: Tensor) -> Tensor:
-    """Each token's position within its own text, wherever the row puts that text: (B, T)."""
-    return segment_mask(segments).tril().sum(-1) - 1
-
-
 def layout(segments: Tensor | None, *, causal: bool) -> tuple[Tensor | None, Tensor | None]:
     """The mask (B, 1, T, T) and the positions (B, T) a batch needs; `None` where it needs none.
 

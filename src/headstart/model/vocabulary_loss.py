@@ -2,17 +2,62 @@
 
 The output layer and its loss are computed together, a few hundred tokens at a time, in one
 buffer that is used again and again; the gradients are taken in the same go, while the chunk is
-still in the cache. Equal to `cross_entropy(hidden @ weightᵀ + bias, targets)` to rounding.
+still in the cache. Equal to `cross_entropy(hidden @ weightᵀ + bias, targets)` to rounding. In a
+training step it can be restricted to candidates (`candidates.py`).
 """
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from headstart.model.candidates import Candidates, gather_rows
+
 CHUNK = 256  # tokens; see docs/speed.md
 MULTIPLE = 64  # rows of the vocabulary; products of odd sizes run at half the speed
+
+
+@dataclass(frozen=True)
+class VocabularyTargets:
+    """Which positions of a batch must be predicted, and over which pieces.
+
+    Parameters
+    ----------
+    positions : Tensor of shape (N,)
+        Places of the targets in the flattened batch (B·T).
+    targets : Tensor of shape (N,)
+        The right piece at each of them.
+    candidates : Candidates or None
+        The pieces to score; None scores the whole vocabulary.
+    """
+
+    positions: Tensor
+    targets: Tensor
+    candidates: Candidates | None = None
+
+    def pick(self, hidden: Tensor) -> Tensor:
+        """The hidden states at the positions: (B, T, d) → (N, d)."""
+        flat = hidden.flatten(0, 1)
+        # A batch with a target everywhere needs no copy of the hidden states.
+        return flat if self.positions.numel() == flat.size(0) else flat[self.positions]
+
+
+def vocabulary_loss(
+    hidden: Tensor, weight: Tensor, bias: Tensor | None, to: VocabularyTargets
+) -> Tensor:
+    """The summed cross-entropy of an output layer at its targets.
+
+    hidden (N, d), weight (V, d), bias (V,) → a scalar in fp32.
+    """
+    if to.candidates is None:
+        return chunked_cross_entropy(hidden, weight, bias, to.targets)
+    rows = gather_rows(weight, to.candidates.pieces)  # (C, d)
+    shift = to.candidates.correction
+    if bias is not None:
+        shift = shift + gather_rows(bias, to.candidates.pieces)
+    return chunked_cross_entropy(hidden, rows, shift, to.candidates.places(to.targets))
 
 
 def chunked_cross_entropy(

@@ -9,11 +9,11 @@ where something is hidden.
 
 from typing import ClassVar
 
+from torch import nn
+
 from headstart.model.config import Attention, LanguageModelingConfig
-from headstart.model.heads import LanguageModeling
-from headstart.model.model import Model
 from headstart.model.presets import Preset
-from headstart.objectives.objective import Batch, Loss, Objective, vocabulary_loss
+from headstart.objectives.objective import Batch, Loss, Objective
 from headstart.text.store.token_source import TokenSource
 
 
@@ -38,8 +38,5 @@ class Causal(Objective):
             segments=segments if source.separate else None,
         )
 
-    def loss(self, model: Model, batch: Batch) -> Loss:
-        assert isinstance(model.head, LanguageModeling)
-        hidden = model.base(batch.tokens, batch.segments)
-        total = vocabulary_loss(model.head, hidden, batch)
-        return Loss(total, batch.targets.numel())
+    def loss(self, model: nn.Module, batch: Batch) -> Loss:
+        return Loss(batch.run(model).pieces, batch.targets.numel())

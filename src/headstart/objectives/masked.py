@@ -10,14 +10,12 @@ places are scored, so a step is cheap at the output layer, but it also teaches l
 from typing import ClassVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from headstart.errors import HeadstartError
 from headstart.model.config import Attention, HeadConfig
-from headstart.model.heads import LanguageModeling
-from headstart.model.model import Model
 from headstart.model.presets import Preset
-from headstart.objectives.objective import Batch, Loss, Objective, vocabulary_loss
+from headstart.objectives.objective import Batch, Loss, Objective
 from headstart.text.store.token_source import TokenSource
 
 MASKED, RANDOM = 0.8, 0.1  # of the chosen; the rest stays
@@ -90,6 +88,8 @@ class Masked(Objective):
             generator=source.generator(key),
         )
         padded = bool((segments == 0).any())
+        if not separate:  # then segments only tell padding from text
+            segments = (segments > 0).to(segments.dtype)
         return Batch(
             tokens=changed,
             positions=chosen.flatten().nonzero().squeeze(1),
@@ -97,7 +97,5 @@ class Masked(Objective):
             segments=segments if separate or padded else None,
         )
 
-    def loss(self, model: Model, batch: Batch) -> Loss:
-        assert isinstance(model.head, LanguageModeling)
-        hidden = model.base(batch.tokens, batch.segments)
-        return Loss(vocabulary_loss(model.head, hidden, batch), batch.targets.numel())
+    def loss(self, model: nn.Module, batch: Batch) -> Loss:
+        return Loss(batch.run(model).pieces, batch.targets.numel())

@@ -11,13 +11,12 @@ from dataclasses import replace
 from typing import ClassVar
 
 import torch.nn.functional as F
+from torch import nn
 
 from headstart.model.config import HeadConfig, MaskedNextSentenceConfig
-from headstart.model.heads import MaskedNextSentence
-from headstart.model.model import Model
 from headstart.model.presets import Preset
 from headstart.objectives.masked import Masked
-from headstart.objectives.objective import Batch, Loss, vocabulary_loss
+from headstart.objectives.objective import Batch, Loss
 from headstart.text.store.token_source import TokenSource
 
 
@@ -36,21 +35,24 @@ class NextSentence(Masked):
     def batch(self, source: TokenSource, rows: int, key: tuple[int, int]) -> Batch:
         pairs = source.pairs(rows, key)
         hidden = self.hide(source, pairs.tokens, pairs.segments, key, separate=False)
-        return replace(hidden, token_types=pairs.token_types, follows=pairs.follows)
+        return replace(
+            hidden,
+            token_types=pairs.token_types,
+            follows=pairs.follows,
+            targets_per_text=hidden.targets.numel() / rows,
+        )
 
-    def loss(self, model: Model, batch: Batch) -> Loss:
-        head = model.head
-        assert isinstance(head, MaskedNextSentence)
+    def loss(self, model: nn.Module, batch: Batch) -> Loss:
         assert batch.follows is not None
-        kinds = batch.token_types if model.base.config.token_types > 1 else None
-        hidden = model.base(batch.tokens, batch.segments, kinds)
-        pieces = vocabulary_loss(head.language_modeling, hidden, batch)
-        answers = head.next_sentence(hidden, batch.segments).float()  # (B, 2)
+        pieces, answers = batch.run(model)
+        assert answers is not None
+        answers = answers.float()  # (B, 2)
         follows = F.cross_entropy(answers, batch.follows, reduction="sum")
         count, texts = batch.targets.numel(), batch.follows.numel()
         right = int((answers.argmax(-1) == batch.follows).sum())
         # Both losses as means, added as in BERT, then weighted by the targets like any other.
-        total = pieces + follows * (count / texts)
+        # The ratio is the whole step's, so that its micro-batches add up exactly.
+        total = pieces + follows * batch.targets_per_text
         return Loss(
             total,
             count,

@@ -1,23 +1,23 @@
-"""What every pretraining objective has to say: how tokens become a batch, and a batch a loss."""
+"""What every pretraining objective defines: how tokens become a batch, and a batch a loss."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from headstart.model.candidates import Candidates
 from headstart.model.config import Attention, HeadConfig
-from headstart.model.heads import LanguageModeling
-from headstart.model.model import Model
+from headstart.model.model import LanguageModelingLoss
 from headstart.model.presets import Preset
-from headstart.objectives.chunked_loss import chunked_cross_entropy
+from headstart.model.vocabulary_loss import VocabularyTargets
 from headstart.text.store.token_source import TokenSource
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Tokens in, and which positions are asked for what."""
+    """Tokens in, and which pieces must be predicted where."""
 
     tokens: Tensor  # (B, T)
     positions: Tensor  # (N): places of the targets in the flattened batch
@@ -25,17 +25,26 @@ class Batch:
     segments: Tensor | None = None  # (B, T): 0 is padding; texts of a row are 1, 2, …
     token_types: Tensor | None = None  # (B, T)
     follows: Tensor | None = None  # (B): 1 where text B really follows text A
+    targets_per_text: float = 0.0  # of the whole step, with `follows`
+    candidates: Candidates | None = None  # what the output layer scores; None is everything
 
     @property
     def real_tokens(self) -> int:
         return self.tokens.numel() if self.segments is None else int((self.segments > 0).sum())
 
     def to(self, device: torch.device) -> "Batch":
-        tensors = {name: value for name, value in vars(self).items() if isinstance(value, Tensor)}
-        return replace(self, **{name: value.to(device) for name, value in tensors.items()})
+        movable = (Tensor, Candidates)
+        parts = {name: value for name, value in vars(self).items() if isinstance(value, movable)}
+        return replace(self, **{name: value.to(device) for name, value in parts.items()})
+
+    def run(self, model: nn.Module) -> LanguageModelingLoss:
+        """What predicting the targets costs the model."""
+        to = VocabularyTargets(self.positions, self.targets, self.candidates)
+        loss: LanguageModelingLoss = model(self.tokens, self.segments, self.token_types, to)
+        return loss
 
     def cut(self, rows: int) -> "list[Batch]":
-        """The same rows and targets, at most `rows` rows at a time."""
+        """The same rows and targets, at most `rows` rows at a time; all share the candidates."""
         if self.tokens.size(0) <= rows:
             return [self]
         length = self.tokens.size(1)
@@ -45,7 +54,8 @@ class Batch:
             first, stop = start * length, min(start + rows, self.tokens.size(0)) * length
             asked = (self.positions >= first) & (self.positions < stop)
             parts.append(
-                Batch(
+                replace(
+                    self,
                     tokens=self.tokens[here],
                     positions=self.positions[asked] - first,
                     targets=self.targets[asked],
@@ -86,15 +96,5 @@ class Objective(ABC):
         """A batch of `rows` rows: a pure function of the source and the key (seed, step)."""
 
     @abstractmethod
-    def loss(self, model: Model, batch: Batch) -> Loss:
-        """The batch's summed loss."""
-
-
-def vocabulary_loss(head: LanguageModeling, hidden: Tensor, batch: Batch) -> Tensor:
-    """The summed cross-entropy at the batch's targets; no other position is computed."""
-    flat = hidden.flatten(0, 1)  # (B·T, d)
-    # A batch that asks everywhere needs no copy of the hidden states.
-    asked = flat if batch.positions.numel() == flat.size(0) else flat[batch.positions]
-    return chunked_cross_entropy(
-        head.transform(asked), head.output.weight, head.output.bias, batch.targets
-    )
+    def loss(self, model: nn.Module, batch: Batch) -> Loss:
+        """The batch's summed loss. The model is only called, so a wrapped one works too."""

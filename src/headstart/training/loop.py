@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from headstart.errors import HeadstartError
 from headstart.machine.precision import Precision
 from headstart.training.checkpoints import Checkpoints
-from headstart.training.optimizer import make_optimizer, set_learning_rate
+from headstart.training.optimizer import clip_gradients, make_optimizer, set_learning_rate
 from headstart.training.schedule import Schedule, Shape
 
 EXPLODED = 3.0  # times the first step's loss
@@ -184,11 +184,9 @@ class Loop:
         torch.manual_seed(step_seed(self.settings.seed, progress.step))  # for dropout
         loss, tokens = self.gradients(progress.step)
         self._check(loss)
-        norm = nn.utils.clip_grad_norm_(
-            [p for p in self.model.parameters() if p.grad is not None], self.settings.clip
-        )
-        if not math.isfinite(float(norm)):
-            raise self._diverged(f"the gradient is {float(norm)}")
+        norm = clip_gradients(self.model.parameters(), self.settings.clip)
+        if not math.isfinite(norm):
+            raise self._diverged(f"the gradient is {norm}")
         set_learning_rate(self.optimizer, self.schedule.at(progress.step))
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)

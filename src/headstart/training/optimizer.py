@@ -1,11 +1,78 @@
-"""AdamW with weight decay where it belongs: on matrices, not on norms, biases, embeddings."""
+"""AdamW with weight decay where it belongs, and with work only for the rows a step touched.
 
-from collections.abc import Mapping
+The embedding and an output layer over candidates have one row per piece of the vocabulary, and a
+step touches a few thousand of 50,000. Their gradients are sparse, and only the touched rows and
+their moments are updated ("lazy" Adam, as in `torch.optim.SparseAdam`, which took four times as
+long here because it goes through sparse arithmetic). Against dense Adam this changes one thing: a
+row that was not touched does not coast on its momentum. docs/architecture.md says what that costs.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from headstart.model.positions import LearnedPositions
+
+
+class RowAdamW(torch.optim.AdamW):
+    """Fused AdamW; of parameters with a sparse gradient, only the rows in it are updated."""
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> Any:
+        """One step; bias correction counts all steps, also those that left a row alone."""
+        sparse = [
+            (parameter, group, parameter.grad)
+            for group in self.param_groups
+            for parameter in group["params"]
+            if parameter.grad is not None and parameter.grad.is_sparse
+        ]
+        for parameter, _, _ in sparse:
+            parameter.grad = None  # the dense step passes over it
+        result = super().step(closure)
+        for parameter, group, gradient in sparse:
+            self._update_rows(parameter, group, gradient.coalesce())
+            parameter.grad = gradient
+        return result
+
+    def _update_rows(self, parameter: nn.Parameter, group: dict[str, Any], grad: Tensor) -> None:
+        state = self.state[parameter]
+        if not state:
+            state["step"] = torch.zeros((), dtype=torch.float32, device=parameter.device)
+            state["exp_avg"] = torch.zeros_like(parameter)
+            state["exp_avg_sq"] = torch.zeros_like(parameter)
+        state["step"] += 1
+        step, (beta1, beta2), rate = float(state["step"]), group["betas"], float(group["lr"])
+        rows, values = grad._indices()[0], grad._values()
+        mean = state["exp_avg"].index_select(0, rows).lerp_(values, 1 - beta1)
+        square = state["exp_avg_sq"].index_select(0, rows)
+        square.mul_(beta2).addcmul_(values, values, value=1 - beta2)
+        state["exp_avg"].index_copy_(0, rows, mean)
+        state["exp_avg_sq"].index_copy_(0, rows, square)
+        scale = square.div_(1 - beta2**step).sqrt_().add_(group["eps"])
+        change = mean.div_(1 - beta1**step).div_(scale)
+        if group["weight_decay"]:
+            change.add_(parameter.index_select(0, rows), alpha=group["weight_decay"])
+        parameter.index_add_(0, rows, change, alpha=-rate)
+
+
+def clip_gradients(parameters: Iterable[nn.Parameter], most: float) -> float:
+    """Scale all gradients so that their common norm is at most `most`; returns the norm.
+
+    Sparse gradients are coalesced on the way: a row that occurs twice has one gradient.
+    """
+    gradients: list[Tensor] = []
+    for parameter in parameters:
+        if parameter.grad is None:
+            continue
+        if parameter.grad.is_sparse:
+            parameter.grad = parameter.grad.coalesce()
+        gradients.append(parameter.grad._values() if parameter.grad.is_sparse else parameter.grad)
+    norm = float(nn.utils.get_total_norm(gradients))
+    if norm > most:
+        torch._foreach_mul_(gradients, most / (norm + 1e-6))
+    return norm
 
 
 def make_optimizer(
@@ -15,8 +82,8 @@ def make_optimizer(
     weight_decay: float,
     betas: tuple[float, float],
     scales: Mapping[str, float] | None = None,
-) -> torch.optim.AdamW:
-    """Fused AdamW over the parameters that are trained.
+) -> RowAdamW:
+    """The optimizer over the parameters that are trained.
 
     `scales` multiplies the learning rate of a parameter, by its name (1 where it says nothing).
     """
@@ -30,17 +97,20 @@ def make_optimizer(
         {"params": members, "weight_decay": decay, "scale": scale}
         for (decay, scale), members in groups.items()
     ]
-    return torch.optim.AdamW(listed, lr=learning_rate, betas=betas, fused=True)
+    return RowAdamW(listed, lr=learning_rate, betas=betas, fused=True)
 
 
 def split_by_decay(model: nn.Module) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
-    """The matrices of linear layers, and everything else. A tied output layer is an embedding."""
+    """The matrices of linear layers, and everything else.
+
+    An output layer has one row per piece, like an embedding, and does not decay either.
+    """
     lookups = {
         id(parameter)
         for module in model.modules()
         if isinstance(module, nn.Embedding | LearnedPositions)
         for parameter in module.parameters(recurse=False)
-    }
+    } | {id(parameter) for parameter in getattr(model, "vocabulary_rows", [])}
     decayed: list[nn.Parameter] = []
     plain: list[nn.Parameter] = []
     for parameter in model.parameters():
@@ -72,4 +142,5 @@ def restore_moments(
     parameters = dict(model.named_parameters())
     for name, value in saved.items():
         parameter_name, key = name.rsplit(":", 1)
-        optimizer.state[parameters[parameter_name]][key] = value.clone()
+        parameter = parameters[parameter_name]
+        optimizer.state[parameter][key] = value.clone().to(parameter.device)

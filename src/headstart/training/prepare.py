@@ -154,11 +154,10 @@ def start_embedding(
     deviation = float(vectors.std()) or 1.0
     scaled = torch.from_numpy(vectors * np.float32(recipe.start_deviation / deviation))
     met = torch.from_numpy(np.abs(vectors).sum(axis=1) > 0)
-    # A lab embedding is multiplied by √width on the way in; the start is not to grow by it.
-    scaled /= model.base.scale
     with torch.no_grad():
-        weight = model.base.embedding.weight
-        weight[met] = scaled[met].to(weight.dtype)
+        for weight in model.vocabulary_rows:
+            if weight.ndim == 2:  # an output layer of its own starts from the same vectors
+                weight[met] = scaled[met].to(weight.dtype)
     if model.base.config.attention == "bidirectional":
         pass_neighbours_on(model)
 

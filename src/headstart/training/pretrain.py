@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import torch
 from headstart.errors import HeadstartError
 from headstart.files import write_text
 from headstart.machine.facts import choose_threads
+from headstart.model.candidates import CandidateSampler
 from headstart.model.checkpoint import save_model
 from headstart.model.model import Model
 from headstart.objectives import find_objective
@@ -98,6 +99,7 @@ class Pretraining:
             self.recipe = self.recipe.changed(threads=self._fastest_threads())
             torch.set_num_threads(self.recipe.threads)
         self.model: Model = first_model(self.recipe, self.prepared, stages=listener.stages)
+        self.use_output(self.recipe.output)
         self.loop = self._loop(steps=1, evaluate_every=1)
         self.plan = (
             self._read_plan() if resume else make_plan(self.recipe, self.prepared, self.loop)
@@ -123,6 +125,8 @@ class Pretraining:
         """A step's batch, cut where it would not fit into memory."""
         rows, key = self.recipe.rows, (self.recipe.seed, step)
         batch = self.objective.batch(self.prepared.train, rows, key)
+        if self.sampler is not None:
+            batch = replace(batch, candidates=self.sampler.draw(batch.targets, step))
         fitting = max(1, self.recipe.micro_batch_tokens // self.recipe.length)
         return [self._micro_batch(part.to(self.loop.device)) for part in batch.cut(fitting)]
 
@@ -163,10 +167,24 @@ class Pretraining:
         rows = min(HELD_OUT_ROWS, len(source.packed(extra=1)))
         return max(1, rows // self.recipe.rows)
 
+    def use_output(self, output: str) -> None:
+        """Compute the steps' output layer over candidates, or over every piece."""
+        self.sampler = None
+        if output == "candidates":
+            self.sampler = CandidateSampler(
+                self.prepared.train.store.counts(self.prepared.tokenizer.vocab_size),
+                frequent=self.recipe.frequent,
+                drawn=self.recipe.drawn,
+                seed=self.recipe.seed,
+            )
+        tied = len(self.model.vocabulary_rows) == 1
+        self.model.base.embedding.sparse = self.sampler is not None or not tied
+
     def _fastest_threads(self) -> int:
         """Tried with a model that is thrown away: the first weights are made with the result."""
         random = self.recipe.changed(embedding_start="random")
         self.model = first_model(random, self.prepared)
+        self.use_output(self.recipe.output)
         self.loop = self._loop(steps=1, evaluate_every=1)
         return try_threads(self.loop)
 
@@ -188,10 +206,20 @@ class Pretraining:
             batches=self.batches,
             evaluate=self.evaluate,
             checkpoints=Checkpoints(self.folder / "checkpoints"),
+            scales=self._scales(),
             on_step=self._on_step,
             on_evaluation=self._on_evaluation,
             on_best=lambda progress: save_model(self.model, self.folder),
         )
+
+    def _scales(self) -> dict[str, float]:
+        rate = self.recipe.embedding_learning_rate
+        rows = {id(parameter) for parameter in self.model.vocabulary_rows}
+        return {
+            name: rate / self.recipe.learning_rate
+            for name, parameter in self.model.named_parameters()
+            if rate and id(parameter) in rows
+        }
 
     def _on_step(self, progress: Progress) -> None:
         self.metrics.write(progress)

@@ -30,6 +30,9 @@ class PretrainRecipe(Recipe):
     micro_batch_tokens: int = 8_192  # what is held in memory at once
     separate: bool = False  # keep the texts of a packed row from seeing each other
     mask_share: float = 0.3
+    output: Literal["auto", "full", "candidates"] = "auto"  # what a step's output layer scores
+    frequent: int = 512  # candidates: this many of the most frequent pieces,
+    drawn: int = 512  # and this many draws from the others, beside the step's targets
     embedding_start: Literal["cooccurrence", "random"] = "cooccurrence"
     start_deviation: float = 0.05
     minutes: float = 0.0
@@ -37,6 +40,7 @@ class PretrainRecipe(Recipe):
     tokens: int = 0
     steps: int = 0
     learning_rate: float = 2e-3
+    embedding_learning_rate: float = 0.0  # of embedding and output rows; 0 is the same rate
     warmup: float = 0.05
     weight_decay: float = 0.1
     held_out: float = 0.0  # share of the documents; by default as the corpus needs it
@@ -73,7 +77,7 @@ class PretrainRecipe(Recipe):
 AMOUNTS = ("minutes", "epochs", "tokens", "steps")
 # Its norms come after the sums, and at four times this rate such a network does not get past the
 # unigram model (docs/recipes.md).
-LAB = {"learning_rate": 5e-4}
+LAB = {"learning_rate": 1e-3, "embedding_learning_rate": 2e-3}
 
 
 def make_pretrain_recipe(**given: Any) -> PretrainRecipe:

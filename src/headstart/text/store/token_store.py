@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from filelock import FileLock, Timeout
+from numpy.typing import NDArray
 
 from headstart.errors import HeadstartError
 from headstart.files import sync, write_text
@@ -75,6 +76,15 @@ class TokenStore:
         shard = min(shard, len(self._shards) - 1)
         first = int(self._shard_starts[shard])
         return self._shards[shard][start - first : stop - first]
+
+    def counts(self, vocab_size: int) -> NDArray[np.int64]:
+        """How often each id occurs: (vocab_size,)."""
+        total = np.zeros(vocab_size, dtype=np.int64)
+        for shard in self._shards:
+            for start in range(0, len(shard), SHARD_TOKENS >> 4):
+                part = shard[start : start + (SHARD_TOKENS >> 4)]
+                total += np.bincount(part, minlength=vocab_size)
+        return total
 
     def verify(self) -> None:
         """Read every byte and compare it with the manifest's checksums."""
