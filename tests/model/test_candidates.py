@@ -26,7 +26,8 @@ def layer(seed=0):
     hidden = 0.5 * torch.randn(TARGETS, WIDTH, generator=generator)
     hidden.requires_grad_()
     weight = torch.randn(VOCABULARY, WIDTH, generator=generator, requires_grad=True)
-    bias = torch.randn(VOCABULARY, generator=generator, requires_grad=True)
+    bias = torch.from_numpy(np.log(counts() / counts().sum())).float()  # as a trained one would be
+    bias.requires_grad_()
     targets = torch.randint(VOCABULARY, (TARGETS,), generator=generator)
     return hidden, weight, bias, targets
 
@@ -65,20 +66,19 @@ def test_over_many_draws_the_estimated_normalizer_has_the_exact_mean():
     assert bool(((estimates.mean(0) - scores.exp().sum(1)).abs() < 4.5 * error).all())
 
 
-def test_over_many_draws_the_mean_gradient_approaches_the_exact_one():
+@pytest.mark.parametrize(("drawn", "tolerance"), [(10, 0.25), (30, 0.12), (120, 0.03)])
+def test_the_mean_gradient_approaches_the_exact_one_with_more_draws(drawn, tolerance):
+    # The logarithm of an unbiased normalizer is biased by its variance, which falls with `drawn`;
+    # the tolerances are about twice the errors that were seen, relative to the gradient's norm.
     _, exact = loss_and_gradients(None)
-    targets = layer()[3]
-    draw = sampler(drawn=30)
-    draws = 400
+    draw, steps = sampler(drawn=drawn), 300
     total = [torch.zeros_like(gradient) for gradient in exact]
-    for step in range(draws):
-        _, gradients = loss_and_gradients(draw.draw(targets, step))
+    for step in range(steps):
+        _, gradients = loss_and_gradients(draw.draw(layer()[3], step))
         for sum_, gradient in zip(total, gradients, strict=True):
             sum_ += gradient
     for sum_, gradient in zip(total, exact, strict=True):
-        # The logarithm of an unbiased normalizer is slightly biased: within 10 % of the size.
-        error = (sum_ / draws - gradient).norm() / gradient.norm()
-        assert error < 0.1
+        assert (sum_ / steps - gradient).norm() / gradient.norm() < tolerance
 
 
 @given(
