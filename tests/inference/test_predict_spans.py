@@ -64,8 +64,11 @@ def test_a_word_of_a_megabyte_is_no_more_than_a_window(run, long):
     assert max(asked.task.encode(part, asked.reading).lengths) <= 64
 
 
-def test_a_text_of_a_megabyte_is_read(run):
+def test_a_text_of_a_megabyte_is_read_whole_in_windows_or_cut_and_counted(run):
     (found,) = predict_spans(run, ["who lives?"], [TEXT * 23_000])
+    assert found.unread == 0
+    cut = Run(run.folder, run.model, run.tokenizer, run.task, length=512, long="cut")
+    (found,) = predict_spans(cut, ["who lives?"], [TEXT * 23_000])
     assert found.unread > 900_000
 
 

@@ -6,7 +6,7 @@ import pytest
 from headstart.errors import HeadstartError
 from headstart.inference.evaluate import evaluate
 from headstart.run_folder import open_run
-from headstart.tasks.examples import ASKED_NOT, Reading
+from headstart.tasks.examples import IGNORE_INDEX, Reading
 from headstart.tasks.tagging import Tagging, fill_windows
 from headstart.text.reading.conll import Sentences, read_sentences
 from headstart.text.tokenizers.train_tokenizer import train_tokenizer
@@ -39,8 +39,8 @@ def test_a_word_is_asked_for_once_at_its_last_token():
     examples = Tagging(("O", "B-X")).encode(part, Reading(tokenizer, 64))
     asked = examples.targets[0]
     assert len(asked) == len(examples.tokens[0])
-    assert asked[asked != ASKED_NOT].tolist() == [1, 0]
-    assert np.flatnonzero(asked != ASKED_NOT).tolist() == [3, 6]  # begin c a t ␣ i s end
+    assert asked[asked != IGNORE_INDEX].tolist() == [1, 0]
+    assert np.flatnonzero(asked != IGNORE_INDEX).tolist() == [3, 6]  # begin c a t ␣ i s end
     assert examples.weights.tolist() == [2]
 
 

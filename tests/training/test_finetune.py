@@ -19,8 +19,8 @@ from headstart.training.finetune import FinetuneListener, Finetuning, finetune
 from headstart.training.finetune_recipe import FinetuneRecipe, make_recipe
 from headstart.training.finetune_recipe import read_finetune_recipe as read_recipe
 from headstart.training.loop import Interrupted
+from headstart.training.recipe import read_recipe
 from headstart.training.recipe_file import write_recipe
-from headstart.transfer import compact_embedding
 from tests.labelled import dataset, recipe, splits
 from tests.runs import small_run
 
@@ -65,7 +65,13 @@ def test_scratch_and_pretrained_see_the_same_batches_and_have_the_same_head(tmp_
     fresh = Finetuning(recipe(base=str(base), fresh=True), tmp_path / "b", splits=data)
     alone = Finetuning(
         recipe(
-            tokenizer=str(base), vocab_size=0, width=32, layers=2, heads=2, feed_forward_width=64
+            tokenizer=str(base),
+            length=started.reading.length,
+            vocab_size=0,
+            width=32,
+            layers=2,
+            heads=2,
+            feed_forward_width=64,
         ),
         tmp_path / "c",
         splits=data,
@@ -166,25 +172,17 @@ def test_layers_learn_slower_the_deeper_they_lie(tmp_path, base):
     assert scales["base.embedding.weight"] == 0.125
 
 
-def test_training_only_the_rows_that_occur_equals_training_all_rows(tmp_path, base, monkeypatch):
-    compact = tmp_path / "compact"
-    finetune(recipe(base=str(base)), compact, splits=splits())
-
-    original = compact_embedding.CompactEmbedding.__init__
-
-    def every_row(self, model, used):
-        original(self, model, np.arange(model.base.embedding.num_embeddings))
-
-    monkeypatch.setattr(compact_embedding.CompactEmbedding, "__init__", every_row)
-    whole = tmp_path / "whole"
-    finetune(recipe(base=str(base)), whole, splits=splits())
-    one, two = weights(compact), weights(whole)
-    for name in one:
-        torch.testing.assert_close(one[name], two[name], rtol=0, atol=2e-5)
-    moved = (one["base.embedding.weight"] != weights(base)["base.embedding.weight"]).any(1)
-    full_moved = (two["base.embedding.weight"] != weights(base)["base.embedding.weight"]).any(1)
-    assert torch.equal(moved, full_moved)
-    assert 0 < int(moved.sum()) < len(moved)
+def test_only_the_embedding_rows_that_training_texts_use_move(tmp_path, base):
+    data = splits()
+    run = tmp_path / "run"
+    finetune(recipe(base=str(base)), run, splits=data)
+    before, after = weights(base)["base.embedding.weight"], weights(run)["base.embedding.weight"]
+    opened = open_run(run)
+    examples = opened.task.encode(data.train, opened.reading)
+    used = np.unique(np.concatenate(examples.tokens))
+    moved = torch.nonzero((before != after).any(1)).flatten().tolist()
+    assert 0 < len(moved) < len(before)
+    assert set(moved) <= set(used.tolist())
 
 
 def test_an_interrupted_run_goes_on_to_the_same_bits(tmp_path, base):
@@ -242,10 +240,17 @@ def test_label_smoothing_keeps_the_answers_less_certain(tmp_path):
 
 
 def test_long_texts_are_cut_and_counted(tmp_path):
-    training = Finetuning(recipe(length=8), tmp_path / "run", splits=splits())
+    training = Finetuning(recipe(length=8, long="cut"), tmp_path / "run", splits=splits())
     assert training.cut["texts"] == 80
     assert 0 < training.cut["tokens"] < training.cut["of"]
     assert max(training.train.lengths) == 8
+
+
+def test_texts_are_read_in_windows_as_long_as_the_rows_of_pretraining(tmp_path, base):
+    training = Finetuning(recipe(base=str(base)), tmp_path / "run", splits=splits())
+    assert training.reading.long == "windows"
+    assert training.reading.length == read_recipe(base).length
+    assert training.cut == {}
 
 
 def test_windows_lose_nothing_and_every_text_counts_the_same(tmp_path):

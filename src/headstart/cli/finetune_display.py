@@ -46,7 +46,7 @@ class FinetuneDisplay(Display):
         if cut := training.cut:
             self.console.print(
                 f"[yellow]cut[/]: {cut['texts']:,} of {len(splits.train):,} training texts are "
-                f"longer than {training.recipe.length} tokens; {cut['tokens'] / cut['of']:.1%} of "
+                f"longer than {training.reading.length} tokens; {cut['tokens'] / cut['of']:.1%} of "
                 "all tokens are not read (--length, or --long windows)"
             )
 

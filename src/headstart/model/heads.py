@@ -63,7 +63,7 @@ class Transform(nn.Module):
 
 
 class Classification(nn.Module):
-    """One answer a text: pool, then (for BERT) dense and tanh, then the classes."""
+    """One answer per text: pool, then (for BERT) dense and tanh, then the classes."""
 
     def __init__(self, base: BaseConfig, config: ClassificationConfig) -> None:
         super().__init__()
@@ -74,7 +74,10 @@ class Classification(nn.Module):
         self.output = nn.Linear(width, config.classes)
 
     def forward(self, hidden: Tensor, segments: Tensor | None = None) -> Tensor:
-        pooled = pool(hidden, segments, self.config.pooling)
+        return self.answer(pool(hidden, segments, self.config.pooling))
+
+    def answer(self, pooled: Tensor) -> Tensor:
+        """The classes' scores from pooled vectors: (B, d) or (B, 2d) → (B, classes)."""
         if self.dense is not None:
             pooled = torch.tanh(self.dense(pooled))
         return self.output(self.dropout(pooled))

@@ -14,7 +14,7 @@ from headstart.model.heads import (
     make_head,
 )
 from headstart.model.initialize import initialize, seeded
-from headstart.model.pooling import pooled_place
+from headstart.model.pooling import join_windows, pool, pooled_place, window_sizes
 from headstart.model.vocabulary_loss import VocabularyTargets
 
 
@@ -43,6 +43,7 @@ class Model(nn.Module):
         segments: Tensor | None = None,
         token_types: Tensor | None = None,
         targets: VocabularyTargets | None = None,
+        owners: Tensor | None = None,
     ) -> Any:
         """The head's scores; with `targets`, what it costs to predict them.
 
@@ -54,6 +55,8 @@ class Model(nn.Module):
         token_types : Tensor of shape (B, T), optional
         targets : VocabularyTargets, optional
             For heads that predict pieces.
+        owners : Tensor of shape (B,), optional
+            For classification: rows are windows, and this is the text of each (0, 0, 1, …).
 
         Returns
         -------
@@ -62,14 +65,26 @@ class Model(nn.Module):
         """
         if targets is not None:
             return self._loss(self.base(tokens, segments, token_types), segments, targets)
-        hidden: Tensor
         if isinstance(self.head, Classification):
-            place = pooled_place(tokens, segments, self.head.config.pooling)
-            if place is not None:
-                hidden = self.base(tokens, segments, token_types, only_at=place)  # (B, 1, d)
-                return self.head(hidden)
+            vectors = self.vectors(tokens, segments, token_types)
+            if owners is not None:
+                sizes = window_sizes(tokens, segments)
+                vectors = join_windows(vectors, sizes, owners, self.head.config.pooling)
+            return self.head.answer(vectors)
         hidden = self.base(tokens, segments, token_types)  # (B, T, d)
         return hidden if self.head is None else self.head(hidden, segments)
+
+    def vectors(
+        self, tokens: Tensor, segments: Tensor | None = None, token_types: Tensor | None = None
+    ) -> Tensor:
+        """What the classification head reads of each row: (B, d), or (B, 2d) for `mean+max`."""
+        assert isinstance(self.head, Classification)
+        pooling = self.head.config.pooling
+        place = pooled_place(tokens, segments, pooling)
+        if place is not None:
+            hidden: Tensor = self.base(tokens, segments, token_types, only_at=place)  # (B, 1, d)
+            return hidden[:, 0]
+        return pool(self.base(tokens, segments, token_types), segments, pooling)
 
     def _loss(
         self, hidden: Tensor, segments: Tensor | None, targets: VocabularyTargets

@@ -20,9 +20,52 @@ def pool(hidden: Tensor, segments: Tensor | None, how: Pooling) -> Tensor:
     return torch.cat((_mean(hidden, real), _max(hidden, real)), dim=-1)
 
 
+def join_windows(vectors: Tensor, sizes: Tensor, owners: Tensor, how: Pooling) -> Tensor:
+    """The vectors of texts from those of their windows, as if each text had been pooled whole.
+
+    Parameters
+    ----------
+    vectors : Tensor of shape (W, d)
+        What `pool` gave for each window.
+    sizes : Tensor of shape (W,)
+        Tokens of each window: a mean over all tokens weights its windows by them.
+    owners : Tensor of shape (W,)
+        The text of each window: 0, 0, 1, 2, 2, …
+    how : str
+        `last` and `first` average the windows' tokens; `max` takes the largest.
+
+    Returns
+    -------
+    Tensor of shape (B, d)
+    """
+    if how == "mean+max":
+        means, maxima = vectors.chunk(2, dim=-1)
+        parts = (
+            join_windows(means, sizes, owners, "mean"),
+            join_windows(maxima, sizes, owners, "max"),
+        )
+        return torch.cat(parts, dim=-1)
+    texts = int(owners[-1]) + 1
+    joined = vectors.new_zeros(texts, vectors.size(-1))
+    if how == "max":
+        index = owners.unsqueeze(-1).expand_as(vectors)
+        return joined.scatter_reduce(0, index, vectors, "amax", include_self=False)
+    weights = sizes.to(vectors.dtype) if how == "mean" else torch.ones_like(vectors[:, 0])
+    total = torch.zeros_like(joined[:, 0]).index_add(0, owners, weights)
+    share = (weights / total[owners]).unsqueeze(-1)
+    return joined.index_add(0, owners, vectors * share)
+
+
 def pooled_place(tokens: Tensor, segments: Tensor | None, how: Pooling) -> Tensor | None:
     """Where the one token stands that is read of each row (B); None where all of them are."""
     return _place(_real(tokens, segments), how)
+
+
+def window_sizes(tokens: Tensor, segments: Tensor | None) -> Tensor:
+    """How many real tokens each row has: (B,)."""
+    if segments is None:
+        return torch.full((tokens.size(0),), tokens.size(1), device=tokens.device)
+    return (segments > 0).sum(dim=1)
 
 
 def _real(rows: Tensor, segments: Tensor | None) -> Tensor:
@@ -37,7 +80,7 @@ def _real(rows: Tensor, segments: Tensor | None) -> Tensor:
 
 def _place(real: Tensor, how: Pooling) -> Tensor | None:
     """`last` is the last *real* token, which under the square mask is the only one that has seen
-    the whole text; reading a padding position instead is a classic slip.
+    the whole text; reading a padding position instead is a classic mistake.
     """
     if how == "first":
         return real.int().argmax(dim=1)

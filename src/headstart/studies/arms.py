@@ -27,7 +27,6 @@ from headstart.studies.recipe import StudyRecipe
 from headstart.studies.results import FINAL, Measure, RunKey
 from headstart.studies.trainings import Outcome, read_training, training_name
 from headstart.tasks.classification import Classification
-from headstart.tasks.examples import Reading
 from headstart.tasks.run import run_network
 from headstart.text.reading.dataset import Dataset, Splits
 from headstart.text.tokenizers.tokenizer import load_tokenizer
@@ -171,8 +170,7 @@ def _probabilities(folder: Path, part: Dataset, recipe: FinetuneRecipe) -> Any:
     """What the run's best epoch says of these rows."""
     opened = open_run(folder)
     task = Classification(part.label_names)
-    reading = Reading(opened.tokenizer, recipe.length, recipe.long)
-    examples = task.encode(part, reading)
+    examples = task.encode(part, opened.reading)
     with torch.no_grad():
         answers = task.join(run_network(opened.model, examples), examples)
     return at_temperature(answers, 1.0)

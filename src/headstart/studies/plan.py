@@ -123,7 +123,7 @@ def make_plan(recipe: StudyRecipe, data: StudyData) -> StudyPlan:
     dataset_bytes = sum(len(text.encode()) for part in parts for text in part.texts)
     rows = sum(len(part) for part in parts)
     amounts = Amounts(
-        text_tokens=min(recipe.length or usual.length, 2 + dataset_bytes / rows / BYTES_A_TOKEN),
+        text_tokens=2 + dataset_bytes / rows / BYTES_A_TOKEN,
         batch_size=usual.batch_size,
         validation_rows=len(data.splits.validation),
         test_rows=len(data.test),

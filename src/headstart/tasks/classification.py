@@ -1,8 +1,8 @@
 """Classification: one text, one of two or more classes.
 
 The head pools the text's hidden states and scores the classes; the loss is cross-entropy. A long
-text in windows is answered by the mean of its windows' scores; in training each window carries
-the label of its text, with the weight of its share in it.
+text is read in windows as long as those of pretraining, and pooled over all of them: the base only
+ever sees lengths that it was trained on, and nothing of the text is lost.
 """
 
 from collections.abc import Mapping, Sequence
@@ -75,15 +75,15 @@ class Classification(Task[Dataset]):
         self, part: Dataset, reading: Reading, *, progress: Progress | None = None
     ) -> Examples:
         ids = encode_texts(part.texts, reading, progress)
-        windows = [reading.parts(one) for one in ids]
-        counts = np.array([len(parts) for parts in windows])
-        owners = np.repeat(np.arange(len(ids)), counts)
+        windows = [[reading.framed(part) for part in reading.parts(one)] for one in ids]
+        several = any(len(parts) > 1 for parts in windows)
         return Examples(
-            tokens=[reading.framed(window) for parts in windows for window in parts],
-            owners=owners,
-            targets=[part.labels[row] for row in owners],
-            weights=(1 / counts[owners]).astype(np.float32),
+            tokens=[np.concatenate(parts) for parts in windows],
+            owners=np.arange(len(ids)),
+            targets=list(part.labels),
+            weights=np.ones(len(ids), dtype=np.float32),
             cut=left_out(ids, reading),
+            windows=[np.array([len(p) for p in parts]) for parts in windows] if several else None,
         )
 
     def losses(self, outputs: Tensor, batch: LabelledBatch, *, smoothing: float = 0.0) -> Tensor:
@@ -92,8 +92,8 @@ class Classification(Task[Dataset]):
         )
 
     def join(self, outputs: Sequence[Output], examples: Examples) -> NDArray[np.float64]:
-        """The mean scores of each text: (rows, classes)."""
-        return mean_by_owner(outputs, examples.owners)
+        """The scores of each text: (rows, classes)."""
+        return np.asarray(outputs, dtype=np.float64)
 
     def metrics(self, answers: NDArray[np.float64], part: Dataset) -> dict[str, float]:
         found = classification_metrics(at_temperature(answers, 1.0), part.labels, self.labels)
@@ -121,10 +121,3 @@ class Classification(Task[Dataset]):
 
 def _listed(names: Sequence[str]) -> str:
     return ", ".join(f"'{name}'" for name in names[:10]) + (", …" if len(names) > 10 else "")
-
-
-def mean_by_owner(outputs: Sequence[Output], owners: NDArray[np.int64]) -> NDArray[np.float64]:
-    scores = np.asarray(outputs, dtype=np.float64)  # (examples, classes)
-    total = np.zeros((int(owners[-1]) + 1, scores.shape[1]))
-    np.add.at(total, owners, scores)
-    return total / np.bincount(owners)[:, None]

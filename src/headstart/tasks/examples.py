@@ -14,7 +14,7 @@ from headstart.text.tokenizers.tokenizer import Tokenizer
 
 Long = Literal["cut", "windows"]
 Ids = NDArray[np.int64]
-ASKED_NOT = -100  # a target that is not asked for (PyTorch's own number for it)
+IGNORE_INDEX = -100  # a target that is not asked for (PyTorch's own number for it)
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,12 @@ class Reading:
 
 @dataclass(frozen=True)
 class Examples:
-    """What the network is shown. A row of the dataset has one example, or one for each window."""
+    """What the network is shown, one example per row of the dataset or per window of it.
+
+    A classifier reads a long text whole, in windows: then `tokens` of an example holds its
+    windows one behind the other, and `windows` their lengths. A tagger's windows are examples
+    of their own, with the same owner.
+    """
 
     tokens: list[Ids]
     owners: Ids  # the row of the dataset that each belongs to
@@ -66,17 +71,37 @@ class Examples:
     token_types: list[Ids] | None = None
     cut: dict[str, int] = field(default_factory=dict)  # texts, tokens: what was left out
     notes: list[Any] | None = None  # what the task wants to know about each, for `join`
+    windows: list[Ids] | None = None  # the lengths of each example's windows
 
     def __len__(self) -> int:
         return len(self.tokens)
 
     @property
     def lengths(self) -> Ids:
+        """The longest row that each example needs."""
+        if self.windows is not None:
+            return np.array([int(one.max()) for one in self.windows], dtype=np.int64)
         return np.array([len(ids) for ids in self.tokens], dtype=np.int64)
 
-    def renumbered(self, numbers: NDArray[np.integer]) -> "Examples":
-        """The same with each token's id looked up in `numbers`."""
-        return replace(self, tokens=[numbers[ids].astype(np.int64) for ids in self.tokens])
+    @property
+    def rows(self) -> Ids:
+        """How many rows of a batch each example takes."""
+        counts = [1] * len(self) if self.windows is None else [len(one) for one in self.windows]
+        return np.array(counts, dtype=np.int64)
+
+    def by_window(self) -> "Examples":
+        """The same with every window as an example of its own, owned by the example it is of."""
+        if self.windows is None:
+            return self
+        owners = np.repeat(np.arange(len(self)), self.rows)
+        return replace(
+            self,
+            tokens=[part for row in range(len(self)) for part in self._rows_of(row, None)],
+            owners=owners,
+            targets=[self.targets[row] for row in owners],
+            weights=self.weights[owners],
+            windows=None,
+        )
 
     def picked(self, rows: Ids) -> "Examples":
         """Some of them, each still the row of the dataset that it was."""
@@ -89,33 +114,48 @@ class Examples:
             weights=self.weights[rows],
             token_types=None if kinds is None else [kinds[row] for row in rows],
             notes=None if notes is None else [notes[row] for row in rows],
+            windows=None if self.windows is None else [self.windows[row] for row in rows],
         )
 
-    def used(self) -> Ids:
-        """The ids that occur."""
-        return np.unique(np.concatenate(self.tokens))
+    def batch(self, rows: Sequence[int] | Ids, *, most: int | None = None) -> "LabelledBatch":
+        """Pad these examples to the longest of their rows, and no further.
 
-    def batch(self, rows: Sequence[int] | Ids) -> "LabelledBatch":
-        """Pad these examples to the longest of them, and no further."""
-        picked = [self.tokens[row] for row in rows]
+        Of an example with more than `most` windows, that many are taken, evenly spread: what is
+        trained on must fit into memory. Without it, all are.
+        """
+        picked = [part for row in rows for part in self._rows_of(row, most)]
+        counts = [min(int(count), most or int(count)) for count in self.rows[np.asarray(rows)]]
         longest = max(len(ids) for ids in picked)
         tokens = np.zeros((len(picked), longest), dtype=np.int64)
         segments = np.zeros_like(tokens)
-        kinds = None if self.token_types is None else np.zeros_like(tokens)
-        for place, (row, ids) in enumerate(zip(rows, picked, strict=True)):
+        for place, ids in enumerate(picked):
             # Which id pads does not matter: its segment says that nobody may look at it.
             tokens[place, : len(ids)] = ids
             segments[place, : len(ids)] = 1
-            if kinds is not None and self.token_types is not None:
-                kinds[place, : len(ids)] = self.token_types[row]
+        kinds = None
+        if self.token_types is not None:
+            kinds = np.zeros_like(tokens)
+            for place, row in enumerate(rows):
+                kinds[place, : len(self.token_types[row])] = self.token_types[row]
         targets = [np.asarray(self.targets[row]) for row in rows]
+        owners = None if self.windows is None else np.repeat(np.arange(len(counts)), counts)
         return LabelledBatch(
             torch.from_numpy(tokens),
             torch.from_numpy(segments),
             torch.from_numpy(_padded(targets, longest)),
             torch.from_numpy(self.weights[np.asarray(rows)]),
             None if kinds is None else torch.from_numpy(kinds),
+            None if owners is None else torch.from_numpy(owners),
         )
+
+    def _rows_of(self, row: int, most: int | None) -> list[Ids]:
+        """The example's windows, or it itself where it has none."""
+        if self.windows is None:
+            return [self.tokens[row]]
+        parts = np.split(self.tokens[row], np.cumsum(self.windows[row])[:-1])
+        if most is None or len(parts) <= most:
+            return parts
+        return [parts[place] for place in np.linspace(0, len(parts) - 1, most).round().astype(int)]
 
 
 @dataclass(frozen=True)
@@ -125,6 +165,7 @@ class LabelledBatch:
     targets: Tensor  # (B …): as the task has them
     weights: Tensor  # (B): how much each example counts
     token_types: Tensor | None = None  # (B, T)
+    owners: Tensor | None = None  # (B): the example of each row, where it has several
 
     def to(self, device: torch.device) -> "LabelledBatch":
         tensors = {name: value for name, value in vars(self).items() if isinstance(value, Tensor)}
@@ -174,7 +215,7 @@ def _padded(targets: list[Any], longest: int) -> Any:
     """One array; where a target has a value a token, padding is not asked for."""
     if targets[0].ndim == 0 or len({target.shape for target in targets}) == 1:
         return np.stack(targets)
-    padded = np.full((len(targets), longest), ASKED_NOT, dtype=np.int64)
+    padded = np.full((len(targets), longest), IGNORE_INDEX, dtype=np.int64)
     for place, target in enumerate(targets):
         padded[place, : len(target)] = target
     return padded

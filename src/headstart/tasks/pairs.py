@@ -21,6 +21,7 @@ from headstart.text.reading.rows import split_pair
 
 class Pairs(Classification):
     name: ClassVar[str] = "pairs"
+    windows: ClassVar[bool] = False  # one could hold only one of the two texts
 
     @classmethod
     def read(cls, sources: Sequence[str], **how: Any) -> Splits:

@@ -3,11 +3,14 @@
 import numpy as np
 import torch
 
+from headstart.model.heads import Classification
 from headstart.model.model import Model
-from headstart.tasks.examples import Examples
+from headstart.model.pooling import join_windows
+from headstart.tasks.examples import Examples, Ids
 from headstart.tasks.task import Output, Progress
 
 BATCH_TOKENS = 2_048  # padding included; larger batches leave the processor's cache
+JOINED_WINDOWS = 1_024
 
 
 def run_network(
@@ -17,11 +20,52 @@ def run_network(
     batch_tokens: int = BATCH_TOKENS,
     progress: Progress | None = None,
 ) -> list[Output]:
-    """The head's scores of each example; one a token where the head answers for each of them."""
+    """The head's scores of each example; one row per token where the head scores every token.
+
+    Windows of a text are read in any order and any batch; only their vectors meet.
+    """
+    if examples.windows is None:
+        return _run(model, examples, batch_tokens, progress)
+    assert isinstance(model.head, Classification)
+    windows = examples.by_window()
+    vectors = _run(model, windows, batch_tokens, progress, vectors=True)
+    device = next(model.parameters()).device
+    outputs: list[Output] = []
+    with torch.no_grad():
+        for rows in _texts(windows.owners):
+            joined = join_windows(
+                torch.from_numpy(np.stack(vectors[rows])).to(device),
+                torch.from_numpy(windows.lengths[rows]).to(device),
+                torch.from_numpy(windows.owners[rows] - windows.owners[rows.start]).to(device),
+                model.head.config.pooling,
+            )
+            outputs += list(model.head.answer(joined).float().cpu().numpy())
+    return outputs
+
+
+def _texts(owners: Ids) -> list[slice]:
+    """Stretches of whole texts, a few hundred windows each."""
+    starts = np.flatnonzero(np.diff(owners, prepend=-1))
+    kept = [0]
+    for start in starts[1:]:
+        if start - kept[-1] >= JOINED_WINDOWS:
+            kept.append(int(start))
+    return [slice(start, stop) for start, stop in zip(kept, [*kept[1:], len(owners)], strict=True)]
+
+
+def _run(
+    model: Model,
+    examples: Examples,
+    batch_tokens: int,
+    progress: Progress | None,
+    *,
+    vectors: bool = False,
+) -> list[Output]:
     device = next(model.parameters()).device
     lengths = examples.lengths
     order = np.argsort(lengths, kind="stable")
     outputs: list[Output | None] = [None] * len(examples)
+    call = model.vectors if vectors else model
     start = 0
     with torch.no_grad():
         while start < len(order):
@@ -32,8 +76,7 @@ def run_network(
                 stop += 1
             rows = order[start:stop]
             batch = examples.batch(rows).to(device)
-            scores = model(batch.tokens, batch.segments, batch.token_types)
-            found = scores.float().cpu().numpy()
+            found = call(batch.tokens, batch.segments, batch.token_types).float().cpu().numpy()
             for place, row in enumerate(rows):
                 one = found[place]
                 outputs[row] = one if one.ndim == 1 else one[: lengths[row]]

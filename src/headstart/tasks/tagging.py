@@ -19,7 +19,14 @@ from headstart.errors import HeadstartError
 from headstart.evaluation.tagging import entity_metrics
 from headstart.model.config import Pooling, TaggingConfig
 from headstart.model.presets import Preset
-from headstart.tasks.examples import ASKED_NOT, Examples, Ids, LabelledBatch, Reading, read_windows
+from headstart.tasks.examples import (
+    IGNORE_INDEX,
+    Examples,
+    Ids,
+    LabelledBatch,
+    Reading,
+    read_windows,
+)
 from headstart.tasks.task import Output, Progress, Task
 from headstart.text.reading.conll import Sentences, read_sentences, read_tagged
 from headstart.text.reading.file_parts import FileParts
@@ -81,17 +88,17 @@ class Tagging(Task[Sentences]):
             windows = fill_windows([len(piece) for piece in pieces], reading.room)
             for first, stop in read_windows(windows, pieces, reading, cut):
                 ids = np.concatenate(pieces[first:stop])[: reading.room]
-                asked = np.full(len(ids), ASKED_NOT, dtype=np.int64)
+                asked = np.full(len(ids), IGNORE_INDEX, dtype=np.int64)
                 ends = np.cumsum([len(piece) for piece in pieces[first:stop]]) - 1
                 asked[np.minimum(ends, len(ids) - 1)] = tags[first:stop]
-                before = np.full(len(reading.before), ASKED_NOT)
-                after = np.full(len(reading.after), ASKED_NOT)
+                before = np.full(len(reading.before), IGNORE_INDEX)
+                after = np.full(len(reading.after), IGNORE_INDEX)
                 tokens.append(reading.framed(ids))
                 targets.append(np.concatenate([before, asked, after]))
                 owners.append(row)
             if progress is not None and row % 1_000 == 0:
                 progress(row, len(part))
-        words_asked = [np.count_nonzero(target != ASKED_NOT) for target in targets]
+        words_asked = [np.count_nonzero(target != IGNORE_INDEX) for target in targets]
         return Examples(
             tokens=tokens,
             owners=np.array(owners),
@@ -101,12 +108,12 @@ class Tagging(Task[Sentences]):
         )
 
     def losses(self, outputs: Tensor, batch: LabelledBatch, *, smoothing: float = 0.0) -> Tensor:
-        asked = (batch.targets != ASKED_NOT).sum(dim=1)
+        asked = (batch.targets != IGNORE_INDEX).sum(dim=1)
         total = F.cross_entropy(
             outputs.float().transpose(1, 2),  # (B, tags, T)
             batch.targets,
             reduction="none",
-            ignore_index=ASKED_NOT,
+            ignore_index=IGNORE_INDEX,
             label_smoothing=smoothing,
         ).sum(dim=1)
         return total / asked.clamp(min=1)
@@ -114,7 +121,7 @@ class Tagging(Task[Sentences]):
     def join(self, outputs: Sequence[Output], examples: Examples) -> Answers:
         answers: list[list[NDArray[np.float64]]] = [[] for _ in range(examples.owners[-1] + 1)]
         for output, target, owner in zip(outputs, examples.targets, examples.owners, strict=True):
-            answers[owner].append(output[target != ASKED_NOT].astype(np.float64))
+            answers[owner].append(output[target != IGNORE_INDEX].astype(np.float64))
         return [np.concatenate(windows) for windows in answers]
 
     def metrics(self, answers: Answers, part: Sentences) -> dict[str, float]:

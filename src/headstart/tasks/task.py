@@ -38,6 +38,7 @@ class Task(ABC, Generic[Part]):
     """One kind of question. An instance knows the names of the possible answers."""
 
     name: ClassVar[str]
+    windows: ClassVar[bool] = True  # whether long texts can be read in windows
     metric: str  # of `metrics`, the one that a person means by "how good is it"
 
     def __init__(self, labels: Sequence[str]) -> None:

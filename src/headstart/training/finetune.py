@@ -20,7 +20,7 @@ from headstart.machine.facts import choose_threads
 from headstart.model.checkpoint import WEIGHTS, save_model
 from headstart.run_folder import SUMMARY, write_summary, write_task
 from headstart.tasks import find_task
-from headstart.tasks.examples import Examples, LabelledBatch, Reading
+from headstart.tasks.examples import Examples, LabelledBatch
 from headstart.tasks.run import run_network
 from headstart.tasks.task import Parts, Task
 from headstart.text.store.batches import LengthBatches
@@ -29,14 +29,13 @@ from headstart.training.checkpoints import Checkpoints
 from headstart.training.epochs import epoch_rows
 from headstart.training.finetune_data import read_splits
 from headstart.training.finetune_recipe import NONE, FinetuneRecipe
-from headstart.training.finetune_start import Start, find_start
+from headstart.training.finetune_start import Start, find_start, reading_for
 from headstart.training.identity import check_identity, write_identity
 from headstart.training.loop import Loop, LoopSettings, MicroBatch, Progress
 from headstart.training.metrics import Metrics, read_metrics
 from headstart.training.prepare import Stages, quiet
 from headstart.training.recipe_file import refuse_a_second_run, resumed, write_recipe
 from headstart.training.threads import try_threads
-from headstart.transfer.compact_embedding import CompactEmbedding
 from headstart.transfer.fit_head import can_be_fitted, fit_head
 from headstart.transfer.strategies import learning_rate_scales, train_down_to, trained_depth
 
@@ -113,14 +112,13 @@ class Finetuning:
         if resume:
             check_identity(self.identity, folder)
         self.model = self.start.model
-        self.reading = Reading(self.start.tokenizer, self.recipe.length, self.recipe.long)
+        self.model.base.embedding.sparse = True  # rows that no text of a step uses cost nothing
+        self.reading = reading_for(self.recipe, self.task, self.start)
         train = self.task.encode(self.splits.train, self.reading, progress=stages("reading"))
         held_out = self.task.encode(self.splits.validation, self.reading)
         self.cut = train.cut
-        used = np.union1d(train.used(), held_out.used())
-        self.compact = CompactEmbedding(self.model, used)
-        self.train: Examples = train.renumbered(self.compact.numbers)
-        self.held_out: Examples = held_out.renumbered(self.compact.numbers)
+        self.train: Examples = train
+        self.held_out: Examples = held_out
         self.weights = (
             self.task.balanced(self.splits.train, train) if self.recipe.balance else train.weights
         )
@@ -160,20 +158,31 @@ class Finetuning:
         train_down_to(
             self.model, trained_depth(self.recipe.strategy, epoch, self.model.base.config.layers)
         )
-        rows = self.order.batch(step)
-        longest = int(self.train.lengths[rows].max())
-        fitting = max(1, self.recipe.micro_batch_tokens // longest)
-        return [
-            self._micro_batch(rows[first : first + fitting])
-            for first in range(0, len(rows), fitting)
-        ]
+        return [self._micro_batch(rows) for rows in self._fitting(self.order.batch(step))]
+
+    def _fitting(self, rows: Any) -> list[Any]:
+        """A step's texts in parts that fit into memory, however many windows they have."""
+        self.most_rows = max(
+            1, self.recipe.micro_batch_tokens // int(self.train.lengths[rows].max())
+        )
+        parts: list[list[int]] = [[]]
+        taken = 0
+        for row, count in zip(rows, np.minimum(self.train.rows[rows], self.most_rows), strict=True):
+            if parts[-1] and taken + count > self.most_rows:
+                parts.append([])
+                taken = 0
+            parts[-1].append(int(row))
+            taken += int(count)
+        return [np.array(part) for part in parts]
 
     def _micro_batch(self, rows: Any) -> MicroBatch:
-        batch: LabelledBatch = self.train.batch(rows).to(self.loop.device)
+        batch: LabelledBatch = self.train.batch(rows, most=self.most_rows).to(self.loop.device)
         weights = torch.from_numpy(self.weights[rows]).to(self.loop.device)
 
         def compute() -> torch.Tensor:
-            outputs = self.model(batch.tokens, batch.segments, batch.token_types)
+            outputs = self.model(
+                batch.tokens, batch.segments, batch.token_types, owners=batch.owners
+            )
             smoothing = self.recipe.label_smoothing
             return (self.task.losses(outputs, batch, smoothing=smoothing) * weights).sum()
 
@@ -243,8 +252,7 @@ class Finetuning:
         self.listener.on_epoch(self._rows(progress)[-1])
 
     def _on_best(self, progress: Progress) -> None:
-        with self.compact.put_back() as whole:
-            save_model(whole, self.folder)
+        save_model(self.model, self.folder)
         with replacing(self.folder / VALIDATION) as temporary:
             save_file(self.task.kept(self.answers, self.splits.validation), temporary)
 
@@ -282,9 +290,7 @@ class Finetuning:
             "validation": {
                 name: best[name] for name in best if name not in ("epoch", "step", "best")
             },
-            "parameters": sum(p.numel() for p in self.model.parameters())
-            + self.compact.full.weight.numel()
-            - self.compact.compact.weight.numel(),
+            "parameters": sum(p.numel() for p in self.model.parameters()),
             "swap": [vars(row) for row in self.start.swap],
         }
         write_summary(summary, self.folder)

@@ -6,7 +6,6 @@ from typing import Any, Literal
 
 from headstart.machine.precision import Precision
 from headstart.model.config import POOLINGS
-from headstart.tasks.examples import Long
 from headstart.training.recipe_file import Recipe, read_recipe_as
 from headstart.training.schedule import Shape
 from headstart.transfer.strategies import Strategy
@@ -49,8 +48,8 @@ class FinetuneRecipe(Recipe):
     choose_by: Literal["metric", "loss"] = "metric"  # of validation: which epoch is the best
     batch_size: int = 16
     micro_batch_tokens: int = 8_192  # what is held in memory at once
-    length: int = 512
-    long: Long = "cut"
+    length: int = 0  # tokens of a row; by default those of the base's pretraining, or 512 cut
+    long: Literal["auto", "cut", "windows"] = "auto"  # windows, where the task can use them
     learning_rate: float = 3e-4
     schedule: Shape = "linear"
     warmup: float = 0.1
@@ -63,7 +62,7 @@ class FinetuneRecipe(Recipe):
     precision: Precision = "fp32"
 
     def _smallest(self, name: str) -> int:
-        return 1 if name in ("epochs", "batch_size", "micro_batch_tokens", "length") else 0
+        return 1 if name in ("epochs", "batch_size", "micro_batch_tokens") else 0
 
     def _cross_problems(self) -> list[str]:
         problems = []

@@ -12,13 +12,18 @@ from headstart.model.config import BaseConfig, Pooling
 from headstart.model.model import Model, build_model
 from headstart.model.presets import Preset, preset, preset_of
 from headstart.run_folder import Run, open_run
+from headstart.tasks.examples import Long, Reading
 from headstart.tasks.task import Task
 from headstart.text.tokenizers.tokenizer import Tokenizer, load_tokenizer
 from headstart.text.tokenizers.train_tokenizer import train_tokenizer
 from headstart.training.finetune_recipe import NONE, FinetuneRecipe
 from headstart.training.prepare import Stages
+from headstart.training.recipe_file import read_values
 from headstart.transfer.match_vocabulary import match_vocabulary
 from headstart.transfer.swap import SwapRow, swap_head
+
+PRETRAINING_LENGTH = 128  # of a base that does not say, and of none
+CUT_LENGTH = 512  # of texts that are not read in windows
 
 
 @dataclass(frozen=True)
@@ -26,6 +31,7 @@ class Start:
     tokenizer: Tokenizer
     model: Model
     swap: list[SwapRow]  # what became of the base's parts; empty from scratch
+    length: int = PRETRAINING_LENGTH  # tokens of a row that the base was pretrained on
 
 
 def find_start(
@@ -46,10 +52,24 @@ def find_start(
         chosen = preset_of(headless.base.config)
         if recipe.fresh:
             headless = build_model(headless.base.config, seed=recipe.seed)
-    _check_length(recipe.length, chosen.base)
+    length = PRETRAINING_LENGTH
+    if recipe.base != NONE:
+        length = int(read_values(Path(recipe.base)).get("length", 0)) or PRETRAINING_LENGTH
     swapped, rows = swap_head(headless, _head(task, chosen, recipe.pooling), seed=recipe.seed)
     pretrained = recipe.base != NONE and not recipe.fresh
-    return Start(tokenizer, swapped.to(torch.device(recipe.device)), rows if pretrained else [])
+    moved = swapped.to(torch.device(recipe.device))
+    return Start(tokenizer, moved, rows if pretrained else [], length)
+
+
+def reading_for(recipe: FinetuneRecipe, task: Task[Any], start: Start) -> Reading:
+    """How texts are read: by default in windows as long as the base's rows in pretraining."""
+    long: Long = recipe.long if recipe.long != "auto" else "windows" if task.windows else "cut"
+    length = recipe.length or (start.length if long == "windows" else CUT_LENGTH)
+    base = start.model.base.config
+    if not recipe.length and base.positions == "learned":
+        length = min(length, base.max_length)
+    _check_length(length, base)
+    return Reading(start.tokenizer, length, long)
 
 
 def _head(task: Task[Any], chosen: Preset, pooling: str) -> Any:
