@@ -19,7 +19,7 @@ from headstart.training.finetune import FinetuneListener, Finetuning, finetune
 from headstart.training.finetune_recipe import FinetuneRecipe, make_recipe
 from headstart.training.finetune_recipe import read_finetune_recipe as read_recipe
 from headstart.training.loop import Interrupted
-from headstart.training.recipe import read_recipe
+from headstart.training.recipe import read_recipe as read_pretrain_recipe
 from headstart.training.recipe_file import write_recipe
 from tests.labelled import dataset, recipe, splits
 from tests.runs import small_run
@@ -249,7 +249,7 @@ def test_long_texts_are_cut_and_counted(tmp_path):
 def test_texts_are_read_in_windows_as_long_as_the_rows_of_pretraining(tmp_path, base):
     training = Finetuning(recipe(base=str(base)), tmp_path / "run", splits=splits())
     assert training.reading.long == "windows"
-    assert training.reading.length == read_recipe(base).length
+    assert training.reading.length == read_pretrain_recipe(base).length
     assert training.cut == {}
 
 
