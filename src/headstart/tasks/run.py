@@ -4,8 +4,9 @@ import numpy as np
 import torch
 
 from headstart.model.model import Model
+from headstart.progress import ProgressCallback
 from headstart.tasks.examples import Examples
-from headstart.tasks.task import Output, Progress
+from headstart.tasks.task import Output
 
 BATCH_TOKENS = 2_048  # padding included; larger batches leave the processor's cache
 
@@ -15,7 +16,7 @@ def run_network(
     examples: Examples,
     *,
     batch_tokens: int = BATCH_TOKENS,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
 ) -> list[Output]:
     """The head's scores of each example; one a token where the head answers for each of them."""
     device = next(model.parameters()).device

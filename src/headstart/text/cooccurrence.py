@@ -16,7 +16,7 @@ kept for good, and only for pairs that are rare in a huge corpus. Up to `MAX_PAI
 (33 MB of reviews with a vocabulary of 8,192 have a third of that) nothing is dropped.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,8 +26,8 @@ from sklearn.utils.extmath import randomized_svd
 from threadpoolctl import threadpool_limits
 
 from headstart.errors import HeadstartError
+from headstart.progress import ProgressCallback
 
-Progress = Callable[[int, int | None], None]
 Tokens = NDArray[np.integer]
 
 CHUNK_PAIRS = 16_000_000  # at 4 bytes each, and as much again while they are sorted
@@ -45,7 +45,7 @@ def cooccurrence_vectors(
     power: float = 0.5,
     ignore: Sequence[int] = (),
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
 ) -> NDArray[np.float32]:
     """A vector for every token id (vocab_size × width), from documents of token ids.
 
@@ -81,7 +81,7 @@ def count_pairs(
     ignore: Sequence[int] = (),
     max_pairs: int = MAX_PAIRS,
     chunk_pairs: int = CHUNK_PAIRS,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
 ) -> PairCounts:
     """Count the pairs of tokens at a distance of 1 to `window`, in one pass over the documents."""
     if window < 1:

@@ -16,10 +16,11 @@ from headstart.model.model import Model, build_model
 from headstart.model.presets import Objective as PresetObjective
 from headstart.model.presets import Preset, preset
 from headstart.objectives import find_objective
+from headstart.progress import ProgressCallback
 from headstart.text.checking.held_out import Counted, HeldOut
 from headstart.text.reading.corpus import Corpus, read_corpus
 from headstart.text.store.token_source import TokenSource
-from headstart.text.store.token_store import Progress, store_corpus
+from headstart.text.store.token_store import store_corpus
 from headstart.text.tokenizers.tokenizer import Tokenizer, hash_of, load_tokenizer
 from headstart.text.tokenizers.train_tokenizer import train_tokenizer
 from headstart.training.recipe import PretrainRecipe
@@ -28,10 +29,10 @@ SMALL_CORPUS = 2_000_000  # bytes
 HANDED_ON = 0.5  # of the neighbours' mean; 0.2 learned more slowly
 
 # Told a stage's name, returns the callback that takes its progress in bytes of text (done, total).
-Stages = Callable[[str], Progress]
+Stages = Callable[[str], ProgressCallback]
 
 
-def quiet(stage: str) -> Progress:
+def quiet(stage: str) -> ProgressCallback:
     return lambda done, total: None
 
 

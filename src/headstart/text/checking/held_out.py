@@ -7,13 +7,14 @@ the split does not change with the order of the files.
 import hashlib
 from collections.abc import Iterator
 
-from headstart.text.store.token_store import Corpus, Progress
+from headstart.progress import ProgressCallback
+from headstart.text.store.token_store import Corpus
 
 
 class Counted:
     """A corpus that tells how many bytes of it were read, and of how many."""
 
-    def __init__(self, corpus: Corpus, size: int | None, progress: Progress) -> None:
+    def __init__(self, corpus: Corpus, size: int | None, progress: ProgressCallback) -> None:
         self._corpus = corpus
         self._size = size
         self._progress = progress

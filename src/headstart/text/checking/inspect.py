@@ -13,10 +13,16 @@ from typing import Protocol
 
 import numpy as np
 
+from headstart.text.checking.checks import odd_characters
 from headstart.text.checking.duplicates import SimilarTexts, text_key
-from headstart.text.checking.inspection import Conflict, Example, Inspection, Overlap, PartReport
-from headstart.text.checking.inspection_warnings import find_warnings
-from headstart.text.checking.odd_characters import odd_characters
+from headstart.text.checking.inspection import (
+    Conflict,
+    Example,
+    Inspection,
+    Overlap,
+    PartReport,
+    find_warnings,
+)
 from headstart.text.reading.corpus import Corpus
 from headstart.text.reading.dataset import Splits
 

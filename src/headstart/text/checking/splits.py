@@ -1,13 +1,16 @@
 """Splits and label budgets that depend on the seed and the set of (text, label) pairs alone.
 
-Rows are ordered by a keyed hash of their own content, never by their position, so that another
-order of the file, another machine or another Python gives the same rows.
+Part are ordered by a keyed hash of their own content, never by their position, so that another
+order of the file, another machine or another Python gives the same rows. `FileParts` is for what is
+not a table: tagged sentences and questions, from files of their own or cut from the training file.
 """
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from hashlib import blake2b
+from typing import Generic, TypeVar
 
 from headstart.errors import HeadstartError
 from headstart.text.checking.duplicates import SimilarTexts, text_key
@@ -168,3 +171,50 @@ def _budget_size(budget: str, available: int, classes: int) -> int:
             fix="every class needs at least one",
         )
     return size
+
+
+Part = TypeVar("Part")
+
+
+@dataclass(frozen=True)
+class FileParts(Generic[Part]):
+    train: Part
+    validation: Part
+    test: Part | None
+
+
+def given_parts(
+    whole: Part,
+    read: Callable[[str], Part],
+    *,
+    validation: str | None,
+    test: str | None,
+    cut: Callable[[bool], FileParts[Part]],
+) -> FileParts[Part]:
+    """The parts that have files; `cut`, told whether a test part is wanted, makes the others."""
+    test_part = None if test is None else read(test)
+    if validation is not None:
+        return FileParts(whole, read(validation), test_part)
+    parts = cut(test is None)
+    return FileParts(parts.train, parts.validation, parts.test if test is None else test_part)
+
+
+def cut_parts(
+    name: str,
+    texts: Sequence[str],
+    pick: Callable[[Dataset], Part],
+    *,
+    seed: int,
+    with_test: bool,
+    of: str,
+) -> FileParts[Part]:
+    """Parts without a text in common, by the same rules as a table's; `pick` finds their rows."""
+    cut = split(Dataset(name, list(texts), [0] * len(texts), ("",)), seed, with_test=with_test)
+    if not len(cut.validation):
+        raise HeadstartError(
+            f"{len(texts)} {of} are too few to cut a validation part from",
+            where=name,
+            fix=f"give more {of}, or --validation FILE",
+        )
+    test = None if cut.test is None else pick(cut.test)
+    return FileParts(pick(cut.train), pick(cut.validation), test)

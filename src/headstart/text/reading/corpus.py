@@ -15,9 +15,8 @@ from headstart.errors import HeadstartError
 from headstart.text.checking.checks import checked_text
 from headstart.text.checking.duplicates import text_key
 from headstart.text.reading import lab, records
-from headstart.text.reading.embedded import TEXT_BYTES, embedded_file
-from headstart.text.reading.hub import open_hub
-from headstart.text.reading.rows import Reading, open_rows
+from headstart.text.reading.named import TEXT_BYTES, embedded_file, open_hub
+from headstart.text.reading.rows import ReadOptions, open_rows
 from headstart.text.reading.sources import Source, find_sources, is_lab_folder
 from headstart.text.reading.stream import BLOCK, LONGEST_DOCUMENT, read_checked, too_long
 
@@ -33,14 +32,14 @@ class Corpus:
     """
 
     def __init__(
-        self, name: str, sources: Sequence[tuple[Source, Documents]], how: Reading
+        self, name: str, sources: Sequence[tuple[Source, Documents]], options: ReadOptions
     ) -> None:
         self.name = name
         self.unread_files: list[str] = []
         self.empty: int | None = None
         self.left_out: int | None = None
         self._sources = list(sources)
-        self._how = how
+        self._options = options
         self._excluded: frozenset[bytes] = frozenset()
 
     def __iter__(self) -> Iterator[str]:
@@ -59,7 +58,7 @@ class Corpus:
     def fingerprint(self) -> str:
         """A hash of the content and of how it is read. Reads the files once, at disk speed."""
         hashed = xxhash.xxh3_128()
-        settings = [self._how.text_column, self._how.encoding]
+        settings = [self._options.text_column, self._options.encoding]
         for source, documents in self._sources:
             settings += [source.kind, str(source.gzipped), documents, _content_hash(source)]
         hashed.update(json.dumps(settings).encode())
@@ -93,7 +92,7 @@ class Corpus:
             if source.kind == "text":
                 kind = f"plain text, {words[documents]}"
             else:
-                kind = open_rows(source, self._how, labelled=False).found
+                kind = open_rows(source, self._options, labelled=False).found
             kinds[kind] = kinds.get(kind, 0) + 1
         return [
             f"{self.name}: {kind}" + (f" ({count:,} files)" if count > 1 else "")
@@ -102,13 +101,13 @@ class Corpus:
 
     def without(self, texts: Iterable[str]) -> "Corpus":
         """The same corpus minus the documents that equal one of `texts`, such as a test part."""
-        smaller = Corpus(self.name, self._sources, self._how)
+        smaller = Corpus(self.name, self._sources, self._options)
         smaller.unread_files = self.unread_files
         smaller._excluded = self._excluded | {text_key(text) for text in texts}
         return smaller
 
     def _read(self, source: Source, documents: Documents) -> Iterator[str]:
-        encoding = self._how.encoding
+        encoding = self._options.encoding
         if source.kind == "text" and documents == "file":
             yield _whole_file(source, encoding)
         elif source.kind == "text" and documents == "blank-line":
@@ -116,7 +115,7 @@ class Corpus:
         elif source.kind == "text":  # the stream has checked all that `checked_text` checks
             yield from (line.strip() and line for line in records.read_lines(source, encoding))
         else:
-            opened = open_rows(source, self._how, labelled=False)
+            opened = open_rows(source, self._options, labelled=False)
             for row in opened.rows:
                 yield checked_text(row.text, partial(opened.where, row.number, encoding))
 
@@ -153,7 +152,7 @@ def read_corpus(
         found += [(file, documents or ("file" if path.is_dir() else "line")) for file in files]
         unread += left
     corpus = Corpus(
-        ", ".join(str(one) for one in given), found, Reading(text_column, None, encoding)
+        ", ".join(str(one) for one in given), found, ReadOptions(text_column, None, encoding)
     )
     corpus.unread_files = unread
     if next(iter(corpus), None) is None:

@@ -95,6 +95,14 @@ def find_source(given: str | Path) -> Source:
     return Source(name, kind, path, gzipped)
 
 
+def open_file(source: str, kind: Literal["text", "json"], *, fix: str) -> Source:
+    """A file that is read as `kind` whatever its name ends in."""
+    path = Path(source).expanduser()
+    if not path.is_file():
+        raise HeadstartError(f"there is no file '{source}'", fix=fix)
+    return Source(source, kind, path, gzipped=path.suffix == ".gz")
+
+
 def find_sources(given: str | Path) -> tuple[list[Source], list[str]]:
     """Every source that `given` stands for, and the files of a folder that were left out.
 

@@ -1,18 +1,22 @@
 """Questions about texts, in the form of SQuAD's JSON files.
 
 `{"data": [{"paragraphs": [{"context": "…", "qas": [{"question": "…", "answers": [{"text": "…",
-"answer_start": 17}]}]}]}]}`. A question without answers has none in its text.
+"answer_start": 17}]}]}]}]}`. A question without answers has none in its text. `read_questions` is
+strict, for training; `LenientQuestions` returns every question, with its problem, for prediction.
 """
 
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from headstart.errors import HeadstartError
+from headstart.text.checking.checks import checked_text
+from headstart.text.checking.splits import FileParts, cut_parts, given_parts
 from headstart.text.reading.dataset import Dataset
-from headstart.text.reading.file_parts import FileParts, cut_parts, given_parts, open_file
+from headstart.text.reading.lenient_rows import checked_row
+from headstart.text.reading.sources import open_file
 from headstart.text.reading.stream import read_checked
 
 FORM = 'the form is SQuAD\'s: {"data": [{"paragraphs": [{"context": …, "qas": [{"question": …, '
@@ -124,3 +128,49 @@ def _split(whole: Questions, seed: int, *, with_test: bool) -> FileParts[Questio
         return whole.pick([row for row, text in enumerate(whole.contexts) if text in inside])
 
     return cut_parts(whole.name, texts, picked, seed=seed, with_test=with_test, of="texts")
+
+
+class LenientQuestion(NamedTuple):
+    """A question about a text; `problem` says why it cannot be asked."""
+
+    number: int
+    text: str
+    problem: str | None
+    id: str
+    question: str
+
+
+class LenientQuestions:
+    """The questions of a file, in order. A JSON file is read whole."""
+
+    def __init__(self, given: str | Path, encoding: str) -> None:
+        self.asked = list(asked_in(str(given), encoding))
+        self._done = 0
+
+    @property
+    def share(self) -> float | None:
+        return self._done / len(self.asked) if self._done else None
+
+    def __iter__(self) -> Iterator[LenientQuestion]:
+        for number, paragraph, asked in self.asked:
+            self._done = number
+            yield _question(number, paragraph, asked)
+
+
+def _question(number: int, paragraph: Any, asked: Any) -> LenientQuestion:
+    if not isinstance(asked, dict):
+        return LenientQuestion(
+            number, "", "an object with a question was expected", str(number), ""
+        )
+    row = checked_row(number, paragraph.get("context"))
+    problem, question = row.problem, ""
+    try:
+        question = checked_text(asked.get("question"), lambda: "")
+        if not question:
+            problem = "the question is empty"
+    except HeadstartError as error:
+        problem = f"in the question: {error.what}"
+    name = asked.get("id")
+    return LenientQuestion(
+        number, row.text, problem, str(number if name is None else name), question
+    )

@@ -20,10 +20,9 @@ from filelock import FileLock, Timeout
 
 from headstart.errors import HeadstartError
 from headstart.files import sync, write_text
+from headstart.progress import ProgressCallback
 from headstart.text.store.shards import ENDS_DTYPE, ShardWriter, map_array, sha256_of
 from headstart.text.tokenizers.tokenizer import Tokenizer, Tokens, hash_of
-
-Progress = Callable[[int, int | None], None]
 
 FORMAT = 1
 MANIFEST = "manifest.json"
@@ -93,7 +92,7 @@ def store_corpus(
     folder: Path,
     *,
     shard_tokens: int = SHARD_TOKENS,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
 ) -> TokenStore:
     """The store of `corpus` in `folder`: opened if it is there, made if it is not.
 
@@ -133,7 +132,7 @@ def _write(
     folder: Path,
     key: str,
     shard_tokens: int,
-    progress: Progress | None,
+    progress: ProgressCallback | None,
 ) -> None:
     total = length_hint(corpus) or None
     folder.mkdir()

@@ -19,6 +19,17 @@ Tokens = NDArray[np.unsignedinteger]
 
 SENTENCEPIECE_SUFFIX = ".model"  # the lab's .spm files are texts
 
+# What the special tokens are called in existing vocabularies. Ours come first. BERT's [CLS] and
+# [SEP] open and close a text; RoBERTa's </s> also separates.
+SPECIAL_NAMES = {
+    "pad": ("[PAD]", "<pad>", "<|pad|>", "<|padding|>"),
+    "unknown": ("[UNK]", "<unk>", "<|unk|>"),
+    "begin": ("[BOS]", "<s>", "<bos>", "<|begin_of_text|>", "[CLS]"),
+    "end": ("[EOS]", "</s>", "<eos>", "<|end_of_text|>", "<|endoftext|>", "[SEP]"),
+    "mask": ("[MASK]", "<mask>", "<|mask|>"),
+    "separator": ("[SEP]", "<sep>", "</s>"),
+}
+
 
 class Tokenizer(ABC):
     """Text to ids and back. An id of a special that the tokenizer does not have is `None`."""
@@ -93,14 +104,6 @@ class Tokenizer(ABC):
         if self.unknown_id is None:
             return [number for number in ids if number not in specials]
         return [self.unknown_id if number in specials else number for number in ids]
-
-
-def padded_vocab_size(vocab_size: int, multiple: int = 64) -> int:
-    """Rows of the embedding that make its matrix products fast: the next multiple of 64.
-
-    The rows beyond `vocab_size` belong to no token; reports name the true size.
-    """
-    return -(-vocab_size // multiple) * multiple
 
 
 def load_tokenizer(path: Path | str) -> Tokenizer:

@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headstart.errors import HeadstartError
-from headstart.text.reading.loose_rows import LooseRows, _csv_rows
-from headstart.text.reading.rows import Reading
+from headstart.text.reading.lenient_rows import LenientRows, _csv_rows
+from headstart.text.reading.rows import ReadOptions
 
 
 def rows_of(path, **how):
-    return list(LooseRows(path, Reading(**how)))
+    return list(LenientRows(path, ReadOptions(**how)))
 
 
 def problems(rows):
