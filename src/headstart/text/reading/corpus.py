@@ -14,10 +14,10 @@ import xxhash
 from headstart.errors import HeadstartError
 from headstart.text.checking.checks import checked_text
 from headstart.text.checking.duplicates import text_key
-from headstart.text.reading import lab, records
+from headstart.text.reading import records
 from headstart.text.reading.named import TEXT_BYTES, embedded_file, open_hub
 from headstart.text.reading.rows import ReadOptions, open_rows
-from headstart.text.reading.sources import Source, find_sources, is_lab_folder
+from headstart.text.reading.sources import Source, find_parts, find_sources
 from headstart.text.reading.stream import BLOCK, LONGEST_DOCUMENT, read_checked, too_long
 
 # What one document of a plain text file is.
@@ -142,11 +142,9 @@ def read_corpus(
     unread: list[str] = []
     for one in given:
         path = Path(one).expanduser()
-        if path.is_dir() and is_lab_folder(path):
-            # Its other parts are for judging: they must not be pretrained on.
-            train = lab.part(path, "train")
-            assert train is not None
-            found.append((train, "line"))
+        if parts := find_parts(one):
+            # The other parts are for validation and test: they must not be pretrained on.
+            found.append((parts["train"], "line"))
             continue
         files, left = find_sources(one)
         found += [(file, documents or ("file" if path.is_dir() else "line")) for file in files]

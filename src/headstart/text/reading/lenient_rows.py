@@ -17,7 +17,7 @@ from headstart.text.checking.checks import checked_text
 from headstart.text.reading.columns import find_pair_columns, find_text_column
 from headstart.text.reading.delimited import DELIMITER_NAMES, layout_of
 from headstart.text.reading.rows import ReadOptions, join_pair, open_rows
-from headstart.text.reading.sources import Source, find_source
+from headstart.text.reading.sources import TABLES, Source, find_source
 from headstart.text.reading.stream import (
     BLOCK,
     DAMAGED_GZIP,
@@ -93,7 +93,7 @@ class LenientRows:
     def __init__(self, given: str | Path, options: ReadOptions) -> None:
         self.source = find_source(given)
         self.options = options
-        if options.pairs and self.source.kind in ("text", "pieces", "embedded"):
+        if options.pairs and self.source.kind not in TABLES:
             raise HeadstartError(
                 "two texts a row were expected, and this has one",
                 where=self.source.name,

@@ -17,11 +17,10 @@ from headstart.text.checking.checks import (
 )
 from headstart.text.checking.splits import drop_overlap as without_overlap
 from headstart.text.checking.splits import split
-from headstart.text.reading import lab
 from headstart.text.reading.dataset import Dataset, Splits
 from headstart.text.reading.named import SPLIT_SEED, open_hub
 from headstart.text.reading.rows import ReadOptions, SourceRows, open_rows
-from headstart.text.reading.sources import Source, find_source, is_lab_folder
+from headstart.text.reading.sources import Source, find_parts, find_source
 
 Given = str | Path
 
@@ -179,12 +178,10 @@ def _unstratified_split(whole: Dataset, seed: int, *, with_test: bool) -> Splits
 def _parts(
     given: Sequence[Given], validation: Given | None, test: Given | None
 ) -> tuple[list[Source], Source | None, Source | None]:
-    """The sources of the three parts; the lab's folder and the Hub bring parts of their own."""
-    first = Path(given[0]).expanduser()
-    sources: dict[str, Source | None] = {}
-    if len(given) == 1 and first.is_dir() and is_lab_folder(first):
-        train = [_required(lab.part(first, "train"))]
-        sources = {"validation": lab.part(first, "valid"), "test": lab.part(first, "test")}
+    """The sources of the three parts; some folders and the Hub bring parts of their own."""
+    sources = find_parts(given[0]) if len(given) == 1 else {}
+    if sources:
+        train = [sources["train"]]
     else:
         train = [find_source(one) for one in given]
         if len(given) == 1 and train[0].kind == "hub":
@@ -195,11 +192,6 @@ def _parts(
     if test is not None:
         sources["test"] = find_source(test)
     return train, sources.get("validation"), sources.get("test")
-
-
-def _required(source: Source | None) -> Source:
-    assert source is not None
-    return source
 
 
 def _present(dataset: Dataset) -> Counter[str]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from headstart.errors import HeadstartError
-from headstart.text.reading import delimited, lab, named, records
+from headstart.text.reading import delimited, named, records
 from headstart.text.reading.columns import find_label_column, find_pair_columns, find_text_column
 from headstart.text.reading.sources import Source
 
@@ -74,14 +74,12 @@ def open_rows(
     if source.kind == "embedded":
         pairs = named.read_embedded(source.name)
         return _of_pairs(source, named.CREDITS[source.name], pairs)
-    if source.kind == "pieces":
+    if (reader := source.reader) is not None:
         if labelled:
-            return _of_pairs(
-                source,
-                "SentencePiece pieces with labels",
-                lab.read_labelled_pieces(source, options.encoding),
-            )
-        return _of_texts(source, "SentencePiece pieces", lab.read_pieces(source, options.encoding))
+            pairs = reader.read_labelled(source, options.encoding)
+            return _of_pairs(source, f"{reader.description} with labels", pairs)
+        texts = reader.read_texts(source, options.encoding)
+        return _of_texts(source, reader.description, texts)
     if source.kind == "text":
         if labelled:
             raise HeadstartError(
