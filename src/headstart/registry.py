@@ -94,4 +94,4 @@ class Registry(Generic[Entry]):
                 f"{type(entry).__name__}",
                 fix=f"give an instance of {self._base.__module__}.{self._base.__name__}",
             )
-        return entry  # type: ignore[no-any-return]
+        return entry

@@ -4,7 +4,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headstart.model.mask import layout, positions_in_segments, segment_mask, square_mask
+from headstart.model.mask import layout, segment_mask, square_mask
 
 rows = st.lists(st.integers(0, 3), min_size=1, max_size=12)
 
@@ -31,12 +31,13 @@ def test_texts_packed_into_a_row_do_not_see_each_other(row):
 
 
 def test_each_packed_text_starts_at_position_zero():
-    positions = positions_in_segments(torch.tensor([[1, 1, 1, 2, 2, 0]]))
+    _, positions = layout(torch.tensor([[1, 1, 1, 2, 2, 0]]), causal=True)
     assert positions.tolist() == [[0, 1, 2, 0, 1, 0]]
 
 
 def test_left_padding_does_not_move_a_text():
-    assert positions_in_segments(torch.tensor([[0, 0, 1, 1]]))[0, 2:].tolist() == [0, 1]
+    _, positions = layout(torch.tensor([[0, 0, 1, 1]]), causal=True)
+    assert positions[0, 2:].tolist() == [0, 1]
 
 
 def test_a_causal_batch_padded_on_the_right_needs_no_mask():

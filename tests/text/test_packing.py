@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from headstart.errors import HeadstartError
 from headstart.text.store.token_source import PADDING_SEGMENT, PackedRows
-from headstart.text.store.token_store import store_corpus
+from headstart.text.store.write_store import store_corpus
 from headstart.text.tokenizers.train_tokenizer import train_tokenizer
 
 

@@ -34,13 +34,10 @@ def segment_mask(segments: Tensor) -> Tensor:
     return segments.unsqueeze(-1) == segments.unsqueeze(-2)  # (B, T, T)
 
 
-def positions_in_segments(segments: Tensor) -> Tensor:
-    """Each token's position within its own text, wherever the row puts that text: (B, T)."""
-    return segment_mask(segments).tril().sum(-1) - 1
-
-
 def layout(segments: Tensor | None, *, causal: bool) -> tuple[Tensor | None, Tensor | None]:
     """The mask (B, 1, T, T) and the positions (B, T) a batch needs; `None` where it needs none.
+
+    A position counts within a token's own text, wherever the row puts that text.
 
     Where all tokens of a row may look at the same ones, the mask is that one line: (B, 1, 1, T).
 

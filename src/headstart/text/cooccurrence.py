@@ -51,7 +51,7 @@ def cooccurrence_vectors(
 
     Windows do not cross documents. Tokens in `ignore` (the special ones) keep their places but
     are not counted; they, and tokens that the documents do not have, get the zero vector. The same
-    input gives the same bits. `progress` hears how many tokens are counted so far.
+    input gives the same bits. `progress` is called with the tokens counted so far.
     """
     counts = count_pairs(
         documents, vocab_size=vocab_size, window=window, ignore=ignore, progress=progress
@@ -90,7 +90,7 @@ def count_pairs(
     upper = sparse.csr_array((vocab_size, vocab_size), dtype=np.int64)
     lost = np.zeros(vocab_size, dtype=np.int64)
     done = 0
-    tokens, owners = np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.int64)
+    tokens, owners = np.zeros(0, dtype=_code_type(vocab_size)), np.zeros(0, dtype=np.int64)
     for new, new_owners in _chunks(documents, max(1, chunk_pairs // window), vocab_size, ignore):
         carried = min(window, len(tokens))
         tokens = np.concatenate([tokens[len(tokens) - carried :], new])
@@ -157,8 +157,7 @@ def _chunks(
 
     A pair counts if both have the same number, so ignored tokens get numbers of their own.
     """
-    # Codes of pairs are token · vocab_size + token: 4 bytes sort much faster than 8.
-    code = np.uint32 if vocab_size <= 2**16 else np.uint64
+    code = _code_type(vocab_size)
     ignored = np.zeros(vocab_size, dtype=bool)
     ignored[list(ignore)] = True
     parts: list[Tokens] = []
@@ -192,6 +191,11 @@ def _chunks(
                 parts, numbers, filled = [], [], 0
     if filled:
         yield joined()
+
+
+def _code_type(vocab_size: int) -> type[np.unsignedinteger]:
+    """What holds a pair's code, token · vocab_size + token: 4 bytes sort much faster than 8."""
+    return np.uint32 if vocab_size <= 2**16 else np.uint64
 
 
 def _count_chunk(

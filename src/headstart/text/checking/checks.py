@@ -64,7 +64,7 @@ def checked_label(value: object, label_names: Sequence[str] | None, where: Where
         raise HeadstartError(
             f"the label is not one value but a {type(value).__name__} ({str(value)[:40]})",
             where=where(),
-            fix="one label a text; choose another column with --label-column NAME",
+            fix="one label per text; choose another column with --label-column NAME",
         )
     name = "" if value is None else str(value).strip()
     if name.lower() in _MISSING_LABELS:

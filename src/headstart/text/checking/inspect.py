@@ -57,7 +57,7 @@ class _Inspector:
         self.bytes_done = 0
         self.index = SimilarTexts()
         self.owners: list[str] = []  # the part of each indexed text
-        self.seen: dict[bytes, dict[str, str]] = {}  # text key → part → the text as it stands there
+        self.seen: dict[bytes, dict[str, str]] = {}  # text key → part → the text as it is there
         self.overlapping: dict[tuple[str, str], dict[bytes, tuple[bool, Example]]] = defaultdict(
             dict
         )
@@ -161,7 +161,7 @@ def inspect_data(
 ) -> Inspection:
     """Look at a dataset, a corpus or both. Without a tokenizer, lengths are counted in words.
 
-    `progress` is told the bytes of text done and, where files tell them, of all.
+    `progress` is called with the bytes of text read so far and, where it is known, the total.
     """
     total = corpus.size if corpus else 0
     if total is not None and splits is not None:

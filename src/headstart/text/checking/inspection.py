@@ -80,8 +80,8 @@ def find_warnings(inspection: Inspection, unread_files: list[str]) -> list[str]:
     warnings += _classes(parts)
     if "train" in parts and "test" not in parts:
         warnings.append(
-            "there is no test part: results on validation, which also chooses, will look too good "
-            "(--test FILE)"
+            "there is no test part: results on validation, which also selects the settings, "
+            "will look too good (--test FILE)"
         )
     for part in inspection.parts:
         warnings += _losses(part)
@@ -108,7 +108,8 @@ def _overlap(overlap: Overlap) -> str:
     if overlap.part == "train":
         return f"{start}: harmless, but pretraining sees them without their labels"
     return (
-        f"{start}: pretraining would see what is to be judged (--drop-overlap removes equal ones)"
+        f"{start}: pretraining would see validation or test texts (--drop-overlap removes "
+        "equal ones)"
     )
 
 
@@ -139,7 +140,7 @@ def _losses(part: PartReport) -> list[str]:
         "empty": "without text were left out",
         "duplicate": "were left out of the splits: they repeat another text",
         "conflicting": "were left out of the splits: the same text has several labels",
-        "overlap": "were taken out: equal or nearly equal texts are in a part kept for judging",
+        "overlap": "were removed: equal or nearly equal texts are in validation or test",
     }
     for reason, count in part.dropped.items():
         why = reasons[reason].replace("were", "was") if count == 1 else reasons[reason]

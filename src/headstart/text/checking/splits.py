@@ -68,7 +68,7 @@ def drop_overlap(splits: Splits) -> Splits:
 
 
 class _HeldOut:
-    """Texts kept for judging, which must not be learned from."""
+    """Validation and test texts, which must not be trained on."""
 
     def __init__(self) -> None:
         self._equal: set[bytes] = set()
@@ -191,7 +191,7 @@ def given_parts(
     test: str | None,
     cut: Callable[[bool], FileParts[Part]],
 ) -> FileParts[Part]:
-    """The parts that have files; `cut`, told whether a test part is wanted, makes the others."""
+    """The parts that have files; `cut(with_test)` makes the others."""
     test_part = None if test is None else read(test)
     if validation is not None:
         return FileParts(whole, read(validation), test_part)

@@ -94,7 +94,7 @@ def columns_of(line: str) -> list[str] | None:
 
 
 def open_conll(source: str | Path) -> Source:
-    """A file of any name, for what it holds cannot be told by its ending."""
+    """A file of any name: the suffix of CoNLL files varies."""
     return open_file(str(source), "text", fix="name a CoNLL file")
 
 
@@ -114,7 +114,7 @@ def _read_file(source: str, encoding: str) -> list[tuple[list[str], list[str]]]:
             raise HeadstartError(
                 f"a word and its tag were expected: {line[:60]!r}",
                 where=f"{source}, line {number}",
-                fix="one word a line, then a blank or tab, its tag last; blank lines between "
+                fix="one word per line, then a space or tab, its tag last; blank lines between "
                 "sentences",
             )
         else:

@@ -95,7 +95,7 @@ class LenientRows:
         self.options = options
         if options.pairs and self.source.kind not in TABLES:
             raise HeadstartError(
-                "two texts a row were expected, and this has one",
+                "two texts per row were expected, and this has one",
                 where=self.source.name,
                 fix="give a table (.csv, .tsv, .jsonl, .parquet) with a column for each",
             )
@@ -219,7 +219,7 @@ class _Waiting:
 
 
 def checked_row(number: int, text: object, problem: str | None = None) -> LenientRow:
-    """A row whose text can be judged, or the reason why not."""
+    """A row whose text can be predicted on, or the reason why not."""
     try:
         whole = checked_text(text, lambda: "")
     except HeadstartError as error:

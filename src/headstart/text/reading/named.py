@@ -82,14 +82,14 @@ class HubDataset:
         return next((self._splits[n] for n in _SPLIT_NAMES[role] if n in self._splits), None)
 
 
-def open_hub(source_name: str) -> HubDataset:
-    """Ask the Hub for a dataset; every failure is one message."""
-    owner_and_name, config = _names(source_name)
+def hub_revision(source_name: str) -> str:
+    """The revision of a dataset that the Hub has now; every failure is one message."""
+    owner_and_name, _ = _names(source_name)
     from huggingface_hub import HfApi
     from huggingface_hub.errors import HfHubHTTPError, RepositoryNotFoundError
 
     try:
-        revision = HfApi().dataset_info(owner_and_name, timeout=_PATIENCE).sha
+        return HfApi().dataset_info(owner_and_name, timeout=_PATIENCE).sha or ""
     except RepositoryNotFoundError:
         raise HeadstartError(
             f"the Hugging Face Hub has no public dataset '{owner_and_name}'",
@@ -104,6 +104,12 @@ def open_hub(source_name: str) -> HubDataset:
             fix="check the network; without one, use files or the built-in names "
             "rotten-tomatoes and imdb",
         ) from error
+
+
+def open_hub(source_name: str) -> HubDataset:
+    """Open a dataset of the Hub at its newest revision; every failure is one message."""
+    owner_and_name, config = _names(source_name)
+    revision = hub_revision(source_name)
     import datasets
 
     datasets.disable_progress_bars()
@@ -117,7 +123,7 @@ def open_hub(source_name: str) -> HubDataset:
             where=source_name,
             fix="a dataset with several configurations is written hub:owner/name/config",
         ) from error
-    return HubDataset(revision or "", splits)
+    return HubDataset(revision, splits)
 
 
 def columns_of(split: Any) -> list[str]:

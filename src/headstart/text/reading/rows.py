@@ -44,7 +44,7 @@ class ReadOptions:
     text_column: str | None = None
     label_column: str | None = None
     encoding: str = "utf-8"
-    pairs: bool = False  # two texts a row: see `join_pair`
+    pairs: bool = False  # two texts per row: see `join_pair`
     second_column: str | None = None
 
 
@@ -88,7 +88,7 @@ def open_rows(
                 fix="give unlabelled text with --corpus; labelled text as CSV, TSV, JSON Lines "
                 "or Parquet with a text and a label column",
             )
-        return _of_texts(source, "one text a line", records.read_lines(source, options.encoding))
+        return _of_texts(source, "one text per line", records.read_lines(source, options.encoding))
     return _open_table(source, options, labelled, role)
 
 

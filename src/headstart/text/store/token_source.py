@@ -59,7 +59,7 @@ class PackedRows:
         """The rows with these numbers, in this order."""
         numbers = list(numbers)
         shape = (len(numbers), self.length)
-        # Without a pad id any will do: its segment says that nobody may look at it.
+        # Without a pad id any id will do: segment 0 masks it.
         tokens = np.full(shape, self._pad_id or 0, dtype=np.int64)
         segments = np.full(shape, PADDING_SEGMENT, dtype=np.int64)
         for place, number in enumerate(numbers):
@@ -106,7 +106,7 @@ class PackedBatch:
 
 @dataclass(frozen=True)
 class PairBatch:
-    """`<begin> A <separator> B <end>` a row."""
+    """One `<begin> A <separator> B <end>` per row."""
 
     tokens: Tensor  # (B, T)
     segments: Tensor  # (B, T)
@@ -147,7 +147,7 @@ class TokenSource:
         return torch.Generator().manual_seed(int(state >> np.uint64(1)))
 
     def pairs(self, rows: int, key: tuple[int, int]) -> PairBatch:
-        """Two texts a row: half of the time the second goes on where the first stopped."""
+        """Two texts per row: half of the time the second goes on where the first stopped."""
         random = np.random.default_rng([*key, 1])
         shape = (rows, self.length)
         tokens = np.full(shape, self.tokenizer.pad_id or 0, dtype=np.int64)
