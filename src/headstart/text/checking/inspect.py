@@ -159,9 +159,23 @@ def inspect_data(
     tokenizer: Encoder | None = None,
     progress: Callable[[int, int | None], None] | None = None,
 ) -> Inspection:
-    """Look at a dataset, a corpus or both. Without a tokenizer, lengths are counted in words.
+    """Look at a dataset, a corpus or both before training.
 
-    `progress` is called with the bytes of text read so far and, where it is known, the total.
+    Parameters
+    ----------
+    splits : Splits, optional
+    corpus : Corpus, optional
+    length : int
+        Texts longer than this would be cut.
+    tokenizer : Encoder, optional
+        Counts lengths in tokens; without it they are counted in words.
+    progress : callable, optional
+        Called with the bytes of text read so far and, where it is known, the total.
+
+    Returns
+    -------
+    Inspection
+        Sizes, duplicates, overlaps and odd characters, and the warnings that follow.
     """
     total = corpus.size if corpus else 0
     if total is not None and splits is not None:

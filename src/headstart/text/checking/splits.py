@@ -23,8 +23,16 @@ VALIDATION_SHARE = 0.1
 def split(dataset: Dataset, seed: int, *, with_test: bool = True) -> Splits:
     """Cut one dataset into stratified parts without a text in common.
 
-    Of equal texts (case and spacing aside) one stays; those with several labels all go. What is
-    nearly equal to a text of a later part leaves the earlier one.
+    Of equal texts (case and spacing aside) one stays; those with several labels are all removed.
+    A text that is nearly equal to one of a later part is removed from the earlier one.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    seed : int
+        The same seed gives the same split, whatever the order of the rows.
+    with_test : bool
+        Without it there are only train and validation.
     """
     rows, duplicates, conflicting = _distinct(dataset, seed)
     test, validation, train = [], [], []
@@ -44,9 +52,17 @@ def split(dataset: Dataset, seed: int, *, with_test: bool = True) -> Splits:
 
 
 def take_budget(dataset: Dataset, budget: str, seed: int) -> Dataset:
-    """The rows of a label budget: `100`, `10%` or `all`. A smaller one is within every larger.
+    """The rows of a label budget; a smaller budget is part of every larger one.
 
     Every prefix of the order below is stratified, so a budget is simply its first rows.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    budget : str
+        A number of rows, a share or everything: `100`, `10%`, `all`.
+    seed : int
+        Which rows; the same ones whatever the order of the dataset.
     """
     rows, duplicates, _ = _distinct(dataset, seed, conflicts=True)
     size = _budget_size(budget, len(rows), len(dataset.label_names))

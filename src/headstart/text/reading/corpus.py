@@ -184,8 +184,20 @@ def read_corpus(
 ) -> Corpus:
     """Open one or several files, folders or names as one corpus, in the order given.
 
-    `documents` says what one document of a plain text file is; by default a line of a file that
-    was named, and a whole file of a folder.
+    Parameters
+    ----------
+    sources : path, name or a list of them
+    text_column : str, optional
+        The column of a table, where its name does not tell.
+    encoding : str
+    documents : "line", "blank-line" or "file", optional
+        What one document of a plain text file is; by default a line of a file that was named, and
+        a whole file of a folder.
+
+    Returns
+    -------
+    Corpus
+        A stream of documents; nothing but the first one has been read.
     """
     if documents is not None and documents not in get_args(Documents):
         raise HeadstartError(

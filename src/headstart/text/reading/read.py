@@ -122,10 +122,38 @@ def read_dataset(
 ) -> Splits:
     """Read labelled texts and their splits; several sources are parts of one training file.
 
-    With `pairs` a text is two of them (`rows.join_pair`); with `several_labels` a label is a
-    combination of them (`checks.checked_labels`), and a rare or new combination is no problem.
     A part that is not given is cut from the training texts, stratified and without duplicates;
-    only with `validation` alone there is no test part, as the person split the file already.
+    only with `validation` alone there is no test part, as the file was split already.
+
+    Parameters
+    ----------
+    source : path, name or a list of them
+        Files, a folder that a reader knows, `rotten-tomatoes`, `imdb` or `hub:owner/name`.
+    text_column, label_column, second_column : str, optional
+        The columns of a table, where their names do not tell.
+    encoding : str
+    validation, test : path, optional
+        Files of their own for these parts.
+    seed : int
+        Of the split, where parts are cut.
+    drop_overlap : bool
+        Remove training texts that given validation or test files also hold.
+    pairs : bool
+        A text is two texts of a row (`rows.join_pair`).
+    several_labels : bool
+        A label is a combination of labels (`checks.checked_labels`); rare ones are no problem.
+    progress : callable, optional
+        Called with the rows read so far.
+
+    Returns
+    -------
+    Splits
+
+    Example
+    -------
+    >>> splits = read_dataset("rotten-tomatoes")
+    >>> splits.train.label_names
+    ('negative', 'positive')
     """
     options = ReadOptions(text_column, label_column, encoding, pairs, second_column)
     given = [source] if isinstance(source, str | Path) else list(source)

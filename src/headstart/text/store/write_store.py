@@ -62,9 +62,18 @@ def store_corpus(
 ) -> TokenStore:
     """The store of `corpus` in `folder`: opened if it is there, made if it is not.
 
-    `progress` is called with the documents stored so far and how many there are, where the corpus
-    knows. Several processes may ask for the same store at once: one makes it, the others wait
-    and then open it.
+    Several processes may need the same store at once: one makes it, the others wait and open it.
+
+    Parameters
+    ----------
+    corpus : CorpusLike
+    tokenizer : Tokenizer
+    folder : Path
+        Where stores are kept, each in a folder of its own.
+    shard_tokens : int
+        A new file begins after so many tokens.
+    progress : callable, optional
+        Called with the documents stored so far and how many there are, where the corpus knows.
     """
     side = _Side(corpus.fingerprint, lambda text: True)
     return _store(corpus, [side], tokenizer, folder, shard_tokens, progress)[0]
@@ -79,10 +88,11 @@ def store_corpus_split(
     shard_tokens: int = SHARD_TOKENS,
     progress: ProgressCallback | None = None,
 ) -> tuple[TokenStore, TokenStore]:
-    """Two stores of one pass over `corpus`: what is trained on, and the share that only measures.
+    """Two stores from one pass over `corpus`: what is trained on, and the held-out share.
 
     The side of a document depends on its text alone, so equal documents land on the same side and
-    the split does not change with the order of the files.
+    the split does not change with the order of the files. Parameters are those of `store_corpus`;
+    `held_out` is the share of documents, between 0 and 1.
     """
     fingerprint = corpus.fingerprint
     sides = [

@@ -30,10 +30,21 @@ def train_tokenizer(
     kind: Kind = "bpe",
     progress: ProgressCallback | None = None,
 ) -> JsonTokenizer:
-    """Learn up to `vocab_size` pieces from `corpus`, which is read once and never held.
+    """Learn a vocabulary from `corpus`, which is read once and never held in memory.
 
-    A small corpus may not have that many pieces: the result's `vocab_size` tells. `progress` is
-    called with the documents read so far and how many there are, where the corpus knows.
+    Parameters
+    ----------
+    corpus : iterable of str
+    vocab_size : int
+        The most pieces to learn. A small corpus may not have that many.
+    kind : "bpe" or "unigram"
+    progress : callable, optional
+        Called with the documents read so far and how many there are, where the corpus knows.
+
+    Returns
+    -------
+    JsonTokenizer
+        Its `vocab_size` is the number of pieces that were found.
     """
     if vocab_size < SMALLEST_VOCABULARY:
         raise HeadstartError(
