@@ -1,5 +1,6 @@
 """Fixtures for every test: the command line as a user runs it."""
 
+import gzip
 import json
 import os
 import subprocess
@@ -35,6 +36,20 @@ def headstart() -> Callable[..., Result]:
         return subprocess.run(command, capture_output=True, text=True, timeout=600, **options)
 
     return run
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[[str, bytes | str], Path]:
+    """Write a file; a name that ends in .gz is gzipped."""
+
+    def write_file(name: str, content: bytes | str) -> Path:
+        data = content.encode() if isinstance(content, str) else content
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+        return path
+
+    return write_file
 
 
 @pytest.fixture(scope="session", autouse=True)

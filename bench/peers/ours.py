@@ -13,7 +13,7 @@ from headstart.model.presets import preset
 from headstart.objectives import find_objective
 from headstart.text.store.shards import ShardWriter
 from headstart.text.store.token_source import TokenSource
-from headstart.text.store.token_store import TokenStore
+from headstart.text.store.token_store import FORMAT, MANIFEST, TokenStore
 from headstart.training.loop import Loop, LoopSettings, MicroBatch
 
 
@@ -36,7 +36,7 @@ def make_store(documents: list[np.ndarray], vocab_size: int, folder: Path) -> To
         writer.write([document.astype(dtype) for document in documents[first : first + at_once]])
     shards, documents_file = writer.close()
     manifest = {
-        "format": 1,
+        "format": FORMAT,
         "tokenizer": FewSpecials.fingerprint,
         "vocab_size": vocab_size,
         "dtype": dtype.str,
@@ -45,7 +45,7 @@ def make_store(documents: list[np.ndarray], vocab_size: int, folder: Path) -> To
         "documents_file": documents_file,
         "shards": shards,
     }
-    (folder / "manifest.json").write_text(json.dumps(manifest))
+    (folder / MANIFEST).write_text(json.dumps(manifest))
     return TokenStore(folder)
 
 

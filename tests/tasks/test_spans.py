@@ -72,7 +72,7 @@ def test_an_answer_that_does_not_stand_where_it_should_is_named(tmp_path):
     asked = {"question": "?", "answers": [{"text": "cat", "answer_start": 3}]}
     content = {"data": [{"paragraphs": [{"context": "a cat", "qas": [asked]}]}]}
     (tmp_path / "a.json").write_text(json.dumps(content))
-    with pytest.raises(HeadstartError, match="'cat' does not stand at character 3") as error:
+    with pytest.raises(HeadstartError, match="'cat' is not at character 3") as error:
         read_question_file(str(tmp_path / "a.json"))
     assert "question 1" in error.value.where
 

@@ -1,6 +1,5 @@
 """Files to read and small real tokenizers, for the tests of `text/`."""
 
-import gzip
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,20 +7,6 @@ import pytest
 
 from headstart.text.tokenizers.json_tokenizer import JsonTokenizer
 from headstart.text.tokenizers.train_tokenizer import train_tokenizer
-
-
-@pytest.fixture
-def write(tmp_path: Path) -> Callable[[str, bytes | str], Path]:
-    """Write a file; a name that ends in .gz is gzipped."""
-
-    def write_file(name: str, content: bytes | str) -> Path:
-        data = content.encode() if isinstance(content, str) else content
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
-        return path
-
-    return write_file
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headstart.errors import HeadstartError
+from headstart.text import cooccurrence
 from headstart.text.cooccurrence import (
     cooccurrence_vectors,
     count_pairs,
@@ -162,3 +163,21 @@ def test_progress_hears_the_tokens_counted():
         progress=lambda done, total: heard.append((done, total)),
     )
     assert heard == [(8, None), (16, None), (17, None)]
+
+
+@pytest.mark.parametrize(("vocab_size", "size"), [(2**16, 4), (2**16 + 1, 8)])
+def test_pairs_are_sorted_in_four_bytes_where_four_hold_them(monkeypatch, vocab_size, size):
+    widths = []
+    count_chunk = cooccurrence._count_chunk
+
+    def noting(tokens, *arguments):
+        widths.append(tokens.dtype.itemsize)
+        return count_chunk(tokens, *arguments)
+
+    monkeypatch.setattr(cooccurrence, "_count_chunk", noting)
+    last = vocab_size - 1
+    documents = [np.array([last, last, 0])]
+    counts = count_pairs(documents, vocab_size=vocab_size, window=1, chunk_pairs=2)
+    assert set(widths) == {size}
+    assert counts.pairs[last, last] == 2
+    assert counts.pairs[last, 0] == counts.pairs[0, last] == 1

@@ -3,7 +3,8 @@
 import pytest
 
 from headstart.errors import HeadstartError
-from headstart.text.reading.file_parts import FileParts, cut_parts, given_parts, open_file
+from headstart.text.checking.splits import FileParts, cut_parts, given_parts
+from headstart.text.reading.sources import open_file
 
 CUT = FileParts("rest", "cut validation", "cut test")
 

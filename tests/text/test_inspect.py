@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headstart.text.checking.checks import DECOMPOSED, odd_characters
 from headstart.text.checking.duplicates import text_key
 from headstart.text.checking.inspect import inspect_data
-from headstart.text.checking.odd_characters import DECOMPOSED, odd_characters
 from headstart.text.reading.corpus import read_corpus
 from headstart.text.reading.dataset import Dataset, Splits
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headstart.errors import HeadstartError
-from headstart.text.store.packing import PADDING_SEGMENT, PackedRows
-from headstart.text.store.token_store import store_corpus
+from headstart.text.store.token_source import PADDING_SEGMENT, PackedRows
+from headstart.text.store.write_store import store_corpus
 from headstart.text.tokenizers.train_tokenizer import train_tokenizer
 
 
@@ -84,7 +84,6 @@ def test_only_the_end_of_the_last_row_is_padding(bpe, pack, case):
     assert not padding[:-1].any()
     assert (np.diff(padding[-1].astype(int)) >= 0).all()
     assert (rows.tokens[padding] == bpe.pad_id).all()
-    assert packed.padding_share == pytest.approx(padding.mean())
 
 
 @settings(max_examples=30)
@@ -99,13 +98,13 @@ def test_any_row_can_be_had_alone(pack, case, chance):
 
 
 def test_padding_is_under_one_percent_of_a_small_corpus(pack, sentences):
-    assert pack(sentences * 50, 128).padding_share < 0.01
+    packed = pack(sentences * 50, 128)
+    assert (packed.rows(range(len(packed))).segments == PADDING_SEGMENT).mean() < 0.01
 
 
 def test_an_empty_store_has_no_rows(pack):
     packed = pack([], 8)
     assert len(packed) == 0
-    assert packed.padding_share == 0
 
 
 def test_a_row_beyond_the_last_is_an_error(pack):

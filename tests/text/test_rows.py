@@ -7,13 +7,13 @@ import pyarrow.parquet as parquet
 import pytest
 
 from headstart.errors import HeadstartError
-from headstart.text.reading.rows import Reading, open_rows
+from headstart.text.reading.rows import ReadOptions, open_rows
 from headstart.text.reading.sources import find_source
 from tests.text.tables import CONTENT, ROWS
 
 
 def rows_of(path, **how):
-    opened = open_rows(find_source(path), Reading(**how), labelled=True)
+    opened = open_rows(find_source(path), ReadOptions(**how), labelled=True)
     return [(row.text, row.label) for row in opened.rows]
 
 
@@ -29,7 +29,7 @@ def test_every_table_is_read(write, name, gzipped):
 
 def test_the_delimiter_that_was_found_is_said(write):
     opened = open_rows(
-        find_source(write("a.csv", "text;label\na, b;1\n")), Reading(), labelled=True
+        find_source(write("a.csv", "text;label\na, b;1\n")), ReadOptions(), labelled=True
     )
     assert opened.found == "semicolon-separated, text: 'text', label: 'label'"
     assert [row.text for row in opened.rows] == ["a, b"]
@@ -138,7 +138,7 @@ def test_class_names_inside_a_parquet_file_are_found(tmp_path):
         {"huggingface": json.dumps({"info": {"features": features}})}
     )
     parquet.write_table(table, tmp_path / "a.parquet")
-    opened = open_rows(find_source(tmp_path / "a.parquet"), Reading(), labelled=True)
+    opened = open_rows(find_source(tmp_path / "a.parquet"), ReadOptions(), labelled=True)
     assert opened.label_names == ["neg", "pos"]
 
 

@@ -10,7 +10,7 @@ from tokenizers import models, pre_tokenizers, processors
 
 from headstart.errors import HeadstartError
 from headstart.text.tokenizers.json_tokenizer import JsonTokenizer
-from headstart.text.tokenizers.tokenizer import load_tokenizer, padded_vocab_size
+from headstart.text.tokenizers.tokenizer import load_tokenizer
 
 BERT_WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "film", "good"]
 
@@ -121,8 +121,3 @@ def test_a_file_that_is_no_tokenizer_gets_a_message(tmp_path, name, content):
 def test_a_missing_tokenizer_gets_a_message(tmp_path, name):
     with pytest.raises(HeadstartError, match="no "):
         load_tokenizer(tmp_path / Path(name))
-
-
-def test_the_padded_size_is_the_next_multiple():
-    assert [padded_vocab_size(size) for size in (1, 64, 65, 50_001)] == [64, 64, 128, 50_048]
-    assert padded_vocab_size(50_001, multiple=8) == 50_008

@@ -5,8 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from headstart.errors import HeadstartError
-from headstart.text.tokenizers.special_names import SPECIAL_NAMES
-from headstart.text.tokenizers.tokenizer import load_tokenizer
+from headstart.text.tokenizers.tokenizer import SPECIAL_NAMES, load_tokenizer
 from headstart.text.tokenizers.train_tokenizer import SMALLEST_VOCABULARY, train_tokenizer
 
 SPECIAL_WORDS = [name for names in SPECIAL_NAMES.values() for name in names]

@@ -1,8 +1,14 @@
 """What a base starts from."""
 
+import os
+from pathlib import Path
+
+import pytest
 import torch
 
 from headstart.model.attention import attend
+from headstart.text.reading import content_hash
+from headstart.text.reading.corpus import Corpus
 from headstart.training.prepare import first_model, held_out_share, prepare
 from tests.runs import small_recipe
 
@@ -51,3 +57,33 @@ def test_a_masked_base_starts_by_handing_on_its_neighbours(tmp_path):
     with torch.no_grad():
         attention.query_key_value.weight[:64] = 0
     torch.testing.assert_close(attention(x, None, None)[0], 0.5 * mean)
+
+
+@pytest.fixture
+def counts(monkeypatch):
+    """How often a corpus is hashed, and how often it is read to its end."""
+    counts = {"hashed": 0, "read": 0}
+    hash_content, read = content_hash._hash_content, Corpus.__iter__
+
+    def counting_hashes(path):
+        counts["hashed"] += 1
+        return hash_content(path)
+
+    def counting_passes(corpus):
+        yield from read(corpus)
+        counts["read"] += 1
+
+    monkeypatch.setattr(content_hash, "_hash_content", counting_hashes)
+    monkeypatch.setattr(Corpus, "__iter__", counting_passes)
+    return counts
+
+
+def test_preparing_hashes_a_corpus_once_and_reads_it_twice(counts, tmp_path, monkeypatch):
+    monkeypatch.setenv("HEADSTART_CACHE", str(tmp_path / "cache"))
+    recipe = small_recipe(tmp_path, "causal", steps=1, vocab_size=500)
+    os.utime(Path(recipe.corpus[0]), (1_600_000_000, 1_600_000_000))
+    first = prepare(recipe)
+    assert counts == {"hashed": 1, "read": 2}  # once for the tokenizer, once for both stores
+    again = prepare(recipe)
+    assert counts == {"hashed": 1, "read": 2}
+    assert again.corpus_fingerprint == first.corpus_fingerprint

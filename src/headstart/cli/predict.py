@@ -11,7 +11,7 @@ from headstart.errors import HeadstartError
 
 if TYPE_CHECKING:
     from headstart.run_folder import Run
-    from headstart.text.reading.rows import Reading
+    from headstart.text.reading.rows import ReadOptions
 
 
 def predict(
@@ -67,9 +67,9 @@ def predict(
             fix="leave --explain out",
         )
     if input_file is not None and output is not None:
-        from headstart.text.reading.rows import Reading
+        from headstart.text.reading.rows import ReadOptions
 
-        how = Reading(text_column, None, encoding, second_column=second_column)
+        how = ReadOptions(text_column, None, encoding, second_column=second_column)
         _predict_file(opened, input_file, output, how, json=json)
     elif task in _ASK:
         _ASK[task](opened, texts or [], json=json)
@@ -147,7 +147,7 @@ def _predict_spans(run: "Run", texts: list[str], *, json: bool) -> None:
 _ASK = {"tagging": _predict_tags, "spans": _predict_spans}
 
 
-def _predict_file(run: "Run", source: str, output: Path, how: "Reading", *, json: bool) -> None:
+def _predict_file(run: "Run", source: str, output: Path, how: "ReadOptions", *, json: bool) -> None:
     from headstart.cli.progress import progress
     from headstart.inference.predict_file import predict_file
 

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from headstart.text.tokenizers.scripts import unspaced
+from headstart.text.tokenizers.words import unspaced
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from headstart.text.reading.rows import Reading
+from headstart.text.reading.rows import ReadOptions
 
 Answered = tuple[Any, Any]  # a row, and its answer: none where the row has a problem
 
@@ -30,7 +30,7 @@ class Writer(Protocol):
 class FileForm:
     """How a run's files look: what is asked, how it is answered, and how that is written."""
 
-    rows: Callable[[str | Path, Reading], Rows]
+    rows: Callable[[str | Path, ReadOptions], Rows]
     answer: Callable[[list[Any]], Sequence[Any]]  # of rows without a problem
     writers: Mapping[str, Callable[[Path], Writer]]  # by the ending of the file's name
     unread: Callable[[Any], int] = lambda answer: 0  # how much of its text was not read

@@ -13,13 +13,13 @@ import pyarrow.parquet as parquet
 from headstart.inference.answer_files import Answered, FileForm, JsonLines, TextWriter
 from headstart.inference.predict import predict
 from headstart.run_folder import Run
-from headstart.text.reading.loose_rows import LooseRows
+from headstart.text.reading.lenient_rows import LenientRows
 
 
 def class_files(run: Run) -> FileForm:
     pairs = run.task is not None and run.task.name == "pairs"
     return FileForm(
-        rows=lambda source, how: LooseRows(source, replace(how, pairs=pairs)),
+        rows=lambda source, how: LenientRows(source, replace(how, pairs=pairs)),
         answer=lambda rows: predict(run, [row.text for row in rows]),
         writers={
             ".csv": partial(_Csv, labels=run.labels),

@@ -5,14 +5,14 @@ from typing import Any
 from safetensors.numpy import load_file
 
 from headstart.errors import HeadstartError
+from headstart.progress import ProgressCallback
 from headstart.run_folder import Run
 from headstart.tasks.run import run_network
-from headstart.tasks.task import Progress
 
 VALIDATION = "validation.safetensors"  # what the best epoch answered there
 
 
-def evaluate(run: Run, part: Any, *, progress: Progress | None = None) -> dict[str, Any]:
+def evaluate(run: Run, part: Any, *, progress: ProgressCallback | None = None) -> dict[str, Any]:
     """All that is to be said about the run's answers for these labelled rows."""
     assert run.task is not None
     examples = run.task.encode(part, run.reading)

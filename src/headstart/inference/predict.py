@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
 from headstart.errors import HeadstartError
+from headstart.progress import ProgressCallback
 from headstart.run_folder import Run
 from headstart.tasks.classification import Classification
 from headstart.tasks.run import run_network
-from headstart.tasks.task import Progress, Task
+from headstart.tasks.task import Task
 from headstart.text.checking.checks import checked_text
 
 Asked = TypeVar("Asked", bound=Task[Any])
@@ -49,7 +50,7 @@ def check_texts(texts: Sequence[str], what: str = "text") -> None:
 
 
 def predict_scores(
-    run: Run, texts: Sequence[str], *, progress: Progress | None = None
+    run: Run, texts: Sequence[str], *, progress: ProgressCallback | None = None
 ) -> NDArray[np.float64]:
     """The classes' scores (logits) of each text: (texts, classes). No text may be empty."""
     task = task_of(run, Classification)
@@ -70,7 +71,7 @@ def probabilities_of(run: Run, scores: NDArray[np.float64]) -> NDArray[np.float6
 
 
 def predict(
-    run: Run, texts: Sequence[str], *, progress: Progress | None = None
+    run: Run, texts: Sequence[str], *, progress: ProgressCallback | None = None
 ) -> list[Prediction]:
     """The answers for some texts."""
     found = probabilities_of(run, predict_scores(run, texts, progress=progress))

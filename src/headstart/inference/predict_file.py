@@ -1,6 +1,6 @@
 """Predictions for a file of any size: a chunk of rows at a time, each answered in its place."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -11,13 +11,13 @@ from headstart.inference.answer_files import FileForm, Rows, Writer
 from headstart.inference.class_files import class_files
 from headstart.inference.span_files import span_files
 from headstart.inference.tag_files import tag_files
+from headstart.progress import ProgressCallback
 from headstart.run_folder import Run
-from headstart.text.reading.rows import Reading
+from headstart.text.reading.rows import ReadOptions
 
 CHUNK_ROWS = 1_024
 CHUNK_CHARACTERS = 4_000_000
 SHOWN = 20  # of the rows with a problem
-Progress = Callable[[int, int | None], None]
 
 
 def predict_file(
@@ -25,8 +25,8 @@ def predict_file(
     source: str | Path,
     output: Path,
     *,
-    how: Reading | None = None,
-    progress: Progress | None = None,
+    how: ReadOptions | None = None,
+    progress: ProgressCallback | None = None,
 ) -> dict[str, Any]:
     """Write an answer for every row of `source`, in its order; returns what happened.
 
@@ -37,7 +37,7 @@ def predict_file(
     """
     form = _form_of(run)
     _check_ending(run.task.name if run.task else "", form, output)
-    rows = form.rows(source, how or Reading())
+    rows = form.rows(source, how or ReadOptions())
     done, cut, bad, shown = 0, 0, 0, list[dict[str, Any]]()
     with _writer(form, output) as writer:
         for chunk in _chunks(rows):

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 from headstart.errors import HeadstartError
 from headstart.inference.predict import check_texts, task_of
+from headstart.progress import ProgressCallback
 from headstart.run_folder import Run
 from headstart.tasks.run import run_network
 from headstart.tasks.spans import Answer, Spans
-from headstart.tasks.task import Progress
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,11 @@ class FoundAnswer:
 
 
 def predict_spans(
-    run: Run, questions: Sequence[str], texts: Sequence[str], *, progress: Progress | None = None
+    run: Run,
+    questions: Sequence[str],
+    texts: Sequence[str],
+    *,
+    progress: ProgressCallback | None = None,
 ) -> list[FoundAnswer]:
     """Answer each question out of the text that belongs to it. Neither may be empty."""
     task = task_of(run, Spans)

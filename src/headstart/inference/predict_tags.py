@@ -10,10 +10,10 @@ from scipy.special import softmax
 
 from headstart.evaluation.tagging import entities
 from headstart.inference.predict import check_texts, task_of
+from headstart.progress import ProgressCallback
 from headstart.run_folder import Run
 from headstart.tasks.run import run_network
 from headstart.tasks.tagging import Tagging
-from headstart.tasks.task import Progress
 from headstart.text.tokenizers.words import Places, split_words
 
 
@@ -54,7 +54,7 @@ class TaggedText:
 
 
 def predict_tags(
-    run: Run, texts: Sequence[str], *, progress: Progress | None = None
+    run: Run, texts: Sequence[str], *, progress: ProgressCallback | None = None
 ) -> list[TaggedText]:
     """Tag some texts; their words are found as CoNLL files have them. No text may be empty."""
     task_of(run, Tagging)
@@ -63,7 +63,11 @@ def predict_tags(
 
 
 def tag_words(
-    run: Run, texts: Sequence[str], words: Sequence[Places], *, progress: Progress | None = None
+    run: Run,
+    texts: Sequence[str],
+    words: Sequence[Places],
+    *,
+    progress: ProgressCallback | None = None,
 ) -> list[TaggedText]:
     """Tag texts whose words are known: where each of them starts and ends."""
     task = task_of(run, Tagging)

@@ -11,10 +11,10 @@ from headstart.errors import HeadstartError
 from headstart.inference.answer_files import Answered, FileForm, JsonLines, Rows, TextWriter
 from headstart.inference.predict_spans import FoundAnswer, predict_spans
 from headstart.run_folder import Run
-from headstart.text.reading.loose_rows import LooseRows
-from headstart.text.reading.loose_squad import LooseQuestion, LooseQuestions
-from headstart.text.reading.rows import Reading, split_pair
+from headstart.text.reading.lenient_rows import LenientRows
+from headstart.text.reading.rows import ReadOptions, split_pair
 from headstart.text.reading.sources import kind_by_suffix
+from headstart.text.reading.squad import LenientQuestion, LenientQuestions
 
 
 def span_files(run: Run) -> FileForm:
@@ -28,26 +28,26 @@ def span_files(run: Run) -> FileForm:
     )
 
 
-def _rows(source: str | Path, how: Reading) -> Rows:
+def _rows(source: str | Path, how: ReadOptions) -> Rows:
     """JSON is SQuAD's; any table has a question and a context (or other names) in each row."""
     if kind_by_suffix(Path(source))[0] == "json":
-        return LooseQuestions(source, how.encoding)
+        return LenientQuestions(source, how.encoding)
     question, context = how.text_column or "question", how.second_column or "context"
     return _Pairs(source, replace(how, pairs=True, text_column=question, second_column=context))
 
 
-class _Pairs(LooseRows):
+class _Pairs(LenientRows):
     """Questions with their texts; their ids are the rows' numbers."""
 
-    def __iter__(self) -> Iterator[LooseQuestion]:  # type: ignore[override]
+    def __iter__(self) -> Iterator[LenientQuestion]:  # type: ignore[override]
         for number, pair, problem in super().__iter__():
             question, text = split_pair(pair)
             if not pair:
                 problem = "the question or its text is empty"
-            yield LooseQuestion(number, text, problem, str(number), question)
+            yield LenientQuestion(number, text, problem, str(number), question)
 
 
-def _document(row: LooseQuestion, answer: FoundAnswer | None) -> dict[str, Any]:
+def _document(row: LenientQuestion, answer: FoundAnswer | None) -> dict[str, Any]:
     names = ("answer", "probability", "start", "end", "unread")
     found = dict.fromkeys(names) if answer is None else vars(answer)
     return {"id": row.id, "question": row.question, **found}

@@ -8,9 +8,9 @@ from typing import Any
 from headstart.inference.answer_files import Answered, FileForm, JsonLines, Rows, TextWriter
 from headstart.inference.predict_tags import TaggedText, tag_words
 from headstart.run_folder import Run
-from headstart.text.reading.loose_conll import LooseSentence, LooseSentences, ends_in_tags
-from headstart.text.reading.loose_rows import LooseRows
-from headstart.text.reading.rows import Reading
+from headstart.text.reading.conll import LenientSentence, LenientSentences, ends_in_tags
+from headstart.text.reading.lenient_rows import LenientRows
+from headstart.text.reading.rows import ReadOptions
 from headstart.text.reading.sources import kind_by_suffix
 from headstart.text.tokenizers.words import split_words
 
@@ -26,7 +26,7 @@ def tag_files(run: Run) -> FileForm:
     )
 
 
-def _rows(tags: tuple[str, ...], source: str | Path, how: Reading) -> Rows:
+def _rows(tags: tuple[str, ...], source: str | Path, how: ReadOptions) -> Rows:
     """Sentences of a CoNLL file, or the texts of any other.
 
     Plain text is CoNLL if its lines end in tags that the run knows, else it has a text a line.
@@ -36,18 +36,18 @@ def _rows(tags: tuple[str, ...], source: str | Path, how: Reading) -> Rows:
     conll = ".conll" in [suffix.lower() for suffix in path.suffixes[-2:]]
     if not conll and kind in ("text", None) and path.is_file():
         conll = ends_in_tags(path, how.encoding, tags)
-    return LooseSentences(source, how.encoding) if conll else _Texts(source, how)
+    return LenientSentences(source, how.encoding) if conll else _Texts(source, how)
 
 
-class _Texts(LooseRows):
+class _Texts(LenientRows):
     """Texts with their words."""
 
-    def __iter__(self) -> Iterator[LooseSentence]:  # type: ignore[override]
+    def __iter__(self) -> Iterator[LenientSentence]:  # type: ignore[override]
         for row in super().__iter__():
-            yield LooseSentence(*row, words=split_words(row.text))
+            yield LenientSentence(*row, words=split_words(row.text))
 
 
-def _document(row: LooseSentence, answer: TaggedText | None) -> dict[str, Any]:
+def _document(row: LenientSentence, answer: TaggedText | None) -> dict[str, Any]:
     if answer is None:
         names = ("words", "tags", "probabilities", "entities")
         return {"text": row.text, **dict.fromkeys(names)}

@@ -37,6 +37,8 @@ def segment_mask(segments: Tensor) -> Tensor:
 def layout(segments: Tensor | None, *, causal: bool) -> tuple[Tensor | None, Tensor | None]:
     """The mask (B, 1, T, T) and the positions (B, T) a batch needs; `None` where it needs none.
 
+    A position counts within a token's own text, wherever the row puts that text.
+
     Where all tokens of a row may look at the same ones, the mask is that one line: (B, 1, 1, T).
 
     Without a mask, attention looks everywhere, or at the past alone if it is causal, for which

@@ -20,8 +20,9 @@ from headstart.evaluation.classification import full_evaluation
 from headstart.evaluation.metrics import classification_metrics
 from headstart.model.config import ClassificationConfig, Pooling
 from headstart.model.presets import Preset
+from headstart.progress import ProgressCallback
 from headstart.tasks.examples import Examples, LabelledBatch, Reading, encode_texts, left_out
-from headstart.tasks.task import Output, Progress, Task
+from headstart.tasks.task import Output, Task
 from headstart.text.reading.dataset import Dataset, Splits
 from headstart.text.reading.read import read_dataset, read_labelled
 
@@ -72,7 +73,7 @@ class Classification(Task[Dataset]):
         )
 
     def encode(
-        self, part: Dataset, reading: Reading, *, progress: Progress | None = None
+        self, part: Dataset, reading: Reading, *, progress: ProgressCallback | None = None
     ) -> Examples:
         ids = encode_texts(part.texts, reading, progress)
         windows = [[reading.framed(part) for part in reading.parts(one)] for one in ids]

@@ -16,9 +16,9 @@ from torch import Tensor
 
 from headstart.errors import HeadstartError
 from headstart.evaluation.metrics import MultiLabelMetrics, multi_label_metrics
+from headstart.progress import ProgressCallback
 from headstart.tasks.classification import Classification
 from headstart.tasks.examples import Examples, LabelledBatch, Reading
-from headstart.tasks.task import Progress
 from headstart.text.checking.checks import LABELS_MARK
 from headstart.text.reading.dataset import Dataset, Splits
 from headstart.text.reading.read import read_dataset, read_labelled
@@ -55,7 +55,7 @@ class MultiLabel(Classification):
         return Dataset("texts", list(texts), [0] * len(texts), ("",))
 
     def encode(
-        self, part: Dataset, reading: Reading, *, progress: Progress | None = None
+        self, part: Dataset, reading: Reading, *, progress: ProgressCallback | None = None
     ) -> Examples:
         examples = super().encode(part, reading, progress=progress)
         rows = self._matrix(part, part.name).astype(np.float32)

@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from headstart.errors import HeadstartError
+from headstart.progress import ProgressCallback
 from headstart.tasks.classification import Classification
 from headstart.tasks.examples import Examples, Ids, Reading, encode_texts
-from headstart.tasks.task import Progress
 from headstart.text.reading.dataset import Dataset, Splits
 from headstart.text.reading.read import read_dataset, read_labelled
 from headstart.text.reading.rows import split_pair
@@ -34,7 +34,7 @@ class Pairs(Classification):
         return [half for pair in part.texts for half in split_pair(pair)]
 
     def encode(
-        self, part: Dataset, reading: Reading, *, progress: Progress | None = None
+        self, part: Dataset, reading: Reading, *, progress: ProgressCallback | None = None
     ) -> Examples:
         if reading.long == "windows":
             raise HeadstartError(

@@ -6,8 +6,9 @@ import torch
 from headstart.model.heads import Classification
 from headstart.model.model import Model
 from headstart.model.pooling import join_windows
+from headstart.progress import ProgressCallback
 from headstart.tasks.examples import Examples, Ids
-from headstart.tasks.task import Output, Progress
+from headstart.tasks.task import Output
 
 BATCH_TOKENS = 2_048  # padding included; larger batches leave the processor's cache
 JOINED_WINDOWS = 1_024
@@ -18,7 +19,7 @@ def run_network(
     examples: Examples,
     *,
     batch_tokens: int = BATCH_TOKENS,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
 ) -> list[Output]:
     """The head's scores of each example; one row per token where the head scores every token.
 
@@ -57,7 +58,7 @@ def _run(
     model: Model,
     examples: Examples,
     batch_tokens: int,
-    progress: Progress | None,
+    progress: ProgressCallback | None,
     *,
     vectors: bool = False,
 ) -> list[Output]:

@@ -21,6 +21,7 @@ from headstart.errors import HeadstartError
 from headstart.evaluation.spans import span_metrics
 from headstart.model.config import Pooling, SpansConfig
 from headstart.model.presets import Preset
+from headstart.progress import ProgressCallback
 from headstart.tasks.examples import (
     Examples,
     Ids,
@@ -30,8 +31,8 @@ from headstart.tasks.examples import (
     read_windows,
 )
 from headstart.tasks.pairs import between_texts
-from headstart.tasks.task import Output, Progress, Task
-from headstart.text.reading.file_parts import FileParts
+from headstart.tasks.task import Output, Task
+from headstart.text.checking.splits import FileParts
 from headstart.text.reading.squad import Questions, read_question_file, read_questions
 from headstart.text.tokenizers.words import find_words
 
@@ -88,7 +89,7 @@ class Spans(Task[Questions]):
         return SpansConfig()
 
     def encode(
-        self, part: Questions, reading: Reading, *, progress: Progress | None = None
+        self, part: Questions, reading: Reading, *, progress: ProgressCallback | None = None
     ) -> Examples:
         questions = encode_texts(part.questions, reading)
         tokens, kinds, owners = list[Ids](), list[Ids](), list[int]()

@@ -19,6 +19,7 @@ from headstart.errors import HeadstartError
 from headstart.evaluation.tagging import entity_metrics
 from headstart.model.config import Pooling, TaggingConfig
 from headstart.model.presets import Preset
+from headstart.progress import ProgressCallback
 from headstart.tasks.examples import (
     IGNORE_INDEX,
     Examples,
@@ -27,9 +28,9 @@ from headstart.tasks.examples import (
     Reading,
     read_windows,
 )
-from headstart.tasks.task import Output, Progress, Task
+from headstart.tasks.task import Output, Task
+from headstart.text.checking.splits import FileParts
 from headstart.text.reading.conll import Sentences, read_sentences, read_tagged
-from headstart.text.reading.file_parts import FileParts
 
 Answers = list[NDArray[np.float64]]  # of each sentence: (words, tags), as far as it was read
 
@@ -79,7 +80,7 @@ class Tagging(Task[Sentences]):
         return TaggingConfig(tags=len(self.labels), dropout=preset.base.dropout)
 
     def encode(
-        self, part: Sentences, reading: Reading, *, progress: Progress | None = None
+        self, part: Sentences, reading: Reading, *, progress: ProgressCallback | None = None
     ) -> Examples:
         tokens, owners, targets = list[Ids](), list[int](), list[Ids]()
         cut = {"texts": 0, "tokens": 0, "of": 0}

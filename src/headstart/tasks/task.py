@@ -4,7 +4,7 @@ The network runs the same way for all of them: `model(tokens, segments, token_ty
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -13,12 +13,12 @@ from torch import Tensor
 
 from headstart.model.config import HeadConfig, Pooling
 from headstart.model.presets import Preset
+from headstart.progress import ProgressCallback
 from headstart.tasks.examples import Examples, LabelledBatch, Reading
 
 Part = TypeVar("Part")  # labelled rows: training, validation or test
 Part_co = TypeVar("Part_co", covariant=True)
 Output = NDArray[np.float32]
-Progress = Callable[[int, int | None], None]
 
 
 class Parts(Protocol[Part_co]):
@@ -71,7 +71,9 @@ class Task(ABC, Generic[Part]):
         """The head for a base of this preset; a pooling that is given wins over the preset's."""
 
     @abstractmethod
-    def encode(self, part: Part, reading: Reading, *, progress: Progress | None = None) -> Examples:
+    def encode(
+        self, part: Part, reading: Reading, *, progress: ProgressCallback | None = None
+    ) -> Examples:
         """The rows as the network reads them."""
 
     @abstractmethod

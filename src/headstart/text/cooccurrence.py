@@ -16,7 +16,7 @@ kept for good, and only for pairs that are rare in a huge corpus. Up to `MAX_PAI
 (33 MB of reviews with a vocabulary of 8,192 have a third of that) nothing is dropped.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,8 +26,8 @@ from sklearn.utils.extmath import randomized_svd
 from threadpoolctl import threadpool_limits
 
 from headstart.errors import HeadstartError
+from headstart.progress import ProgressCallback
 
-Progress = Callable[[int, int | None], None]
 Tokens = NDArray[np.integer]
 
 CHUNK_PAIRS = 16_000_000  # at 4 bytes each, and as much again while they are sorted
@@ -45,13 +45,13 @@ def cooccurrence_vectors(
     power: float = 0.5,
     ignore: Sequence[int] = (),
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
 ) -> NDArray[np.float32]:
     """A vector for every token id (vocab_size × width), from documents of token ids.
 
     Windows do not cross documents. Tokens in `ignore` (the special ones) keep their places but
     are not counted; they, and tokens that the documents do not have, get the zero vector. The same
-    input gives the same bits. `progress` hears how many tokens are counted so far.
+    input gives the same bits. `progress` is called with the tokens counted so far.
     """
     counts = count_pairs(
         documents, vocab_size=vocab_size, window=window, ignore=ignore, progress=progress
@@ -81,7 +81,7 @@ def count_pairs(
     ignore: Sequence[int] = (),
     max_pairs: int = MAX_PAIRS,
     chunk_pairs: int = CHUNK_PAIRS,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
 ) -> PairCounts:
     """Count the pairs of tokens at a distance of 1 to `window`, in one pass over the documents."""
     if window < 1:
@@ -90,7 +90,7 @@ def count_pairs(
     upper = sparse.csr_array((vocab_size, vocab_size), dtype=np.int64)
     lost = np.zeros(vocab_size, dtype=np.int64)
     done = 0
-    tokens, owners = np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.int64)
+    tokens, owners = np.zeros(0, dtype=_code_type(vocab_size)), np.zeros(0, dtype=np.int64)
     for new, new_owners in _chunks(documents, max(1, chunk_pairs // window), vocab_size, ignore):
         carried = min(window, len(tokens))
         tokens = np.concatenate([tokens[len(tokens) - carried :], new])
@@ -157,8 +157,7 @@ def _chunks(
 
     A pair counts if both have the same number, so ignored tokens get numbers of their own.
     """
-    # Codes of pairs are token · vocab_size + token: 4 bytes sort much faster than 8.
-    code = np.uint32 if vocab_size <= 2**16 else np.uint64
+    code = _code_type(vocab_size)
     ignored = np.zeros(vocab_size, dtype=bool)
     ignored[list(ignore)] = True
     parts: list[Tokens] = []
@@ -192,6 +191,11 @@ def _chunks(
                 parts, numbers, filled = [], [], 0
     if filled:
         yield joined()
+
+
+def _code_type(vocab_size: int) -> type[np.unsignedinteger]:
+    """What holds a pair's code, token · vocab_size + token: 4 bytes sort much faster than 8."""
+    return np.uint32 if vocab_size <= 2**16 else np.uint64
 
 
 def _count_chunk(

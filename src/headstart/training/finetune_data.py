@@ -1,12 +1,11 @@
 """The labelled rows of a fine-tuning: which are trained on, which choose, and which judge."""
 
-from pathlib import Path
 from typing import Any
 
 from headstart.errors import HeadstartError
 from headstart.tasks import find_task
 from headstart.tasks.task import Parts, Task
-from headstart.text.reading.sources import EMBEDDED_NAMES, is_lab_folder
+from headstart.text.reading.sources import has_parts
 from headstart.training.finetune_recipe import FinetuneRecipe
 from headstart.training.prepare import Stages, quiet
 
@@ -38,8 +37,8 @@ def judged_rows(
 ) -> tuple[Any, str]:
     """The rows to judge a run on, and what they are in words.
 
-    The test part of a dataset that has parts (the run's own, a built-in one, the lab's folder,
-    one of the Hub); every row of any other file.
+    The test part of a dataset that has parts (the run's own, a built-in one, one of the Hub,
+    a folder such as the lab's); every row of any other file.
     """
     how = {"encoding": recipe.encoding, "progress": stages("reading the dataset")}
     if dataset is None or [dataset] == recipe.dataset:
@@ -49,7 +48,7 @@ def judged_rows(
         how["second_column"] = recipe.second_column or None
         how["label_column"] = label_column or recipe.label_column or None
         name = dataset
-        if not _has_parts(dataset):
+        if not has_parts(dataset):
             return task.read_all(dataset, **how), f"every row of {name}"
         splits = task.read([dataset], seed=recipe.split_seed, **how)
     if splits.test is None:
@@ -59,10 +58,3 @@ def judged_rows(
             fix="name a file with labelled texts that the run has not seen",
         )
     return task.fitted(splits.test, name), f"the test part of {name}"
-
-
-def _has_parts(dataset: str) -> bool:
-    path = Path(dataset).expanduser()
-    if path.is_dir() and is_lab_folder(path):
-        return True
-    return dataset in EMBEDDED_NAMES or dataset.startswith("hub:")

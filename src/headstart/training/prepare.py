@@ -16,10 +16,10 @@ from headstart.model.model import Model, build_model
 from headstart.model.presets import Objective as PresetObjective
 from headstart.model.presets import Preset, preset
 from headstart.objectives import find_objective
-from headstart.text.checking.held_out import Counted, HeldOut
-from headstart.text.reading.corpus import Corpus, read_corpus
+from headstart.progress import ProgressCallback
+from headstart.text.reading.corpus import Corpus, ProgressCorpus, read_corpus
 from headstart.text.store.token_source import TokenSource
-from headstart.text.store.token_store import Progress, store_corpus
+from headstart.text.store.write_store import store_corpus_split
 from headstart.text.tokenizers.tokenizer import Tokenizer, hash_of, load_tokenizer
 from headstart.text.tokenizers.train_tokenizer import train_tokenizer
 from headstart.training.recipe import PretrainRecipe
@@ -28,10 +28,10 @@ SMALL_CORPUS = 2_000_000  # bytes
 HANDED_ON = 0.5  # of the neighbours' mean; 0.2 learned more slowly
 
 # Told a stage's name, returns the callback that takes its progress in bytes of text (done, total).
-Stages = Callable[[str], Progress]
+Stages = Callable[[str], ProgressCallback]
 
 
-def quiet(stage: str) -> Progress:
+def quiet(stage: str) -> ProgressCallback:
     return lambda done, total: None
 
 
@@ -57,11 +57,8 @@ def prepare(
     tokenizer = find_tokenizer(recipe, corpus, stages)
     folder = cache_folder() / "stores"
     share = recipe.held_out or held_out_share(corpus.size)
-    stores = []
-    for inside in (False, True):
-        counted = Counted(corpus, corpus.size, stages("tokenizing"))
-        side = HeldOut(counted, share=share, inside=inside)
-        stores.append(store_corpus(side, tokenizer, folder))
+    counted = ProgressCorpus(corpus, stages("tokenizing"))
+    stores = store_corpus_split(counted, tokenizer, folder, held_out=share)
     if any(store.tokens <= recipe.length for store in stores):
         raise HeadstartError(
             f"the corpus is too small: {stores[0].tokens:,} tokens to train on and "
@@ -104,7 +101,7 @@ def find_tokenizer(recipe: PretrainRecipe, corpus: Corpus, stages: Stages) -> To
     path = cache_folder() / "tokenizers" / f"{name}.json"
     if not path.is_file():
         trained = train_tokenizer(
-            Counted(corpus, corpus.size, stages("training the tokenizer")),
+            ProgressCorpus(corpus, stages("training the tokenizer")),
             vocab_size=vocab_size,
             kind=recipe.tokenizer_kind,
         )

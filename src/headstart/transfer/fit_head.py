@@ -19,9 +19,9 @@ from headstart.baselines.cooccurrence import MAXIMUM_SHARE, STRENGTHS
 from headstart.baselines.regression import choose_strength
 from headstart.model.heads import Classification
 from headstart.model.model import Model
+from headstart.progress import ProgressCallback
 from headstart.tasks.examples import Examples
 from headstart.tasks.run import run_network
-from headstart.tasks.task import Progress
 
 UNSEEN = 5.0  # how far below the others a class starts that no training text has
 MOST = 10_000  # examples: more make a regression slow, and no better a place to start from
@@ -39,7 +39,7 @@ def fit_head(
     weights: NDArray[np.float32],
     validation: Examples,
     *,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
 ) -> None:
     """Put the regression's weights into the head's output layer; the rest stays as it is.
 
@@ -70,7 +70,9 @@ def fit_head(
             _unscale(head.output, [label], center, scale)
 
 
-def read_features(model: Model, examples: Examples, progress: Progress | None = None) -> Floats:
+def read_features(
+    model: Model, examples: Examples, progress: ProgressCallback | None = None
+) -> Floats:
     """What the head's output layer is given for each example: (examples, features)."""
     head = model.head
     assert isinstance(head, Classification)

@@ -67,7 +67,7 @@ class SimilarTexts:
         return self._texts[key]
 
     def signatures(self, texts: Sequence[str]) -> list[Signature]:
-        """What `add` and `find` want to know of a text; fastest for many at once."""
+        """The MinHash signatures that `add` and `find` need; fastest for many texts at once."""
         signatures: list[Signature] = RMinHash.from_token_sets(
             [_sequences(text) for text in texts], _PERMUTATIONS, _SEED
         )

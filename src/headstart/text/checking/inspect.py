@@ -13,10 +13,16 @@ from typing import Protocol
 
 import numpy as np
 
+from headstart.text.checking.checks import odd_characters
 from headstart.text.checking.duplicates import SimilarTexts, text_key
-from headstart.text.checking.inspection import Conflict, Example, Inspection, Overlap, PartReport
-from headstart.text.checking.inspection_warnings import find_warnings
-from headstart.text.checking.odd_characters import odd_characters
+from headstart.text.checking.inspection import (
+    Conflict,
+    Example,
+    Inspection,
+    Overlap,
+    PartReport,
+    find_warnings,
+)
 from headstart.text.reading.corpus import Corpus
 from headstart.text.reading.dataset import Splits
 
@@ -51,7 +57,7 @@ class _Inspector:
         self.bytes_done = 0
         self.index = SimilarTexts()
         self.owners: list[str] = []  # the part of each indexed text
-        self.seen: dict[bytes, dict[str, str]] = {}  # text key → part → the text as it stands there
+        self.seen: dict[bytes, dict[str, str]] = {}  # text key → part → the text as it is there
         self.overlapping: dict[tuple[str, str], dict[bytes, tuple[bool, Example]]] = defaultdict(
             dict
         )
@@ -153,9 +159,23 @@ def inspect_data(
     tokenizer: Encoder | None = None,
     progress: Callable[[int, int | None], None] | None = None,
 ) -> Inspection:
-    """Look at a dataset, a corpus or both. Without a tokenizer, lengths are counted in words.
+    """Look at a dataset, a corpus or both before training.
 
-    `progress` is told the bytes of text done and, where files tell them, of all.
+    Parameters
+    ----------
+    splits : Splits, optional
+    corpus : Corpus, optional
+    length : int
+        Texts longer than this would be cut.
+    tokenizer : Encoder, optional
+        Counts lengths in tokens; without it they are counted in words.
+    progress : callable, optional
+        Called with the bytes of text read so far and, where it is known, the total.
+
+    Returns
+    -------
+    Inspection
+        Sizes, duplicates, overlaps and odd characters, and the warnings that follow.
     """
     total = corpus.size if corpus else 0
     if total is not None and splits is not None:

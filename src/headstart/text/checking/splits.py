@@ -1,13 +1,16 @@
 """Splits and label budgets that depend on the seed and the set of (text, label) pairs alone.
 
-Rows are ordered by a keyed hash of their own content, never by their position, so that another
-order of the file, another machine or another Python gives the same rows.
+Part are ordered by a keyed hash of their own content, never by their position, so that another
+order of the file, another machine or another Python gives the same rows. `FileParts` is for what is
+not a table: tagged sentences and questions, from files of their own or cut from the training file.
 """
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from hashlib import blake2b
+from typing import Generic, TypeVar
 
 from headstart.errors import HeadstartError
 from headstart.text.checking.duplicates import SimilarTexts, text_key
@@ -20,8 +23,16 @@ VALIDATION_SHARE = 0.1
 def split(dataset: Dataset, seed: int, *, with_test: bool = True) -> Splits:
     """Cut one dataset into stratified parts without a text in common.
 
-    Of equal texts (case and spacing aside) one stays; those with several labels all go. What is
-    nearly equal to a text of a later part leaves the earlier one.
+    Of equal texts (case and spacing aside) one stays; those with several labels are all removed.
+    A text that is nearly equal to one of a later part is removed from the earlier one.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    seed : int
+        The same seed gives the same split, whatever the order of the rows.
+    with_test : bool
+        Without it there are only train and validation.
     """
     rows, duplicates, conflicting = _distinct(dataset, seed)
     test, validation, train = [], [], []
@@ -41,9 +52,17 @@ def split(dataset: Dataset, seed: int, *, with_test: bool = True) -> Splits:
 
 
 def take_budget(dataset: Dataset, budget: str, seed: int) -> Dataset:
-    """The rows of a label budget: `100`, `10%` or `all`. A smaller one is within every larger.
+    """The rows of a label budget; a smaller budget is part of every larger one.
 
     Every prefix of the order below is stratified, so a budget is simply its first rows.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    budget : str
+        A number of rows, a share or everything: `100`, `10%`, `all`.
+    seed : int
+        Which rows; the same ones whatever the order of the dataset.
     """
     rows, duplicates, _ = _distinct(dataset, seed, conflicts=True)
     size = _budget_size(budget, len(rows), len(dataset.label_names))
@@ -65,7 +84,7 @@ def drop_overlap(splits: Splits) -> Splits:
 
 
 class _HeldOut:
-    """Texts kept for judging, which must not be learned from."""
+    """Validation and test texts, which must not be trained on."""
 
     def __init__(self) -> None:
         self._equal: set[bytes] = set()
@@ -168,3 +187,50 @@ def _budget_size(budget: str, available: int, classes: int) -> int:
             fix="every class needs at least one",
         )
     return size
+
+
+Part = TypeVar("Part")
+
+
+@dataclass(frozen=True)
+class FileParts(Generic[Part]):
+    train: Part
+    validation: Part
+    test: Part | None
+
+
+def given_parts(
+    whole: Part,
+    read: Callable[[str], Part],
+    *,
+    validation: str | None,
+    test: str | None,
+    cut: Callable[[bool], FileParts[Part]],
+) -> FileParts[Part]:
+    """The parts that have files; `cut(with_test)` makes the others."""
+    test_part = None if test is None else read(test)
+    if validation is not None:
+        return FileParts(whole, read(validation), test_part)
+    parts = cut(test is None)
+    return FileParts(parts.train, parts.validation, parts.test if test is None else test_part)
+
+
+def cut_parts(
+    name: str,
+    texts: Sequence[str],
+    pick: Callable[[Dataset], Part],
+    *,
+    seed: int,
+    with_test: bool,
+    of: str,
+) -> FileParts[Part]:
+    """Parts without a text in common, by the same rules as a table's; `pick` finds their rows."""
+    cut = split(Dataset(name, list(texts), [0] * len(texts), ("",)), seed, with_test=with_test)
+    if not len(cut.validation):
+        raise HeadstartError(
+            f"{len(texts)} {of} are too few to cut a validation part from",
+            where=name,
+            fix=f"give more {of}, or --validation FILE",
+        )
+    test = None if cut.test is None else pick(cut.test)
+    return FileParts(pick(cut.train), pick(cut.validation), test)

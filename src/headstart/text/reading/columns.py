@@ -14,7 +14,7 @@ LABEL_NAMES = (
     "label", "labels", "sentiment", "class", "classes", "category", "target", "tag", "intent",
     "topic", "polarity", "rating", "stars", "classe", "catégorie", "étiquette",
 )
-# Two texts to be judged together, by the names that such columns have.
+# Names of the two columns of text pairs.
 PAIR_NAMES = (
     ("premise", "hypothesis"), ("sentence1", "sentence2"), ("sentence_1", "sentence_2"),
     ("text1", "text2"), ("text_1", "text_2"), ("text_a", "text_b"), ("first", "second"),

@@ -1,19 +1,24 @@
-"""CoNLL files: one word and its tag a line, a blank line between sentences.
+"""CoNLL files: one word and its tag per line, a blank line between sentences.
 
-The word is the first column, the tag the last; columns are separated by tabs or blanks. Lines of
-comment (`# …` with nothing else to be a tag) and `-DOCSTART-` are passed over.
+The word is the first column, the tag the last; columns are separated by tabs or spaces. Comment
+lines (`# …` with nothing else to be a tag) and `-DOCSTART-` are skipped. `read_sentences` is
+strict, for training; `LenientSentences` returns every sentence, with its problem, for prediction.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from headstart.errors import HeadstartError
+from headstart.text.checking.splits import FileParts, cut_parts, given_parts
 from headstart.text.reading.dataset import Dataset
-from headstart.text.reading.file_parts import FileParts, cut_parts, given_parts, open_file
+from headstart.text.reading.lenient_rows import LenientLines, LenientRow, checked_row
 from headstart.text.reading.records import read_lines
-from headstart.text.reading.sources import Source
+from headstart.text.reading.sources import Source, open_file
+from headstart.text.reading.stream import LONGEST_DOCUMENT
+from headstart.text.tokenizers.words import Places
 
 
 @dataclass(frozen=True)
@@ -89,7 +94,7 @@ def columns_of(line: str) -> list[str] | None:
 
 
 def open_conll(source: str | Path) -> Source:
-    """A file of any name, for what it holds cannot be told by its ending."""
+    """A file of any name: the suffix of CoNLL files varies."""
     return open_file(str(source), "text", fix="name a CoNLL file")
 
 
@@ -109,7 +114,7 @@ def _read_file(source: str, encoding: str) -> list[tuple[list[str], list[str]]]:
             raise HeadstartError(
                 f"a word and its tag were expected: {line[:60]!r}",
                 where=f"{source}, line {number}",
-                fix="one word a line, then a blank or tab, its tag last; blank lines between "
+                fix="one word per line, then a space or tab, its tag last; blank lines between "
                 "sentences",
             )
         else:
@@ -140,3 +145,61 @@ def _split(whole: Sentences, seed: int, *, with_test: bool) -> FileParts[Sentenc
         )
 
     return cut_parts(whole.name, texts, picked, seed=seed, with_test=with_test, of="sentences")
+
+
+TOO_LONG = "the sentence is too long to be one; is there no blank line behind it?"
+
+
+class LenientSentence(NamedTuple):
+    """A text and where its words stand in it; `problem` says why it cannot be tagged."""
+
+    number: int
+    text: str
+    problem: str | None
+    words: Places
+
+
+class LenientSentences:
+    """The sentences of a CoNLL file, in order. Only the first column is read."""
+
+    def __init__(self, given: str | Path, encoding: str) -> None:
+        self.lines = LenientLines(open_conll(given), encoding)
+
+    @property
+    def share(self) -> float | None:
+        return self.lines.share
+
+    def __iter__(self) -> Iterator[LenientSentence]:
+        words: list[str] = []
+        problem: str | None = None
+        sentence, size = 1, 0
+        for number, line in enumerate(chain(self.lines, [""]), start=1):
+            columns = columns_of(line)
+            if columns and size > LONGEST_DOCUMENT:
+                problem = TOO_LONG
+            elif columns:
+                words.append(columns[0].strip())
+                size += len(words[-1]) + 1
+                if not words[-1]:
+                    problem = f"line {number} has no word in its first column"
+            elif columns is not None and words:
+                yield _sentence(checked_row(sentence, " ".join(words), problem), words)
+                words, problem, size = [], None, 0
+                sentence += 1
+
+
+def ends_in_tags(given: str | Path, encoding: str, tags: Collection[str]) -> bool:
+    """Whether the lines of a file look like CoNLL's: most of the first end in one of the tags."""
+    beginning = LenientLines(open_conll(given), encoding).beginning()
+    found = [columns for line in beginning.split("\n")[:1_000] if (columns := columns_of(line))]
+    tagged = sum(len(columns) > 1 and columns[-1].strip() in tags for columns in found)
+    return tagged > len(found) / 2
+
+
+def _sentence(row: LenientRow, words: list[str]) -> LenientSentence:
+    places: Places = []
+    start = 0
+    for word in words:
+        places.append((start, start + len(word)))
+        start += len(word) + 1
+    return LenientSentence(row.number, row.text, row.problem, places)

@@ -12,14 +12,15 @@ from typing import Literal, get_args
 import xxhash
 
 from headstart.errors import HeadstartError
+from headstart.progress import ProgressCallback
 from headstart.text.checking.checks import checked_text
 from headstart.text.checking.duplicates import text_key
-from headstart.text.reading import lab, records
-from headstart.text.reading.embedded import TEXT_BYTES, embedded_file
-from headstart.text.reading.hub import open_hub
-from headstart.text.reading.rows import Reading, open_rows
-from headstart.text.reading.sources import Source, find_sources, is_lab_folder
-from headstart.text.reading.stream import BLOCK, LONGEST_DOCUMENT, read_checked, too_long
+from headstart.text.reading import records
+from headstart.text.reading.content_hash import ContentHashes, changed
+from headstart.text.reading.named import TEXT_BYTES, embedded_file, hub_revision
+from headstart.text.reading.rows import ReadOptions, open_rows
+from headstart.text.reading.sources import Source, find_parts, find_sources
+from headstart.text.reading.stream import LONGEST_DOCUMENT, read_checked, too_long
 
 # What one document of a plain text file is.
 Documents = Literal["line", "blank-line", "file"]
@@ -33,15 +34,17 @@ class Corpus:
     """
 
     def __init__(
-        self, name: str, sources: Sequence[tuple[Source, Documents]], how: Reading
+        self, name: str, sources: Sequence[tuple[Source, Documents]], options: ReadOptions
     ) -> None:
         self.name = name
         self.unread_files: list[str] = []
         self.empty: int | None = None
         self.left_out: int | None = None
         self._sources = list(sources)
-        self._how = how
+        self._options = options
         self._excluded: frozenset[bytes] = frozenset()
+        self._hashes = ContentHashes()
+        self._fingerprint: str | None = None
 
     def __iter__(self) -> Iterator[str]:
         empty = left_out = 0
@@ -53,19 +56,43 @@ class Corpus:
                     left_out += 1
                 else:
                     yield text
+        self._check_unchanged()
         self.empty, self.left_out = empty, left_out
 
     @property
     def fingerprint(self) -> str:
-        """A hash of the content and of how it is read. Reads the files once, at disk speed."""
+        """A hash of the content and of how it is read.
+
+        Computed once, at disk speed. From then on a complete pass over a corpus whose files have
+        changed ends in an error.
+        """
+        if self._fingerprint is None:
+            self._fingerprint = self._compute_fingerprint()
+        return self._fingerprint
+
+    def _compute_fingerprint(self) -> str:
         hashed = xxhash.xxh3_128()
-        settings = [self._how.text_column, self._how.encoding]
+        settings = [self._options.text_column, self._options.encoding]
         for source, documents in self._sources:
-            settings += [source.kind, str(source.gzipped), documents, _content_hash(source)]
+            settings += [source.kind, str(source.gzipped), documents, self._hash(source)]
         hashed.update(json.dumps(settings).encode())
         for key in sorted(self._excluded):
             hashed.update(key)
         return hashed.hexdigest()
+
+    def _hash(self, source: Source) -> str:
+        if source.kind == "hub":
+            return f"{source.name}@{hub_revision(source.name)}"
+        if source.kind == "embedded":
+            return f"{source.name} in {self._hashes.of(embedded_file())}"
+        return self._hashes.of(source.file)
+
+    def _check_unchanged(self) -> None:
+        self._hashes.check_unchanged()
+        of_hub = any(source.kind == "hub" for source, _ in self._sources)
+        hashed = self._fingerprint
+        if of_hub and hashed is not None and hashed != self._compute_fingerprint():
+            raise changed(self.name)
 
     @property
     def size(self) -> int | None:
@@ -84,16 +111,16 @@ class Corpus:
     def found(self) -> list[str]:
         """How the sources were understood, for the person to check."""
         words = {
-            "line": "one document a line",
+            "line": "one document per line",
             "blank-line": "documents between blank lines",
-            "file": "one document a file",
+            "file": "one document per file",
         }
         kinds: dict[str, int] = {}
         for source, documents in self._sources:
             if source.kind == "text":
                 kind = f"plain text, {words[documents]}"
             else:
-                kind = open_rows(source, self._how, labelled=False).found
+                kind = open_rows(source, self._options, labelled=False).found
             kinds[kind] = kinds.get(kind, 0) + 1
         return [
             f"{self.name}: {kind}" + (f" ({count:,} files)" if count > 1 else "")
@@ -102,13 +129,14 @@ class Corpus:
 
     def without(self, texts: Iterable[str]) -> "Corpus":
         """The same corpus minus the documents that equal one of `texts`, such as a test part."""
-        smaller = Corpus(self.name, self._sources, self._how)
+        smaller = Corpus(self.name, self._sources, self._options)
         smaller.unread_files = self.unread_files
+        smaller._hashes = self._hashes
         smaller._excluded = self._excluded | {text_key(text) for text in texts}
         return smaller
 
     def _read(self, source: Source, documents: Documents) -> Iterator[str]:
-        encoding = self._how.encoding
+        encoding = self._options.encoding
         if source.kind == "text" and documents == "file":
             yield _whole_file(source, encoding)
         elif source.kind == "text" and documents == "blank-line":
@@ -116,9 +144,35 @@ class Corpus:
         elif source.kind == "text":  # the stream has checked all that `checked_text` checks
             yield from (line.strip() and line for line in records.read_lines(source, encoding))
         else:
-            opened = open_rows(source, self._how, labelled=False)
+            opened = open_rows(source, self._options, labelled=False)
             for row in opened.rows:
                 yield checked_text(row.text, partial(opened.where, row.number, encoding))
+
+
+class ProgressCorpus:
+    """A corpus that reports how many bytes of text were read, and of how many.
+
+    Parameters
+    ----------
+    corpus : Corpus
+    progress : callable
+        Called after every document with the bytes so far and `corpus.size`.
+    """
+
+    def __init__(self, corpus: Corpus, progress: ProgressCallback) -> None:
+        self._corpus = corpus
+        self._progress = progress
+
+    @property
+    def fingerprint(self) -> str:
+        return self._corpus.fingerprint
+
+    def __iter__(self) -> Iterator[str]:
+        done, size = 0, self._corpus.size
+        for text in self._corpus:
+            yield text
+            done += len(text.encode("utf-8", "surrogatepass"))
+            self._progress(done, size)
 
 
 def read_corpus(
@@ -130,8 +184,20 @@ def read_corpus(
 ) -> Corpus:
     """Open one or several files, folders or names as one corpus, in the order given.
 
-    `documents` says what one document of a plain text file is; unless told, a line of a file
-    that was named, and a whole file of a folder.
+    Parameters
+    ----------
+    sources : path, name or a list of them
+    text_column : str, optional
+        The column of a table, where its name does not tell.
+    encoding : str
+    documents : "line", "blank-line" or "file", optional
+        What one document of a plain text file is; by default a line of a file that was named, and
+        a whole file of a folder.
+
+    Returns
+    -------
+    Corpus
+        A stream of documents; nothing but the first one has been read.
     """
     if documents is not None and documents not in get_args(Documents):
         raise HeadstartError(
@@ -143,17 +209,15 @@ def read_corpus(
     unread: list[str] = []
     for one in given:
         path = Path(one).expanduser()
-        if path.is_dir() and is_lab_folder(path):
-            # Its other parts are for judging: they must not be pretrained on.
-            train = lab.part(path, "train")
-            assert train is not None
-            found.append((train, "line"))
+        if parts := find_parts(one):
+            # The other parts are for validation and test: they must not be pretrained on.
+            found.append((parts["train"], "line"))
             continue
         files, left = find_sources(one)
         found += [(file, documents or ("file" if path.is_dir() else "line")) for file in files]
         unread += left
     corpus = Corpus(
-        ", ".join(str(one) for one in given), found, Reading(text_column, None, encoding)
+        ", ".join(str(one) for one in given), found, ReadOptions(text_column, None, encoding)
     )
     corpus.unread_files = unread
     if next(iter(corpus), None) is None:
@@ -190,16 +254,3 @@ def _paragraphs(source: Source, encoding: str) -> Iterator[str]:
             lines, length = [], 0
     if lines:
         yield "\n".join(lines)
-
-
-def _content_hash(source: Source) -> str:
-    if source.kind == "hub":
-        return f"{source.name}@{open_hub(source.name).revision}"
-    hashed = xxhash.xxh3_128()
-    path = embedded_file() if source.kind == "embedded" else source.file
-    if source.kind == "embedded":
-        hashed.update(source.name.encode())
-    with path.open("rb") as file:
-        while block := file.read(BLOCK):
-            hashed.update(block)
-    return hashed.hexdigest()

@@ -43,7 +43,7 @@ class Dataset:
 
 @dataclass(frozen=True)
 class Splits:
-    """Training chooses weights, validation chooses settings, test reports, once.
+    """Train fits the weights, validation selects settings, test reports, once.
 
     `found` says how each file was understood, for the person to check.
     """

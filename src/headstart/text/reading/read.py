@@ -1,12 +1,13 @@
 """From a person's labelled files to checked, split datasets: `read_dataset`."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from headstart.errors import HeadstartError
+from headstart.progress import ProgressCallback
 from headstart.text.checking.checks import (
     check_classes,
     checked_label,
@@ -16,41 +17,42 @@ from headstart.text.checking.checks import (
 )
 from headstart.text.checking.splits import drop_overlap as without_overlap
 from headstart.text.checking.splits import split
-from headstart.text.reading import lab
 from headstart.text.reading.dataset import Dataset, Splits
-from headstart.text.reading.embedded import SPLIT_SEED
-from headstart.text.reading.hub import open_hub
-from headstart.text.reading.rows import Reading, Rows, open_rows
-from headstart.text.reading.sources import Source, find_source, is_lab_folder
+from headstart.text.reading.named import SPLIT_SEED, open_hub
+from headstart.text.reading.rows import ReadOptions, SourceRows, open_rows
+from headstart.text.reading.sources import Source, find_parts, find_source
 
 Given = str | Path
-Progress = Callable[[int, int | None], None]
 
 
 class _Labelled:
     """Texts with the names of their labels, and where each came from."""
 
     def __init__(
-        self, how: Reading, progress: Progress | None, *, several_labels: bool = False
+        self,
+        options: ReadOptions,
+        progress: ProgressCallback | None,
+        *,
+        several_labels: bool = False,
     ) -> None:
-        self.how = how
+        self.options = options
         self.check = checked_labels if several_labels else checked_label
         self.progress = progress
         self.texts: list[str] = []
         self.labels: list[str] = []
-        self.places: list[tuple[Rows, int]] = []
+        self.places: list[tuple[SourceRows, int]] = []
         self.found: list[str] = []
         self.empty = 0
         self.declared: list[str] | None = None
 
     def add(self, source: Source, role: str) -> None:
         """Read one source to its end, checking every row."""
-        opened = open_rows(source, self.how, labelled=True, role=role)
+        opened = open_rows(source, self.options, labelled=True, role=role)
         self.found.append(f"{source.name}: {opened.found}")
         self.declared = self.declared or opened.label_names
         before = len(self.texts) + self.empty
         for row in opened.rows:
-            where = partial(opened.where, row.number, self.how.encoding)
+            where = partial(opened.where, row.number, self.options.encoding)
             text = checked_text(row.text, where)
             if not text:
                 self.empty += 1
@@ -70,7 +72,7 @@ class _Labelled:
         numbers = {label: number for number, label in enumerate(label_names)}
         for label, (opened, row) in zip(self.labels, self.places, strict=True):
             if label not in numbers:
-                raise unknown_label(label, label_names, opened.where(row, self.how.encoding))
+                raise unknown_label(label, label_names, opened.where(row, self.options.encoding))
         return Dataset(
             name,
             self.texts,
@@ -90,14 +92,14 @@ def read_labelled(
     pairs: bool = False,
     second_column: str | None = None,
     several_labels: bool = False,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
 ) -> Dataset:
     """Every row of one source, numbered by labels that are known already.
 
     With `several_labels` a row's name is that of its combination, and those are as they come.
     """
-    how = Reading(text_column, label_column, encoding, pairs, second_column)
-    labelled = _Labelled(how, progress, several_labels=several_labels)
+    options = ReadOptions(text_column, label_column, encoding, pairs, second_column)
+    labelled = _Labelled(options, progress, several_labels=several_labels)
     labelled.add(find_source(source), "test")
     name = Path(str(source)).name
     return labelled.dataset(name, None if several_labels else label_names)
@@ -116,20 +118,48 @@ def read_dataset(
     pairs: bool = False,
     second_column: str | None = None,
     several_labels: bool = False,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
 ) -> Splits:
     """Read labelled texts and their splits; several sources are parts of one training file.
 
-    With `pairs` a text is two of them (`rows.join_pair`); with `several_labels` a label is a
-    combination of them (`checks.checked_labels`), and a rare or new combination is no problem.
     A part that is not given is cut from the training texts, stratified and without duplicates;
-    only with `validation` alone there is no test part, as the person split the file already.
+    only with `validation` alone there is no test part, as the file was split already.
+
+    Parameters
+    ----------
+    source : path, name or a list of them
+        Files, a folder that a reader knows, `rotten-tomatoes`, `imdb` or `hub:owner/name`.
+    text_column, label_column, second_column : str, optional
+        The columns of a table, where their names do not tell.
+    encoding : str
+    validation, test : path, optional
+        Files of their own for these parts.
+    seed : int
+        Of the split, where parts are cut.
+    drop_overlap : bool
+        Remove training texts that given validation or test files also hold.
+    pairs : bool
+        A text is two texts of a row (`rows.join_pair`).
+    several_labels : bool
+        A label is a combination of labels (`checks.checked_labels`); rare ones are no problem.
+    progress : callable, optional
+        Called with the rows read so far.
+
+    Returns
+    -------
+    Splits
+
+    Example
+    -------
+    >>> splits = read_dataset("rotten-tomatoes")
+    >>> splits.train.label_names
+    ('negative', 'positive')
     """
-    how = Reading(text_column, label_column, encoding, pairs, second_column)
+    options = ReadOptions(text_column, label_column, encoding, pairs, second_column)
     given = [source] if isinstance(source, str | Path) else list(source)
     train_sources, given_validation, given_test = _parts(given, validation, test)
 
-    train = _Labelled(how, progress, several_labels=several_labels)
+    train = _Labelled(options, progress, several_labels=several_labels)
     for one in train_sources:
         train.add(one, "train")
     name = ", ".join(Path(str(one)).name for one in given)
@@ -141,7 +171,7 @@ def read_dataset(
     read: dict[str, Dataset] = {}
     for role, part in (("validation", given_validation), ("test", given_test)):
         if part is not None:
-            labelled = _Labelled(how, progress, several_labels=several_labels)
+            labelled = _Labelled(options, progress, several_labels=several_labels)
             labelled.add(part, role)
             read[role] = labelled.dataset(name, None if several_labels else whole.label_names)
             found += labelled.found
@@ -176,12 +206,10 @@ def _unstratified_split(whole: Dataset, seed: int, *, with_test: bool) -> Splits
 def _parts(
     given: Sequence[Given], validation: Given | None, test: Given | None
 ) -> tuple[list[Source], Source | None, Source | None]:
-    """The sources of the three parts; the lab's folder and the Hub bring parts of their own."""
-    first = Path(given[0]).expanduser()
-    sources: dict[str, Source | None] = {}
-    if len(given) == 1 and first.is_dir() and is_lab_folder(first):
-        train = [_required(lab.part(first, "train"))]
-        sources = {"validation": lab.part(first, "valid"), "test": lab.part(first, "test")}
+    """The sources of the three parts; some folders and the Hub bring parts of their own."""
+    sources = find_parts(given[0]) if len(given) == 1 else {}
+    if sources:
+        train = [sources["train"]]
     else:
         train = [find_source(one) for one in given]
         if len(given) == 1 and train[0].kind == "hub":
@@ -192,11 +220,6 @@ def _parts(
     if test is not None:
         sources["test"] = find_source(test)
     return train, sources.get("validation"), sources.get("test")
-
-
-def _required(source: Source | None) -> Source:
-    assert source is not None
-    return source
 
 
 def _present(dataset: Dataset) -> Counter[str]:

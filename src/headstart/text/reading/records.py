@@ -86,7 +86,7 @@ def _unparsable(error: json.JSONDecodeError, where: str) -> HeadstartError:
     return HeadstartError(
         f"this is not valid JSON: {error.msg} at column {error.colno}",
         where=where,
-        fix='JSON Lines (.jsonl) is one object a line: {"text": "…", "label": "…"}',
+        fix='JSON Lines (.jsonl) is one object per line: {"text": "…", "label": "…"}',
     )
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from headstart.errors import HeadstartError
-from headstart.text.reading import delimited, embedded, hub, lab, records
+from headstart.text.reading import delimited, named, records
 from headstart.text.reading.columns import find_label_column, find_pair_columns, find_text_column
 from headstart.text.reading.sources import Source
 
@@ -22,7 +22,7 @@ class Row(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Rows:
+class SourceRows:
     """A source opened for reading: what was found in it, and its rows."""
 
     source: Source
@@ -38,13 +38,13 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Reading:
+class ReadOptions:
     """How to read: the columns' names where they are not found by themselves, the encoding."""
 
     text_column: str | None = None
     label_column: str | None = None
     encoding: str = "utf-8"
-    pairs: bool = False  # two texts a row: see `join_pair`
+    pairs: bool = False  # two texts per row: see `join_pair`
     second_column: str | None = None
 
 
@@ -67,19 +67,19 @@ def split_pair(pair: str) -> tuple[str, str]:
     return first, second
 
 
-def open_rows(source: Source, how: Reading, *, labelled: bool, role: str = "train") -> Rows:
+def open_rows(
+    source: Source, options: ReadOptions, *, labelled: bool, role: str = "train"
+) -> SourceRows:
     """Open a source; without `labelled` only the text is read. `role` picks the Hub's split."""
     if source.kind == "embedded":
-        pairs = embedded.read_embedded(source.name)
-        return _of_pairs(source, embedded.CREDITS[source.name], pairs)
-    if source.kind == "pieces":
+        pairs = named.read_embedded(source.name)
+        return _of_pairs(source, named.CREDITS[source.name], pairs)
+    if (reader := source.reader) is not None:
         if labelled:
-            return _of_pairs(
-                source,
-                "SentencePiece pieces with labels",
-                lab.read_labelled_pieces(source, how.encoding),
-            )
-        return _of_texts(source, "SentencePiece pieces", lab.read_pieces(source, how.encoding))
+            pairs = reader.read_labelled(source, options.encoding)
+            return _of_pairs(source, f"{reader.description} with labels", pairs)
+        texts = reader.read_texts(source, options.encoding)
+        return _of_texts(source, reader.description, texts)
     if source.kind == "text":
         if labelled:
             raise HeadstartError(
@@ -88,46 +88,46 @@ def open_rows(source: Source, how: Reading, *, labelled: bool, role: str = "trai
                 fix="give unlabelled text with --corpus; labelled text as CSV, TSV, JSON Lines "
                 "or Parquet with a text and a label column",
             )
-        return _of_texts(source, "one text a line", records.read_lines(source, how.encoding))
-    return _open_table(source, how, labelled, role)
+        return _of_texts(source, "one text per line", records.read_lines(source, options.encoding))
+    return _open_table(source, options, labelled, role)
 
 
-def _of_pairs(source: Source, found: str, pairs: Iterator[tuple[str, str]]) -> Rows:
-    return Rows(
+def _of_pairs(source: Source, found: str, pairs: Iterator[tuple[str, str]]) -> SourceRows:
+    return SourceRows(
         source, found, (Row(n, text, label) for n, (text, label) in enumerate(pairs, start=1))
     )
 
 
-def _of_texts(source: Source, found: str, texts: Iterator[str]) -> Rows:
-    return Rows(source, found, (Row(n, text, None) for n, text in enumerate(texts, start=1)))
+def _of_texts(source: Source, found: str, texts: Iterator[str]) -> SourceRows:
+    return SourceRows(source, found, (Row(n, text, None) for n, text in enumerate(texts, start=1)))
 
 
-def _open_table(source: Source, how: Reading, labelled: bool, role: str) -> Rows:
+def _open_table(source: Source, options: ReadOptions, labelled: bool, role: str) -> SourceRows:
     def choose(columns: list[str]) -> list[str]:
-        if how.pairs:
-            first, second = how.text_column, how.second_column
+        if options.pairs:
+            first, second = options.text_column, options.second_column
             wanted = [*find_pair_columns(columns, first, second, source.name)]
         else:
-            wanted = [find_text_column(columns, how.text_column, source.name)]
+            wanted = [find_text_column(columns, options.text_column, source.name)]
         if labelled:
-            wanted.append(find_label_column(columns, how.label_column, source.name))
+            wanted.append(find_label_column(columns, options.label_column, source.name))
         return wanted
 
     label_names = None
     numbered: Iterable[tuple[int, tuple[Any, ...]]]
     if source.kind in ("csv", "tsv"):
-        layout = delimited.find_layout(source, how.encoding)
+        layout = delimited.find_layout(source, options.encoding)
         wanted = choose(list(layout.columns))
         found = f"{delimited.DELIMITER_NAMES[layout.delimiter]}-separated"
-        cells = delimited.read_delimited(source, layout, wanted, how.encoding)
+        cells = delimited.read_delimited(source, layout, wanted, options.encoding)
         numbered = enumerate(cells, start=1)
     elif source.kind in ("jsonl", "json"):
         read = records.read_json_lines if source.kind == "jsonl" else records.read_json
-        wanted = choose(_keys(read(source, how.encoding)))
+        wanted = choose(_keys(read(source, options.encoding)))
         found = "JSON Lines" if source.kind == "jsonl" else "JSON"
         numbered = (
             (number, tuple(record.get(name) for name in wanted))
-            for number, record in read(source, how.encoding)
+            for number, record in read(source, options.encoding)
         )
     elif source.kind == "parquet":
         file = records.ParquetRows(source)
@@ -136,25 +136,25 @@ def _open_table(source: Source, how: Reading, labelled: bool, role: str) -> Rows
         label_names = file.label_names(wanted[-1]) if labelled else None
         numbered = enumerate(file.rows(wanted), start=1)
     else:
-        opened = hub.open_hub(source.name)
+        opened = named.open_hub(source.name)
         split = opened.split(role)
         if split is None:
             raise HeadstartError(f"the dataset has no {role} split", where=source.name)
-        wanted = choose(hub.columns_of(split))
+        wanted = choose(named.columns_of(split))
         found = f"Hugging Face Hub, revision {opened.revision[:12]}"
-        label_names = hub.label_names_of(split, wanted[-1]) if labelled else None
-        numbered = enumerate(hub.rows_of(split, wanted), start=1)
-    texts = [f"'{name}'" for name in wanted[: 2 if how.pairs else 1]]
+        label_names = named.label_names_of(split, wanted[-1]) if labelled else None
+        numbered = enumerate(named.rows_of(split, wanted), start=1)
+    texts = [f"'{name}'" for name in wanted[: 2 if options.pairs else 1]]
     columns = f"text: {' and '.join(texts)}" + (f", label: '{wanted[-1]}'" if labelled else "")
     rows = (
         Row(
             n,
-            join_pair(cells[0], cells[1]) if how.pairs else cells[0],
+            join_pair(cells[0], cells[1]) if options.pairs else cells[0],
             cells[-1] if labelled else None,
         )
         for n, cells in numbered
     )
-    return Rows(source, f"{found}, {columns}", rows, label_names)
+    return SourceRows(source, f"{found}, {columns}", rows, label_names)
 
 
 def _keys(numbered: Iterator[tuple[int, records.Record]]) -> list[str]:

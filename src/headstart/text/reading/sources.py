@@ -5,12 +5,15 @@ from pathlib import Path
 from typing import Literal
 
 from headstart.errors import HeadstartError
+from headstart.text.reading.registry import READERS, Reader
 
-Kind = Literal["csv", "tsv", "jsonl", "json", "parquet", "text", "pieces", "embedded", "hub"]
+# The kinds that are known here; every other kind is the name of a registered reader.
+KINDS = ("csv", "tsv", "jsonl", "json", "parquet", "text", "embedded", "hub")
+TABLES = ("csv", "tsv", "jsonl", "json", "parquet", "hub")
 
 EMBEDDED_NAMES = ("rotten-tomatoes", "imdb")
 
-SUFFIXES: dict[str, Kind] = {
+SUFFIXES = {
     ".csv": "csv",
     ".tsv": "tsv",
     ".tab": "tsv",
@@ -20,9 +23,7 @@ SUFFIXES: dict[str, Kind] = {
     ".parquet": "parquet",
     ".txt": "text",
     ".text": "text",
-    ".spm": "pieces",
 }
-_OF_LINES = ("text", "pieces", "jsonl")
 READABLE = ".csv, .tsv, .jsonl, .json, .parquet, .txt (each also .gz)"
 
 # What people do have on their disks, and how it becomes something that can be read.
@@ -44,7 +45,7 @@ class Source:
     """One thing to read from. `name` is what the user wrote and what messages repeat."""
 
     name: str
-    kind: Kind
+    kind: str
     path: Path | None = None
     gzipped: bool = False
 
@@ -54,14 +55,32 @@ class Source:
         assert self.path is not None, self
         return self.path
 
+    @property
+    def reader(self) -> Reader | None:
+        """The registered reader of this kind; None for the kinds that need none."""
+        return None if self.kind in KINDS else READERS.get(self.kind)
+
     def row(self, number: int) -> str:
         """Where a row lies, in words: lines in files of lines, rows in tables."""
-        return f"{self.name}, {'line' if self.kind in _OF_LINES else 'row'} {number}"
+        if (reader := self.reader) is not None:
+            return f"{self.name}, {reader.unit} {number}"
+        return f"{self.name}, {'line' if self.kind in ('text', 'jsonl') else 'row'} {number}"
 
 
-def is_lab_folder(path: Path) -> bool:
-    """Whether a folder holds the lab's files: pieces and labels side by side."""
-    return (path / "train.review.spm").is_file() and (path / "train.label").is_file()
+def find_parts(given: str | Path) -> dict[str, Source]:
+    """The train, validation and test files of a folder whose form a reader knows, by part."""
+    folder = Path(given).expanduser()
+    if str(given) in EMBEDDED_NAMES or not folder.is_dir():
+        return {}
+    for name, reader in READERS.entries().items():
+        if parts := reader.find_parts(folder):
+            return {part: Source(str(path), name, path) for part, path in parts.items()}
+    return {}
+
+
+def has_parts(given: str) -> bool:
+    """Whether a dataset brings its own parts, so that its test part can be told from the rest."""
+    return given in EMBEDDED_NAMES or given.startswith("hub:") or bool(find_parts(given))
 
 
 def find_source(given: str | Path) -> Source:
@@ -95,6 +114,14 @@ def find_source(given: str | Path) -> Source:
     return Source(name, kind, path, gzipped)
 
 
+def open_file(source: str, kind: Literal["text", "json"], *, fix: str) -> Source:
+    """A file that is read as `kind` whatever its name ends in."""
+    path = Path(source).expanduser()
+    if not path.is_file():
+        raise HeadstartError(f"there is no file '{source}'", fix=fix)
+    return Source(source, kind, path, gzipped=path.suffix == ".gz")
+
+
 def find_sources(given: str | Path) -> tuple[list[Source], list[str]]:
     """Every source that `given` stands for, and the files of a folder that were left out.
 
@@ -122,18 +149,23 @@ def find_sources(given: str | Path) -> tuple[list[Source], list[str]]:
     return sources, left_out
 
 
-def kind_by_suffix(path: Path) -> tuple[Kind | None, bool]:
+def kind_by_suffix(path: Path) -> tuple[str | None, bool]:
     """The kind that a file's name promises, and whether it is gzipped."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     gzipped = suffixes[-1:] == [".gz"]
     if gzipped:
         suffixes.pop()
-    return (SUFFIXES.get(suffixes[-1]) if suffixes else None), gzipped
+    if not suffixes:
+        return None, gzipped
+    return SUFFIXES.get(suffixes[-1]) or _kind_of_reader(suffixes[-1]), gzipped
+
+
+def _kind_of_reader(suffix: str) -> str | None:
+    return next((n for n, reader in READERS.entries().items() if suffix in reader.suffixes), None)
 
 
 def _fix_for_folder(path: Path) -> str:
-    tables = [kind for kind in SUFFIXES.values() if kind not in ("text", "pieces")]
-    names = sorted(file.name for file in path.iterdir() if kind_by_suffix(file)[0] in tables)
+    names = sorted(file.name for file in path.iterdir() if kind_by_suffix(file)[0] in TABLES)
     as_corpus = f"as unlabelled text: --corpus {path}"
     if not names:
         return f"name a file with labels ({READABLE}); {as_corpus}"

@@ -1,18 +1,22 @@
 """Questions about texts, in the form of SQuAD's JSON files.
 
 `{"data": [{"paragraphs": [{"context": "…", "qas": [{"question": "…", "answers": [{"text": "…",
-"answer_start": 17}]}]}]}]}`. A question without answers has none in its text.
+"answer_start": 17}]}]}]}]}`. A question without answers has none in its text. `read_questions` is
+strict, for training; `LenientQuestions` returns every question, with its problem, for prediction.
 """
 
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from headstart.errors import HeadstartError
+from headstart.text.checking.checks import checked_text
+from headstart.text.checking.splits import FileParts, cut_parts, given_parts
 from headstart.text.reading.dataset import Dataset
-from headstart.text.reading.file_parts import FileParts, cut_parts, given_parts, open_file
+from headstart.text.reading.lenient_rows import checked_row
+from headstart.text.reading.sources import open_file
 from headstart.text.reading.stream import read_checked
 
 FORM = 'the form is SQuAD\'s: {"data": [{"paragraphs": [{"context": …, "qas": [{"question": …, '
@@ -69,34 +73,34 @@ def read_questions(
 
 def read_question_file(source: str, *, encoding: str = "utf-8") -> Questions:
     found = Questions(Path(source).name, [], [], [])
-    for number, paragraph, asked in asked_in(source, encoding):
-        _add(found, paragraph, asked, f"{source}, question {number}")
+    for number, paragraph, entry in raw_questions(source, encoding):
+        _add(found, paragraph, entry, f"{source}, question {number}")
     if not len(found):
         raise HeadstartError("the file holds no questions", where=source, fix=FORM)
     return found
 
 
-def asked_in(source: str, encoding: str) -> Iterator[tuple[int, Any, Any]]:
-    """Every question of a file with its number and its paragraph, both as they stand there."""
+def raw_questions(source: str, encoding: str) -> Iterator[tuple[int, Any, Any]]:
+    """Every question of a file with its number and its paragraph, both as they are in the JSON."""
     opened = open_file(source, "json", fix="name a file in SQuAD's form")
     number = 0
     try:
         document = json.loads(b"".join(read_checked(opened, encoding, lines=False)))
         for article in document["data"]:
             for paragraph in article.get("paragraphs", []):
-                for asked in paragraph.get("qas", []):
+                for entry in paragraph.get("qas", []):
                     number += 1
-                    yield number, paragraph, asked
+                    yield number, paragraph, entry
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise HeadstartError(
             f"this is not SQuAD's JSON: {error!r}", where=source, fix=FORM
         ) from None
 
 
-def _add(found: Questions, paragraph: Any, asked: Any, where: str) -> None:
+def _add(found: Questions, paragraph: Any, entry: Any, where: str) -> None:
     try:
-        context, question = str(paragraph["context"]), str(asked["question"])
-        listed = [] if asked.get("is_impossible") else asked.get("answers", [])
+        context, question = str(paragraph["context"]), str(entry["question"])
+        listed = [] if entry.get("is_impossible") else entry.get("answers", [])
         answers = [(int(one["answer_start"]), str(one["text"])) for one in listed]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise HeadstartError(
@@ -105,8 +109,8 @@ def _add(found: Questions, paragraph: Any, asked: Any, where: str) -> None:
     for start, text in answers:
         if context[start : start + len(text)] != text or not text:
             raise HeadstartError(
-                f"the answer {text[:40]!r} does not stand at character {start} of its text "
-                f"({context[start : start + len(text)][:40]!r} does)",
+                f"the answer {text[:40]!r} is not at character {start} of its text "
+                f"({context[start : start + len(text)][:40]!r} is)",
                 where=where,
                 fix="answer_start counts characters from 0",
             )
@@ -124,3 +128,49 @@ def _split(whole: Questions, seed: int, *, with_test: bool) -> FileParts[Questio
         return whole.pick([row for row, text in enumerate(whole.contexts) if text in inside])
 
     return cut_parts(whole.name, texts, picked, seed=seed, with_test=with_test, of="texts")
+
+
+class LenientQuestion(NamedTuple):
+    """A question about a text; `problem` says why it cannot be answered."""
+
+    number: int
+    text: str
+    problem: str | None
+    id: str
+    question: str
+
+
+class LenientQuestions:
+    """The questions of a file, in order. A JSON file is read whole."""
+
+    def __init__(self, given: str | Path, encoding: str) -> None:
+        self._entries = list(raw_questions(str(given), encoding))
+        self._done = 0
+
+    @property
+    def share(self) -> float | None:
+        return self._done / len(self._entries) if self._done else None
+
+    def __iter__(self) -> Iterator[LenientQuestion]:
+        for number, paragraph, entry in self._entries:
+            self._done = number
+            yield _question(number, paragraph, entry)
+
+
+def _question(number: int, paragraph: Any, entry: Any) -> LenientQuestion:
+    if not isinstance(entry, dict):
+        return LenientQuestion(
+            number, "", "an object with a question was expected", str(number), ""
+        )
+    row = checked_row(number, paragraph.get("context"))
+    problem, question = row.problem, ""
+    try:
+        question = checked_text(entry.get("question"), lambda: "")
+        if not question:
+            problem = "the question is empty"
+    except HeadstartError as error:
+        problem = f"in the question: {error.what}"
+    name = entry.get("id")
+    return LenientQuestion(
+        number, row.text, problem, str(number if name is None else name), question
+    )

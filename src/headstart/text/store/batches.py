@@ -1,18 +1,56 @@
-"""Batches of texts of similar length, for fine-tuning: little padding, still shuffled.
+"""Which items belong to which step: a pure function of the seed and the step.
 
-Padding goes to the longest text of a batch. A shuffled batch of the lab's reviews is half padding;
-here the texts of an epoch are shuffled, sorted by length within large pools, cut into batches, and
-the batches shuffled. Like `DataOrder` it is a pure function of the seed and the step.
+A resumed run asks for step k and gets exactly what the uninterrupted run had there; nothing is
+replayed and there is no position to save. `DataOrder` gives full batches of rows, for pretraining;
+`LengthBatches` gives batches of texts of similar length, for fine-tuning: little padding, still
+shuffled.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
-from headstart.text.store.order import Indices, shuffled
-
+Indices = NDArray[np.integer]
 _POOL = 100  # batches in a pool: sorting in larger ones saves little and shuffles less
+
+
+class DataOrder:
+    """Endless full batches of `items` things: each epoch has its own shuffle of all of them.
+
+    A batch may reach from one epoch into the next, so that every item is seen once an epoch and
+    every batch has the same size.
+    """
+
+    def __init__(self, items: int, *, batch_size: int, seed: int) -> None:
+        if items < 1 or batch_size < 1:
+            raise ValueError(f"items {items} and batch_size {batch_size} must be at least 1")
+        self.items = items
+        self.batch_size = batch_size
+        self.seed = seed
+
+    def batch(self, step: int) -> Indices:
+        """The items of step `step`, which counts from 0."""
+        first = step * self.batch_size
+        parts = []
+        left = self.batch_size
+        while left:
+            epoch, start = divmod(first, self.items)
+            part = shuffled(self.items, self.seed, epoch)[start : start + left]
+            parts.append(part)
+            first += len(part)
+            left -= len(part)
+        return np.concatenate(parts)
+
+
+@lru_cache(maxsize=2)  # a batch touches at most two epochs, unless there are few items
+def shuffled(items: int, *key: int) -> Indices:
+    """0 to `items` - 1 in an order that depends on the key alone."""
+    order: Indices = np.arange(items, dtype=np.int32 if items < 1 << 31 else np.int64)
+    np.random.default_rng([items, *key]).shuffle(order)
+    order.flags.writeable = False  # it is shared
+    return order
 
 
 class LengthBatches:
@@ -45,13 +83,3 @@ class LengthBatches:
             batches += [pool[i : i + self.batch_size] for i in range(0, len(pool), self.batch_size)]
         # The third number keeps this shuffle apart from that of the texts.
         return [batches[i] for i in shuffled(len(batches), self.seed, epoch, 1)]
-
-
-def padding_share(lengths: Sequence[int] | Indices, batches: Iterable[Indices]) -> float:
-    """The share of positions that are padding when each batch is padded to its longest text."""
-    lengths = np.asarray(lengths)
-    used = total = 0
-    for batch in batches:
-        used += int(lengths[batch].sum())
-        total += int(lengths[batch].max()) * len(batch)
-    return 1 - used / total if total else 0.0

@@ -5,44 +5,57 @@ reaches across two shards. Where the shards end depends on the documents alone, 
 always gives the same bytes.
 """
 
-import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import xxhash
 
 from headstart.files import sync
 from headstart.text.tokenizers.tokenizer import Tokens
 
 DOCUMENTS_FILE = "documents.bin"
 ENDS_DTYPE = np.dtype("<u8")
+CHECKED_BLOCK = 1 << 20  # bytes that share a checksum
 
 
-class HashedFile:
-    """A file that is hashed while it is written, and on the disk when it is closed."""
+class ChecksummedFile:
+    """A file with a checksum for every block, written while the file is, and synced at the end."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._file = path.open("wb")
-        self._digest = hashlib.sha256()
+        self._digest = xxhash.xxh3_64()
+        self._checksums: list[str] = []
         self.bytes = 0
 
     def write(self, array: np.ndarray[Any, Any]) -> None:
         data = np.ascontiguousarray(array).view(np.uint8).data
         self._file.write(data)
-        self._digest.update(data)
-        self.bytes += len(data)
+        while len(data):
+            part = data[: CHECKED_BLOCK - self.bytes % CHECKED_BLOCK]
+            self._digest.update(part)
+            self.bytes += len(part)
+            data = data[len(part) :]
+            if self.bytes % CHECKED_BLOCK == 0:
+                self._end_block()
 
     def close(self) -> dict[str, Any]:
         """Sync the file and return its entry in the manifest."""
+        if self.bytes % CHECKED_BLOCK:
+            self._end_block()
         self._file.close()
         sync(self._path)
-        return {"name": self._path.name, "bytes": self.bytes, "sha256": self._digest.hexdigest()}
+        return {"name": self._path.name, "bytes": self.bytes, "checksums": self._checksums}
 
     def abandon(self) -> None:
         """Close the file without finishing it."""
         self._file.close()
+
+    def _end_block(self) -> None:
+        self._checksums.append(self._digest.hexdigest())
+        self._digest.reset()
 
 
 class ShardWriter:
@@ -54,15 +67,17 @@ class ShardWriter:
         self._folder = folder
         self._dtype = dtype
         self._shard_tokens = shard_tokens
-        self._ends = HashedFile(folder / DOCUMENTS_FILE)
+        self._ends = ChecksummedFile(folder / DOCUMENTS_FILE)
         self._ends.write(np.zeros(1, dtype=ENDS_DTYPE))
-        self._shard = HashedFile(folder / _shard_name(0))
+        self._shard = ChecksummedFile(folder / _shard_name(0))
         self._shards: list[dict[str, Any]] = []
         self.documents = 0
         self.tokens = 0
 
     def write(self, documents: Sequence[Tokens]) -> None:
         """Append documents."""
+        if not documents:
+            return
         lengths = np.array([len(document) for document in documents], dtype=ENDS_DTYPE)
         self._ends.write(self.tokens + np.cumsum(lengths, dtype=ENDS_DTYPE))
         self.documents += len(documents)
@@ -96,7 +111,7 @@ class ShardWriter:
 
     def _next_shard(self) -> None:
         self._shards.append(self._shard.close())
-        self._shard = HashedFile(self._folder / _shard_name(len(self._shards)))
+        self._shard = ChecksummedFile(self._folder / _shard_name(len(self._shards)))
 
 
 def map_array(path: Path, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
@@ -107,10 +122,11 @@ def map_array(path: Path, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     return np.asarray(np.memmap(path, dtype=dtype, mode="r"))
 
 
-def sha256_of(path: Path) -> str:
-    """The checksum of a file of any size."""
+def block_checksum(path: Path, block: int) -> str:
+    """The checksum of one block of a file, as `ChecksummedFile` computed it."""
     with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        file.seek(block * CHECKED_BLOCK)
+        return xxhash.xxh3_64(file.read(CHECKED_BLOCK)).hexdigest()
 
 
 def _shard_name(number: int) -> str:

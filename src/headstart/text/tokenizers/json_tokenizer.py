@@ -11,8 +11,7 @@ import tokenizers
 
 from headstart.errors import HeadstartError
 from headstart.files import write_text
-from headstart.text.tokenizers.special_names import SPECIAL_NAMES
-from headstart.text.tokenizers.tokenizer import Tokenizer, Tokens, hash_of
+from headstart.text.tokenizers.tokenizer import SPECIAL_NAMES, Tokenizer, Tokens, hash_of
 from headstart.text.tokenizers.word_cache import WordCache
 
 _PARTS_AT_ONCE = 512

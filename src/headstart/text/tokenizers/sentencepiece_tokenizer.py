@@ -9,8 +9,7 @@ import sentencepiece
 
 from headstart.errors import HeadstartError
 from headstart.files import replacing
-from headstart.text.tokenizers.special_names import SPECIAL_NAMES
-from headstart.text.tokenizers.tokenizer import Tokenizer, Tokens, hash_of
+from headstart.text.tokenizers.tokenizer import SPECIAL_NAMES, Tokenizer, Tokens, hash_of
 
 DEFAULT_NAME = "sentencepiece.model"
 

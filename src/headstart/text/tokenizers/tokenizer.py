@@ -6,7 +6,8 @@ that no input can pose as the end of a text or as something to be predicted.
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -14,10 +15,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headstart.errors import HeadstartError
+from headstart.registry import Registry
 
 Tokens = NDArray[np.unsignedinteger]
 
 SENTENCEPIECE_SUFFIX = ".model"  # the lab's .spm files are texts
+
+# What the special tokens are called in existing vocabularies. Ours come first. BERT's [CLS] and
+# [SEP] open and close a text; RoBERTa's </s> also separates.
+SPECIAL_NAMES = {
+    "pad": ("[PAD]", "<pad>", "<|pad|>", "<|padding|>"),
+    "unknown": ("[UNK]", "<unk>", "<|unk|>"),
+    "begin": ("[BOS]", "<s>", "<bos>", "<|begin_of_text|>", "[CLS]"),
+    "end": ("[EOS]", "</s>", "<eos>", "<|end_of_text|>", "<|endoftext|>", "[SEP]"),
+    "mask": ("[MASK]", "<mask>", "<|mask|>"),
+    "separator": ("[SEP]", "<sep>", "</s>"),
+}
 
 
 class Tokenizer(ABC):
@@ -95,35 +108,97 @@ class Tokenizer(ABC):
         return [self.unknown_id if number in specials else number for number in ids]
 
 
-def padded_vocab_size(vocab_size: int, multiple: int = 64) -> int:
-    """Rows of the embedding that make its matrix products fast: the next multiple of 64.
+@dataclass(frozen=True)
+class TokenizerFormat:
+    """A kind of tokenizer file, and how it is read.
 
-    The rows beyond `vocab_size` belong to no token; reports name the true size.
+    Parameters
+    ----------
+    suffix : str
+        Files with such names are given to `read`; of several formats the longest suffix wins.
+    pattern : str
+        The name (or a glob) under which the file is found in a folder, such as a run's.
+        `Tokenizer.save` must write a file of that name when it is given a folder.
+    read : callable
+        Makes the tokenizer from the path of its file.
     """
-    return -(-vocab_size // multiple) * multiple
+
+    suffix: str
+    pattern: str
+    read: Callable[[Path], Tokenizer]
+
+
+def _read_json(path: Path) -> Tokenizer:
+    # The libraries take a while to import, and a file needs only one of them.
+    from headstart.text.tokenizers.json_tokenizer import JsonTokenizer
+
+    return JsonTokenizer.read(path)
+
+
+def _read_sentencepiece(path: Path) -> Tokenizer:
+    from headstart.text.tokenizers.sentencepiece_tokenizer import SentencePieceTokenizer
+
+    return SentencePieceTokenizer(path.read_bytes(), where=path)
+
+
+TOKENIZERS: Registry[TokenizerFormat] = Registry(
+    "tokenizer format",
+    group="headstart.tokenizers",
+    base=TokenizerFormat,
+    built_in={
+        "json": TokenizerFormat(".json", "tokenizer.json", _read_json),
+        # Before SentencePiece: the lab keeps its model beside its dictionary.
+        "lab": "headstart.lab.tokenizer:TOKENIZER",
+        "sentencepiece": TokenizerFormat(
+            SENTENCEPIECE_SUFFIX, f"*{SENTENCEPIECE_SUFFIX}", _read_sentencepiece
+        ),
+    },
+)
+
+
+def register_tokenizer(name: str, tokenizer_format: TokenizerFormat) -> None:
+    """Let `load_tokenizer` read a further kind of file.
+
+    An installed package does the same with an entry point of the group `headstart.tokenizers`.
+    """
+    TOKENIZERS.register(name, tokenizer_format)
+
+
+def unregister_tokenizer(name: str) -> None:
+    """Remove a format that `register_tokenizer` added."""
+    TOKENIZERS.unregister(name)
 
 
 def load_tokenizer(path: Path | str) -> Tokenizer:
-    """Read a `tokenizer.json`, a SentencePiece model, the lab's `dict.txt`, or its folder."""
-    # The libraries take a while to import, and a file needs only one of them.
-    path = _tokenizer_file(Path(path))
-    if path.suffix == ".json":
-        from headstart.text.tokenizers.json_tokenizer import JsonTokenizer
+    """Read a tokenizer from its file, or from a folder that holds one.
 
-        return JsonTokenizer.read(path)
-    if path.suffix == SENTENCEPIECE_SUFFIX:
-        from headstart.text.tokenizers.sentencepiece_tokenizer import SentencePieceTokenizer
-
-        return SentencePieceTokenizer(path.read_bytes(), where=path)
-    if path.suffix == ".txt":
-        from headstart.text.tokenizers.lab_tokenizer import LabTokenizer
-
-        return LabTokenizer.read(path)
-    raise HeadstartError(
-        f"{path.name} is not a tokenizer that Headstart knows",
-        where=path,
-        fix="give a tokenizer.json, a SentencePiece .model or a dict.txt",
-    )
+    Known are `tokenizer.json`, a SentencePiece `.model`, the lab's `dict.txt`, and what was
+    registered.
+    """
+    path = Path(path)
+    if path.is_dir():
+        for known in TOKENIZERS:
+            if found := sorted(path.glob(known.pattern)):
+                return known.read(found[0])
+        raise HeadstartError(
+            "the folder holds no tokenizer",
+            where=path,
+            fix="make one with: headstart tokenizer CORPUS --out tokenizer.json",
+        )
+    if not path.is_file():
+        raise HeadstartError(
+            "there is no such tokenizer file",
+            where=path,
+            fix="check the path, or make one with: headstart tokenizer CORPUS --out FILE",
+        )
+    fitting = [known for known in TOKENIZERS if path.name.endswith(known.suffix)]
+    if not fitting:
+        raise HeadstartError(
+            f"{path.name} is not a tokenizer that Headstart knows",
+            where=path,
+            fix="give a tokenizer.json, a SentencePiece .model or a dict.txt",
+        )
+    return max(fitting, key=lambda known: len(known.suffix)).read(path)
 
 
 def hash_of(*parts: bytes) -> str:
@@ -133,24 +208,3 @@ def hash_of(*parts: bytes) -> str:
         digest.update(len(part).to_bytes(8, "little"))
         digest.update(part)
     return digest.hexdigest()
-
-
-def _tokenizer_file(path: Path) -> Path:
-    if path.is_dir():
-        # dict.txt comes before a .model: the lab keeps its model beside its dictionary.
-        found = [path / name for name in ("tokenizer.json", "dict.txt") if (path / name).is_file()]
-        found += sorted(entry for entry in path.iterdir() if entry.suffix == SENTENCEPIECE_SUFFIX)
-        if not found:
-            raise HeadstartError(
-                "the folder holds no tokenizer",
-                where=path,
-                fix="make one with: headstart tokenizer CORPUS --out tokenizer.json",
-            )
-        return found[0]
-    if not path.is_file():
-        raise HeadstartError(
-            "there is no such tokenizer file",
-            where=path,
-            fix="check the path, or make one with: headstart tokenizer CORPUS --out FILE",
-        )
-    return path

@@ -5,7 +5,7 @@ and both cut a text into words first, so that no piece (and no special) reaches 
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from operator import length_hint
 from typing import Literal
 
@@ -13,11 +13,11 @@ import tokenizers
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
 from headstart.errors import HeadstartError
+from headstart.progress import ProgressCallback
 from headstart.text.tokenizers.json_tokenizer import JsonTokenizer
-from headstart.text.tokenizers.special_names import SPECIAL_NAMES
+from headstart.text.tokenizers.tokenizer import SPECIAL_NAMES
 
 Kind = Literal["bpe", "unigram"]
-Progress = Callable[[int, int | None], None]
 
 SPECIALS = [names[0] for names in SPECIAL_NAMES.values()]
 SMALLEST_VOCABULARY = 256 + len(SPECIALS)
@@ -28,12 +28,23 @@ def train_tokenizer(
     *,
     vocab_size: int,
     kind: Kind = "bpe",
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
 ) -> JsonTokenizer:
-    """Learn up to `vocab_size` pieces from `corpus`, which is read once and never held.
+    """Learn a vocabulary from `corpus`, which is read once and never held in memory.
 
-    A small corpus may not have that many pieces: the result's `vocab_size` tells. `progress` is
-    called with the documents read so far and how many there are, where the corpus knows.
+    Parameters
+    ----------
+    corpus : iterable of str
+    vocab_size : int
+        The most pieces to learn. A small corpus may not have that many.
+    kind : "bpe" or "unigram"
+    progress : callable, optional
+        Called with the documents read so far and how many there are, where the corpus knows.
+
+    Returns
+    -------
+    JsonTokenizer
+        Its `vocab_size` is the number of pieces that were found.
     """
     if vocab_size < SMALLEST_VOCABULARY:
         raise HeadstartError(
@@ -86,7 +97,7 @@ def _settled(inner: tokenizers.Tokenizer) -> tokenizers.Tokenizer:
     return tokenizers.Tokenizer.from_str(json.dumps(settings))
 
 
-def _counted(corpus: Iterable[str], progress: Progress | None) -> Iterator[str]:
+def _counted(corpus: Iterable[str], progress: ProgressCallback | None) -> Iterator[str]:
     total = length_hint(corpus) or None
     done = 0
     for done, text in enumerate(corpus, start=1):

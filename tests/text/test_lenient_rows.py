@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headstart.errors import HeadstartError
-from headstart.text.reading.loose_rows import LooseRows, _csv_rows
-from headstart.text.reading.rows import Reading
+from headstart.text.reading.lenient_rows import LenientRows, _csv_rows
+from headstart.text.reading.rows import ReadOptions
 
 
 def rows_of(path, **how):
-    return list(LooseRows(path, Reading(**how)))
+    return list(LenientRows(path, ReadOptions(**how)))
 
 
 def problems(rows):
@@ -85,7 +85,7 @@ def test_a_text_too_long_to_be_one_is_said_and_the_next_is_read(tmp_path):
 
 def test_texts_that_come_alone_are_no_pairs(tmp_path):
     (tmp_path / "a.txt").write_text("one\ntwo\n")
-    with pytest.raises(HeadstartError, match="two texts a row were expected"):
+    with pytest.raises(HeadstartError, match="two texts per row were expected"):
         rows_of(tmp_path / "a.txt", pairs=True)
 
 

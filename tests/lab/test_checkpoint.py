@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from headstart.errors import HeadstartError
-from headstart.interop.lab import read_lab_checkpoint
+from headstart.lab.checkpoint import read_lab_checkpoint
 from headstart.model.config import ClassificationConfig, LanguageModelingConfig
 from headstart.model.presets import preset
 from tests.model.networks import tiny, tokens

@@ -1,28 +1,85 @@
-"""Texts to be judged, row by row: a row that cannot be read is given out with the reason.
+"""Texts to predict on, row by row: a row that cannot be read is returned with the reason.
 
-Reading for training stops at the first bad row, because silently learning from half a file is
-worse. Here every row must have an answer: a broken one keeps its place and says what is wrong.
+ReadOptions for training stops at the first bad row, because silently learning from half a file is
+worse. Here every row must have an answer: a broken one keeps its place and says what is wrong,
+and bad bytes cost their own line, no other.
 """
 
 import csv
+import io
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from headstart.errors import HeadstartError
 from headstart.text.checking.checks import checked_text
 from headstart.text.reading.columns import find_pair_columns, find_text_column
 from headstart.text.reading.delimited import DELIMITER_NAMES, layout_of
-from headstart.text.reading.loose_lines import LooseLines
-from headstart.text.reading.rows import Reading, join_pair, open_rows
-from headstart.text.reading.sources import find_source
-from headstart.text.reading.stream import LONGEST_DOCUMENT
+from headstart.text.reading.rows import ReadOptions, join_pair, open_rows
+from headstart.text.reading.sources import TABLES, Source, find_source
+from headstart.text.reading.stream import (
+    BLOCK,
+    DAMAGED_GZIP,
+    LONGEST_DOCUMENT,
+    damaged_gzip,
+    decoder_of,
+    open_unzipped,
+)
 
 _LONGEST_ROW_LINES = 10_000  # a quoted cell with more line breaks is one that is never closed
 
 
-class LooseRow(NamedTuple):
+class LenientLines:
+    """Lines without their ends. `share` says how much of the file was read, where known."""
+
+    def __init__(self, source: Source, encoding: str) -> None:
+        decoder_of(encoding)  # an unknown one is an error now
+        self.source = source
+        self.encoding = encoding
+        self._read = 0
+        self._size = 0 if source.path is None else source.path.stat().st_size
+
+    @property
+    def share(self) -> float | None:
+        known = self._size and self._read and not self.source.gzipped
+        return min(1.0, self._read / self._size) if known else None
+
+    def __iter__(self) -> Iterator[str]:
+        """Bytes that are not text become what `checks.checked_text` finds."""
+        with open_unzipped(self.source) as binary, self._decoded(binary) as file:
+            first = True
+            while line := self._line(file, LONGEST_DOCUMENT + 1):
+                rest = line
+                while rest and not rest.endswith("\n"):  # too long to be a text: pass over it
+                    rest = self._line(file, LONGEST_DOCUMENT)
+                if not self.source.gzipped:
+                    self._read = binary.tell()
+                line = line.removeprefix("\ufeff") if first else line
+                first = False
+                yield line.removesuffix("\n").removesuffix("\r")
+
+    def beginning(self) -> str:
+        """As much as shows the habits of the file."""
+        with open_unzipped(self.source) as binary, self._decoded(binary) as file:
+            try:
+                return file.read(BLOCK).removeprefix("\ufeff")
+            except DAMAGED_GZIP as error:
+                raise damaged_gzip(self.source, error) from error
+
+    def _line(self, file: io.TextIOWrapper, most: int) -> str:
+        try:
+            return file.readline(most)
+        except DAMAGED_GZIP as error:
+            raise damaged_gzip(self.source, error) from error
+
+    def _decoded(self, binary: BinaryIO) -> io.TextIOWrapper:
+        wide = self.encoding.lower().startswith(("utf-16", "utf-32"))
+        errors = "replace" if wide else "surrogateescape"
+        return io.TextIOWrapper(binary, self.encoding, errors=errors, newline="\n")
+
+
+class LenientRow(NamedTuple):
     """One row: its number from 1, its text as far as it could be read, and what is wrong."""
 
     number: int
@@ -30,25 +87,25 @@ class LooseRow(NamedTuple):
     problem: str | None
 
 
-class LooseRows:
+class LenientRows:
     """The rows of a file, in order. `share` says how much of the file was read, where known."""
 
-    def __init__(self, given: str | Path, how: Reading) -> None:
+    def __init__(self, given: str | Path, options: ReadOptions) -> None:
         self.source = find_source(given)
-        self.how = how
-        if how.pairs and self.source.kind in ("text", "pieces", "embedded"):
+        self.options = options
+        if options.pairs and self.source.kind not in TABLES:
             raise HeadstartError(
-                "two texts a row were expected, and this has one",
+                "two texts per row were expected, and this has one",
                 where=self.source.name,
                 fix="give a table (.csv, .tsv, .jsonl, .parquet) with a column for each",
             )
-        self.lines = LooseLines(self.source, how.encoding)
+        self.lines = LenientLines(self.source, options.encoding)
 
     @property
     def share(self) -> float | None:
         return self.lines.share
 
-    def __iter__(self) -> Iterator[LooseRow]:
+    def __iter__(self) -> Iterator[LenientRow]:
         if self.source.kind in ("csv", "tsv"):
             rows = self._delimited()
         elif self.source.kind == "jsonl":
@@ -56,7 +113,7 @@ class LooseRows:
         elif self.source.kind == "text":
             rows = ((number, line, None) for number, line in enumerate(self.lines, start=1))
         else:
-            opened = open_rows(self.source, self.how, labelled=False)
+            opened = open_rows(self.source, self.options, labelled=False)
             rows = ((row.number, row.text, None) for row in opened.rows)
         for number, text, problem in rows:
             yield checked_row(number, text, problem)
@@ -79,13 +136,13 @@ class LooseRows:
 
     def _columns(self, found: list[str]) -> list[str]:
         """The column of the text, or those of the two texts."""
-        first, second, name = self.how.text_column, self.how.second_column, self.source.name
-        if self.how.pairs:
+        first, second, name = self.options.text_column, self.options.second_column, self.source.name
+        if self.options.pairs:
             return list(find_pair_columns(found, first, second, name))
         return [find_text_column(found, first, name)]
 
     def _text(self, cells: Sequence[object]) -> object:
-        return join_pair(*cells) if self.how.pairs else cells[0]
+        return join_pair(*cells) if self.options.pairs else cells[0]
 
     def _delimited(self) -> Iterator[tuple[int, object, str | None]]:
         layout = layout_of(self.lines.beginning(), self.source)
@@ -161,16 +218,16 @@ class _Waiting:
         self.ended, self._size = False, 0
 
 
-def checked_row(number: int, text: object, problem: str | None = None) -> LooseRow:
-    """A row whose text can be judged, or the reason why not."""
+def checked_row(number: int, text: object, problem: str | None = None) -> LenientRow:
+    """A row whose text can be predicted on, or the reason why not."""
     try:
         whole = checked_text(text, lambda: "")
     except HeadstartError as error:
         shown = text if isinstance(text, str) else str(text)
-        return LooseRow(number, _storable(shown), problem or _reason(shown, error))
+        return LenientRow(number, _storable(shown), problem or _reason(shown, error))
     if problem is None and not whole:
         problem = "the text is empty"
-    return LooseRow(number, whole, problem)
+    return LenientRow(number, whole, problem)
 
 
 def _reason(text: str, error: HeadstartError) -> str:

@@ -2,11 +2,11 @@
 
 import pytest
 
-from headstart.text.reading.loose_conll import LooseSentences, ends_in_tags
+from headstart.text.reading.conll import LenientSentences, ends_in_tags
 
 
 def sentences(path, encoding="utf-8"):
-    return list(LooseSentences(path, encoding))
+    return list(LenientSentences(path, encoding))
 
 
 def words(sentence):
@@ -38,7 +38,7 @@ def test_a_broken_sentence_keeps_its_place_and_costs_no_other(tmp_path, line, re
 
 
 def test_a_sentence_that_never_ends_is_not_gathered(tmp_path, monkeypatch):
-    monkeypatch.setattr("headstart.text.reading.loose_conll.LONGEST_DOCUMENT", 20)
+    monkeypatch.setattr("headstart.text.reading.conll.LONGEST_DOCUMENT", 20)
     (tmp_path / "a.conll").write_text("one O\n" * 50 + "\nlast O\n")
     endless, last = sentences(tmp_path / "a.conll")
     assert "no blank line" in endless.problem

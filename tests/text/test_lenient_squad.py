@@ -5,7 +5,7 @@ import json
 import pytest
 
 from headstart.errors import HeadstartError
-from headstart.text.reading.loose_squad import LooseQuestions
+from headstart.text.reading.squad import LenientQuestions
 
 
 def write(path, *asked, context="a cat"):
@@ -16,7 +16,7 @@ def write(path, *asked, context="a cat"):
 def test_answers_are_not_looked_at(tmp_path):
     wrong = {"text": "dog", "answer_start": 99}
     path = write(tmp_path / "a.json", {"id": "x", "question": "who?", "answers": [wrong]})
-    (found,) = LooseQuestions(path, "utf-8")
+    (found,) = LenientQuestions(path, "utf-8")
     assert found == (1, "a cat", None, "x", "who?")
 
 
@@ -30,7 +30,7 @@ def test_answers_are_not_looked_at(tmp_path):
 )
 def test_a_broken_question_keeps_its_place(tmp_path, asked, reason):
     good = {"question": "who?"}
-    found = list(LooseQuestions(write(tmp_path / "a.json", good, asked, good), "utf-8"))
+    found = list(LenientQuestions(write(tmp_path / "a.json", good, asked, good), "utf-8"))
     assert [one.id for one in found] in (["1", "x", "3"], ["1", "2", "3"])
     assert [one.problem is None for one in found] == [True, False, True]
     assert reason in found[1].problem
@@ -38,12 +38,12 @@ def test_a_broken_question_keeps_its_place(tmp_path, asked, reason):
 
 def test_a_question_about_nothing_is_said(tmp_path):
     path = write(tmp_path / "a.json", {"question": "who?"}, context=" ")
-    assert next(iter(LooseQuestions(path, "utf-8"))).problem == "the text is empty"
+    assert next(iter(LenientQuestions(path, "utf-8"))).problem == "the text is empty"
 
 
 @pytest.mark.parametrize("content", ["[]", '{"data": ["x"]}', '{"data": 3}', "{"])
 def test_a_file_of_another_form_is_refused(tmp_path, content):
     (tmp_path / "a.json").write_text(content)
     with pytest.raises(HeadstartError, match="not SQuAD's JSON") as error:
-        LooseQuestions(tmp_path / "a.json", "utf-8")
+        LenientQuestions(tmp_path / "a.json", "utf-8")
     assert "paragraphs" in error.value.fix

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from headstart.errors import HeadstartError
+from headstart.lab.files import join_pieces
 from headstart.text.reading.corpus import read_corpus
-from headstart.text.reading.lab import join_pieces
 from headstart.text.reading.read import read_dataset
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "cls-books-fr"

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headstart.text.store.order import DataOrder
+from headstart.text.store.batches import DataOrder
 
 sizes = st.integers(1, 60)
 seeds = st.integers(0, 2**32)
@@ -32,7 +32,3 @@ def test_epochs_and_seeds_differ():
     first, second = (DataOrder(1000, batch_size=1000, seed=seed) for seed in (0, 1))
     assert (first.batch(0) != first.batch(1)).any()
     assert (first.batch(0) != second.batch(0)).any()
-
-
-def test_the_epoch_of_a_step_is_a_fraction():
-    assert DataOrder(100, batch_size=25, seed=0).epoch(6) == 1.5

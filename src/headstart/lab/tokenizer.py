@@ -1,20 +1,29 @@
 """The lab's `dict.txt`: pieces by their line, for text that is already cut into pieces.
 
-The file has one piece and a count a line. `<sos>`, `<pad>`, `<eos>` and `<oov>` take the ids 0 to
-3, the pieces those from 4 on in the file's order. The lab's texts are pieces separated by spaces;
-"▁" marks where a word began.
+The file has one piece and its count per line. `<sos>`, `<pad>`, `<eos>` and `<oov>` take the ids 0
+to 3, the pieces those from 4 on in the file's order. The lab's texts are pieces separated by
+spaces; "▁" marks where a word began.
 """
 
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from headstart.errors import HeadstartError
 from headstart.files import write_text
-from headstart.text.tokenizers.sentencepiece_tokenizer import DEFAULT_NAME, SentencePieceTokenizer
-from headstart.text.tokenizers.tokenizer import SENTENCEPIECE_SUFFIX, Tokenizer, Tokens, hash_of
+from headstart.text.tokenizers.tokenizer import (
+    SENTENCEPIECE_SUFFIX,
+    Tokenizer,
+    TokenizerFormat,
+    Tokens,
+    hash_of,
+)
+
+if TYPE_CHECKING:
+    from headstart.text.tokenizers.sentencepiece_tokenizer import SentencePieceTokenizer
 
 SPECIALS = ["<sos>", "<pad>", "<eos>", "<oov>"]
 WORD_MARK = "▁"
@@ -29,7 +38,9 @@ class LabTokenizer(Tokenizer):
 
     begin_id, pad_id, end_id, unknown_id = range(4)
 
-    def __init__(self, pieces: Sequence[str], cutter: SentencePieceTokenizer | None = None) -> None:
+    def __init__(
+        self, pieces: Sequence[str], cutter: "SentencePieceTokenizer | None" = None
+    ) -> None:
         self._pieces = [*SPECIALS, *pieces]
         self._cutter = cutter
         # A special spelled in the text is not in the dictionary, hence unknown.
@@ -65,8 +76,11 @@ class LabTokenizer(Tokenizer):
                 where=path.parent,
                 fix="leave only the one that cut the texts",
             )
-        cutters = [SentencePieceTokenizer(model.read_bytes(), where=model) for model in models]
-        return cls(pieces, *cutters)
+        if not models:
+            return cls(pieces)
+        from headstart.text.tokenizers.sentencepiece_tokenizer import SentencePieceTokenizer
+
+        return cls(pieces, SentencePieceTokenizer(models[0].read_bytes(), where=models[0]))
 
     @cached_property
     def fingerprint(self) -> str:
@@ -94,10 +108,13 @@ class LabTokenizer(Tokenizer):
         path = path / "dict.txt" if path.is_dir() else path
         write_text(path, "".join(f"{piece} 1\n" for piece in self._pieces[len(SPECIALS) :]))
         if self._cutter is not None:
-            self._cutter.save(path.parent / DEFAULT_NAME)
+            self._cutter.save(path.parent)
         return path
 
     def _cut(self, text: str) -> list[str]:
         if self._cutter is None or WORD_MARK in text:
             return text.split()
         return self._cutter.pieces(text)
+
+
+TOKENIZER = TokenizerFormat(suffix=".txt", pattern="dict.txt", read=LabTokenizer.read)

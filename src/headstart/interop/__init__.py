@@ -1,1 +1,0 @@
-"""Other people's files: read, checked, and never run."""

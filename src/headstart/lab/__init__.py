@@ -1,0 +1,1 @@
+"""The lab: its text files, its dictionary and its checkpoints, found through the registries."""
