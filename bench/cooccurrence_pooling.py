@@ -9,7 +9,7 @@ keeps the table.
 import numpy as np
 
 from headstart.baselines.cooccurrence import STRENGTHS, mean_and_maximum
-from headstart.baselines.regression import choose_strength
+from headstart.linear import choose_strength
 from headstart.text.cooccurrence import cooccurrence_vectors
 from reviews import byte_pieces, encode, read_reviews, seeds_and_cache
 

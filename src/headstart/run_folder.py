@@ -17,6 +17,7 @@ from headstart.text.tokenizers.tokenizer import Tokenizer, load_tokenizer
 
 TASK = "task.json"
 SUMMARY = "summary.json"
+VALIDATION = "validation.safetensors"  # the best epoch's answers for the validation rows
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,9 @@
 import pytest
 
 from headstart.errors import HeadstartError
-from headstart.model.config import BaseConfig, ClassificationConfig, from_dict, head_from_dict
+from headstart.model.config import BaseConfig, ClassificationConfig, head_from_dict
 from headstart.model.presets import PRESETS, preset
+from headstart.settings import from_dict
 
 SIZES = {"vocab_size": 10, "width": 8, "layers": 1, "heads": 2, "feed_forward_width": 8}
 

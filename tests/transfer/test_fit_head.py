@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from headstart.baselines.cooccurrence import STRENGTHS
-from headstart.baselines.regression import choose_strength
+from headstart.linear import STRENGTHS, choose_strength
 from headstart.model.config import ClassificationConfig
 from headstart.model.model import build_model
 from headstart.model.presets import preset

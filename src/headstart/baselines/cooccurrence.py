@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headstart.baselines.regression import RegressionClassifier
+from headstart.linear import MAXIMUM_SHARE, STRENGTHS
 
-STRENGTHS = (3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1, 1.0)
-MAXIMUM_SHARE = 0.2  # of the mean's scale: a maximum is noisier, and as large it drowns the mean
 Tokens = NDArray[np.integer]
 Floats = NDArray[np.float64]
 

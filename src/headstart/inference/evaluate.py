@@ -6,10 +6,8 @@ from safetensors.numpy import load_file
 
 from headstart.errors import HeadstartError
 from headstart.progress import ProgressCallback
-from headstart.run_folder import Run
+from headstart.run_folder import VALIDATION, Run
 from headstart.tasks.run import run_network
-
-VALIDATION = "validation.safetensors"  # what the best epoch answered there
 
 
 def evaluate(run: Run, part: Any, *, progress: ProgressCallback | None = None) -> dict[str, Any]:

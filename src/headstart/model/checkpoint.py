@@ -11,8 +11,9 @@ from torch import Tensor
 
 from headstart.errors import HeadstartError
 from headstart.files import replacing, write_text
-from headstart.model.config import BaseConfig, from_dict, head_from_dict
+from headstart.model.config import BaseConfig, head_from_dict
 from headstart.model.model import Model, build_model
+from headstart.settings import from_dict
 
 WEIGHTS = "model.safetensors"
 CONFIG = "config.json"

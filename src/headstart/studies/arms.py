@@ -22,7 +22,7 @@ from headstart.baselines.stack import Stack, over_all_classes
 from headstart.baselines.tfidf import TfidfClassifier
 from headstart.evaluation.calibration import at_temperature
 from headstart.evaluation.metrics import classification_metrics
-from headstart.run_folder import open_run
+from headstart.run_folder import VALIDATION, open_run
 from headstart.studies.recipe import StudyRecipe
 from headstart.studies.results import FINAL, Measure, RunKey
 from headstart.studies.trainings import Outcome, read_training, training_name
@@ -30,7 +30,7 @@ from headstart.tasks.classification import Classification
 from headstart.tasks.run import run_network
 from headstart.text.reading.dataset import Dataset, Splits
 from headstart.text.tokenizers.tokenizer import load_tokenizer
-from headstart.training.finetune import VALIDATION, FinetuneListener, finetune
+from headstart.training.finetune import FinetuneListener, finetune
 from headstart.training.finetune_recipe import FinetuneRecipe, make_recipe
 from headstart.training.recipe_file import FILE
 

@@ -18,7 +18,7 @@ from safetensors.numpy import save_file
 from headstart.files import replacing
 from headstart.machine.facts import choose_threads
 from headstart.model.checkpoint import WEIGHTS, save_model
-from headstart.run_folder import SUMMARY, write_summary, write_task
+from headstart.run_folder import SUMMARY, VALIDATION, write_summary, write_task
 from headstart.tasks import find_task
 from headstart.tasks.examples import Examples, LabelledBatch
 from headstart.tasks.run import run_network
@@ -39,7 +39,6 @@ from headstart.training.threads import try_threads
 from headstart.transfer.fit_head import can_be_fitted, fit_head
 from headstart.transfer.strategies import learning_rate_scales, train_down_to, trained_depth
 
-VALIDATION = "validation.safetensors"  # what the best epoch answers there
 METRICS = "metrics.jsonl"
 BETAS = (0.9, 0.999)
 

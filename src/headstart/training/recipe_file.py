@@ -8,7 +8,7 @@ from typing import Any, Self, TypeVar
 
 from headstart.errors import HeadstartError
 from headstart.files import write_text
-from headstart.model.config import Checked, from_dict
+from headstart.settings import Checked, from_dict
 
 FILE = "recipe.toml"
 MEASURED = ("threads",)  # where it is zero, the machine decides

@@ -15,8 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from headstart.baselines.cooccurrence import MAXIMUM_SHARE, STRENGTHS
-from headstart.baselines.regression import choose_strength
+from headstart.linear import MAXIMUM_SHARE, STRENGTHS, choose_strength
 from headstart.model.heads import Classification
 from headstart.model.model import Model
 from headstart.progress import ProgressCallback
@@ -29,7 +28,7 @@ Floats = NDArray[np.float64]
 
 
 def can_be_fitted(model: Model) -> bool:
-    """One answer a text, the same for scratch and pretrained; other heads learn as they are."""
+    """One answer per text, the same for scratch and pretrained; other heads learn as they are."""
     return isinstance(model.head, Classification)
 
 
