@@ -7,6 +7,7 @@ from typing import Any
 
 from headstart.errors import HeadstartError
 from headstart.files import write_text
+from headstart.folder_format import check_format, write_format
 from headstart.model.checkpoint import load_model, save_model
 from headstart.model.config import LanguageModelingConfig, MaskedNextSentenceConfig
 from headstart.model.model import Model
@@ -50,6 +51,7 @@ def open_run(folder: Path) -> Run:
     """Load a run's model and tokenizer; their vocabularies must agree."""
     if not folder.is_dir():
         raise HeadstartError("there is no such run", where=folder, fix="check the path")
+    check_format(folder)
     model = load_model(folder).eval()
     tokenizer = load_tokenizer(folder)
     if tokenizer.vocab_size != model.base.config.vocab_size:
@@ -89,6 +91,7 @@ def load(folder: str | Path) -> Run:
 def save_run(run: Run, folder: Path) -> None:
     """Write what `open_run` reads."""
     folder.mkdir(parents=True, exist_ok=True)
+    write_format(folder)
     run.tokenizer.save(folder)
     if run.task is not None:
         write_task(run.task, run.reading, folder)

@@ -30,6 +30,8 @@ class Checked:
                 # Comparisons with NaN are false, so this also refuses NaN.
                 if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
                     problems.append(f"{field.name} is {value!r}; it must be a number from 0 up")
+            elif unwritable := _unwritable(value):
+                problems.append(f"{field.name} is {unwritable!r}, which is not valid Unicode")
             elif not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
                 problems.append(f"{field.name} is {value!r}; it must be of type {kind.__name__}")
             elif kind is int and value < self._smallest(field.name):
@@ -47,6 +49,14 @@ class Checked:
 
     def _fix(self) -> str | None:
         return None
+
+
+def _unwritable(value: object) -> str | None:
+    """A text that UTF-8 has no bytes for, such as a file name from an old file system."""
+    for text in value if isinstance(value, list) else [value]:
+        if isinstance(text, str) and any("\ud800" <= character <= "\udfff" for character in text):
+            return text
+    return None
 
 
 C = TypeVar("C", bound=Checked)

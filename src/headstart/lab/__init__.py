@@ -1,1 +1,1 @@
-"""The lab: its text files, its dictionary and its checkpoints, found through the registries."""
+"""The lab: its files, dictionary, checkpoints and protocol, found through the registries."""

@@ -30,11 +30,16 @@ from headstart.training.epochs import epoch_rows
 from headstart.training.finetune_data import read_splits
 from headstart.training.finetune_recipe import NONE, FinetuneRecipe
 from headstart.training.finetune_start import Start, find_start, reading_for
-from headstart.training.identity import check_identity, write_identity
 from headstart.training.loop import Loop, LoopSettings, MicroBatch, Progress
 from headstart.training.metrics import Metrics, read_metrics
 from headstart.training.prepare import Stages, quiet
-from headstart.training.recipe_file import refuse_a_second_run, resumed, write_recipe
+from headstart.training.recipe_file import (
+    check_identity,
+    refuse_a_second_run,
+    resumed,
+    write_identity,
+    write_recipe,
+)
 from headstart.training.threads import try_threads
 from headstart.transfer.fit_head import can_be_fitted, fit_head
 from headstart.transfer.strategies import learning_rate_scales, train_down_to, trained_depth

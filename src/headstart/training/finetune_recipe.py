@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from headstart.machine.precision import Precision
 from headstart.model.config import POOLINGS
-from headstart.training.recipe_file import Recipe, read_recipe_as
+from headstart.training.recipe_file import Recipe, protocol_of, read_recipe_as
 from headstart.training.schedule import Shape
 from headstart.transfer.strategies import Strategy
 
@@ -85,24 +85,11 @@ class FinetuneRecipe(Recipe):
         return problems
 
 
-# How the lab does it: Adam (which is AdamW without decay) at one rate, evaluated every epoch.
-LAB = {
-    "preset": "lab",
-    "pooling": "last",
-    "new_head": "drawn",
-    "epochs": 15,
-    "batch_size": 8,
-    "learning_rate": 1e-4,
-    "schedule": "constant",
-    "weight_decay": 0.0,
-}
-
-
 def make_recipe(**given: Any) -> FinetuneRecipe:
-    """A recipe from what was given; the preset `lab` brings the lab's training with it."""
-    usual = LAB if given.get("preset") == "lab" else {}
-    return FinetuneRecipe(**{**usual, **given})
+    """A recipe from what was given; some presets bring settings of their own with them."""
+    return FinetuneRecipe(**{**protocol_of(given.get("preset"), "finetuning"), **given})
 
 
 def read_finetune_recipe(folder: Path) -> FinetuneRecipe:
+    """The recipe of a fine-tuning's run folder."""
     return read_recipe_as(FinetuneRecipe, folder)

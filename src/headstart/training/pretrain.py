@@ -22,7 +22,6 @@ from headstart.run_folder import write_summary
 from headstart.text.reading.corpus import Corpus
 from headstart.text.store.token_source import TokenSource
 from headstart.training.checkpoints import Checkpoints
-from headstart.training.identity import check_identity, write_identity
 from headstart.training.loop import Loop, LoopSettings, MicroBatch, Progress
 from headstart.training.metrics import Metrics
 from headstart.training.model_card import write_pretraining_card
@@ -36,7 +35,13 @@ from headstart.training.prepare import (
     quiet,
 )
 from headstart.training.recipe import PretrainRecipe
-from headstart.training.recipe_file import refuse_a_second_run, resumed, write_recipe
+from headstart.training.recipe_file import (
+    check_identity,
+    refuse_a_second_run,
+    resumed,
+    write_identity,
+    write_recipe,
+)
 from headstart.training.threads import try_threads
 
 PLAN = "plan.json"

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from headstart.machine.precision import Precision
-from headstart.training.recipe_file import Recipe, read_recipe_as
+from headstart.training.recipe_file import Recipe, protocol_of, read_recipe_as
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,16 +75,13 @@ class PretrainRecipe(Recipe):
 
 
 AMOUNTS = ("minutes", "epochs", "tokens", "steps")
-# Its norms come after the sums, and at four times this rate such a network does not get past the
-# unigram model (docs/recipes.md).
-LAB = {"learning_rate": 1e-3, "embedding_learning_rate": 2e-3}
 
 
 def make_pretrain_recipe(**given: Any) -> PretrainRecipe:
-    """A recipe from what was given; the preset `lab` brings its learning rate with it."""
-    usual = LAB if given.get("preset") == "lab" else {}
-    return PretrainRecipe(**{**usual, **given})
+    """A recipe from what was given; some presets bring settings of their own with them."""
+    return PretrainRecipe(**{**protocol_of(given.get("preset"), "pretraining"), **given})
 
 
 def read_recipe(folder: Path) -> PretrainRecipe:
+    """The recipe of a pretraining's run folder."""
     return read_recipe_as(PretrainRecipe, folder)

@@ -1,18 +1,32 @@
-"""A recipe on disk: `recipe.toml`, one `name = value` a line. With it, a folder is a run."""
+"""A recipe on disk, and what it was run on: `recipe.toml`, `identity.json`, `format.json`.
+
+With its `recipe.toml`, a folder is a run (or a study). A resumed run must be given the same recipe
+again and find the same data, which is known by its fingerprints.
+"""
 
 import json
 import tomllib
-from dataclasses import fields, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar
+
+import tomli_w
 
 from headstart.errors import HeadstartError
 from headstart.files import write_text
+from headstart.folder_format import check_format, write_format
+from headstart.lab import protocol as lab
 from headstart.settings import Checked, from_dict
 
 FILE = "recipe.toml"
+IDENTITY = "identity.json"
 MEASURED = ("threads",)  # where it is zero, the machine decides
 SIZES = ("vocab_size", "width", "layers", "heads", "feed_forward_width")
+# The settings that a preset brings besides the sizes of its network: how it is usually trained.
+PROTOCOLS: dict[str, dict[str, Mapping[str, Any]]] = {
+    lab.PRESET: {"pretraining": lab.PRETRAINING, "finetuning": lab.FINETUNING},
+}
 
 
 class Recipe(Checked):
@@ -23,19 +37,24 @@ class Recipe(Checked):
         return {name: getattr(self, name) for name in SIZES if getattr(self, name)}
 
     def changed(self, **changes: Any) -> Self:
+        """A copy with other values."""
         return replace(self, **changes)  # type: ignore[type-var]
 
 
 R = TypeVar("R", bound=Recipe)
 
 
+def protocol_of(
+    preset: object, training: Literal["pretraining", "finetuning"]
+) -> Mapping[str, Any]:
+    """The settings with which a preset is usually trained; empty for most of them."""
+    return PROTOCOLS.get(str(preset), {}).get(training, {})
+
+
 def write_recipe(recipe: Recipe, folder: Path) -> None:
-    """JSON's spelling of these values is also TOML's."""
-    lines = [
-        f"{field.name} = {json.dumps(getattr(recipe, field.name))}"
-        for field in fields(recipe)  # type: ignore[arg-type]
-    ]
-    write_text(folder / FILE, "\n".join(lines) + "\n")
+    """Write the recipe; before it, so that every run has one, the folder's format."""
+    write_format(folder)
+    write_text(folder / FILE, tomli_w.dumps(vars(recipe)))
 
 
 def read_values(folder: Path) -> dict[str, Any]:
@@ -43,6 +62,7 @@ def read_values(folder: Path) -> dict[str, Any]:
     path = folder / FILE
     if not path.is_file():
         raise HeadstartError("there is no recipe.toml here: this is not a run", where=folder)
+    check_format(folder)
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -77,9 +97,28 @@ def resumed(given: R, folder: Path) -> R:
 
 
 def refuse_a_second_run(folder: Path) -> None:
+    """A folder with a run in it is resumed or left alone."""
     if (folder / FILE).exists():
         raise HeadstartError(
             "there is a run in this folder already",
             where=folder,
             fix="go on with it: add --resume; or choose another --out",
         )
+
+
+def write_identity(identity: dict[str, str], folder: Path) -> None:
+    """Keep the fingerprints of what a run was started with."""
+    write_text(folder / IDENTITY, json.dumps(identity, indent=2) + "\n")
+
+
+def check_identity(identity: dict[str, str], folder: Path) -> None:
+    """A resumed run must find the same things again."""
+    path = folder / IDENTITY
+    saved = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    for name, fingerprint in identity.items():
+        if saved.get(name) != fingerprint:
+            raise HeadstartError(
+                f"the {name} is not the one that the run was started with",
+                where=folder,
+                fix=f"put the old {name} back, or start another run",
+            )

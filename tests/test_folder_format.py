@@ -1,0 +1,63 @@
+"""A run folder says which format it has; older ones open, newer ones are refused clearly."""
+
+import json
+
+import pytest
+
+from headstart import load
+from headstart.errors import HeadstartError
+from headstart.folder_format import FORMAT, installed_version
+from headstart.run_folder import save_run
+from headstart.training.finetune import finetune
+from headstart.training.finetune_recipe import read_finetune_recipe
+from headstart.training.pretrain import pretrain
+from tests.labelled import recipe, splits
+from tests.runs import small_recipe, small_run
+
+
+@pytest.fixture
+def run(tmp_path):
+    finetune(recipe(epochs=1), tmp_path / "run", splits=splits())
+    return tmp_path / "run"
+
+
+def set_format(folder, **content):
+    (folder / "format.json").write_text(json.dumps(content))
+
+
+def test_a_run_names_its_format_and_the_version_that_made_it(run):
+    found = json.loads((run / "format.json").read_text())
+    assert found == {"format": FORMAT, "headstart": installed_version()}
+
+
+def test_a_pretraining_and_a_saved_run_name_it_too(tmp_path):
+    folder = small_run(tmp_path, steps=2)
+    save_run(load(folder), tmp_path / "copy")
+    for place in (folder, tmp_path / "copy"):
+        assert json.loads((place / "format.json").read_text())["format"] == FORMAT
+
+
+def test_a_run_from_before_there_were_formats_opens_and_resumes(tmp_path):
+    """As the first version wrote it: JSON's spelling of the values, and no format.json."""
+    settings = small_recipe(tmp_path, steps=2)
+    first = pretrain(settings, tmp_path / "run")
+    (tmp_path / "run" / "format.json").unlink()
+    lines = [f"{name} = {json.dumps(value)}" for name, value in vars(settings).items()]
+    (tmp_path / "run" / "recipe.toml").write_text("\n".join(lines) + "\n")
+    assert load(tmp_path / "run").tokenizer.vocab_size == 300
+    assert pretrain(settings, tmp_path / "run", resume=True)["held_out"] == first["held_out"]
+
+
+def test_a_newer_run_says_who_made_it_and_what_to_do(run):
+    set_format(run, format=FORMAT + 1, headstart="9.2.0")
+    for read in (load, read_finetune_recipe):
+        with pytest.raises(HeadstartError, match=r"Headstart 9\.2\.0 made this folder") as error:
+            read(run)
+        assert "pip install 'headstart>=9.2.0'" in error.value.fix
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"format": "new"}', "{}"])
+def test_a_damaged_format_is_said(run, content):
+    (run / "format.json").write_text(content)
+    with pytest.raises(HeadstartError, match=r"format\.json is damaged"):
+        load(run)
