@@ -17,6 +17,7 @@ from sklearn.utils import estimator_checks as checks
 
 from headstart import HeadstartClassifier, load
 from headstart.errors import HeadstartError
+from headstart.training.loop import Interrupted
 from tests.labelled import dataset, write_csv
 from tests.runs import small_run
 
@@ -106,6 +107,16 @@ def test_it_can_be_cross_validated_and_searched():
     assert len(search.predict(TEXTS[:3])) == 3
 
 
+def test_a_search_ends_when_it_is_interrupted(monkeypatch):
+    def stopped(*arguments, **options):
+        raise Interrupted(3)
+
+    monkeypatch.setattr("headstart.classifier.finetune", stopped)
+    search = GridSearchCV(estimator(), {"epochs": [1, 2]}, cv=2, error_score=0.0)
+    with pytest.raises(Interrupted):
+        search.fit(TEXTS, LABELS)
+
+
 def test_it_works_in_a_pipeline():
     lower = FunctionTransformer(lambda texts: [text.lower() for text in texts])
     pipeline = make_pipeline(lower, estimator(epochs=1)).fit(TEXTS, LABELS)
@@ -161,7 +172,7 @@ def test_the_summary_of_what_was_saved_names_the_folder_it_was_saved_in(fitted, 
     [
         ("one text", [0], "not one text"),
         (["a", 3], [0, 1], "text 1 is not a string but a int"),
-        (["a", "b"], [0], "one label a text"),
+        (["a", "b"], [0], "one label per text"),
         (["a", "b"], [0, 0], "1 class"),
         (["a", "b"], [0.5, 1.7], "continuous"),
     ],

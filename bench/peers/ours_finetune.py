@@ -12,8 +12,10 @@ from headstart.run_folder import Run
 from headstart.tasks.classification import Classification
 from headstart.text.reading.dataset import Dataset, Splits
 from headstart.text.tokenizers.tokenizer import load_tokenizer
-from headstart.training.finetune import Finetuning
+from headstart.training.finetune import plan_finetuning
+from headstart.training.finetune_prepare import prepare_finetuning
 from headstart.training.finetune_recipe import make_recipe
+from headstart.training.metrics import MetricsFile
 from peers.documents import make_texts, make_tokenizer
 
 CLASSES = ("no", "yes")
@@ -45,12 +47,12 @@ def finetune_steps(
         threads=threads,
         **sizes,
     )
-    training = Finetuning(recipe, folder, splits=splits)
-    progress = training.loop.progress
-    for _ in range(training.steps):
+    loop = plan_finetuning(prepare_finetuning(recipe, folder, splits=splits)).loop
+    metrics, progress = MetricsFile(folder), loop.progress
+    for _ in range(loop.settings.steps):
         before = progress.tokens
-        training.loop._step()
-        training.loop.on_step(progress)
+        loop._step()
+        metrics.on_step(progress)
         yield progress.tokens - before
 
 

@@ -14,13 +14,15 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from headstart.inference.predict import predict_scores, probabilities_of
-from headstart.run_folder import SUMMARY, Run, name_place, open_run, save_run
+from headstart.run_folder import SUMMARY, VALIDATION, Run, name_place, open_run, save_run
 from headstart.text.reading.dataset import Dataset, Splits
 from headstart.training.finetune import finetune
 from headstart.training.finetune_recipe import NONE, make_recipe
+from headstart.training.metrics import METRICS
+from headstart.training.recipe_file import FILE
 
 VALIDATION_SHARE = 0.1
-NOTES = ("recipe.toml", SUMMARY, "metrics.jsonl", "validation.safetensors")
+NOTES = (FILE, SUMMARY, METRICS, VALIDATION)
 GIVEN = ("preset", "epochs", "batch_size", "learning_rate", "strategy", "pooling", "length")
 
 
@@ -76,7 +78,7 @@ class HeadstartClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Learn from texts and their labels; `validation` chooses the best epoch."""
         rows, y = _texts(texts), np.asarray(labels)
         if y.ndim != 1 or len(rows) != len(y):
-            raise ValueError(f"{len(rows)} texts and labels of shape {y.shape}: one label a text")
+            raise ValueError(f"{len(rows)} texts and labels of shape {y.shape}: one label per text")
         check_classification_targets(y)
         self.classes_, numbers = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:

@@ -78,6 +78,7 @@ def test_predict_reports_bad_rows_of_a_file_and_keeps_them(files, headstart, tmp
         (["evaluate", "RUN", "rotten-tomatoes"], "other labels than the run"),
         (["finetune", "TRAIN"], "nothing was said about the base"),
         (["finetune", "--base", "none", "--out", "x"], "no dataset was given"),
+        (["finetune", "TRAIN", "--base", "none", "--out", "x", "--track", "w"], "unknown tracker"),
         (["finetune", "ONE", "--base", "none", "--out", "x"], "there is one class only"),
         (["finetune", "TRAIN", "--base", "missing", "--out", "x"], "there is no such run"),
         (["finetune", "TRAIN", "--base", "none", "--out", "RUN"], "there is a run in this folder"),

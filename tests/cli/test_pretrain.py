@@ -98,9 +98,10 @@ def test_duplicates_in_the_corpus_are_said_before_training(headstart, tmp_path):
     assert "note:" in result.stderr
 
 
-def test_tensorboard_files_are_written_when_asked_for(corpus, headstart, tmp_path):
+@pytest.mark.parametrize("option", [["--tensorboard"], ["--track", "tensorboard"]])
+def test_tensorboard_files_are_written_on_request(corpus, headstart, tmp_path, option):
     result = headstart(
-        "pretrain", corpus, *OPTIONS, "--steps", 2, "--tensorboard", "--out", tmp_path / "run"
+        "pretrain", corpus, *OPTIONS, "--steps", 2, *option, "--out", tmp_path / "run"
     )
     assert result.returncode == 0, result.stderr
     assert list((tmp_path / "run" / "tensorboard").iterdir())

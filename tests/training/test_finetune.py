@@ -1,8 +1,6 @@
 """Fine-tuning: it learns, keeps the best epoch, and differs from scratch in its start alone."""
 
 import json
-import os
-import signal
 
 import numpy as np
 import pytest
@@ -15,13 +13,15 @@ from headstart.run_folder import open_run
 from headstart.tasks.classification import Classification
 from headstart.tasks.examples import Reading
 from headstart.tasks.run import run_network
-from headstart.training.finetune import FinetuneListener, Finetuning, finetune
+from headstart.training.finetune import finetune, plan_finetuning
+from headstart.training.finetune_prepare import prepare_finetuning
 from headstart.training.finetune_recipe import FinetuneRecipe, make_recipe
 from headstart.training.finetune_recipe import read_finetune_recipe as read_recipe
 from headstart.training.loop import Interrupted
 from headstart.training.recipe import read_recipe as read_pretrain_recipe
 from headstart.training.recipe_file import write_recipe
 from tests.labelled import dataset, recipe, splits
+from tests.listeners import StopAt
 from tests.runs import small_run
 
 
@@ -61,9 +61,9 @@ def test_the_run_opens_with_its_tokenizer_and_its_whole_vocabulary(tmp_path, bas
 
 def test_scratch_and_pretrained_see_the_same_batches_and_have_the_same_head(tmp_path, base):
     data = splits()
-    started = Finetuning(recipe(base=str(base)), tmp_path / "a", splits=data)
-    fresh = Finetuning(recipe(base=str(base), fresh=True), tmp_path / "b", splits=data)
-    alone = Finetuning(
+    started = prepare_finetuning(recipe(base=str(base)), tmp_path / "a", splits=data)
+    fresh = prepare_finetuning(recipe(base=str(base), fresh=True), tmp_path / "b", splits=data)
+    alone = prepare_finetuning(
         recipe(
             tokenizer=str(base),
             length=started.reading.length,
@@ -92,7 +92,7 @@ def test_scratch_and_pretrained_see_the_same_batches_and_have_the_same_head(tmp_
             started.model.base.blocks[0].attention.output.weight,
             other.model.base.blocks[0].attention.output.weight,
         )
-    assert vars(fresh.loop.settings) == vars(started.loop.settings)
+    assert plan_finetuning(fresh).loop.settings == plan_finetuning(started).loop.settings
 
 
 def test_the_epoch_table_has_every_epoch_and_its_numbers(tmp_path):
@@ -156,13 +156,13 @@ def test_a_strategy_trains_what_it_says(tmp_path, base, strategy):
 
 
 def test_layers_learn_slower_the_deeper_they_lie(tmp_path, base):
-    training = Finetuning(
+    training = prepare_finetuning(
         recipe(base=str(base), layer_decay=0.5), tmp_path / "run", splits=splits()
     )
     names = {id(p): name for name, p in training.model.named_parameters()}
     scales = {
         names[id(p)]: group["scale"]
-        for group in training.loop.optimizer.param_groups
+        for group in plan_finetuning(training).loop.optimizer.param_groups
         for p in group["params"]
     }
     assert scales["head.output.weight"] == 1
@@ -192,13 +192,8 @@ def test_an_interrupted_run_goes_on_to_the_same_bits(tmp_path, base):
         settings = recipe(base=str(base), strategy=strategy, epochs=3)
         expected = finetune(settings, whole, splits=data)
         for stop in (2, 7, 11):
-            listener = FinetuneListener(
-                on_step=lambda progress, stop=stop: (
-                    os.kill(os.getpid(), signal.SIGTERM) if progress.step == stop else None
-                )
-            )
             with pytest.raises(Interrupted):
-                finetune(settings, parts, splits=data, resume=stop > 2, listener=listener)
+                finetune(settings, parts, splits=data, resume=stop > 2, listener=StopAt(stop))
         summary = finetune(settings, parts, splits=data, resume=True)
         for name in ("model.safetensors", "validation.safetensors"):
             assert (whole / name).read_bytes() == (parts / name).read_bytes()
@@ -213,9 +208,8 @@ def test_a_finished_run_is_not_trained_again(tmp_path):
 
 
 def test_resuming_with_another_dataset_is_refused(tmp_path):
-    listener = FinetuneListener(on_step=lambda progress: os.kill(os.getpid(), signal.SIGTERM))
     with pytest.raises(Interrupted):
-        finetune(recipe(), tmp_path / "run", splits=splits(), listener=listener)
+        finetune(recipe(), tmp_path / "run", splits=splits(), listener=StopAt(1))
     with pytest.raises(HeadstartError, match="the dataset is not the one"):
         finetune(recipe(), tmp_path / "run", splits=splits(wrong=0.1), resume=True)
 
@@ -225,7 +219,7 @@ def test_a_rare_class_counts_as_much_as_the_common_one_with_balance(tmp_path):
     rows = [row for row in range(80) if common.labels[row] == 0] + [1, 3]
     data = splits()
     unbalanced = type(data)(rare.pick(rows), data.validation, data.test)
-    training = Finetuning(recipe(balance=True), tmp_path / "run", splits=unbalanced)
+    training = prepare_finetuning(recipe(balance=True), tmp_path / "run", splits=unbalanced)
     labels = np.array(unbalanced.train.labels)
     assert training.weights[labels == 0].sum() == pytest.approx(training.weights[labels == 1].sum())
 
@@ -240,22 +234,24 @@ def test_label_smoothing_keeps_the_answers_less_certain(tmp_path):
 
 
 def test_long_texts_are_cut_and_counted(tmp_path):
-    training = Finetuning(recipe(length=8, long="cut"), tmp_path / "run", splits=splits())
-    assert training.cut["texts"] == 80
-    assert 0 < training.cut["tokens"] < training.cut["of"]
+    training = prepare_finetuning(recipe(length=8, long="cut"), tmp_path / "run", splits=splits())
+    assert training.train.cut["texts"] == 80
+    assert 0 < training.train.cut["tokens"] < training.train.cut["of"]
     assert max(training.train.lengths) == 8
 
 
 def test_texts_are_read_in_windows_as_long_as_the_rows_of_pretraining(tmp_path, base):
-    training = Finetuning(recipe(base=str(base)), tmp_path / "run", splits=splits())
+    training = prepare_finetuning(recipe(base=str(base)), tmp_path / "run", splits=splits())
     assert training.reading.long == "windows"
     assert training.reading.length == read_pretrain_recipe(base).length
-    assert training.cut == {}
+    assert training.train.cut == {}
 
 
 def test_windows_lose_nothing_and_every_text_counts_the_same(tmp_path):
-    training = Finetuning(recipe(length=8, long="windows"), tmp_path / "run", splits=splits())
-    assert training.cut == {}
+    training = prepare_finetuning(
+        recipe(length=8, long="windows"), tmp_path / "run", splits=splits()
+    )
+    assert training.train.cut == {}
     counts = np.bincount(training.train.owners, weights=training.weights)
     np.testing.assert_allclose(counts, 1, rtol=1e-6)
     assert (
@@ -283,7 +279,9 @@ def test_the_preset_lab_is_the_labs_training(tmp_path):
 def test_a_tokenizer_that_is_not_the_bases_is_refused_with_the_way_out(tmp_path, base):
     other = small_run(tmp_path / "other", steps=2, vocab_size=280)
     with pytest.raises(HeadstartError, match=r"300 pieces.* 280 others") as error:
-        Finetuning(recipe(base=str(base), tokenizer=str(other)), tmp_path / "r", splits=splits())
+        prepare_finetuning(
+            recipe(base=str(base), tokenizer=str(other)), tmp_path / "r", splits=splits()
+        )
     assert "--match-vocabulary" in error.value.fix
 
 

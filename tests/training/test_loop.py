@@ -3,8 +3,6 @@
 import errno
 import json
 import math
-import os
-import signal
 
 import pytest
 import torch
@@ -16,6 +14,7 @@ from headstart.training.checkpoints import Checkpoints
 from headstart.training.loop import Interrupted, Loop, LoopSettings, MicroBatch
 from headstart.training.optimizer import split_by_decay
 from headstart.training.schedule import Schedule
+from tests.listeners import StopAt
 from tests.model.networks import tiny
 
 
@@ -68,11 +67,8 @@ def test_a_run_stopped_anywhere_and_resumed_has_the_bits_of_the_uninterrupted_on
         folder = tmp_path / str(stop)
         first = network()
         loop = make_loop(first, folder)
-        loop.on_step = lambda progress, stop=stop: (
-            os.kill(os.getpid(), signal.SIGTERM) if progress.step == stop else None
-        )
         with pytest.raises(Interrupted) as stopped:
-            loop.run()
+            loop.run(listener=StopAt(stop))
         assert stopped.value.step == stop
         second = network()
         progress = make_loop(second, folder).run(resume=True)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from headstart.training.loop import Progress
+from headstart.training.listener import Progress
 from headstart.training.plan import Pace, Plan
 
 

@@ -4,9 +4,9 @@ import json
 
 from headstart.machine.facts import choose_threads
 from headstart.training.finetune import finetune
+from headstart.training.plan import fastest_threads
 from headstart.training.pretrain import pretrain
 from headstart.training.recipe_file import read_values
-from headstart.training.threads import fastest_threads
 from tests.labelled import recipe, splits
 from tests.runs import small_recipe
 

@@ -10,7 +10,7 @@ from headstart.model.model import build_model
 from headstart.model.presets import preset
 from headstart.tasks.examples import Examples
 from headstart.tasks.run import run_network
-from headstart.training.finetune import Finetuning
+from headstart.training.finetune import finetune
 from headstart.training.finetune_recipe import make_recipe
 from headstart.transfer.fit_head import fit_head, read_features
 from tests.labelled import recipe, splits
@@ -110,10 +110,9 @@ def test_a_fine_tuning_begins_with_a_fitted_head(tmp_path):
     parts = splits()
     losses = {}
     for how in ("fitted", "drawn"):
-        training = Finetuning(
-            recipe(new_head=how, learning_rate=1e-6, epochs=1), tmp_path / how, splits=parts
-        )
-        losses[how] = training.run()["validation"]["validation_loss"]
+        settings = recipe(new_head=how, learning_rate=1e-6, epochs=1)
+        found = finetune(settings, tmp_path / how, splits=parts)["validation"]
+        losses[how] = found["validation_loss"]
     assert losses["fitted"] < losses["drawn"] - 0.05
 
 

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from headstart.cli.display import Display
 from headstart.cli.training_display import TrainingDisplay, duration
-from headstart.training.pretrain import Listener
+from headstart.training.listener import Listener
 
 if TYPE_CHECKING:
     from headstart.studies.record import Best
@@ -32,7 +32,7 @@ class CompareDisplay(Display):
         from headstart.studies.run import StudyListener
 
         return StudyListener(
-            stages=self.stages,
+            stages=self.stage,
             on_plan=self.on_plan,
             pretraining=self.pretraining,
             on_epoch=self.on_epoch,
@@ -54,7 +54,7 @@ class CompareDisplay(Display):
         self._rest()
         self.console.print(f"[bold]pretraining[/], {objective}")
         with TrainingDisplay() as display:
-            yield display.listener()
+            yield display
 
     def on_epoch(self, run: "RunKey", epoch: int, accuracy: float) -> None:
         assert self._study is not None

@@ -1,4 +1,4 @@
-"""What every display of a training does: one stage after another, then something live."""
+"""What every display of a training does: one stage after another, then live output."""
 
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -34,7 +34,7 @@ class Display:
     ) -> None:
         self._rest()
 
-    def stages(self, name: str) -> Callable[[int, int | None], None]:
+    def stage(self, name: str) -> Callable[[int, int | None], None]:
         """Begin a stage; the one before it is over."""
         self._rest()
         return self._stage.enter_context(progress_bar(name, self.unit, scale=self.scale))

@@ -87,6 +87,7 @@ def finetune(
     device: options.Word = None,
     threads: options.Whole = None,
     precision: options.Precision = None,
+    track: options.Track = None,
     save_seconds: options.SaveSeconds = 60.0,
     resume: options.Resume = False,
     json: Json = False,
@@ -96,23 +97,33 @@ def finetune(
 
     headstart finetune reviews.csv --base runs/base --out runs/classifier
     """
-    given = options.given_settings(locals(), but=("out", "save_seconds", "resume", "json", "debug"))
-    _run(given, out, save_seconds, resume=resume, json=json)
+    given = options.given_settings(
+        locals(), but=("out", "track", "save_seconds", "resume", "json", "debug")
+    )
+    _run(given, out, track or [], save_seconds, resume=resume, json=json)
 
 
 def _run(
-    given: dict[str, Any], out: Path, save_seconds: float, *, resume: bool, json: bool
+    given: dict[str, Any],
+    out: Path,
+    trackers: list[str],
+    save_seconds: float,
+    *,
+    resume: bool,
+    json: bool,
 ) -> None:
     from headstart.cli.finetune_display import FinetuneDisplay
     from headstart.training.finetune import finetune
     from headstart.training.finetune_recipe import read_finetune_recipe
+    from headstart.training.listener import Listeners
     from headstart.training.recipe_file import FILE
+    from headstart.training.trackers import find_trackers
 
     # Killed before there was anything to go on from: a resumed run simply starts.
     resume = resume and ((out / FILE).exists() or "dataset" not in given)
     recipe = read_finetune_recipe(out).changed(**given) if resume else _new_recipe(given)
     with FinetuneDisplay() as display:
-        listener = display.listener()
+        listener = Listeners([display, *find_trackers(trackers)])
         with saved_when_stopped(f"headstart finetune --resume --out {out}"):
             summary = finetune(
                 recipe, out, resume=resume, listener=listener, save_seconds=save_seconds

@@ -1,6 +1,7 @@
-"""How a fine-tuning looks: the swap, what was cut, and a table that grows by a row an epoch."""
+"""How a fine-tuning looks: the swap, what was cut, and a table with one row per epoch."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -9,14 +10,15 @@ from rich.table import Table
 from headstart.cli.display import Display
 from headstart.cli.progress import progress as progress_bar
 from headstart.cli.training_display import duration, threads_in_words
-from headstart.training.finetune import FinetuneListener, Finetuning
-from headstart.training.loop import Progress
+from headstart.training.finetune import FinetunePlan
+from headstart.training.listener import Listener, Progress, RunStart
+from headstart.training.metrics import epoch_rows
 from headstart.transfer.swap import SwapRow
 
 HIDDEN = ("epoch", "step", "best", "train_loss", "validation_loss", "seconds")
 
 
-class FinetuneDisplay(Display):
+class FinetuneDisplay(Display, Listener):
     """Shows where a fine-tuning stands. On standard error."""
 
     unit, scale = "texts", 1
@@ -25,28 +27,28 @@ class FinetuneDisplay(Display):
         super().__init__(console)
         self._training: Any = None
         self._headed = False
+        self._folder = Path()
 
-    def listener(self) -> FinetuneListener:
-        return FinetuneListener(self.stages, self.on_start, self.on_step, self.on_epoch)
-
-    def on_start(self, training: Finetuning) -> None:
+    def on_start(self, start: RunStart) -> None:
+        plan = start.plan
+        assert isinstance(plan, FinetunePlan)
+        self._folder = start.folder
         self._stage.close()
-        splits = training.splits
         self.console.print(
-            f"[bold]{training.task.name}[/]: {len(splits.train):,} rows to learn from, "
-            f"{len(splits.validation):,} to choose by; labels: "
-            + ", ".join(training.task.labels[:8])
-            + (", …" if len(training.task.labels) > 8 else "")
-            + f"; with {threads_in_words(training.recipe.threads)}"
+            f"[bold]{plan.task}[/]: {plan.train_rows:,} training rows, "
+            f"{plan.validation_rows:,} validation rows; labels: "
+            + ", ".join(plan.labels[:8])
+            + (", …" if len(plan.labels) > 8 else "")
+            + f"; with {threads_in_words(plan.threads)}"
         )
-        if training.start.swap:
-            self.console.print(swap_table(training.start.swap))
+        if plan.swap:
+            self.console.print(swap_table(plan.swap))
         else:
             self.console.print("from scratch: no weight was learned before")
-        if cut := training.cut:
+        if cut := plan.cut:
             self.console.print(
-                f"[yellow]cut[/]: {cut['texts']:,} of {len(splits.train):,} training texts are "
-                f"longer than {training.reading.length} tokens; {cut['tokens'] / cut['of']:.1%} of "
+                f"[yellow]cut[/]: {cut['texts']:,} of {plan.train_rows:,} training texts are "
+                f"longer than {plan.length} tokens; {cut['tokens'] / cut['of']:.1%} of "
                 "all tokens are not read (--length, or --long windows)"
             )
 
@@ -56,7 +58,9 @@ class FinetuneDisplay(Display):
             self._training = self._stage.enter_context(progress_bar("training", "steps"))
         self._training(progress.step, progress.steps)
 
-    def on_epoch(self, row: dict[str, Any]) -> None:
+    def on_evaluation(self, progress: Progress) -> None:
+        # From the file, which also knows the steps of earlier sessions.
+        row = epoch_rows(self._folder, best_step=progress.best_step)[-1]
         self._stage.close()
         self._training = None
         names = [name for name in row if name not in HIDDEN]

@@ -18,6 +18,10 @@ DropOverlap = Annotated[
 ]
 SaveSeconds = Annotated[float, typer.Option(help="Time between two checkpoints.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")]
+Track = Annotated[
+    list[str] | None,
+    typer.Option(help="Also send the numbers to tensorboard or another installed tracker."),
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan only.")]
 
 

@@ -54,8 +54,9 @@ def pretrain(
     device: options.Word = None,
     threads: options.Whole = None,
     precision: options.Precision = None,
+    track: options.Track = None,
     tensorboard: Annotated[
-        bool, typer.Option("--tensorboard", help="Also write TensorBoard files.")
+        bool, typer.Option("--tensorboard", help="The same as --track tensorboard.")
     ] = False,
     save_seconds: options.SaveSeconds = 60.0,
     resume: options.Resume = False,
@@ -69,36 +70,42 @@ def pretrain(
     """
     given = options.given_settings(
         locals(),
-        but=("out", "tensorboard", "save_seconds", "resume", "dry_run", "json", "debug"),
+        but=("out", "track", "tensorboard", "save_seconds", "resume", "dry_run", "json", "debug"),
     )
-    extras = {"save_seconds": save_seconds, "tensorboard": tensorboard}
-    _run(given, out, extras, resume=resume, dry_run=dry_run, json=json)
+    names = [*(track or []), *(["tensorboard"] if tensorboard else [])]
+    _run(given, out, names, save_seconds, resume=resume, dry_run=dry_run, json=json)
 
 
 def _run(
     given: dict[str, Any],
     out: Path,
-    extras: dict[str, Any],
+    trackers: list[str],
+    save_seconds: float,
     *,
     resume: bool,
     dry_run: bool,
     json: bool,
 ) -> None:
     from headstart.cli.training_display import TrainingDisplay
-    from headstart.training.pretrain import Pretraining
+    from headstart.training.listener import Listeners
+    from headstart.training.pretrain import plan_pretraining, prepare_pretraining, pretrain
     from headstart.training.recipe import read_recipe
     from headstart.training.recipe_file import FILE
+    from headstart.training.trackers import find_trackers
 
     # Killed before there was anything to go on from: a resumed run simply starts.
     resume = resume and ((out / FILE).exists() or "corpus" not in given)
     recipe = read_recipe(out).changed(**given) if resume else _new_recipe(given)
     with TrainingDisplay() as display:
-        training = Pretraining(recipe, out, resume=resume, listener=display.listener(), **extras)
+        listener = Listeners([display, *find_trackers(trackers)])
         if dry_run:
-            _show_plan(training.plan, json)
+            setup = prepare_pretraining(recipe, out, resume=resume, listener=listener)
+            _show_plan(plan_pretraining(setup, listener=listener).plan, json)
             return
         with saved_when_stopped(f"headstart pretrain --resume --out {out}"):
-            summary = training.run()
+            summary = pretrain(
+                recipe, out, resume=resume, listener=listener, save_seconds=save_seconds
+            )
     if json:
         print_json(summary)
         return

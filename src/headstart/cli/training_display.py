@@ -1,4 +1,4 @@
-"""How a training looks: a live line on a terminal, plain lines elsewhere. On standard error."""
+"""How a pretraining looks: a live line on a terminal, plain lines elsewhere, on stderr."""
 
 import time
 
@@ -7,15 +7,14 @@ from rich.console import Console
 from rich.text import Text
 
 from headstart.cli.display import Display
-from headstart.training.loop import Progress
+from headstart.training.listener import Listener, Progress, RunStart
 from headstart.training.plan import Plan
-from headstart.training.pretrain import Listener
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 SECONDS_BETWEEN_LINES = 10.0
 
 
-class TrainingDisplay(Display):
+class TrainingDisplay(Display, Listener):
     """Shows stages, the plan, and where the training stands."""
 
     def __init__(self, console: Console | None = None) -> None:
@@ -24,16 +23,9 @@ class TrainingDisplay(Display):
         self._last_line = time.monotonic()
         self._began: tuple[float, int] | None = None
 
-    def listener(self) -> Listener:
-        return Listener(
-            stages=self.stages,
-            on_plan=self.on_plan,
-            on_step=self.on_step,
-            on_evaluation=self.on_evaluation,
-            on_warning=self.on_warning,
-        )
-
-    def on_plan(self, plan: Plan) -> None:
+    def on_start(self, start: RunStart) -> None:
+        plan = start.plan
+        assert isinstance(plan, Plan)
         self._stage.close()
         self.console.print(
             f"[bold]plan[/]: {plan.steps:,} steps, {plan.tokens:,} tokens ({plan.epochs:.2f} "
@@ -43,10 +35,10 @@ class TrainingDisplay(Display):
         if self.console.is_terminal:
             self._begin_live(transient=True)
 
-    def on_warning(self, warning: str) -> None:
+    def on_warning(self, message: str) -> None:
         self._stage.close()
         self.console.print("[yellow]note:[/] ", end="")
-        self.console.print(warning, markup=False)
+        self.console.print(message, markup=False)
 
     def on_step(self, progress: Progress) -> None:
         self.losses.append(progress.loss)

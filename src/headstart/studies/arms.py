@@ -30,8 +30,9 @@ from headstart.tasks.classification import Classification
 from headstart.tasks.run import run_network
 from headstart.text.reading.dataset import Dataset, Splits
 from headstart.text.tokenizers.tokenizer import load_tokenizer
-from headstart.training.finetune import FinetuneListener, finetune
+from headstart.training.finetune import finetune
 from headstart.training.finetune_recipe import FinetuneRecipe, make_recipe
+from headstart.training.listener import Listener, Progress
 from headstart.training.recipe_file import FILE
 
 # A head alone, drawn at random, has few weights and none of them is worth protecting: at the usual
@@ -54,6 +55,16 @@ class Ground:
 
     def run_folder(self, run: RunKey) -> Path:
         return self.folder / "runs" / training_name(run)
+
+
+class TellEpochs(Listener):
+    """Passes on the validation accuracy of each epoch."""
+
+    def __init__(self, tell: Tell) -> None:
+        self.tell = tell
+
+    def on_evaluation(self, progress: Progress) -> None:
+        self.tell(progress.evaluations, progress.evaluation["accuracy"])
 
 
 def train(run: RunKey, splits: Splits, ground: Ground, tell: Tell) -> Outcome:
@@ -115,8 +126,7 @@ def network(run: RunKey, splits: Splits, ground: Ground, tell: Tell) -> Outcome:
     resume = (folder / FILE).is_file()
     if not resume:
         shutil.rmtree(folder, ignore_errors=True)  # killed before it was a run
-    listener = FinetuneListener(on_epoch=lambda row: tell(row["epoch"], row["accuracy"]))
-    summary = finetune(recipe, folder, splits=splits, resume=resume, listener=listener)
+    summary = finetune(recipe, folder, splits=splits, resume=resume, listener=TellEpochs(tell))
     validation = at_temperature(load_file(folder / VALIDATION)["logits"], 1.0)
     assert splits.test is not None
     test = _probabilities(folder, splits.test, recipe)

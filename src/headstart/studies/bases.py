@@ -18,9 +18,10 @@ from headstart.studies.results import Pretraining as PretrainingCurve
 from headstart.text.cooccurrence import cooccurrence_vectors
 from headstart.text.reading.corpus import Corpus
 from headstart.text.tokenizers.train_tokenizer import train_tokenizer
+from headstart.training.listener import Listener
 from headstart.training.metrics import read_metrics
 from headstart.training.prepare import Prepared, Stages
-from headstart.training.pretrain import Listener, Pretraining
+from headstart.training.pretrain import pretrain
 from headstart.training.recipe import PretrainRecipe, make_pretrain_recipe
 from headstart.training.recipe_file import FILE, SIZES
 
@@ -48,7 +49,7 @@ def pretrain_base(recipe: PretrainRecipe, folder: Path, corpus: Corpus, listener
     resume = (folder / FILE).is_file()
     if not resume:
         shutil.rmtree(folder, ignore_errors=True)  # killed before it was a run
-    Pretraining(recipe, folder, resume=resume, listener=listener, corpus=corpus).run()
+    pretrain(recipe, folder, resume=resume, listener=listener, corpus=corpus)
     shutil.rmtree(folder / "checkpoints", ignore_errors=True)  # it has ended
     return folder
 

@@ -25,8 +25,8 @@ from headstart.studies.pace import Pace, measure_finetuning, measure_pretraining
 from headstart.studies.recipe import NETWORKS, WITHOUT_NETWORK, StudyRecipe
 from headstart.studies.results import RunKey
 from headstart.training.finetune_recipe import FinetuneRecipe, make_recipe
+from headstart.training.plan import fastest_threads
 from headstart.training.recipe import PretrainRecipe
-from headstart.training.threads import fastest_threads
 
 FILE = "plan.json"
 EPOCHS, STEPS, FEWEST_EPOCHS = 5, 500, 2

@@ -33,8 +33,8 @@ from headstart.studies.recipe import NETWORKS, StudyRecipe
 from headstart.studies.results import RunKey
 from headstart.studies.trainings import is_finished
 from headstart.studies.workers import OnDone, OnEpoch, run_here, run_one, run_side_by_side
+from headstart.training.listener import Listener
 from headstart.training.prepare import Prepared, Stages, prepare, quiet
-from headstart.training.pretrain import Listener
 from headstart.training.recipe import PretrainRecipe
 from headstart.training.recipe_file import (
     FILE,

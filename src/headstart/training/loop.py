@@ -11,9 +11,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import FrameType
-from typing import Any
 
 import numpy as np
 import torch
@@ -22,6 +21,7 @@ from torch import Tensor, nn
 from headstart.errors import HeadstartError
 from headstart.machine.precision import Precision
 from headstart.training.checkpoints import Checkpoints
+from headstart.training.listener import Listener, Progress
 from headstart.training.optimizer import clip_gradients, make_optimizer, set_learning_rate
 from headstart.training.schedule import Schedule, Shape
 
@@ -53,26 +53,12 @@ class LoopSettings:
     save_seconds: float = 60.0
 
 
-@dataclass
-class Progress:
-    """Where a training stands; what a display shows and a checkpoint keeps."""
+class Interrupted(BaseException):
+    """The user (or the system) asked to stop; everything is saved.
 
-    steps: int
-    step: int = 0
-    loss: float = math.nan
-    first_loss: float = math.nan
-    tokens: int = 0
-    seconds: float = 0.0  # over all sessions
-    best: float = math.inf
-    best_step: int = 0
-    evaluation: dict[str, float] = field(default_factory=dict)
-
-    def state(self) -> dict[str, Any]:
-        return {"progress": {key: value for key, value in vars(self).items() if key != "steps"}}
-
-
-class Interrupted(Exception):  # noqa: N818 - nothing went wrong
-    """The user (or the system) asked to stop; everything is saved."""
+    Like `KeyboardInterrupt` it is no `Exception`: a search over settings that goes on after a
+    failed training (`error_score` of scikit-learn) must not go on after this.
+    """
 
     def __init__(self, step: int) -> None:
         super().__init__(step)
@@ -87,12 +73,12 @@ def by_loss(evaluation: dict[str, float]) -> float:
 
 
 class Loop:
-    """Train `model` for `settings.steps` steps; `run()` does it, from a checkpoint if told so.
+    """Train `model` for `settings.steps` steps; `run()` does it, from a checkpoint on request.
 
     `batches(step)` gives the step's micro-batches; their losses are divided by the targets of all
     of them together, which makes accumulation equal to the large batch. `evaluate()` returns
     numbers with a "loss" among them; `choose` makes one of them (the lower the better), which
-    chooses the best. `enough(progress)` ends the training early; it is asked between steps, and
+    chooses the best. `enough(progress)` ends the training early; it is called between steps, and
     must depend on the progress alone, so that a resumed run ends at the same step.
     """
 
@@ -107,16 +93,13 @@ class Loop:
         choose: Callable[[dict[str, float]], float] = by_loss,
         enough: Callable[[Progress], bool] = lambda progress: False,
         scales: Mapping[str, float] | None = None,
-        on_step: Callable[[Progress], None] = lambda progress: None,
-        on_evaluation: Callable[[Progress], None] = lambda progress: None,
-        on_best: Callable[[Progress], None] = lambda progress: None,
     ) -> None:
         self.model = model
         self.settings = settings
         self.batches, self.evaluate = batches, evaluate
         self.checkpoints = checkpoints
         self.choose, self.enough = choose, enough
-        self.on_step, self.on_evaluation, self.on_best = on_step, on_evaluation, on_best
+        self.listener = Listener()
         self.schedule = Schedule(
             settings.learning_rate, settings.steps, settings.warmup, settings.shape
         )
@@ -131,7 +114,12 @@ class Loop:
         self.device = next(model.parameters()).device
         self._began = time.monotonic()
 
-    def run(self, *, resume: bool = False) -> Progress:
+    def run(self, *, resume: bool = False, listener: Listener | None = None) -> Progress:
+        """Train to the end, from the newest checkpoint if `resume`.
+
+        `listener` receives the steps and evaluations.
+        """
+        self.listener = listener or self.listener
         progress = self.progress
         if resume and self.checkpoints is not None:
             _, state = self.checkpoints.load(self.model, self.optimizer)
@@ -139,11 +127,11 @@ class Loop:
                 setattr(progress, key, value)
         saved = time.monotonic()
         self._began = saved - progress.seconds
-        with stop_requests() as stop:
+        with own_random_state(), stop_requests() as stop:
             while progress.step < self.settings.steps and not self.enough(progress):
                 self._step()
                 progress.seconds = time.monotonic() - self._began
-                self.on_step(progress)
+                self.listener.on_step(progress)
                 last = progress.step == self.settings.steps
                 if progress.step % self.settings.evaluate_every == 0 or last:
                     self._evaluate()
@@ -201,6 +189,7 @@ class Loop:
 
     def _evaluate(self) -> None:
         self.progress.evaluation = self.evaluation()
+        self.progress.evaluations += 1
         self.progress.seconds = time.monotonic() - self._began
         loss = self.progress.evaluation["loss"]
         if not math.isfinite(loss):
@@ -208,8 +197,8 @@ class Loop:
         score = self.choose(self.progress.evaluation)
         if score < self.progress.best:
             self.progress.best, self.progress.best_step = score, self.progress.step
-            self.on_best(self.progress)
-        self.on_evaluation(self.progress)
+            self.listener.on_best(self.progress)
+        self.listener.on_evaluation(self.progress)
 
     def _check(self, loss: float) -> None:
         progress = self.progress
@@ -236,6 +225,13 @@ class Loop:
 
 def step_seed(seed: int, step: int) -> int:
     return int(np.random.SeedSequence([seed, step]).generate_state(1)[0])
+
+
+@contextmanager
+def own_random_state() -> Iterator[None]:
+    """Seed and draw inside; outside, PyTorch's global generators are as they were."""
+    with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
+        yield
 
 
 @contextmanager

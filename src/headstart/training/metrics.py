@@ -1,4 +1,4 @@
-"""`metrics.jsonl`: one line a step, one more for each evaluation."""
+"""`metrics.jsonl`: one line per step and one more per evaluation, and what is read off them."""
 
 import json
 from pathlib import Path
@@ -6,40 +6,44 @@ from typing import Any
 
 from headstart.errors import HeadstartError
 from headstart.files import write_text
-from headstart.training.loop import Progress
+from headstart.training.listener import Listener, Progress, RunStart
+
+METRICS = "metrics.jsonl"
 
 
-class Metrics:
-    """Appends lines; a resumed run first cuts off what its checkpoint does not know."""
+class MetricsFile(Listener):
+    """Appends lines; a resumed run first removes those that its checkpoint does not know."""
 
-    def __init__(self, path: Path, *, tensorboard: bool = False) -> None:
-        self.path = path
-        self._board = _open_board(path.parent / "tensorboard") if tensorboard else None
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / METRICS
 
-    def write(self, progress: Progress, *, evaluation: bool = False) -> None:
-        line: dict[str, object] = {
-            "step": progress.step,
-            "tokens": progress.tokens,
-            "seconds": round(progress.seconds, 3),
-            "loss": progress.loss,
-        }
-        if evaluation:
-            line["held_out"] = progress.evaluation
+    def on_start(self, start: RunStart) -> None:
+        if self.path.is_file():  # a line that a kill cut short goes, too
+            kept = [line for line in read_metrics(self.path) if line["step"] <= start.step]
+            write_text(self.path, "".join(json.dumps(line) + "\n" for line in kept))
+
+    def on_step(self, progress: Progress) -> None:
+        self._append(_line(progress))
+
+    def on_evaluation(self, progress: Progress) -> None:
+        self._append({**_line(progress), "held_out": progress.evaluation})
+
+    def _append(self, line: dict[str, Any]) -> None:
         with self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
-        if self._board is not None:
-            self._board.add_scalar("loss", progress.loss, progress.step)
-            for name, value in progress.evaluation.items() if evaluation else ():
-                self._board.add_scalar(f"held out/{name}", value, progress.step)
 
-    def cut_after(self, step: int) -> None:
-        """Keep the lines up to `step`; a line that a kill cut short goes too."""
-        if self.path.is_file():
-            kept = [line for line in read_metrics(self.path) if line["step"] <= step]
-            write_text(self.path, "".join(json.dumps(line) + "\n" for line in kept))
+
+def _line(progress: Progress) -> dict[str, Any]:
+    return {
+        "step": progress.step,
+        "tokens": progress.tokens,
+        "seconds": round(progress.seconds, 3),
+        "loss": progress.loss,
+    }
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:
+    """The lines of a run's `metrics.jsonl`; one that was cut short ends them."""
     lines = []
     for text in path.read_text(encoding="utf-8").splitlines():
         try:
@@ -49,11 +53,41 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
     return lines
 
 
-def _open_board(folder: Path) -> Any:
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError:
-        raise HeadstartError(
-            "TensorBoard is not installed", fix="pip install 'headstart[tensorboard]'"
-        ) from None
-    return SummaryWriter(str(folder))
+def evaluation_at(folder: Path, step: int) -> dict[str, float]:
+    """What the evaluation after `step` found in the run of this folder."""
+    for line in read_metrics(folder / METRICS):
+        if line["step"] == step and "held_out" in line:
+            return dict(line["held_out"])
+    raise HeadstartError(
+        f"{METRICS} has no evaluation of step {step}",
+        where=folder,
+        fix="start the run anew, in another folder",
+    )
+
+
+def epoch_rows(folder: Path, *, best_step: int) -> list[dict[str, Any]]:
+    """The table of a fine-tuning: one row per epoch.
+
+    Each has the mean training loss, the numbers of validation, and the seconds that it took.
+    """
+    rows: list[dict[str, Any]] = []
+    losses: list[float] = []
+    before = 0.0
+    for line in read_metrics(folder / METRICS):
+        if "held_out" not in line:
+            losses.append(line["loss"])
+            continue
+        found = dict(line["held_out"])
+        rows.append(
+            {
+                "epoch": len(rows) + 1,
+                "step": line["step"],
+                "train_loss": sum(losses) / len(losses),
+                "validation_loss": found.pop("loss"),
+                **found,
+                "seconds": round(line["seconds"] - before, 3),
+                "best": line["step"] == best_step,
+            }
+        )
+        losses, before = [], line["seconds"]
+    return rows

@@ -1,24 +1,40 @@
-"""The plan: how many steps, tokens and minutes a training will take, before it takes them."""
+"""The plan: how many threads, steps and minutes a training will take, before it takes them.
 
+One thread or all of them, whichever makes its steps faster: where other programs use a core, all
+threads wait for the slowest in every product, and one alone is up to five times faster. What was
+measured goes into the recipe, because sums that are shared out among other threads round
+differently, and a resumed run is to end with the same bits.
+"""
+
+import json
+import statistics
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psutil
+import torch
 
+from headstart.errors import HeadstartError
+from headstart.files import write_text
+from headstart.machine.facts import choose_threads
 from headstart.model.costs import training_memory
-from headstart.training.loop import Loop, Progress
+from headstart.training.listener import Listener, Progress
+from headstart.training.loop import Loop, own_random_state
 from headstart.training.recipe import PretrainRecipe
-from headstart.training.threads import step_seconds
 
 if TYPE_CHECKING:
     from headstart.training.prepare import Prepared
 
+PLAN = "plan.json"
 DEFAULT_MINUTES = 10.0
 MEASURING_SHARE = 0.1
 SLOWER = 1.25
 PATIENCE = 0.5  # of a minute, or of the plan if that is shorter
+TRIED_STEPS = 4
 
 
 @dataclass(frozen=True)
@@ -75,12 +91,57 @@ def make_plan(recipe: PretrainRecipe, prepared: "Prepared", loop: Loop) -> Plan:
     )
 
 
+def write_plan(plan: Plan, folder: Path) -> None:
+    """Keep the plan in the run, for when it is resumed."""
+    write_text(folder / PLAN, json.dumps(vars(plan), indent=2) + "\n")
+
+
+def read_plan(folder: Path) -> Plan:
+    """The plan that a run was started with."""
+    path = folder / PLAN
+    try:
+        return Plan(**json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        raise HeadstartError("the run's plan is missing or damaged", where=path) from None
+
+
 def measure(loop: Loop) -> tuple[float, float]:
     """Seconds of a step and of an evaluation."""
     step = step_seconds(loop)
     start = time.monotonic()
     loop.evaluation()
     return step, time.monotonic() - start
+
+
+def fastest_threads(seconds: Callable[[int], float]) -> int:
+    """The number of threads with which the same work takes the fewest seconds."""
+    return min(sorted({1, choose_threads()}), key=seconds)
+
+
+def try_threads(loop: Loop) -> int:
+    """Try a few real steps; nothing is learned."""
+    if choose_threads() == 1 or loop.device.type != "cpu":
+        return choose_threads()
+
+    def seconds(threads: int) -> float:
+        torch.set_num_threads(threads)
+        return step_seconds(loop)
+
+    return fastest_threads(seconds)
+
+
+def step_seconds(loop: Loop) -> float:
+    """Seconds of a step's gradients, which are thrown away."""
+    times = []
+    with own_random_state():
+        for step in range(TRIED_STEPS + 1):
+            start = time.monotonic()
+            loop.model.train()
+            loop.gradients(step)
+            loop.model.zero_grad(set_to_none=True)
+            if step:  # the first one also warms up
+                times.append(time.monotonic() - start)
+    return statistics.median(times)
 
 
 def peak_memory() -> int:
@@ -93,13 +154,17 @@ def peak_memory() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
-class Pace:
-    """Notices, once, when a training takes so much longer than planned that the promise breaks."""
+class Pace(Listener):
+    """Warns, once, when a training takes so much longer than planned that the promise breaks."""
 
-    def __init__(self, plan: Plan) -> None:
-        self._plan = plan
+    def __init__(self, plan: Plan, warn: Callable[[str], None] = lambda message: None) -> None:
+        self._plan, self._warn = plan, warn
         self._said = False
         self._first: tuple[int, float] | None = None
+
+    def on_step(self, progress: Progress) -> None:
+        if self.is_off(progress):
+            self._warn(self.warning(progress))
 
     def is_off(self, progress: Progress) -> bool:
         if self._first is None:

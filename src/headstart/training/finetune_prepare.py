@@ -1,24 +1,35 @@
-"""What a fine-tuning starts from: a base that was pretrained, or the same network from scratch."""
+"""From labelled rows and a base (or none) to something that can be fine-tuned."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from headstart.errors import HeadstartError
+from headstart.machine.facts import choose_threads
+from headstart.model.checkpoint import WEIGHTS
 from headstart.model.config import BaseConfig, Pooling
 from headstart.model.model import Model, build_model
 from headstart.model.presets import Preset, preset, preset_of
 from headstart.run_folder import Run, open_run
-from headstart.tasks.examples import Long, Reading
-from headstart.tasks.task import Task
-from headstart.text.tokenizers.tokenizer import Tokenizer, load_tokenizer
+from headstart.tasks import find_task
+from headstart.tasks.examples import Examples, Long, Reading
+from headstart.tasks.task import Parts, Task
+from headstart.text.store.batches import LengthBatches
+from headstart.text.tokenizers.tokenizer import Tokenizer, hash_of, load_tokenizer
 from headstart.text.tokenizers.train_tokenizer import train_tokenizer
+from headstart.training.checkpoints import Checkpoints
+from headstart.training.finetune_data import read_splits
 from headstart.training.finetune_recipe import NONE, FinetuneRecipe
+from headstart.training.listener import Listener
 from headstart.training.prepare import Stages
-from headstart.training.recipe_file import read_values
+from headstart.training.recipe_file import check_identity, read_values, refuse_a_second_run, resumed
 from headstart.transfer.match_vocabulary import match_vocabulary
 from headstart.transfer.swap import SwapRow, swap_head
 
@@ -28,10 +39,105 @@ CUT_LENGTH = 512  # of texts that are not read in windows
 
 @dataclass(frozen=True)
 class Start:
+    """A tokenizer, and a model with a fresh head."""
+
     tokenizer: Tokenizer
     model: Model
     swap: list[SwapRow]  # what became of the base's parts; empty from scratch
     length: int = PRETRAINING_LENGTH  # tokens of a row that the base was pretrained on
+
+
+@dataclass(frozen=True)
+class FinetuneSetup:
+    """What a fine-tuning works with: the result of `prepare_finetuning`."""
+
+    recipe: FinetuneRecipe
+    folder: Path
+    resume: bool
+    splits: Parts[Any]
+    task: Task[Any]
+    start: Start
+    reading: Reading
+    train: Examples
+    validation: Examples
+    weights: NDArray[np.float32]  # how much each training example counts
+    order: LengthBatches
+    save_seconds: float = 60.0  # between two checkpoints; changes no bit, so no setting
+
+    @property
+    def model(self) -> Model:
+        return self.start.model
+
+    @property
+    def steps(self) -> int:
+        return self.recipe.epochs * self.order.steps_per_epoch
+
+    @property
+    def checkpoints(self) -> Checkpoints:
+        return Checkpoints(self.folder / "checkpoints")
+
+    @cached_property
+    def lengths(self) -> NDArray[np.int64]:
+        """The longest row that each training example needs."""
+        return self.train.lengths
+
+    @cached_property
+    def rows(self) -> NDArray[np.int64]:
+        """How many rows of a batch each training example takes."""
+        return self.train.rows
+
+
+def prepare_finetuning(
+    recipe: FinetuneRecipe,
+    folder: Path,
+    *,
+    splits: Parts[Any] | None = None,
+    resume: bool = False,
+    listener: Listener | None = None,
+    save_seconds: float = 60.0,
+) -> FinetuneSetup:
+    """Read and encode the labelled rows, and give the base its new head."""
+    listener = listener or Listener()
+    if resume:
+        recipe = resumed(recipe, folder)
+    else:
+        refuse_a_second_run(folder)
+    torch.set_num_threads(choose_threads(recipe.threads or None))
+    kind = find_task(recipe.task)
+    splits = read_splits(recipe, listener.stage) if splits is None else splits
+    task: Task[Any] = kind.of(splits.train)
+    start = find_start(recipe, task, task.texts(splits.train), stages=listener.stage)
+    if resume:
+        check_identity(identity_of(recipe, splits, start.tokenizer), folder)
+    start.model.base.embedding.sparse = True  # rows that no text of a step uses cost nothing
+    reading = reading_for(recipe, task, start)
+    train = task.encode(splits.train, reading, progress=listener.stage("reading"))
+    return FinetuneSetup(
+        recipe=recipe,
+        folder=folder,
+        resume=resume,
+        splits=splits,
+        task=task,
+        start=start,
+        reading=reading,
+        train=train,
+        validation=task.encode(splits.validation, reading),
+        weights=task.balanced(splits.train, train) if recipe.balance else train.weights,
+        order=LengthBatches(train.lengths, batch_size=recipe.batch_size, seed=recipe.seed),
+        save_seconds=save_seconds,
+    )
+
+
+def identity_of(recipe: FinetuneRecipe, splits: Parts[Any], tokenizer: Tokenizer) -> dict[str, str]:
+    """Fingerprints of what a run is made of."""
+    parts = [vars(splits.train), vars(splits.validation)]
+    identity = {
+        "dataset": hash_of(json.dumps(parts, default=list).encode()),
+        "tokenizer": tokenizer.fingerprint,
+    }
+    if recipe.base != NONE:
+        identity["base"] = hash_of((Path(recipe.base) / WEIGHTS).read_bytes())
+    return identity
 
 
 def find_start(

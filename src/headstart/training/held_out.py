@@ -1,0 +1,52 @@
+"""How well a base does on the held-out documents, and how a unigram model does there."""
+
+import math
+
+import numpy as np
+
+from headstart.model.model import Model
+from headstart.objectives.objective import Batch, Objective
+from headstart.training.prepare import Prepared
+
+HELD_OUT_ROWS = 64  # enough for a stable loss, few enough to take a second
+
+
+def evaluate_held_out(
+    model: Model, objective: Objective, data: Prepared, *, rows: int
+) -> dict[str, float]:
+    """The loss on held-out rows, always the same ones with the same tokens hidden."""
+    source = data.held_out
+    device = next(model.parameters()).device
+    total, targets, parts = 0.0, 0, dict[str, list[float]]()
+    for step in range(max(1, min(HELD_OUT_ROWS, len(source.packed(extra=1))) // rows)):
+        batch: Batch = objective.batch(source, rows, (0, step))
+        loss = objective.loss(model, batch.to(device))
+        total += float(loss.total)
+        targets += loss.targets
+        for name, (value, count) in loss.parts.items():
+            sums = parts.setdefault(name, [0.0, 0])
+            sums[0] += value
+            sums[1] += count
+    mean = total / targets
+    named = {name: value / count for name, (value, count) in parts.items()}
+    pieces = named.get("pieces", mean)
+    found = {"loss": mean, "perplexity": math.exp(min(pieces, 50)), **named}
+    if objective.can_generate:  # only then is it the probability of the whole text
+        store = source.store
+        bytes_per_token = data.held_out_bytes / (store.tokens + len(store))  # ends count
+        found["bits_per_byte"] = pieces / math.log(2) / bytes_per_token
+    return found
+
+
+def unigram_loss(data: Prepared, *, most: int = 5_000_000) -> float:
+    """The held-out loss of a model that knows only how frequent each token is."""
+    counts = np.ones(data.tokenizer.vocab_size)  # one for each, so that nothing is impossible
+    seen = 0
+    for document in data.train.store:
+        np.add.at(counts, document, 1)
+        seen += len(document)
+        if seen >= most:
+            break
+    log_probabilities = np.log(counts / counts.sum())
+    total = sum(float(log_probabilities[document].sum()) for document in data.held_out.store)
+    return -total / data.held_out.store.tokens
