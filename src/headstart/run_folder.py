@@ -66,7 +66,7 @@ def open_run(folder: Path) -> Run:
 def load(folder: str | Path) -> Run:
     """Open a run of `pretrain` or `finetune` as plain objects: model, tokenizer, task.
 
-    What a fine-tuned run is asked with depends on its task: `inference.predict.predict` gives
+    How a fine-tuned run predicts depends on its task: `inference.predict.predict` gives
     classes, `inference.predict_tags.predict_tags` tags, `inference.predict_spans.predict_spans`
     answers out of a text, and `inference.predict_file.predict_file` any of them for a file.
 
@@ -99,7 +99,7 @@ def save_run(run: Run, folder: Path) -> None:
 
 
 def write_task(task: Task[Any], reading: Reading, folder: Path) -> None:
-    """Keep what is needed to ask the run's question again."""
+    """Keep what is needed to predict with the run later."""
     content = {
         "task": task.name,
         "labels": task.labels,
@@ -129,6 +129,7 @@ def name_place(folder: Path, place: Path) -> None:
 
 
 def write_summary(summary: dict[str, Any], folder: Path) -> None:
+    """Write `summary.json`."""
     write_text(folder / SUMMARY, json.dumps(summary, indent=2, ensure_ascii=False) + "\n")
 
 
@@ -137,7 +138,7 @@ def open_task_run(folder: Path) -> Run:
     run = open_run(folder)
     if run.task is None:
         raise HeadstartError(
-            "this run has no task: it is a base that nobody has fine-tuned",
+            "this run has no task: it is a base that was not fine-tuned yet",
             where=folder,
             fix=f"fine-tune it: headstart finetune DATASET --base {folder} --out RUN",
         )

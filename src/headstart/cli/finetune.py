@@ -139,7 +139,7 @@ def _run(
     )
     results().print(
         f"[bold]{out}[/]: epoch {summary['best_epoch']} is the best by validation: {shown}\n"
-        f"judge it, once: headstart evaluate {out}"
+        f"evaluate it, once: headstart evaluate {out}"
     )
 
 

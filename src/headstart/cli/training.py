@@ -10,7 +10,7 @@ from headstart.cli.output import messages
 
 
 def machine_settings(given: dict[str, Any]) -> dict[str, str]:
-    """Device and precision: the ones asked for, else what this machine is best at."""
+    """Device and precision: the given ones, else the best of this machine."""
     import torch
 
     from headstart.machine.device import pick_device

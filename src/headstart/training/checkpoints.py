@@ -28,6 +28,8 @@ KEPT = 2
 
 @dataclass(frozen=True)
 class Checkpoint:
+    """One checkpoint on disk."""
+
     folder: Path
     step: int
 

@@ -1,4 +1,4 @@
-"""The labelled rows of a fine-tuning: which are trained on, which choose, and which judge."""
+"""The labelled rows of a fine-tuning (training, validation) and of its evaluation (test)."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ def judged_rows(
     label_column: str | None = None,
     stages: Stages = quiet,
 ) -> tuple[Any, str]:
-    """The rows to judge a run on, and what they are in words.
+    """The rows to evaluate a run on, and what they are in words.
 
     The test part of a dataset that has parts (the run's own, a built-in one, one of the Hub,
     a folder such as the lab's); every row of any other file.
@@ -53,7 +53,7 @@ def judged_rows(
         splits = task.read([dataset], seed=recipe.split_seed, **how)
     if splits.test is None:
         raise HeadstartError(
-            "the dataset has no test part to judge by",
+            "the dataset has no test part to evaluate on",
             where=name,
             fix="name a file with labelled texts that the run has not seen",
         )

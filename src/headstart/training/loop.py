@@ -39,6 +39,8 @@ class MicroBatch:
 
 @dataclass(frozen=True, kw_only=True)
 class LoopSettings:
+    """What the loop has to know of a recipe."""
+
     steps: int
     learning_rate: float
     seed: int

@@ -27,7 +27,7 @@ from headstart.training.recipe import PretrainRecipe
 SMALL_CORPUS = 2_000_000  # bytes
 HANDED_ON = 0.5  # of the neighbours' mean; 0.2 learned more slowly
 
-# Told a stage's name, returns the callback that takes its progress in bytes of text (done, total).
+# Takes a stage's name; returns the callback for its progress in bytes of text (done, total).
 Stages = Callable[[str], ProgressCallback]
 
 
@@ -120,7 +120,7 @@ def find_preset(recipe: PretrainRecipe, *, vocab_size: int | None = None) -> Pre
 
 
 def first_model(recipe: PretrainRecipe, prepared: Prepared, *, stages: Stages = quiet) -> Model:
-    """Fresh weights; the embedding starts from co-occurrence, unless told otherwise."""
+    """Fresh weights; by default the embedding starts from co-occurrence."""
     chosen = find_preset(recipe, vocab_size=prepared.tokenizer.vocab_size)
     head = find_objective(recipe.objective).head(chosen)
     model = build_model(chosen.base, head, seed=recipe.seed)
