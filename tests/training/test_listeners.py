@@ -8,28 +8,24 @@ import torch
 from headstart import register_tracker
 from headstart.errors import HeadstartError
 from headstart.model.checkpoint import load_model
-from headstart.training import trackers
 from headstart.training.finetune import FinetunePlan, finetune
 from headstart.training.held_out import evaluate_held_out
 from headstart.training.listener import Listener, Listeners
 from headstart.training.loop import Interrupted
 from headstart.training.plan import Plan
 from headstart.training.pretrain import prepare_pretraining, pretrain
-from headstart.training.trackers import find_trackers
+from headstart.training.trackers import TRACKERS, find_trackers, unregister_tracker
 from tests.labelled import recipe, splits
 from tests.listeners import Recorder, StopAt
 from tests.runs import small_recipe
 
 
 @pytest.fixture
-def tracker(monkeypatch):
+def tracker():
     """One that is registered from outside the package."""
-    monkeypatch.setattr(trackers, "_REGISTERED", dict(trackers._REGISTERED))
-    made = []
-    register_tracker("outside", lambda: made.append(Recorder()) or made[-1])
-    (found,) = find_trackers(["outside"])
-    assert made == [found]
-    return found
+    register_tracker("outside", Recorder)
+    yield find_trackers(["outside"])[0]
+    unregister_tracker("outside")
 
 
 def test_a_tracker_sees_the_events_of_a_pretraining(tmp_path, tracker):
@@ -107,6 +103,7 @@ def test_a_tracker_is_found_by_its_entry_point(tmp_path, monkeypatch):
         "[headstart.trackers]\nother = tests.listeners:Recorder\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(TRACKERS, "_found", None)  # as in a new process
     (found,) = find_trackers(["other"])
     assert isinstance(found, Recorder)
 

@@ -8,14 +8,13 @@ imported first by an entry point of the group `headstart.trackers`:
 """
 
 from collections.abc import Callable, Iterable
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
 from headstart.errors import HeadstartError
+from headstart.registry import Registry
 from headstart.training.listener import Listener, Progress, RunStart
 
-GROUP = "headstart.trackers"
 TrackerFactory = Callable[[], Listener]
 
 
@@ -56,20 +55,30 @@ def _summary_writer() -> Any:
     return SummaryWriter
 
 
-_REGISTERED: dict[str, TrackerFactory] = {"tensorboard": TensorBoard}
+TRACKERS: Registry[TrackerFactory] = Registry(
+    "tracker",
+    group="headstart.trackers",
+    base=Callable,  # type: ignore[arg-type]
+    built_in={"tensorboard": TensorBoard},
+)
 
 
 def register_tracker(name: str, factory: TrackerFactory) -> None:
-    """Make a tracker known, for `--track NAME` and `find_trackers`.
+    """Make a tracker known in this process, for `--track NAME` and `find_trackers`.
 
     Parameters
     ----------
     name : str
-        What it is called on the command line. A name that is known already is replaced.
+        What it is called on the command line.
     factory : callable
         Called without arguments for each training; returns a `Listener`.
     """
-    _REGISTERED[name] = factory
+    TRACKERS.register(name, factory)
+
+
+def unregister_tracker(name: str) -> None:
+    """Remove a tracker that was added with `register_tracker`."""
+    TRACKERS.unregister(name)
 
 
 def find_trackers(names: Iterable[str]) -> list[Listener]:
@@ -78,14 +87,10 @@ def find_trackers(names: Iterable[str]) -> list[Listener]:
 
 
 def _find(name: str) -> TrackerFactory:
-    if name in _REGISTERED:
-        return _REGISTERED[name]
-    installed = {point.name: point for point in entry_points(group=GROUP)}
-    if name in installed:
-        factory: TrackerFactory = installed[name].load()
-        return factory
-    known = ", ".join(sorted({*_REGISTERED, *installed}))
-    raise HeadstartError(
-        f"unknown tracker {name!r}; there are {known}",
-        fix="install the package that brings it, or call headstart.register_tracker",
-    )
+    factory = TRACKERS.get(name)
+    if factory is None:
+        raise HeadstartError(
+            f"unknown tracker {name!r}; there are {', '.join(sorted(TRACKERS.entries()))}",
+            fix="install the package that brings it, or call headstart.register_tracker",
+        )
+    return factory
