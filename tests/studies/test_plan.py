@@ -3,9 +3,8 @@
 import pytest
 
 from headstart.errors import HeadstartError
-from headstart.studies.pace import Pace
+from headstart.studies.arms.arm import Amounts, Speed
 from headstart.studies.plan import (
-    Amounts,
     StudyPlan,
     estimate,
     find_epochs,
@@ -16,7 +15,7 @@ from headstart.studies.plan import (
 from headstart.studies.recipe import make_study_recipe
 from headstart.training.finetune_recipe import make_recipe
 
-PACE = Pace({"causal": 0.1}, trained_token=1e-4, read_token=3e-5)
+SPEED = Speed({"causal": 0.1}, trained_token=1e-4, read_token=3e-5)
 AMOUNTS = Amounts(
     text_tokens=30, batch_size=16, validation_rows=800, test_rows=800, corpus_bytes=1_000_000
 )
@@ -32,14 +31,14 @@ PLAN = StudyPlan(
 
 
 def fitted(minutes, plan=PLAN):
-    return fit_plan(make_study_recipe(minutes=minutes), plan, PACE, AMOUNTS)
+    return fit_plan(make_study_recipe(minutes=minutes), plan, SPEED, AMOUNTS)
 
 
 def test_without_minutes_nothing_is_cut():
     plan = fitted(0.0)
     assert (plan.seeds, plan.epochs, plan.pretrain_steps) == ([0, 1, 2, 3], PLAN.epochs, 500)
     assert plan.cuts == []
-    assert plan.seconds == estimate(make_study_recipe(), PLAN, PACE, AMOUNTS)
+    assert plan.seconds == estimate(make_study_recipe(), PLAN, SPEED, AMOUNTS)
 
 
 def test_seeds_give_way_first():
@@ -51,7 +50,9 @@ def test_seeds_give_way_first():
 
 
 def test_two_seeds_stay_and_epochs_give_way_next():
-    two = fit_plan(make_study_recipe(), StudyPlan(**{**vars(PLAN), "seeds": [0, 1]}), PACE, AMOUNTS)
+    two = fit_plan(
+        make_study_recipe(), StudyPlan(**{**vars(PLAN), "seeds": [0, 1]}), SPEED, AMOUNTS
+    )
     plan = fitted((two.seconds - 1) / 60)
     assert plan.seeds == [0, 1]
     assert plan.epochs[100] < 15

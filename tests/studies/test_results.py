@@ -6,11 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from headstart.errors import HeadstartError
+from headstart.studies.outcomes import FINAL, Measure, RunKey
 from headstart.studies.results import (
-    FINAL,
-    Measure,
     Predictions,
-    RunKey,
     TestRow,
     read_measures,
     read_predictions,

@@ -9,11 +9,11 @@ from filelock import FileLock
 
 from headstart.errors import HeadstartError
 from headstart.run_folder import open_run
+from headstart.studies.outcomes import FINAL, read_training, training_file
 from headstart.studies.record import write_results
 from headstart.studies.report.build import write_report
-from headstart.studies.results import FINAL, read_measures, read_predictions, read_study
+from headstart.studies.results import read_measures, read_predictions, read_study
 from headstart.studies.run import StudyListener, StudyRun
-from headstart.studies.trainings import read_training, training_file
 from headstart.training.finetune_recipe import read_finetune_recipe
 from tests.labelled import dataset, write_csv
 from tests.studies.small_study import small_recipe

@@ -14,10 +14,10 @@ from safetensors.numpy import save_file
 from headstart.files import replacing
 from headstart.run_folder import SUMMARY, open_run
 from headstart.studies.recipe import StudyRecipe
-from headstart.studies.results import Pretraining as PretrainingCurve
-from headstart.text.cooccurrence import cooccurrence_vectors
+from headstart.studies.results import PretrainingCurve
 from headstart.text.reading.corpus import Corpus
 from headstart.text.tokenizers.train_tokenizer import train_tokenizer
+from headstart.training.count_vectors import count_vectors
 from headstart.training.metrics import read_metrics
 from headstart.training.prepare import Prepared, Stages
 from headstart.training.pretrain import Listener, Pretraining
@@ -60,19 +60,9 @@ def train_task_tokenizer(texts: Sequence[str], vocab_size: int, folder: Path) ->
 
 
 def write_vectors(prepared: Prepared, width: int, path: Path, stages: Stages) -> str:
-    """Vectors for the `cooccurrence` arm: U·S, which does better there than U·√S."""
+    """Vectors for arms that classify with them: U·S, which does better there than U·√S."""
     if not path.is_file():
-        store = prepared.train.store
-        told = stages("counting co-occurrences")
-        share = prepared.held_out_bytes / prepared.held_out.store.tokens  # bytes a token
-        vectors = cooccurrence_vectors(
-            store,
-            vocab_size=prepared.tokenizer.vocab_size,
-            width=width,
-            power=1.0,
-            ignore=sorted(prepared.tokenizer.specials.values()),
-            progress=lambda done, total: told(round(done * share), round(store.tokens * share)),
-        )
+        vectors = count_vectors(prepared, width=width, power=1.0, stages=stages)
         with replacing(path) as temporary:
             save_file({"vectors": vectors}, temporary)
     return str(path)

@@ -20,7 +20,7 @@ from headstart.machine.facts import choose_threads
 from headstart.model.checkpoint import WEIGHTS, save_model
 from headstart.run_folder import SUMMARY, write_summary, write_task
 from headstart.tasks import find_task
-from headstart.tasks.examples import Examples, LabelledBatch
+from headstart.tasks.examples import Examples, LabelledBatch, Reading
 from headstart.tasks.run import run_network
 from headstart.tasks.task import Parts, Task
 from headstart.text.store.batches import LengthBatches
@@ -59,6 +59,7 @@ def finetune(
     folder: Path,
     *,
     splits: Parts[Any] | None = None,
+    validation: Callable[[Reading], Examples] | None = None,
     resume: bool = False,
     listener: FinetuneListener | None = None,
     save_seconds: float = 60.0,
@@ -66,7 +67,8 @@ def finetune(
     """Fine-tune on labelled texts; returns the run's summary, which is also in `summary.json`.
 
     `splits` are rows that were read already; without them the recipe's dataset is read. Only its
-    training and validation parts are used here: the test part is for `evaluate`.
+    training and validation parts are used here: the test part is for `evaluate`. `validation`
+    encodes that part, for those who have tokenized it already.
     """
     if resume and (folder / SUMMARY).is_file():
         resumed(recipe, folder)
@@ -76,6 +78,7 @@ def finetune(
         recipe,
         folder,
         splits=splits,
+        validation=validation,
         resume=resume,
         listener=listener,
         save_seconds=save_seconds,
@@ -92,6 +95,7 @@ class Finetuning:
         folder: Path,
         *,
         splits: Parts[Any] | None = None,
+        validation: Callable[[Reading], Examples] | None = None,
         resume: bool = False,
         listener: FinetuneListener | None = None,
         save_seconds: float = 60.0,
@@ -115,7 +119,10 @@ class Finetuning:
         self.model.base.embedding.sparse = True  # rows that no text of a step uses cost nothing
         self.reading = reading_for(self.recipe, self.task, self.start)
         train = self.task.encode(self.splits.train, self.reading, progress=stages("reading"))
-        held_out = self.task.encode(self.splits.validation, self.reading)
+        if validation is None:
+            held_out = self.task.encode(self.splits.validation, self.reading)
+        else:
+            held_out = validation(self.reading)
         self.cut = train.cut
         self.train: Examples = train
         self.held_out: Examples = held_out
