@@ -3,11 +3,13 @@
 import contextlib
 import os
 import signal
+from typing import ClassVar
 
 import numpy as np
 
 from headstart.studies.arms import registry
 from headstart.studies.arms.arm import Arm, Colours, Fitted
+from headstart.studies.outcomes import RunKey
 
 
 class Majority(Arm):
@@ -19,7 +21,7 @@ class Majority(Arm):
     colours = Colours("#aa8800", "#ddbb33", light_text="#886600", dark_text="#ddbb33")
     stackable = True
     varies_with_seed = False
-    trained = []  # the runs, in this process
+    trained: ClassVar[list[RunKey]] = []  # in this process
 
     def fit(self, context):
         self.trained.append(context.run)

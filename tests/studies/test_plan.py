@@ -1,8 +1,11 @@
 """The plan: which trainings, how long, and what gives way to the minutes, in which order."""
 
+from dataclasses import replace
+
 import pytest
 
 from headstart.errors import HeadstartError
+from headstart.studies.arms import find_arm
 from headstart.studies.arms.arm import Amounts, Speed
 from headstart.studies.plan import (
     StudyPlan,
@@ -97,6 +100,22 @@ def test_a_plan_comes_back_from_the_disk_as_it_was(tmp_path):
     plan = fitted(1.0)
     write_plan(plan, tmp_path)
     assert read_plan(tmp_path) == plan
+
+
+def test_with_all_labels_an_arm_that_the_seed_does_not_change_counts_once():
+    recipe = make_study_recipe(arms=["tfidf"])
+    some = estimate(recipe, PLAN, SPEED, AMOUNTS)
+    everything = estimate(recipe, PLAN, SPEED, replace(AMOUNTS, train_rows=400))
+    seconds = find_arm("tfidf").seconds(400, 0, AMOUNTS, SPEED)
+    assert some - everything == pytest.approx(3 * seconds / PLAN.jobs)
+
+
+def test_a_plan_of_a_later_version_is_refused(tmp_path):
+    write_plan(PLAN, tmp_path)
+    path = tmp_path / "plan.json"
+    path.write_text(path.read_text().replace('"format": 1', '"format": 99'))
+    with pytest.raises(HeadstartError, match="format 99"):
+        read_plan(tmp_path)
 
 
 def test_a_damaged_plan_is_named(tmp_path):

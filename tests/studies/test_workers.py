@@ -39,11 +39,11 @@ def test_a_bug_in_a_worker_is_told_as_what_it_is_with_its_place(study):
 
 
 def test_an_error_that_cannot_be_sent_is_told_by_name():
-    class Local(Exception):
+    class LocalError(Exception):
         """Not importable, so not picklable."""
 
-    sent = _as_sent(Local("odd"))
-    assert (type(sent), str(sent)) == (RuntimeError, "Local: odd")
+    sent = _as_sent(LocalError("odd"))
+    assert (type(sent), str(sent)) == (RuntimeError, "LocalError: odd")
 
 
 def test_a_lack_of_memory_is_told_with_what_to_do():
