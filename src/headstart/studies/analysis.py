@@ -146,7 +146,19 @@ class Analysis:
 def analyse(
     study: Study, measures: Sequence[Measure], predictions: Sequence[Predictions]
 ) -> Analysis:
-    """Compute everything from the plain data of a study."""
+    """Compute everything from the plain data of a study.
+
+    Parameters
+    ----------
+    study : Study
+        Its budgets decide what is compared.
+    measures, predictions : sequences
+        Of all finished trainings; pairs are formed of the seeds that both arms have.
+
+    Returns
+    -------
+    Analysis
+    """
     right = {said.run: said for said in predictions}
     comparison = find_comparison({run.arm for run in right})
     about = comparison.headline.name if comparison else None

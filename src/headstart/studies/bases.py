@@ -1,6 +1,6 @@
 """What the arms start from: a base for each objective, its tokenizer, and counted vectors.
 
-A base is pretrained once, not once a seed: the seeds of a study vary the labelled rows and the
+A base is pretrained once, not once per seed: the seeds of a study vary the labelled rows and the
 fresh head, and its intervals say nothing of how another pretraining would have gone.
 """
 
@@ -42,7 +42,7 @@ def pretrain_recipe(
 
 
 def pretrain_base(recipe: PretrainRecipe, folder: Path, corpus: Corpus, listener: Listener) -> Path:
-    """The base of one objective; one that is there is used, half of one is gone on with."""
+    """The base of one objective: used if it is finished, resumed if it is not."""
     if (folder / SUMMARY).is_file():
         return folder
     resume = (folder / FILE).is_file()
@@ -69,7 +69,7 @@ def write_vectors(prepared: Prepared, width: int, path: Path, stages: Stages) ->
 
 
 def pretraining_curve(folder: Path, objective: str, texts: Sequence[str]) -> PretrainingCurve:
-    """How the base learned, and what it says where a text of the dataset leaves off."""
+    """How the base learned, and what it generates or fills in for texts of the dataset."""
     points: list[dict[str, float | None]] = []
     metrics = folder / "metrics.jsonl"
     lines = read_metrics(metrics) if metrics.is_file() else []

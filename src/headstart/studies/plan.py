@@ -165,7 +165,7 @@ def study_preset(recipe: StudyRecipe, objective: str | None = None) -> Preset:
 
 
 def find_epochs(recipe: StudyRecipe, labels: int, usual: FinetuneRecipe) -> int:
-    """As many as were asked for, as the lab has, or as the labels need."""
+    """The epochs that were given, those of the lab, or what so many labels need."""
     if recipe.epochs or recipe.preset == "lab":
         return recipe.epochs or usual.epochs
     steps = -(-labels // usual.batch_size)
@@ -187,7 +187,7 @@ def fit_plan(recipe: StudyRecipe, plan: StudyPlan, speed: Speed, amounts: Amount
     plan = timed(plan)
     if not recipe.minutes or plan.seconds <= 60 * recipe.minutes:
         return plan
-    goal, asked = 60 * recipe.minutes, plan
+    goal, wanted = 60 * recipe.minutes, plan
     while plan.seconds > goal and len(plan.seeds) > LEAST_SEEDS:
         plan = timed(replace(plan, seeds=plan.seeds[:-1]))
     while plan.seconds > goal and any(count > 1 for count in plan.epochs.values()):
@@ -197,7 +197,7 @@ def fit_plan(recipe: StudyRecipe, plan: StudyPlan, speed: Speed, amounts: Amount
         spent = sum(speed.pretrain_step.values())
         steps = plan.pretrain_steps - int((plan.seconds - goal) / spent) - 1
         plan = timed(replace(plan, pretrain_steps=max(plan.pretrain_steps // 10, steps, 1)))
-    return replace(plan, cuts=_cuts(asked, plan, recipe.minutes))
+    return replace(plan, cuts=_cuts(wanted, plan, recipe.minutes))
 
 
 def estimate(recipe: StudyRecipe, plan: StudyPlan, speed: Speed, amounts: Amounts) -> float:
@@ -214,21 +214,21 @@ def estimate(recipe: StudyRecipe, plan: StudyPlan, speed: Speed, amounts: Amount
     return preparing + pretraining + trainings / plan.jobs + REPORT_SECONDS
 
 
-def _cuts(asked: StudyPlan, plan: StudyPlan, minutes: float) -> list[str]:
-    """What became of the wishes, in words."""
+def _cuts(wanted: StudyPlan, plan: StudyPlan, minutes: float) -> list[str]:
+    """What was cut, in words."""
     cuts = []
-    if plan.seeds != asked.seeds:
-        cuts.append(f"{len(plan.seeds)} seeds instead of {len(asked.seeds)}")
-    if plan.epochs != asked.epochs:
+    if plan.seeds != wanted.seeds:
+        cuts.append(f"{len(plan.seeds)} seeds instead of {len(wanted.seeds)}")
+    if plan.epochs != wanted.epochs:
         changes = [
-            f"{plan.epochs[n]} instead of {asked.epochs[n]} at {n:,} labels"
+            f"{plan.epochs[n]} instead of {wanted.epochs[n]} at {n:,} labels"
             for n in plan.budgets
-            if plan.epochs[n] != asked.epochs[n]
+            if plan.epochs[n] != wanted.epochs[n]
         ]
         cuts.append("epochs: " + ", ".join(changes))
-    if plan.pretrain_steps != asked.pretrain_steps:
+    if plan.pretrain_steps != wanted.pretrain_steps:
         cuts.append(
-            f"{plan.pretrain_steps:,} steps of pretraining instead of {asked.pretrain_steps:,}"
+            f"{plan.pretrain_steps:,} steps of pretraining instead of {wanted.pretrain_steps:,}"
         )
     if plan.seconds > 60 * minutes:
         cuts.append(f"even so it takes longer than {minutes:g} minutes")

@@ -1,4 +1,4 @@
-"""The recipe of a study: everything that was asked for, in one small TOML file."""
+"""The recipe of a study: every setting that was given, in one small TOML file."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

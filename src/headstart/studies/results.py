@@ -1,6 +1,6 @@
 """The results of a study as plain data, written and read back whole.
 
-    results.csv          one measured value a line, tidy (see `Measure`)
+    results.csv          one measured value per line, tidy (see `Measure`)
     predictions.parquet  what every run said of every test row, at its best epoch
     test_rows.parquet    the test rows themselves: number, text, label name
     study.json           everything else a reader or a rerun needs (see `Study`)
@@ -65,7 +65,7 @@ class PretrainingCurve:
 
 @dataclass(frozen=True)
 class Study:
-    """study.json: what was asked, of what data, with what, on what."""
+    """study.json: settings, data, versions, machine; everything but the measured values."""
 
     dataset: str
     corpus: str  # what the base was pretrained on; "" with none
@@ -130,7 +130,7 @@ def _measure(line: dict[str, str]) -> Measure:
 
 
 def write_predictions(folder: Path, predictions: Iterable[Predictions]) -> None:
-    """Write predictions.parquet, one row group a run."""
+    """Write predictions.parquet, one row group per run."""
     with (
         replacing(folder / "predictions.parquet") as temporary,
         parquet.ParquetWriter(temporary, _PREDICTIONS) as writer,
@@ -164,7 +164,7 @@ def _prediction_table(said: Predictions) -> pa.Table:
 
 
 def read_predictions(folder: Path) -> list[Predictions]:
-    """Read predictions.parquet, one `Predictions` a run, rows ascending."""
+    """Read predictions.parquet, one `Predictions` per run, rows ascending."""
     table = _read_table(folder, "predictions.parquet")
     table = table.sort_by([(name, "ascending") for name in (*_KEY, "row")])
     keys = list(zip(*(table[name].to_pylist() for name in _KEY), strict=True))

@@ -1,7 +1,7 @@
 """A study from its recipe to its report. Killed and started again, it goes on where it was.
 
-    recipe.toml    what was asked for        plan.json     what will be done
-    bases/         one pretrained base an objective
+    recipe.toml    the settings that were given     plan.json     what will be done
+    bases/         one pretrained base per objective
     trainings/     one file for each finished training
     runs/          trainings that are under way, and those that may become the best
     best/          the best classifier with a network, ready for `headstart predict`
@@ -58,7 +58,17 @@ class StudyListener:
 
 
 class StudyRun:
-    """One study in one folder."""
+    """One study in one folder.
+
+    Parameters
+    ----------
+    recipe : StudyRecipe
+        Must be the folder's own where the study is started again.
+    folder : Path
+        Nothing is written into it before `run`.
+    listener : StudyListener, optional
+        Receives progress events.
+    """
 
     def __init__(
         self, recipe: StudyRecipe, folder: Path, *, listener: StudyListener | None = None

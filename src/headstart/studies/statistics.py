@@ -72,8 +72,17 @@ def paired_difference(
 ) -> Interval:
     """Accuracy of `first` minus accuracy of `second`, with an interval over seeds and test rows.
 
-    Both are (seeds, rows), 1 where the run is right, the same seeds and rows in the same order.
-    With one seed the spread between seeds is unknown, and the interval unbounded.
+    Parameters
+    ----------
+    first, second : arrays of shape (seeds, rows)
+        1 where the run is right, the same seeds and rows in the same order.
+    level, draws, seed
+        Of the interval, and of the bootstrap.
+
+    Returns
+    -------
+    Interval
+        Unbounded with one seed, because the spread between seeds is unknown then.
     """
     gaps = first.astype(float) - second.astype(float)  # (seeds, rows)
     value = float(gaps.mean())

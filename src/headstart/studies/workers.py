@@ -1,6 +1,6 @@
 """Trainings one after another, or side by side in processes with their share of the threads.
 
-The parent hands out one training at a time and hears of every epoch. A worker whose parent is
+The parent hands out one training at a time and receives every epoch. A worker whose parent is
 gone ends at once, so that a study which was killed can be started again without a second process
 writing into its folder.
 """
@@ -93,11 +93,11 @@ def run_side_by_side(
                     pipe.send(None)
                     workers.pop(pipe).join(PATIENCE)
     finally:
-        for process in workers.values():
-            process.terminate()  # a training saves what it has
-        for process in workers.values():
-            process.join(PATIENCE)
-            process.kill()
+        for worker in workers.values():
+            worker.terminate()  # a training saves what it has
+        for worker in workers.values():
+            worker.join(PATIENCE)
+            worker.kill()
 
 
 def _hear(pipe: Connection, process: BaseProcess, on_epoch: OnEpoch, on_done: OnDone) -> bool:
@@ -137,7 +137,7 @@ def _work(pipe: Connection, study: StudyContext) -> None:
 
 
 def _as_sent(error: BaseException) -> BaseException:
-    """The error itself where it can be sent, with where it happened; memory and bugs are named."""
+    """The error itself where it can be pickled, with the worker's traceback as a note."""
     if isinstance(error, HeadstartError | Interrupted | KeyboardInterrupt):
         return error
     if isinstance(error, MemoryError):

@@ -16,7 +16,7 @@ SECONDS = 3.0  # for each MB of labelled text
 
 
 class RegressionArm(Arm):
-    """A `RegressionClassifier`: it says which one, and what it is given of a text."""
+    """A `RegressionClassifier`: a subclass says which one, and what it reads."""
 
     stackable: ClassVar[bool] = True
     varies_with_seed: ClassVar[bool] = False

@@ -204,7 +204,7 @@ def loss_chart(part: PretrainingCurve, frame: Frame) -> Picture:
 
 
 def calibration_chart(found: Sequence[Calibration], study: Study, frame: Frame) -> Picture:
-    """How sure a run says it is, and how often it is right; on the diagonal both agree."""
+    """Share right by stated confidence; on the diagonal both agree."""
     frame = frame.with_room_for([series_name(one.series, study) for one in found])
     picture = Picture(frame, "Calibration: share right by stated confidence")
     start = math.floor(10 * min(c for f in found for c, _, _ in f.bins)) / 10

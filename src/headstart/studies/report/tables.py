@@ -104,7 +104,7 @@ def _ends(interval: Interval) -> tuple[float, float, float]:
 
 
 def _write(path: Path, head: Sequence[str], rows: Iterable[Sequence[object]]) -> Path:
-    """An end that the data cannot tell is an empty cell."""
+    """Write one table; an unbounded end of an interval is an empty cell."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(head)
