@@ -7,8 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from headstart.studies.arms import registry
+from headstart.studies.arms import register
 from headstart.studies.arms.arm import Arm, Colours, Fitted
+from headstart.studies.arms.registry import ARMS
 from headstart.studies.outcomes import RunKey
 
 
@@ -49,8 +50,8 @@ class Failing(Arm):
 @contextlib.contextmanager
 def registered(arm):
     """The arm, known while the block runs."""
-    registry.register(arm)
+    register(arm)
     try:
         yield arm
     finally:
-        del registry._registered[arm.name]
+        ARMS.unregister(arm.name)

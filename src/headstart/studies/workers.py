@@ -15,7 +15,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 
 from headstart.errors import HeadstartError
-from headstart.studies.arms import find_arm, register
+from headstart.studies.arms import arms, find_arm, register
 from headstart.studies.arms.arm import Arm
 from headstart.studies.context import ArmContext, OnEpoch, StudyContext
 from headstart.studies.outcomes import Outcome, RunKey, is_finished, write_training
@@ -128,7 +128,8 @@ def _work(pipe: Connection, study: StudyContext) -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
         for arm in study.arms:
-            register(arm)  # also those that only the parent's program registered
+            if arm.name not in arms():  # only the parent's program has registered it
+                register(arm)
         while (run := pipe.recv()) is not None:
             run_one(run, study, lambda *epoch: pipe.send(("epoch", *epoch)))
             pipe.send(("done", run))

@@ -75,7 +75,7 @@ def cooccurrence_decomposition(
     smoothing: float = 0.75,
     ignore: Sequence[int] = (),
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """U and S, of which `scale_columns` makes the vectors of any power."""
     counts = count_pairs(

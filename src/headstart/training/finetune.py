@@ -74,7 +74,7 @@ def finetune(
         resumed(recipe, folder)
         summary: dict[str, Any] = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
         return summary  # it ended already
-    training = Finetuning(
+    return Finetuning(
         recipe,
         folder,
         splits=splits,
@@ -82,8 +82,7 @@ def finetune(
         resume=resume,
         listener=listener,
         save_seconds=save_seconds,
-    )
-    return training.run()
+    ).run()
 
 
 class Finetuning:
@@ -119,13 +118,10 @@ class Finetuning:
         self.model.base.embedding.sparse = True  # rows that no text of a step uses cost nothing
         self.reading = reading_for(self.recipe, self.task, self.start)
         train = self.task.encode(self.splits.train, self.reading, progress=stages("reading"))
-        if validation is None:
-            held_out = self.task.encode(self.splits.validation, self.reading)
-        else:
-            held_out = validation(self.reading)
+        encode = validation or (lambda reading: self.task.encode(self.splits.validation, reading))
         self.cut = train.cut
         self.train: Examples = train
-        self.held_out: Examples = held_out
+        self.held_out: Examples = encode(self.reading)
         self.weights = (
             self.task.balanced(self.splits.train, train) if self.recipe.balance else train.weights
         )
