@@ -14,12 +14,10 @@ import numpy as np
 from headstart.model.account_document import account_document
 from headstart.model.accounts import account
 from headstart.model.presets import preset
+from headstart.studies.outcomes import FINAL, Measure, RunKey
 from headstart.studies.results import (
-    FINAL,
-    Measure,
     Predictions,
-    Pretraining,
-    RunKey,
+    PretrainingCurve,
     Study,
     TestRow,
     write_measures,
@@ -168,7 +166,7 @@ def _study(recipe: Recipe) -> Study:
     )
 
 
-def _pretraining(objective: str) -> Pretraining:
+def _pretraining(objective: str) -> PretrainingCurve:
     points: list[dict[str, float | None]] = []
     for step in range(50, 1201, 50):
         loss = 4.1 + 4.9 * float(np.exp(-step / 260))
@@ -191,7 +189,7 @@ def _pretraining(objective: str) -> Pretraining:
     ]
     if objective == "masked":
         samples = [{"prompt": "a very [MASK] film", "text": "good · bad · funny · strange"}]
-    return Pretraining(objective, points, samples)
+    return PretrainingCurve(objective, points, samples)
 
 
 if __name__ == "__main__":

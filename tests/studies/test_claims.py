@@ -3,8 +3,12 @@
 import numpy as np
 import pytest
 
-from headstart.studies.claims import named_budgets, shared_level, standing_out
-from headstart.studies.difference import paired_difference
+from headstart.studies.statistics import (
+    named_budgets,
+    paired_difference,
+    shared_level,
+    standing_out,
+)
 
 ROWS = 1000
 NONE = (0.0, 0.0, 0.0)

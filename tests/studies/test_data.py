@@ -3,45 +3,51 @@
 import pytest
 
 from headstart.errors import HeadstartError
-from headstart.studies.arms import network_recipe
+from headstart.studies.arms import find_arm
+from headstart.studies.context import StudyContext
 from headstart.studies.data import find_budgets, read_data
+from headstart.studies.outcomes import RunKey
 from headstart.studies.recipe import make_study_recipe
-from headstart.studies.results import RunKey
 from headstart.studies.run import StudyRun
-from headstart.studies.workers import budget_rows
 from headstart.training.prepare import quiet
 from tests.labelled import dataset, splits, write_csv
 from tests.runs import small_run
 from tests.studies.small_study import small_recipe
 
 
-def test_every_arm_of_a_seed_is_given_the_same_rows():
+def budget_rows(parts, run, tmp_path):
+    """The training rows of a run."""
+    recipe = make_study_recipe(arms=["tfidf"])
+    return StudyContext(tmp_path, recipe, parts, epochs={}).for_run(run).splits.train
+
+
+def test_every_arm_of_a_seed_is_given_the_same_rows(tmp_path):
     parts = splits(80)
     rows = [
-        budget_rows(parts, RunKey(arm, objective, 20, 1)).train
+        budget_rows(parts, RunKey(arm, objective, 20, 1), tmp_path)
         for arm, objective in (("tfidf", ""), ("scratch", "causal"), ("pretrained", "masked"))
     ]
     assert rows[0] == rows[1] == rows[2]
     assert len(rows[0]) == 20
 
 
-def test_other_seeds_draw_other_rows():
+def test_other_seeds_draw_other_rows(tmp_path):
     parts = splits(80)
-    first, second = (budget_rows(parts, RunKey("tfidf", "", 20, seed)).train for seed in (0, 1))
+    first, second = (budget_rows(parts, RunKey("tfidf", "", 20, seed), tmp_path) for seed in (0, 1))
     assert set(first.texts) != set(second.texts)
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_a_smaller_budget_lies_within_every_larger_one(seed):
+def test_a_smaller_budget_lies_within_every_larger_one(seed, tmp_path):
     parts = splits(80)
-    rows = [budget_rows(parts, RunKey("tfidf", "", n, seed)).train.texts for n in (8, 20, 80)]
+    rows = [budget_rows(parts, RunKey("tfidf", "", n, seed), tmp_path).texts for n in (8, 20, 80)]
     assert set(rows[0]) < set(rows[1]) < set(rows[2])
 
 
 def test_only_the_start_of_scratch_and_pretrained_differs(tmp_path):
     study = StudyRun(small_recipe(tmp_path), tmp_path / "out")
     scratch, pretrained = (
-        network_recipe(RunKey(arm, "causal", 20, 1), study.ground)
+        find_arm(arm).recipe(study.context.for_run(RunKey(arm, "causal", 20, 1)))
         for arm in ("scratch", "pretrained")
     )
     assert scratch.changed(fresh=False) == pretrained

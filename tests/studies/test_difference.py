@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from headstart.studies.difference import bootstrap_means, paired_difference
+from headstart.studies.statistics import bootstrap_means, paired_difference
 
 
 def simulated(random, *, seeds, rows, seed_noise, row_taste, run_noise, effect=0.0):
@@ -69,7 +69,7 @@ def test_swapping_the_arms_changes_the_sign():
 
 
 def test_a_large_number_of_rows_is_drawn_in_chunks(monkeypatch):
-    monkeypatch.setattr("headstart.studies.difference.CELLS_AT_ONCE", 7)
+    monkeypatch.setattr("headstart.studies.statistics.CELLS_AT_ONCE", 7)
     assert bootstrap_means(np.ones((2, 300)), draws=50).shape == (50,)
 
 

@@ -1,11 +1,13 @@
 """The plan: which trainings, how long, and what gives way to the minutes, in which order."""
 
+from dataclasses import replace
+
 import pytest
 
 from headstart.errors import HeadstartError
-from headstart.studies.pace import Pace
+from headstart.studies.arms import find_arm
+from headstart.studies.arms.arm import Amounts, Speed
 from headstart.studies.plan import (
-    Amounts,
     StudyPlan,
     estimate,
     find_epochs,
@@ -16,7 +18,7 @@ from headstart.studies.plan import (
 from headstart.studies.recipe import make_study_recipe
 from headstart.training.finetune_recipe import make_recipe
 
-PACE = Pace({"causal": 0.1}, trained_token=1e-4, read_token=3e-5)
+SPEED = Speed({"causal": 0.1}, trained_token=1e-4, read_token=3e-5)
 AMOUNTS = Amounts(
     text_tokens=30, batch_size=16, validation_rows=800, test_rows=800, corpus_bytes=1_000_000
 )
@@ -32,14 +34,14 @@ PLAN = StudyPlan(
 
 
 def fitted(minutes, plan=PLAN):
-    return fit_plan(make_study_recipe(minutes=minutes), plan, PACE, AMOUNTS)
+    return fit_plan(make_study_recipe(minutes=minutes), plan, SPEED, AMOUNTS)
 
 
 def test_without_minutes_nothing_is_cut():
     plan = fitted(0.0)
     assert (plan.seeds, plan.epochs, plan.pretrain_steps) == ([0, 1, 2, 3], PLAN.epochs, 500)
     assert plan.cuts == []
-    assert plan.seconds == estimate(make_study_recipe(), PLAN, PACE, AMOUNTS)
+    assert plan.seconds == estimate(make_study_recipe(), PLAN, SPEED, AMOUNTS)
 
 
 def test_seeds_give_way_first():
@@ -51,7 +53,9 @@ def test_seeds_give_way_first():
 
 
 def test_two_seeds_stay_and_epochs_give_way_next():
-    two = fit_plan(make_study_recipe(), StudyPlan(**{**vars(PLAN), "seeds": [0, 1]}), PACE, AMOUNTS)
+    two = fit_plan(
+        make_study_recipe(), StudyPlan(**{**vars(PLAN), "seeds": [0, 1]}), SPEED, AMOUNTS
+    )
     plan = fitted((two.seconds - 1) / 60)
     assert plan.seeds == [0, 1]
     assert plan.epochs[100] < 15
@@ -96,6 +100,22 @@ def test_a_plan_comes_back_from_the_disk_as_it_was(tmp_path):
     plan = fitted(1.0)
     write_plan(plan, tmp_path)
     assert read_plan(tmp_path) == plan
+
+
+def test_with_all_labels_an_arm_that_the_seed_does_not_change_counts_once():
+    recipe = make_study_recipe(arms=["tfidf"])
+    some = estimate(recipe, PLAN, SPEED, AMOUNTS)
+    everything = estimate(recipe, PLAN, SPEED, replace(AMOUNTS, train_rows=400))
+    seconds = find_arm("tfidf").seconds(400, 0, AMOUNTS, SPEED)
+    assert some - everything == pytest.approx(3 * seconds / PLAN.jobs)
+
+
+def test_a_plan_of_a_later_version_is_refused(tmp_path):
+    write_plan(PLAN, tmp_path)
+    path = tmp_path / "plan.json"
+    path.write_text(path.read_text().replace('"format": 1', '"format": 99'))
+    with pytest.raises(HeadstartError, match="format 99"):
+        read_plan(tmp_path)
 
 
 def test_a_damaged_plan_is_named(tmp_path):

@@ -1,16 +1,17 @@
 """The study folder reads back what was written, and says what it lacks."""
 
+import json
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
 from headstart.errors import HeadstartError
+from headstart.studies.outcomes import FINAL, Measure, RunKey
 from headstart.studies.results import (
-    FINAL,
-    Measure,
     Predictions,
-    RunKey,
     TestRow,
     read_measures,
     read_predictions,
@@ -81,6 +82,22 @@ def test_a_study_reads_back_equal(tmp_path):
     study = read_study(fake_study(tmp_path))
     write_study(tmp_path / "copy", study)
     assert read_study(tmp_path / "copy") == study
+
+
+def test_a_study_without_a_format_number_is_an_old_one_and_opens(tmp_path):
+    study = read_study(fake_study(tmp_path))
+    document = json.loads((tmp_path / "study.json").read_text())
+    assert document.pop("format") == study.format
+    (tmp_path / "study.json").write_text(json.dumps(document))
+    assert replace(read_study(tmp_path), format=study.format) == study
+
+
+def test_a_study_of_a_later_version_says_which_one_and_what_to_do(tmp_path):
+    study = read_study(fake_study(tmp_path))
+    write_study(tmp_path, replace(study, format=99, versions={"headstart": "9.1"}))
+    with pytest.raises(HeadstartError, match=r"format 99, of headstart 9\.1") as caught:
+        read_study(tmp_path)
+    assert "install headstart 9.1" in caught.value.fix
 
 
 @pytest.mark.parametrize("read", [read_measures, read_predictions, read_test_rows, read_study])

@@ -9,11 +9,13 @@ from filelock import FileLock
 
 from headstart.errors import HeadstartError
 from headstart.run_folder import open_run
+from headstart.studies.outcomes import FINAL, read_training, training_file
 from headstart.studies.record import write_results
 from headstart.studies.report.build import write_report
-from headstart.studies.results import FINAL, read_measures, read_predictions, read_study
+from headstart.studies.results import read_measures, read_predictions, read_study
 from headstart.studies.run import StudyListener, StudyRun
-from headstart.studies.trainings import read_training, training_file
+from headstart.text import cooccurrence
+from headstart.text.tokenizers.json_tokenizer import JsonTokenizer
 from headstart.training.finetune_recipe import read_finetune_recipe
 from tests.labelled import dataset, write_csv
 from tests.studies.small_study import small_recipe
@@ -125,6 +127,41 @@ def test_two_processes_do_not_share_a_study(tmp_path):
     study.folder.mkdir()
     with FileLock(study.folder / ".lock"), pytest.raises(HeadstartError, match="running already"):
         study.run()
+
+
+def test_a_study_that_ended_leaves_its_lock_free(finished):
+    study, _, _ = finished
+    with FileLock(study.folder / ".lock", timeout=0):
+        pass
+
+
+def test_the_held_out_texts_are_tokenized_once_for_all_trainings(tmp_path, monkeypatch):
+    recipe = small_recipe(tmp_path, arms=["cooccurrence", "scratch", "pretrained"], seeds=2)
+    study = StudyRun(recipe, tmp_path / "out")
+    held_out = set(study.data.test.texts)
+    tokenized = []
+    plain = JsonTokenizer.encode_arrays
+
+    def counting(self, texts):
+        tokenized.extend(text for text in texts if text in held_out)
+        return plain(self, texts)
+
+    monkeypatch.setattr(JsonTokenizer, "encode_arrays", counting)
+    study.run()
+    assert sorted(tokenized) == sorted(held_out)
+
+
+def test_co_occurrences_are_counted_once_for_the_start_and_for_the_arm(tmp_path, monkeypatch):
+    monkeypatch.setenv("HEADSTART_CACHE", str(tmp_path / "cache"))
+    counted = []
+    plain = cooccurrence.count_pairs
+    monkeypatch.setattr(
+        cooccurrence, "count_pairs", lambda *a, **k: counted.append(1) or plain(*a, **k)
+    )
+    arms = ["cooccurrence", "pretrained"]
+    recipe = small_recipe(tmp_path, arms=arms, labels=["20"], seeds=1, epochs=1)
+    StudyRun(recipe, tmp_path / "out").run()
+    assert len(counted) == 1
 
 
 @pytest.mark.slow

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from headstart.studies.analysis import analyse
+from headstart.studies.outcomes import RunKey
 from headstart.studies.results import (
     Predictions,
-    RunKey,
     read_measures,
     read_predictions,
     read_study,

@@ -25,6 +25,12 @@ class CooccurrenceClassifier(RegressionClassifier):
 
     Texts are arrays of token ids. Tokens with the zero vector (special or never seen in the corpus)
     are passed over.
+
+    Parameters
+    ----------
+    vectors : array of shape (vocab_size, width)
+    strengths : sequence of float
+        Values of scikit-learn's C, of which validation chooses.
     """
 
     def __init__(
@@ -46,7 +52,7 @@ class CooccurrenceClassifier(RegressionClassifier):
 
 
 def mean_and_maximum(texts: Sequence[Tokens], vectors: NDArray[np.float32]) -> Floats:
-    """A row a text, twice as wide as the vectors; zeros for a text without a known token."""
+    """One row per text, twice as wide as the vectors; zeros for a text without a known token."""
     known = np.asarray(vectors.any(axis=1))
     width = vectors.shape[1]
     features = np.zeros((len(texts), 2 * width))

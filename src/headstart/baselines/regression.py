@@ -14,7 +14,7 @@ from headstart.linear import choose_strength
 
 
 class RegressionClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
-    """Features of texts, and a logistic regression on them; an arm says what its features are."""
+    """A logistic regression on features of texts; a subclass computes the features."""
 
     strengths: Sequence[float]
 
@@ -25,7 +25,18 @@ class RegressionClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore
         *,
         validation: tuple[Sequence[Any], ArrayLike],
     ) -> Self:
-        """Learn from the training rows; the strength is chosen on the validation rows."""
+        """Learn from the training rows; the strength is chosen on the validation rows.
+
+        Parameters
+        ----------
+        texts, labels : sequences
+            The training rows.
+        validation : tuple of (texts, labels)
+
+        Returns
+        -------
+        self
+        """
         check_labels(texts, labels)
         self.regression_ = choose_strength(
             self._fit_features(texts),
@@ -57,7 +68,7 @@ class RegressionClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore
 
 
 def check_labels(texts: Sequence[Any], labels: ArrayLike) -> None:
-    """One label a text, and at least two classes of them."""
+    """One label per text, and at least two classes of them."""
     classes = np.unique(np.asarray(labels))
     if len(texts) != len(np.asarray(labels)):
         raise ValueError(f"{len(texts)} texts and {len(np.asarray(labels))} labels")

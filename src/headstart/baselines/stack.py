@@ -1,7 +1,7 @@
 """The `stack` arm: the probabilities of several classifiers, combined.
 
 The combination is a weighted product: log p(class) = Σ weight · log p_arm(class) + constant. The
-weights, one an arm, are fitted on the validation part; their sum acts as a temperature, and an
+weights, one per arm, are fitted on the validation part; their sum acts as a temperature, and an
 overconfident arm gets a low one. Two things keep a hundred validation rows from being overfitted:
 the weights are pulled towards the equal mixture, and where the mixture does not explain
 the validation labels clearly better than the best arm alone (by one nat for each weight: Akaike's

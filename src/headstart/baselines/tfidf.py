@@ -23,6 +23,15 @@ MAX_FEATURES = 200_000  # words, and as many of characters: the most frequent on
 class TfidfClassifier(RegressionClassifier):
     """TF-IDF and logistic regression over lists of strings.
 
+    Parameters
+    ----------
+    strengths : sequence of float
+        Values of scikit-learn's C, of which validation chooses.
+    max_features : int
+        Of words, and as many of characters: the most frequent ones.
+
+    Example
+    -------
     >>> texts = ["a fine film", "fine acting", "a dull film", "dull acting"]
     >>> arm = TfidfClassifier().fit(texts, [1, 1, 0, 0], validation=(["fine", "dull"], [1, 0]))
     >>> arm.predict(["so fine", "so dull"])

@@ -10,6 +10,7 @@ import typer
 
 from headstart.cli import options
 from headstart.cli.output import Debug, Json, messages, print_json, results
+from headstart.studies.arms import arms as arms_known
 
 
 def compare(
@@ -33,8 +34,8 @@ def compare(
     arms: Annotated[
         str | None,
         typer.Option(
-            help="Of tfidf, cooccurrence, scratch, pretrained, frozen, stack. "
-            "By default all but frozen.",
+            help=f"Of {', '.join(arms_known())}. By default all but "
+            f"{', '.join(name for name, arm in arms_known().items() if not arm.default)}.",
             show_default=False,
         ),
     ] = None,

@@ -12,8 +12,8 @@ from headstart.cli.training_display import TrainingDisplay, duration
 from headstart.training.listener import Listener
 
 if TYPE_CHECKING:
+    from headstart.studies.outcomes import RunKey
     from headstart.studies.record import Best
-    from headstart.studies.results import RunKey
     from headstart.studies.run import StudyListener, StudyRun
 
 SHOWN = 12  # of the latest lines
@@ -62,7 +62,7 @@ class CompareDisplay(Display):
         self._show(run, of, f"{accuracy:.1%}", "")
 
     def on_done(self, run: "RunKey") -> None:
-        from headstart.studies.trainings import read_training
+        from headstart.studies.outcomes import read_training
 
         assert self._study is not None
         self._done += 1
@@ -107,7 +107,7 @@ def plan_lines(study: "StudyRun") -> list[str]:
         f"[bold]plan[/]: {', '.join(recipe.arms)} × {len(plan.seeds)} seeds × "
         f"{', '.join(f'{n:,}' for n in plan.budgets)} labels = {len(study.runs)} trainings",
     ]
-    if any(arm in ("scratch", "pretrained", "frozen") for arm in recipe.arms):
+    if recipe.has_networks:
         epochs = ", ".join(f"{plan.epochs[n]} at {n:,}" for n in plan.budgets)
         lines.append(f"  epochs: {epochs} labels; {plan.jobs} side by side")
     if plan.pretrain_steps:
@@ -121,7 +121,7 @@ def plan_lines(study: "StudyRun") -> list[str]:
     lines.append(f"  about [bold]{duration(plan.seconds)}[/]")
     lines += [f"  [yellow]cut[/]: {cut}" for cut in plan.cuts]
     if study.goes_on:
-        done = len(study.runs) - len(study.left(recipe.arms))
+        done = len(study.runs) - len(study.left(recipe.arm_objects))
         lines.append(f"  going on: {done} of {len(study.runs)} trainings are finished")
     if study.data.overlap_dropped:
         lines.append(

@@ -1,21 +1,29 @@
 """Every number of a study that a person is shown, computed once, in one place."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from headstart.evaluation.interval import Interval
-from headstart.studies.claims import named_budgets, shared_level, standing_out
-from headstart.studies.difference import paired_difference
+from headstart.studies.arms import arms, headline_arm
+from headstart.studies.arms.arm import Arm
 from headstart.studies.learning import (
     LabelSavings,
     area_under_curve,
     epochs_to_reach,
     label_savings,
 )
-from headstart.studies.results import FINAL, Measure, Predictions, RunKey, Study
-from headstart.studies.statistics import mcnemar_exact, mean_interval
+from headstart.studies.outcomes import FINAL, Measure, RunKey
+from headstart.studies.results import Predictions, Study
+from headstart.studies.statistics import (
+    mcnemar_exact,
+    mean_interval,
+    named_budgets,
+    paired_difference,
+    shared_level,
+    standing_out,
+)
 
 Series = tuple[str, str]  # arm, objective: one line of a picture
 
@@ -55,7 +63,7 @@ class McNemar:
 
 @dataclass(frozen=True)
 class Curve:
-    """Validation accuracy by epoch of one arm at one budget, a line a seed."""
+    """Validation accuracy by epoch of one arm at one budget, one line per seed."""
 
     series: Series
     labels: int
@@ -81,13 +89,42 @@ class Curve:
 
 
 @dataclass(frozen=True)
+class Comparison:
+    """The arm that the study is about, its control, and the references that stand beside."""
+
+    headline: Arm
+    control: Arm
+    references: tuple[Arm, ...]
+
+    @staticmethod
+    def series(arm: Arm, objective: str) -> Series:
+        return (arm.name, objective if arm.uses_objective else "")
+
+    @property
+    def others(self) -> tuple[Arm, ...]:
+        """Everything that the headline arm is held against."""
+        return (self.control, *self.references)
+
+
+def find_comparison(names: Collection[str] | None = None) -> Comparison | None:
+    """The comparison that a study of these arms makes; none if the arm it is about is missing."""
+    headline, known = headline_arm(names), arms()
+    if headline is None:
+        return None
+    control = known[headline.compared_with]
+    references = [arm for arm in known.values() if arm.is_reference and arm is not control]
+    return Comparison(headline, control, tuple(references))
+
+
+@dataclass(frozen=True)
 class Analysis:
     """The numbers behind the verdict and the report."""
 
     scores: list[Score]
     curves: list[Curve]
-    gaps: list[Gap]  # pretrained − scratch and − tfidf
-    overall: dict[str, Interval]  # objective -> pretrained − scratch over all budgets
+    comparison: Comparison | None
+    gaps: list[Gap]  # the headline arm − its control and − the references
+    overall: dict[str, Interval]  # objective -> headline − control over all budgets
     mcnemar: list[McNemar]
     savings: dict[str, LabelSavings] = field(default_factory=dict)  # by objective
     clear: dict[tuple[Series, Series], list[int]] = field(default_factory=dict)  # budgets
@@ -109,9 +146,23 @@ class Analysis:
 def analyse(
     study: Study, measures: Sequence[Measure], predictions: Sequence[Predictions]
 ) -> Analysis:
-    """Compute everything from the plain data of a study."""
+    """Compute everything from the plain data of a study.
+
+    Parameters
+    ----------
+    study : Study
+        Its budgets decide what is compared.
+    measures, predictions : sequences
+        Of all finished trainings; pairs are formed of the seeds that both arms have.
+
+    Returns
+    -------
+    Analysis
+    """
     right = {said.run: said for said in predictions}
-    objectives = sorted({run.objective for run in right if run.arm == "pretrained"})
+    comparison = find_comparison({run.arm for run in right})
+    about = comparison.headline.name if comparison else None
+    objectives = sorted({run.objective for run in right if run.arm == about})
     gaps: list[Gap] = []
     tests: list[McNemar] = []
     overall: dict[str, Interval] = {}
@@ -120,26 +171,38 @@ def analyse(
     level = shared_level(max(1, len(objectives)))
     named = named_budgets(study.budgets)
     for objective in objectives:
-        pretrained, scratch = ("pretrained", objective), ("scratch", objective)
-        for other in (scratch, ("tfidf", "")):
+        assert comparison is not None
+        headline = comparison.series(comparison.headline, objective)
+        control = comparison.series(comparison.control, objective)
+        for arm in comparison.others:
+            other = comparison.series(arm, objective)
             for labels in study.budgets:
-                tables = _tables(right, pretrained, other, [labels])
+                tables = _tables(right, headline, other, [labels])
                 if tables:
                     difference = paired_difference(tables[0][0], tables[1][0])
-                    gaps.append(Gap(pretrained, other, labels, difference))
-            tables = _tables(right, pretrained, other, named)
+                    gaps.append(Gap(headline, other, labels, difference))
+            tables = _tables(right, headline, other, named)
             if tables:
                 found = zip(named, standing_out(*tables, level=level), strict=True)
-                clear[pretrained, other] = [labels for labels, stands in found if stands]
-        tests += _mcnemar(right, pretrained, scratch, study.budgets[-1])
-        tables = _tables(right, pretrained, scratch, study.budgets)
+                clear[headline, other] = [labels for labels, stands in found if stands]
+        tests += _mcnemar(right, headline, control, study.budgets[-1])
+        tables = _tables(right, headline, control, study.budgets)
         if tables:
             overall[objective] = paired_difference(
                 tables[0].mean(0), tables[1].mean(0), level=level
             )
             if len(study.budgets) > 1:
                 savings[objective] = label_savings(study.budgets, *tables)
-    return Analysis(_scores(measures), _curves(measures), gaps, overall, tests, savings, clear)
+    return Analysis(
+        scores=_scores(measures),
+        curves=_curves(measures),
+        comparison=comparison,
+        gaps=gaps,
+        overall=overall,
+        mcnemar=tests,
+        savings=savings,
+        clear=clear,
+    )
 
 
 def _tables(

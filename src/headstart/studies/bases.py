@@ -1,6 +1,6 @@
 """What the arms start from: a base for each objective, its tokenizer, and counted vectors.
 
-A base is pretrained once, not once a seed: the seeds of a study vary the labelled rows and the
+A base is pretrained once, not once per seed: the seeds of a study vary the labelled rows and the
 fresh head, and its intervals say nothing of how another pretraining would have gone.
 """
 
@@ -14,10 +14,10 @@ from safetensors.numpy import save_file
 from headstart.files import replacing
 from headstart.run_folder import SUMMARY, open_run
 from headstart.studies.recipe import StudyRecipe
-from headstart.studies.results import Pretraining as PretrainingCurve
-from headstart.text.cooccurrence import cooccurrence_vectors
+from headstart.studies.results import PretrainingCurve
 from headstart.text.reading.corpus import Corpus
 from headstart.text.tokenizers.train_tokenizer import train_tokenizer
+from headstart.training.count_vectors import count_vectors
 from headstart.training.listener import Listener
 from headstart.training.metrics import read_metrics
 from headstart.training.prepare import Prepared, Stages
@@ -43,7 +43,7 @@ def pretrain_recipe(
 
 
 def pretrain_base(recipe: PretrainRecipe, folder: Path, corpus: Corpus, listener: Listener) -> Path:
-    """The base of one objective; one that is there is used, half of one is gone on with."""
+    """The base of one objective: used if it is finished, resumed if it is not."""
     if (folder / SUMMARY).is_file():
         return folder
     resume = (folder / FILE).is_file()
@@ -61,26 +61,16 @@ def train_task_tokenizer(texts: Sequence[str], vocab_size: int, folder: Path) ->
 
 
 def write_vectors(prepared: Prepared, width: int, path: Path, stages: Stages) -> str:
-    """Vectors for the `cooccurrence` arm: U·S, which does better there than U·√S."""
+    """Vectors for arms that classify with them: U·S, which does better there than U·√S."""
     if not path.is_file():
-        store = prepared.train.store
-        told = stages("counting co-occurrences")
-        share = prepared.held_out_bytes / prepared.held_out.store.tokens  # bytes a token
-        vectors = cooccurrence_vectors(
-            store,
-            vocab_size=prepared.tokenizer.vocab_size,
-            width=width,
-            power=1.0,
-            ignore=sorted(prepared.tokenizer.specials.values()),
-            progress=lambda done, total: told(round(done * share), round(store.tokens * share)),
-        )
+        vectors = count_vectors(prepared, width=width, power=1.0, stages=stages)
         with replacing(path) as temporary:
             save_file({"vectors": vectors}, temporary)
     return str(path)
 
 
 def pretraining_curve(folder: Path, objective: str, texts: Sequence[str]) -> PretrainingCurve:
-    """How the base learned, and what it says where a text of the dataset leaves off."""
+    """How the base learned, and what it generates or fills in for texts of the dataset."""
     points: list[dict[str, float | None]] = []
     metrics = folder / "metrics.jsonl"
     lines = read_metrics(metrics) if metrics.is_file() else []

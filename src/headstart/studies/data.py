@@ -1,5 +1,4 @@
-"""What a study is made of: the labelled parts, the corpus without what is to be judged, and the
-data check's warnings."""
+"""The data of a study: labelled parts, the corpus without held-out texts, and warnings."""
 
 import json
 from dataclasses import dataclass
@@ -110,7 +109,7 @@ def _check_parts(splits: Splits) -> None:
 
 
 def _seen_by_base(base: Path, held_out: list[str]) -> list[str]:
-    """A base that exists already may have read what is to be judged; it cannot unread it."""
+    """Whether a base that exists already was pretrained on texts of validation or test."""
     try:
         corpus = read_corpus(read_values(base)["corpus"]).without(held_out)
     except (HeadstartError, KeyError):

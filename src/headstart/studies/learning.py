@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from headstart.evaluation.interval import LEVEL
-from headstart.studies.difference import DRAWS, draw_rows
+from headstart.studies.statistics import DRAWS, draw_rows
 
 
 def epochs_to_reach(accuracies: Sequence[float], share: float = 0.95) -> int:

@@ -20,10 +20,14 @@ from headstart.files import write_text
 from headstart.machine.facts import choose_threads
 from headstart.model.presets import Preset, preset, preset_of
 from headstart.run_folder import open_run
+from headstart.studies.arms import find_arm
+from headstart.studies.arms.arm import BYTES_PER_TOKEN, Amounts, Speed
 from headstart.studies.data import StudyData
-from headstart.studies.pace import Pace, measure_finetuning, measure_pretraining
-from headstart.studies.recipe import NETWORKS, WITHOUT_NETWORK, StudyRecipe
-from headstart.studies.results import RunKey
+from headstart.studies.outcomes import RunKey
+from headstart.studies.recipe import StudyRecipe, network_kind
+from headstart.studies.results import FORMAT, check_format
+from headstart.studies.speed import measure_finetuning, measure_pretraining
+from headstart.text.checking.splits import take_budget
 from headstart.training.finetune_recipe import FinetuneRecipe, make_recipe
 from headstart.training.plan import fastest_threads
 from headstart.training.recipe import PretrainRecipe
@@ -34,25 +38,14 @@ MOST_JOBS = 4
 LEAST_SEEDS = 2  # one seed knows nothing of its own spread
 TOKENS = 1_000_000  # of pretraining
 MOST_PASSES = 10  # over a corpus that is smaller than that
-BYTES_A_TOKEN = 4.0  # about, before there is a tokenizer
-REGRESSION_SECONDS = 3.0  # for each MB of labelled text, and each of the arms without a network
 PREPARING_SECONDS = 1.0  # for each MB of the corpus: tokenizer, store and co-occurrences
 REPORT_SECONDS = 15.0
 
 
 @dataclass(frozen=True)
-class Amounts:
-    """How much text there is, as far as files tell; tokens are an estimate."""
-
-    text_tokens: float  # of a labelled text, at most the length that is read
-    batch_size: int
-    validation_rows: int
-    test_rows: int
-    corpus_bytes: int
-
-
-@dataclass(frozen=True)
 class StudyPlan:
+    """What will be done. Made once and kept, so that a study that goes on does the same."""
+
     seeds: list[int]
     budgets: list[int]
     epochs: dict[int, int]  # of each budget
@@ -65,27 +58,24 @@ class StudyPlan:
 
     def runs(self, recipe: StudyRecipe) -> list[RunKey]:
         """Every training, in the order in which they are started."""
-        found = []
-        for arm in recipe.arms:
-            if arm in WITHOUT_NETWORK:
-                found += [RunKey(arm, "", n, seed) for n in self.budgets for seed in self.seeds]
-        networks = [arm for arm in recipe.arms if arm not in WITHOUT_NETWORK]
-        # Pairs that are compared run next to each other, so that a busy hour hits both.
-        found += [
-            RunKey(arm, objective, labels, seed)
+        quick = [arm for arm in recipe.arm_objects if arm.stage < 2]
+        others = [arm for arm in recipe.arm_objects if arm.stage >= 2]
+        found = [
+            RunKey(arm.name, objective, labels, seed)
+            for arm in quick
             for labels in self.budgets
             for seed in self.seeds
-            for arm in networks
-            for objective in arm_objectives(arm, recipe)
+            for objective in arm.objectives(recipe)
+        ]
+        # Pairs that are compared run next to each other, so that a busy hour hits both.
+        found += [
+            RunKey(arm.name, objective, labels, seed)
+            for labels in self.budgets
+            for seed in self.seeds
+            for arm in others
+            for objective in arm.objectives(recipe)
         ]
         return found
-
-
-def arm_objectives(arm: str, recipe: StudyRecipe) -> list[str]:
-    """The objectives an arm is run for; a stack without a base has none."""
-    if arm in WITHOUT_NETWORK or (arm == "stack" and "pretrained" not in recipe.arms):
-        return [""]
-    return recipe.objectives
 
 
 def make_plan(recipe: StudyRecipe, data: StudyData) -> StudyPlan:
@@ -98,13 +88,13 @@ def make_plan(recipe: StudyRecipe, data: StudyData) -> StudyPlan:
     corpus_bytes = corpus_size(data) if recipe.corpus else 0
     steps = 0
     if recipe.needs_base and not recipe.base:
-        tokens = recipe.tokens or min(TOKENS, round(MOST_PASSES * corpus_bytes / BYTES_A_TOKEN))
+        tokens = recipe.tokens or min(TOKENS, round(MOST_PASSES * corpus_bytes / BYTES_PER_TOKEN))
         steps = max(1, tokens // PretrainRecipe.batch_tokens)
-    paces: dict[int, dict[str, float]] = {}
+    measured: dict[int, dict[str, float]] = {}
 
     def seconds(count: int) -> float:
-        paces[count] = _pretraining_pace(recipe, count)
-        return sum(paces[count].values())
+        measured[count] = _pretraining_speed(recipe, count)
+        return sum(measured[count].values())
 
     if steps and recipe.threads:
         seconds(pretrain_threads)
@@ -123,18 +113,19 @@ def make_plan(recipe: StudyRecipe, data: StudyData) -> StudyPlan:
     dataset_bytes = sum(len(text.encode()) for part in parts for text in part.texts)
     rows = sum(len(part) for part in parts)
     amounts = Amounts(
-        text_tokens=2 + dataset_bytes / rows / BYTES_A_TOKEN,
+        text_tokens=2 + dataset_bytes / rows / BYTES_PER_TOKEN,
         batch_size=usual.batch_size,
         validation_rows=len(data.splits.validation),
         test_rows=len(data.test),
         corpus_bytes=corpus_bytes,
+        train_rows=len(take_budget(data.splits.train, "all", 0)),
     )
     classes = len(data.splits.train.label_names)
-    pace = _measure(recipe, plan, amounts, chosen, paces.get(pretrain_threads, {}), classes)
-    return fit_plan(recipe, plan, pace, amounts)
+    speed = _measure(recipe, plan, amounts, chosen, measured.get(pretrain_threads, {}), classes)
+    return fit_plan(recipe, plan, speed, amounts)
 
 
-def _pretraining_pace(recipe: StudyRecipe, threads: int) -> dict[str, float]:
+def _pretraining_speed(recipe: StudyRecipe, threads: int) -> dict[str, float]:
     """Seconds of a step of each objective."""
     made = PretrainRecipe(corpus=["none"], threads=threads, steps=1)
     return {
@@ -152,9 +143,9 @@ def _measure(
     chosen: Preset,
     pretraining: dict[str, float],
     classes: int,
-) -> Pace:
-    if not any(arm in NETWORKS for arm in recipe.arms):
-        return Pace(pretraining, 0.0, 0.0)
+) -> Speed:
+    if not recipe.has_networks:
+        return Speed(pretraining, 0.0, 0.0)
     trained, read = measure_finetuning(
         chosen,
         classes=classes,
@@ -162,19 +153,19 @@ def _measure(
         length=round(amounts.text_tokens),
         threads=plan.threads,
     )
-    return Pace(pretraining, trained, read)
+    return Speed(pretraining, trained, read)
 
 
 def study_preset(recipe: StudyRecipe, objective: str | None = None) -> Preset:
     """The network of the study: the base's, or the preset's for an objective."""
     if recipe.base:
         return preset_of(open_run(Path(recipe.base)).model.base.config)
-    causal = (objective or recipe.objectives[0]) == "causal"
-    return preset(recipe.preset, objective="causal" if causal else "masked", **recipe.sizes())
+    kind = network_kind(objective or recipe.objectives[0])
+    return preset(recipe.preset, objective=kind, **recipe.sizes())
 
 
 def find_epochs(recipe: StudyRecipe, labels: int, usual: FinetuneRecipe) -> int:
-    """As many as were asked for, as the lab has, or as the labels need."""
+    """The epochs that were given, those of the lab, or what so many labels need."""
     if recipe.epochs or recipe.preset == "lab":
         return recipe.epochs or usual.epochs
     steps = -(-labels // usual.batch_size)
@@ -184,68 +175,60 @@ def find_epochs(recipe: StudyRecipe, labels: int, usual: FinetuneRecipe) -> int:
 def corpus_size(data: StudyData) -> int:
     """Bytes of text, as files tell; where they do not, half a million tokens are assumed."""
     size = None if data.corpus is None else data.corpus.size
-    return round(TOKENS * BYTES_A_TOKEN / 2) if size is None else size
+    return round(TOKENS * BYTES_PER_TOKEN / 2) if size is None else size
 
 
-def fit_plan(recipe: StudyRecipe, plan: StudyPlan, pace: Pace, amounts: Amounts) -> StudyPlan:
+def fit_plan(recipe: StudyRecipe, plan: StudyPlan, speed: Speed, amounts: Amounts) -> StudyPlan:
     """The plan with its time, cut until it fits into the minutes: seeds, epochs, pretraining."""
 
     def timed(one: StudyPlan) -> StudyPlan:
-        return replace(one, seconds=estimate(recipe, one, pace, amounts))
+        return replace(one, seconds=estimate(recipe, one, speed, amounts))
 
     plan = timed(plan)
     if not recipe.minutes or plan.seconds <= 60 * recipe.minutes:
         return plan
-    goal, asked = 60 * recipe.minutes, plan
+    goal, wanted = 60 * recipe.minutes, plan
     while plan.seconds > goal and len(plan.seeds) > LEAST_SEEDS:
         plan = timed(replace(plan, seeds=plan.seeds[:-1]))
     while plan.seconds > goal and any(count > 1 for count in plan.epochs.values()):
         fewer = {labels: max(1, count - 1 - count // 10) for labels, count in plan.epochs.items()}
         plan = timed(replace(plan, epochs=fewer))
     if plan.seconds > goal and plan.pretrain_steps:
-        spent = sum(pace.pretrain_step.values())
+        spent = sum(speed.pretrain_step.values())
         steps = plan.pretrain_steps - int((plan.seconds - goal) / spent) - 1
         plan = timed(replace(plan, pretrain_steps=max(plan.pretrain_steps // 10, steps, 1)))
-    return replace(plan, cuts=_cuts(asked, plan, recipe.minutes))
+    return replace(plan, cuts=_cuts(wanted, plan, recipe.minutes))
 
 
-def estimate(recipe: StudyRecipe, plan: StudyPlan, pace: Pace, amounts: Amounts) -> float:
+def estimate(recipe: StudyRecipe, plan: StudyPlan, speed: Speed, amounts: Amounts) -> float:
     """Seconds of the whole study."""
-    text = amounts.text_tokens
     trainings = 0.0
     for run in plan.runs(recipe):
-        if run.arm in WITHOUT_NETWORK:
-            share = run.labels + amounts.validation_rows + amounts.test_rows
-            trainings += REGRESSION_SECONDS * share * text * BYTES_A_TOKEN / 1e6
-        elif run.arm != "stack":
-            epochs = plan.epochs[run.labels]
-            # A frozen base is read forward alone.
-            learning = pace.read_token if run.arm == "frozen" else pace.trained_token
-            trained = epochs * run.labels * text
-            # Every row is read once more before the first step, to fit the head.
-            rows = run.labels + (epochs + 1) * amounts.validation_rows + amounts.test_rows
-            read = rows * text
-            trainings += trained * learning + read * pace.read_token
-    pretraining = plan.pretrain_steps * sum(pace.pretrain_step.values())
+        arm = find_arm(run.arm)
+        # The rows are the same for every seed then, and trained on once.
+        repeated = run.labels == amounts.train_rows and not arm.varies_with_seed
+        if not (repeated and run.seed != plan.seeds[0]):
+            trainings += arm.seconds(run.labels, plan.epochs[run.labels], amounts, speed)
+    pretraining = plan.pretrain_steps * sum(speed.pretrain_step.values())
     preparing = PREPARING_SECONDS * amounts.corpus_bytes / 1e6
     return preparing + pretraining + trainings / plan.jobs + REPORT_SECONDS
 
 
-def _cuts(asked: StudyPlan, plan: StudyPlan, minutes: float) -> list[str]:
-    """What became of the wishes, in words."""
+def _cuts(wanted: StudyPlan, plan: StudyPlan, minutes: float) -> list[str]:
+    """What was cut, in words."""
     cuts = []
-    if plan.seeds != asked.seeds:
-        cuts.append(f"{len(plan.seeds)} seeds instead of {len(asked.seeds)}")
-    if plan.epochs != asked.epochs:
+    if plan.seeds != wanted.seeds:
+        cuts.append(f"{len(plan.seeds)} seeds instead of {len(wanted.seeds)}")
+    if plan.epochs != wanted.epochs:
         changes = [
-            f"{plan.epochs[n]} instead of {asked.epochs[n]} at {n:,} labels"
+            f"{plan.epochs[n]} instead of {wanted.epochs[n]} at {n:,} labels"
             for n in plan.budgets
-            if plan.epochs[n] != asked.epochs[n]
+            if plan.epochs[n] != wanted.epochs[n]
         ]
         cuts.append("epochs: " + ", ".join(changes))
-    if plan.pretrain_steps != asked.pretrain_steps:
+    if plan.pretrain_steps != wanted.pretrain_steps:
         cuts.append(
-            f"{plan.pretrain_steps:,} steps of pretraining instead of {asked.pretrain_steps:,}"
+            f"{plan.pretrain_steps:,} steps of pretraining instead of {wanted.pretrain_steps:,}"
         )
     if plan.seconds > 60 * minutes:
         cuts.append(f"even so it takes longer than {minutes:g} minutes")
@@ -253,15 +236,19 @@ def _cuts(asked: StudyPlan, plan: StudyPlan, minutes: float) -> list[str]:
 
 
 def write_plan(plan: StudyPlan, folder: Path) -> None:
-    write_text(folder / FILE, json.dumps(asdict(plan), indent=2, ensure_ascii=False) + "\n")
+    """Keep the plan, with the format of the study folder, for a study that is started again."""
+    document = {"format": FORMAT, **asdict(plan)}
+    write_text(folder / FILE, json.dumps(document, indent=2, ensure_ascii=False) + "\n")
 
 
 def read_plan(folder: Path) -> StudyPlan | None:
+    """The plan that was kept, if there is one."""
     path = folder / FILE
     if not path.is_file():
         return None
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
+        check_format(values.pop("format", 0), path)
         values["epochs"] = {int(labels): count for labels, count in values["epochs"].items()}
         return StudyPlan(**values)
     except (ValueError, TypeError, KeyError, AttributeError):

@@ -1,21 +1,18 @@
-"""The recipe of a study: everything that was asked for, in one small TOML file."""
+"""The recipe of a study: every setting that was given, in one small TOML file."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from headstart.errors import HeadstartError
 from headstart.model.checkpoint import CONFIG, read_config
+from headstart.objectives import find_objective, objectives
+from headstart.studies.arms import arms, find_arm
+from headstart.studies.arms.arm import Arm
+from headstart.training.recipe import PretrainRecipe
 from headstart.training.recipe_file import FILE, Recipe, read_values
 
-ARMS = ("tfidf", "cooccurrence", "scratch", "pretrained", "frozen", "stack")
-DEFAULT_ARMS = ("tfidf", "cooccurrence", "scratch", "pretrained", "stack")
-WITHOUT_NETWORK = ("tfidf", "cooccurrence")
-NETWORKS = ("scratch", "pretrained", "frozen")
-NEED_A_BASE = ("pretrained", "frozen")
-STACKED = ("tfidf", "cooccurrence", "pretrained")
-OBJECTIVES = ("causal", "masked", "masked+next-sentence")
 DEFAULT_LABELS = ("100", "400", "all")
 # A study trains its network dozens of times: half as wide as the preset, it takes a third of the
 # time, and pretraining sees twice the text in the same minutes.
@@ -58,69 +55,90 @@ class StudyRecipe(Recipe):
         return 1 if name == "seeds" else 0
 
     def _cross_problems(self) -> list[str]:
-        problems = _unknown("arm", self.arms, ARMS) + _unknown(
-            "objective", self.objectives, OBJECTIVES
+        problems = _unknown("arm", self.arms, list(arms())) + _unknown(
+            "objective", self.objectives, list(objectives())
         )
-        needy = [arm for arm in self.arms if arm in (*NEED_A_BASE, "cooccurrence")]
-        if needy and not self.corpus and not (self.base and "cooccurrence" not in needy):
+        if problems:
+            return problems
+        # A base that exists already replaces the corpus, but vectors are counted in the corpus.
+        needy = [arm for arm in self.arm_objects if arm.needs_corpus]
+        replaced = self.base and not any("vectors" in arm.needs for arm in needy)
+        if needy and not self.corpus and not replaced:
             problems.append(
-                f"{', '.join(needy)}: there is no text to learn from without labels; "
-                "give --corpus FILE or choose --arms tfidf,scratch"
+                f"{', '.join(arm.name for arm in needy)}: there is no text to learn from without "
+                f"labels; give --corpus FILE or choose --arms {_without_corpus()}"
             )
-        if "stack" in self.arms and len(self.stacked) < 2:
-            problems.append(
-                f"a stack joins two or more of {', '.join(STACKED)}; "
-                f"--arms has {', '.join(self.stacked) or 'none of them'}"
-            )
+        for arm in self.arm_objects:
+            problems += arm.problems(self)
         if self.base and self.sizes():
             problems.append(f"the base decides about {', '.join(self.sizes())}; leave it out")
         return problems
 
     @property
-    def stacked(self) -> list[str]:
-        """The arms that the stack joins."""
-        return [arm for arm in STACKED if arm in self.arms]
+    def arm_objects(self) -> list[Arm]:
+        """The arms by name, as objects."""
+        return [find_arm(name) for name in self.arms]
+
+    def has_need(self, need: str) -> bool:
+        """Whether an arm of the study needs this: a base, vectors, …"""
+        return any(need in arm.needs for arm in self.arm_objects)
 
     @property
     def needs_base(self) -> bool:
-        return any(arm in self.arms for arm in NEED_A_BASE)
+        return self.has_need("base")
+
+    @property
+    def has_networks(self) -> bool:
+        return any(arm.is_network for arm in self.arm_objects)
 
 
 def make_study_recipe(**given: Any) -> StudyRecipe:
     """A recipe from what was given; the usual arms, labels and data fill the gaps."""
     dataset = given.pop("dataset", None) or [DATASET]
     corpus = given.pop("corpus", None) or ([CORPUS] if dataset == [DATASET] else [])
-    arms = in_order(given.pop("arms", None) or default_arms(corpus, given.get("base", "")), ARMS)
+    chosen = given.pop("arms", None) or default_arms(corpus, given.get("base", ""))
     if not given.get("base") and given.get("preset", "small") == "small":
         given.setdefault("width", STUDY_WIDTH)
-    objectives = in_order(given.pop("objectives", None) or [], OBJECTIVES)
+    wanted = in_order(given.pop("objectives", None) or [], list(objectives()))
     if given.get("base"):
-        objectives = _of_base(Path(given["base"]), objectives)
+        wanted = _of_base(Path(given["base"]), wanted)
     return StudyRecipe(
         dataset=dataset,
         corpus=corpus,
-        arms=arms,
-        objectives=objectives or ["causal"],
+        arms=in_order(chosen, list(arms())),
+        objectives=wanted or [PretrainRecipe.objective],
         labels=given.pop("labels", None) or [],
         **given,
     )
 
 
 def default_arms(corpus: Sequence[str], base: str) -> list[str]:
-    """Without a corpus there is nothing to count co-occurrences in."""
+    """The usual arms; without a corpus there is nothing to count co-occurrences in."""
     if not corpus and not base:
         raise HeadstartError(
             "no corpus was given: there is no text to pretrain on",
             fix="add --corpus FILE (text without labels) or --base RUN; "
-            "or compare without pretraining: --arms tfidf,scratch",
+            f"or compare without pretraining: --arms {_without_corpus()}",
         )
-    return [arm for arm in DEFAULT_ARMS if corpus or arm != "cooccurrence"]
+    usual = [arm for arm in arms().values() if arm.default]
+    return [arm.name for arm in usual if corpus or "vectors" not in arm.needs]
+
+
+def _without_corpus() -> str:
+    """The usual arms that learn from labelled rows alone."""
+    usual = [arm for arm in arms().values() if arm.default]
+    return ",".join(arm.name for arm in usual if not arm.needs_corpus and "arms" not in arm.needs)
+
+
+def network_kind(objective: str) -> Literal["causal", "masked"]:
+    """The kind of network that an objective pretrains, as presets name it."""
+    return "causal" if find_objective(objective).attention == "causal" else "masked"
 
 
 def _of_base(base: Path, wanted: list[str]) -> list[str]:
     """A base has the objective that it was pretrained with."""
     attention = read_config(base / CONFIG)["base"].get("attention", "causal")
-    own = "causal" if attention == "causal" else "masked"
+    own = next(name for name, kind in objectives().items() if kind.attention == attention)
     if (base / FILE).is_file():
         own = str(read_values(base).get("objective", own))
     if wanted not in ([], [own]):

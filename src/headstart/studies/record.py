@@ -13,12 +13,13 @@ from headstart.model.account_document import account_document
 from headstart.model.accounts import account
 from headstart.model.presets import Preset
 from headstart.run_folder import name_place
+from headstart.studies.arms import find_arm
 from headstart.studies.bases import pretraining_curve
+from headstart.studies.outcomes import Outcome, RunKey, read_training
 from headstart.studies.plan import study_preset
-from headstart.studies.recipe import NETWORKS
 from headstart.studies.results import (
     Predictions,
-    RunKey,
+    PretrainingCurve,
     Study,
     TestRow,
     write_measures,
@@ -27,7 +28,6 @@ from headstart.studies.results import (
     write_test_rows,
 )
 from headstart.studies.run import StudyRun
-from headstart.studies.trainings import Outcome, read_training
 from headstart.text.tokenizers.tokenizer import load_tokenizer
 from headstart.training.recipe import PretrainRecipe
 
@@ -77,11 +77,11 @@ def keep_best(study: StudyRun, outcomes: list[Outcome]) -> Best:
         return (one.measure("validation", "accuracy"), -one.measure("validation", "loss"))
 
     best = max(last, key=order)
-    networks = [one for one in last if one.run.arm in NETWORKS]
+    networks = [one for one in last if find_arm(one.run.arm).is_network]
     chosen = max(networks, key=order) if networks else None
     place = study.folder / "best"
     if chosen is not None and not place.exists():
-        trained = study.ground.run_folder(chosen.run)
+        trained = study.context.run_folder(chosen.run)
         name_place(trained, place)
         trained.replace(place)
     shutil.rmtree(study.folder / "runs", ignore_errors=True)
@@ -126,7 +126,7 @@ def _corpus(study: StudyRun) -> str:
     names = ", ".join(Path(one).name for one in study.recipe.corpus)
     if study.recipe.base:
         return f"the base {Path(study.recipe.base).name}"
-    return names if study.recipe.needs_base or "cooccurrence" in study.recipe.arms else ""
+    return names if any(arm.needs_corpus for arm in study.recipe.arm_objects) else ""
 
 
 def _notes(study: StudyRun) -> list[str]:
@@ -142,7 +142,7 @@ def _notes(study: StudyRun) -> list[str]:
 
 
 def _parameters(study: StudyRun) -> dict[str, dict[str, Any]]:
-    if not any(arm in NETWORKS for arm in study.recipe.arms):
+    if not study.recipe.has_networks:
         return {}
     found = {}
     for objective in study.recipe.objectives:
@@ -164,7 +164,7 @@ def _trained_preset(study: StudyRun, objective: str) -> Preset:
     return study_preset(study.recipe.changed(vocab_size=pieces), objective)
 
 
-def _pretraining(study: StudyRun) -> list[Any]:
+def _pretraining(study: StudyRun) -> list[PretrainingCurve]:
     if not study.recipe.needs_base:
         return []
     texts = study.data.splits.validation.texts

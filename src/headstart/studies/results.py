@@ -1,11 +1,12 @@
-"""The study folder as plain data: what a study measured, written and read back whole.
+"""The results of a study as plain data, written and read back whole.
 
-    results.csv          one measured value a line, tidy (see `Measure`)
+    results.csv          one measured value per line, tidy (see `Measure`)
     predictions.parquet  what every run said of every test row, at its best epoch
     test_rows.parquet    the test rows themselves: number, text, label name
     study.json           everything else a reader or a rerun needs (see `Study`)
 
-Nothing here computes; `statistics.py` does, and `report/` shows it.
+Nothing here computes; `statistics.py` does, and `report/` shows it. A single training's outcome
+is in `outcomes.py`.
 """
 
 import csv
@@ -21,36 +22,10 @@ import pyarrow.parquet as parquet
 
 from headstart.errors import HeadstartError
 from headstart.files import replacing, write_text
+from headstart.studies.outcomes import FINAL, Measure, RunKey
 
-FINAL = -1  # the epoch of a value measured once, at the best epoch; empty in results.csv
+FORMAT = 1  # of the study folder; 0 had no such number, and reads the same
 COLUMNS = ("arm", "objective", "labels", "seed", "epoch", "split", "metric", "value", "seconds")
-
-
-@dataclass(frozen=True, order=True)
-class RunKey:
-    """Which run of the study: arm × objective × labelled rows used × seed."""
-
-    arm: str  # scratch, pretrained, frozen, cooccurrence, tfidf, stack
-    objective: str  # causal, masked, …; "" for an arm without a base (tfidf, cooccurrence)
-    labels: int
-    seed: int
-
-
-@dataclass(frozen=True)
-class Measure:
-    """One line of results.csv.
-
-    `split` is train, validation or test; `metric` is accuracy, macro_f1 or loss, accuracies as
-    fractions. Epochs count from 1. Test values are `FINAL`: validation chooses, test reports once.
-    `seconds` counts from the start of the run, pretraining not included.
-    """
-
-    run: RunKey
-    epoch: int
-    split: str
-    metric: str
-    value: float
-    seconds: float
 
 
 @dataclass(frozen=True)
@@ -76,7 +51,7 @@ class TestRow:
 
 
 @dataclass(frozen=True)
-class Pretraining:
+class PretrainingCurve:
     """How the base of one objective came to be.
 
     A point has step, tokens, seconds, train_loss, held_out_loss, perplexity, bits_per_byte (one
@@ -90,7 +65,7 @@ class Pretraining:
 
 @dataclass(frozen=True)
 class Study:
-    """study.json: what was asked, of what data, with what, on what."""
+    """study.json: settings, data, versions, machine; everything but the measured values."""
 
     dataset: str
     corpus: str  # what the base was pretrained on; "" with none
@@ -107,7 +82,8 @@ class Study:
     overlap_dropped: int = 0  # documents of the corpus left out because they hold test rows
     parameters: dict[str, dict[str, Any]] = field(default_factory=dict)
     # ^ objective -> the document of `headstart params --json`
-    pretraining: list[Pretraining] = field(default_factory=list)
+    pretraining: list[PretrainingCurve] = field(default_factory=list)
+    format: int = FORMAT
 
 
 def write_measures(folder: Path, measures: Iterable[Measure]) -> None:
@@ -154,7 +130,7 @@ def _measure(line: dict[str, str]) -> Measure:
 
 
 def write_predictions(folder: Path, predictions: Iterable[Predictions]) -> None:
-    """Write predictions.parquet, one row group a run."""
+    """Write predictions.parquet, one row group per run."""
     with (
         replacing(folder / "predictions.parquet") as temporary,
         parquet.ParquetWriter(temporary, _PREDICTIONS) as writer,
@@ -188,7 +164,7 @@ def _prediction_table(said: Predictions) -> pa.Table:
 
 
 def read_predictions(folder: Path) -> list[Predictions]:
-    """Read predictions.parquet, one `Predictions` a run, rows ascending."""
+    """Read predictions.parquet, one `Predictions` per run, rows ascending."""
     table = _read_table(folder, "predictions.parquet")
     table = table.sort_by([(name, "ascending") for name in (*_KEY, "row")])
     keys = list(zip(*(table[name].to_pylist() for name in _KEY), strict=True))
@@ -231,10 +207,23 @@ def read_study(folder: Path) -> Study:
     path = _existing(folder, "study.json")
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
-        parts = [Pretraining(**part) for part in document.pop("pretraining", [])]
+        check_format(document.setdefault("format", 0), path, document.get("versions", {}))
+        parts = [PretrainingCurve(**part) for part in document.pop("pretraining", [])]
         return Study(**document, pretraining=parts)
     except (TypeError, ValueError, AttributeError) as error:
         raise HeadstartError(f"this is not a study: {error}", where=path) from error
+
+
+def check_format(written: int, path: Path, versions: dict[str, str] | None = None) -> None:
+    """Refuse a study that a later version wrote; earlier ones can be read."""
+    if written > FORMAT:
+        by = (versions or {}).get("headstart")
+        raise HeadstartError(
+            f"this study has format {written}{f', of headstart {by}' if by else ''}; "
+            f"this version reads formats up to {FORMAT}",
+            where=path,
+            fix=f"install headstart {by or 'in a later version'}, or run the study again elsewhere",
+        )
 
 
 def _read_table(folder: Path, name: str) -> pa.Table:

@@ -1,17 +1,18 @@
 """A study from its recipe to its report. Killed and started again, it goes on where it was.
 
-    recipe.toml    what was asked for        plan.json     what will be done
-    bases/         one pretrained base an objective
+    recipe.toml    the settings that were given     plan.json     what will be done
+    bases/         one pretrained base per objective
     trainings/     one file for each finished training
     runs/          trainings that are under way, and those that may become the best
     best/          the best classifier with a network, ready for `headstart predict`
-and, at the end, what `results.py` and `report/` write.
+and, at the end, what `results.py` and `report/` write. `plan.json` and `study.json` hold the format
+of the folder.
 """
 
 import shutil
 import time
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -20,19 +21,20 @@ from filelock import FileLock, Timeout
 
 from headstart.errors import HeadstartError
 from headstart.files import write_text
-from headstart.studies.arms import Ground, stack_members
+from headstart.studies.arms import find_arm
+from headstart.studies.arms.arm import Arm
 from headstart.studies.bases import (
     pretrain_base,
     pretrain_recipe,
     train_task_tokenizer,
     write_vectors,
 )
+from headstart.studies.context import OnEpoch, StudyContext, ignore
 from headstart.studies.data import StudyData, read_data
+from headstart.studies.outcomes import RunKey, is_finished
 from headstart.studies.plan import StudyPlan, make_plan, read_plan, study_preset, write_plan
-from headstart.studies.recipe import NETWORKS, StudyRecipe
-from headstart.studies.results import RunKey
-from headstart.studies.trainings import is_finished
-from headstart.studies.workers import OnDone, OnEpoch, run_here, run_one, run_side_by_side
+from headstart.studies.recipe import StudyRecipe
+from headstart.studies.workers import OnDone, run_here, run_one, run_side_by_side
 from headstart.training.listener import Listener
 from headstart.training.prepare import Prepared, Stages, prepare, quiet
 from headstart.training.recipe import PretrainRecipe
@@ -47,25 +49,31 @@ from headstart.training.recipe_file import (
 MINUTES = "minutes.txt"
 
 
-def nothing(*what: object) -> None:
-    """For those who do not listen."""
-
-
 @dataclass(frozen=True)
 class StudyListener:
-    """What wants to know how it goes: a display, or nothing."""
+    """Receives progress events; the default ignores them."""
 
     stages: Stages = quiet
-    on_plan: Callable[["StudyRun"], None] = nothing
+    on_plan: Callable[["StudyRun"], None] = ignore
     pretraining: Callable[[str], AbstractContextManager[Listener]] = lambda objective: nullcontext(
         Listener()
     )
-    on_epoch: OnEpoch = nothing
-    on_done: OnDone = nothing
+    on_epoch: OnEpoch = ignore
+    on_done: OnDone = ignore
 
 
 class StudyRun:
-    """One study in one folder."""
+    """One study in one folder.
+
+    Parameters
+    ----------
+    recipe : StudyRecipe
+        Must be the folder's own where the study is started again.
+    folder : Path
+        Nothing is written into it before `run`.
+    listener : StudyListener, optional
+        Receives progress events.
+    """
 
     def __init__(
         self, recipe: StudyRecipe, folder: Path, *, listener: StudyListener | None = None
@@ -92,35 +100,37 @@ class StudyRun:
                 write_recipe(self.recipe, self.folder)  # last: with it, this is a study
             self.listener.on_plan(self)
             # The quick ones first: something to look at within a minute.
-            self._train(["tfidf"])
-            if self.left(["cooccurrence", *NETWORKS]):
-                self._prepare_text()
-            self._train(["cooccurrence"])
-            if self.left(NETWORKS):
-                self._pretrain()
-            self._train(NETWORKS)
-            self._train(["stack"])
+            for stage, before in enumerate((None, self._prepare_text, self._pretrain, None)):
+                arms = [arm for arm in self.recipe.arm_objects if arm.stage == stage]
+                later = [arm for arm in self.recipe.arm_objects if stage <= arm.stage < 3]
+                if before is not None and self.left(later):
+                    before()
+                self._train(arms)
 
     @property
     def minutes(self) -> float:
         """Over all sessions; a kill loses those since the last finished training."""
         return self._before + (time.monotonic() - self._started) / 60
 
-    def left(self, arms: Sequence[str]) -> list[RunKey]:
+    def left(self, arms: Sequence[Arm]) -> list[RunKey]:
         """The trainings of these arms that are not finished."""
-        return [run for run in self.runs if run.arm in arms and not is_finished(self.folder, run)]
+        names = {arm.name for arm in arms}
+        return [run for run in self.runs if run.arm in names and not is_finished(self.folder, run)]
 
-    @property
-    def ground(self) -> Ground:
+    @cached_property
+    def context(self) -> StudyContext:
+        """What every training of the study shares."""
         bases = {name: str(self.base_folder(name)) for name in self.recipe.objectives}
-        return Ground(
+        return StudyContext(
             folder=self.folder,
             recipe=self.recipe,
+            splits=self.data.splits,
             epochs=self.plan.epochs,
             bases=bases if self.recipe.needs_base else {},
             tokenizer=str(self.folder / "tokenizer"),
             vectors=str(self.folder / "vectors.safetensors"),
             threads=self.plan.threads,
+            arms=tuple(self.recipe.arm_objects),
         )
 
     def base_folder(self, objective: str) -> Path:
@@ -128,40 +138,36 @@ class StudyRun:
             return Path(self.recipe.base)
         return self.folder / "bases" / objective
 
-    def _train(self, arms: Sequence[str]) -> None:
-        runs = self.left(arms)
-        side_by_side = self.plan.jobs > 1 and len(runs) > 1 and arms == NETWORKS
-        if side_by_side:
+    def _train(self, arms: Sequence[Arm]) -> None:
+        """The trainings of one stage: those with a network side by side, the others first."""
+        here = self.left([arm for arm in arms if not arm.is_network])
+        networks = self.left([arm for arm in arms if arm.is_network])
+        if self.plan.jobs == 1 or len(networks) < 2:
+            here, networks = [*here, *networks], []
+        # One training for each arm and objective: what these need is what all of them need.
+        for run in {(run.arm, run.objective): run for run in [*here, *networks]}.values():
+            find_arm(run.arm).prepare(self.context.for_run(run))
+        on_epoch = self.listener.on_epoch
+        run_here(here, self.context, on_epoch=on_epoch, on_done=self._done)
+        if networks:
+            jobs = self.plan.jobs
             run_side_by_side(
-                runs,
-                self.data.splits,
-                self.ground,
-                jobs=self.plan.jobs,
-                on_epoch=self.listener.on_epoch,
-                on_done=self._done,
-            )
-        else:
-            run_here(
-                runs,
-                self.data.splits,
-                self.ground,
-                on_epoch=self.listener.on_epoch,
-                on_done=self._done,
+                networks, self.context, jobs=jobs, on_epoch=on_epoch, on_done=self._done
             )
 
     def _done(self, run: RunKey) -> None:
         write_text(self.folder / MINUTES, f"{self.minutes:.3f}\n")
         if run.labels != self.plan.budgets[-1]:
-            shutil.rmtree(self.ground.run_folder(run), ignore_errors=True)  # cannot be the best
+            shutil.rmtree(self.context.run_folder(run), ignore_errors=True)  # cannot be the best
         self.listener.on_done(run)
-        for stack in self.left(["stack"]) if run.arm != "stack" else ():
-            members = stack_members(stack, self.recipe)
+        for waiting in self.left([arm for arm in self.recipe.arm_objects if arm.stage == 3]):
+            members = find_arm(waiting.arm).members(waiting, self.recipe)
             if run in members and all(is_finished(self.folder, one) for one in members):
-                run_one(stack, self.data.splits, self.ground, self.listener.on_epoch)
-                self.listener.on_done(stack)
+                run_one(waiting, self.context, self.listener.on_epoch)
+                self.listener.on_done(waiting)
 
     def _prepare_text(self) -> None:
-        """The tokenizer and, for the arm that needs them, the counted vectors."""
+        """The tokenizer and, for arms that need them, the counted vectors."""
         place = self.folder / "tokenizer"
         width = study_preset(self.recipe).base.width
         if self.data.corpus is None:
@@ -171,7 +177,7 @@ class StudyRun:
             return
         place.mkdir(parents=True, exist_ok=True)
         self.prepared.tokenizer.save(place)
-        if self.left(["cooccurrence"]):
+        if self.left([arm for arm in self.recipe.arm_objects if "vectors" in arm.needs]):
             path = self.folder / "vectors.safetensors"
             write_vectors(self.prepared, width, path, self.listener.stages)
 
@@ -200,7 +206,9 @@ class StudyRun:
                 pretrain_base(recipe, folder, self.data.corpus, listener)
 
 
-def _only_one(folder: Path) -> FileLock:
+@contextmanager
+def _only_one(folder: Path) -> Iterator[None]:
+    """Hold the study's lock, so that no second process writes into its folder."""
     lock = FileLock(folder / ".lock", timeout=0)
     try:
         lock.acquire()
@@ -210,7 +218,10 @@ def _only_one(folder: Path) -> FileLock:
             where=folder,
             fix="wait for it, or choose another --out",
         ) from None
-    return lock
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def _read_minutes(folder: Path) -> float:

@@ -1,7 +1,7 @@
 """Two or three plain sentences that say what a study found, and no more than it found.
 
-What may be claimed is decided in `claims.py`. A study whose arms are alike claims a difference as
-often as the one question about all budgets does, whatever is said of single budgets: they are
+What may be claimed is decided in `statistics.py`. A study whose arms are alike claims a difference
+as often as the one question about all budgets does, whatever is said of single budgets: they are
 spoken of only after that, and stand out only where they pass further tests.
 """
 
@@ -9,15 +9,17 @@ import math
 from dataclasses import dataclass
 
 from headstart.evaluation.interval import Interval
-from headstart.studies.analysis import Analysis, Gap, Series
-from headstart.studies.claims import named_budgets
+from headstart.studies.analysis import Analysis, Gap, find_comparison
+from headstart.studies.arms.arm import Arm
 from headstart.studies.learning import LabelSavings
 from headstart.studies.results import Study
+from headstart.studies.statistics import named_budgets
+from headstart.studies.wording import capital, labelled, points, signed, within
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """The sentences, and whether they claim that pretraining changes the accuracy."""
+    """The sentences, and whether they claim that what the study is about changes the accuracy."""
 
     sentences: list[str]
     claims_difference: bool
@@ -25,18 +27,23 @@ class Verdict:
 
 def verdict(study: Study, analysis: Analysis) -> Verdict:
     """Sum up a study; a difference is claimed only where it stands out over all budgets."""
-    if not analysis.overall:
+    comparison = analysis.comparison
+    if comparison is None or not analysis.overall:
         return Verdict([_best(study, analysis)], False)
     objective = speaking_objective(analysis)
     overall = analysis.overall[objective]
-    name = f"{objective} pretraining" if len(analysis.overall) > 1 else "pretraining"
+    effect = comparison.headline.effect
+    name = f"{objective} {effect}" if len(analysis.overall) > 1 else effect
     claims = overall.excludes(0)
-    sentences = [_difference(study, analysis, objective, name)]
+    gaps = _named_gaps(study, analysis, objective, comparison.control)
+    sentences = [_difference(study, overall, gaps, name, analysis)]
     if claims and overall.value > 0 and objective in analysis.savings:
-        sentences.append(_savings(analysis.savings[objective]))
-    beside = _tfidf(study, analysis, objective)
-    if beside:
-        sentences.append(beside)
+        sentences.append(_savings(analysis.savings[objective], comparison.control.phrase))
+    for reference in comparison.references:
+        gaps = _named_gaps(study, analysis, objective, reference)
+        if gaps:
+            said = [_beside(gap, analysis.stands_out(gap)) for gap in gaps]
+            sentences.append(f"Beside it, {reference.label} is {' and '.join(said)}.")
     return Verdict(sentences, claims)
 
 
@@ -47,55 +54,34 @@ def speaking_objective(analysis: Analysis) -> str:
     return max(clear or overall, key=lambda name: overall[name].value)
 
 
-def points(value: float) -> str:
-    """An accuracy difference in points, without its sign."""
-    return f"{abs(100 * value):.1f}"
-
-
-def signed(value: float) -> str:
-    """The same with its sign; the minus is a real one."""
-    text = f"{100 * value:+.1f}"
-    return text.replace("+", "").replace("-", "−") if float(text) != 0 else "0.0"
-
-
-def within(interval: Interval) -> str:
-    """The interval in words, in points."""
-    return f"{signed(interval.low)} to {signed(interval.high)}"
-
-
-def labelled(count: int) -> str:
-    """A number of labels in words."""
-    return f"{count:,} labels"
-
-
-def _difference(study: Study, analysis: Analysis, objective: str, name: str) -> str:
-    shown = analysis.overall[objective]
+def _difference(
+    study: Study, shown: Interval, gaps: list[Gap], name: str, analysis: Analysis
+) -> str:
     if not shown.bounded:
         return (
-            f"{_capital(name)} {_verb(shown)} {points(shown.value)} points here, but one seed "
+            f"{capital(name)} {_verb(shown)} {points(shown.value)} points here, but one seed "
             "cannot tell that from noise: run the study with --seeds 3 or more."
         )
     if not shown.excludes(0):
         where = "on average over all label budgets " if len(study.budgets) > 1 else ""
         said = (
-            f"{_capital(name)} makes no difference that can be told from noise: {where}it changes "
+            f"{capital(name)} makes no difference that can be told from noise: {where}it changes "
             f"the accuracy by {signed(shown.value)} points ({within(shown)})."
         )
-        return said + _opposite(_named_gaps(study, analysis, objective, ("scratch", objective)))
-    gaps = _named_gaps(study, analysis, objective, ("scratch", objective))
+        return said + _opposite(gaps)
     if not any(map(analysis.stands_out, gaps)):
         return _only_together(shown, gaps, name)
     parts = [
         _gap(gap, name if i == 0 else "it", analysis.stands_out(gap)) for i, gap in enumerate(gaps)
     ]
-    return _capital("; ".join(parts)) + "."
+    return capital("; ".join(parts)) + "."
 
 
-def _named_gaps(study: Study, analysis: Analysis, objective: str, other: Series) -> list[Gap]:
-    found = [
-        analysis.gap(("pretrained", objective), other, labels)
-        for labels in named_budgets(study.budgets)
-    ]
+def _named_gaps(study: Study, analysis: Analysis, objective: str, other: Arm) -> list[Gap]:
+    comparison = analysis.comparison
+    assert comparison is not None
+    first, second = (comparison.series(arm, objective) for arm in (comparison.headline, other))
+    found = [analysis.gap(first, second, labels) for labels in named_budgets(study.budgets)]
     return [gap for gap in found if gap is not None]
 
 
@@ -131,8 +117,8 @@ def _verb(difference: Interval) -> str:
     return "adds" if difference.value >= 0 else "costs"
 
 
-def _savings(savings: LabelSavings) -> str:
-    goal = f"what training from scratch needs all {savings.all_labels:,} for"
+def _savings(savings: LabelSavings, control: str) -> str:
+    goal = f"what {control} needs all {savings.all_labels:,} for"
     if savings.labels == 0:
         often = (
             "" if savings.high == 0 else f" (95 % interval: up to {_bound(savings.high, savings)})"
@@ -154,14 +140,6 @@ def _bound(labels: float, savings: LabelSavings) -> str:
 def _rounded(labels: float) -> int:
     """Two digits that count: an interpolation knows no more."""
     return int(float(f"{labels:.2g}"))
-
-
-def _tfidf(study: Study, analysis: Analysis, objective: str) -> str | None:
-    gaps = _named_gaps(study, analysis, objective, ("tfidf", ""))
-    if not gaps:
-        return None
-    said = [_beside(gap, analysis.stands_out(gap)) for gap in gaps]
-    return f"Beside it, TF-IDF is {' and '.join(said)}."
 
 
 def _beside(gap: Gap, stands_out: bool) -> str:
@@ -188,12 +166,14 @@ def _best(study: Study, analysis: Analysis) -> str:
         return "The study has no finished run."
     best = max(scores, key=lambda score: score.accuracy.value)
     arm = " · ".join(filter(None, best.series))
-    return (
+    said = (
         f"With {labelled(best.labels)} {arm} is the best of the arms tried, with "
-        f"{100 * best.accuracy.value:.1f} % of the test rows right; scratch and pretrained were "
-        "not both run, so nothing is said about pretraining."
+        f"{100 * best.accuracy.value:.1f} % of the test rows right"
     )
-
-
-def _capital(sentence: str) -> str:
-    return sentence[:1].upper() + sentence[1:]
+    missing = find_comparison()
+    if missing is None:
+        return f"{said}."
+    return (
+        f"{said}; {missing.control.label} and {missing.headline.label} were not both run, so "
+        f"nothing is said about {missing.headline.effect}."
+    )

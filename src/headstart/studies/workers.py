@@ -1,57 +1,70 @@
-"""Several trainings side by side, each in a process of its own with its share of the threads.
+"""Trainings one after another, or side by side in processes with their share of the threads.
 
-The parent hands out one training at a time and hears of every epoch. A worker whose parent is
-gone ends at once, so that a study which was killed can be started again without a second hand
+The parent hands out one training at a time and receives every epoch. A worker whose parent is
+gone ends at once, so that a study which was killed can be started again without a second process
 writing into its folder.
 """
 
 import multiprocessing
 import os
+import pickle
 import threading
+import traceback
 from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection, wait
-from typing import Any
+from multiprocessing.process import BaseProcess
 
 from headstart.errors import HeadstartError
-from headstart.studies.arms import Ground, train
-from headstart.studies.results import RunKey
-from headstart.studies.trainings import write_training
-from headstart.text.checking.splits import take_budget
-from headstart.text.reading.dataset import Splits
+from headstart.studies.arms import arms, find_arm, register
+from headstart.studies.arms.arm import Arm
+from headstart.studies.context import ArmContext, OnEpoch, StudyContext
+from headstart.studies.outcomes import Outcome, RunKey, is_finished, write_training
 from headstart.training.loop import Interrupted
 
-OnEpoch = Callable[[RunKey, int, float], None]
 OnDone = Callable[[RunKey], None]
 PATIENCE = 30.0  # seconds that a worker is given to save and end
+LESS_MEMORY = "start the study again: it goes on; --jobs 1 needs the least memory"
 
 
-def budget_rows(splits: Splits, run: RunKey) -> Splits:
-    """The labelled rows of a training: the same for every arm, and within a larger budget's."""
-    rows = take_budget(splits.train, str(run.labels), run.seed)
-    return Splits(rows, splits.validation, splits.test)
-
-
-def run_one(run: RunKey, splits: Splits, ground: Ground, on_epoch: OnEpoch) -> None:
+def run_one(run: RunKey, study: StudyContext, on_epoch: OnEpoch) -> None:
     """One training, from the rows of its budget to its file."""
+    arm, context = find_arm(run.arm), study.for_run(run, on_epoch)
+    write_training(study.folder, same_training(arm, context) or arm.train(context))
 
-    def tell(epoch: int, accuracy: float) -> None:
-        on_epoch(run, epoch, accuracy)
 
-    write_training(ground.folder, train(run, budget_rows(splits, run), ground, tell))
+def same_training(arm: Arm, context: ArmContext) -> Outcome | None:
+    """The outcome of another seed, where that seed can change nothing.
+
+    With all labels every seed has the same rows; an arm that draws nothing from the seed would
+    only come to the same answers again.
+    """
+    if arm.varies_with_seed:
+        return None
+    for seed in range(context.study.recipe.seeds):
+        other = RunKey(context.run.arm, context.run.objective, context.run.labels, seed)
+        if other != context.run and is_finished(context.study.folder, other):
+            same = _rows(context) == _rows(context.study.for_run(other))
+            return context.outcome(other).for_run(context.run) if same else None
+    return None
+
+
+def _rows(context: ArmContext) -> list[tuple[str, int]]:
+    train = context.splits.train
+    return sorted(zip(train.texts, train.labels, strict=True))
 
 
 def run_here(
-    runs: Sequence[RunKey], splits: Splits, ground: Ground, *, on_epoch: OnEpoch, on_done: OnDone
+    runs: Sequence[RunKey], study: StudyContext, *, on_epoch: OnEpoch, on_done: OnDone
 ) -> None:
+    """Run all trainings in this process, one after another."""
     for run in runs:
-        run_one(run, splits, ground, on_epoch)
+        run_one(run, study, on_epoch)
         on_done(run)
 
 
 def run_side_by_side(
     runs: Sequence[RunKey],
-    splits: Splits,
-    ground: Ground,
+    study: StudyContext,
     *,
     jobs: int,
     on_epoch: OnEpoch,
@@ -60,42 +73,40 @@ def run_side_by_side(
     """Run all trainings, `jobs` at a time; the first error ends them all."""
     context = multiprocessing.get_context("spawn")  # forked PyTorch threads would hang
     waiting = list(runs)[::-1]
-    pipes: dict[Connection, Any] = {}
+    workers: dict[Connection, BaseProcess] = {}
     try:
         for _ in range(min(jobs, len(waiting))):
             ours, theirs = context.Pipe()
-            process = context.Process(target=_work, args=(theirs, splits, ground), daemon=True)
+            process = context.Process(target=_work, args=(theirs, study), daemon=True)
             process.start()
             theirs.close()
-            pipes[ours] = process
+            workers[ours] = process
             ours.send(waiting.pop())
-        while pipes:
-            for pipe in wait(list(pipes)):
+        while workers:
+            for pipe in wait(list(workers)):
                 assert isinstance(pipe, Connection)
-                if not _hear(pipe, on_epoch, on_done):
+                if not _hear(pipe, workers[pipe], on_epoch, on_done):
                     continue
                 if waiting:
                     pipe.send(waiting.pop())
                 else:
                     pipe.send(None)
-                    pipes.pop(pipe).join(PATIENCE)
+                    workers.pop(pipe).join(PATIENCE)
     finally:
-        for process in pipes.values():
-            process.terminate()  # a training saves what it has
-        for process in pipes.values():
-            process.join(PATIENCE)
-            process.kill()
+        for worker in workers.values():
+            worker.terminate()  # a training saves what it has
+        for worker in workers.values():
+            worker.join(PATIENCE)
+            worker.kill()
 
 
-def _hear(pipe: Connection, on_epoch: OnEpoch, on_done: OnDone) -> bool:
-    """Take one message of a worker; true if it wants something to do."""
+def _hear(pipe: Connection, process: BaseProcess, on_epoch: OnEpoch, on_done: OnDone) -> bool:
+    """Take one message of a worker; true if it is ready for the next training."""
     try:
         kind, *content = pipe.recv()
     except EOFError:
-        raise HeadstartError(
-            "a training ended without a word: the system may have run out of memory",
-            fix="start the study again: it goes on; --jobs 1 needs the least memory",
-        ) from None
+        process.join(PATIENCE)
+        raise HeadstartError(_end_in_words(process.exitcode), fix=LESS_MEMORY) from None
     if kind == "epoch":
         on_epoch(*content)
     elif kind == "done":
@@ -105,15 +116,41 @@ def _hear(pipe: Connection, on_epoch: OnEpoch, on_done: OnDone) -> bool:
     return kind == "done"
 
 
-def _work(pipe: Connection, splits: Splits, ground: Ground) -> None:
-    """A worker's life: wait for a training, do it, tell."""
+def _end_in_words(code: int | None) -> str:
+    if code == -9:
+        return "the system killed a training: it may have run out of memory"
+    how = f"by signal {-code}" if code is not None and code < 0 else f"with exit code {code}"
+    return f"a training's process ended {how}, without an error message"
+
+
+def _work(pipe: Connection, study: StudyContext) -> None:
+    """A worker's life: wait for a training, do it, report."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
+        for arm in study.arms:
+            if arm.name not in arms():  # only the parent's program has registered it
+                register(arm)
         while (run := pipe.recv()) is not None:
-            run_one(run, splits, ground, lambda *epoch: pipe.send(("epoch", *epoch)))
+            run_one(run, study, lambda *epoch: pipe.send(("epoch", *epoch)))
             pipe.send(("done", run))
-    except (HeadstartError, Interrupted, KeyboardInterrupt) as error:
-        pipe.send(("error", error))  # silence would look like a lack of memory
+    except BaseException as error:  # silence would look like a lack of memory
+        pipe.send(("error", _as_sent(error)))
+
+
+def _as_sent(error: BaseException) -> BaseException:
+    """The error itself where it can be pickled, with the worker's traceback as a note."""
+    if isinstance(error, HeadstartError | Interrupted | KeyboardInterrupt):
+        return error
+    if isinstance(error, MemoryError):
+        return HeadstartError("a training ran out of memory", fix=LESS_MEMORY)
+    place = "in a worker process:\n" + "".join(traceback.format_exception(error))
+    try:
+        error.add_note(place)
+        pickle.loads(pickle.dumps(error))
+    except Exception:  # an exception can refuse to be copied in any way it likes
+        error = RuntimeError(f"{type(error).__name__}: {error}")
+        error.add_note(place)
+    return error
 
 
 def _end_with_parent() -> None:

@@ -53,11 +53,36 @@ def cooccurrence_vectors(
     are not counted; they, and tokens that the documents do not have, get the zero vector. The same
     input gives the same bits. `progress` is called with the tokens counted so far.
     """
+    found = cooccurrence_decomposition(
+        documents,
+        vocab_size=vocab_size,
+        width=width,
+        window=window,
+        smoothing=smoothing,
+        ignore=ignore,
+        seed=seed,
+        progress=progress,
+    )
+    return scale_columns(*found, power=power)
+
+
+def cooccurrence_decomposition(
+    documents: Iterable[Tokens],
+    *,
+    vocab_size: int,
+    width: int,
+    window: int = 5,
+    smoothing: float = 0.75,
+    ignore: Sequence[int] = (),
+    seed: int = 0,
+    progress: ProgressCallback | None = None,
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """U and S, of which `scale_columns` makes the vectors of any power."""
     counts = count_pairs(
         documents, vocab_size=vocab_size, window=window, ignore=ignore, progress=progress
     )
     information = positive_pmi(counts, smoothing=smoothing)
-    return decompose(information, width=width, power=power, seed=seed)
+    return singular_vectors(information, width=width, seed=seed)
 
 
 @dataclass(frozen=True)
@@ -128,10 +153,18 @@ def decompose(
     information: sparse.csr_array, *, width: int, power: float, seed: int
 ) -> NDArray[np.float32]:
     """U·S^power of the truncated decomposition; columns beyond the matrix's rank are zero."""
+    return scale_columns(*singular_vectors(information, width=width, seed=seed), power=power)
+
+
+def singular_vectors(
+    information: sparse.csr_array, *, width: int, seed: int
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """U (vocab_size × width) and S of the truncated decomposition, zero beyond the rank."""
     size = information.shape[0]
     vectors = np.zeros((size, width), dtype=np.float32)
+    values = np.zeros(width, dtype=np.float32)
     if information.nnz == 0:
-        return vectors
+        return vectors, values
     # Sparse products take the time, and they run on one core. A second one for the small dense
     # parts saves nothing (on a busy machine it costs seconds), and the bits would depend on it.
     with threadpool_limits(1):
@@ -145,9 +178,17 @@ def decompose(
         )
     # What lies below rounding is direction without meaning.
     kept = s > s[0] * size * np.finfo(np.float32).eps
-    vectors[:, : len(s)] = np.where(kept, u * np.where(kept, s, 1) ** power, 0)
+    vectors[:, : len(s)] = np.where(kept, u, 0)
+    values[: len(s)] = np.where(kept, s, 0)
     vectors[np.diff(information.indptr) == 0] = 0  # else 1e-9 or so, by rounding
-    return vectors
+    return vectors, values
+
+
+def scale_columns(
+    vectors: NDArray[np.float32], values: NDArray[np.float32], *, power: float
+) -> NDArray[np.float32]:
+    """U·S^power: the same decomposition serves several powers."""
+    return np.asarray(vectors * np.where(values > 0, values, 1) ** power, dtype=np.float32)
 
 
 def _chunks(

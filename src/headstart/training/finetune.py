@@ -6,6 +6,7 @@ difference: batches, head and everything else come from the recipe and its seed.
 
 import json
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -18,7 +19,7 @@ from safetensors.numpy import save_file
 from headstart.files import replacing
 from headstart.model.checkpoint import save_model
 from headstart.run_folder import SUMMARY, VALIDATION, write_summary, write_task
-from headstart.tasks.examples import LabelledBatch
+from headstart.tasks.examples import Examples, LabelledBatch, Reading
 from headstart.tasks.run import run_network
 from headstart.tasks.task import Parts
 from headstart.training.finetune_prepare import FinetuneSetup, identity_of, prepare_finetuning
@@ -95,6 +96,7 @@ def finetune(
     folder: Path,
     *,
     splits: Parts[Any] | None = None,
+    validation: Callable[[Reading], Examples] | None = None,
     resume: bool = False,
     listener: Listener | None = None,
     save_seconds: float = 60.0,
@@ -110,6 +112,8 @@ def finetune(
     splits : optional
         Rows that were read already; else the recipe's dataset is read. Only the training and
         validation parts are used here: the test part is for `evaluate`.
+    validation : callable, optional
+        Encodes the validation part, for callers that have tokenized it already.
     resume : bool
         Go on with the run in `folder`, to the same bits as if it had never stopped. A run that
         has ended is not trained again.
@@ -129,7 +133,13 @@ def finetune(
         summary: dict[str, Any] = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
         return summary
     setup = prepare_finetuning(
-        recipe, folder, splits=splits, resume=resume, listener=listener, save_seconds=save_seconds
+        recipe,
+        folder,
+        splits=splits,
+        validation=validation,
+        resume=resume,
+        listener=listener,
+        save_seconds=save_seconds,
     )
     planned = plan_finetuning(setup)
     progress = train_task(planned, listener=listener)

@@ -1,7 +1,7 @@
 """From labelled rows and a base (or none) to something that can be fine-tuned."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -92,6 +92,7 @@ def prepare_finetuning(
     folder: Path,
     *,
     splits: Parts[Any] | None = None,
+    validation: Callable[[Reading], Examples] | None = None,
     resume: bool = False,
     listener: Listener | None = None,
     save_seconds: float = 60.0,
@@ -112,6 +113,7 @@ def prepare_finetuning(
     start.model.base.embedding.sparse = True  # rows that no text of a step uses cost nothing
     reading = reading_for(recipe, task, start)
     train = task.encode(splits.train, reading, progress=listener.stage("reading"))
+    encode = validation or (lambda reading: task.encode(splits.validation, reading))
     return FinetuneSetup(
         recipe=recipe,
         folder=folder,
@@ -121,7 +123,7 @@ def prepare_finetuning(
         start=start,
         reading=reading,
         train=train,
-        validation=task.encode(splits.validation, reading),
+        validation=encode(reading),
         weights=task.balanced(splits.train, train) if recipe.balance else train.weights,
         order=LengthBatches(train.lengths, batch_size=recipe.batch_size, seed=recipe.seed),
         save_seconds=save_seconds,

@@ -132,15 +132,24 @@ def try_threads(loop: Loop) -> int:
 
 def step_seconds(loop: Loop) -> float:
     """Seconds of a step's gradients, which are thrown away."""
-    times = []
+
+    def gradients(step: int) -> None:
+        loop.model.train()
+        loop.gradients(step)
+        loop.model.zero_grad(set_to_none=True)
+
     with own_random_state():
-        for step in range(TRIED_STEPS + 1):
-            start = time.monotonic()
-            loop.model.train()
-            loop.gradients(step)
-            loop.model.zero_grad(set_to_none=True)
-            if step:  # the first one also warms up
-                times.append(time.monotonic() - start)
+        return median_seconds(gradients)
+
+
+def median_seconds(work: Callable[[int], None]) -> float:
+    """The median time of a few repetitions, each given its number; the first one warms up."""
+    times = []
+    for repetition in range(TRIED_STEPS + 1):
+        start = time.monotonic()
+        work(repetition)
+        if repetition:
+            times.append(time.monotonic() - start)
     return statistics.median(times)
 
 

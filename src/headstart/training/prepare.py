@@ -133,21 +133,10 @@ def start_embedding(
     model: Model, recipe: PretrainRecipe, prepared: Prepared, *, stages: Stages
 ) -> None:
     """Tokens that keep the same company start close to each other."""
-    from headstart.text.cooccurrence import cooccurrence_vectors
+    from headstart.training.count_vectors import count_vectors
 
-    store = prepared.train.store
-    counted = stages("counting co-occurrences")
-    bytes_per_token = prepared.held_out_bytes / prepared.held_out.store.tokens
-    vectors = cooccurrence_vectors(
-        store,
-        vocab_size=prepared.tokenizer.vocab_size,
-        width=model.base.config.width,
-        seed=recipe.seed,
-        ignore=sorted(prepared.tokenizer.specials.values()),
-        progress=lambda done, total: counted(
-            round(done * bytes_per_token), round(store.tokens * bytes_per_token)
-        ),
-    )
+    width = model.base.config.width
+    vectors = count_vectors(prepared, width=width, power=0.5, seed=recipe.seed, stages=stages)
     deviation = float(vectors.std()) or 1.0
     scaled = torch.from_numpy(vectors * np.float32(recipe.start_deviation / deviation))
     met = torch.from_numpy(np.abs(vectors).sum(axis=1) > 0)

@@ -1,7 +1,7 @@
 """The report: what a study looks like to a person.
 
-build.py    gathers, writes report.html, figures/ and tables/
-page.py     the nine sections, as HTML; style.css and script.js go into it
+build.py    writes report.html, figures/ and tables/; style.css and script.js go into the page
+findings.py, evidence.py    the nine sections, as HTML, from `report_data.py`
 charts.py   the pictures, each from the numbers of the analysis
 svg.py      scales, axes and marks that the pictures are drawn with
 rows.py     what is counted row by row: calibration, confusion, examples

@@ -1,17 +1,40 @@
-"""Gather a study's numbers and write its report: the page, the figures, the tables."""
+"""Write a study's report: one page of nine sections that needs no other file, figures, tables."""
 
+import base64
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from html import escape
+from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 
 from headstart.errors import HeadstartError
 from headstart.files import replacing, write_text
-from headstart.studies.report.material import Material
-from headstart.studies.report.page import page
-from headstart.studies.report.svg import Picture
+from headstart.studies.report.evidence import (
+    data_section,
+    examples_section,
+    network_section,
+    pretraining_section,
+    rerun_section,
+    trust_section,
+)
+from headstart.studies.report.findings import epochs_section, labels_section, verdict_section
+from headstart.studies.report.report_data import ReportData
+from headstart.studies.report.svg import Picture, arm_style
 from headstart.studies.report.tables import write_tables
 
+SECTIONS = (
+    verdict_section,
+    epochs_section,
+    labels_section,
+    pretraining_section,
+    trust_section,
+    examples_section,
+    data_section,
+    network_section,
+    rerun_section,
+)
 INSTALL = "pip install 'headstart[figures]'"
 
 
@@ -33,18 +56,46 @@ def build_report(folder: Path) -> Path:
 
 def write_report(folder: Path) -> Report:
     """The same, telling every file."""
-    material = Material.read(folder)
-    if not material.analysis.scores:
+    data = ReportData.read(folder)
+    if not data.analysis.scores:
         raise HeadstartError(
             "the study has no finished run to report on",
             where=folder / "results.csv",
             fix="run `headstart compare` again; it goes on where it stopped",
         )
-    write_text(folder / "report.html", page(material))
-    figures, missing = _write_figures(folder / "figures", material.pictures)
-    tables = write_tables(folder / "tables", material)
-    sentences = material.verdict.sentences
+    write_text(folder / "report.html", page(data))
+    figures, missing = _write_figures(folder / "figures", data.pictures)
+    tables = write_tables(folder / "tables", data)
+    sentences = data.verdict.sentences
     return Report(folder / "report.html", figures, tables, sentences, missing)
+
+
+def page(data: ReportData) -> str:
+    """The whole report as HTML."""
+    study = data.study
+    style, script = _part("style.css") + arm_style(), _part("script.js")
+    # The browser itself refuses every request and every script but ours, whatever the data holds.
+    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src '{_hash(script)}'"
+    seeds = f"{len(study.seeds)} seed{'s' if len(study.seeds) != 1 else ''}"
+    about = f"{seeds}, {study.splits.get('test', 0):,} test rows"
+    if study.corpus:
+        about = f"pretrained on {study.corpus} · {about}"
+    return f"""<!doctype html>
+<html lang="en"><head><meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{escape(study.dataset)}: does pretraining help?</title>
+<style>{style}</style></head><body>
+<header><span><strong>{escape(study.dataset)}</strong> · {escape(about)}</span>
+<label class="switch"><input type="checkbox" id="seeds"> single seeds</label>
+<button id="theme" type="button">light / dark</button></header>
+<main>{"".join(make(data) for make in SECTIONS)}</main>
+<footer>Made by Headstart {escape(study.versions.get("headstart", ""))}. The pictures are in
+<code>figures/</code>, the tables in <code>tables/</code>, every number in <code>results.csv</code>,
+beside this file.</footer>
+<div id="tip" hidden></div>
+<script>{script}</script></body></html>
+"""
 
 
 def _write_figures(folder: Path, pictures: Mapping[str, Picture]) -> tuple[list[Path], str | None]:
@@ -77,3 +128,11 @@ def _png(svg: str) -> bytes:
         font_family="Roboto",
         sans_serif_family="Roboto",
     )
+
+
+def _part(name: str) -> str:
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def _hash(script: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

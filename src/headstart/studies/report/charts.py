@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 
 from headstart.evaluation.interval import Interval
 from headstart.studies.analysis import Analysis, Curve, Gap, Series
+from headstart.studies.arms import arm_label
 from headstart.studies.report.rows import Calibration
 from headstart.studies.report.svg import (
     Frame,
@@ -21,22 +22,8 @@ from headstart.studies.report.svg import (
     x_axis,
     y_axis,
 )
-from headstart.studies.results import Pretraining, Study
-from headstart.studies.verdict import signed
-
-NAMES = {"tfidf": "TF-IDF", "cooccurrence": "co-occurrence"}
-
-
-def arm_name(arm: str) -> str:
-    """An arm as people write it."""
-    return NAMES.get(arm, arm)
-
-
-def series_name(series: Series, study: Study) -> str:
-    """The arm, with its objective where the study has several."""
-    arm, objective = series
-    several = len(study.pretraining) > 1 and objective
-    return f"{arm_name(arm)} · {objective}" if several else arm_name(arm)
+from headstart.studies.results import PretrainingCurve, Study
+from headstart.studies.wording import exact, labelled, percent, series_name, signed
 
 
 def dash(series: Series, study: Study) -> str:
@@ -45,20 +32,8 @@ def dash(series: Series, study: Study) -> str:
     return "" if not objectives or series[1] in ("", objectives[0]) else "6 4"
 
 
-def percent(share: float) -> str:
-    return f"{100 * share:.0f} %"
-
-
-def exact(interval: Interval) -> str:
-    """A mean and its interval, for hovering."""
-    mean = f"{100 * interval.value:.1f} %"
-    return (
-        f"{mean} ({signed(interval.low)} to {signed(interval.high)})" if interval.bounded else mean
-    )
-
-
-def gap_chart(gaps: Sequence[Gap], among: Sequence[Gap], frame: Frame) -> Picture:
-    """Pretrained minus another arm, by budget; the scale is that of all differences `among`.
+def gap_chart(gaps: Sequence[Gap], among: Sequence[Gap], effect: str, frame: Frame) -> Picture:
+    """One arm minus another, by budget; the scale is that of all differences `among`.
 
     A line that crosses zero is noise.
     """
@@ -71,7 +46,7 @@ def gap_chart(gaps: Sequence[Gap], among: Sequence[Gap], frame: Frame) -> Pictur
     shown = ticks(low, high, 3 if frame.narrow else 5)
     for tick in shown:
         picture.add(rule(x(tick), frame.top, x(tick), base, "ink" if tick == 0 else "rule"))
-    name = "points of accuracy" if frame.narrow else "points of test accuracy gained by pretraining"
+    name = "points of accuracy" if frame.narrow else f"points of test accuracy gained by {effect}"
     picture.add(x_axis(frame, x, shown, lambda v: signed(v).removesuffix(".0"), name))
     step = (base - frame.top) / max(1, len(gaps))
     for i, gap in enumerate(gaps):
@@ -80,7 +55,7 @@ def gap_chart(gaps: Sequence[Gap], among: Sequence[Gap], frame: Frame) -> Pictur
         if gap.difference.bounded:
             picture.add(line([(x(gap.difference.low), y), (x(gap.difference.high), y)], fill))
         picture.add(dot(x(gap.difference.value), y, fill, 5))
-        picture.add(text(frame.left - 8, y + 4, f"{gap.labels:,} labels", anchor="end"))
+        picture.add(text(frame.left - 8, y + 4, labelled(gap.labels), anchor="end"))
         value = signed(gap.difference.value)
         plus = "+" if gap.difference.value > 0 else ""
         picture.add(
@@ -93,9 +68,14 @@ def _ends(interval: Interval) -> list[float]:
     return [v for v in (interval.value, interval.low, interval.high) if math.isfinite(v)]
 
 
-def epoch_chart(curves: Sequence[Curve], frame: Frame, limits: tuple[float, float]) -> Picture:
+def epoch_chart(
+    curves: Sequence[Curve],
+    frame: Frame,
+    limits: tuple[float, float],
+    contenders: Sequence[Series],
+) -> Picture:
     """Validation accuracy by epoch, of one objective: every arm's mean and band over seeds."""
-    frame = frame.with_room_for([arm_name(curve.series[0]) for curve in curves])
+    frame = frame.with_room_for([arm_label(curve.series[0]) for curve in curves])
     picture = Picture(frame, "Validation accuracy by epoch, mean and 95 % band over seeds")
     epochs = max((len(line) for c in curves for line in c.seeds.values()), default=1)
     x, y = frame.x(1, max(2, epochs)), frame.y(*limits)
@@ -109,12 +89,12 @@ def epoch_chart(curves: Sequence[Curve], frame: Frame, limits: tuple[float, floa
     ends = []
     for curve in curves:
         stroke, mean = colour(curve.series[0]), curve.mean
-        name = arm_name(curve.series[0])
+        name = arm_label(curve.series[0])
         reaches = [(e + 1, m) for e, m in enumerate(mean) if m.bounded]
         if len(reaches) > 1:
             upper = [(x(e), y(min(limits[1], m.high))) for e, m in reaches]
             lower = [(x(e), y(max(limits[0], m.low))) for e, m in reaches]
-            main = curve.series[0] in ("pretrained", "scratch")
+            main = curve.series[0] in {arm for arm, _ in contenders}
             picture.add(band(upper, lower, stroke, 0.15 if main else 0.07))
         seeds = "".join(
             line([(x(e + 1), y(v)) for e, v in enumerate(values)], stroke, width=1)
@@ -186,12 +166,12 @@ def _log_scale(frame: Frame, budgets: Sequence[int], aside: float = 0) -> Scale:
     return lambda labels: place(math.log(labels)) + aside
 
 
-def loss_chart(part: Pretraining, frame: Frame) -> Picture:
+def loss_chart(part: PretrainingCurve, frame: Frame) -> Picture:
     """Pretraining's own curve: loss in training and on held-out text, by tokens read."""
     picture = Picture(frame, f"Loss of {part.objective} pretraining by tokens read")
     kinds: list[tuple[str, str, str]] = [
         ("train_loss", "training", "var(--soft)"),
-        ("held_out_loss", "held out", "var(--pretrained)"),
+        ("held_out_loss", "held out", "var(--accent)"),
     ]
     lines = {
         key: [(p["tokens"], p[key]) for p in part.points if p.get(key) is not None]
@@ -224,7 +204,7 @@ def loss_chart(part: Pretraining, frame: Frame) -> Picture:
 
 
 def calibration_chart(found: Sequence[Calibration], study: Study, frame: Frame) -> Picture:
-    """How sure a run says it is, and how often it is right; on the diagonal both agree."""
+    """Share right by stated confidence; on the diagonal both agree."""
     frame = frame.with_room_for([series_name(one.series, study) for one in found])
     picture = Picture(frame, "Calibration: share right by stated confidence")
     start = math.floor(10 * min(c for f in found for c, _, _ in f.bins)) / 10

@@ -1,11 +1,21 @@
-"""What it rests on: pretraining itself, calibration and confusion, single rows."""
+"""What the findings rest on: pretraining, calibration, single rows, the data, the network."""
 
+from collections.abc import Mapping
 from html import escape
+from typing import Any
 
 import numpy as np
 
-from headstart.studies.report.charts import calibration_chart, loss_chart, series_name
-from headstart.studies.report.material import PHONE, Material, paragraph, section
+from headstart.objectives import objectives
+from headstart.studies.report.charts import calibration_chart, loss_chart
+from headstart.studies.report.report_data import (
+    PHONE,
+    ReportData,
+    facts_table,
+    paragraph,
+    section,
+    table,
+)
 from headstart.studies.report.rows import (
     Calibration,
     Example,
@@ -15,20 +25,21 @@ from headstart.studies.report.rows import (
     of_series,
 )
 from headstart.studies.report.svg import Frame
-from headstart.studies.results import Pretraining
+from headstart.studies.results import PretrainingCurve
+from headstart.studies.wording import series_name
 
 LONGEST = 400  # characters of an example that are shown
 
 
-def pretraining_section(material: Material) -> str:
+def pretraining_section(data: ReportData) -> str:
     """Each objective's loss curve, its last numbers, and what the base says."""
-    parts = [_objective(material, part) for part in material.study.pretraining]
+    parts = [_objective(data, part) for part in data.study.pretraining]
     if not parts:
         parts = [paragraph("This study pretrained nothing itself.")]
     return section("pretraining", "What pretraining learned", *parts)
 
 
-def _objective(material: Material, part: Pretraining) -> str:
+def _objective(data: ReportData, part: PretrainingCurve) -> str:
     shown = [f"<h3>{escape(part.objective.capitalize())}</h3>"]
     if part.points:
         last = [p for p in part.points if p.get("perplexity") is not None]
@@ -40,7 +51,7 @@ def _objective(material: Material, part: Pretraining) -> str:
                 words += f", {end['bits_per_byte']:.2f} bits per byte"
             shown.append(paragraph(f"{words}, after {seconds / 60:.1f} minutes.", "note"))
         shown.append(
-            material.figure(
+            data.figure(
                 f"pretraining-{part.objective}",
                 "Loss by tokens read",
                 lambda frame: loss_chart(part, frame),
@@ -48,7 +59,8 @@ def _objective(material: Material, part: Pretraining) -> str:
             )
         )
     if part.samples:
-        verb = "fills in" if "masked" in part.objective else "goes on"
+        kind = objectives().get(part.objective)
+        verb = "goes on" if kind is None or kind.can_generate else "fills in"
         shown.append(paragraph(f"How the base {verb}:", "note"))
     for sample in part.samples:
         prompt, text = sample.get("prompt", ""), sample.get("text", "")
@@ -60,15 +72,15 @@ def _objective(material: Material, part: Pretraining) -> str:
     return "".join(shown)
 
 
-def trust_section(material: Material) -> str:
+def trust_section(data: ReportData) -> str:
     """Calibration of the two contenders, and what each takes for what."""
-    found = calibrations(material)
+    found = calibrations(data)
     if not found:
         return section("trust", "When to trust it", paragraph("No test predictions were kept."))
     errors = ", ".join(
-        f"{series_name(c.series, material.study)} {100 * c.error:.1f} points" for c in found
+        f"{series_name(c.series, data.study)} {100 * c.error:.1f} points" for c in found
     )
-    tables = "".join(_confusion(material, c) for c in found)
+    tables = "".join(_confusion(data, c) for c in found)
     return section(
         "trust",
         "When to trust it",
@@ -77,29 +89,29 @@ def trust_section(material: Material) -> str:
             f"Mean distance from the line: {errors}.",
             "note",
         ),
-        material.figure(
+        data.figure(
             "calibration",
             "Share right by stated confidence, all labels",
-            lambda frame: calibration_chart(found, material.study, frame),
+            lambda frame: calibration_chart(found, data.study, frame),
             Frame(780, 340),
             PHONE,
         ),
-        tables if len(material.study.label_names) > 5 else f'<div class="pair">{tables}</div>',
+        tables if len(data.study.label_names) > 5 else f'<div class="pair">{tables}</div>',
     )
 
 
-def calibrations(material: Material) -> list[Calibration]:
+def calibrations(data: ReportData) -> list[Calibration]:
     """Of the contenders, with all labels."""
     runs = {
-        series: of_series(material.predictions, series, material.study.budgets[-1])
-        for series in material.contenders
+        series: of_series(data.predictions, series, data.study.budgets[-1])
+        for series in data.contenders
     }
     return [calibration(series, found) for series, found in runs.items() if found]
 
 
-def _confusion(material: Material, one: Calibration) -> str:
-    names = material.study.label_names
-    runs = of_series(material.predictions, one.series, material.study.budgets[-1])
+def _confusion(data: ReportData, one: Calibration) -> str:
+    names = data.study.label_names
+    runs = of_series(data.predictions, one.series, data.study.budgets[-1])
     counts = confusion(runs, len(names))
     shares = counts / np.maximum(counts.sum(1, keepdims=True), 1)
     head = "".join(f"<th><span>{escape(name)}</span></th>" for name in names)
@@ -112,25 +124,25 @@ def _confusion(material: Material, one: Calibration) -> str:
         body += f"<tr><th>{escape(name)}</th>{cells}</tr>"
     kind = "confusion many" if len(names) > 5 else "confusion"
     return (
-        f'<div class="together"><h3>{material.key(one.series)}: what it says of each label, %</h3>'
+        f'<div class="together"><h3>{data.key(one.series)}: what it says of each label, %</h3>'
         f'<div class="scroll"><table class="{kind}"><thead><tr><th></th>{head}</tr></thead>'
         f"<tbody>{body}</tbody></table></div></div>"
     )
 
 
-def examples_section(material: Material) -> str:
+def examples_section(data: ReportData) -> str:
     """Rows that one contender gets right and the other wrong."""
-    if len(material.contenders) < 2:
+    if len(data.contenders) < 2:
         return section("examples", "Row by row", paragraph("One arm has nothing to differ from."))
-    one, other = material.contenders
+    one, other = data.contenders
     parts = []
     for first, second in ((one, other), (other, one)):
         runs = [
-            of_series(material.predictions, series, material.study.budgets[-1])
+            of_series(data.predictions, series, data.study.budgets[-1])
             for series in (first, second)
         ]
-        found = examples(runs[0], runs[1], material.test_rows)
-        names = [escape(series_name(series, material.study)) for series in (first, second)]
+        found = examples(runs[0], runs[1], data.test_rows)
+        names = [escape(series_name(series, data.study)) for series in (first, second)]
         parts.append(f"<h3>{names[0]} right, {names[1]} wrong</h3>")
         parts += [_example(example, names) for example in found]
         if not found:
@@ -147,3 +159,83 @@ def _example(example: Example, names: list[str]) -> str:
         f"it {100 * example.first_probability:.0f}\u00a0%, {names[1]} "
         f"{100 * example.second_probability:.0f}\u00a0%</footer></blockquote>"
     )
+
+
+def data_section(data: ReportData) -> str:
+    """Rows of each split, what was dropped, what the data check warned of."""
+    study = data.study
+    splits = [(name, f"{count:,} rows") for name, count in study.splits.items()]
+    labels = ", ".join(study.label_names)
+    if study.overlap_dropped:
+        overlap = (
+            f"{study.overlap_dropped:,} documents of the corpus held test rows and were left out"
+        )
+    else:
+        overlap = "No document of the corpus held a test row"
+    warnings = "".join(f"<li>{escape(words)}</li>" for words in study.warnings)
+    return section(
+        "data",
+        "The data check",
+        paragraph(
+            f"{len(study.label_names)} labels: {labels}. " + (f"{overlap}." if study.corpus else "")
+        ),
+        facts_table("split", splits),
+        f"<ul>{warnings}</ul>" if warnings else paragraph("No warnings.", "note"),
+    )
+
+
+def network_section(data: ReportData) -> str:
+    """The parameter table of each network, part by part."""
+    parts = []
+    for objective, document in data.study.parameters.items():
+        config = document.get("config", {})
+        sizes = [
+            f"{config[key]:,} {word}"
+            for key, word in (("vocab_size", "pieces"), ("width", "wide"), ("layers", "layers"))
+            if key in config
+        ]
+        parts.append(f"<h3>{escape(objective.capitalize())}: {escape(', '.join(sizes))}</h3>")
+        rows = [
+            (
+                escape(str(part["name"])),
+                escape(str(part["of"]).replace("_", " ")),
+                f"<code>{escape(str(part['formula']))}</code>",
+                f"{part['count']:,}",
+            )
+            for part in document.get("parts", [])
+        ]
+        for head, count in document.get("total", {}).items():
+            name = f"<b>base + {escape(head.replace('_', ' '))} head</b>"
+            rows.append((name, "", "", f"<b>{count:,}</b>"))
+        parts.append(table(("part", "of", "formula", "parameters"), rows, spare=(2,)))
+    if not parts:
+        parts = [paragraph("No network was trained.")]
+    return section("network", "The network", *parts)
+
+
+def rerun_section(data: ReportData) -> str:
+    """The exact command, and everything that its numbers depend on."""
+    study = data.study
+    facts: dict[str, Any] = {
+        "seeds": ", ".join(map(str, study.seeds)),
+        "labels": ", ".join(f"{labels:,}" for labels in study.budgets),
+        "arms": ", ".join(study.arms),
+        "time": f"{study.minutes:.1f} minutes",
+    }
+    return section(
+        "rerun",
+        "How to run it again",
+        f"<pre>{escape(study.command)}</pre>",
+        _facts("study", facts),
+        _facts("machine", study.machine),
+        _facts("version", study.versions),
+    )
+
+
+def _facts(name: str, facts: Mapping[str, Any]) -> str:
+    def said(value: Any) -> str:
+        if isinstance(value, dict):
+            return ", ".join(f"{key} {said(one)}" for key, one in value.items())
+        return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+    return facts_table(name, [(str(key).replace("_", " "), said(v)) for key, v in facts.items()])

@@ -3,40 +3,47 @@
 import math
 from html import escape
 
-from headstart.studies.analysis import Curve, Score
+from headstart.studies.analysis import Analysis, Curve, Score
 from headstart.studies.learning import LabelSavings
 from headstart.studies.report.charts import (
     epoch_chart,
     gap_chart,
     label_chart,
     limits_of,
-    series_name,
 )
-from headstart.studies.report.material import WIDE, Material, emphasised, paragraph, section, table
+from headstart.studies.report.report_data import (
+    WIDE,
+    ReportData,
+    emphasised,
+    paragraph,
+    section,
+    table,
+)
 from headstart.studies.report.svg import Frame
-from headstart.studies.verdict import signed
+from headstart.studies.wording import capital, labelled, series_name, signed
 
 
-def verdict_section(material: Material) -> str:
+def verdict_section(data: ReportData) -> str:
     """The sentences first, large; then the differences that they rest on."""
-    first, *others = material.verdict.sentences
+    first, *others = data.verdict.sentences
     parts = [
         f"<h1>{emphasised(first)}</h1>",
         *(f'<p class="more">{emphasised(s)}</p>' for s in others),
     ]
-    series = material.contenders[0]
-    among = [g for g in material.analysis.gaps if g.first == series]
-    for second in ("scratch", "tfidf"):
-        gaps = [g for g in among if g.second[0] == second]
+    series = data.contenders[0]
+    among = [g for g in data.analysis.gaps if g.first == series]
+    comparison = data.analysis.comparison
+    effect = comparison.headline.effect if comparison else ""
+    for other in comparison.others if comparison else ():
+        gaps = [g for g in among if g.second[0] == other.name]
         if not gaps:
             continue
-        other = "training from scratch" if second == "scratch" else "TF-IDF"
         height = 54 + 30 * len(gaps)
         parts.append(
-            material.figure(
-                f"difference-{second}",
-                f"{series_name(series, material.study).capitalize()} against {other}",
-                lambda frame, gaps=gaps: gap_chart(gaps, among, frame),  # type: ignore[misc]
+            data.figure(
+                f"difference-{other.name}",
+                f"{capital(series_name(series, data.study))} against {other.phrase}",
+                lambda frame, gaps=gaps: gap_chart(gaps, among, effect, frame),  # type: ignore[misc]
                 Frame(780, height, left=104, right=70),
                 Frame(350, height, left=92, right=62),
             )
@@ -63,9 +70,9 @@ def verdict_section(material: Material) -> str:
     return f'<section id="verdict">{"".join(parts)}</section>'
 
 
-def epochs_section(material: Material) -> str:
+def epochs_section(data: ReportData) -> str:
     """Validation accuracy by epoch: all labels large, the other budgets beside each other."""
-    curves = material.analysis.curves
+    curves = data.analysis.curves
     if not curves:
         return section(
             "epochs", "How each arm learns", paragraph("No arm of this study trains in epochs.")
@@ -73,34 +80,32 @@ def epochs_section(material: Material) -> str:
     values = [v for c in curves for line in c.seeds.values() for v in line]
     limits = limits_of(values, [m for c in curves for m in c.mean])
     parts = [
-        _epoch_figures(material, labels, first=k == 0, limits=limits)
+        _epoch_figures(data, labels, first=k == 0, limits=limits)
         for k, labels in enumerate(sorted({curve.labels for curve in curves}, reverse=True))
     ]
-    if len(parts) > 1 and not material.several:
+    if len(parts) > 1 and not data.several:
         parts[1:] = [f'<div class="pair">{"".join(reversed(parts[1:]))}</div>']
-    parts.append(_pace(material))
+    parts.append(_learning_table(data))
     words = (
         "Validation accuracy by epoch: mean over seeds; the band is the 95 % interval of that mean."
     )
-    if len(material.study.seeds) == 1:
+    if len(data.study.seeds) == 1:
         words = "Validation accuracy by epoch, of one seed: the spread between seeds is unknown."
     return section("epochs", "How each arm learns", paragraph(words, "note"), *parts)
 
 
 def _epoch_figures(
-    material: Material, labels: int, *, first: bool, limits: tuple[float, float]
+    data: ReportData, labels: int, *, first: bool, limits: tuple[float, float]
 ) -> str:
     """One picture of a budget, or one for each objective beside each other, on one scale."""
-    curves = [curve for curve in material.analysis.curves if curve.labels == labels]
+    curves = [curve for curve in data.analysis.curves if curve.labels == labels]
     half = Frame(376, 290, left=50)
-    if not material.several:
+    if not data.several:
         wide = WIDE if first else half
-        return _epoch_figure(
-            material, f"epochs-{labels}", f"{labels:,} labels", curves, wide, limits
-        )
+        return _epoch_figure(data, f"epochs-{labels}", f"{labels:,} labels", curves, wide, limits)
     pictures = [
         _epoch_figure(
-            material,
+            data,
             f"epochs-{labels}-{objective}",
             f"{labels:,} labels, {objective}",
             [curve for curve in curves if curve.series[1] == objective],
@@ -113,24 +118,24 @@ def _epoch_figures(
 
 
 def _epoch_figure(
-    material: Material,
+    data: ReportData,
     name: str,
     of: str,
     curves: list[Curve],
     wide: Frame,
     limits: tuple[float, float],
 ) -> str:
-    return material.figure(
+    return data.figure(
         name,
         of,
-        lambda frame: epoch_chart(curves, frame, limits),
+        lambda frame: epoch_chart(curves, frame, limits, data.contenders),
         wide,
     )
 
 
-def _pace(material: Material) -> str:
+def _learning_table(data: ReportData) -> str:
     """First epoch at 95 % of the best and mean height of the curve, arms by budgets."""
-    curves = {(curve.series, curve.labels): curve for curve in material.analysis.curves}
+    curves = {(curve.series, curve.labels): curve for curve in data.analysis.curves}
     budgets = sorted({labels for _, labels in curves})
 
     def cell(curve: Curve | None) -> str:
@@ -139,7 +144,7 @@ def _pace(material: Material) -> str:
         return f"{curve.epochs_to_95:.1f}<small>area {100 * curve.area:.1f}</small>"
 
     rows = [
-        (material.key(series), *(cell(curves.get((series, labels))) for labels in budgets))
+        (data.key(series), *(cell(curves.get((series, labels))) for labels in budgets))
         for series in dict.fromkeys(series for series, _ in curves)
     ]
     head = ("epochs to 95 % of its best", *(f"{labels:,} labels" for labels in budgets))
@@ -147,9 +152,9 @@ def _pace(material: Material) -> str:
     return table(head, rows) + paragraph(note, "note")
 
 
-def labels_section(material: Material) -> str:
+def labels_section(data: ReportData) -> str:
     """Test accuracy by number of labels, as a picture and as a table."""
-    study, analysis = material.study, material.analysis
+    study, analysis = data.study, data.analysis
     best = {
         labels: max((s.accuracy.value for s in analysis.scores if s.labels == labels), default=0)
         for labels in study.budgets
@@ -167,11 +172,11 @@ def labels_section(material: Material) -> str:
 
     series = dict.fromkeys(score.series for score in analysis.scores)
     rows = [
-        (material.key(one), *(cell(analysis.score(one, labels)) for labels in study.budgets))
+        (data.key(one), *(cell(analysis.score(one, labels)) for labels in study.budgets))
         for one in series
     ]
     savings = [
-        paragraph(f"{_prefix(material, objective)}{_savings_note(found)}")
+        paragraph(f"{_prefix(data, objective)}{_savings_note(found, data.analysis)}")
         for objective, found in analysis.savings.items()
     ]
     return section(
@@ -182,41 +187,45 @@ def labels_section(material: Material) -> str:
             "chose; whiskers are 95 % intervals over seeds.",
             "note",
         ),
-        material.figure(
+        data.figure(
             "labels",
             "Test accuracy by number of labels",
             lambda frame: label_chart(analysis, study, frame),
         ),
         table(("accuracy, %", *(f"{labels:,} labels" for labels in study.budgets)), rows),
         *savings,
-        _mcnemar(material),
+        _mcnemar(data),
     )
 
 
-def _prefix(material: Material, objective: str) -> str:
-    return f"{objective.capitalize()}: " if len(material.analysis.savings) > 1 else ""
+def _prefix(data: ReportData, objective: str) -> str:
+    return f"{objective.capitalize()}: " if len(data.analysis.savings) > 1 else ""
 
 
-def _savings_note(found: LabelSavings) -> str:
-    goal = f"Scratch reaches {100 * found.goal:.1f} % with all {found.all_labels:,} labels. "
+def _savings_note(found: LabelSavings, analysis: Analysis) -> str:
+    assert analysis.comparison is not None
+    control = capital(analysis.comparison.control.label)
+    headline = capital(analysis.comparison.headline.label)
+    goal = f"{control} reaches {100 * found.goal:.1f} % with all {labelled(found.all_labels)}. "
     if math.isinf(found.labels):
-        return goal + "Pretrained does not reach that within this range."
+        return goal + f"{headline} does not reach that within this range."
     if found.labels == 0:
-        return goal + f"Pretrained is there with {found.fewest:,} labels, the fewest tried."
+        return goal + f"{headline} is there with {labelled(found.fewest)}, the fewest tried."
     saved = 1 - found.labels / found.all_labels
     return goal + (
-        f"Pretrained is there with about {float(f'{found.labels:.2g}'):,.0f} "
+        f"{headline} is there with about {float(f'{found.labels:.2g}'):,.0f} "
         f"({100 * saved:.0f} % fewer), interpolated on a log scale."
     )
 
 
-def _mcnemar(material: Material) -> str:
-    tests = material.analysis.mcnemar
-    if not tests:
+def _mcnemar(data: ReportData) -> str:
+    tests, comparison = data.analysis.mcnemar, data.analysis.comparison
+    if not tests or comparison is None:
         return ""
+    one, other = comparison.headline.label, comparison.control.label
     rows = [
         (
-            escape(series_name(test.first, material.study)),
+            escape(series_name(test.first, data.study)),
             str(test.seed),
             f"{test.only_first:,}",
             f"{test.only_second:,}",
@@ -225,8 +234,8 @@ def _mcnemar(material: Material) -> str:
         for test in tests
     ]
     return (
-        "<details><summary>McNemar’s exact test, pretrained against scratch, all labels, one line "
-        "a seed</summary>"
-        + table(("", "seed", "only pretrained right", "only scratch right", "p"), rows)
+        f"<details><summary>McNemar’s exact test, {escape(one)} against {escape(other)}, all "
+        "labels, one line per seed</summary>"
+        + table(("", "seed", f"only {escape(one)} right", f"only {escape(other)} right", "p"), rows)
         + "</details>"
     )

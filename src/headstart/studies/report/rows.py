@@ -13,7 +13,7 @@ BINS = 10
 
 @dataclass(frozen=True)
 class Calibration:
-    """How often a run is right when it says that it is so sure; seeds together."""
+    """How often runs are right at each stated confidence; seeds together."""
 
     series: Series
     bins: list[tuple[float, float, int]]  # mean confidence, share right, rows; empty ones left out
@@ -30,7 +30,7 @@ class Example:
 
 
 def of_series(said: Sequence[Predictions], series: Series, labels: int) -> list[Predictions]:
-    """The runs of one arm at one budget, a run a seed."""
+    """The runs of one arm at one budget, one run per seed."""
     wanted = (*series, labels)
     return [p for p in said if (p.run.arm, p.run.objective, p.run.labels) == wanted]
 

@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
 
+from headstart.studies.arms import arms
+
 Point = tuple[float, float]
 Scale = Callable[[float], float]
 
@@ -17,15 +19,8 @@ LIGHT = {
     "soft": "#5c5c5c",
     "rule": "#dedede",
     "paper": "#ffffff",
-    # Okabe and Ito's palette, safe for colour-blind readers; TF-IDF, the reference, is grey.
-    "scratch": "#d55e00",
-    "pretrained": "#0072b2",
-    "frozen": "#56b4e9",
-    "cooccurrence": "#cc79a7",
-    "tfidf": "#767676",
-    "stack": "#009e73",
+    "accent": "#0072b2",
 }
-ARMS = ("scratch", "pretrained", "frozen", "cooccurrence", "tfidf", "stack")
 
 
 @dataclass(frozen=True)
@@ -88,13 +83,39 @@ class Picture:
         )
         if standalone:
             text = re.sub(r'<g class="seeds">.*?</g>', "", text)
-            text = re.sub(r"var\(--([a-z]+)(-text)?\)", lambda found: LIGHT[found[1]], text)
+            known = LIGHT | {variable(name): arm.colours.light for name, arm in arms().items()}
+            text = re.sub(r"var\(--([a-z0-9-]+?)(-text)?\)", lambda found: known[found[1]], text)
         return text
 
 
 def colour(arm: str) -> str:
-    """The colour of an arm, the same in every picture."""
-    return f"var(--{arm})" if arm in ARMS else "var(--ink)"
+    """The colour of an arm, the same in every picture; ink if the arm is no longer installed."""
+    return f"var(--{variable(arm)})" if arm in arms() else "var(--ink)"
+
+
+def variable(arm: str) -> str:
+    """The name of the CSS variable that holds an arm's colour."""
+    return "arm-" + re.sub(r"[^a-z0-9]+", "-", arm.lower())
+
+
+def arm_style() -> str:
+    """The colours of all arms as CSS, for light, dark and paper."""
+    light, dark = (
+        "".join(
+            f"--{variable(name)}:{plain};--{variable(name)}-text:{text};"
+            for name, plain, text in colours
+        )
+        for colours in (
+            [(name, a.colours.light, a.colours.light_text) for name, a in arms().items()],
+            [(name, a.colours.dark, a.colours.dark_text) for name, a in arms().items()],
+        )
+    )
+    return (
+        f":root{{{light}}}\n"
+        f'@media (prefers-color-scheme: dark){{:root:not([data-theme="light"]){{{dark}}}}}\n'
+        f':root[data-theme="dark"]{{{dark}}}\n'
+        f"@media print{{:root,:root[data-theme]{{{light}}}}}\n"
+    )
 
 
 def text(

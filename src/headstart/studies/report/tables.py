@@ -9,14 +9,14 @@ from pathlib import Path
 from headstart.evaluation.interval import Interval, wilson_interval
 from headstart.files import write_text
 from headstart.studies.report.evidence import calibrations
-from headstart.studies.report.material import Material
+from headstart.studies.report.report_data import ReportData
 from headstart.studies.report.rows import confusion, of_series
 from headstart.studies.results import Predictions
 
 
-def write_tables(folder: Path, material: Material) -> list[Path]:
+def write_tables(folder: Path, data: ReportData) -> list[Path]:
     """Write every table into `folder`; returns the files."""
-    analysis = material.analysis
+    analysis = data.analysis
     return [
         _write(
             folder / "accuracy.csv",
@@ -29,10 +29,7 @@ def write_tables(folder: Path, material: Material) -> list[Path]:
         _write(
             folder / "single_runs.csv",
             ("arm", "objective", "labels", "seed", "accuracy", "wilson_low", "wilson_high"),
-            [
-                (*_run(p), *_ends(wilson_interval(_right(p), len(p.gold))))
-                for p in material.predictions
-            ],
+            [(*_run(p), *_ends(wilson_interval(_right(p), len(p.gold)))) for p in data.predictions],
         ),
         _write(
             folder / "differences.csv",
@@ -60,24 +57,24 @@ def write_tables(folder: Path, material: Material) -> list[Path]:
                 for objective, s in analysis.savings.items()
             ],
         ),
-        *_by_row(folder, material),
+        *_by_row(folder, data),
         _write(
             folder / "parameters.csv",
             ("objective", "part", "of", "formula", "count", "trainable"),
             [
                 (objective, *(part[k] for k in ("name", "of", "formula", "count", "trainable")))
-                for objective, document in material.study.parameters.items()
+                for objective, document in data.study.parameters.items()
                 for part in document.get("parts", [])
             ],
         ),
     ]
 
 
-def _by_row(folder: Path, material: Material) -> list[Path]:
-    found, names = calibrations(material), material.study.label_names
+def _by_row(folder: Path, data: ReportData) -> list[Path]:
+    found, names = calibrations(data), data.study.label_names
     mixed = []
     for one in found:
-        runs = of_series(material.predictions, one.series, material.study.budgets[-1])
+        runs = of_series(data.predictions, one.series, data.study.budgets[-1])
         counts = confusion(runs, len(names))
         mixed += [
             (*one.series, gold, said, int(counts[i, j]))
@@ -107,7 +104,7 @@ def _ends(interval: Interval) -> tuple[float, float, float]:
 
 
 def _write(path: Path, head: Sequence[str], rows: Iterable[Sequence[object]]) -> Path:
-    """An end that the data cannot tell is an empty cell."""
+    """Write one table; an unbounded end of an interval is an empty cell."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(head)

@@ -7,7 +7,7 @@ from html import escape
 from pathlib import Path
 
 from headstart.studies.analysis import Analysis, Series, analyse
-from headstart.studies.report.charts import Draw, series_name
+from headstart.studies.report.charts import Draw
 from headstart.studies.report.svg import Frame, Picture, colour
 from headstart.studies.results import (
     Predictions,
@@ -19,13 +19,14 @@ from headstart.studies.results import (
     read_test_rows,
 )
 from headstart.studies.verdict import Verdict, speaking_objective, verdict
+from headstart.studies.wording import series_name
 
 WIDE = Frame(780, 380)
 PHONE = Frame(350, 330, left=50, right=98)
 
 
 @dataclass
-class Material:
+class ReportData:
     """A study, its numbers, and the pictures and tables that the sections made on the way."""
 
     study: Study
@@ -36,7 +37,7 @@ class Material:
     pictures: dict[str, Picture] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, folder: Path) -> "Material":
+    def read(cls, folder: Path) -> "ReportData":
         study, said = read_study(folder), read_predictions(folder)
         analysis = analyse(study, read_measures(folder), said)
         return cls(study, analysis, verdict(study, analysis), said, read_test_rows(folder))
@@ -49,11 +50,13 @@ class Material:
     @property
     def contenders(self) -> list[Series]:
         """The two arms that the study is about, for the objective that the verdict speaks of."""
-        if not self.analysis.overall:
+        comparison = self.analysis.comparison
+        if comparison is None or not self.analysis.overall:
             series = dict.fromkeys(score.series for score in self.analysis.scores)
             return list(series)[:2]
         objective = speaking_objective(self.analysis)
-        return [("pretrained", objective), ("scratch", objective)]
+        pair = (comparison.headline, comparison.control)
+        return [comparison.series(arm, objective) for arm in pair]
 
     def figure(
         self, name: str, caption: str, draw: Draw, wide: Frame = WIDE, phone: Frame = PHONE

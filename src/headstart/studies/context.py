@@ -1,0 +1,122 @@
+"""What a training is given: its rows, the study's files, and what other trainings have shared."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from headstart.studies.arms.arm import Arm, Part
+from headstart.studies.outcomes import Outcome, RunKey, read_training, training_name
+from headstart.studies.recipe import StudyRecipe
+from headstart.tasks.classification import Classification
+from headstart.tasks.examples import Examples, Reading
+from headstart.text.checking.splits import take_budget
+from headstart.text.reading.dataset import Dataset, Splits
+from headstart.text.tokenizers.tokenizer import Tokenizer, load_tokenizer
+
+OnEpoch = Callable[[RunKey, int, float], None]  # a run, its epoch, its validation accuracy
+
+
+def ignore(*event: object) -> None:
+    """Receives any event and does nothing."""
+
+
+@dataclass(frozen=True)
+class StudyContext:
+    """What every training of a study shares. It is sent to each worker process once."""
+
+    folder: Path
+    recipe: StudyRecipe
+    splits: Splits
+    epochs: dict[int, int]  # of each budget
+    bases: dict[str, str] = field(default_factory=dict)  # objective -> run folder
+    tokenizer: str = ""
+    vectors: str = ""
+    threads: int = 1
+    arms: tuple[Arm, ...] = ()  # as objects: a worker may not know those registered at run time
+    encoded: dict[tuple[Any, ...], Any] = field(default_factory=dict, compare=False, repr=False)
+
+    def for_run(self, run: RunKey, on_epoch: OnEpoch = ignore) -> "ArmContext":
+        """The context of one training."""
+        return ArmContext(self, run, on_epoch)
+
+    def run_folder(self, run: RunKey) -> Path:
+        return self.folder / "runs" / training_name(run)
+
+    def ids(self, tokenizer: Tokenizer, part: Part) -> list[Any]:
+        """The token ids of a held-out part: tokenized once for each tokenizer."""
+        key = ("ids", tokenizer.fingerprint, part)
+        if key not in self.encoded:
+            self.encoded[key] = tokenizer.encode_arrays(self._part(part).texts)
+        found: list[Any] = self.encoded[key]
+        return found
+
+    def examples(self, reading: Reading, part: Part) -> Examples:
+        """A held-out part as a network reads it, from the same ids."""
+        key = ("examples", reading.tokenizer.fingerprint, part, reading.length, reading.long)
+        if key not in self.encoded:
+            rows = self._part(part)
+            ids = self.ids(reading.tokenizer, part)
+            remembered: Any = _Remembered(reading.tokenizer, rows.texts, ids)
+            task = Classification(rows.label_names)
+            self.encoded[key] = task.encode(rows, replace(reading, tokenizer=remembered))
+        found: Examples = self.encoded[key]
+        return found
+
+    def _part(self, part: Part) -> Dataset:
+        found = self.splits.validation if part == "validation" else self.splits.test
+        assert found is not None
+        return found
+
+
+@dataclass(frozen=True)
+class ArmContext:
+    """One training of a study: which one, on which rows, beside which files."""
+
+    study: StudyContext
+    run: RunKey
+    on_epoch: OnEpoch = ignore
+
+    @cached_property
+    def splits(self) -> Splits:
+        """The rows of the run's budget and seed: the same for every arm, nested in larger ones."""
+        whole = self.study.splits
+        rows = take_budget(whole.train, str(self.run.labels), self.run.seed)
+        return Splits(rows, whole.validation, whole.test)
+
+    @cached_property
+    def tokenizer(self) -> Tokenizer:
+        """The study's own tokenizer, trained on its corpus or its training texts."""
+        return load_tokenizer(self.study.tokenizer)
+
+    @property
+    def folder(self) -> Path:
+        """Where the training keeps its checkpoints, and its model if it may be the best one."""
+        return self.study.run_folder(self.run)
+
+    @property
+    def label_names(self) -> tuple[str, ...]:
+        return self.splits.train.label_names
+
+    def report_epoch(self, epoch: int, accuracy: float) -> None:
+        """Tell the study how the training is going."""
+        self.on_epoch(self.run, epoch, accuracy)
+
+    def outcome(self, run: RunKey) -> Outcome:
+        """What another training of the study, which is finished, came to."""
+        return read_training(self.study.folder, run)
+
+
+class _Remembered:
+    """A tokenizer that knows the ids of these texts already."""
+
+    def __init__(self, tokenizer: Tokenizer, texts: list[str], ids: list[Any]) -> None:
+        self._tokenizer = tokenizer
+        self._ids = dict(zip(texts, ids, strict=True))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._tokenizer, name)
+
+    def encode_arrays(self, texts: list[str]) -> list[Any]:
+        return [self._ids[text] for text in texts]

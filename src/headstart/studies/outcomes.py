@@ -1,0 +1,139 @@
+"""The outcome of one training: what it measured, and what it says of validation and test.
+
+A finished training is one file, written whole or not at all, so what is there after a kill can be
+trusted, and a study that is started again does only what is missing.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from headstart.errors import HeadstartError
+from headstart.evaluation.metrics import classification_metrics
+from headstart.files import replacing
+from headstart.text.reading.dataset import Splits
+
+FINAL = -1  # the epoch of a value measured once, at the best epoch; empty in results.csv
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True, order=True)
+class RunKey:
+    """Which training of the study: arm × objective × labelled rows used × seed."""
+
+    arm: str
+    objective: str  # "" for an arm that depends on none
+    labels: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One line of results.csv.
+
+    `split` is train, validation or test; `metric` is accuracy, macro_f1 or loss, accuracies as
+    fractions. Epochs count from 1. Test values are `FINAL`: validation chooses, test reports once.
+    `seconds` counts from the start of the run, pretraining not included.
+    """
+
+    run: RunKey
+    epoch: int
+    split: str
+    metric: str
+    value: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one training came to. Probabilities are rows × classes, of its best epoch."""
+
+    run: RunKey
+    measures: list[Measure]
+    validation: Floats
+    test: Floats
+    facts: dict[str, Any]  # whatever else is worth keeping: best epoch, steps, weights
+
+    def measure(self, split: str, metric: str) -> float:
+        """A value that was measured at the best epoch."""
+        wanted = (FINAL, split, metric)
+        return next(m.value for m in self.measures if (m.epoch, m.split, m.metric) == wanted)
+
+    def for_run(self, run: RunKey) -> "Outcome":
+        """The same outcome under another key, for a training that cannot end otherwise."""
+        return replace(self, run=run, measures=[replace(m, run=run) for m in self.measures])
+
+
+def make_outcome(
+    run: RunKey,
+    splits: Splits,
+    validation: ArrayLike,
+    test: ArrayLike,
+    *,
+    measures: Sequence[Measure] = (),
+    seconds: float,
+    facts: dict[str, Any],
+) -> Outcome:
+    """An outcome from probabilities; accuracy, macro F1 and loss of both parts are measured."""
+    assert splits.test is not None
+    said = [np.asarray(answers, dtype=np.float32) for answers in (validation, test)]
+    final = []
+    for name, answers, part in zip(
+        ("validation", "test"), said, (splits.validation, splits.test), strict=True
+    ):
+        found = classification_metrics(answers, part.labels, splits.train.label_names)
+        for metric, value in (
+            ("accuracy", found.accuracy.value),
+            ("macro_f1", found.macro_f1),
+            ("loss", found.log_loss),
+        ):
+            final.append(Measure(run, FINAL, name, metric, value, seconds))
+    return Outcome(run, [*measures, *final], said[0], said[1], facts)
+
+
+def training_name(run: RunKey) -> str:
+    """A name for files and folders that sorts by what it says."""
+    parts = [run.arm, run.objective, f"{run.labels:06d}", f"seed-{run.seed}"]
+    return "-".join(part for part in parts if part)
+
+
+def training_file(study: Path, run: RunKey) -> Path:
+    return study / "trainings" / f"{training_name(run)}.safetensors"
+
+
+def write_training(study: Path, outcome: Outcome) -> None:
+    about = {
+        "run": asdict(outcome.run),
+        "measures": [[m.epoch, m.split, m.metric, m.value, m.seconds] for m in outcome.measures],
+        "facts": outcome.facts,
+    }
+    arrays = {"validation": outcome.validation, "test": outcome.test}
+    with replacing(training_file(study, outcome.run)) as temporary:
+        save_file(arrays, temporary, metadata={"training": json.dumps(about)})
+
+
+def read_training(study: Path, run: RunKey) -> Outcome:
+    path = training_file(study, run)
+    try:
+        with safe_open(path, framework="numpy") as file:
+            about = json.loads(file.metadata()["training"])
+            arrays = [file.get_tensor(name) for name in ("validation", "test")]
+    except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
+        raise HeadstartError(
+            f"this finished training cannot be read: {error}",
+            where=path,
+            fix="delete the file and start the study again: it is trained anew",
+        ) from None
+    measures = [Measure(run, *line) for line in about["measures"]]
+    return Outcome(run, measures, arrays[0], arrays[1], about["facts"])
+
+
+def is_finished(study: Path, run: RunKey) -> bool:
+    return training_file(study, run).is_file()

@@ -1,0 +1,88 @@
+"""How fast this machine trains this network: a few real steps, on made-up tokens.
+
+Speed depends on the sizes alone, so the steps need neither the corpus nor a tokenizer, and a plan
+can be shown before either is read.
+"""
+
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+
+from headstart.model.model import build_model
+from headstart.model.presets import Preset
+from headstart.objectives import find_objective
+from headstart.text.store.token_source import PackedBatch, PairBatch, TokenSource
+from headstart.training.optimizer import make_optimizer
+from headstart.training.plan import median_seconds
+from headstart.training.recipe import PretrainRecipe
+
+READ_ROWS = 64
+
+
+def measure_finetuning(
+    chosen: Preset, *, classes: int, batch_size: int, length: int, threads: int
+) -> tuple[float, float]:
+    """Seconds per token of training, and of reading without learning."""
+    torch.set_num_threads(threads)
+    model = build_model(chosen.base, chosen.classification(classes))
+    optimizer = make_optimizer(model, learning_rate=1e-4, weight_decay=0.01, betas=(0.9, 0.999))
+    made_up = MadeUpTokens(chosen.base.vocab_size, length)
+    tokens, many = made_up.draw(batch_size), made_up.draw(READ_ROWS)
+    labels = torch.zeros(batch_size, dtype=torch.long)
+
+    def step(number: int) -> None:
+        F.cross_entropy(model(tokens, torch.ones_like(tokens)), labels).backward()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+
+    @torch.no_grad()
+    def read(number: int) -> None:
+        model(many, torch.ones_like(many))
+
+    return median_seconds(step) / tokens.numel(), median_seconds(read) / many.numel()
+
+
+def measure_pretraining(chosen: Preset, recipe: PretrainRecipe) -> float:
+    """Seconds of a step."""
+    torch.set_num_threads(recipe.threads)
+    objective = find_objective(recipe.objective)(mask_share=recipe.mask_share)
+    model = build_model(chosen.base, objective.head(chosen))
+    optimizer = make_optimizer(model, learning_rate=1e-4, weight_decay=0.1, betas=(0.9, 0.98))
+    source = MadeUpTokens(chosen.base.vocab_size, recipe.length)
+    batch = objective.batch(source, recipe.rows, (0, 0))
+
+    def step(number: int) -> None:
+        loss = objective.loss(model, batch)
+        (loss.total / loss.targets).backward()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+
+    return median_seconds(step)
+
+
+class MadeUpTokens(TokenSource):
+    """Random tokens in full rows, in place of a store: any objective can draw its batches."""
+
+    def __init__(self, vocab_size: int, length: int) -> None:
+        self.length, self.separate = length, False
+        self.tokenizer: Any = SimpleNamespace(vocab_size=vocab_size, mask_id=0)
+        self.special_ids = torch.zeros(1, dtype=torch.long)
+        self._generator = torch.Generator().manual_seed(0)
+
+    def draw(self, rows: int, extra: int = 0) -> torch.Tensor:
+        shape = (rows, self.length + extra)
+        return torch.randint(self.tokenizer.vocab_size, shape, generator=self._generator)
+
+    def rows(self, rows: int, key: tuple[int, int], *, extra: int = 0) -> PackedBatch:
+        tokens = self.draw(rows, extra)
+        return PackedBatch(tokens, torch.ones_like(tokens))
+
+    def pairs(self, rows: int, key: tuple[int, int]) -> PairBatch:
+        tokens = self.draw(rows)
+        segments = torch.ones_like(tokens)
+        segments[:, -1] = 0  # pairs are seldom as long as their row
+        return PairBatch(
+            tokens, segments, torch.zeros_like(tokens), torch.zeros(rows, dtype=torch.long)
+        )
