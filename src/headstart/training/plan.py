@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 
-from headstart.model.costs import training_memory
+from headstart.model.accounts import training_memory
 from headstart.training.loop import Loop, Progress
 from headstart.training.recipe import PretrainRecipe
 from headstart.training.threads import step_seconds
