@@ -5,8 +5,10 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from headstart.cli.display import Display
+from headstart.cli.output import styled
 from headstart.cli.progress import progress as progress_bar
 from headstart.cli.training_display import duration, threads_in_words
 from headstart.training.finetune import FinetuneListener, Finetuning
@@ -33,7 +35,8 @@ class FinetuneDisplay(Display):
         self._stage.close()
         splits = training.splits
         self.console.print(
-            f"[bold]{training.task.name}[/]: {len(splits.train):,} rows to learn from, "
+            styled("[bold]{task}[/]: ", task=training.task.name)
+            + f"{len(splits.train):,} rows to learn from, "
             f"{len(splits.validation):,} to choose by; labels: "
             + ", ".join(training.task.labels[:8])
             + (", …" if len(training.task.labels) > 8 else "")
@@ -45,7 +48,8 @@ class FinetuneDisplay(Display):
             self.console.print("from scratch: no weight was learned before")
         if cut := training.cut:
             self.console.print(
-                f"[yellow]cut[/]: {cut['texts']:,} of {len(splits.train):,} training texts are "
+                styled("[yellow]cut[/]: ")
+                + f"{cut['texts']:,} of {len(splits.train):,} training texts are "
                 f"longer than {training.reading.length} tokens; {cut['tokens'] / cut['of']:.1%} of "
                 "all tokens are not read (--length, or --long windows)"
             )
@@ -66,8 +70,9 @@ class FinetuneDisplay(Display):
             self._headed = True
         cells = [str(row["epoch"]), f"{row['train_loss']:.4f}", f"{row['validation_loss']:.4f}"]
         cells += [f"{row[name]:.1%}" for name in names] + [duration(row["seconds"])]
-        best = "  [green]best[/]" if row["best"] else ""
-        self.console.print("".join(f"{cell:>12}" for cell in cells) + best, soft_wrap=True)
+        shown = Text("".join(f"{cell:>12}" for cell in cells))
+        shown.append("  best" if row["best"] else "", style="green")
+        self.console.print(shown, soft_wrap=True)
 
 
 def swap_table(rows: Sequence[SwapRow]) -> Table:
@@ -75,6 +80,6 @@ def swap_table(rows: Sequence[SwapRow]) -> Table:
     table = Table("part", "", "parameters", "why", box=None, header_style="dim", pad_edge=False)
     table.columns[2].justify = "right"
     for row in rows:
-        fate = f"[{colours[row.fate]}]{row.fate}[/]"
+        fate = Text(row.fate, style=colours[row.fate])
         table.add_row(row.part, fate, f"{row.parameters:,}", row.why)
     return table

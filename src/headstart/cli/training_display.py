@@ -7,6 +7,7 @@ from rich.console import Console
 from rich.text import Text
 
 from headstart.cli.display import Display
+from headstart.cli.output import styled
 from headstart.training.loop import Progress
 from headstart.training.plan import Plan
 from headstart.training.pretrain import Listener
@@ -36,7 +37,8 @@ class TrainingDisplay(Display):
     def on_plan(self, plan: Plan) -> None:
         self._stage.close()
         self.console.print(
-            f"[bold]plan[/]: {plan.steps:,} steps, {plan.tokens:,} tokens ({plan.epochs:.2f} "
+            styled("[bold]plan[/]: ")
+            + f"{plan.steps:,} steps, {plan.tokens:,} tokens ({plan.epochs:.2f} "
             f"epochs of {plan.corpus_tokens:,}), {plan.parameters:,} parameters, "
             f"about {duration(plan.seconds)} with {threads_in_words(plan.threads)}"
         )
@@ -45,8 +47,7 @@ class TrainingDisplay(Display):
 
     def on_warning(self, warning: str) -> None:
         self._stage.close()
-        self.console.print("[yellow]note:[/] ", end="")
-        self.console.print(warning, markup=False)
+        self.console.print(styled("[yellow]note:[/] {text}", text=warning))
 
     def on_step(self, progress: Progress) -> None:
         self.losses.append(progress.loss)
@@ -68,8 +69,10 @@ class TrainingDisplay(Display):
             words.append(f"next sentence {found['next_sentence_accuracy']:.1%}")
         words.append(duration(progress.seconds))
         if progress.best_step == progress.step:
-            words.append("[green]best[/]")
-        self.console.print("  ".join(words), soft_wrap=True)
+            words.append("best")
+        shown = Text("  ".join(words))
+        shown.highlight_words(["best"], "green")
+        self.console.print(shown, soft_wrap=True)
 
     def _status(self, progress: Progress) -> Text:
         share = progress.step / progress.steps
