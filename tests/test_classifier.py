@@ -161,7 +161,7 @@ def test_the_summary_of_what_was_saved_names_the_folder_it_was_saved_in(fitted, 
     [
         ("one text", [0], "not one text"),
         (["a", 3], [0, 1], "text 1 is not a string but a int"),
-        (["a", "b"], [0], "one label a text"),
+        (["a", "b"], [0], "one label per text"),
         (["a", "b"], [0, 0], "1 class"),
         (["a", "b"], [0.5, 1.7], "continuous"),
     ],

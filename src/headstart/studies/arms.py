@@ -170,7 +170,7 @@ def _probabilities(folder: Path, part: Dataset, recipe: FinetuneRecipe) -> Any:
     """What the run's best epoch says of these rows."""
     opened = open_run(folder)
     task = Classification(part.label_names)
-    examples = task.encode(part, opened.reading)
+    examples = task.encode(part, opened.encoding)
     with torch.no_grad():
         answers = task.join(run_network(opened.model, examples), examples)
     return at_temperature(answers, 1.0)

@@ -12,7 +12,7 @@ from headstart.model.config import BaseConfig, Pooling
 from headstart.model.model import Model, build_model
 from headstart.model.presets import Preset, preset, preset_of
 from headstart.run_folder import Run, open_run
-from headstart.tasks.examples import Long, Reading
+from headstart.tasks.examples import Long, TextEncoding
 from headstart.tasks.task import Task
 from headstart.text.tokenizers.tokenizer import Tokenizer, load_tokenizer
 from headstart.text.tokenizers.train_tokenizer import train_tokenizer
@@ -61,7 +61,7 @@ def find_start(
     return Start(tokenizer, moved, rows if pretrained else [], length)
 
 
-def reading_for(recipe: FinetuneRecipe, task: Task[Any], start: Start) -> Reading:
+def reading_for(recipe: FinetuneRecipe, task: Task[Any], start: Start) -> TextEncoding:
     """How texts are read: by default in windows as long as the base's rows in pretraining."""
     long: Long = recipe.long if recipe.long != "auto" else "windows" if task.windows else "cut"
     length = recipe.length or (start.length if long == "windows" else CUT_LENGTH)
@@ -69,7 +69,7 @@ def reading_for(recipe: FinetuneRecipe, task: Task[Any], start: Start) -> Readin
     if not recipe.length and base.positions == "learned":
         length = min(length, base.max_length)
     _check_length(length, base)
-    return Reading(start.tokenizer, length, long)
+    return TextEncoding(start.tokenizer, length, long)
 
 
 def _head(task: Task[Any], chosen: Preset, pooling: str) -> Any:
