@@ -245,5 +245,6 @@ def register_head_config(config_class: type[Any]) -> None:
             f"{config_class.__name__} does not describe a head",
             fix="make it a dataclass and a subclass of Checked whose field `kind` has a default",
         )
-    if HEAD_CONFIGS.setdefault(kind, config_class) is not config_class:
+    known: dict[str, Any] = HEAD_CONFIGS
+    if known.setdefault(kind, config_class) is not config_class:
         raise HeadstartError(f"there is already a head of the kind '{kind}'")
