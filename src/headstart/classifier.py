@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from headstart.inference.predict import predict_scores, probabilities_of
+from headstart.inference.predict.classes import predict_probabilities
 from headstart.run_folder import SUMMARY, VALIDATION, Run, name_place, open_run, save_run
 from headstart.text.reading.dataset import Dataset, Splits
 from headstart.training.finetune import finetune
@@ -78,7 +78,9 @@ class HeadstartClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Learn from texts and their labels; `validation` chooses the best epoch."""
         rows, y = _texts(texts), np.asarray(labels)
         if y.ndim != 1 or len(rows) != len(y):
-            raise ValueError(f"{len(rows)} texts and labels of shape {y.shape}: one label per text")
+            raise ValueError(
+                f"{len(rows)} texts and labels of shape {y.shape}: one label per text is needed"
+            )
         check_classification_targets(y)
         self.classes_, numbers = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
@@ -101,7 +103,7 @@ class HeadstartClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "dataset": ["texts"],
                 "base": base,
                 "seed": seed,
-                "threads": torch.get_num_threads(),  # of those who call, who may run many fits
+                "threads": torch.get_num_threads(),  # as the caller has it
                 **chosen,
                 **(self.settings or {}),
             }
@@ -116,7 +118,7 @@ class HeadstartClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict_proba(self, texts: Sequence[str]) -> NDArray[np.float64]:
         """The probability of each class, in the order of `classes_`: (texts, classes)."""
         check_is_fitted(self)
-        return probabilities_of(self.run_, predict_scores(self.run_, _texts(texts)))
+        return predict_probabilities(self.run_, _texts(texts))
 
     def predict(self, texts: Sequence[str]) -> NDArray[Any]:
         """The most probable class of each text."""

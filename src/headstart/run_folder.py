@@ -12,7 +12,7 @@ from headstart.model.checkpoint import load_model, save_model
 from headstart.model.config import LanguageModelingConfig, MaskedNextSentenceConfig
 from headstart.model.model import Model
 from headstart.tasks import find_task
-from headstart.tasks.examples import Long, Reading
+from headstart.tasks.examples import Long, TextEncoding
 from headstart.tasks.task import Task
 from headstart.text.tokenizers.tokenizer import Tokenizer, load_tokenizer
 
@@ -38,9 +38,9 @@ class Run:
         return () if self.task is None else self.task.labels
 
     @property
-    def reading(self) -> Reading:
+    def encoding(self) -> TextEncoding:
         """How the task's texts become ids."""
-        return Reading(self.tokenizer, self.length, self.long)
+        return TextEncoding(self.tokenizer, self.length, self.long)
 
     @property
     def causal(self) -> bool:
@@ -66,9 +66,9 @@ def open_run(folder: Path) -> Run:
 def load(folder: str | Path) -> Run:
     """Open a run of `pretrain` or `finetune` as plain objects: model, tokenizer, task.
 
-    How a fine-tuned run predicts depends on its task: `inference.predict.predict` gives
-    classes, `inference.predict_tags.predict_tags` tags, `inference.predict_spans.predict_spans`
-    answers out of a text, and `inference.predict_file.predict_file` any of them for a file.
+    A fine-tuned run predicts with the functions of `headstart.inference.predict`: `predict` for
+    classes, `predict_tags` for tags, `predict_spans` for answers in a text, `predict_file` for a
+    file of any of them.
 
     >>> import tempfile
     >>> from headstart import HeadstartClassifier, load
@@ -94,17 +94,17 @@ def save_run(run: Run, folder: Path) -> None:
     write_format(folder)
     run.tokenizer.save(folder)
     if run.task is not None:
-        write_task(run.task, run.reading, folder)
+        write_task(run.task, run.encoding, folder)
     save_model(run.model, folder)
 
 
-def write_task(task: Task[Any], reading: Reading, folder: Path) -> None:
+def write_task(task: Task[Any], encoding: TextEncoding, folder: Path) -> None:
     """Keep what is needed to predict with the run later."""
     content = {
         "task": task.name,
         "labels": task.labels,
-        "length": reading.length,
-        "long": reading.long,
+        "length": encoding.length,
+        "long": encoding.long,
     }
     write_text(folder / TASK, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
 

@@ -1,6 +1,7 @@
 """finetune, evaluate and predict as a user runs them."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -16,7 +17,7 @@ def files(tmp_path_factory, headstart):
     result = headstart(
         *("finetune", folder / "train.csv", "--base", "none", "--out", folder / "run"),
         *SMALL,
-        *("--epochs", 3, "--learning-rate", 0.01, "--length", 24),
+        *("--epochs", 3, "--learning-rate", 0.01, "--length", 24, "--long", "cut"),
     )
     assert result.returncode == 0, result.stderr
     return folder, result
@@ -64,7 +65,7 @@ def test_predict_reports_bad_rows_of_a_file_and_keeps_them(files, headstart, tmp
     out = tmp_path / "out.jsonl"
     result = headstart("predict", files[0] / "run", "--input", tmp_path / "in.csv", "--output", out)
     assert result.returncode == 0, result.stderr
-    assert "1 rows could not be judged" in result.stderr
+    assert "1 rows could not be predicted" in result.stderr
     assert "row 2" in result.stderr
     assert [json.loads(line)["row"] for line in out.open()] == [1, 2, 3]
 
@@ -99,3 +100,38 @@ def test_bad_input_is_one_clear_message_and_code_2(files, headstart, arguments, 
     assert message in result.stderr.replace("\n", " ")
     assert "Traceback" not in result.stderr
     assert not (folder / "x").exists()
+
+
+@pytest.fixture(scope="module")
+def bracketed(tmp_path_factory, headstart):
+    """A run whose labels look like markup."""
+    folder = tmp_path_factory.mktemp("brackets")
+    data = dataset(120)
+    data = replace(data, label_names=("[neg]", "[/]"))
+    write_csv(folder / "train.csv", data)
+    arguments = ["finetune", folder / "train.csv", "--base", "none", "--out", folder / "run"]
+    result = headstart(*arguments, "--epochs", 2, *SMALL)
+    assert result.returncode == 0, result.stderr
+    assert "[neg]" in result.stderr
+    return folder / "run"
+
+
+def test_labels_that_look_like_markup_are_shown_as_they_are(bracketed, headstart):
+    shown = headstart("evaluate", bracketed)
+    assert shown.returncode == 0, shown.stderr
+    assert shown.stdout.count("[neg]") >= 2  # in the confusion matrix and in the table of classes
+    assert shown.stdout.count("[/]") >= 2
+    for text in ("the old judge reads [/] .", "the [bold]cat sits :cat: ."):
+        found = headstart("predict", bracketed, text, "--explain")
+        assert found.returncode == 0, found.stderr
+        assert "[neg]" in found.stdout or "[/]" in found.stdout
+        assert text in found.stdout
+
+
+def test_predict_refuses_to_overwrite_its_input(files, headstart, tmp_path):
+    (tmp_path / "in.csv").write_text("text\nthe cat sits .\n")
+    arguments = ["predict", files[0] / "run", "--input", tmp_path / "in.csv"]
+    result = headstart(*arguments, "--output", tmp_path / "in.csv")
+    assert result.returncode == 2
+    assert "would overwrite the input" in result.stderr
+    assert (tmp_path / "in.csv").read_text() == "text\nthe cat sits .\n"

@@ -18,7 +18,7 @@ def reviews(tmp_path):
 def test_a_page_is_printed_for_a_csv(headstart, reviews):
     result = headstart("inspect", reviews)
     assert result.returncode == 0, result.stderr
-    for word in ("comma-separated", "train", "validation", "test", "words a text, median"):
+    for word in ("comma-separated", "train", "validation", "test", "words per text, median"):
         assert word in result.stdout
 
 

@@ -28,7 +28,7 @@ def test_check_compares_with_the_real_module(headstart_json):
     }
 
 
-def test_the_page_shows_totals_formulas_and_slips(headstart):
+def test_the_page_shows_totals_formulas_and_common_mistakes(headstart):
     page = headstart("params", "--preset", "lab", "--explain").stdout
     for expected in ("21,018,401", "10,968,602", "n·(2·d·f + f + d)", "the two totals swapped"):
         assert expected in page

@@ -41,7 +41,7 @@ def test_a_conll_file_is_tagged_and_bad_sentences_are_reported(tagger, headstart
         *("--output", tmp_path / "out.conll"),
     )
     assert result.returncode == 0, result.stderr
-    assert "1 rows could not be judged" in result.stderr
+    assert "1 rows could not be predicted" in result.stderr
     assert "row 2: byte 0xE9" in result.stderr
     assert (tmp_path / "out.conll").read_text().count("\n\n") == 3
 
@@ -91,7 +91,7 @@ def test_evaluate_counts_questions(answerer, headstart):
         (["TAGGER", ""], "the text is empty"),
         (["TAGGER", "Ada", "--explain"], "--explain says which words moved the decision"),
         (["ANSWERER", "who?", TEXT, "--explain"], "--explain says which words"),
-        (["ANSWERER", "who lives?"], "texts come in twos, and 1 was given"),
+        (["ANSWERER", "who lives?"], "texts come in pairs, and 1 was given"),
         (["ANSWERER", "", TEXT], "the question is empty"),
         (["TAGGER", "--input", "CONLL", "--output", "x.csv"], "let the name end in .jsonl or"),
         (["ANSWERER", "--input", "CONLL", "--output", "x.json"], "'.conll' files cannot be read"),

@@ -6,13 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn import metrics as reference
 
+from headstart.evaluation.calibration import calibration_error, log_loss, reliability_bins
 from headstart.evaluation.interval import wilson_interval
-from headstart.evaluation.metrics import (
-    calibration_error,
-    classification_metrics,
-    log_loss,
-    multi_label_metrics,
-)
+from headstart.evaluation.metrics import classification_metrics, multi_label_metrics
 
 
 def answers(seed, rows, classes):
@@ -138,3 +134,12 @@ def test_single_precision_rows_count_as_probabilities():
     soft = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
     names = [str(number) for number in range(1_000)]
     assert classification_metrics(soft, np.zeros(50, dtype=int), names).rows == 50
+
+
+def test_reliability_bins_hold_every_row_once_and_say_how_often_it_is_right():
+    probabilities, labels = answers(3, 500, 4)
+    bins = reliability_bins(probabilities, labels, 10)
+    assert sum(one.rows for one in bins) == 500
+    right = (probabilities.argmax(axis=1) == labels).mean()
+    assert sum(one.accuracy * one.rows for one in bins) / 500 == pytest.approx(right)
+    assert [one.confidence for one in bins] == sorted(one.confidence for one in bins)

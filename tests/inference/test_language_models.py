@@ -9,7 +9,7 @@ from headstart.errors import HeadstartError
 from headstart.inference.fill import fill
 from headstart.inference.generate import Sampling, generate, pick
 from headstart.inference.perplexity import perplexity
-from headstart.inference.predict_file import predict_file
+from headstart.inference.predict import predict_file
 from headstart.model.cache import KeyValueCache
 from headstart.run_folder import open_language_model, open_run
 from tests.model.networks import tiny, tokens

@@ -4,15 +4,16 @@ import csv
 import json
 import shutil
 import tracemalloc
+from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 
 from headstart.errors import HeadstartError
 from headstart.inference.explain import explain
-from headstart.inference.predict import predict, predict_scores
-from headstart.inference.predict_file import predict_file
+from headstart.inference.predict import predict, predict_file, predict_scores
 from headstart.run_folder import open_task_run
 from headstart.text.tokenizers.train_tokenizer import train_tokenizer
 from tests.labelled import dataset
@@ -140,6 +141,88 @@ def test_a_failed_prediction_leaves_no_half_file(run, tmp_path):
     with pytest.raises(HeadstartError, match="text column"):
         predict_file(run, tmp_path / "in.csv", tmp_path / "out.csv")
     assert not (tmp_path / "out.csv").exists()
+
+
+def write_with_columns(path):
+    rows = [("7", "the cat sits .", "mine", "x"), ("8", "", "theirs", "y")]
+    names = ("id", "text", "label", "row")
+    if path.suffix == ".csv":
+        with path.open("w", newline="") as file:
+            csv.writer(file).writerows([names, *rows])
+    elif path.suffix == ".jsonl":
+        path.write_text(
+            "".join(json.dumps(dict(zip(names, row, strict=True))) + "\n" for row in rows)
+        )
+    elif path.suffix == ".json":
+        path.write_text(json.dumps([dict(zip(names, row, strict=True)) for row in rows]))
+    else:
+        columns = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+        parquet.write_table(pa.table(columns), path)
+    return path
+
+
+@pytest.mark.parametrize("given", [".csv", ".jsonl", ".json", ".parquet"])
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
+def test_the_columns_of_the_input_are_kept_and_none_is_overwritten(run, tmp_path, given, suffix):
+    source = write_with_columns(tmp_path / f"in{given}")
+    predict_file(run, source, tmp_path / f"out{suffix}")
+    first, second = read_output(tmp_path / f"out{suffix}")
+    assert (first["id"], first["text"], first["label"], first["row"]) == (
+        *("7", "the cat sits .", "mine", "x"),
+    )
+    assert (second["id"], second["label"], second["row"]) == ("8", "theirs", "y")
+    assert first["predicted_label"] in run.labels
+    assert int(first["predicted_row"]) == 1
+    assert not second["predicted_label"]
+    assert "empty" in second["error"]
+
+
+def test_numbers_and_lists_of_the_input_survive_in_every_format(run, tmp_path):
+    rows = [{"text": "the cat sits .", "n": 3, "tags": ["a"]}, {"text": "a dog .", "n": None}]
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for suffix in (".jsonl", ".csv", ".parquet"):
+        predict_file(run, tmp_path / "in.jsonl", tmp_path / f"out{suffix}")
+    assert [row["n"] for row in read_output(tmp_path / "out.jsonl")] == [3, None]
+    assert [row["n"] for row in read_output(tmp_path / "out.parquet")] == [3, None]
+    assert read_output(tmp_path / "out.parquet")[0]["tags"] == '["a"]'
+    assert read_output(tmp_path / "out.csv")[0]["n"] == "3"
+
+
+def test_a_text_column_of_another_name_keeps_its_name(run, tmp_path):
+    (tmp_path / "in.csv").write_text("id,review\n1,the cat sits .\n2\n")
+    predict_file(run, tmp_path / "in.csv", tmp_path / "out.csv")
+    first, broken = read_output(tmp_path / "out.csv")
+    assert list(first)[:4] == ["row", "id", "review", "label"]
+    assert (broken["review"], broken["id"], broken["label"]) == ("2", "", "")
+
+
+def test_a_column_that_comes_too_late_for_a_table_is_refused_not_lost(run, tmp_path):
+    rows = [{"text": "the cat sits ."}] * 1_100 + [{"text": "a dog .", "late": 1}]
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(HeadstartError, match=r"row 1,101 has a column 'late'") as error:
+        predict_file(run, tmp_path / "in.jsonl", tmp_path / "out.csv")
+    assert ".jsonl" in error.value.fix
+    assert not (tmp_path / "out.csv").exists()
+    predict_file(run, tmp_path / "in.jsonl", tmp_path / "out.jsonl")
+    assert read_output(tmp_path / "out.jsonl")[-1]["late"] == 1
+
+
+@pytest.mark.parametrize("name", ["in.csv", "./in.csv", "link.csv", "hard.csv"])
+def test_the_input_is_never_overwritten(run, tmp_path, name, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    source = write_input(tmp_path / "in.csv", 2, broken=set())
+    (tmp_path / "link.csv").symlink_to(source)
+    (tmp_path / "hard.csv").hardlink_to(source)
+    before = source.read_bytes()
+    with pytest.raises(HeadstartError, match="would overwrite the input"):
+        predict_file(run, source, Path(name))
+    assert source.read_bytes() == before
+
+
+def test_the_output_does_not_lie_in_a_folder_of_input(run, tmp_path):
+    (tmp_path / "data").mkdir()
+    with pytest.raises(HeadstartError, match="lies in the input"):
+        predict_file(run, tmp_path / "data", tmp_path / "data" / "out.csv")
 
 
 def test_the_word_that_decides_has_the_largest_effect(run):

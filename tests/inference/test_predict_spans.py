@@ -6,8 +6,7 @@ import pytest
 
 from headstart.errors import HeadstartError
 from headstart.inference.evaluate import evaluate
-from headstart.inference.predict_file import predict_file
-from headstart.inference.predict_spans import predict_spans
+from headstart.inference.predict import predict_file, predict_spans
 from headstart.run_folder import Run, open_run
 from headstart.text.reading.squad import read_question_file
 from tests.labelled import write_squad
@@ -61,7 +60,7 @@ def test_a_word_of_a_megabyte_is_no_more_than_a_window(run, long):
     (found,) = predict_spans(asked, ["who lives?"], ["x" * 1_000_000 + " Ada lives here."])
     assert 0 < found.probability <= 1
     part = asked.task.unlabelled(["who?"], ["x" * 1_000 + " Ada lives here."])
-    assert max(asked.task.encode(part, asked.reading).lengths) <= 64
+    assert max(asked.task.encode(part, asked.encoding).lengths) <= 64
 
 
 def test_a_text_of_a_megabyte_is_read_whole_in_windows_or_cut_and_counted(run):

@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 
 from headstart.errors import HeadstartError
-from headstart.inference.predict import predict
-from headstart.inference.predict_file import predict_file
-from headstart.inference.predict_tags import predict_tags
+from headstart.inference.predict import predict, predict_file, predict_tags
 from headstart.run_folder import Run, open_run
 from headstart.tasks.run import run_network
 from headstart.text.reading.conll import read_sentences
@@ -48,7 +46,7 @@ def test_an_entity_is_as_probable_as_all_its_words_together(run):
 
 def test_a_sentence_is_tagged_as_evaluation_tags_it(run, tagger):
     part = read_sentences([str(tagger.parent / "train.conll")]).validation
-    examples = run.task.encode(part, run.reading)
+    examples = run.task.encode(part, run.encoding)
     scores = run.task.join(run_network(run.model, examples), examples)
     wanted = [[run.labels[tag] for tag in one.argmax(axis=1)] for one in scores]
     texts = [" ".join(words) for words in part.words]

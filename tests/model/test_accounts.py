@@ -6,11 +6,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headstart.model.accounts import account, layer_lines, symbol_values
-from headstart.model.check_accounts import check_accounts
-from headstart.model.common_mistakes import slips
+from headstart.model.account_report import check_accounts, common_mistakes
+from headstart.model.accounts import (
+    account,
+    layer_lines,
+    multiplications,
+    symbol_values,
+    training_memory,
+)
 from headstart.model.config import POOLINGS, ClassificationConfig
-from headstart.model.costs import multiplications, training_memory
 from headstart.model.presets import PRESETS, preset
 
 
@@ -125,9 +129,9 @@ def test_a_parameter_that_no_line_counts_is_caught():
     assert [(d.line, d.module) for d in differences] == [("base.embedding.weight", 20_000)]
 
 
-def test_the_slips_miss_by_what_they_leave_out():
+def test_common_mistakes_are_off_by_what_they_leave_out():
     accounts, _ = accounts_of(preset("lab"))
-    missed = {slip.name: slip.misses_by for slip in slips(accounts)}
+    missed = {mistake.name: mistake.off_by for mistake in common_mistakes(accounts)}
     assert missed == {
         "3·d² for attention": -4 * (200 * 200 + 200),
         "no biases": -4 * (800 + 200 + 200),

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from headstart.model.account_document import account_document
+from headstart.model.account_report import account_document
 from headstart.model.accounts import account
 from headstart.model.presets import preset
 from headstart.studies.outcomes import FINAL, Measure, RunKey

@@ -85,5 +85,5 @@ def test_one_label_is_not_a_task_of_several():
 def test_balance_gives_rare_labels_weight(run):
     data = Dataset("x", ["t"] * 5, [0, 0, 0, 1, 2], ("a", "b", ""))
     task = MultiLabel(("a", "b"))
-    examples = task.encode(data, run[0].reading)
+    examples = task.encode(data, run[0].encoding)
     np.testing.assert_allclose(task.balanced(data, examples), [1, 1, 1, 3, 1])

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from headstart.errors import HeadstartError
 from headstart.inference.evaluate import evaluate
-from headstart.inference.predict_file import predict_file
+from headstart.inference.predict import predict_file
 from headstart.run_folder import open_run
-from headstart.tasks.examples import Reading
+from headstart.tasks.examples import TextEncoding
 from headstart.tasks.pairs import Pairs, fit_pair
 from headstart.text.reading.dataset import Dataset
-from headstart.text.reading.rows import PAIR_MARK, join_pair
+from headstart.text.reading.rows import join_pair
 from headstart.text.tokenizers.train_tokenizer import train_tokenizer
 from headstart.training.finetune import finetune
 from headstart.training.finetune_data import judged_rows
@@ -52,7 +52,8 @@ def test_it_learns_what_lies_between_two_texts(tmp_path):
     summary = predict_file(run, path, tmp_path / "out.jsonl")
     assert (summary["rows"], summary["bad_rows"]) == (300, 0)
     first = json.loads((tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines()[0])
-    assert PAIR_MARK in first["text"]
+    assert (first["premise"], first["hypothesis"]) == ("0 a cook", "the dog")
+    assert (first["label"], first["predicted_label"] in "ny") == ("n", True)
 
 
 def test_columns_are_found_or_named(tmp_path):
@@ -67,7 +68,7 @@ def test_columns_are_found_or_named(tmp_path):
 def test_the_second_text_has_its_own_token_type():
     tokenizer = train_tokenizer(["a cat and a dog"], vocab_size=280)
     data = Dataset("x", [join_pair("a cat", "a dog")], [0], ("n", "y"))
-    examples = Pairs(("n", "y")).encode(data, Reading(tokenizer, 64))
+    examples = Pairs(("n", "y")).encode(data, TextEncoding(tokenizer, 64))
     first, second = tokenizer.encode(["a cat", "a dog"])
     wanted = [tokenizer.begin_id, *first, tokenizer.separator_id, *second, tokenizer.end_id]
     assert examples.tokens[0].tolist() == wanted

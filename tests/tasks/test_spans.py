@@ -8,7 +8,7 @@ import pytest
 from headstart.errors import HeadstartError
 from headstart.inference.evaluate import evaluate
 from headstart.run_folder import open_run
-from headstart.tasks.examples import Reading
+from headstart.tasks.examples import TextEncoding
 from headstart.tasks.spans import Spans
 from headstart.text.reading.squad import Questions, read_question_file
 from headstart.text.tokenizers.train_tokenizer import train_tokenizer
@@ -47,7 +47,7 @@ def test_a_certain_network_gives_the_answers_as_they_are_written(long):
     part = Questions("x", ["qui?", "どこ?", "why?"], [context] * 3, answers)
     tokenizer = train_tokenizer([context], vocab_size=300)
     task = Spans(("no answer",))
-    examples = task.encode(part, Reading(tokenizer, 26, long))
+    examples = task.encode(part, TextEncoding(tokenizer, 26, long))
     assert max(examples.lengths) <= 26
     found = [answer.text for answer in task.join(perfect(examples), examples)]
     # 東京 lies behind the cut; windows find it.
@@ -60,7 +60,7 @@ def test_an_answer_that_two_windows_hold_is_one_answer():
     part = Questions("x", ["?"], [context], [[(context.index("eight"), "eight")]])
     task = Spans(())
     tokenizer = train_tokenizer([context], vocab_size=320)
-    examples = task.encode(part, Reading(tokenizer, 16, "windows"))
+    examples = task.encode(part, TextEncoding(tokenizer, 16, "windows"))
     assert sum(target[0] > 0 for target in examples.targets) > 1
     (found,) = task.join(perfect(examples), examples)
     assert context[found.start : found.end] == found.text == "eight"

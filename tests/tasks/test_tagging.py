@@ -6,7 +6,7 @@ import pytest
 from headstart.errors import HeadstartError
 from headstart.inference.evaluate import evaluate
 from headstart.run_folder import open_run
-from headstart.tasks.examples import IGNORE_INDEX, Reading
+from headstart.tasks.examples import IGNORE_INDEX, TextEncoding
 from headstart.tasks.tagging import Tagging, fill_windows
 from headstart.text.reading.conll import Sentences, read_sentences
 from headstart.text.tokenizers.train_tokenizer import train_tokenizer
@@ -36,7 +36,7 @@ def test_it_learns_entities(run):
 def test_a_word_is_asked_for_once_at_its_last_token():
     tokenizer = train_tokenizer(["a b c"], vocab_size=262)  # bytes: a token a letter
     part = Sentences("x", [["cat", "is"]], [[1, 0]], ("O", "B-X"))
-    examples = Tagging(("O", "B-X")).encode(part, Reading(tokenizer, 64))
+    examples = Tagging(("O", "B-X")).encode(part, TextEncoding(tokenizer, 64))
     asked = examples.targets[0]
     assert len(asked) == len(examples.tokens[0])
     assert asked[asked != IGNORE_INDEX].tolist() == [1, 0]
@@ -49,7 +49,7 @@ def test_long_sentences_keep_a_tag_for_every_word(long):
     tokenizer = train_tokenizer(["a b c"], vocab_size=262)
     part = Sentences("x", [["cat"] * 30, ["dog"]], [[1] * 30, [0]], ("O", "B-X"))
     task = Tagging(("O", "B-X"))
-    examples = task.encode(part, Reading(tokenizer, 20, long))
+    examples = task.encode(part, TextEncoding(tokenizer, 20, long))
     assert max(examples.lengths) <= 20
     outputs = [np.tile([0.0, 1.0], (length, 1)) for length in examples.lengths]
     answers = task.join(outputs, examples)

@@ -11,7 +11,7 @@ from headstart.errors import HeadstartError
 from headstart.model.checkpoint import load_model
 from headstart.run_folder import open_run
 from headstart.tasks.classification import Classification
-from headstart.tasks.examples import Reading
+from headstart.tasks.examples import TextEncoding
 from headstart.tasks.run import run_network
 from headstart.training.finetune import finetune, plan_finetuning
 from headstart.training.finetune_prepare import prepare_finetuning
@@ -111,7 +111,7 @@ def test_the_model_kept_is_that_of_the_best_epoch(tmp_path):
     assert summary["best_epoch"] < 8  # labels that are noise are soon learned by heart
     run = open_run(tmp_path / "run")
     task = Classification(("animal", "person"))
-    examples = task.encode(data.validation, Reading(run.tokenizer, 512))
+    examples = task.encode(data.validation, TextEncoding(run.tokenizer, 512))
     found = task.metrics(task.join(run_network(run.model, examples), examples), data.validation)
     assert found["loss"] == pytest.approx(best["validation_loss"], rel=1e-5)
     assert found["accuracy"] == best["accuracy"]
@@ -178,7 +178,7 @@ def test_only_the_embedding_rows_that_training_texts_use_move(tmp_path, base):
     finetune(recipe(base=str(base)), run, splits=data)
     before, after = weights(base)["base.embedding.weight"], weights(run)["base.embedding.weight"]
     opened = open_run(run)
-    examples = opened.task.encode(data.train, opened.reading)
+    examples = opened.task.encode(data.train, opened.encoding)
     used = np.unique(np.concatenate(examples.tokens))
     moved = torch.nonzero((before != after).any(1)).flatten().tolist()
     assert 0 < len(moved) < len(before)

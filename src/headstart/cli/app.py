@@ -1,35 +1,73 @@
-"""`headstart`: gathers the commands and turns errors into one clear message."""
+"""`headstart`: the table of commands, and errors turned into one clear message.
+
+A command's module is imported only when the command is called, so that `headstart --help` does
+not wait for the imports of all of them.
+"""
 
 import sys
 import traceback
-from typing import Annotated
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
-from headstart.cli import (
-    compare,
-    doctor,
-    evaluate,
-    fill,
-    finetune,
-    generate,
-    inspect,
-    params,
-    perplexity,
-    predict,
-    pretrain,
-    report,
-    tokenize,
-    tokenizer,
-)
 from headstart.cli.output import print_error
 from headstart.errors import HeadstartError
 
+# Name: its line on the help page, which is the first paragraph of the function's docstring. The
+# function has the name of the command and stands in the module of that name.
+COMMANDS = {
+    "inspect": "Look at data before training: sizes, labels, lengths, duplicates, overlap, "
+    "odd characters.",
+    "tokenizer": "Train a tokenizer on a CORPUS, in any language; every text can be decoded "
+    "unchanged.",
+    "tokenize": "Show the tokens and ids of TEXTS.",
+    "pretrain": "Pretrain a base on your own text.",
+    "finetune": "Swap a base's head and fine-tune it on your labels.",
+    "evaluate": "Evaluate a run: accuracy with its interval, F1, calibration, confusion, the worst "
+    "mistakes.",
+    "predict": "Predict labels with their probabilities, tags of words, or answers in a text.",
+    "generate": "Continue a prompt, with a base pretrained by the causal objective.",
+    "fill": "Fill each [MASK] of a text, with a base pretrained by a masked objective.",
+    "perplexity": "Measure how well a base predicts texts that it has not seen.",
+    "params": "Count a network's parameters, part by part, with the formula of each.",
+    "doctor": "Look at this machine, measure it, and say what Headstart will do with it.",
+    "compare": "Compare ways to get a classifier, with error bars, and write a report.",
+    "report": "Write report.html, figures/ and tables/ of a study again.",
+}
+
+
+class LazyCommand(TyperCommand):
+    """A command that is known by name and help; its module is imported when it is called."""
+
+    def load(self) -> Any:
+        """Import the command's module and build the real command."""
+        assert self.name is not None
+        single = typer.Typer(add_completion=False)
+        single.command(self.name)(getattr(import_module(f"headstart.cli.{self.name}"), self.name))
+        return typer.main.get_command(single)
+
+    def make_context(self, info_name: str | None, args: list[str], *more: Any, **extra: Any) -> Any:
+        # The context belongs to the real command, so parsing, help and the call are its own.
+        return self.load().make_context(info_name, args, *more, **extra)
+
+
+class LazyGroup(TyperGroup):
+    """The commands of `COMMANDS`."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        for name, help_line in COMMANDS.items():
+            self.add_command(LazyCommand(name, help=help_line))
+
+
 app = typer.Typer(
     name="headstart",
+    cls=LazyGroup,
     help="Pretrain a small Transformer on your own text, swap its head, and know, "
     "with error bars, what that bought you.",
-    epilog="headstart COMMAND --help tells more. Every command takes --json.",
+    epilog="Run headstart COMMAND --help for its options. Every command takes --json.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -55,22 +93,6 @@ def _root(
 ) -> None: ...
 
 
-app.command("inspect")(inspect.inspect)
-app.command("tokenizer")(tokenizer.tokenizer)
-app.command("tokenize")(tokenize.tokenize)
-app.command("pretrain")(pretrain.pretrain)
-app.command("finetune")(finetune.finetune)
-app.command("evaluate")(evaluate.evaluate)
-app.command("predict")(predict.predict)
-app.command("generate")(generate.generate)
-app.command("fill")(fill.fill)
-app.command("perplexity")(perplexity.perplexity)
-app.command("params")(params.params)
-app.command("doctor")(doctor.doctor)
-app.command("compare")(compare.compare)
-app.command("report")(report.report)
-
-
 def main() -> None:
     """Run the command line; a `HeadstartError` ends with exit code 2 and no traceback."""
     try:
@@ -81,6 +103,6 @@ def main() -> None:
         print_error(error)
         sys.exit(2)
     except BrokenPipeError:
-        # The reader went away (`headstart … | head`); there is nobody left to tell.
+        # The reader has closed the pipe (`headstart … | head`): nothing more can be printed.
         sys.stderr.close()
         sys.exit(1)

@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.table import Table
+from rich.text import Text
 
 from headstart.cli.display import Display
+from headstart.cli.output import styled
 from headstart.cli.training_display import TrainingDisplay, duration
 from headstart.training.listener import Listener
 
@@ -52,7 +54,7 @@ class CompareDisplay(Display):
     @contextmanager
     def pretraining(self, objective: str) -> Iterator[Listener]:
         self._rest()
-        self.console.print(f"[bold]pretraining[/], {objective}")
+        self.console.print(styled("[bold]pretraining[/], {objective}", objective=objective))
         with TrainingDisplay() as display:
             yield display
 
@@ -97,15 +99,19 @@ class CompareDisplay(Display):
         return table
 
 
-def plan_lines(study: "StudyRun") -> list[str]:
+def plan_lines(study: "StudyRun") -> list[str | Text]:
     """What will be done, how long it takes, what was cut, and what the data check found."""
     recipe, plan = study.recipe, study.plan
     parts = ", ".join(f"{len(part):,} {name}" for name, part in study.data.splits.parts().items())
     names = study.data.splits.train.label_names
-    lines = [
-        f"[bold]dataset[/]: {study.data.splits.train.name}, {parts} rows, {len(names)} classes",
-        f"[bold]plan[/]: {', '.join(recipe.arms)} × {len(plan.seeds)} seeds × "
-        f"{', '.join(f'{n:,}' for n in plan.budgets)} labels = {len(study.runs)} trainings",
+    dataset = f"{study.data.splits.train.name}, {parts} rows, {len(names)} classes"
+    trainings = (
+        f"{', '.join(recipe.arms)} × {len(plan.seeds)} seeds × "
+        f"{', '.join(f'{n:,}' for n in plan.budgets)} labels = {len(study.runs)} trainings"
+    )
+    lines: list[str | Text] = [
+        styled("[bold]dataset[/]: {what}", what=dataset),
+        styled("[bold]plan[/]: {what}", what=trainings),
     ]
     if recipe.has_networks:
         epochs = ", ".join(f"{plan.epochs[n]} at {n:,}" for n in plan.budgets)
@@ -118,17 +124,21 @@ def plan_lines(study: "StudyRun") -> list[str]:
             f"  pretraining on {', '.join(recipe.corpus)}: {', '.join(recipe.objectives)}, "
             f"{tokens:,} tokens each, once for all seeds"
         )
-    lines.append(f"  about [bold]{duration(plan.seconds)}[/]")
-    lines += [f"  [yellow]cut[/]: {cut}" for cut in plan.cuts]
+    lines.append(styled("  about [bold]{time}[/]", time=duration(plan.seconds)))
+    lines += [styled("  [yellow]cut[/]: {cut}", cut=cut) for cut in plan.cuts]
     if study.goes_on:
         done = len(study.runs) - len(study.left(recipe.arm_objects))
         lines.append(f"  going on: {done} of {len(study.runs)} trainings are finished")
     if study.data.overlap_dropped:
         lines.append(
-            f"[yellow]note:[/] {study.data.overlap_dropped:,} texts of the corpus equal validation "
-            "or test rows and are left out"
+            styled(
+                "[yellow]note:[/] {count:,} texts of the corpus equal validation or test rows and "
+                "are left out",
+                count=study.data.overlap_dropped,
+            )
         )
-    return lines + [f"[yellow]note:[/] {warning}" for warning in study.data.warnings]
+    notes = [styled("[yellow]note:[/] {text}", text=text) for text in study.data.warnings]
+    return [*lines, *notes]
 
 
 def best_words(best: "Best", folder: Path) -> str:

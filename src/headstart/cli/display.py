@@ -1,4 +1,4 @@
-"""What every display of a training does: one stage after another, then live output."""
+"""What all displays of a training share: one stage after another, then a live part."""
 
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -13,7 +13,7 @@ from headstart.cli.progress import progress as progress_bar
 
 
 class Display:
-    """On standard error; whatever is shown live ends with the `with`."""
+    """Writes to standard error; leaving the `with` block ends whatever is live."""
 
     unit: ClassVar[str] = "MB"
     scale: ClassVar[float] = 1e6
@@ -35,7 +35,7 @@ class Display:
         self._rest()
 
     def stage(self, name: str) -> Callable[[int, int | None], None]:
-        """Begin a stage; the one before it is over."""
+        """Begin a stage; the previous one ends."""
         self._rest()
         return self._stage.enter_context(progress_bar(name, self.unit, scale=self.scale))
 

@@ -4,8 +4,9 @@ from typing import Annotated
 
 import typer
 from rich.table import Table
+from rich.text import Text
 
-from headstart.cli.output import Debug, Json, print_json, results
+from headstart.cli.output import Debug, Json, print_json, results, styled
 
 
 def doctor(
@@ -15,7 +16,7 @@ def doctor(
     ] = None,
     threads: Annotated[
         int | None,
-        typer.Option(min=1, help="By default one a physical core.", show_default=False),
+        typer.Option(min=1, help="By default one per physical core.", show_default=False),
     ] = None,
     json: Json = False,
     debug: Debug = False,
@@ -45,17 +46,17 @@ def doctor(
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
-    table.add_row("[bold not dim]This machine[/]", "")
+    table.add_row(Text("This machine", style="bold not dim"), "")
     table.add_row("system", f"{facts.system}, Python {facts.python}, PyTorch {facts.torch}")
     table.add_row("processor", f"{facts.cpu}, {facts.cores} cores, {facts.usable_cores} usable")
-    table.add_row("instructions", ", ".join(facts.instruction_sets) or "none that matter here")
+    table.add_row("instructions", ", ".join(facts.instruction_sets) or "none of the relevant ones")
     table.add_row(
         "memory", f"{facts.memory_bytes / 1e9:.1f} GB, {facts.free_memory_bytes / 1e9:.1f} GB free"
     )
     table.add_row("accelerators", ", ".join(facts.accelerators) or "none")
     table.add_row("compiler", facts.compiler or "none (only torch.compile would need one)")
     table.add_row("", "")
-    table.add_row("[bold not dim]What Headstart will do[/]", "")
+    table.add_row(Text("What Headstart will do", style="bold not dim"), "")
     table.add_row("device", str(chosen_device))
     found = threads is None and chosen_threads > 1 and chosen_device.type == "cpu"
     table.add_row(
@@ -64,10 +65,11 @@ def doctor(
         if found
         else str(chosen_threads),
     )
-    table.add_row("precision", f"[bold]{precision.precision}[/]: {precision.why}")
+    precise = styled("[bold]{name}[/]: {why}", name=precision.precision, why=precision.why)
+    table.add_row("precision", precise)
     table.add_row(
         "measured",
         f"fp32 {precision.fp32_gflops:,.0f}, bf16 {precision.bf16_gflops:,.0f} "
-        "billion operations a second on a small product",
+        "billion operations per second on a small product",
     )
     results().print(table)

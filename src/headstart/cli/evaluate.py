@@ -1,4 +1,4 @@
-"""`headstart evaluate`: judge a fine-tuned run on rows it has not seen."""
+"""`headstart evaluate`: evaluate a fine-tuned run on rows that it has not seen."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -8,9 +8,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from headstart.cli.output import Debug, Json, print_json, results
-
-UNITS = {"tagging": "sentences", "spans": "questions"}
+from headstart.cli.options import LabelColumn, TextColumn
+from headstart.cli.output import Debug, Json, print_json, results, styled
 
 
 def evaluate(
@@ -18,22 +17,23 @@ def evaluate(
     dataset: Annotated[
         str | None,
         typer.Argument(
-            help="By default the test part of the run's own dataset.", show_default=False
+            help="Labelled texts; by default the test part of the run's own dataset.",
+            show_default=False,
         ),
     ] = None,
-    text_column: Annotated[str | None, typer.Option(show_default=False)] = None,
-    label_column: Annotated[str | None, typer.Option(show_default=False)] = None,
+    text_column: TextColumn = None,
+    label_column: LabelColumn = None,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Judge a run: accuracy with its interval, F1, calibration, confusion, the worst mistakes.
+    """Evaluate a run: accuracy with its interval, F1, calibration, confusion, the worst mistakes.
 
-    Tags are judged by whole entities, answers in texts by exact match and F1.
+    Tags are evaluated by whole entities, answers in texts by exact match and F1.
 
-    A dataset with parts is judged by its test part, any other file by all of its rows.
+    Of a dataset with splits the test part is used, of any other file all rows.
     """
     from headstart.cli.progress import progress
-    from headstart.inference.evaluate import evaluate as judge
+    from headstart.inference.evaluate import evaluate as evaluate_run
     from headstart.run_folder import open_task_run
     from headstart.training.finetune_data import judged_rows
     from headstart.training.finetune_recipe import read_finetune_recipe
@@ -47,33 +47,49 @@ def evaluate(
         text_column=text_column,
         label_column=label_column,
     )
-    with progress("judging", "texts") as show:
-        found = {"run": str(run), "judged_on": which, **judge(opened, part, progress=show)}
+    with progress("evaluating", "texts") as show:
+        found = {"run": str(run), "judged_on": which, **evaluate_run(opened, part, progress=show)}
     if json:
         print_json(found)
         return
     console = results()
-    unit = UNITS.get(opened.task.name, "rows")
-    console.print(f"[bold]{run}[/] on {which}: {found['rows']:,} {unit}", soft_wrap=True)
+    console.print(
+        styled(
+            "[bold]{run}[/] on {which}: {rows:,} {unit}",
+            run=str(run),
+            which=which,
+            rows=found["rows"],
+            unit=opened.task.row_name,
+        ),
+        soft_wrap=True,
+    )
     if cut := found["cut"]:
         console.print(
-            f"[yellow]cut[/]: {cut['texts']:,} of them are longer than what the run reads; "
-            f"{cut['tokens'] / cut['of']:.1%} of all tokens were not read"
+            styled(
+                "[yellow]cut[/]: {texts:,} of them are longer than the run reads; {share:.1%} of "
+                "all tokens were not read",
+                texts=cut["texts"],
+                share=cut["tokens"] / cut["of"],
+            )
         )
     if "confusion" in found:
         _show_classification(console, found)
     else:
         _show_numbers(console, found)
-    counted = "entities" if opened.task.name == "tagging" else "rows"
-    _show_classes(console, found.get("classes", []), counted)
+    _show_classes(console, found.get("classes", []), opened.task.class_row_name)
     _show_mistakes(console, found.get("mistakes", []))
 
 
 def _show_classification(console: Console, found: dict[str, Any]) -> None:
     accuracy, calibration = found["accuracy"], found["calibration"]
     console.print(
-        f"accuracy [bold]{accuracy['value']:.1%}[/] (95 %: {accuracy['low']:.1%} to "
-        f"{accuracy['high']:.1%}), macro-F1 {found['macro_f1']:.1%}\n"
+        styled(
+            "accuracy [bold]{value:.1%}[/] (95 %: {low:.1%} to {high:.1%}), macro-F1 {f1:.1%}",
+            **accuracy,
+            f1=found["macro_f1"],
+        )
+    )
+    console.print(
         f"log-loss {calibration['log_loss_before']:.3f}, with temperature "
         f"{calibration['temperature']:.2f} (fitted on validation) "
         f"{calibration['log_loss_after']:.3f}\n"
@@ -91,13 +107,15 @@ def _show_classification(console: Console, found: dict[str, Any]) -> None:
 def _show_numbers(console: Console, found: dict[str, Any]) -> None:
     for name, value in found.items():
         if isinstance(value, dict) and "value" in value:
-            console.print(
-                f"{_spoken(name)} [bold]{value['value']:.1%}[/] "
-                f"(95 %: {value['low']:.1%} to {value['high']:.1%})"
+            line = styled(
+                "{name} [bold]{value:.1%}[/] (95 %: {low:.1%} to {high:.1%})",
+                name=_spoken(name),
+                **value,
             )
+            console.print(line)
         elif isinstance(value, float):
             shown = f"{value:.3f}" if "loss" in name else f"{value:.1%}"
-            console.print(f"{_spoken(name)} [bold]{shown}[/]")
+            console.print(styled("{name} [bold]{shown}[/]", name=_spoken(name), shown=shown))
 
 
 def _spoken(name: str) -> str:
@@ -119,7 +137,7 @@ def _show_classes(console: Console, classes: list[dict[str, Any]], counted: str)
 def _show_mistakes(console: Console, mistakes: list[dict[str, Any]]) -> None:
     if not mistakes:
         return
-    console.print("\n[bold]the most confident mistakes[/]: the model's, or the labels'?")
+    console.print(styled("\n[bold]the most confident mistakes[/]: the model's, or the labels'?"))
     for mistake in mistakes:
         text = " ".join(mistake["text"].split())
         shown = Text.assemble(

@@ -1,17 +1,22 @@
-"""`headstart fill`: let a masked base fill the gaps."""
+"""`headstart fill`: fill the gaps of a text with a masked base."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.text import Text
 
-from headstart.cli.output import Debug, Json, print_json, results
+from headstart.cli.output import Debug, Json, print_json, results, styled
 
 
 def fill(
-    run: Annotated[Path, typer.Argument(help="The folder of a masked run.")],
-    text: Annotated[str, typer.Argument(help="A text with [MASK] where a piece is missing.")],
-    candidates: Annotated[int, typer.Option(min=1, help="How many to show for each gap.")] = 5,
+    run: Annotated[
+        Path, typer.Argument(help="The folder of a run pretrained with a masked objective.")
+    ],
+    text: Annotated[str, typer.Argument(help="A text with [MASK] where a token is missing.")],
+    candidates: Annotated[
+        int, typer.Option(min=1, help="How many candidates to show for each gap.")
+    ] = 5,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -30,7 +35,10 @@ def fill(
         return
     console = results()
     for gap in filled:
-        shown = "  ".join(
-            f"[bold]{piece.strip()}[/] {share:.1%}" for piece, share in gap.candidates
-        )
-        console.print(f"gap {gap.gap + 1}: {shown}")
+        shown = Text(f"gap {gap.gap + 1}: ")
+        for number, (piece, share) in enumerate(gap.candidates):
+            shown.append("  " if number else "")
+            shown.append_text(
+                styled("[bold]{piece}[/] {share:.1%}", piece=piece.strip(), share=share)
+            )
+        console.print(shown)

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from headstart.cli import options
-from headstart.cli.output import Debug, Json, print_json, results
+from headstart.cli.output import Debug, Json, print_json, results, styled
 from headstart.cli.training import machine_settings, saved_when_stopped
 
 
@@ -133,13 +133,18 @@ def _run(
         return
     found = summary["validation"]
     shown = ", ".join(
-        f"{name.replace('_', ' ')} [bold]{value:.1%}[/]"
+        f"{name.replace('_', ' ')} {value:.1%}"
         for name, value in found.items()
         if name not in ("train_loss", "validation_loss", "seconds")
     )
     results().print(
-        f"[bold]{out}[/]: epoch {summary['best_epoch']} is the best by validation: {shown}\n"
-        f"evaluate it, once: headstart evaluate {out}"
+        styled(
+            "[bold]{out}[/]: epoch {epoch} is the best by validation: [bold]{shown}[/]\n"
+            "evaluate it, once: headstart evaluate {out}",
+            out=str(out),
+            epoch=summary["best_epoch"],
+            shown=shown,
+        )
     )
 
 

@@ -6,8 +6,10 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from headstart.cli.display import Display
+from headstart.cli.output import styled
 from headstart.cli.progress import progress as progress_bar
 from headstart.cli.training_display import duration, threads_in_words
 from headstart.training.finetune import FinetunePlan
@@ -35,7 +37,7 @@ class FinetuneDisplay(Display, Listener):
         self._folder = start.folder
         self._stage.close()
         self.console.print(
-            f"[bold]{plan.task}[/]: {plan.train_rows:,} training rows, "
+            styled("[bold]{task}[/]: ", task=plan.task) + f"{plan.train_rows:,} training rows, "
             f"{plan.validation_rows:,} validation rows; labels: "
             + ", ".join(plan.labels[:8])
             + (", …" if len(plan.labels) > 8 else "")
@@ -47,7 +49,8 @@ class FinetuneDisplay(Display, Listener):
             self.console.print("from scratch: no weight was learned before")
         if cut := plan.cut:
             self.console.print(
-                f"[yellow]cut[/]: {cut['texts']:,} of {plan.train_rows:,} training texts are "
+                styled("[yellow]cut[/]: ")
+                + f"{cut['texts']:,} of {plan.train_rows:,} training texts are "
                 f"longer than {plan.length} tokens; {cut['tokens'] / cut['of']:.1%} of "
                 "all tokens are not read (--length, or --long windows)"
             )
@@ -70,8 +73,9 @@ class FinetuneDisplay(Display, Listener):
             self._headed = True
         cells = [str(row["epoch"]), f"{row['train_loss']:.4f}", f"{row['validation_loss']:.4f}"]
         cells += [f"{row[name]:.1%}" for name in names] + [duration(row["seconds"])]
-        best = "  [green]best[/]" if row["best"] else ""
-        self.console.print("".join(f"{cell:>12}" for cell in cells) + best, soft_wrap=True)
+        shown = Text("".join(f"{cell:>12}" for cell in cells))
+        shown.append("  best" if row["best"] else "", style="green")
+        self.console.print(shown, soft_wrap=True)
 
 
 def swap_table(rows: Sequence[SwapRow]) -> Table:
@@ -79,6 +83,6 @@ def swap_table(rows: Sequence[SwapRow]) -> Table:
     table = Table("part", "", "parameters", "why", box=None, header_style="dim", pad_edge=False)
     table.columns[2].justify = "right"
     for row in rows:
-        fate = f"[{colours[row.fate]}]{row.fate}[/]"
+        fate = Text(row.fate, style=colours[row.fate])
         table.add_row(row.part, fate, f"{row.parameters:,}", row.why)
     return table

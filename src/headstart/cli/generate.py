@@ -1,4 +1,4 @@
-"""`headstart generate`: let a causal base write on."""
+"""`headstart generate`: continue a prompt with a causal base."""
 
 import sys
 from pathlib import Path
@@ -11,22 +11,32 @@ from headstart.cli.output import Debug, Json, print_json, results
 
 
 def generate(
-    run: Annotated[Path, typer.Argument(help="The folder of a causal run.")],
-    prompt: Annotated[str, typer.Argument(help="What to go on from.")] = "",
-    tokens: Annotated[int, typer.Option(min=1, help="At most so many.")] = 60,
-    temperature: Annotated[float, typer.Option(help="0 is greedy.")] = 0.8,
-    top_k: Annotated[int, typer.Option(help="Only the k most probable; 0 is all.")] = 0,
-    top_p: Annotated[float, typer.Option(help="Only the fewest that reach this share.")] = 0.95,
-    seed: int = 0,
+    run: Annotated[
+        Path, typer.Argument(help="The folder of a run pretrained with the causal objective.")
+    ],
+    prompt: Annotated[str, typer.Argument(help="The text to continue.")] = "",
+    tokens: Annotated[int, typer.Option(min=1, help="The largest number of new tokens.")] = 60,
+    temperature: Annotated[
+        float, typer.Option(help="0 always takes the most probable token (greedy).")
+    ] = 0.8,
+    top_k: Annotated[
+        int, typer.Option(help="Sample from the k most probable tokens only; 0 is all.")
+    ] = 0,
+    top_p: Annotated[
+        float,
+        typer.Option(help="Sample from the fewest tokens whose probabilities reach this sum."),
+    ] = 0.95,
+    seed: Annotated[int, typer.Option(help="The seed of the sampling.")] = 0,
     show_alternatives: Annotated[
-        bool, typer.Option("--show-alternatives", help="Show each token's probabilities.")
+        bool,
+        typer.Option("--show-alternatives", help="Show the most probable tokens at each place."),
     ] = False,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Write on from a prompt, with a base pretrained by the causal objective."""
+    """Continue a prompt, with a base pretrained by the causal objective."""
     from headstart.inference.generate import Sampling
-    from headstart.inference.generate import generate as write
+    from headstart.inference.generate import generate as continue_prompt
     from headstart.run_folder import open_language_model
 
     opened = open_language_model(run, causal=True, to="write")
@@ -37,9 +47,9 @@ def generate(
     live = not json and not show_alternatives
     if live:
         sys.stdout.write(prompt)
-    for written in write(opened, prompt, tokens=tokens, sampling=sampling):
-        ids.append(written.token)
-        rows.append(written)
+    for generated in continue_prompt(opened, prompt, tokens=tokens, sampling=sampling):
+        ids.append(generated.token)
+        rows.append(generated)
         text = opened.tokenizer.decode(ids)
         if live and not text.endswith("�"):  # half of a character waits for its other half
             sys.stdout.write(text[len(shown) :])
@@ -62,7 +72,7 @@ def generate(
     elif live:
         sys.stdout.write(text[len(shown) :] + "\n")
     else:
-        table = Table("token", "might have been", box=None, header_style="dim", pad_edge=False)
+        table = Table("token", "most probable", box=None, header_style="dim", pad_edge=False)
         for row in named:
             others = "  ".join(
                 f"{other['token']!r} {other['probability']:.0%}"  # type: ignore[index]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from headstart.cli.options import Encoding, LabelColumn, TextColumn
 from headstart.cli.output import Debug, Json, print_json, results
 from headstart.cli.progress import progress
 from headstart.errors import HeadstartError
@@ -27,15 +28,11 @@ def inspect(
         list[str] | None,
         typer.Option(help="Unlabelled text: a file, a folder or a name. Can be repeated."),
     ] = None,
-    validation: Annotated[
-        str | None, typer.Option(help="A file of its own for validation.")
-    ] = None,
-    test: Annotated[str | None, typer.Option(help="A file of its own for the test.")] = None,
-    text_column: Annotated[str | None, typer.Option(help="The column that holds the text.")] = None,
-    label_column: Annotated[
-        str | None, typer.Option(help="The column that holds the label.")
-    ] = None,
-    encoding: Annotated[str, typer.Option(help="The encoding of text files.")] = "utf-8",
+    validation: Annotated[str | None, typer.Option(help="A separate file for validation.")] = None,
+    test: Annotated[str | None, typer.Option(help="A separate file for the test part.")] = None,
+    text_column: TextColumn = None,
+    label_column: LabelColumn = None,
+    encoding: Encoding = "utf-8",
     documents: Annotated[
         str | None,
         typer.Option(
@@ -50,19 +47,20 @@ def inspect(
         ),
     ] = None,
     length: Annotated[
-        int, typer.Option(min=1, help="Show what would be cut at this many tokens.")
+        int, typer.Option(min=1, help="Count what would be cut at this many tokens.")
     ] = 512,
-    seed: Annotated[int, typer.Option(help="The seed of the split, where one is made.")] = 0,
+    seed: Annotated[int, typer.Option(help="The seed of the split, if one is made.")] = 0,
     drop_overlap: Annotated[
         bool,
         typer.Option(
-            "--drop-overlap", help="Take what validation and test hold out of train and corpus."
+            "--drop-overlap",
+            help="Remove texts that validation or test also hold from train and corpus.",
         ),
     ] = False,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Look before training: sizes, labels, lengths, duplicates, overlap, odd characters."""
+    """Look at data before training: sizes, labels, lengths, duplicates, overlap, odd characters."""
     from headstart.cli.inspect_page import print_page
     from headstart.text.checking.inspect import inspect_data
     from headstart.text.reading.corpus import read_corpus
@@ -70,8 +68,8 @@ def inspect(
 
     if not data and not corpus:
         raise HeadstartError(
-            "there is nothing to look at",
-            fix="name labelled data, or unlabelled text with --corpus; to try it: "
+            "no data was given",
+            fix="give labelled data, or unlabelled text with --corpus; to try it: "
             "headstart inspect rotten-tomatoes --corpus imdb",
         )
     splits = unlabelled = None
@@ -98,7 +96,7 @@ def inspect(
     if drop_overlap and splits and unlabelled:
         held_out = [splits.validation, *([splits.test] if splits.test else [])]
         unlabelled = unlabelled.without(text for part in held_out for text in part.texts)
-    with progress("looking", "MB", scale=1e6) as report:
+    with progress("inspecting", "MB", scale=1e6) as report:
         inspection = inspect_data(
             splits,
             unlabelled,

@@ -11,7 +11,7 @@ _BAR = 20
 
 
 def print_page(inspection: Inspection, console: Console) -> None:
-    """Print the report: what was read, sizes, labels, overlap, oddities, and what to mind."""
+    """Print the report: what was read, sizes, labels, overlap, odd characters and warnings."""
     _section(console, "Read", Group(*(Text(line) for line in inspection.found)))
     _section(console, "Texts", _sizes(inspection))
     if any(part.labels for part in inspection.parts):
@@ -22,7 +22,7 @@ def print_page(inspection: Inspection, console: Console) -> None:
         _section(console, "The same text with several labels", _conflicts(inspection))
     if inspection.odd_examples:
         _section(console, "Odd characters", _odd(inspection))
-    _section(console, "To mind", _warnings(inspection))
+    _section(console, "Warnings", _warnings(inspection))
 
 
 def _section(console: Console, title: str, body: RenderableType) -> None:
@@ -44,7 +44,7 @@ def _sizes(inspection: Inspection) -> Table:
     table.add_row(unit, *(f"{part.tokens:,}" for part in parts))
     for name, label in (("5", "5 %"), ("50", "median"), ("95", "95 %"), ("max", "longest")):
         table.add_row(
-            f"{unit} a text, {label}", *(f"{part.percentiles.get(name, 0):,}" for part in parts)
+            f"{unit} per text, {label}", *(f"{part.percentiles.get(name, 0):,}" for part in parts)
         )
     longer = [f"{part.cut_documents:,}" for part in parts]
     table.add_row(f"longer than {inspection.length:,} {unit}", *longer)
@@ -119,7 +119,7 @@ def _odd(inspection: Inspection) -> Group:
 
 def _warnings(inspection: Inspection) -> RenderableType:
     if not inspection.warnings:
-        return Text("nothing", style="green")
+        return Text("none", style="green")
     table = Table.grid(padding=(0, 1))
     for warning in inspection.warnings:
         table.add_row(Text("!", style="bold yellow"), Text(warning))
@@ -127,7 +127,7 @@ def _warnings(inspection: Inspection) -> RenderableType:
 
 
 def _quote(text: str, length: int = 160, style: str = "") -> RenderableType:
-    """A text from the data, shortened; what a terminal would obey is written out."""
+    """A text from the data, shortened; control characters are shown as escapes."""
     flat = " ".join(text.split(" ")).replace("\n", " ")
     shown = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in flat[:length])
     return Padding(Text(f"“{shown}{'…' if len(flat) > length else ''}”", style=style), (0, 0, 0, 2))

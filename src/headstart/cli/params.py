@@ -7,13 +7,19 @@ from rich.console import Console
 from rich.table import Table
 
 from headstart.cli.options import Size
-from headstart.cli.output import Debug, Json, messages, print_json, results
+from headstart.cli.output import Debug, Json, messages, print_json, results, styled
 from headstart.errors import HeadstartError
-from headstart.model.account_document import account_document
-from headstart.model.accounts import SYMBOLS, Accounts, Line, account, layer_lines
-from headstart.model.common_mistakes import slips
+from headstart.model.account_report import account_document, check_accounts, common_mistakes
+from headstart.model.accounts import (
+    SYMBOLS,
+    Accounts,
+    Line,
+    account,
+    layer_lines,
+    multiplications,
+    training_memory,
+)
 from headstart.model.config import HeadConfig
-from headstart.model.costs import multiplications, training_memory
 from headstart.model.presets import PRESETS, Preset, preset
 
 HEADS = {"language_modeling": "language modelling", "classification": "classification"}
@@ -37,18 +43,21 @@ def params(
         bool, typer.Option("--check", help="Compare every line with the real module.")
     ] = False,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Show the usual slips and what they miss.")
+        bool,
+        typer.Option(
+            "--explain", help="Show common mistakes in counting and how far off they are."
+        ),
     ] = False,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
     """Count a network's parameters, part by part, with the formula of each.
 
-    With --preset lab --vocab-size 100: the exercise of the lab.
+    --preset lab --vocab-size 100 is the exercise of the lab.
     """
     if objective not in (None, "causal", "masked"):
         raise HeadstartError(
-            f"params knows no objective {objective!r}", fix="use --objective causal or masked"
+            f"unknown objective {objective!r}", fix="use --objective causal or masked"
         )
     chosen = preset(
         preset_name,
@@ -64,7 +73,7 @@ def params(
     if json:
         document = account_document(accounts, chosen)
         if explain:
-            document["slips"] = [vars(slip) for slip in slips(accounts)]
+            document["common_mistakes"] = [vars(one) for one in common_mistakes(accounts)]
         if differences is not None:
             document["check"] = {"equal": not differences, "differences": differences}
         print_json(document)
@@ -73,17 +82,16 @@ def params(
         _print_parts(console, accounts, chosen)
         _print_costs(console, accounts, chosen)
         if explain:
-            _print_slips(console, accounts)
+            _print_mistakes(console, accounts)
         if check and not differences:
-            console.print("\n[green]✓[/] every line equals the real module's count")
+            console.print(styled("\n[green]✓[/] every line equals the real module's count"))
     if differences:
-        messages().print(f"[red]the formulas and the module differ:[/] {differences}")
+        found = styled("[red]the formulas and the module differ:[/] {what}", what=str(differences))
+        messages().print(found)
         raise typer.Exit(1)
 
 
 def _check(accounts: Accounts, chosen: Preset, classes: int) -> list[dict[str, Any]]:
-    from headstart.model.check_accounts import check_accounts  # PyTorch only where it is needed
-
     heads: dict[str, HeadConfig] = {
         "language_modeling": chosen.language_modeling,
         "classification": chosen.classification(classes),
@@ -94,23 +102,24 @@ def _check(accounts: Accounts, chosen: Preset, classes: int) -> list[dict[str, A
 def _print_parts(console: Console, accounts: Accounts, chosen: Preset) -> None:
     base = chosen.base
     console.print(
-        f"[bold]{chosen.name}[/]: vocabulary {base.vocab_size:,}, width {base.width}, "
+        styled("[bold]{name}[/]: ", name=chosen.name)
+        + f"vocabulary {base.vocab_size:,}, width {base.width}, "
         f"{base.layers} layers, {base.heads} heads, feed-forward {base.feed_forward_width}, "
         f"{base.positions} positions, {base.attention}"
     )
     _print_lines(console, accounts, accounts.base, accounts.total("language_modeling"))
-    console.print(f"[bold]base {accounts.base_count:,}[/]\n")
+    console.print(styled("[bold]base {count:,}[/]\n", count=accounts.base_count))
     for head, title in HEADS.items():
         total = accounts.total(head)
         _print_lines(console, accounts, accounts.heads[head], total)
-        console.print(f"[bold]base + {title} head [cyan]{total:,}[/][/]\n")
+        console.print(styled("[bold]base + {title} head [cyan]{n:,}[/][/]\n", title=title, n=total))
     layer = layer_lines(base)
     console.print(
         f"one layer: {sum(line.count for line in layer):,} = "
         + " + ".join(f"{line.name} {line.count:,}" for line in layer)
     )
     used = [f"{s} {name}" for s, name in SYMBOLS.items() if _uses(accounts, s)]
-    console.print(f"[dim]{' · '.join(used)}; the base's shares are of language modelling[/]")
+    console.print(f"{' · '.join(used)}; the base's shares are of language modelling", style="dim")
 
 
 def _print_lines(console: Console, accounts: Accounts, lines: list[Line], whole: int) -> None:
@@ -139,7 +148,7 @@ def _uses(accounts: Accounts, symbol: str) -> bool:
 
 
 def _print_costs(console: Console, accounts: Accounts, chosen: Preset) -> None:
-    console.print("\n[bold]To train it[/] (fp32, Adam), before any text:")
+    console.print(styled("\n[bold]Memory to train it[/] (fp32, Adam), without activations:"))
     for head, title in HEADS.items():
         memory = training_memory(accounts.total(head))
         console.print(
@@ -148,16 +157,22 @@ def _print_costs(console: Console, accounts: Accounts, chosen: Preset) -> None:
         )
     products = multiplications(chosen.base, chosen.language_modeling)
     console.print(
-        f"[bold]Multiplications for each token[/] of language modelling: layers "
-        f"{products.layers:,} + output layer {products.output_layer:,} "
-        f"([bold]{products.output_share:.0%}[/]), and {products.per_token_looked_at:,} more for "
-        "every token it looks at"
+        styled(
+            "[bold]Multiplications per token[/] in language modelling: layers {layers:,} + output "
+            "layer {output_layer:,} ([bold]{share:.0%}[/]), and {attended:,} more for every token "
+            "attended to",
+            layers=products.layers,
+            output_layer=products.output_layer,
+            share=products.output_share,
+            attended=products.per_token_attended,
+        )
     )
 
 
-def _print_slips(console: Console, accounts: Accounts) -> None:
-    console.print("\n[bold]The usual slips[/]")
-    for slip in slips(accounts):
-        direction = "too many" if slip.misses_by > 0 else "too few"
-        console.print(f"  [bold]{slip.name}[/]: {abs(slip.misses_by):,} {direction}")
-        console.print(f"    [dim]{slip.why}[/]")
+def _print_mistakes(console: Console, accounts: Accounts) -> None:
+    console.print(styled("\n[bold]Common mistakes[/]"))
+    for mistake in common_mistakes(accounts):
+        direction = "too many" if mistake.off_by > 0 else "too few"
+        off = f"{abs(mistake.off_by):,} {direction}"
+        console.print(styled("  [bold]{name}[/]: {off}", name=mistake.name, off=off))
+        console.print(f"    {mistake.why}", style="dim")

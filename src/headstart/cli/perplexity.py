@@ -5,15 +5,20 @@ from typing import Annotated
 
 import typer
 
-from headstart.cli.output import Debug, Json, print_json, results
+from headstart.cli.options import Encoding, TextColumn
+from headstart.cli.output import Debug, Json, print_json, results, styled
 
 
 def perplexity(
-    run: Annotated[Path, typer.Argument(help="The folder of a causal run.")],
-    files: Annotated[list[str], typer.Argument(help="Text files, folders or names.")],
-    length: Annotated[int, typer.Option(min=2, help="Tokens of a window.")] = 256,
-    text_column: Annotated[str | None, typer.Option(show_default=False)] = None,
-    encoding: str = "utf-8",
+    run: Annotated[
+        Path, typer.Argument(help="The folder of a run pretrained with the causal objective.")
+    ],
+    files: Annotated[
+        list[str], typer.Argument(help="Text files, folders or built-in names, such as imdb.")
+    ],
+    length: Annotated[int, typer.Option(min=2, help="Tokens per window.")] = 256,
+    text_column: TextColumn = None,
+    encoding: Encoding = "utf-8",
     json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -32,6 +37,12 @@ def perplexity(
         print_json({**vars(found), **derived})
         return
     results().print(
-        f"perplexity [bold]{found.perplexity:,.1f}[/] a token, {found.bits_per_byte:.3f} bits a "
-        f"byte, over {found.tokens:,} tokens of {found.documents:,} documents"
+        styled(
+            "perplexity [bold]{perplexity:,.1f}[/] per token, {bits:.3f} bits per byte, over "
+            "{tokens:,} tokens of {documents:,} documents",
+            perplexity=found.perplexity,
+            bits=found.bits_per_byte,
+            tokens=found.tokens,
+            documents=found.documents,
+        )
     )

@@ -1,41 +1,79 @@
-"""How predictions look: classes with what moved them, tags in their text, answers in their text."""
+"""How predictions look: classes with the words that mattered, tags and answers in their text."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from headstart.cli.output import styled
+
 if TYPE_CHECKING:
     from headstart.inference.explain import Effect
-    from headstart.inference.predict import Prediction
-    from headstart.inference.predict_spans import FoundAnswer
-    from headstart.inference.predict_tags import TaggedText
+    from headstart.inference.predict import (
+        Prediction,
+        Predictor,
+        SpanPrediction,
+        TaggedText,
+    )
 
 COLOURS = ("green", "cyan", "magenta", "yellow", "blue", "red")
 AROUND = 60  # characters of a text before and behind an answer
+TOO_LONG = "longer than this run reads (set with finetune's --length, or --long windows)"
+
+
+def show_predictions(
+    console: Console, predictor: "Predictor", rows: Sequence[Any], answers: Sequence[Any]
+) -> None:
+    """Show answers as their kind is shown; a kind from another package as a table."""
+    from headstart.inference.predict import Prediction, SpanPrediction, TaggedText
+
+    kind = type(answers[0]) if answers else None
+    if kind is Prediction:
+        show_classes(console, rows, answers)
+    elif kind is TaggedText:
+        show_tags(console, answers, predictor.task.labels, entities=predictor.task.entities)
+    elif kind is SpanPrediction:
+        show_spans(console, rows, answers)
+    else:
+        show_fields(console, [predictor.document(answer) for answer in answers], rows)
+
+
+def show_fields(
+    console: Console, documents: Sequence[Mapping[str, Any]], rows: Sequence[Any]
+) -> None:
+    """One line per row: the fields of its answer, and its text."""
+    table = _table(*(documents[0] if documents else ()), "text")
+    for row, document in zip(rows, documents, strict=True):
+        table.add_row(*(_field(value) for value in document.values()), row.text)
+    console.print(table)
 
 
 def show_classes(
     console: Console,
-    texts: Sequence[str],
+    rows: Sequence[Any],
     answers: "Sequence[Prediction]",
-    effects: "Sequence[list[Effect]]",
-    method: str | None,
+    effects: "Sequence[list[Effect]] | None" = None,
+    method: str | None = None,
 ) -> None:
-    """A label a text; with a method of explaining, the words that moved it."""
+    """One label per text; with `effects`, the words that moved it."""
     table = _table("label", "probability", "text")
-    for text, answer, found in zip(texts, answers, effects, strict=True):
+    for place, (row, answer) in enumerate(zip(rows, answers, strict=True)):
+        found = effects[place] if effects else []
+        text = row.text if found else " | ".join(map(str, row.columns.values()))
         table.add_row(answer.label, f"{answer.probability:.1%}", _marked(text, found))
         if found:
             table.add_row("", "", Text(_strongest(found), style="dim"))
     console.print(table)
     if method is not None:
         console.print(
-            f"[dim]method: {method}. Each word is left out in turn; the numbers say how much the "
-            "label's log-odds fall without it. [/][green]Green[/][dim] words speak for the label, "
-            "[/][red]red[/][dim] ones against it[/]"
+            styled(
+                "[dim]method: {method}. Each word is left out in turn; the numbers say by how much "
+                "the label's log-odds fall without it. [/][green]Green[/][dim] words speak for the "
+                "label, [/][red]red[/][dim] ones against it[/]",
+                method=method,
+            )
         )
 
 
@@ -50,35 +88,37 @@ def show_tags(
             console.print()
         console.print(_tagged(answer, colours), soft_wrap=True)
         if answer.unread:
-            console.print(
-                f"[yellow]{answer.unread:,} words at the end were not read[/]: the text is longer "
-                "than what this run reads (finetune's --length, or --long windows)"
-            )
+            _warn(console, f"{answer.unread:,} words at the end were not read", "the text")
         if entities:
             _show_entities(console, answer, colours)
         else:
             _show_words(console, answer, colours)
 
 
-def show_spans(
-    console: Console, pairs: Sequence[tuple[str, str]], answers: "Sequence[FoundAnswer]"
-) -> None:
+def show_spans(console: Console, rows: Sequence[Any], answers: "Sequence[SpanPrediction]") -> None:
     """The answer to each question, and where it stands in its text."""
-    for place, ((question, text), found) in enumerate(zip(pairs, answers, strict=True)):
+    for place, (row, found) in enumerate(zip(rows, answers, strict=True)):
         if place:
             console.print()
-        console.print(Text(question, style="dim"), soft_wrap=True)
+        console.print(Text(row.question, style="dim"), soft_wrap=True)
         if found.answer is None or found.start is None or found.end is None:
-            console.print(f"[bold]no answer[/] in this text, {found.probability:.1%}")
+            line = styled("[bold]no answer[/] in this text, {p:.1%}", p=found.probability)
+            console.print(line)
         else:
             where = f", {found.probability:.1%}, characters {found.start} to {found.end}"
             console.print(Text.assemble((found.answer, "bold green"), where), soft_wrap=True)
-            console.print(_answer_in_text(text, found.start, found.end), soft_wrap=True)
+            console.print(_answer_in_text(row.text, found.start, found.end), soft_wrap=True)
         if found.unread:
-            console.print(
-                f"[yellow]the last {found.unread:,} characters of the text were not read[/]: it is "
-                "longer than what this run reads (finetune's --length, or --long windows)"
-            )
+            _warn(console, f"the last {found.unread:,} characters were not read", "the text")
+
+
+def _warn(console: Console, what: str, longer: str) -> None:
+    line = styled("[yellow]{what}[/]: {longer} is ", what=what, longer=longer)
+    console.print(line + TOO_LONG)
+
+
+def _field(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _table(*columns: str) -> Table:

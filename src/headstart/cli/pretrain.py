@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from headstart.cli import options
-from headstart.cli.output import Debug, Json, print_json, results
+from headstart.cli.output import Debug, Json, print_json, results, styled
 from headstart.cli.training import machine_settings, saved_when_stopped
 
 
@@ -111,14 +111,22 @@ def _run(
         return
     found = summary["held_out"]
     results().print(
-        f"[bold]{out}[/]: {summary['tokens']:,} tokens at {summary['tokens_per_second']:,.0f} a "
-        f"second; held-out perplexity [bold]{found['perplexity']:,.1f}[/] "
-        f"(a unigram model has {summary['unigram_perplexity']:,.1f})"
+        styled(
+            "[bold]{out}[/]: {tokens:,} tokens at {speed:,.0f} a second; held-out perplexity "
+            "[bold]{perplexity:,.1f}[/] (a unigram model has {unigram:,.1f})",
+            out=str(out),
+            tokens=summary["tokens"],
+            speed=summary["tokens_per_second"],
+            perplexity=found["perplexity"],
+            unigram=summary["unigram_perplexity"],
+        )
     )
     if found["perplexity"] > summary["unigram_perplexity"]:
         results().print(
-            "[yellow]That is worse than counting how often each piece occurs[/]: train longer "
-            "(--minutes, --tokens), or give more text"
+            styled(
+                "[yellow]That is worse than counting how often each piece occurs[/]: train longer "
+                "(--minutes, --tokens), or give more text"
+            )
         )
 
 

@@ -1,4 +1,4 @@
-"""Progress with the time left, on standard error: a bar on a terminal, else a line now and then."""
+"""Progress with the time left, on standard error: a bar on a terminal, otherwise lines of text."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -13,9 +13,9 @@ _LINE_EVERY = 10.0  # seconds, where standard error is a file
 def progress(
     what: str, unit: str, *, scale: float = 1
 ) -> Iterator[Callable[[int, int | None], None]]:
-    """Yield a function that takes what is done and, where known, the total.
+    """Yield a function of what is done and, where known, of the total.
 
-    One `unit` is `scale` of what is counted: bytes are shown as MB with a scale of a million.
+    Counts are divided by `scale` to be in `unit`s: bytes are shown as MB with a scale of 1e6.
     """
     console = messages()
     if not console.is_terminal:
@@ -32,7 +32,7 @@ def progress(
 
     columns = (
         SpinnerColumn(),
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=24),
         TextColumn("{task.fields[count]}"),
         TimeElapsedColumn(),
@@ -63,6 +63,6 @@ def _lines(what: str, unit: str, scale: float) -> Callable[[int, int | None], No
         line = f"{what}: {_count(done, total, unit, scale)}, {now - start:.0f} s"
         if total:
             line += f", about {(now - start) * max(0, total - done) / done:.0f} s left"
-        messages().print(line, markup=False)
+        messages().print(line)
 
     return show

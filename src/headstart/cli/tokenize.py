@@ -1,4 +1,4 @@
-"""`headstart tokenize`: look at what a tokenizer makes of a text."""
+"""`headstart tokenize`: show how a tokenizer splits a text."""
 
 from pathlib import Path
 from typing import Annotated
@@ -12,11 +12,11 @@ def tokenize(
     file: Annotated[
         Path, typer.Argument(help="tokenizer.json, SentencePiece .model, dict.txt, or a folder.")
     ],
-    texts: Annotated[list[str], typer.Argument(help="The texts to look at.")],
+    texts: Annotated[list[str], typer.Argument(help="The texts to tokenize.")],
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Show the pieces and ids of TEXTS."""
+    """Show the tokens and ids of TEXTS."""
     from headstart.text.tokenizers.tokenizer import load_tokenizer
 
     tokenizer = load_tokenizer(file)
@@ -39,18 +39,18 @@ def tokenize(
     console = results()
     for text, ids in zip(texts, all_ids, strict=True):
         line = Text()
-        # Neighbours differ in colour, and a middle dot shows a space, so that every cut is seen.
+        # Neighbours differ in colour and a middle dot is a space: every boundary is visible.
         for number, piece in enumerate(tokenizer.pieces(text)):
             line.append(_visible(piece), style=("black on cyan", "black on yellow")[number % 2])
             line.append("|")
         console.print(line, soft_wrap=True)
         console.print(" ".join(map(str, ids)), style="dim", soft_wrap=True)
         words = len(text.split()) or 1
-        console.print(f"pieces: {len(ids):,}, a word: {len(ids) / words:.2f}", style="dim")
+        console.print(f"tokens: {len(ids):,}, per word: {len(ids) / words:.2f}", style="dim")
         decoded = tokenizer.decode(ids)
         if decoded != text:
-            console.print("comes back as: ", end="")
-            console.print(decoded, markup=False, soft_wrap=True)
+            console.print("decoded as: ", end="")
+            console.print(decoded, soft_wrap=True)
 
 
 def _visible(piece: str) -> str:

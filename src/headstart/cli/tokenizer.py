@@ -1,4 +1,4 @@
-"""`headstart tokenizer`: learn a tokenizer from a corpus and write its file."""
+"""`headstart tokenizer`: train a tokenizer on a corpus and save it."""
 
 import time
 from enum import StrEnum
@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from headstart.cli.options import Encoding, TextColumn
 from headstart.cli.output import Debug, Json, print_json, results
 from headstart.cli.progress import progress
 from headstart.errors import HeadstartError
@@ -21,19 +22,19 @@ class Kind(StrEnum):
 
 def tokenizer(
     corpus: Annotated[
-        list[str], typer.Argument(help="Text files, folders or names, such as imdb.")
+        list[str], typer.Argument(help="Text files, folders or built-in names, such as imdb.")
     ],
     out: Annotated[Path, typer.Option(help="Where to write the tokenizer (tokenizer.json).")],
-    vocab_size: Annotated[int, typer.Option(help="Pieces in the vocabulary, at the most.")] = 8192,
+    vocab_size: Annotated[int, typer.Option(help="The largest size of the vocabulary.")] = 8192,
     kind: Annotated[
         Kind, typer.Option(help="Byte-level BPE, or a byte-level unigram model.")
     ] = Kind.bpe,
-    text_column: Annotated[str | None, typer.Option(help="The column that holds the text.")] = None,
-    encoding: Annotated[str, typer.Option(help="The encoding of text files.")] = "utf-8",
+    text_column: TextColumn = None,
+    encoding: Encoding = "utf-8",
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Train a tokenizer on a CORPUS, in any language; every text comes back unchanged."""
+    """Train a tokenizer on a CORPUS, in any language; every text can be decoded unchanged."""
     if out.suffix != ".json":
         raise HeadstartError(
             f"a tokenizer is written as JSON, not as {out.name}",
@@ -45,7 +46,7 @@ def tokenizer(
 
     documents = read_corpus(corpus, text_column=text_column, encoding=encoding)
     start = time.perf_counter()
-    with progress("learning pieces", "documents") as show:
+    with progress("training the tokenizer", "documents") as show:
         trained = train_tokenizer(documents, vocab_size=vocab_size, kind=kind.value, progress=show)
     trained.save(out)
     seconds = time.perf_counter() - start
@@ -61,7 +62,8 @@ def tokenizer(
         )
         return
     console = results()
-    console.print(f"{trained.vocab_size:,} pieces ({kind.value}) in {seconds:.1f} s → ", end="")
-    console.print(str(out), markup=False, soft_wrap=True)
+    console.print(
+        f"{trained.vocab_size:,} tokens ({kind.value}) in {seconds:.1f} s → {out}", soft_wrap=True
+    )
     if trained.vocab_size < vocab_size:
-        console.print(f"The corpus has no more than these: {vocab_size:,} were asked for.")
+        console.print(f"The corpus has no more of them: --vocab-size is {vocab_size:,}.")

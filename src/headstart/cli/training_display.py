@@ -7,6 +7,7 @@ from rich.console import Console
 from rich.text import Text
 
 from headstart.cli.display import Display
+from headstart.cli.output import styled
 from headstart.training.listener import Listener, Progress, RunStart
 from headstart.training.plan import Plan
 
@@ -28,7 +29,8 @@ class TrainingDisplay(Display, Listener):
         assert isinstance(plan, Plan)
         self._stage.close()
         self.console.print(
-            f"[bold]plan[/]: {plan.steps:,} steps, {plan.tokens:,} tokens ({plan.epochs:.2f} "
+            styled("[bold]plan[/]: ")
+            + f"{plan.steps:,} steps, {plan.tokens:,} tokens ({plan.epochs:.2f} "
             f"epochs of {plan.corpus_tokens:,}), {plan.parameters:,} parameters, "
             f"about {duration(plan.seconds)} with {threads_in_words(plan.threads)}"
         )
@@ -37,8 +39,7 @@ class TrainingDisplay(Display, Listener):
 
     def on_warning(self, message: str) -> None:
         self._stage.close()
-        self.console.print("[yellow]note:[/] ", end="")
-        self.console.print(message, markup=False)
+        self.console.print(styled("[yellow]note:[/] {text}", text=message))
 
     def on_step(self, progress: Progress) -> None:
         self.losses.append(progress.loss)
@@ -60,8 +61,10 @@ class TrainingDisplay(Display, Listener):
             words.append(f"next sentence {found['next_sentence_accuracy']:.1%}")
         words.append(duration(progress.seconds))
         if progress.best_step == progress.step:
-            words.append("[green]best[/]")
-        self.console.print("  ".join(words), soft_wrap=True)
+            words.append("best")
+        shown = Text("  ".join(words))
+        shown.highlight_words(["best"], "green")
+        self.console.print(shown, soft_wrap=True)
 
     def _status(self, progress: Progress) -> Text:
         share = progress.step / progress.steps

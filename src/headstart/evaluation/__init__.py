@@ -1,1 +1,1 @@
-"""How good are the answers? Numbers from labels and probabilities; no network is known here."""
+"""Metrics from labels and probabilities; knows neither texts' files nor networks."""

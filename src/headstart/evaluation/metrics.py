@@ -1,4 +1,4 @@
-"""What a classifier's answers are worth: accuracy with its interval, F1, log-loss, calibration.
+"""The metrics of a classifier: accuracy with its interval, F1, log-loss, calibration.
 
 Labels are class numbers (0, 1, …) and index the columns of the probabilities; `names` are the
 classes' names in that order. A class that never occurs and is never predicted has an F1 of 0, as
@@ -16,10 +16,9 @@ from sklearn.metrics import (
     precision_recall_fscore_support,
 )
 
-from headstart.evaluation.checks import Floats, Integers, checked
+from headstart.evaluation.calibration import calibration_error, log_loss
+from headstart.evaluation.checks import Integers, checked
 from headstart.evaluation.interval import Interval, wilson_interval
-
-CALIBRATION_BINS = 15
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,7 @@ class ClassificationMetrics:
 
 @dataclass(frozen=True)
 class MultiLabelMetrics:
-    """Every row has any number of labels, none included."""
+    """Every row has any number of labels, including none."""
 
     rows: int
     accuracy: Interval  # of whole rows: all labels right
@@ -99,29 +98,6 @@ def multi_label_metrics(
         log_loss=log_loss(pairs, y.ravel()),
         classes=classes,
     )
-
-
-def log_loss(probabilities: Floats, labels: Integers) -> float:
-    """Mean of -ln p(true class); a p of 0 counts as the smallest normal double (a loss of 708)."""
-    own = probabilities[np.arange(len(labels)), labels]
-    return float(-np.log(np.maximum(own, np.finfo(np.float64).tiny)).mean())
-
-
-def calibration_error(
-    probabilities: Floats, labels: Integers, *, bins: int = CALIBRATION_BINS
-) -> float:
-    """Expected calibration error: how far confidence and accuracy lie apart.
-
-    Rows are put by the probability of their predicted class into `bins` bins of equal width,
-    (0, 1/15], (1/15, 2/15], …; the distances |accuracy - mean confidence| of the bins are averaged
-    with the bins' shares of the rows as weights (Guo et al. 2017, with their 15 bins).
-    """
-    confidence = probabilities.max(axis=1)
-    right = probabilities.argmax(axis=1) == labels
-    inner_edges = np.linspace(0, 1, bins + 1)[1:-1]
-    place = np.digitize(confidence, inner_edges, right=True)
-    gaps = np.bincount(place, weights=right - confidence, minlength=bins)
-    return float(np.abs(gaps).sum() / len(labels))
 
 
 def _class_rows(

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from headstart.text.tokenizers.words import unspaced
+from headstart.scripts import unspaced
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def f1(predicted: str, answers: Sequence[str]) -> float:
 
 
 def span_metrics(predicted: Sequence[str], answers: Sequence[Sequence[str]]) -> SpanMetrics:
-    """Score one prediction a question; an empty one says that the text holds no answer."""
+    """Score one prediction per question; an empty one says that the text holds no answer."""
     if not predicted or len(predicted) != len(answers):
         raise ValueError(f"{len(predicted)} predictions for {len(answers)} questions")
     pairs = list(zip(predicted, answers, strict=True))

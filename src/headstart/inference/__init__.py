@@ -1,1 +1,1 @@
-"""What a trained run can do: write, fill, judge and answer."""
+"""What a trained run can do: predict, evaluate, explain, generate and fill gaps."""

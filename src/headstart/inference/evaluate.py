@@ -1,4 +1,4 @@
-"""Judge a fine-tuned run on rows that neither weights nor settings were chosen by."""
+"""Evaluate a fine-tuned run on rows that chose neither its weights nor its settings."""
 
 from typing import Any
 
@@ -11,16 +11,16 @@ from headstart.tasks.run import run_network
 
 
 def evaluate(run: Run, part: Any, *, progress: ProgressCallback | None = None) -> dict[str, Any]:
-    """All that is to be said about the run's answers for these labelled rows."""
+    """The full evaluation of the run's answers for these labelled rows."""
     assert run.task is not None
-    examples = run.task.encode(part, run.reading)
+    examples = run.task.encode(part, run.encoding)
     outputs = run_network(run.model, examples, progress=progress)
     path = run.folder / VALIDATION
     if not path.is_file():
         raise HeadstartError(
-            "the run has no answers for validation: it was not trained to its first epoch's end",
+            "the run has no predictions for validation: its first epoch was not finished",
             where=run.folder,
-            fix="go on with it: headstart finetune --resume",
+            fix="continue it: headstart finetune --resume",
         )
     answers = run.task.join(outputs, examples)
     return {

@@ -1,15 +1,15 @@
-"""Which words moved the decision? Occlusion: leave each word out and see what becomes of it.
+"""Which words moved the decision? Occlusion: leave each word out and predict again.
 
 A word's effect is how much the log-odds of the answer fall when the word is gone: positive where
-it spoke for the answer, negative where against it. Unlike gradients this asks only real texts,
-and it needs nothing but predictions. Long texts are left out in stretches of several words.
+it spoke for the answer, negative where against it. Unlike gradients this uses only real texts
+and needs nothing but predictions. Long texts are left out in stretches of several words.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from headstart.inference.predict import predict_scores, probabilities_of
+from headstart.inference.predict.classes import predict_probabilities
 from headstart.run_folder import Run
 from headstart.text.tokenizers.words import find_words
 
@@ -34,8 +34,7 @@ def explain(run: Run, text: str, label: str | None = None) -> list[Effect]:
         return []
     # A text of one word is compared with a full stop: nothing at all cannot be judged.
     without = [(text[:start] + text[end:]).strip() or "." for start, end in parts]
-    scores = predict_scores(run, [text, *without])
-    p = np.clip(probabilities_of(run, scores), 1e-12, 1 - 1e-12)
+    p = np.clip(predict_probabilities(run, [text, *without]), 1e-12, 1 - 1e-12)
     column = int(p[0].argmax()) if label is None else run.labels.index(label)
     log_odds = np.log(p[:, column]) - np.log1p(-p[:, column])
     return [

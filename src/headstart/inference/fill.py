@@ -11,16 +11,16 @@ GAP = "[MASK]"
 
 
 @dataclass(frozen=True)
-class Filled:
-    """One gap: what fits, the most probable first."""
+class FilledGap:
+    """One gap and its candidates, the most probable first."""
 
     gap: int
     candidates: list[tuple[str, float]]
 
 
 @torch.no_grad()
-def fill(run: Run, text: str, *, candidates: int = 5) -> list[Filled]:
-    """What fits into each `[MASK]` of `text`."""
+def fill(run: Run, text: str, *, candidates: int = 5) -> list[FilledGap]:
+    """The candidates for each `[MASK]` of `text`."""
     tokenizer = run.tokenizer
     if tokenizer.mask_id is None:
         raise HeadstartError("this run's tokenizer has no mask token", where=run.folder)
@@ -40,5 +40,5 @@ def fill(run: Run, text: str, *, candidates: int = 5) -> list[Filled]:
     for number, place in enumerate((tokens[0] == tokenizer.mask_id).nonzero().flatten().tolist()):
         best = scores[place].softmax(-1).topk(min(candidates, scores.size(1)))
         words = [tokenizer.decode([token]) for token in best.indices.tolist()]
-        filled.append(Filled(number, list(zip(words, best.values.tolist(), strict=True))))
+        filled.append(FilledGap(number, list(zip(words, best.values.tolist(), strict=True))))
     return filled

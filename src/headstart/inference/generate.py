@@ -1,4 +1,4 @@
-"""Write on from a prompt, one token at a time."""
+"""Continue a prompt, one token at a time."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -30,23 +30,23 @@ class Sampling:
 
 
 @dataclass(frozen=True)
-class Written:
-    """One new token, and what might have stood there instead."""
+class GeneratedToken:
+    """One new token, and the most probable ones at its place."""
 
     token: int
-    alternatives: list[tuple[int, float]]  # the most probable ones, before any cutting
+    alternatives: list[tuple[int, float]]  # before top-k and top-p
 
 
 @torch.no_grad()
 def generate(
     run: Run, prompt: str, *, tokens: int, sampling: Sampling, alternatives: int = 5
-) -> Iterator[Written]:
+) -> Iterator[GeneratedToken]:
     """Yield up to `tokens` tokens; the end of the text ends it."""
     tokenizer, model = run.tokenizer, run.model
     begin = [] if tokenizer.begin_id is None else [tokenizer.begin_id]
     ids = [*begin, *tokenizer.encode([prompt])[0]]
     if not ids:
-        raise HeadstartError("there is nothing to go on from", fix="give a prompt")
+        raise HeadstartError("there is nothing to continue", fix="give a prompt")
     generator = torch.Generator().manual_seed(sampling.seed)
     never = [i for role, i in tokenizer.specials.items() if role != "end"]
     cache = KeyValueCache(model.base.config.layers)
@@ -58,7 +58,7 @@ def generate(
         probable = scores.softmax(-1).topk(min(alternatives, scores.numel()))
         token = pick(scores, sampling, generator)
         pairs = zip(probable.indices.tolist(), probable.values.tolist(), strict=True)
-        yield Written(token, list(pairs))
+        yield GeneratedToken(token, list(pairs))
         if token == tokenizer.end_id:
             return
         fresh = torch.tensor([[token]])

@@ -17,7 +17,7 @@ class Perplexity:
     documents: int
     tokens: int
     bytes: int
-    loss: float  # nats a token
+    loss: float  # nats per token
 
     @property
     def perplexity(self) -> float:

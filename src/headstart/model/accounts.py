@@ -1,7 +1,7 @@
-"""Parameter accounts: what each part of a network holds, by formula. Needs no PyTorch.
+"""Parameter accounts: what each part of a network holds and costs, by formula. Needs no PyTorch.
 
 Symbols: v vocabulary · d width · n layers · f feed-forward width · c classes · p learned
-positions · t token types. `check_accounts.py` compares every line with the real module.
+positions · t token types. `account_report.check_accounts` compares every line with the module.
 """
 
 import re
@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from headstart.model.config import BaseConfig, ClassificationConfig, LanguageModelingConfig
 
+BYTES_PER_WEIGHT = 4  # fp32
 SYMBOLS = {
     "v": "vocabulary",
     "d": "width",
@@ -126,6 +127,50 @@ def layer_lines(base: BaseConfig) -> list[Line]:
 
 def norm_count(base: BaseConfig) -> int:
     return base.width * (2 if _norm_has_bias(base) else 1)
+
+
+@dataclass(frozen=True)
+class TrainingMemory:
+    """Bytes that training needs for any batch size: Adam keeps two moments per weight."""
+
+    weights: int
+    gradients: int
+    optimizer: int
+
+    @property
+    def total(self) -> int:
+        return self.weights + self.gradients + self.optimizer
+
+
+def training_memory(parameters: int) -> TrainingMemory:
+    """The memory of weights, gradients and optimizer for so many parameters."""
+    size = BYTES_PER_WEIGHT * parameters
+    return TrainingMemory(weights=size, gradients=size, optimizer=2 * size)
+
+
+@dataclass(frozen=True)
+class Multiplications:
+    """Of one token in the forward pass. The backward pass takes twice as many."""
+
+    layers: int
+    output_layer: int
+    per_token_attended: int  # for each token attended to: query · key and weight · value
+
+    @property
+    def output_share(self) -> float:
+        return self.output_layer / (self.layers + self.output_layer)
+
+
+def multiplications(base: BaseConfig, head: LanguageModelingConfig) -> Multiplications:
+    """The matrix products of one token in language modelling; an embedding is a lookup."""
+    d, f = base.width, base.feed_forward_width
+    layer = 4 * d * d + (3 if base.gated else 2) * d * f
+    transform = d * d if head.transform else 0
+    return Multiplications(
+        layers=base.layers * layer,
+        output_layer=d * base.vocab_size + transform,
+        per_token_attended=2 * d * base.layers,
+    )
 
 
 def _base_lines(base: BaseConfig) -> Iterator[Line]:

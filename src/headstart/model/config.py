@@ -1,6 +1,6 @@
 """What a network is made of, as plain values. Needs no PyTorch, so that asking is cheap."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, get_args
 
 from headstart.errors import HeadstartError
@@ -162,8 +162,26 @@ HEAD_CONFIGS: dict[str, type[HeadConfig]] = {
 def head_from_dict(values: dict[str, Any], *, where: object = None) -> HeadConfig:
     """Make a head's settings from a file's values; `kind` says which head."""
     kind = values.get("kind")
+    if isinstance(kind, str) and kind not in HEAD_CONFIGS:
+        from importlib.metadata import entry_points  # slow to import, and rarely needed
+
+        for point in entry_points(group="headstart.heads", name=kind):
+            point.load()  # which registers it
     if not isinstance(kind, str) or kind not in HEAD_CONFIGS:
         raise HeadstartError(
             f"unknown head {kind!r}; the heads are {', '.join(HEAD_CONFIGS)}", where=where
         )
     return from_dict(HEAD_CONFIGS[kind], values, where=where)
+
+
+def register_head_config(config_class: type[Any]) -> None:
+    """Let files name a head's settings by `kind`; see `heads.register_head`."""
+    kind = next((f.default for f in fields(config_class) if f.name == "kind"), None)
+    if not isinstance(kind, str) or not issubclass(config_class, Checked):
+        raise HeadstartError(
+            f"{config_class.__name__} does not describe a head",
+            fix="make it a dataclass and a subclass of Checked whose field `kind` has a default",
+        )
+    known: dict[str, Any] = HEAD_CONFIGS
+    if known.setdefault(kind, config_class) is not config_class:
+        raise HeadstartError(f"there is already a head of the kind '{kind}'")

@@ -7,12 +7,18 @@
 | `Classification`   | the class of the text              | (B, classes)             |
 | `Tagging`          | the tag of each token              | (B, T, tags)             |
 | `Spans`            | where an answer starts and ends    | (B, T, 2), padding at -∞ |
+
+`register_head` adds one from another package.
 """
+
+from collections.abc import Callable
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from headstart.errors import HeadstartError
 from headstart.model.block import make_norm
 from headstart.model.config import (
     BaseConfig,
@@ -23,9 +29,11 @@ from headstart.model.config import (
     NextSentenceConfig,
     SpansConfig,
     TaggingConfig,
+    register_head_config,
 )
 from headstart.model.pooling import pool
 from headstart.model.vocabulary_loss import VocabularyTargets, vocabulary_loss
+from headstart.settings import Checked
 
 
 class LanguageModeling(nn.Module):
@@ -147,16 +155,42 @@ class Spans(nn.Module):
 Head = LanguageModeling | NextSentence | MaskedNextSentence | Classification | Tagging | Spans
 
 
+# By the class of its settings: the head, and whether it is given the base's embedding, too.
+_HEADS: dict[type[Checked], tuple[Callable[..., Any], bool]] = {
+    LanguageModelingConfig: (LanguageModeling, True),
+    NextSentenceConfig: (NextSentence, False),
+    MaskedNextSentenceConfig: (MaskedNextSentence, True),
+    ClassificationConfig: (Classification, False),
+    TaggingConfig: (Tagging, False),
+    SpansConfig: (Spans, False),
+}
+
+
+def register_head(
+    config_class: type[Checked], head_class: Callable[..., Any], *, with_embedding: bool = False
+) -> None:
+    """Let models be built, saved and opened with a head of your own.
+
+    Parameters
+    ----------
+    config_class : a frozen dataclass of settings, a subclass of `model.config.Checked`. Its field
+        `kind` has a default, the name under which a run's `config.json` keeps it.
+    head_class : called as `head_class(base_config, config)`, with the base's embedding as a third
+        argument if `with_embedding`. The module keeps `config` and maps hidden states (B, T, d)
+        and segments (B, T) to scores.
+
+    A package that announces `kind` in the entry point group `headstart.heads`, with a module that
+    calls this function, is imported when a run with that head is opened.
+    """
+    register_head_config(config_class)
+    _HEADS[config_class] = (head_class, with_embedding)
+
+
 def make_head(base: BaseConfig, config: HeadConfig, embedding: nn.Embedding) -> Head:
     """The head that `config` describes, for a base with this config and embedding."""
-    if isinstance(config, LanguageModelingConfig):
-        return LanguageModeling(base, config, embedding)
-    if isinstance(config, NextSentenceConfig):
-        return NextSentence(base, config)
-    if isinstance(config, MaskedNextSentenceConfig):
-        return MaskedNextSentence(base, config, embedding)
-    if isinstance(config, ClassificationConfig):
-        return Classification(base, config)
-    if isinstance(config, TaggingConfig):
-        return Tagging(base, config)
-    return Spans(base, config)
+    if type(config) not in _HEADS:
+        raise HeadstartError(
+            f"no head is registered for {type(config).__name__}", fix="call register_head with it"
+        )
+    head_class, with_embedding = _HEADS[type(config)]
+    return head_class(base, config, embedding) if with_embedding else head_class(base, config)

@@ -102,7 +102,7 @@ class Model(nn.Module):
     @property
     def vocabulary_rows(self) -> list[nn.Parameter]:
         """Parameters with one row per piece: a step touches few of them."""
-        rows = [self.base.embedding.weight]
+        rows: list[Any] = [self.base.embedding.weight]
         head = (
             self.head.language_modeling if isinstance(self.head, MaskedNextSentence) else self.head
         )

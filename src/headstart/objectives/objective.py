@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -34,8 +34,12 @@ class Batch:
 
     def to(self, device: torch.device) -> "Batch":
         movable = (Tensor, Candidates)
-        parts = {name: value for name, value in vars(self).items() if isinstance(value, movable)}
-        return replace(self, **{name: value.to(device) for name, value in parts.items()})
+        parts: dict[str, Any] = {
+            name: value.to(device)
+            for name, value in vars(self).items()
+            if isinstance(value, movable)
+        }
+        return replace(self, **parts)
 
     def run(self, model: nn.Module) -> LanguageModelingLoss:
         """What predicting the targets costs the model."""

@@ -10,7 +10,7 @@ from headstart.studies.arms.arm import Arm, Part
 from headstart.studies.outcomes import Outcome, RunKey, read_training, training_name
 from headstart.studies.recipe import StudyRecipe
 from headstart.tasks.classification import Classification
-from headstart.tasks.examples import Examples, Reading
+from headstart.tasks.examples import Examples, TextEncoding
 from headstart.text.checking.splits import take_budget
 from headstart.text.reading.dataset import Dataset, Splits
 from headstart.text.tokenizers.tokenizer import Tokenizer, load_tokenizer
@@ -52,15 +52,15 @@ class StudyContext:
         found: list[Any] = self.encoded[key]
         return found
 
-    def examples(self, reading: Reading, part: Part) -> Examples:
+    def examples(self, encoding: TextEncoding, part: Part) -> Examples:
         """A held-out part as a network reads it, from the same ids."""
-        key = ("examples", reading.tokenizer.fingerprint, part, reading.length, reading.long)
+        key = ("examples", encoding.tokenizer.fingerprint, part, encoding.length, encoding.long)
         if key not in self.encoded:
             rows = self._part(part)
-            ids = self.ids(reading.tokenizer, part)
-            remembered: Any = _Remembered(reading.tokenizer, rows.texts, ids)
+            ids = self.ids(encoding.tokenizer, part)
+            remembered: Any = _Remembered(encoding.tokenizer, rows.texts, ids)
             task = Classification(rows.label_names)
-            self.encoded[key] = task.encode(rows, replace(reading, tokenizer=remembered))
+            self.encoded[key] = task.encode(rows, replace(encoding, tokenizer=remembered))
         found: Examples = self.encoded[key]
         return found
 

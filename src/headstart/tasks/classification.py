@@ -21,7 +21,7 @@ from headstart.evaluation.metrics import classification_metrics
 from headstart.model.config import ClassificationConfig, Pooling
 from headstart.model.presets import Preset
 from headstart.progress import ProgressCallback
-from headstart.tasks.examples import Examples, LabelledBatch, Reading, encode_texts, left_out
+from headstart.tasks.examples import Examples, LabelledBatch, TextEncoding, encode_texts, left_out
 from headstart.tasks.task import Output, Task
 from headstart.text.reading.dataset import Dataset, Splits
 from headstart.text.reading.read import read_dataset, read_labelled
@@ -61,7 +61,7 @@ class Classification(Task[Dataset]):
         return part.texts
 
     def unlabelled(self, texts: Sequence[str]) -> Dataset:
-        """Texts to be judged, in the form of labelled ones."""
+        """Texts to predict, in the form of labelled ones."""
         return Dataset("texts", list(texts), [0] * len(texts), self.labels)
 
     def head(self, preset: Preset, pooling: Pooling | None) -> ClassificationConfig:
@@ -73,17 +73,17 @@ class Classification(Task[Dataset]):
         )
 
     def encode(
-        self, part: Dataset, reading: Reading, *, progress: ProgressCallback | None = None
+        self, part: Dataset, encoding: TextEncoding, *, progress: ProgressCallback | None = None
     ) -> Examples:
-        ids = encode_texts(part.texts, reading, progress)
-        windows = [[reading.framed(part) for part in reading.parts(one)] for one in ids]
+        ids = encode_texts(part.texts, encoding, progress)
+        windows = [[encoding.framed(part) for part in encoding.parts(one)] for one in ids]
         several = any(len(parts) > 1 for parts in windows)
         return Examples(
             tokens=[np.concatenate(parts) for parts in windows],
             owners=np.arange(len(ids)),
             targets=list(part.labels),
             weights=np.ones(len(ids), dtype=np.float32),
-            cut=left_out(ids, reading),
+            cut=left_out(ids, encoding),
             windows=[np.array([len(p) for p in parts]) for parts in windows] if several else None,
         )
 
@@ -96,8 +96,16 @@ class Classification(Task[Dataset]):
         """The scores of each text: (rows, classes)."""
         return np.asarray(outputs, dtype=np.float64)
 
+    def probabilities(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The probability of each class: (rows, classes), from scores of that shape."""
+        return at_temperature(scores, 1.0)
+
+    def label_of(self, probabilities: Mapping[str, float]) -> str:
+        """The predicted label, from the probability of each class by name."""
+        return max(probabilities, key=probabilities.__getitem__)
+
     def metrics(self, answers: NDArray[np.float64], part: Dataset) -> dict[str, float]:
-        found = classification_metrics(at_temperature(answers, 1.0), part.labels, self.labels)
+        found = classification_metrics(self.probabilities(answers), part.labels, self.labels)
         return {
             "loss": found.log_loss,
             "accuracy": found.accuracy.value,
@@ -107,7 +115,7 @@ class Classification(Task[Dataset]):
     def evaluation(
         self, answers: NDArray[np.float64], part: Dataset, validation: Mapping[str, NDArray[Any]]
     ) -> dict[str, Any]:
-        return full_evaluation(answers, part, self.labels, validation)
+        return full_evaluation(answers, part.labels, part.texts, self.labels, validation)
 
     def kept(self, answers: NDArray[np.float64], part: Dataset) -> dict[str, NDArray[Any]]:
         return {"logits": answers, "labels": np.asarray(part.labels, dtype=np.int64)}

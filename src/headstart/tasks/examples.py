@@ -14,12 +14,12 @@ from headstart.text.tokenizers.tokenizer import Tokenizer
 
 Long = Literal["cut", "windows"]
 Ids = NDArray[np.int64]
-IGNORE_INDEX = -100  # a target that is not asked for (PyTorch's own number for it)
+IGNORE_INDEX = -100  # targets that the loss ignores, as in PyTorch
 
 
 @dataclass(frozen=True)
-class Reading:
-    """How texts become ids: with which tokenizer, how many at most, and what of long texts."""
+class TextEncoding:
+    """How texts become ids: the tokenizer, the longest input, and what happens to longer texts."""
 
     tokenizer: Tokenizer
     length: int
@@ -174,37 +174,40 @@ class LabelledBatch:
 
 def encode_texts(
     texts: Sequence[str],
-    reading: Reading,
+    encoding: TextEncoding,
     progress: Callable[[int, int | None], None] | None = None,
 ) -> list[Ids]:
     """The ids of each text, unframed."""
     ids: list[Ids] = []
     at_once = 2_000
     for start in range(0, len(texts), at_once):
-        arrays = reading.tokenizer.encode_arrays(texts[start : start + at_once])
+        arrays = encoding.tokenizer.encode_arrays(texts[start : start + at_once])
         ids += [array.astype(np.int64) for array in arrays]
         if progress is not None:
             progress(len(ids), len(texts))
     return ids
 
 
-def left_out(ids: Sequence[Ids], reading: Reading) -> dict[str, int]:
+def left_out(ids: Sequence[Ids], encoding: TextEncoding) -> dict[str, int]:
     """How many texts are cut, and how many of how many tokens are lost with it."""
-    if reading.long == "windows":
+    if encoding.long == "windows":
         return {}
     lengths = np.array([len(one) for one in ids])
-    over = lengths[lengths > reading.room] - reading.room
+    over = lengths[lengths > encoding.room] - encoding.room
     if not len(over):
         return {}
     return {"texts": len(over), "tokens": int(over.sum()), "of": int(lengths.sum())}
 
 
 def read_windows(
-    windows: list[tuple[int, int]], pieces: Sequence[Ids], reading: Reading, cut: dict[str, int]
+    windows: list[tuple[int, int]],
+    pieces: Sequence[Ids],
+    encoding: TextEncoding,
+    cut: dict[str, int],
 ) -> list[tuple[int, int]]:
     """All windows over a text's words, or the first where texts are cut; `cut` counts the rest."""
     cut["of"] += sum(map(len, pieces))
-    if reading.long == "windows" or len(windows) < 2:
+    if encoding.long == "windows" or len(windows) < 2:
         return windows
     cut["texts"] += 1
     cut["tokens"] += sum(map(len, pieces[windows[0][1] :]))
@@ -212,7 +215,7 @@ def read_windows(
 
 
 def _padded(targets: list[Any], longest: int) -> Any:
-    """One array; where a target has a value a token, padding is not asked for."""
+    """One array; where a target has one value per token, padding is ignored."""
     if targets[0].ndim == 0 or len({target.shape for target in targets}) == 1:
         return np.stack(targets)
     padded = np.full((len(targets), longest), IGNORE_INDEX, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Multi-label classification: any number of labels a text, none included.
+"""Multi-label classification: any number of labels per text, including none.
 
 Each label is a yes-or-no question of its own, with a sigmoid and a binary cross-entropy, averaged
 over the labels. Rows name their labels as a list, or with `|`, `;` or `,` in between.
@@ -18,7 +18,7 @@ from headstart.errors import HeadstartError
 from headstart.evaluation.metrics import MultiLabelMetrics, multi_label_metrics
 from headstart.progress import ProgressCallback
 from headstart.tasks.classification import Classification
-from headstart.tasks.examples import Examples, LabelledBatch, Reading
+from headstart.tasks.examples import Examples, LabelledBatch, TextEncoding
 from headstart.text.checking.checks import LABELS_MARK
 from headstart.text.reading.dataset import Dataset, Splits
 from headstart.text.reading.read import read_dataset, read_labelled
@@ -55,9 +55,9 @@ class MultiLabel(Classification):
         return Dataset("texts", list(texts), [0] * len(texts), ("",))
 
     def encode(
-        self, part: Dataset, reading: Reading, *, progress: ProgressCallback | None = None
+        self, part: Dataset, encoding: TextEncoding, *, progress: ProgressCallback | None = None
     ) -> Examples:
-        examples = super().encode(part, reading, progress=progress)
+        examples = super().encode(part, encoding, progress=progress)
         rows = self._matrix(part, part.name).astype(np.float32)
         examples.targets[:] = [rows[owner] for owner in examples.owners]
         return examples
@@ -66,6 +66,13 @@ class MultiLabel(Classification):
         wanted = batch.targets * (1 - smoothing) + smoothing / 2
         loss = F.binary_cross_entropy_with_logits(outputs.float(), wanted, reduction="none")
         return loss.mean(dim=1)
+
+    def probabilities(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(expit(scores))
+
+    def label_of(self, probabilities: Mapping[str, float]) -> str:
+        """The labels with a probability of at least one half, separated by blanks."""
+        return " ".join(name for name, p in probabilities.items() if p >= 0.5)
 
     def metrics(self, answers: NDArray[np.float64], part: Dataset) -> dict[str, float]:
         found = self._all_metrics(answers, part)
@@ -93,7 +100,9 @@ class MultiLabel(Classification):
         return (examples.weights * weight[examples.owners]).astype(np.float32)
 
     def _all_metrics(self, answers: NDArray[np.float64], part: Dataset) -> MultiLabelMetrics:
-        return multi_label_metrics(expit(answers), self._matrix(part, part.name), self.labels)
+        return multi_label_metrics(
+            self.probabilities(answers), self._matrix(part, part.name), self.labels
+        )
 
     def _matrix(self, part: Dataset, where: str) -> NDArray[np.int64]:
         """(rows, labels): 1 where the row has the label."""

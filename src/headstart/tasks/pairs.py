@@ -13,7 +13,7 @@ import numpy as np
 from headstart.errors import HeadstartError
 from headstart.progress import ProgressCallback
 from headstart.tasks.classification import Classification
-from headstart.tasks.examples import Examples, Ids, Reading, encode_texts
+from headstart.tasks.examples import Examples, Ids, TextEncoding, encode_texts
 from headstart.text.reading.dataset import Dataset, Splits
 from headstart.text.reading.read import read_dataset, read_labelled
 from headstart.text.reading.rows import split_pair
@@ -22,6 +22,7 @@ from headstart.text.reading.rows import split_pair
 class Pairs(Classification):
     name: ClassVar[str] = "pairs"
     windows: ClassVar[bool] = False  # one could hold only one of the two texts
+    texts_per_row = 2
 
     @classmethod
     def read(cls, sources: Sequence[str], **how: Any) -> Splits:
@@ -34,16 +35,16 @@ class Pairs(Classification):
         return [half for pair in part.texts for half in split_pair(pair)]
 
     def encode(
-        self, part: Dataset, reading: Reading, *, progress: ProgressCallback | None = None
+        self, part: Dataset, encoding: TextEncoding, *, progress: ProgressCallback | None = None
     ) -> Examples:
-        if reading.long == "windows":
+        if encoding.long == "windows":
             raise HeadstartError(
                 "pairs are not read in windows: a window could hold only one of the two texts",
                 fix="leave --long windows out, or give a larger --length",
             )
-        between = between_texts(reading)
-        room = reading.room - len(between)
-        ids = encode_texts(self.texts(part), reading, progress)
+        between = between_texts(encoding)
+        room = encoding.room - len(between)
+        ids = encode_texts(self.texts(part), encoding, progress)
         tokens, kinds = [], []
         cut = {"texts": 0, "tokens": 0, "of": sum(map(len, ids))}
         for first, second in zip(ids[::2], ids[1::2], strict=True):
@@ -51,10 +52,10 @@ class Pairs(Classification):
             lost = len(first) + len(second) - len(kept_first) - len(kept_second)
             cut["texts"] += lost > 0
             cut["tokens"] += lost
-            whole = reading.framed(np.concatenate([kept_first, between, kept_second]))
+            whole = encoding.framed(np.concatenate([kept_first, between, kept_second]))
             tokens.append(whole)
             kind = np.zeros(len(whole), dtype=np.int64)
-            kind[len(whole) - len(kept_second) - len(reading.after) :] = 1
+            kind[len(whole) - len(kept_second) - len(encoding.after) :] = 1
             kinds.append(kind)
         return Examples(
             tokens=tokens,
@@ -66,10 +67,10 @@ class Pairs(Classification):
         )
 
 
-def between_texts(reading: Reading) -> list[int]:
+def between_texts(encoding: TextEncoding) -> list[int]:
     """What separates two texts: the separator, or the end of the first."""
-    separator = reading.tokenizer.separator_id
-    return reading.after if separator is None else [separator]
+    separator = encoding.tokenizer.separator_id
+    return encoding.after if separator is None else [separator]
 
 
 def fit_pair(first: Ids, second: Ids, room: int) -> tuple[Ids, Ids]:

@@ -26,7 +26,7 @@ from headstart.tasks.examples import (
     Examples,
     Ids,
     LabelledBatch,
-    Reading,
+    TextEncoding,
     encode_texts,
     read_windows,
 )
@@ -65,6 +65,9 @@ class Answer:
 
 class Spans(Task[Questions]):
     name: ClassVar[str] = "spans"
+    predictor = "headstart.inference.predict.spans:SpanPredictor"
+    texts_per_row = 2
+    row_name = "questions"
     metric = "f1"
 
     @classmethod
@@ -89,26 +92,26 @@ class Spans(Task[Questions]):
         return SpansConfig()
 
     def encode(
-        self, part: Questions, reading: Reading, *, progress: ProgressCallback | None = None
+        self, part: Questions, encoding: TextEncoding, *, progress: ProgressCallback | None = None
     ) -> Examples:
-        questions = encode_texts(part.questions, reading)
+        questions = encode_texts(part.questions, encoding)
         tokens, kinds, owners = list[Ids](), list[Ids](), list[int]()
         targets, notes = list[Ids](), list[Window]()
         cut = {"texts": 0, "tokens": 0, "of": 0}
         for row, question in enumerate(questions):
-            head = [*reading.before, *question[: reading.room // 3], *between_texts(reading)]
+            head = [*encoding.before, *question[: encoding.room // 3], *between_texts(encoding)]
             words = find_words(part.contexts[row])
-            room = reading.length - len(head) - len(reading.after)
+            room = encoding.length - len(head) - len(encoding.after)
             # What is longer than the room is hardly a word: its beginning must do.
-            pieces = [piece[:room] for piece in _pieces(part.contexts[row], words, reading)]
+            pieces = [piece[:room] for piece in _pieces(part.contexts[row], words, encoding)]
             windows = _windows([len(piece) for piece in pieces], room)
-            for first, stop in read_windows(windows, pieces, reading, cut):
+            for first, stop in read_windows(windows, pieces, encoding, cut):
                 text = np.concatenate(pieces[first:stop]) if stop > first else np.zeros(0)
                 ends = len(head) + np.cumsum([len(piece) for piece in pieces[first:stop]])
                 starts = [len(head), *ends[:-1]] if len(ends) else []
                 places = [(int(a), int(b) - 1) for a, b in zip(starts, ends, strict=True)]
                 window = Window(part.contexts[row], first, words[first:stop], places)
-                whole = np.concatenate([head, text, reading.after]).astype(np.int64)
+                whole = np.concatenate([head, text, encoding.after]).astype(np.int64)
                 kind = np.ones(len(whole), dtype=np.int64)
                 kind[: len(head)] = 0
                 tokens.append(whole)
@@ -172,14 +175,14 @@ class Spans(Task[Questions]):
         raise HeadstartError("--balance is for classes of whole texts, not for answers in them")
 
 
-def _pieces(context: str, words: list[tuple[int, int]], reading: Reading) -> list[Ids]:
+def _pieces(context: str, words: list[tuple[int, int]], encoding: TextEncoding) -> list[Ids]:
     """The ids of each word with the blanks before it."""
     starts = [0, *(end for _, end in words[:-1])]
     texts = [context[start:end] for start, (_, end) in zip(starts, words, strict=False)]
-    unknown = np.array([reading.tokenizer.unknown_id or 0])
+    unknown = np.array([encoding.tokenizer.unknown_id or 0])
     return [
         ids.astype(np.int64) if len(ids) else unknown
-        for ids in (reading.tokenizer.encode_arrays(texts) if texts else [])
+        for ids in (encoding.tokenizer.encode_arrays(texts) if texts else [])
     ]
 
 

@@ -1,6 +1,6 @@
-"""Tagging: one tag a word, as in CoNLL files: names, parts of speech, any label of a word.
+"""Tagging: one tag per word, as in CoNLL files: names, parts of speech, any label of a word.
 
-A word may be several tokens; its tag is asked for at the last of them, where also a causal base
+A word may be several tokens; its tag is predicted at the last of them, where also a causal base
 has read the whole word. Entities (IOB tags) are scored whole: kind, start and end must be right.
 Sentences longer than the length are read in windows, or cut: then the words behind count as `O`.
 """
@@ -25,7 +25,7 @@ from headstart.tasks.examples import (
     Examples,
     Ids,
     LabelledBatch,
-    Reading,
+    TextEncoding,
     read_windows,
 )
 from headstart.tasks.task import Output, Task
@@ -37,6 +37,9 @@ Answers = list[NDArray[np.float64]]  # of each sentence: (words, tags), as far a
 
 class Tagging(Task[Sentences]):
     name: ClassVar[str] = "tagging"
+    predictor = "headstart.inference.predict.tags:TagPredictor"
+    row_name = "sentences"
+    class_row_name = "entities"
 
     def __init__(self, labels: Sequence[str]) -> None:
         super().__init__(labels)
@@ -80,36 +83,36 @@ class Tagging(Task[Sentences]):
         return TaggingConfig(tags=len(self.labels), dropout=preset.base.dropout)
 
     def encode(
-        self, part: Sentences, reading: Reading, *, progress: ProgressCallback | None = None
+        self, part: Sentences, encoding: TextEncoding, *, progress: ProgressCallback | None = None
     ) -> Examples:
         tokens, owners, targets = list[Ids](), list[int](), list[Ids]()
         cut = {"texts": 0, "tokens": 0, "of": 0}
         for row, (words, tags) in enumerate(zip(part.words, part.tags, strict=True)):
-            pieces = word_pieces(words, reading)
-            windows = fill_windows([len(piece) for piece in pieces], reading.room)
-            for first, stop in read_windows(windows, pieces, reading, cut):
-                ids = np.concatenate(pieces[first:stop])[: reading.room]
-                asked = np.full(len(ids), IGNORE_INDEX, dtype=np.int64)
+            pieces = word_pieces(words, encoding)
+            windows = fill_windows([len(piece) for piece in pieces], encoding.room)
+            for first, stop in read_windows(windows, pieces, encoding, cut):
+                ids = np.concatenate(pieces[first:stop])[: encoding.room]
+                target = np.full(len(ids), IGNORE_INDEX, dtype=np.int64)
                 ends = np.cumsum([len(piece) for piece in pieces[first:stop]]) - 1
-                asked[np.minimum(ends, len(ids) - 1)] = tags[first:stop]
-                before = np.full(len(reading.before), IGNORE_INDEX)
-                after = np.full(len(reading.after), IGNORE_INDEX)
-                tokens.append(reading.framed(ids))
-                targets.append(np.concatenate([before, asked, after]))
+                target[np.minimum(ends, len(ids) - 1)] = tags[first:stop]
+                before = np.full(len(encoding.before), IGNORE_INDEX)
+                after = np.full(len(encoding.after), IGNORE_INDEX)
+                tokens.append(encoding.framed(ids))
+                targets.append(np.concatenate([before, target, after]))
                 owners.append(row)
             if progress is not None and row % 1_000 == 0:
                 progress(row, len(part))
-        words_asked = [np.count_nonzero(target != IGNORE_INDEX) for target in targets]
+        words_tagged = [np.count_nonzero(target != IGNORE_INDEX) for target in targets]
         return Examples(
             tokens=tokens,
             owners=np.array(owners),
             targets=list(targets),
-            weights=np.array(words_asked, dtype=np.float32),  # every word counts the same
+            weights=np.array(words_tagged, dtype=np.float32),  # every word counts the same
             cut=cut if cut["texts"] else {},
         )
 
     def losses(self, outputs: Tensor, batch: LabelledBatch, *, smoothing: float = 0.0) -> Tensor:
-        asked = (batch.targets != IGNORE_INDEX).sum(dim=1)
+        words = (batch.targets != IGNORE_INDEX).sum(dim=1)
         total = F.cross_entropy(
             outputs.float().transpose(1, 2),  # (B, tags, T)
             batch.targets,
@@ -117,7 +120,7 @@ class Tagging(Task[Sentences]):
             ignore_index=IGNORE_INDEX,
             label_smoothing=smoothing,
         ).sum(dim=1)
-        return total / asked.clamp(min=1)
+        return total / words.clamp(min=1)
 
     def join(self, outputs: Sequence[Output], examples: Examples) -> Answers:
         answers: list[list[NDArray[np.float64]]] = [[] for _ in range(examples.owners[-1] + 1)]
@@ -169,13 +172,13 @@ class Tagging(Task[Sentences]):
         return true, predicted
 
 
-def word_pieces(words: Sequence[str], reading: Reading) -> list[Ids]:
+def word_pieces(words: Sequence[str], encoding: TextEncoding) -> list[Ids]:
     """The ids of each word, at least one; words behind the first carry the blank before them."""
     spaced = [word if place == 0 else f" {word}" for place, word in enumerate(words)]
-    unknown = reading.tokenizer.unknown_id or 0
+    unknown = encoding.tokenizer.unknown_id or 0
     return [
         ids.astype(np.int64) if len(ids) else np.array([unknown])
-        for ids in reading.tokenizer.encode_arrays(spaced)
+        for ids in encoding.tokenizer.encode_arrays(spaced)
     ]
 
 

@@ -1,4 +1,4 @@
-"""What every task has to say: how labelled rows become examples, outputs a loss, and a score.
+"""What every task defines: how labelled rows become examples, outputs a loss, and a metric.
 
 The network runs the same way for all of them: `model(tokens, segments, token_types)`.
 """
@@ -14,7 +14,7 @@ from torch import Tensor
 from headstart.model.config import HeadConfig, Pooling
 from headstart.model.presets import Preset
 from headstart.progress import ProgressCallback
-from headstart.tasks.examples import Examples, LabelledBatch, Reading
+from headstart.tasks.examples import Examples, LabelledBatch, TextEncoding
 
 Part = TypeVar("Part")  # labelled rows: training, validation or test
 Part_co = TypeVar("Part_co", covariant=True)
@@ -22,7 +22,7 @@ Output = NDArray[np.float32]
 
 
 class Parts(Protocol[Part_co]):
-    """Training chooses weights, validation chooses settings, test reports, once."""
+    """Weights are learned on train, settings are chosen on validation, test reports once."""
 
     @property
     def train(self) -> Part_co: ...
@@ -35,11 +35,19 @@ class Parts(Protocol[Part_co]):
 
 
 class Task(ABC, Generic[Part]):
-    """One kind of question. An instance knows the names of the possible answers."""
+    """One kind of prediction; an instance belongs to one set of labels.
+
+    `predictor` says how rows are read for prediction, predicted and written: a subclass of
+    `headstart.inference.predict.predictor.Predictor`, or where it is found, as `module:name`.
+    """
 
     name: ClassVar[str]
     windows: ClassVar[bool] = True  # whether long texts can be read in windows
-    metric: str  # of `metrics`, the one that a person means by "how good is it"
+    metric: str  # the main one of `metrics`
+    predictor: ClassVar[Any] = "headstart.inference.predict.classes:ClassPredictor"
+    texts_per_row: ClassVar[int] = 1  # 2 where a row is a pair of texts
+    row_name: ClassVar[str] = "rows"  # what is counted, in messages
+    class_row_name: ClassVar[str] = "rows"  # what the per-class table counts
 
     def __init__(self, labels: Sequence[str]) -> None:
         self.labels = tuple(labels)
@@ -47,7 +55,7 @@ class Task(ABC, Generic[Part]):
     @classmethod
     @abstractmethod
     def read(cls, sources: Sequence[str], **how: Any) -> "Parts[Part]":
-        """Read labelled files; `how` is what `text.read.read_dataset` takes."""
+        """Read labelled files; `how` is what `text.reading.read.read_dataset` takes."""
 
     @abstractmethod
     def read_all(self, source: str, **how: Any) -> Part:
@@ -60,7 +68,7 @@ class Task(ABC, Generic[Part]):
     @classmethod
     @abstractmethod
     def of(cls, train: Part) -> "Task[Part]":
-        """The task that these training rows ask for."""
+        """The task with the labels of these training rows."""
 
     @abstractmethod
     def texts(self, part: Part) -> Sequence[str]:
@@ -68,11 +76,11 @@ class Task(ABC, Generic[Part]):
 
     @abstractmethod
     def head(self, preset: Preset, pooling: Pooling | None) -> HeadConfig:
-        """The head for a base of this preset; a pooling that is given wins over the preset's."""
+        """The head for a base of this preset; `pooling` overrides the preset's."""
 
     @abstractmethod
     def encode(
-        self, part: Part, reading: Reading, *, progress: ProgressCallback | None = None
+        self, part: Part, encoding: TextEncoding, *, progress: ProgressCallback | None = None
     ) -> Examples:
         """The rows as the network reads them."""
 
@@ -82,22 +90,22 @@ class Task(ABC, Generic[Part]):
 
     @abstractmethod
     def join(self, outputs: Sequence[Output], examples: Examples) -> Any:
-        """One answer a row of the dataset, from the network's outputs for its examples."""
+        """One answer per row of the dataset, from the network's outputs for its examples."""
 
     @abstractmethod
     def metrics(self, answers: Any, part: Part) -> dict[str, float]:
-        """Numbers, "loss" (the lower the better) and `metric` (the higher) among them."""
+        """Named numbers, among them "loss" (lower is better) and `metric` (higher is better)."""
 
     def evaluation(
         self, answers: Any, part: Part, validation: Mapping[str, NDArray[Any]]
     ) -> dict[str, Any]:
-        """All that is to be said about answers; `validation` is what `kept` gave there."""
+        """The full evaluation of answers; `validation` is what `kept` returned for validation."""
         return dict(self.metrics(answers, part))
 
     @abstractmethod
     def kept(self, answers: Any, part: Part) -> dict[str, NDArray[Any]]:
-        """The answers for validation as a run keeps them, with what they should have been."""
+        """The answers for validation as a run keeps them, with the true ones."""
 
     @abstractmethod
     def balanced(self, part: Part, examples: Examples) -> NDArray[np.float32]:
-        """Weights of the examples with which every class counts as much as every other."""
+        """Weights of the examples with which all classes count the same."""

@@ -19,7 +19,7 @@ from safetensors.numpy import save_file
 from headstart.files import replacing
 from headstart.model.checkpoint import save_model
 from headstart.run_folder import SUMMARY, VALIDATION, write_summary, write_task
-from headstart.tasks.examples import Examples, LabelledBatch, Reading
+from headstart.tasks.examples import Examples, LabelledBatch, TextEncoding
 from headstart.tasks.run import run_network
 from headstart.tasks.task import Parts
 from headstart.training.finetune_prepare import FinetuneSetup, identity_of, prepare_finetuning
@@ -96,7 +96,7 @@ def finetune(
     folder: Path,
     *,
     splits: Parts[Any] | None = None,
-    validation: Callable[[Reading], Examples] | None = None,
+    validation: Callable[[TextEncoding], Examples] | None = None,
     resume: bool = False,
     listener: Listener | None = None,
     save_seconds: float = 60.0,
@@ -164,7 +164,7 @@ def plan_finetuning(setup: FinetuneSetup) -> PlannedFinetuning:
         parameters=sum(p.numel() for p in setup.model.parameters()),
         threads=setup.recipe.threads,
         swap=setup.start.swap,
-        length=setup.reading.length,
+        length=setup.encoding.length,
         cut=setup.train.cut,
     )
     return PlannedFinetuning(setup, plan, loop, validation)
@@ -177,7 +177,7 @@ def train_task(planned: PlannedFinetuning, *, listener: Listener | None = None) 
     if not setup.resume:
         folder.mkdir(parents=True, exist_ok=True)
         setup.start.tokenizer.save(folder)
-        write_task(setup.task, setup.reading, folder)
+        write_task(setup.task, setup.encoding, folder)
         write_identity(identity_of(setup.recipe, setup.splits, setup.start.tokenizer), folder)
         write_recipe(setup.recipe, folder)  # last: with it, this is a run
     found = setup.checkpoints.list() if setup.resume else []

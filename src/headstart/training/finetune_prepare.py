@@ -19,7 +19,7 @@ from headstart.model.model import Model, build_model
 from headstart.model.presets import Preset, preset, preset_of
 from headstart.run_folder import Run, open_run
 from headstart.tasks import find_task
-from headstart.tasks.examples import Examples, Long, Reading
+from headstart.tasks.examples import Examples, Long, TextEncoding
 from headstart.tasks.task import Parts, Task
 from headstart.text.store.batches import LengthBatches
 from headstart.text.tokenizers.tokenizer import Tokenizer, hash_of, load_tokenizer
@@ -57,7 +57,7 @@ class FinetuneSetup:
     splits: Parts[Any]
     task: Task[Any]
     start: Start
-    reading: Reading
+    encoding: TextEncoding
     train: Examples
     validation: Examples
     weights: NDArray[np.float32]  # how much each training example counts
@@ -92,7 +92,7 @@ def prepare_finetuning(
     folder: Path,
     *,
     splits: Parts[Any] | None = None,
-    validation: Callable[[Reading], Examples] | None = None,
+    validation: Callable[[TextEncoding], Examples] | None = None,
     resume: bool = False,
     listener: Listener | None = None,
     save_seconds: float = 60.0,
@@ -111,9 +111,9 @@ def prepare_finetuning(
     if resume:
         check_identity(identity_of(recipe, splits, start.tokenizer), folder)
     start.model.base.embedding.sparse = True  # rows that no text of a step uses cost nothing
-    reading = reading_for(recipe, task, start)
-    train = task.encode(splits.train, reading, progress=listener.stage("reading"))
-    encode = validation or (lambda reading: task.encode(splits.validation, reading))
+    encoding = encoding_for(recipe, task, start)
+    train = task.encode(splits.train, encoding, progress=listener.stage("reading"))
+    encode = validation or (lambda encoding: task.encode(splits.validation, encoding))
     return FinetuneSetup(
         recipe=recipe,
         folder=folder,
@@ -121,9 +121,9 @@ def prepare_finetuning(
         splits=splits,
         task=task,
         start=start,
-        reading=reading,
+        encoding=encoding,
         train=train,
-        validation=encode(reading),
+        validation=encode(encoding),
         weights=task.balanced(splits.train, train) if recipe.balance else train.weights,
         order=LengthBatches(train.lengths, batch_size=recipe.batch_size, seed=recipe.seed),
         save_seconds=save_seconds,
@@ -169,7 +169,7 @@ def find_start(
     return Start(tokenizer, moved, rows if pretrained else [], length)
 
 
-def reading_for(recipe: FinetuneRecipe, task: Task[Any], start: Start) -> Reading:
+def encoding_for(recipe: FinetuneRecipe, task: Task[Any], start: Start) -> TextEncoding:
     """How texts are read: by default in windows as long as the base's rows in pretraining."""
     long: Long = recipe.long if recipe.long != "auto" else "windows" if task.windows else "cut"
     length = recipe.length or (start.length if long == "windows" else CUT_LENGTH)
@@ -177,7 +177,7 @@ def reading_for(recipe: FinetuneRecipe, task: Task[Any], start: Start) -> Readin
     if not recipe.length and base.positions == "learned":
         length = min(length, base.max_length)
     _check_length(length, base)
-    return Reading(start.tokenizer, length, long)
+    return TextEncoding(start.tokenizer, length, long)
 
 
 def _head(task: Task[Any], chosen: Preset, pooling: str) -> Any:

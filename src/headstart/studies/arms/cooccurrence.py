@@ -32,7 +32,7 @@ class CooccurrenceArm(RegressionArm):
         return CooccurrenceClassifier(load_file(context.study.vectors)["vectors"])
 
     def strengths(self) -> Sequence[float]:
-        from headstart.baselines.cooccurrence import STRENGTHS
+        from headstart.linear import STRENGTHS
 
         return STRENGTHS
 

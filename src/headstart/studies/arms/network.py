@@ -102,7 +102,7 @@ class NetworkArm(Arm):
             self.recipe(context),
             folder,
             splits=context.splits,
-            validation=lambda reading: context.study.examples(reading, "validation"),
+            validation=lambda encoding: context.study.examples(encoding, "validation"),
             resume=resume,
             listener=_epochs(context),
         )
@@ -150,7 +150,7 @@ def _probabilities(context: ArmContext) -> Any:
     from headstart.tasks.run import run_network
 
     opened = open_run(context.folder)
-    examples = context.study.examples(opened.reading, "test")
+    examples = context.study.examples(opened.encoding, "test")
     with torch.no_grad():
         outputs = run_network(opened.model, examples)
     return at_temperature(Classification(context.label_names).join(outputs, examples), 1.0)

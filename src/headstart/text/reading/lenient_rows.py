@@ -8,7 +8,8 @@ and bad bytes cost their own line, no other.
 import csv
 import io
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -16,7 +17,7 @@ from headstart.errors import HeadstartError
 from headstart.text.checking.checks import checked_text
 from headstart.text.reading.columns import find_pair_columns, find_text_column
 from headstart.text.reading.delimited import DELIMITER_NAMES, layout_of
-from headstart.text.reading.rows import ReadOptions, join_pair, open_rows
+from headstart.text.reading.rows import ReadOptions, Row, join_pair, open_rows
 from headstart.text.reading.sources import TABLES, Source, find_source
 from headstart.text.reading.stream import (
     BLOCK,
@@ -79,12 +80,17 @@ class LenientLines:
         return io.TextIOWrapper(binary, self.encoding, errors=errors, newline="\n")
 
 
+# Number, text, problem, and the columns where they could be read.
+_Found = tuple[int, object, str | None, Mapping[str, object] | None]
+
+
 class LenientRow(NamedTuple):
     """One row: its number from 1, its text as far as it could be read, and what is wrong."""
 
     number: int
     text: str
     problem: str | None
+    columns: Mapping[str, object] = {}  # every column of a table; else the text alone
 
 
 class LenientRows:
@@ -92,7 +98,8 @@ class LenientRows:
 
     def __init__(self, given: str | Path, options: ReadOptions) -> None:
         self.source = find_source(given)
-        self.options = options
+        self.options = replace(options, keep_columns=True)
+        self._text_columns: list[str] = []  # of a CSV or JSON Lines file, once they are known
         if options.pairs and self.source.kind not in TABLES:
             raise HeadstartError(
                 "two texts per row were expected, and this has one",
@@ -111,14 +118,26 @@ class LenientRows:
         elif self.source.kind == "jsonl":
             rows = self._json_lines()
         elif self.source.kind == "text":
-            rows = ((number, line, None) for number, line in enumerate(self.lines, start=1))
+            rows = ((number, line, None, None) for number, line in enumerate(self.lines, start=1))
         else:
             opened = open_rows(self.source, self.options, labelled=False)
-            rows = ((row.number, row.text, None) for row in opened.rows)
-        for number, text, problem in rows:
-            yield checked_row(number, text, problem)
+            rows = ((row.number, row.text, None, _columns_of(row)) for row in opened.rows)
+        for number, text, problem, columns in rows:
+            row = checked_row(number, text, problem)
+            yield row._replace(columns=self._kept(row.text, columns))
 
-    def _json_lines(self) -> Iterator[tuple[int, object, str | None]]:
+    def _kept(self, text: str, columns: Mapping[str, object] | None) -> Mapping[str, object]:
+        """The row's columns; of a row that cannot be parsed, what stands there as its text."""
+        if columns is None:
+            return {(self._text_columns or ["text"])[0]: text}
+        kept = {
+            name: _storable(cell) if isinstance(cell, str) else cell
+            for name, cell in columns.items()
+        }
+        # One text per row is kept as it was checked, and as it is predicted.
+        return kept if self.options.pairs else kept | dict.fromkeys(self._text_columns, text)
+
+    def _json_lines(self) -> Iterator[_Found]:
         columns: list[str] = []
         for number, line in enumerate(self.lines, start=1):
             if not line.strip():
@@ -126,25 +145,27 @@ class LenientRows:
             try:
                 record = json.loads(line)
             except (json.JSONDecodeError, UnicodeError) as error:
-                yield number, line, f"this is not valid JSON: {error}"
+                yield number, line, f"this is not valid JSON: {error}", None
                 continue
             if not isinstance(record, dict):
-                yield number, line, "an object was expected"
+                yield number, line, "an object was expected", None
                 continue
             columns = columns or self._columns(list(record))
-            yield number, self._text([record.get(column) for column in columns]), None
+            yield number, self._text([record.get(column) for column in columns]), None, record
 
     def _columns(self, found: list[str]) -> list[str]:
         """The column of the text, or those of the two texts."""
         first, second, name = self.options.text_column, self.options.second_column, self.source.name
         if self.options.pairs:
-            return list(find_pair_columns(found, first, second, name))
-        return [find_text_column(found, first, name)]
+            self._text_columns = list(find_pair_columns(found, first, second, name))
+        else:
+            self._text_columns = [find_text_column(found, first, name)]
+        return self._text_columns
 
     def _text(self, cells: Sequence[object]) -> object:
         return join_pair(*cells) if self.options.pairs else cells[0]
 
-    def _delimited(self) -> Iterator[tuple[int, object, str | None]]:
+    def _delimited(self) -> Iterator[_Found]:
         layout = layout_of(self.lines.beginning(), self.source)
         places = [layout.columns.index(name) for name in self._columns(list(layout.columns))]
         width = len(layout.columns)
@@ -158,9 +179,10 @@ class LenientRows:
                     f"(delimiter: {DELIMITER_NAMES[layout.delimiter]})"
                 )
             if problem is None:
-                yield number, self._text([cells[place] for place in places]), None
+                columns = dict(zip(layout.columns, cells, strict=True))
+                yield number, self._text([cells[place] for place in places]), None, columns
             else:
-                yield number, layout.delimiter.join(cells), problem
+                yield number, layout.delimiter.join(cells), problem, None
 
 
 def _csv_rows(lines: Iterator[str], delimiter: str) -> Iterator[tuple[list[str], str | None]]:
@@ -216,6 +238,12 @@ class _Waiting:
         self.returned.extend(reversed(self.taken[1:]))
         self.taken.clear()
         self.ended, self._size = False, 0
+
+
+def _columns_of(row: Row) -> Mapping[str, object] | None:
+    if row.columns is not None or row.label is None:
+        return row.columns
+    return {"text": row.text, "label": row.label}
 
 
 def checked_row(number: int, text: object, problem: str | None = None) -> LenientRow:

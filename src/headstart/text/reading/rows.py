@@ -19,6 +19,7 @@ class Row(NamedTuple):
     number: int
     text: object
     label: object
+    columns: dict[str, object] | None = None  # all of them, where `keep_columns` says so
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,7 @@ class ReadOptions:
     encoding: str = "utf-8"
     pairs: bool = False  # two texts per row: see `join_pair`
     second_column: str | None = None
+    keep_columns: bool = False  # give every column of a table, not only text and label
 
 
 def join_pair(first: object, second: object) -> object:
@@ -111,6 +113,8 @@ def _open_table(source: Source, options: ReadOptions, labelled: bool, role: str)
             wanted = [find_text_column(columns, options.text_column, source.name)]
         if labelled:
             wanted.append(find_label_column(columns, options.label_column, source.name))
+        elif options.keep_columns:
+            wanted += [name for name in columns if name not in wanted]
         return wanted
 
     label_names = None
@@ -151,6 +155,7 @@ def _open_table(source: Source, options: ReadOptions, labelled: bool, role: str)
             n,
             join_pair(cells[0], cells[1]) if options.pairs else cells[0],
             cells[-1] if labelled else None,
+            dict(zip(wanted, cells, strict=True)) if options.keep_columns else None,
         )
         for n, cells in numbered
     )

@@ -1,0 +1,136 @@
+"""What every kind of prediction defines: how rows are read, predicted and written."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from headstart.errors import HeadstartError
+from headstart.inference.predict.writers import JsonLines, Writer
+from headstart.progress import ProgressCallback
+from headstart.run_folder import Run
+from headstart.tasks.run import run_network
+from headstart.tasks.task import Task
+from headstart.text.checking.checks import checked_text
+from headstart.text.reading.rows import ReadOptions
+
+AnyTask = TypeVar("AnyTask", bound=Task[Any])
+
+
+class Rows(Protocol):
+    """Rows in order, each with `number`, `text` and `problem`; `share` of them have been read."""
+
+    @property
+    def share(self) -> float | None: ...
+
+    def __iter__(self) -> Iterator[Any]: ...
+
+
+class TextRow(NamedTuple):
+    """A text that was given by itself, not in a file."""
+
+    number: int
+    text: str
+    columns: Mapping[str, object]
+    problem: str | None = None
+
+
+class Predictor(ABC):
+    """How one run's task reads rows for prediction, predicts them and writes the answers.
+
+    A task names its predictor (`Task.predictor`). A new kind of answer is a subclass with these
+    methods; JSON Lines files and `headstart predict` then work with it.
+    """
+
+    explains = False  # whether `inference.explain` can say which words mattered
+
+    def __init__(self, run: Run) -> None:
+        assert run.task is not None
+        self.run = run
+        self.task: Any = run.task
+
+    @abstractmethod
+    def read_file(self, source: str | Path, options: ReadOptions) -> Rows:
+        """The rows of a file; one that cannot be predicted says so in its `problem`."""
+
+    @abstractmethod
+    def read_texts(self, texts: Sequence[str]) -> Sequence[Any]:
+        """Rows from texts, `Task.texts_per_row` each; an empty text is an error."""
+
+    @abstractmethod
+    def predict(
+        self, rows: Sequence[Any], *, progress: ProgressCallback | None = None
+    ) -> Sequence[Any]:
+        """One answer per row, in order. No row has a problem."""
+
+    @abstractmethod
+    def document(self, answer: Any | None) -> dict[str, Any]:
+        """The answer's fields as plain values; the same names with `None` for no answer."""
+
+    def columns(self, row: Any) -> Mapping[str, Any]:
+        """What is kept of a row beside its answer, by column."""
+        found: Mapping[str, Any] = getattr(row, "columns", None) or {"text": row.text}
+        return found
+
+    @property
+    def writers(self) -> Mapping[str, Callable[[Path], Writer]]:
+        """How answers are written, by the suffix of the file."""
+        return {".jsonl": lambda path: JsonLines(path, self.columns, self.document)}
+
+    def unread(self, answer: Any) -> int:
+        """How much of its text was not read because it is too long."""
+        return 0
+
+    def run_network(self, part: Any, progress: ProgressCallback | None = None) -> Any:
+        """The task's answers for rows in the form that it encodes."""
+        examples = self.task.encode(part, self.run.encoding)
+        return self.task.join(run_network(self.run.model, examples, progress=progress), examples)
+
+
+def predictor_of(run: Run) -> Predictor:
+    """The predictor of a run's task."""
+    if run.task is None:
+        raise HeadstartError(
+            "this run is a base: it has no head for a task",
+            where=run.folder,
+            fix="headstart finetune DATASET --base RUN makes one",
+        )
+    kind = run.task.predictor
+    if isinstance(kind, str):
+        module, _, name = kind.partition(":")
+        kind = getattr(import_module(module), name)
+    made: Predictor = kind(run)
+    return made
+
+
+def task_of(run: Run, kind: type[AnyTask]) -> AnyTask:
+    """The run's task if it is of this kind; else an error that says what to call instead."""
+    if not isinstance(run.task, kind):
+        name = "none: it has not been fine-tuned" if run.task is None else run.task.name
+        raise HeadstartError(
+            f"this run predicts something else: its task is {name}",
+            where=run.folder,
+            fix="use predict_tags for tags, predict_spans for answers in a text and predict for "
+            "classes; predictor_of(run) and headstart predict RUN find the right one",
+        )
+    return run.task
+
+
+def check_texts(texts: Sequence[str], what: str = "text") -> None:
+    """Refuse a text that is empty or not text."""
+    for number, text in enumerate(texts, start=1):
+        where = f"{what} {number}"
+        if not checked_text(text, lambda where=where: where):  # type: ignore[misc]
+            raise HeadstartError(f"the {what} is empty", where=where, fix="leave it out")
+
+
+def in_pairs(texts: Sequence[str], what: str, example: str) -> list[tuple[str, str]]:
+    """Texts two by two, for tasks whose rows have two."""
+    if len(texts) % 2:
+        given = f"{len(texts)} {'was' if len(texts) == 1 else 'were'} given"
+        raise HeadstartError(
+            f"this run {what}: texts come in pairs, and {given}",
+            fix=f"headstart predict RUN {example}",
+        )
+    return list(zip(texts[::2], texts[1::2], strict=True))
