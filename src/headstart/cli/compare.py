@@ -27,6 +27,17 @@ def compare(
         list[str] | None,
         typer.Option(help="Text to pretrain on; may be given several times.", show_default=False),
     ] = None,
+    task_text: Annotated[
+        str | None,
+        typer.Option(
+            help="on (default) or off: whether the training texts join the corpus, without labels.",
+            show_default=False,
+        ),
+    ] = None,
+    tokenizer: Annotated[
+        str | None,
+        typer.Option(help="A file; else one is trained on the corpus.", show_default=False),
+    ] = None,
     base: Annotated[
         str | None,
         typer.Option(help="A run of headstart pretrain, instead of pretraining.", metavar="RUN"),

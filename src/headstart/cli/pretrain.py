@@ -42,13 +42,40 @@ def pretrain(
     documents: Annotated[
         str | None, typer.Option(help="What one text is: line, blank-line or file.")
     ] = None,
+    task_text: Annotated[
+        str | None,
+        typer.Option(
+            help="A labelled dataset: its training texts join the corpus, mostly at the end.",
+            show_default=False,
+        ),
+    ] = None,
     length: Annotated[int | None, typer.Option(help="Tokens of a row.")] = None,
     batch_tokens: Annotated[int | None, typer.Option(help="Tokens of a step.")] = None,
     mask_share: options.Number = None,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            help="What a step's output layer scores: full (every piece), candidates, or auto "
+            "(the faster one, the default).",
+            show_default=False,
+        ),
+    ] = None,
+    frequent: Annotated[
+        int | None,
+        typer.Option(help="Candidates: how many of the most frequent pieces.", show_default=False),
+    ] = None,
+    drawn: Annotated[
+        int | None,
+        typer.Option(help="Candidates: how many draws from the others.", show_default=False),
+    ] = None,
     embedding_start: Annotated[
         str | None, typer.Option(help="cooccurrence (default) or random.")
     ] = None,
     learning_rate: options.Number = None,
+    embedding_learning_rate: Annotated[
+        float | None,
+        typer.Option(help="Of the vocabulary's rows; by default the same.", show_default=False),
+    ] = None,
     held_out: Annotated[float | None, typer.Option(help="Share of the documents.")] = None,
     seed: options.Whole = None,
     device: options.Word = None,

@@ -12,7 +12,7 @@ from typing import Any
 from safetensors.numpy import save_file
 
 from headstart.files import replacing
-from headstart.run_folder import SUMMARY, open_run
+from headstart.run_folder import SUMMARY, Run, open_run, save_run
 from headstart.studies.recipe import StudyRecipe
 from headstart.studies.results import PretrainingCurve
 from headstart.text.reading.corpus import Corpus
@@ -21,35 +21,60 @@ from headstart.training.count_vectors import count_vectors
 from headstart.training.listener import Listener
 from headstart.training.metrics import read_metrics
 from headstart.training.prepare import Prepared, Stages
-from headstart.training.pretrain import pretrain
-from headstart.training.recipe import PretrainRecipe, make_pretrain_recipe
-from headstart.training.recipe_file import FILE, SIZES
+from headstart.training.pretrain import (
+    finish_pretraining,
+    plan_pretraining,
+    prepare_pretraining,
+    train_base,
+)
+from headstart.training.recipe import Output, PretrainRecipe, make_pretrain_recipe
+from headstart.training.recipe_file import FILE, SIZES, write_recipe
 
 PROMPTS = 3
 
 
 def pretrain_recipe(
-    recipe: StudyRecipe, objective: str, *, steps: int, threads: int
+    recipe: StudyRecipe, objective: str, *, steps: int, threads: int, output: Output
 ) -> PretrainRecipe:
     return make_pretrain_recipe(
         corpus=recipe.corpus,
+        task_text=recipe.dataset[0] if recipe.task_text == "on" else "",
         objective=objective,
         preset=recipe.preset,
+        tokenizer=recipe.tokenizer,
         encoding=recipe.encoding,
         steps=steps,
         threads=threads,
+        output=output,
         **{name: getattr(recipe, name) for name in SIZES},
     )
 
 
-def pretrain_base(recipe: PretrainRecipe, folder: Path, corpus: Corpus, listener: Listener) -> Path:
-    """The base of one objective: used if it is finished, resumed if it is not."""
+def pretrain_base(
+    recipe: PretrainRecipe,
+    folder: Path,
+    corpus: Corpus,
+    listener: Listener,
+    *,
+    keep_start: str | None = None,
+) -> Path:
+    """The base of one objective: used if it is finished, resumed if it is not.
+
+    `keep_start` names a folder inside the base's for the weights before the first step.
+    """
     if (folder / SUMMARY).is_file():
         return folder
     resume = (folder / FILE).is_file()
     if not resume:
         shutil.rmtree(folder, ignore_errors=True)  # killed before it was a run
-    pretrain(recipe, folder, resume=resume, listener=listener, corpus=corpus)
+    setup = prepare_pretraining(recipe, folder, resume=resume, listener=listener, corpus=corpus)
+    planned = plan_pretraining(setup, listener=listener)
+    if keep_start is not None:
+        start = folder / keep_start
+        save_run(Run(start, planned.model, setup.data.tokenizer), start)
+        write_recipe(recipe, start)
+    progress = train_base(planned, listener=listener)
+    finish_pretraining(planned, progress, listener=listener)
     shutil.rmtree(folder / "checkpoints", ignore_errors=True)  # it has ended
     return folder
 

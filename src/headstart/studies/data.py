@@ -22,7 +22,7 @@ FEW_TEST_ROWS = 100
 class StudyData:
     splits: Splits
     test: Dataset
-    corpus: Corpus | None  # without texts that equal a validation or test row
+    corpus: Corpus | None  # without validation and test rows, and with the training texts
     overlap_dropped: int
     warnings: list[str]
     budgets: list[int]
@@ -71,6 +71,8 @@ def read_data(recipe: StudyRecipe, stages: Stages) -> StudyData:
         corpus = corpus.without(held_out)
     found = inspect_data(splits, corpus, progress=stages("looking at the data"))
     dropped = (corpus.left_out or 0) if corpus is not None else 0
+    if corpus is not None and recipe.task_text == "on":
+        corpus = corpus.with_task_text(splits.train.texts)
     if recipe.base:
         notes += _seen_by_base(Path(recipe.base), held_out)
     return StudyData(splits, splits.test, corpus, dropped, [*notes, *found.warnings], budgets)

@@ -30,7 +30,7 @@ from headstart.studies.speed import measure_finetuning, measure_pretraining
 from headstart.text.checking.splits import take_budget
 from headstart.training.finetune_recipe import FinetuneRecipe, make_recipe
 from headstart.training.plan import fastest_threads
-from headstart.training.recipe import PretrainRecipe
+from headstart.training.recipe import Output, PretrainRecipe
 
 FILE = "plan.json"
 EPOCHS, STEPS, FEWEST_EPOCHS = 5, 500, 2
@@ -53,6 +53,7 @@ class StudyPlan:
     jobs: int
     threads: int  # of each job
     pretrain_threads: int  # it runs alone
+    outputs: dict[str, Output] = field(default_factory=dict)  # of each objective's steps
     seconds: float = 0.0
     cuts: list[str] = field(default_factory=list)
 
@@ -90,16 +91,17 @@ def make_plan(recipe: StudyRecipe, data: StudyData) -> StudyPlan:
     if recipe.needs_base and not recipe.base:
         tokens = recipe.tokens or min(TOKENS, round(MOST_PASSES * corpus_bytes / BYTES_PER_TOKEN))
         steps = max(1, tokens // PretrainRecipe.batch_tokens)
-    measured: dict[int, dict[str, float]] = {}
+    measured: dict[int, dict[str, tuple[float, Output]]] = {}
 
     def seconds(count: int) -> float:
         measured[count] = _pretraining_speed(recipe, count)
-        return sum(measured[count].values())
+        return sum(step for step, _ in measured[count].values())
 
     if steps and recipe.threads:
         seconds(pretrain_threads)
     elif steps:
         pretrain_threads = fastest_threads(seconds)
+    found = measured.get(pretrain_threads, {})
     plan = StudyPlan(
         seeds=list(range(recipe.seeds)),
         budgets=data.budgets,
@@ -108,6 +110,7 @@ def make_plan(recipe: StudyRecipe, data: StudyData) -> StudyPlan:
         jobs=jobs,
         threads=threads,
         pretrain_threads=pretrain_threads,
+        outputs={name: output for name, (_, output) in found.items()},
     )
     parts = data.splits.parts().values()
     dataset_bytes = sum(len(text.encode()) for part in parts for text in part.texts)
@@ -121,12 +124,13 @@ def make_plan(recipe: StudyRecipe, data: StudyData) -> StudyPlan:
         train_rows=len(take_budget(data.splits.train, "all", 0)),
     )
     classes = len(data.splits.train.label_names)
-    speed = _measure(recipe, plan, amounts, chosen, measured.get(pretrain_threads, {}), classes)
+    pretraining = {name: step for name, (step, _) in found.items()}
+    speed = _measure(recipe, plan, amounts, chosen, pretraining, classes)
     return fit_plan(recipe, plan, speed, amounts)
 
 
-def _pretraining_speed(recipe: StudyRecipe, threads: int) -> dict[str, float]:
-    """Seconds of a step of each objective."""
+def _pretraining_speed(recipe: StudyRecipe, threads: int) -> dict[str, tuple[float, Output]]:
+    """Seconds of a step of each objective, and the output layer that it takes them with."""
     made = PretrainRecipe(corpus=["none"], threads=threads, steps=1)
     return {
         objective: measure_pretraining(

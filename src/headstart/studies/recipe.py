@@ -33,6 +33,8 @@ class StudyRecipe(Recipe):
     drop_overlap: bool = False
     split_seed: int = 0
     corpus: list[str]
+    task_text: Literal["on", "off"] = "on"  # whether the training texts join the corpus
+    tokenizer: str = ""  # a file; without one, a tokenizer is trained on the corpus
     base: str = ""  # an existing run; nothing is pretrained then
     tokens: int = 0  # of pretraining, for each objective
     arms: list[str]
@@ -121,7 +123,9 @@ def default_arms(corpus: Sequence[str], base: str) -> list[str]:
             f"or compare without pretraining: --arms {_without_corpus()}",
         )
     usual = [arm for arm in arms().values() if arm.default]
-    return [arm.name for arm in usual if corpus or "vectors" not in arm.needs]
+    missing = {"start"} if base else set[str]()
+    missing |= set() if corpus else {"vectors"}
+    return [arm.name for arm in usual if not arm.needs & missing]
 
 
 def _without_corpus() -> str:

@@ -22,7 +22,7 @@ from filelock import FileLock, Timeout
 from headstart.errors import HeadstartError
 from headstart.files import write_text
 from headstart.studies.arms import find_arm
-from headstart.studies.arms.arm import Arm
+from headstart.studies.arms.arm import START, Arm
 from headstart.studies.bases import (
     pretrain_base,
     pretrain_recipe,
@@ -193,6 +193,7 @@ class StudyRun:
             objective,
             steps=self.plan.pretrain_steps,
             threads=self.plan.pretrain_threads,
+            output=self.plan.outputs.get(objective, "full"),
         )
 
     def _pretrain(self) -> None:
@@ -203,7 +204,8 @@ class StudyRun:
             recipe = self._pretrain_recipe(objective)
             with self.listener.pretraining(objective) as listener:
                 folder = self.base_folder(objective)
-                pretrain_base(recipe, folder, self.data.corpus, listener)
+                start = START if self.recipe.has_need("start") else None
+                pretrain_base(recipe, folder, self.data.corpus, listener, keep_start=start)
 
 
 @contextmanager

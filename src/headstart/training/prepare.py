@@ -18,13 +18,16 @@ from headstart.model.presets import Preset, preset
 from headstart.objectives import find_objective
 from headstart.progress import ProgressCallback
 from headstart.text.reading.corpus import Corpus, ProgressCorpus, read_corpus
+from headstart.text.reading.read import read_dataset
 from headstart.text.store.token_source import TokenSource
-from headstart.text.store.write_store import store_corpus_split
+from headstart.text.store.write_store import store_corpus, store_corpus_split
 from headstart.text.tokenizers.tokenizer import Tokenizer, hash_of, load_tokenizer
 from headstart.text.tokenizers.train_tokenizer import train_tokenizer
 from headstart.training.recipe import PretrainRecipe
 
 SMALL_CORPUS = 2_000_000  # bytes
+TASK_TEXT_SHARE = 0.2  # of the steps, at the end
+MOST_TASK_PASSES = 4
 HANDED_ON = 0.5  # of the neighbours' mean; 0.2 learned more slowly
 
 # Takes a stage's name; returns the callback for its progress in bytes of text (done, total).
@@ -42,6 +45,24 @@ class Prepared:
     held_out: TokenSource
     held_out_bytes: int
     corpus_fingerprint: str
+    rows: int = 1  # of a step
+    task_text: TokenSource | None = None  # training texts of the task, which are read most last
+
+    def source(self, step: int, steps: int) -> tuple[TokenSource, int]:
+        """Where the batch of a step comes from, and the number of that batch there.
+
+        Towards the end of a run every second batch is task text: what is read last is
+        remembered best. Where the task has little text, the batches are fewer, so that none of it
+        is read more than `MOST_TASK_PASSES` times.
+        """
+        if self.task_text is None:
+            return self.train, step
+        first = round((1 - TASK_TEXT_SHARE) * steps)
+        batches = max(1, MOST_TASK_PASSES * len(self.task_text.packed()) // self.rows)
+        every = max(2, -(-(steps - first) // batches))
+        if step < first or (step - first) % every != every - 1:
+            return self.train, step
+        return self.task_text, (step - first) // every
 
 
 def held_out_share(size: int | None) -> float:
@@ -71,16 +92,41 @@ def prepare(
         for store in stores
     ]
     size = sum(len(tokenizer.decode(document.tolist()).encode()) for document in stores[1])
-    return Prepared(tokenizer, sources[0], sources[1], size, corpus.fingerprint)
+    return Prepared(
+        tokenizer,
+        sources[0],
+        sources[1],
+        size,
+        corpus.fingerprint,
+        recipe.rows,
+        _task_source(recipe, corpus, tokenizer),
+    )
+
+
+def _task_source(
+    recipe: PretrainRecipe, corpus: Corpus, tokenizer: Tokenizer
+) -> TokenSource | None:
+    if not corpus.task_text:
+        return None
+    store = store_corpus(corpus.task_text, tokenizer, cache_folder() / "stores")
+    if store.tokens <= recipe.length:  # not one row
+        return None
+    return TokenSource(store, tokenizer, length=recipe.length, separate=recipe.separate)
 
 
 def open_corpus(recipe: PretrainRecipe) -> Corpus:
-    return read_corpus(
+    """The recipe's corpus, with the training texts of its task where it names one."""
+    corpus = read_corpus(
         recipe.corpus,
         text_column=recipe.text_column or None,
         encoding=recipe.encoding,
         documents=recipe.documents or None,  # type: ignore[arg-type]
     )
+    if not recipe.task_text:
+        return corpus
+    task = read_dataset(recipe.task_text, encoding=recipe.encoding)
+    held_out = [*task.validation.texts, *(task.test.texts if task.test is not None else [])]
+    return corpus.without(held_out).with_task_text(task.train.texts)
 
 
 def check_corpus(recipe: PretrainRecipe, *, stages: Stages = quiet) -> list[str]:

@@ -29,9 +29,17 @@ from headstart.training.listener import (
 from headstart.training.loop import Loop, LoopSettings, MicroBatch
 from headstart.training.metrics import MetricsFile, evaluation_at
 from headstart.training.model_card import write_pretraining_card
-from headstart.training.plan import Pace, Plan, make_plan, read_plan, try_threads, write_plan
+from headstart.training.plan import (
+    Pace,
+    Plan,
+    make_plan,
+    read_plan,
+    step_seconds,
+    try_threads,
+    write_plan,
+)
 from headstart.training.prepare import Prepared, check_corpus, first_model, prepare
-from headstart.training.recipe import PretrainRecipe
+from headstart.training.recipe import OUTPUTS, Output, PretrainRecipe
 from headstart.training.recipe_file import (
     check_identity,
     refuse_a_second_run,
@@ -39,6 +47,8 @@ from headstart.training.recipe_file import (
     write_identity,
     write_recipe,
 )
+
+WORTHWHILE = 1.1
 
 
 @dataclass(frozen=True)
@@ -133,8 +143,9 @@ def prepare_pretraining(
     torch.set_num_threads(choose_threads(recipe.threads or None))
     data = prepare(recipe, stages=listener.stage, corpus=corpus)
     objective = find_objective(recipe.objective)(mask_share=recipe.mask_share)
-    sampler = candidate_sampler(recipe, data)
-    setup = PretrainSetup(recipe, folder, resume, data, objective, sampler, save_seconds)
+    setup = PretrainSetup(recipe, folder, resume, data, objective, save_seconds=save_seconds)
+    if recipe.output != "auto":
+        setup = with_output(setup, recipe.output)
     if resume:
         check_identity(setup.identity, folder)
     elif corpus is None:
@@ -146,13 +157,21 @@ def prepare_pretraining(
 def plan_pretraining(
     setup: PretrainSetup, *, listener: Listener | None = None
 ) -> PlannedPretraining:
-    """Decide on threads and steps, and make the first weights. Nothing is learned yet."""
+    """Decide on output layer, threads and steps, and make the first weights.
+
+    Nothing is learned yet: what is tried out is tried with models that are thrown away.
+    """
     listener = listener or Listener()
+    if setup.recipe.output == "auto":
+        setup = with_output(
+            setup,
+            faster_output(
+                *(step_seconds(trial_loop(with_output(setup, output))) for output in OUTPUTS)
+            ),
+        )
     if not setup.recipe.threads:
-        # Before the weights: counted vectors round differently with other threads. Tried with a
-        # model that is thrown away.
-        random = setup.recipe.changed(embedding_start="random")
-        threads = try_threads(make_loop(setup, make_model(replace(setup, recipe=random))))
+        # Before the weights: counted vectors round differently with other threads.
+        threads = try_threads(trial_loop(setup))
         setup = replace(setup, recipe=setup.recipe.changed(threads=threads))
         torch.set_num_threads(threads)
     model = make_model(setup, listener=listener)
@@ -212,12 +231,30 @@ def finish_pretraining(
     return summary
 
 
-def candidate_sampler(recipe: PretrainRecipe, data: Prepared) -> CandidateSampler | None:
-    """For an output layer over candidates; nothing for one over every piece."""
-    if recipe.output != "candidates":
-        return None
-    counts = data.train.store.counts(data.tokenizer.vocab_size)
-    return CandidateSampler(counts, frequent=recipe.frequent, drawn=recipe.drawn, seed=recipe.seed)
+def faster_output(full_seconds: float, candidates_seconds: float) -> Output:
+    """What a step's output layer should score, by the time that a step takes with each."""
+    # Candidates make the gradient noisier: a small gain in time is not worth it.
+    return "candidates" if full_seconds > WORTHWHILE * candidates_seconds else "full"
+
+
+def with_output(setup: PretrainSetup, output: Output) -> PretrainSetup:
+    """The same pretraining with its output layer over candidates, or over every piece."""
+    recipe = setup.recipe.changed(output=output)
+    sampler = None
+    if output == "candidates":
+        sampler = CandidateSampler(
+            setup.data.train.store.counts(setup.data.tokenizer.vocab_size),
+            frequent=recipe.frequent,
+            drawn=recipe.drawn,
+            seed=recipe.seed,
+        )
+    return replace(setup, recipe=recipe, sampler=sampler)
+
+
+def trial_loop(setup: PretrainSetup) -> Loop:
+    """A loop over a model of the right size, for measuring."""
+    random = setup.recipe.changed(embedding_start="random")
+    return make_loop(setup, make_model(replace(setup, recipe=random)))
 
 
 def make_model(setup: PretrainSetup, *, listener: Listener | None = None) -> Model:
@@ -246,7 +283,7 @@ def make_loop(
     return Loop(
         model,
         settings,
-        batches=partial(micro_batches, setup, model),
+        batches=partial(micro_batches, setup, model, steps),
         evaluate=partial(evaluate_held_out, model, setup.objective, setup.data, rows=recipe.rows),
         checkpoints=setup.checkpoints,
         scales=_scales(recipe, model),
@@ -263,10 +300,11 @@ def _scales(recipe: PretrainRecipe, model: Model) -> dict[str, float]:
     }
 
 
-def micro_batches(setup: PretrainSetup, model: Model, step: int) -> list[MicroBatch]:
+def micro_batches(setup: PretrainSetup, model: Model, steps: int, step: int) -> list[MicroBatch]:
     """A step's batch, cut where it would not fit into memory."""
     recipe, device = setup.recipe, next(model.parameters()).device
-    batch = setup.objective.batch(setup.data.train, recipe.rows, (recipe.seed, step))
+    source, number = setup.data.source(step, steps)
+    batch = setup.objective.batch(source, recipe.rows, (recipe.seed, number))
     if setup.sampler is not None:
         batch = replace(batch, candidates=setup.sampler.draw(batch.targets, step))
     fitting = max(1, recipe.micro_batch_tokens // recipe.length)

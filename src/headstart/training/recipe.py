@@ -25,6 +25,7 @@ class PretrainRecipe(Recipe):
     text_column: str = ""
     encoding: str = "utf-8"
     documents: str = ""
+    task_text: str = ""  # a labelled dataset whose training texts join the corpus, mostly last
     length: int = 128
     batch_tokens: int = 1_024  # few tokens are learned best in many small steps
     micro_batch_tokens: int = 8_192  # what is held in memory at once
@@ -74,6 +75,8 @@ class PretrainRecipe(Recipe):
         return max(1, self.batch_tokens // self.length)
 
 
+Output = Literal["full", "candidates"]
+OUTPUTS: tuple[Output, ...] = ("full", "candidates")
 AMOUNTS = ("minutes", "epochs", "tokens", "steps")
 
 

@@ -21,7 +21,7 @@ from headstart.settings import Checked, from_dict
 
 FILE = "recipe.toml"
 IDENTITY = "identity.json"
-MEASURED = ("threads",)  # where it is zero, the machine decides
+MEASURED = {"threads": 0, "output": "auto"}  # where they have this value, a measurement decides
 SIZES = ("vocab_size", "width", "layers", "heads", "feed_forward_width")
 # The settings that a preset brings besides the sizes of its network: how it is usually trained.
 PROTOCOLS: dict[str, dict[str, Mapping[str, Any]]] = {
@@ -77,10 +77,14 @@ def read_recipe_as(kind: type[R], folder: Path) -> R:
 def resumed(given: R, folder: Path) -> R:
     """The run's own recipe; what was given must not contradict it.
 
-    Where no number of threads was given, it is the one that was found when the run began.
+    Where the machine was to decide (`MEASURED`), it is what was found when the run began.
     """
     saved = read_recipe_as(type(given), folder)
-    measured = {name: getattr(saved, name) for name in MEASURED if not getattr(given, name)}
+    measured = {
+        name: getattr(saved, name)
+        for name, undecided in MEASURED.items()
+        if getattr(given, name, None) == undecided
+    }
     given = given.changed(**measured)
     if given != saved:
         differ = [

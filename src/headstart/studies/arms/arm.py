@@ -16,8 +16,9 @@ if TYPE_CHECKING:  # arms are listed by `headstart compare --help`, which must n
     from headstart.studies.outcomes import Measure, Outcome, RunKey
     from headstart.studies.recipe import StudyRecipe
 
-Need = Literal["tokenizer", "vectors", "base", "arms"]
+Need = Literal["tokenizer", "vectors", "base", "start", "arms"]
 Part = Literal["validation", "test"]
+START = "start"  # the folder of a base's weights before the first step, inside the base's own
 BYTES_PER_TOKEN = 4.0  # about, before there is a tokenizer
 
 

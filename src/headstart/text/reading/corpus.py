@@ -43,6 +43,7 @@ class Corpus:
         self._sources = list(sources)
         self._options = options
         self._excluded: frozenset[bytes] = frozenset()
+        self.task_text = TextList([])  # also in the corpus, behind everything else
         self._hashes = ContentHashes()
         self._fingerprint: str | None = None
 
@@ -56,6 +57,7 @@ class Corpus:
                     left_out += 1
                 else:
                     yield text
+        yield from self.task_text
         self._check_unchanged()
         self.empty, self.left_out = empty, left_out
 
@@ -78,6 +80,8 @@ class Corpus:
         hashed.update(json.dumps(settings).encode())
         for key in sorted(self._excluded):
             hashed.update(key)
+        if self.task_text:
+            hashed.update(self.task_text.fingerprint.encode())
         return hashed.hexdigest()
 
     def _hash(self, source: Source) -> str:
@@ -105,7 +109,7 @@ class Corpus:
                 return None
             else:
                 sizes.append(source.file.stat().st_size)
-        return sum(sizes)
+        return sum(sizes) + sum(map(len, self.task_text))
 
     @property
     def found(self) -> list[str]:
@@ -129,11 +133,25 @@ class Corpus:
 
     def without(self, texts: Iterable[str]) -> "Corpus":
         """The same corpus minus the documents that equal one of `texts`, such as a test part."""
-        smaller = Corpus(self.name, self._sources, self._options)
-        smaller.unread_files = self.unread_files
-        smaller._hashes = self._hashes
+        smaller = self._copy()
         smaller._excluded = self._excluded | {text_key(text) for text in texts}
         return smaller
+
+    def with_task_text(self, texts: Iterable[str]) -> "Corpus":
+        """The same corpus with the training texts of a task behind it, which are read most last.
+
+        What `without` leaves out is left out of them, too.
+        """
+        larger = self._copy()
+        kept = [text for text in texts if text_key(text) not in self._excluded]
+        larger.task_text = TextList(kept)
+        return larger
+
+    def _copy(self) -> "Corpus":
+        same = Corpus(self.name, self._sources, self._options)
+        same.unread_files, same._hashes = self.unread_files, self._hashes
+        same._excluded, same.task_text = self._excluded, self.task_text
+        return same
 
     def _read(self, source: Source, documents: Documents) -> Iterator[str]:
         encoding = self._options.encoding
@@ -147,6 +165,18 @@ class Corpus:
             opened = open_rows(source, self._options, labelled=False)
             for row in opened.rows:
                 yield checked_text(row.text, partial(opened.where, row.number, encoding))
+
+
+class TextList(list[str]):
+    """Texts in memory as a corpus: documents, and a name for their content."""
+
+    @property
+    def fingerprint(self) -> str:
+        hashed = xxhash.xxh3_128()
+        for text in self:
+            hashed.update(text.encode("utf-8", "surrogatepass"))
+            hashed.update(b"\0")
+        return hashed.hexdigest()
 
 
 class ProgressCorpus:

@@ -1,0 +1,212 @@
+"""What does pretraining buy, and which pretraining buys most? Accuracy after fine-tuning.
+
+For each recipe of pretraining (`--try name=value,name=value`, the defaults if none is given) a base
+is pretrained for the same number of minutes (or tokens), then fine-tuned over seeds and label
+budgets. Beside the bases stand their controls: the same network from scratch, the counted start
+without a step, TF-IDF and the regression on counted vectors. Validation accuracy of the last epoch
+(nothing is chosen by it), mean over the seeds, lowest and highest. The test part is not touched.
+
+    python bench/transfer.py --minutes 4 --try vocab_size=8192 --try vocab_size=32768
+
+Tasks: `rotten-tomatoes` (short sentences; corpus: imdb), `imdb` (2,000 long labelled reviews;
+corpus: the other ones without labels), or any folder or file with `--corpus`.
+"""
+
+import argparse
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from headstart.baselines.cooccurrence import CooccurrenceClassifier
+from headstart.baselines.tfidf import TfidfClassifier
+from headstart.run_folder import open_run
+from headstart.studies.bases import pretrain_base
+from headstart.text.checking.splits import take_budget
+from headstart.text.reading.corpus import read_corpus
+from headstart.text.reading.dataset import Splits
+from headstart.text.reading.read import read_dataset
+from headstart.training.count_vectors import count_vectors
+from headstart.training.finetune import finetune
+from headstart.training.finetune_recipe import make_recipe
+from headstart.training.listener import Listener
+from headstart.training.prepare import prepare, quiet
+from headstart.training.recipe import PretrainRecipe, make_pretrain_recipe
+from recipes import parse
+
+LONG_ROWS = 2_000  # labelled reviews of the task `imdb`
+Fit = Callable[[Splits, int], float]  # training rows of a budget, seed → validation accuracy
+
+
+def read_task(name: str, corpus: str | None, folder: Path) -> tuple[Splits, list[str]]:
+    """The labelled parts, and the corpus without them."""
+    if name != "imdb":
+        return read_dataset(name), [corpus or "imdb"]
+    whole = read_dataset("imdb")
+    train, rest = take_budget(whole.train, str(LONG_ROWS), 0), folder / "imdb-rest.txt"
+    labelled = {*train.texts, *whole.validation.texts}
+    texts = (" ".join(text.split()) for text in whole.train.texts if text not in labelled)
+    rest.write_text("\n".join(texts), encoding="utf-8")
+    return replace(whole, train=train), [str(rest)]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--task", default="rotten-tomatoes")
+    parser.add_argument("--corpus")
+    parser.add_argument("--labels", nargs="+", default=["100", "400", "all"])
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--minutes", type=float, default=4.0)
+    parser.add_argument("--tokens", type=int)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--width", type=int, default=128)
+    parser.add_argument("--preset", default="small")
+    parser.add_argument("--try", dest="tries", action="append", default=[])
+    parser.add_argument("--finetune", default="", help="settings of fine-tuning")
+    parser.add_argument("--no-controls", action="store_true")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        splits, corpus = read_task(given.task, given.corpus, folder)
+        for number, text in enumerate(given.tries or [""]):
+            settings = {"task_text": "on", **parse(text)}
+            recipe = pretrain_recipe(given, corpus, settings)
+            bench_base(given, splits, recipe, settings, text or "defaults", folder / str(number))
+        if not given.no_controls:
+            report("TF-IDF", given, splits, tfidf)
+
+
+def pretrain_recipe(given: Any, corpus: list[str], settings: dict[str, Any]) -> PretrainRecipe:
+    amount = {"tokens": given.tokens} if given.tokens else {"minutes": given.minutes}
+    width = {"width": given.width} if given.preset == "small" else {}
+    chosen = {name: value for name, value in settings.items() if name != "task_text"}
+    return make_pretrain_recipe(
+        **{
+            "corpus": corpus,
+            "threads": given.threads,
+            "preset": given.preset,
+            "evaluations": 2,
+            **width,
+            **amount,
+            **chosen,
+        }
+    )
+
+
+def bench_base(
+    given: Any,
+    splits: Splits,
+    recipe: PretrainRecipe,
+    settings: dict[str, Any],
+    name: str,
+    run: Path,
+) -> None:
+    """Pretrain one base, and print its line and those of its controls."""
+    held_out = [*splits.validation.texts, *(splits.test.texts if splits.test else [])]
+    corpus = read_corpus(recipe.corpus).without(held_out)
+    if settings["task_text"] == "on":
+        corpus = corpus.with_task_text(splits.train.texts)
+    begun = time.monotonic()
+    last: dict[str, float] = {}
+
+    class Last(Listener):
+        def on_evaluation(self, progress: Any) -> None:
+            last.update(progress.evaluation, tokens=progress.tokens, seconds=progress.seconds)
+
+    pretrain_base(recipe, run, corpus, Last(), keep_start="start")
+    print(
+        f"\n{name}: {last['tokens']:,.0f} tokens in {last['seconds']:.0f} s, with preparation "
+        f"{time.monotonic() - begun:.0f} s; held-out perplexity {last['perplexity']:.1f}, "
+        f"bits per byte {last.get('bits_per_byte', float('nan')):.3f}",
+        flush=True,
+    )
+    report("pretrained", given, splits, network(given, str(run)))
+    if given.no_controls:
+        return
+    report("counted start alone", given, splits, network(given, str(run / "start")))
+    report("scratch", given, splits, network(given, str(run), fresh=True))
+    tokenizer = open_run(run).tokenizer
+    prepared = prepare(recipe, corpus=corpus)
+    width = open_run(run).model.base.config.width
+    vectors = count_vectors(prepared, width=width, power=1.0, stages=quiet)
+    report("co-occurrence", given, splits, cooccurrence(tokenizer, vectors))
+
+
+def network(given: Any, base: str, *, fresh: bool = False) -> Fit:
+    def fit(part: Splits, seed: int) -> float:
+        recipe = make_recipe(
+            **{
+                "dataset": [given.task],
+                "base": base,
+                "fresh": fresh,
+                "seed": seed,
+                "preset": given.preset,
+                "threads": given.threads,
+                "epochs": epochs_for(len(part.train)),
+                **parse(given.finetune),
+            }
+        )
+        with tempfile.TemporaryDirectory() as folder:
+            summary = finetune(recipe, Path(folder) / "run", splits=part)
+        return float(summary["epochs"][-1]["accuracy"])
+
+    return fit
+
+
+def epochs_for(rows: int) -> int:
+    """As in studies (`studies/plan.py`)."""
+    return min(5, max(2, 500 // -(-rows // 16)))
+
+
+def tfidf(part: Splits, seed: int) -> float:
+    validation = (part.validation.texts, part.validation.labels)
+    arm = TfidfClassifier().fit(part.train.texts, part.train.labels, validation=validation)
+    return accuracy(arm.predict_proba(part.validation.texts), arm.classes_, part)
+
+
+def cooccurrence(tokenizer: Any, vectors: Any) -> Fit:
+    def fit(part: Splits, seed: int) -> float:
+        train, held_out = (
+            tokenizer.encode_arrays(rows.texts) for rows in (part.train, part.validation)
+        )
+        validation = (held_out, part.validation.labels)
+        arm = CooccurrenceClassifier(vectors).fit(train, part.train.labels, validation=validation)
+        return accuracy(arm.predict_proba(held_out), arm.classes_, part)
+
+    return fit
+
+
+def accuracy(probabilities: Any, classes: Any, part: Splits) -> float:
+    found = np.asarray(classes)[np.asarray(probabilities).argmax(1)]
+    return float((found == np.asarray(part.validation.labels)).mean())
+
+
+def budgets(given: Any, splits: Splits) -> Iterator[tuple[str, list[Splits]]]:
+    for budget in given.labels:
+        yield (
+            budget,
+            [
+                replace(splits, train=take_budget(splits.train, budget, seed))
+                for seed in range(given.seeds)
+            ],
+        )
+
+
+def report(name: str, given: Any, splits: Splits, fit: Fit) -> None:
+    """One line: the accuracy at each budget."""
+    cells = []
+    for budget, parts in budgets(given, splits):
+        found = [100 * fit(part, seed) for seed, part in enumerate(parts)]
+        cells.append(
+            f"{budget}: {statistics.mean(found):.1f} ({min(found):.1f} to {max(found):.1f})"
+        )
+    print(f"  {name:20} " + "   ".join(cells), flush=True)
+
+
+if __name__ == "__main__":
+    main()
