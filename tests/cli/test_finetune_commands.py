@@ -16,7 +16,7 @@ def files(tmp_path_factory, headstart):
     result = headstart(
         *("finetune", folder / "train.csv", "--base", "none", "--out", folder / "run"),
         *SMALL,
-        *("--epochs", 3, "--learning-rate", 0.01, "--length", 24),
+        *("--epochs", 3, "--learning-rate", 0.01, "--length", 24, "--long", "cut"),
     )
     assert result.returncode == 0, result.stderr
     return folder, result
