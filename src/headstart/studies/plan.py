@@ -25,7 +25,6 @@ from headstart.studies.arms.arm import BYTES_PER_TOKEN, Amounts, Speed
 from headstart.studies.data import StudyData
 from headstart.studies.outcomes import RunKey
 from headstart.studies.recipe import StudyRecipe, network_kind
-from headstart.studies.results import FORMAT, check_format
 from headstart.studies.speed import measure_finetuning, measure_pretraining
 from headstart.text.checking.splits import take_budget
 from headstart.training.finetune_recipe import FinetuneRecipe, make_recipe
@@ -240,9 +239,8 @@ def _cuts(wanted: StudyPlan, plan: StudyPlan, minutes: float) -> list[str]:
 
 
 def write_plan(plan: StudyPlan, folder: Path) -> None:
-    """Keep the plan, with the format of the study folder, for a study that is started again."""
-    document = {"format": FORMAT, **asdict(plan)}
-    write_text(folder / FILE, json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+    """Keep the plan for a study that is started again."""
+    write_text(folder / FILE, json.dumps(asdict(plan), indent=2, ensure_ascii=False) + "\n")
 
 
 def read_plan(folder: Path) -> StudyPlan | None:
@@ -252,7 +250,6 @@ def read_plan(folder: Path) -> StudyPlan | None:
         return None
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
-        check_format(values.pop("format", 0), path)
         values["epochs"] = {int(labels): count for labels, count in values["epochs"].items()}
         return StudyPlan(**values)
     except (ValueError, TypeError, KeyError, AttributeError):

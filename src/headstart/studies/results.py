@@ -22,9 +22,9 @@ import pyarrow.parquet as parquet
 
 from headstart.errors import HeadstartError
 from headstart.files import replacing, write_text
+from headstart.folder_format import check_format, write_format
 from headstart.studies.outcomes import FINAL, Measure, RunKey
 
-FORMAT = 1  # of the study folder; 0 had no such number, and reads the same
 COLUMNS = ("arm", "objective", "labels", "seed", "epoch", "split", "metric", "value", "seconds")
 
 
@@ -83,7 +83,6 @@ class Study:
     parameters: dict[str, dict[str, Any]] = field(default_factory=dict)
     # ^ objective -> the document of `headstart params --json`
     pretraining: list[PretrainingCurve] = field(default_factory=list)
-    format: int = FORMAT
 
 
 def write_measures(folder: Path, measures: Iterable[Measure]) -> None:
@@ -197,7 +196,8 @@ def read_test_rows(folder: Path) -> list[TestRow]:
 
 
 def write_study(folder: Path, study: Study) -> None:
-    """Write study.json."""
+    """Write study.json, and the format of the folder beside it."""
+    write_format(folder)
     document = json.dumps(asdict(study), indent=2, ensure_ascii=False, allow_nan=False)
     write_text(folder / "study.json", document + "\n")
 
@@ -205,25 +205,13 @@ def write_study(folder: Path, study: Study) -> None:
 def read_study(folder: Path) -> Study:
     """Read study.json; a name it does not know is an error, as is one that is missing."""
     path = _existing(folder, "study.json")
+    check_format(folder)
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
-        check_format(document.setdefault("format", 0), path, document.get("versions", {}))
         parts = [PretrainingCurve(**part) for part in document.pop("pretraining", [])]
         return Study(**document, pretraining=parts)
     except (TypeError, ValueError, AttributeError) as error:
         raise HeadstartError(f"this is not a study: {error}", where=path) from error
-
-
-def check_format(written: int, path: Path, versions: dict[str, str] | None = None) -> None:
-    """Refuse a study that a later version wrote; earlier ones can be read."""
-    if written > FORMAT:
-        by = (versions or {}).get("headstart")
-        raise HeadstartError(
-            f"this study has format {written}{f', of headstart {by}' if by else ''}; "
-            f"this version reads formats up to {FORMAT}",
-            where=path,
-            fix=f"install headstart {by or 'in a later version'}, or run the study again elsewhere",
-        )
 
 
 def _read_table(folder: Path, name: str) -> pa.Table:

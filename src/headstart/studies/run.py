@@ -5,8 +5,8 @@
     trainings/     one file for each finished training
     runs/          trainings that are under way, and those that may become the best
     best/          the best classifier with a network, ready for `headstart predict`
-and, at the end, what `results.py` and `report/` write. `plan.json` and `study.json` hold the format
-of the folder.
+and, at the end, what `results.py` and `report/` write. `format.json` holds the format of the
+folder.
 """
 
 import shutil
