@@ -126,7 +126,7 @@ def finetune_lab(common: Task, repetitions: int) -> None:
     tasks = {"the lab's plain loop": {**task, "who": "lab loop"}, "Headstart": task | OURS}
     found = in_turn(tasks, repetitions)
     times = ratio(found, "Headstart", "the lab's plain loop")
-    goals = [f"{times:.1f} × the lab's loop (goal: 8)"]
+    goals = [f"{times:.1f} × the lab's loop (goal: 6)"]
     show("fine-tuning the lab's model, batches of 8", found, goals, UNIT)
 
 
@@ -135,7 +135,7 @@ def finetune_small(common: Task, peer: str, repetitions: int) -> None:
     trainer = best_of(trainer_choices(task), steps=WARM_STEPS + SORTED)
     title = trainer_title(trainer, peer)
     found = in_turn({title: trainer, "Headstart": task | OURS}, repetitions)
-    goals = [f"{ratio(found, 'Headstart', title):.1f} × Trainer (goal: 3)"]
+    goals = [f"{ratio(found, 'Headstart', title):.1f} × Trainer (goal: 1.3)"]
     show(f"fine-tuning small, {common['kind']}, batches of {BATCH}", found, goals, UNIT)
 
 

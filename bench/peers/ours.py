@@ -3,11 +3,13 @@
 import json
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import torch
 
+from headstart.model.candidates import CandidateSampler
 from headstart.model.model import build_model
 from headstart.model.presets import preset
 from headstart.objectives import find_objective
@@ -15,6 +17,7 @@ from headstart.text.store.shards import ShardWriter
 from headstart.text.store.token_source import TokenSource
 from headstart.text.store.token_store import FORMAT, MANIFEST, TokenStore
 from headstart.training.loop import Loop, LoopSettings, MicroBatch
+from headstart.training.recipe import PretrainRecipe
 
 
 class FewSpecials:
@@ -59,6 +62,7 @@ def pretrain_steps(
     rows: int,
     precision: str,
     attention: str = "auto",
+    output: str = "candidates",
 ) -> Iterator[int]:
     """Train; yields the real tokens of each step."""
     objective = find_objective(kind)(mask_share=0.3)
@@ -69,9 +73,17 @@ def pretrain_steps(
     with tempfile.TemporaryDirectory() as folder:
         store = make_store(documents, sizes["vocab_size"], Path(folder))
         source = TokenSource(store, FewSpecials(sizes["vocab_size"]), length=length)
+        sampler = None
+        if output == "candidates":
+            counts = store.counts(sizes["vocab_size"])
+            usual = PretrainRecipe(corpus=["none"])
+            sampler = CandidateSampler(counts, frequent=usual.frequent, drawn=usual.drawn, seed=0)
+        model.base.embedding.sparse = sampler is not None or not chosen.language_modeling.tied
 
         def batches(step: int) -> list[MicroBatch]:
             batch = objective.batch(source, rows, (0, step))
+            if sampler is not None:
+                batch = replace(batch, candidates=sampler.draw(batch.targets, step))
             return [
                 MicroBatch(
                     lambda: objective.loss(model, batch).total,
