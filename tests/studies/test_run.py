@@ -25,7 +25,7 @@ from tests.studies.small_study import small_recipe
 def finished(tmp_path_factory):
     """A study with every arm, run to its report."""
     folder = tmp_path_factory.mktemp("study")
-    arms = ["tfidf", "cooccurrence", "scratch", "pretrained", "frozen", "stack"]
+    arms = ["tfidf", "cooccurrence", "scratch", "counted", "pretrained", "frozen", "stack"]
     study = StudyRun(small_recipe(folder, arms=arms), folder / "out")
     study.run()
     best = write_results(study, command="headstart compare")
@@ -34,8 +34,19 @@ def finished(tmp_path_factory):
 
 def test_every_training_of_the_plan_leaves_one_file(finished):
     study, _, _ = finished
-    assert len(study.runs) == 6 * 2 * 2
+    assert len(study.runs) == 7 * 2 * 2
     assert all(training_file(study.folder, run).is_file() for run in study.runs)
+
+
+def test_counted_and_pretrained_differ_by_the_steps_of_pretraining_alone(finished):
+    study, _, _ = finished
+    base = study.base_folder("causal")
+    start, trained = open_run(base / "start"), open_run(base)
+    assert start.tokenizer.fingerprint == trained.tokenizer.fingerprint
+    assert start.model.base.config == trained.model.base.config
+    assert not np.array_equal(
+        start.model.base.embedding.weight.detach(), trained.model.base.embedding.weight.detach()
+    )
 
 
 def test_the_report_is_written_with_a_verdict(finished):
