@@ -158,6 +158,7 @@ def _study(recipe: Recipe) -> Study:
             "14 texts stand in train and in test; they were taken out of train",
             "3 texts are empty after cleaning",
         ],
+        task_texts=6826,
         overlap_dropped=27,
         parameters={
             objective: account_document(accounts, chosen) for objective in recipe.objectives

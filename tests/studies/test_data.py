@@ -111,3 +111,12 @@ def test_a_base_has_the_objective_it_was_pretrained_with(tmp_path):
     assert make_study_recipe(dataset=["x"], base=str(base)).objectives == ["masked"]
     with pytest.raises(HeadstartError, match="pretrained with masked"):
         make_study_recipe(dataset=["x"], base=str(base), objectives=["causal"])
+
+
+def test_training_texts_join_the_corpus_unless_that_is_turned_off(tmp_path):
+    joined = read_data(small_recipe(tmp_path), quiet)
+    alone = read_data(small_recipe(tmp_path, task_text="off"), quiet)
+    assert list(joined.corpus.task_text) == joined.splits.train.texts
+    assert not alone.corpus.task_text
+    held_out = {*joined.splits.validation.texts, *joined.test.texts}
+    assert not held_out & set(joined.corpus)

@@ -123,6 +123,7 @@ def plan_lines(study: "StudyRun") -> list[str | Text]:
         lines.append(
             f"  pretraining on {', '.join(recipe.corpus)}: {', '.join(recipe.objectives)}, "
             f"{tokens:,} tokens each, once for all seeds"
+            + ("; the training texts join, without labels" if recipe.task_text == "on" else "")
         )
     lines.append(styled("  about [bold]{time}[/]", time=duration(plan.seconds)))
     lines += [styled("  [yellow]cut[/]: {cut}", cut=cut) for cut in plan.cuts]

@@ -116,6 +116,7 @@ def _study(study: StudyRun, command: str) -> Study:
         },
         minutes=study.minutes,
         warnings=[*data.warnings, *_notes(study)],
+        task_texts=len(data.corpus.task_text) if data.corpus is not None else 0,
         overlap_dropped=data.overlap_dropped,
         parameters=_parameters(study),
         pretraining=_pretraining(study),

@@ -172,6 +172,11 @@ def data_section(data: ReportData) -> str:
         )
     else:
         overlap = "No document of the corpus held a test row"
+    if study.task_texts:
+        overlap += (
+            f". {study.task_texts:,} training texts joined the corpus without their labels, in "
+            "every budget: text is plentiful where labels are few"
+        )
     warnings = "".join(f"<li>{escape(words)}</li>" for words in study.warnings)
     return section(
         "data",
