@@ -18,7 +18,7 @@ from typing import Any
 from headstart.text.checking.splits import take_budget
 from headstart.text.reading.read import read_dataset
 from headstart.training.finetune import finetune
-from headstart.training.finetune_recipe import make_recipe
+from headstart.training.recipe import make_recipe
 
 
 def parse(text: str) -> dict[str, Any]:

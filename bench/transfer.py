@@ -31,12 +31,10 @@ from headstart.text.checking.splits import take_budget
 from headstart.text.reading.corpus import read_corpus
 from headstart.text.reading.dataset import Splits
 from headstart.text.reading.read import read_dataset
-from headstart.training.count_vectors import count_vectors
 from headstart.training.finetune import finetune
-from headstart.training.finetune_recipe import make_recipe
 from headstart.training.listener import Listener
-from headstart.training.prepare import prepare, quiet
-from headstart.training.recipe import PretrainRecipe, make_pretrain_recipe
+from headstart.training.prepare import count_vectors, prepare, quiet
+from headstart.training.recipe import PretrainRecipe, make_pretrain_recipe, make_recipe
 from recipes import parse
 
 LONG_ROWS = 2_000  # labelled reviews of the task `imdb`

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from headstart.machine.precision import make_bf16_safe
+from headstart.machine import make_bf16_safe
 
 # Tests run side by side, and networks this small only lose by sharing their work out.
 os.environ.setdefault("OMP_NUM_THREADS", "1")

@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 
 from headstart.text.reading.dataset import Dataset, Splits
-from headstart.training.finetune_recipe import FinetuneRecipe
+from headstart.training.recipe import FinetuneRecipe
 from tests.corpora import SUBJECTS, sentence
 
 ANIMALS = ("cat", "dog", "bird")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from platformdirs import user_cache_path
 
-from headstart.cache import cache_folder
+from headstart.files import cache_folder
 
 
 def test_the_cache_is_where_the_system_keeps_caches(monkeypatch):

@@ -6,11 +6,11 @@ import pytest
 
 from headstart import load
 from headstart.errors import HeadstartError
-from headstart.folder_format import FORMAT, installed_version
+from headstart.files import FOLDER_FORMAT, installed_version
 from headstart.run_folder import save_run
 from headstart.training.finetune import finetune
-from headstart.training.finetune_recipe import read_finetune_recipe
 from headstart.training.pretrain import pretrain
+from headstart.training.recipe import read_finetune_recipe
 from tests.labelled import recipe, splits
 from tests.runs import small_recipe, small_run
 
@@ -27,14 +27,14 @@ def set_format(folder, **content):
 
 def test_a_run_names_its_format_and_the_version_that_made_it(run):
     found = json.loads((run / "format.json").read_text())
-    assert found == {"format": FORMAT, "headstart": installed_version()}
+    assert found == {"format": FOLDER_FORMAT, "headstart": installed_version()}
 
 
 def test_a_pretraining_and_a_saved_run_name_it_too(tmp_path):
     folder = small_run(tmp_path, steps=2)
     save_run(load(folder), tmp_path / "copy")
     for place in (folder, tmp_path / "copy"):
-        assert json.loads((place / "format.json").read_text())["format"] == FORMAT
+        assert json.loads((place / "format.json").read_text())["format"] == FOLDER_FORMAT
 
 
 def test_a_run_from_before_there_were_formats_opens_and_resumes(tmp_path):
@@ -49,7 +49,7 @@ def test_a_run_from_before_there_were_formats_opens_and_resumes(tmp_path):
 
 
 def test_a_newer_run_says_who_made_it_and_what_to_do(run):
-    set_format(run, format=FORMAT + 1, headstart="9.2.0")
+    set_format(run, format=FOLDER_FORMAT + 1, headstart="9.2.0")
     for read in (load, read_finetune_recipe):
         with pytest.raises(HeadstartError, match=r"Headstart 9\.2\.0 made this folder") as error:
             read(run)

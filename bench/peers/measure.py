@@ -126,8 +126,7 @@ def describe_machine() -> Task:
     """Print what this machine is; the threads and the precision that suit it."""
     import torch
 
-    from headstart.machine.facts import choose_threads, look_up
-    from headstart.machine.precision import choose_precision
+    from headstart.machine import choose_precision, choose_threads, look_up
 
     threads = choose_threads()
     torch.set_num_threads(threads)

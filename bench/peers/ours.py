@@ -8,14 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import torch
-
 from headstart.model.candidates import CandidateSampler
+
 from headstart.model.model import build_model
 from headstart.model.presets import preset
 from headstart.objectives import find_objective
-from headstart.text.store.shards import ShardWriter
 from headstart.text.store.token_source import TokenSource
-from headstart.text.store.token_store import FORMAT, MANIFEST, TokenStore
+from headstart.text.store.token_store import FORMAT, MANIFEST, ShardWriter, TokenStore
 from headstart.training.loop import Loop, LoopSettings, MicroBatch
 from headstart.training.recipe import PretrainRecipe
 

@@ -14,8 +14,8 @@ from headstart.text.reading.dataset import Dataset, Splits
 from headstart.text.tokenizers.tokenizer import load_tokenizer
 from headstart.training.finetune import plan_finetuning
 from headstart.training.finetune_prepare import prepare_finetuning
-from headstart.training.finetune_recipe import make_recipe
 from headstart.training.metrics import MetricsFile
+from headstart.training.recipe import make_recipe
 from peers.documents import make_texts, make_tokenizer
 
 CLASSES = ("no", "yes")

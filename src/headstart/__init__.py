@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from headstart.classifier import HeadstartClassifier as HeadstartClassifier
     from headstart.run_folder import load as load
-    from headstart.training.trackers import register_tracker as register_tracker
+    from headstart.training.listener import register_tracker as register_tracker
 
 __all__ = ["HeadstartClassifier", "load", "register_tracker"]
 
@@ -24,7 +24,7 @@ def __getattr__(name: str) -> Any:
 
         return load
     if name == "register_tracker":
-        from headstart.training.trackers import register_tracker
+        from headstart.training.listener import register_tracker
 
         return register_tracker
     raise AttributeError(f"module 'headstart' has no attribute {name!r}")

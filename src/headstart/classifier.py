@@ -17,8 +17,8 @@ from headstart.inference.predict.classes import predict_probabilities
 from headstart.run_folder import SUMMARY, VALIDATION, Run, name_place, open_run, save_run
 from headstart.text.reading.dataset import Dataset, Splits
 from headstart.training.finetune import finetune
-from headstart.training.finetune_recipe import NONE, make_recipe
 from headstart.training.metrics import METRICS
+from headstart.training.recipe import NONE, make_recipe
 from headstart.training.recipe_file import FILE
 
 VALIDATION_SHARE = 0.1

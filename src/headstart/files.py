@@ -1,10 +1,16 @@
-"""Files that are whole or absent: written under a temporary name, synced, then renamed."""
+"""Files and folders that Headstart writes: whole or absent, in a known format, in known places."""
 
+import json
 import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+
+from platformdirs import user_cache_path
+
+from headstart.errors import HeadstartError
 
 
 @contextmanager
@@ -48,3 +54,47 @@ def _umask() -> int:
     current = os.umask(0)
     os.umask(current)
     return current
+
+
+def cache_folder() -> Path:
+    """`$HEADSTART_CACHE`, or the place where this system keeps caches."""
+    if given := os.environ.get("HEADSTART_CACHE"):
+        return Path(given).expanduser()
+    return user_cache_path("headstart", appauthor=False)
+
+
+FORMAT_FILE = "format.json"
+FOLDER_FORMAT = 1  # raise it when this version could no longer be read by the one before
+
+
+def write_format(folder: Path) -> None:
+    """Write down the format of this version's folders, and the version."""
+    content = {"format": FOLDER_FORMAT, "headstart": installed_version()}
+    write_text(folder / FORMAT_FILE, json.dumps(content, indent=2) + "\n")
+
+
+def check_format(folder: Path) -> None:
+    """Refuse a folder of a newer format. One without `format.json` is older than the file."""
+    path = folder / FORMAT_FILE
+    if not path.is_file():
+        return
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        number, writer = int(content["format"]), str(content.get("headstart", "unknown"))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise HeadstartError(f"{FORMAT_FILE} is damaged", where=path) from None
+    if number > FOLDER_FORMAT:
+        raise HeadstartError(
+            f"Headstart {writer} made this folder, in format {number}; "
+            f"this is Headstart {installed_version()}, which reads formats up to {FOLDER_FORMAT}",
+            where=folder,
+            fix=f"install that version or a newer one: pip install 'headstart>={writer}'",
+        )
+
+
+def installed_version() -> str:
+    """The version of Headstart that is running."""
+    try:
+        return version("headstart")
+    except PackageNotFoundError:  # run from its source, without an installation
+        return "unknown"

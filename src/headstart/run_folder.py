@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from headstart.errors import HeadstartError
-from headstart.files import write_text
-from headstart.folder_format import check_format, write_format
+from headstart.files import check_format, write_format, write_text
 from headstart.model.checkpoint import load_model, save_model
 from headstart.model.config import LanguageModelingConfig, MaskedNextSentenceConfig
 from headstart.model.model import Model

@@ -4,13 +4,12 @@ import ast
 import inspect
 import subprocess
 import sys
-from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 import headstart.cli
-from headstart.cli.app import COMMANDS
+from headstart.cli.app import COMMANDS, command_function
 from headstart.cli.output import styled
 
 CLI = sorted(Path(headstart.cli.__file__).parent.glob("*.py"))
@@ -37,7 +36,7 @@ def test_the_help_page_names_every_command(headstart):
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_line_of_a_command_is_the_first_paragraph_of_its_help(command):
-    function = getattr(import_module(f"headstart.cli.{command}"), command)
+    function = command_function(command)
     paragraph = inspect.getdoc(function).split("\n\n")[0]
     assert COMMANDS[command] == " ".join(paragraph.split())
 

@@ -7,8 +7,11 @@ from hypothesis import strategies as st
 from sklearn import metrics as reference
 
 from headstart.evaluation.calibration import calibration_error, log_loss, reliability_bins
-from headstart.evaluation.interval import wilson_interval
-from headstart.evaluation.metrics import classification_metrics, multi_label_metrics
+from headstart.evaluation.metrics import (
+    classification_metrics,
+    multi_label_metrics,
+    wilson_interval,
+)
 
 
 def answers(seed, rows, classes):

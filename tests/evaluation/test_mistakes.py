@@ -1,6 +1,6 @@
 """The most confident mistakes come first."""
 
-from headstart.evaluation.classification import Mistake, confident_mistakes
+from headstart.evaluation.metrics import Mistake, confident_mistakes
 
 PROBABILITIES = [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.05, 0.95], [0.4, 0.6]]
 

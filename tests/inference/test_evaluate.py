@@ -7,8 +7,8 @@ from headstart.inference.evaluate import evaluate
 from headstart.run_folder import open_run
 from headstart.text.reading.dataset import Dataset
 from headstart.text.reading.read import read_dataset
-from headstart.training.finetune_data import judged_rows
-from headstart.training.finetune_recipe import read_finetune_recipe
+from headstart.training.finetune_prepare import judged_rows
+from headstart.training.recipe import read_finetune_recipe
 from tests.labelled import dataset, write_csv
 
 

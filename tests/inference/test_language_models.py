@@ -6,11 +6,9 @@ import pytest
 import torch
 
 from headstart.errors import HeadstartError
-from headstart.inference.fill import fill
-from headstart.inference.generate import Sampling, generate, pick
-from headstart.inference.perplexity import perplexity
+from headstart.inference.language_model import Sampling, fill, generate, perplexity, pick
 from headstart.inference.predict import predict_file
-from headstart.model.cache import KeyValueCache
+from headstart.model.attention import KeyValueCache
 from headstart.run_folder import open_language_model, open_run
 from tests.model.networks import tiny, tokens
 from tests.runs import small_run

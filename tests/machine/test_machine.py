@@ -5,10 +5,15 @@ import os
 import pytest
 import torch
 
+from headstart import machine
 from headstart.errors import HeadstartError
-from headstart.machine import precision
-from headstart.machine.device import available_devices, pick_device
-from headstart.machine.facts import choose_threads, look_up, usable_cores
+from headstart.machine import (
+    available_devices,
+    choose_threads,
+    look_up,
+    pick_device,
+    usable_cores,
+)
 
 
 def test_the_cpu_is_always_there():
@@ -41,33 +46,33 @@ def test_facts_are_plausible():
 
 @pytest.mark.parametrize(("bf16", "expected"), [(400.0, "bf16"), (110.0, "fp32"), (1.0, "fp32")])
 def test_bf16_is_chosen_only_where_it_pays(monkeypatch, bf16, expected):
-    monkeypatch.setattr(precision, "_measure", lambda device: {"fp32": 100.0, "bf16": bf16})
-    choice = precision.choose_precision(torch.device("cpu"))
+    monkeypatch.setattr(machine, "_measure", lambda device: {"fp32": 100.0, "bf16": bf16})
+    choice = machine.choose_precision(torch.device("cpu"))
     assert choice.precision == expected
     assert choice.why
 
 
 def test_both_precisions_are_really_measured():
-    choice = precision.choose_precision(torch.device("cpu"))
+    choice = machine.choose_precision(torch.device("cpu"))
     assert choice.fp32_gflops > 0
     assert choice.bf16_gflops > 0
 
 
 def test_amx_is_turned_off_where_a_bf16_product_ends_the_process(monkeypatch, tmp_path):
-    monkeypatch.delenv(precision.ISA, raising=False)
+    monkeypatch.delenv(machine.ISA, raising=False)
     monkeypatch.setenv("HEADSTART_CACHE", str(tmp_path))
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"amx_bf16": True})
-    monkeypatch.setattr(precision, "_TRIAL", "import os; os.abort()")
-    precision.make_bf16_safe.__wrapped__()
-    assert os.environ[precision.ISA] == precision.WITHOUT_AMX
-    monkeypatch.setattr(precision, "_TRIAL", "raise SystemExit('not tried twice')")
-    assert not precision._amx_works()
+    monkeypatch.setattr(machine, "_TRIAL", "import os; os.abort()")
+    machine.make_bf16_safe.__wrapped__()
+    assert os.environ[machine.ISA] == machine.WITHOUT_AMX
+    monkeypatch.setattr(machine, "_TRIAL", "raise SystemExit('not tried twice')")
+    assert not machine._amx_works()
 
 
 def test_amx_stays_on_where_a_bf16_product_works(monkeypatch, tmp_path):
-    monkeypatch.delenv(precision.ISA, raising=False)
+    monkeypatch.delenv(machine.ISA, raising=False)
     monkeypatch.setenv("HEADSTART_CACHE", str(tmp_path))
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"amx_bf16": True})
-    monkeypatch.setattr(precision, "_TRIAL", "pass")
-    precision.make_bf16_safe.__wrapped__()
-    assert precision.ISA not in os.environ
+    monkeypatch.setattr(machine, "_TRIAL", "pass")
+    machine.make_bf16_safe.__wrapped__()
+    assert machine.ISA not in os.environ

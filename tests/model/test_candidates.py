@@ -7,8 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from headstart.model.candidates import Candidates, CandidateSampler, gather_rows
-from headstart.model.vocabulary_loss import VocabularyTargets, vocabulary_loss
+from headstart.model.vocabulary_loss import (
+    Candidates,
+    CandidateSampler,
+    VocabularyTargets,
+    gather_rows,
+    vocabulary_loss,
+)
 
 VOCABULARY, WIDTH, TARGETS = 60, 8, 20
 

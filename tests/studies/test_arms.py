@@ -21,7 +21,7 @@ from tests.studies.small_study import small_recipe
 SOURCE = Path(headstart.__file__).parent
 KNOWING_NO_ARM = [
     *(file for file in (SOURCE / "studies").rglob("*.py") if file.parent.name != "arms"),
-    *(SOURCE / "cli" / f"{name}.py" for name in ("compare", "compare_display", "report")),
+    *(SOURCE / "cli" / f"{name}.py" for name in ("compare", "compare_display")),
 ]
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from headstart.studies.learning import (
+from headstart.studies.statistics import (
     area_under_curve,
     epochs_to_reach,
     label_savings,

@@ -16,7 +16,7 @@ from headstart.studies.plan import (
     write_plan,
 )
 from headstart.studies.recipe import make_study_recipe
-from headstart.training.finetune_recipe import make_recipe
+from headstart.training.recipe import make_recipe
 
 SPEED = Speed({"causal": 0.1}, trained_token=1e-4, read_token=3e-5)
 AMOUNTS = Amounts(

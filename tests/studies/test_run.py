@@ -16,7 +16,7 @@ from headstart.studies.results import read_measures, read_predictions, read_stud
 from headstart.studies.run import StudyListener, StudyRun
 from headstart.text import cooccurrence
 from headstart.text.tokenizers.json_tokenizer import JsonTokenizer
-from headstart.training.finetune_recipe import read_finetune_recipe
+from headstart.training.recipe import read_finetune_recipe
 from tests.labelled import dataset, write_csv
 from tests.studies.small_study import small_recipe
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 from scipy import stats
 
-from headstart.evaluation.interval import wilson_interval
+from headstart.evaluation.metrics import wilson_interval
 from headstart.studies.statistics import mcnemar_exact, mean_interval
 
 

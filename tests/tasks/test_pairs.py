@@ -19,7 +19,7 @@ from headstart.text.reading.dataset import Dataset
 from headstart.text.reading.rows import join_pair
 from headstart.text.tokenizers.train_tokenizer import train_tokenizer
 from headstart.training.finetune import finetune
-from headstart.training.finetune_data import judged_rows
+from headstart.training.finetune_prepare import judged_rows
 from tests.labelled import recipe
 
 WORDS = ["cat", "dog", "bird", "cook"]

@@ -24,7 +24,7 @@ from headstart.tasks.task import Task
 from headstart.text.reading.lenient_rows import LenientRows
 from headstart.text.reading.read import read_dataset, read_labelled
 from headstart.training.finetune import finetune
-from headstart.training.finetune_data import judged_rows
+from headstart.training.finetune_prepare import judged_rows
 from tests.labelled import recipe
 
 

@@ -13,7 +13,7 @@ from headstart.tasks.spans import Spans
 from headstart.text.reading.squad import Questions, read_question_file
 from headstart.text.tokenizers.train_tokenizer import train_tokenizer
 from headstart.training.finetune import finetune
-from headstart.training.finetune_data import judged_rows
+from headstart.training.finetune_prepare import judged_rows
 from tests.labelled import recipe, write_squad
 
 

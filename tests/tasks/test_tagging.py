@@ -11,7 +11,7 @@ from headstart.tasks.tagging import Tagging, fill_windows
 from headstart.text.reading.conll import Sentences, read_sentences
 from headstart.text.tokenizers.train_tokenizer import train_tokenizer
 from headstart.training.finetune import finetune
-from headstart.training.finetune_data import judged_rows
+from headstart.training.finetune_prepare import judged_rows
 from tests.labelled import recipe, write_conll
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headstart.text.store.batches import DataOrder, LengthBatches
+from headstart.text.store.token_source import DataOrder, LengthBatches
 from headstart.text.tokenizers.tokenizer import load_tokenizer
 
 LAB = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "cls-books-fr"

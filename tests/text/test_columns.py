@@ -3,7 +3,7 @@
 import pytest
 
 from headstart.errors import HeadstartError
-from headstart.text.reading.columns import find_label_column, find_text_column
+from headstart.text.reading.rows import find_label_column, find_text_column
 
 
 @pytest.mark.parametrize("name", ["text", "Review", "SENTENCE", " content "])

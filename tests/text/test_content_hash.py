@@ -5,9 +5,9 @@ import os
 import pytest
 
 from headstart.errors import HeadstartError
-from headstart.text.reading import content_hash
-from headstart.text.reading.content_hash import hash_file
+from headstart.text.reading import stream
 from headstart.text.reading.corpus import read_corpus
+from headstart.text.reading.stream import hash_file
 from headstart.text.store.write_store import store_corpus
 
 LONG_AGO = 1_600_000_000
@@ -17,13 +17,13 @@ LONG_AGO = 1_600_000_000
 def hashed(monkeypatch):
     """The names of the files whose content is read to be hashed, in order."""
     names = []
-    real = content_hash._hash_content
+    real = stream._hash_content
 
     def counting(path):
         names.append(path.name)
         return real(path)
 
-    monkeypatch.setattr(content_hash, "_hash_content", counting)
+    monkeypatch.setattr(stream, "_hash_content", counting)
     return names
 
 
@@ -91,7 +91,7 @@ def test_a_corpus_whose_file_disappears_is_an_error(write):
 
 def test_a_file_that_changes_while_it_is_hashed_is_an_error(monkeypatch, write):
     path = aged(write("a.txt", "one\n"))
-    monkeypatch.setattr(content_hash, "_hash_content", lambda path: write("a.txt", "two\n").name)
+    monkeypatch.setattr(stream, "_hash_content", lambda path: write("a.txt", "two\n").name)
     with pytest.raises(HeadstartError, match="changed while it was being read"):
         hash_file(path)
 

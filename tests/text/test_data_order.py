@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headstart.text.store.batches import DataOrder
+from headstart.text.store.token_source import DataOrder
 
 sizes = st.integers(1, 60)
 seeds = st.integers(0, 2**32)

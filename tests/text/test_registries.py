@@ -11,8 +11,7 @@ import pytest
 from headstart.errors import HeadstartError
 from headstart.text.reading.corpus import read_corpus
 from headstart.text.reading.read import read_dataset
-from headstart.text.reading.registry import Reader, register_reader, unregister_reader
-from headstart.text.reading.sources import has_parts
+from headstart.text.reading.sources import Reader, has_parts, register_reader, unregister_reader
 from headstart.text.tokenizers.tokenizer import (
     Tokenizer,
     TokenizerFormat,

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from headstart.errors import HeadstartError
 from headstart.text.store import token_store
-from headstart.text.store.shards import CHECKED_BLOCK
-from headstart.text.store.token_store import TokenStore
+from headstart.text.store.token_store import CHECKED_BLOCK, TokenStore
 from headstart.text.store.write_store import store_corpus, store_corpus_split, store_key
 from headstart.text.tokenizers.train_tokenizer import train_tokenizer
 

@@ -15,9 +15,9 @@ from headstart.tasks.examples import TextEncoding
 from headstart.tasks.run import run_network
 from headstart.training.finetune import finetune, plan_finetuning
 from headstart.training.finetune_prepare import prepare_finetuning
-from headstart.training.finetune_recipe import FinetuneRecipe, make_recipe
-from headstart.training.finetune_recipe import read_finetune_recipe as read_recipe
 from headstart.training.loop import Interrupted
+from headstart.training.recipe import FinetuneRecipe, make_recipe
+from headstart.training.recipe import read_finetune_recipe as read_recipe
 from headstart.training.recipe import read_recipe as read_pretrain_recipe
 from headstart.training.recipe_file import write_recipe
 from tests.labelled import dataset, recipe, splits

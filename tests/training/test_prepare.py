@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from headstart.model.attention import attend
-from headstart.text.reading import content_hash
+from headstart.text.reading import stream
 from headstart.text.reading.corpus import Corpus
 from headstart.training.prepare import first_model, held_out_share, prepare
 from tests.runs import small_recipe
@@ -63,7 +63,7 @@ def test_a_masked_base_starts_by_handing_on_its_neighbours(tmp_path):
 def counts(monkeypatch):
     """How often a corpus is hashed, and how often it is read to its end."""
     counts = {"hashed": 0, "read": 0}
-    hash_content, read = content_hash._hash_content, Corpus.__iter__
+    hash_content, read = stream._hash_content, Corpus.__iter__
 
     def counting_hashes(path):
         counts["hashed"] += 1
@@ -73,7 +73,7 @@ def counts(monkeypatch):
         yield from read(corpus)
         counts["read"] += 1
 
-    monkeypatch.setattr(content_hash, "_hash_content", counting_hashes)
+    monkeypatch.setattr(stream, "_hash_content", counting_hashes)
     monkeypatch.setattr(Corpus, "__iter__", counting_passes)
     return counts
 

@@ -6,9 +6,8 @@ from headstart.errors import HeadstartError
 from headstart.inference.evaluate import evaluate
 from headstart.run_folder import open_run
 from headstart.training.finetune import finetune
-from headstart.training.finetune_data import judged_rows
-from headstart.training.finetune_recipe import make_recipe, read_finetune_recipe
-from headstart.training.recipe import make_pretrain_recipe
+from headstart.training.finetune_prepare import judged_rows
+from headstart.training.recipe import make_pretrain_recipe, make_recipe, read_finetune_recipe
 from headstart.training.recipe_file import write_recipe
 from tests.labelled import dataset, recipe, write_csv
 

@@ -2,7 +2,7 @@
 
 import json
 
-from headstart.machine.facts import choose_threads
+from headstart.machine import choose_threads
 from headstart.training.finetune import finetune
 from headstart.training.plan import fastest_threads
 from headstart.training.pretrain import pretrain

@@ -11,7 +11,7 @@ from headstart.model.presets import preset
 from headstart.tasks.examples import Examples
 from headstart.tasks.run import run_network
 from headstart.training.finetune import finetune
-from headstart.training.finetune_recipe import make_recipe
+from headstart.training.recipe import make_recipe
 from headstart.transfer.fit_head import fit_head, read_features
 from tests.labelled import recipe, splits
 

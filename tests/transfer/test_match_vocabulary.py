@@ -4,11 +4,11 @@ import pytest
 import torch
 
 from headstart.errors import HeadstartError
-from headstart.lab.tokenizer import LabTokenizer
+from headstart.lab.files import LabTokenizer
 from headstart.run_folder import open_run
 from headstart.text.tokenizers.train_tokenizer import train_tokenizer
 from headstart.training.finetune import finetune
-from headstart.transfer.match_vocabulary import match_vocabulary, shared_pieces
+from headstart.transfer.swap import match_vocabulary, shared_pieces
 from tests.labelled import recipe, splits
 from tests.runs import small_run
 

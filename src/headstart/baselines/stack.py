@@ -17,7 +17,7 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 from sklearn.base import BaseEstimator
 
-from headstart.evaluation.checks import Floats, checked
+from headstart.evaluation.calibration import Floats, checked
 
 PULL = 4.0  # of the prior: so many rows' worth of curvature in each weight
 SMALLEST = 1e-7  # a probability of 0 would be a veto against all other arms

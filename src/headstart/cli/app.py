@@ -6,6 +6,7 @@ not wait for the imports of all of them.
 
 import sys
 import traceback
+from collections.abc import Callable
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -16,7 +17,7 @@ from headstart.cli.output import print_error
 from headstart.errors import HeadstartError
 
 # Name: its line on the help page, which is the first paragraph of the function's docstring. The
-# function has the name of the command and stands in the module of that name.
+# function has the name of the command and stands in the module of that name, or of `MODULES`.
 COMMANDS = {
     "inspect": "Look at data before training: sizes, labels, lengths, duplicates, overlap, "
     "odd characters.",
@@ -37,6 +38,19 @@ COMMANDS = {
     "report": "Write report.html, figures/ and tables/ of a study again.",
 }
 
+MODULES = {
+    "tokenize": "tokenizer",
+    "generate": "language_model",
+    "fill": "language_model",
+    "perplexity": "language_model",
+    "report": "compare",
+}
+
+
+def command_function(name: str) -> Callable[..., None]:
+    """The function of a command; its module is imported now."""
+    return getattr(import_module(f"headstart.cli.{MODULES.get(name, name)}"), name)
+
 
 class LazyCommand(TyperCommand):
     """A command that is known by name and help; its module is imported when it is called."""
@@ -45,7 +59,7 @@ class LazyCommand(TyperCommand):
         """Import the command's module and build the real command."""
         assert self.name is not None
         single = typer.Typer(add_completion=False)
-        single.command(self.name)(getattr(import_module(f"headstart.cli.{self.name}"), self.name))
+        single.command(self.name)(command_function(self.name))
         return typer.main.get_command(single)
 
     def make_context(self, info_name: str | None, args: list[str], *more: Any, **extra: Any) -> Any:

@@ -1,5 +1,6 @@
 """`headstart compare`: does pretraining help this task, by how much, and how many labels does it
-save?"""
+save?
+"""
 
 import shlex
 import sys
@@ -164,5 +165,38 @@ def _run(given: dict[str, Any], out: Path, *, dry_run: bool, json: bool) -> None
     console.print(" ".join(written.sentences), markup=False)
     console.print(best_words(best, out), markup=False)
     console.print(f"report: {written.path}", markup=False, soft_wrap=True)
+    if written.missing:
+        messages().print(written.missing, markup=False)
+
+
+def report(
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="What `headstart compare … --out DIR` wrote.")
+    ],
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Write report.html, figures/ and tables/ of a study again.
+
+    The page is one file that opens offline; every picture is also an SVG and a PNG, every table
+    a CSV file.
+    """
+    from headstart.studies.report.build import write_report  # SciPy only where it is needed
+
+    with messages().status("computing intervals …"):
+        written = write_report(folder)
+    if json:
+        print_json(
+            {
+                "report": str(written.path),
+                "figures": [str(path) for path in written.figures],
+                "tables": [str(path) for path in written.tables],
+                "verdict": written.sentences,
+            }
+        )
+    else:
+        console = results()
+        console.print(" ".join(written.sentences), markup=False)
+        console.print(str(written.path), markup=False, soft_wrap=True)
     if written.missing:
         messages().print(written.missing, markup=False)

@@ -1,7 +1,8 @@
-"""What all displays of a training share: one stage after another, then a live part."""
+"""What all displays share: progress with the time left, one stage after another, a live part."""
 
-from collections.abc import Callable
-from contextlib import ExitStack
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from types import TracebackType
 from typing import ClassVar, Self
 
@@ -9,7 +10,67 @@ from rich.console import Console
 from rich.live import Live
 
 from headstart.cli.output import messages
-from headstart.cli.progress import progress as progress_bar
+
+_LINE_EVERY = 10.0  # seconds, where standard error is a file
+
+
+@contextmanager
+def progress_bar(
+    what: str, unit: str, *, scale: float = 1
+) -> Iterator[Callable[[int, int | None], None]]:
+    """Yield a function of what is done and, where known, of the total.
+
+    Counts are divided by `scale` to be in `unit`s: bytes are shown as MB with a scale of 1e6.
+    """
+    console = messages()
+    if not console.is_terminal:
+        yield _lines(what, unit, scale)
+        return
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        SpinnerColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=24),
+        TextColumn("{task.fields[count]}"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(what, total=None, count="")
+        yield lambda done, total: bar.update(
+            task, completed=done, total=total, count=_count(done, total, unit, scale)
+        )
+
+
+def _count(done: int, total: int | None, unit: str, scale: float) -> str:
+    of_total = "" if total is None else f" of {total / scale:,.0f}"
+    return f"{done / scale:,.0f}{of_total} {unit}"
+
+
+def _lines(what: str, unit: str, scale: float) -> Callable[[int, int | None], None]:
+    start = last = time.monotonic()
+
+    def show(done: int, total: int | None) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last < _LINE_EVERY or not done:
+            return
+        last = now
+        line = f"{what}: {_count(done, total, unit, scale)}, {now - start:.0f} s"
+        if total:
+            line += f", about {(now - start) * max(0, total - done) / done:.0f} s left"
+        messages().print(line)
+
+    return show
 
 
 class Display:

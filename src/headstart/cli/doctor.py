@@ -24,9 +24,7 @@ def doctor(
     """Look at this machine, measure it, and say what Headstart will do with it."""
     import torch
 
-    from headstart.machine.device import pick_device
-    from headstart.machine.facts import choose_threads, look_up
-    from headstart.machine.precision import choose_precision
+    from headstart.machine import choose_precision, choose_threads, look_up, pick_device
 
     facts = look_up()
     chosen_threads = choose_threads(threads)

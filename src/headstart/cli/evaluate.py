@@ -32,11 +32,11 @@ def evaluate(
 
     Of a dataset with splits the test part is used, of any other file all rows.
     """
-    from headstart.cli.progress import progress
+    from headstart.cli.display import progress_bar
     from headstart.inference.evaluate import evaluate as evaluate_run
     from headstart.run_folder import open_task_run
-    from headstart.training.finetune_data import judged_rows
-    from headstart.training.finetune_recipe import read_finetune_recipe
+    from headstart.training.finetune_prepare import judged_rows
+    from headstart.training.recipe import read_finetune_recipe
 
     opened = open_task_run(run)
     assert opened.task is not None
@@ -47,7 +47,7 @@ def evaluate(
         text_column=text_column,
         label_column=label_column,
     )
-    with progress("evaluating", "texts") as show:
+    with progress_bar("evaluating", "texts") as show:
         found = {"run": str(run), "judged_on": which, **evaluate_run(opened, part, progress=show)}
     if json:
         print_json(found)

@@ -6,8 +6,8 @@ from typing import Annotated, Any
 import typer
 
 from headstart.cli import options
+from headstart.cli.options import machine_settings, saved_when_stopped
 from headstart.cli.output import Debug, Json, print_json, results, styled
-from headstart.cli.training import machine_settings, saved_when_stopped
 
 
 def finetune(
@@ -112,12 +112,11 @@ def _run(
     resume: bool,
     json: bool,
 ) -> None:
-    from headstart.cli.finetune_display import FinetuneDisplay
+    from headstart.cli.training_display import FinetuneDisplay
     from headstart.training.finetune import finetune
-    from headstart.training.finetune_recipe import read_finetune_recipe
-    from headstart.training.listener import Listeners
+    from headstart.training.listener import Listeners, find_trackers
+    from headstart.training.recipe import read_finetune_recipe
     from headstart.training.recipe_file import FILE
-    from headstart.training.trackers import find_trackers
 
     # Killed before there was anything to go on from: a resumed run simply starts.
     resume = resume and ((out / FILE).exists() or "dataset" not in given)
@@ -150,7 +149,7 @@ def _run(
 
 def _new_recipe(given: dict[str, Any]) -> Any:
     from headstart.errors import HeadstartError
-    from headstart.training.finetune_recipe import make_recipe
+    from headstart.training.recipe import make_recipe
 
     if "dataset" not in given:
         raise HeadstartError(

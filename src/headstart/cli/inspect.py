@@ -5,11 +5,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
 
+from headstart.cli.display import progress_bar
 from headstart.cli.options import Encoding, LabelColumn, TextColumn
 from headstart.cli.output import Debug, Json, print_json, results
-from headstart.cli.progress import progress
 from headstart.errors import HeadstartError
+from headstart.text.checking.inspection import Inspection, Overlap
 
 if TYPE_CHECKING:
     from headstart.text.checking.inspect import Encoder
@@ -61,7 +66,6 @@ def inspect(
     debug: Debug = False,
 ) -> None:
     """Look at data before training: sizes, labels, lengths, duplicates, overlap, odd characters."""
-    from headstart.cli.inspect_page import print_page
     from headstart.text.checking.inspect import inspect_data
     from headstart.text.reading.corpus import read_corpus
     from headstart.text.reading.read import read_dataset
@@ -73,7 +77,7 @@ def inspect(
             "headstart inspect rotten-tomatoes --corpus imdb",
         )
     splits = unlabelled = None
-    with progress("reading", "rows") as report:
+    with progress_bar("reading", "rows") as report:
         if data:
             splits = read_dataset(
                 data,
@@ -96,7 +100,7 @@ def inspect(
     if drop_overlap and splits and unlabelled:
         held_out = [splits.validation, *([splits.test] if splits.test else [])]
         unlabelled = unlabelled.without(text for part in held_out for text in part.texts)
-    with progress("inspecting", "MB", scale=1e6) as report:
+    with progress_bar("inspecting", "MB", scale=1e6) as report:
         inspection = inspect_data(
             splits,
             unlabelled,
@@ -116,3 +120,129 @@ def _load(path: str | None) -> "Encoder | None":
     from headstart.text.tokenizers.tokenizer import load_tokenizer
 
     return load_tokenizer(Path(path))
+
+
+_BAR = 20
+
+
+def print_page(inspection: Inspection, console: Console) -> None:
+    """Print the report: what was read, sizes, labels, overlap, odd characters and warnings."""
+    _section(console, "Read", Group(*(Text(line) for line in inspection.found)))
+    _section(console, "Texts", _sizes(inspection))
+    if any(part.labels for part in inspection.parts):
+        _section(console, "Labels", _labels(inspection))
+    if inspection.overlaps:
+        _section(console, "The same text in two places", _overlaps(inspection.overlaps))
+    if inspection.conflicts:
+        _section(console, "The same text with several labels", _conflicts(inspection))
+    if inspection.odd_examples:
+        _section(console, "Odd characters", _odd(inspection))
+    _section(console, "Warnings", _warnings(inspection))
+
+
+def _section(console: Console, title: str, body: RenderableType) -> None:
+    console.print(Text(title, style="bold"))
+    console.print(Padding(body, (0, 0, 1, 2)))
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="dim")
+    for number, column in enumerate(columns):
+        table.add_column(column, justify="right" if number else "left")
+    return table
+
+
+def _sizes(inspection: Inspection) -> Table:
+    parts, unit = inspection.parts, inspection.unit
+    table = _table("", *(part.name for part in parts))
+    table.add_row("texts", *(f"{part.documents:,}" for part in parts))
+    table.add_row(unit, *(f"{part.tokens:,}" for part in parts))
+    for name, label in (("5", "5 %"), ("50", "median"), ("95", "95 %"), ("max", "longest")):
+        table.add_row(
+            f"{unit} per text, {label}", *(f"{part.percentiles.get(name, 0):,}" for part in parts)
+        )
+    longer = [f"{part.cut_documents:,}" for part in parts]
+    table.add_row(f"longer than {inspection.length:,} {unit}", *longer)
+    table.add_row(
+        f"{unit} beyond that",
+        *(
+            f"{part.cut_tokens:,} ({part.cut_tokens / max(1, part.tokens):.1%})"
+            if part.cut_tokens
+            else "0"
+            for part in parts
+        ),
+    )
+    table.add_row("repeated", *(f"{part.duplicates:,}" for part in parts))
+    table.add_row("nearly repeated", *(f"{part.near_duplicates:,}" for part in parts))
+    return table
+
+
+def _labels(inspection: Inspection) -> Table:
+    parts = [part for part in inspection.parts if part.labels]
+    table = _table("", *(part.name for part in parts), "")
+    for name in parts[0].labels or {}:
+        cells = []
+        for part in parts:
+            count = (part.labels or {})[name]
+            cells.append(f"{count:,} ({count / max(1, part.documents):.0%})")
+        share = (parts[0].labels or {})[name] / max((parts[0].labels or {}).values())
+        table.add_row(Text(name), *cells, Text("█" * max(1, round(share * _BAR)), style="cyan"))
+    table.columns[-1].justify = "left"
+    return table
+
+
+def _overlaps(overlaps: list[Overlap]) -> Group:
+    table = _table("", "equal", "nearly", "of texts")
+    for overlap in overlaps:
+        style = "yellow" if overlap.equal + overlap.similar else ""
+        table.add_row(
+            f"{overlap.part} texts in {overlap.other}",
+            Text(f"{overlap.equal:,}", style=style if overlap.equal else ""),
+            Text(f"{overlap.similar:,}", style=style if overlap.similar else ""),
+            f"{overlap.texts:,}",
+        )
+    parts: list[RenderableType] = [table]
+    for overlap in overlaps:
+        for example in overlap.examples[:2]:
+            same = "equal" if example.similarity == 1.0 else f"{example.similarity:.0%} alike"
+            parts.append(Text(f"{overlap.part} in {overlap.other}, {same}:", style="dim"))
+            parts.append(_quote(example.text))
+            if example.similarity < 1.0:
+                parts.append(_quote(example.other))
+    return Group(*parts)
+
+
+def _conflicts(inspection: Inspection) -> Group:
+    shown: list[RenderableType] = [Text(f"{inspection.conflicts:,} texts, such as")]
+    for conflict in inspection.conflict_examples:
+        shown.append(_quote(f"{' / '.join(conflict.labels)}: {conflict.text}"))
+    return Group(*shown)
+
+
+def _odd(inspection: Inspection) -> Group:
+    shown: list[RenderableType] = []
+    for kind, example in inspection.odd_examples.items():
+        counts = [
+            f"{part.name} {part.odd_characters[kind]:,}"
+            for part in inspection.parts
+            if kind in part.odd_characters
+        ]
+        shown.append(Text(f"{kind}: {', '.join(counts)}"))
+        shown.append(_quote(f"…{example}…", style="dim"))
+    return Group(*shown)
+
+
+def _warnings(inspection: Inspection) -> RenderableType:
+    if not inspection.warnings:
+        return Text("none", style="green")
+    table = Table.grid(padding=(0, 1))
+    for warning in inspection.warnings:
+        table.add_row(Text("!", style="bold yellow"), Text(warning))
+    return table
+
+
+def _quote(text: str, length: int = 160, style: str = "") -> RenderableType:
+    """A text from the data, shortened; control characters are shown as escapes."""
+    flat = " ".join(text.split(" ")).replace("\n", " ")
+    shown = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in flat[:length])
+    return Padding(Text(f"“{shown}{'…' if len(flat) > length else ''}”", style=style), (0, 0, 0, 2))

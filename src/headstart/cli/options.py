@@ -1,10 +1,13 @@
 """Options that several commands share, and the settings that were given with them."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+
+from headstart.cli.output import messages
 
 Word = Annotated[str | None, typer.Option(show_default=False)]
 Whole = Annotated[int | None, typer.Option(show_default=False)]
@@ -49,3 +52,29 @@ def given_settings(values: dict[str, Any], *, but: Collection[str]) -> dict[str,
     if "feed_forward" in given:  # a recipe also has the kind of it
         given["feed_forward_width"] = given.pop("feed_forward")
     return given
+
+
+def machine_settings(given: dict[str, Any]) -> dict[str, str]:
+    """Device and precision: the given ones, else the best of this machine."""
+    import torch
+
+    from headstart.machine import choose_precision, choose_threads, make_bf16_safe, pick_device
+
+    torch.set_num_threads(choose_threads(given.get("threads")))  # for the look at bf16
+    device = pick_device(given.get("device"))
+    if device.type == "cpu":
+        make_bf16_safe()
+    precision = given.get("precision") or choose_precision(device).precision
+    return {"device": str(device), "precision": precision}
+
+
+@contextmanager
+def saved_when_stopped(command: str) -> Iterator[None]:
+    """A training that is stopped has saved itself; `command` goes on with it."""
+    from headstart.training.loop import Interrupted
+
+    try:
+        yield
+    except Interrupted as stopped:
+        messages().print(f"stopped and saved at step {stopped.step:,}; go on with: {command}")
+        raise typer.Exit(130) from None

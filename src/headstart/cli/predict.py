@@ -113,11 +113,11 @@ def _predict_texts(predictor: "Predictor", texts: list[str], *, explain: bool, j
 def _predict_file(
     run: "Run", source: str, output: Path, options: "ReadOptions", *, json: bool
 ) -> None:
+    from headstart.cli.display import progress_bar
     from headstart.cli.predict_display import TOO_LONG
-    from headstart.cli.progress import progress
     from headstart.inference.predict import predict_file
 
-    with progress("predicting", "rows") as show:
+    with progress_bar("predicting", "rows") as show:
         summary = predict_file(run, source, output, options=options, progress=show)
     if json:
         print_json(summary)

@@ -6,8 +6,8 @@ from typing import Annotated, Any
 import typer
 
 from headstart.cli import options
+from headstart.cli.options import machine_settings, saved_when_stopped
 from headstart.cli.output import Debug, Json, print_json, results, styled
-from headstart.cli.training import machine_settings, saved_when_stopped
 
 
 def pretrain(
@@ -114,11 +114,10 @@ def _run(
     json: bool,
 ) -> None:
     from headstart.cli.training_display import TrainingDisplay
-    from headstart.training.listener import Listeners
+    from headstart.training.listener import Listeners, find_trackers
     from headstart.training.pretrain import plan_pretraining, prepare_pretraining, pretrain
     from headstart.training.recipe import read_recipe
     from headstart.training.recipe_file import FILE
-    from headstart.training.trackers import find_trackers
 
     # Killed before there was anything to go on from: a resumed run simply starts.
     resume = resume and ((out / FILE).exists() or "corpus" not in given)

@@ -3,22 +3,63 @@
 Labels are class numbers (0, 1, …) and index the columns of the probabilities; `names` are the
 classes' names in that order. A class that never occurs and is never predicted has an F1 of 0, as
 in scikit-learn.
+
+Those are where a person learns most, about the model or about the labels.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.stats import binomtest
 from sklearn.metrics import (
     confusion_matrix,
     f1_score,
     precision_recall_fscore_support,
 )
 
-from headstart.evaluation.calibration import calibration_error, log_loss
-from headstart.evaluation.checks import Integers, checked
-from headstart.evaluation.interval import Interval, wilson_interval
+from headstart.evaluation.calibration import (
+    Integers,
+    at_temperature,
+    calibration_error,
+    checked,
+    fit_temperature,
+    log_loss,
+    measure_calibration,
+)
+
+LEVEL = 0.95
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A value and the bounds that hold the true one in 95 of 100 such measurements.
+
+    An infinite bound means that the data cannot say.
+    """
+
+    value: float
+    low: float
+    high: float
+
+    @property
+    def bounded(self) -> bool:
+        return math.isfinite(self.low) and math.isfinite(self.high)
+
+    def excludes(self, number: float) -> bool:
+        return self.low > number or self.high < number
+
+
+def wilson_interval(successes: int, total: int, level: float = LEVEL) -> Interval:
+    """A share and its interval over rows (Wilson, 1927).
+
+    Unlike the usual ±, it stays within 0 and 1 and holds near them, and for few rows.
+    """
+    bounds = binomtest(successes, total).proportion_ci(confidence_level=level, method="wilson")
+    return Interval(successes / total, float(bounds.low), float(bounds.high))
 
 
 @dataclass(frozen=True)
@@ -123,3 +164,74 @@ def _multi_label_rows(true: Integers, predicted: Integers, names: Sequence[str])
 def _check_names(names: Sequence[str], columns: int) -> None:
     if len(names) != columns:
         raise ValueError(f"{len(names)} names for {columns} classes")
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A row that was answered wrongly; classes as numbers."""
+
+    row: int
+    true: int
+    predicted: int
+    confidence: float  # the probability of the predicted class
+    probability_of_true: float
+
+
+def confident_mistakes(
+    probabilities: ArrayLike, labels: ArrayLike, *, count: int = 10
+) -> list[Mistake]:
+    """The `count` wrong answers with the highest confidence; the earlier row first among equals."""
+    p, y = checked(probabilities, labels)
+    predicted, confidence = p.argmax(axis=1), p.max(axis=1)
+    wrong = np.flatnonzero(predicted != y)
+    worst = wrong[np.argsort(-confidence[wrong], kind="stable")][:count]
+    return [
+        Mistake(
+            row=int(row),
+            true=int(y[row]),
+            predicted=int(predicted[row]),
+            confidence=float(confidence[row]),
+            probability_of_true=float(p[row, y[row]]),
+        )
+        for row in worst
+    ]
+
+
+def full_evaluation(
+    logits: NDArray[Any],
+    labels: Sequence[int],
+    texts: Sequence[str],
+    names: Sequence[str],
+    validation: Mapping[str, NDArray[Any]],
+) -> dict[str, Any]:
+    """Metrics, calibration with a temperature fitted on validation, and the worst mistakes.
+
+    Parameters
+    ----------
+    logits : (rows, classes), what the classifier answered.
+    labels : the true class numbers of the rows.
+    texts : the rows' texts, shown with the mistakes.
+    names : the names of the classes.
+    validation : `logits` and `labels` of the validation rows, to fit the temperature on.
+
+    Returns
+    -------
+    One plain document.
+    """
+    probabilities = at_temperature(logits, 1.0)
+    temperature = fit_temperature(validation["logits"], validation["labels"])
+    return {
+        **asdict(classification_metrics(probabilities, labels, names)),
+        "labels": list(names),
+        "calibration": asdict(measure_calibration(logits, labels, temperature)),
+        "mistakes": [
+            {
+                "row": mistake.row + 1,
+                "text": texts[mistake.row],
+                "true": names[mistake.true],
+                "predicted": names[mistake.predicted],
+                "confidence": mistake.confidence,
+            }
+            for mistake in confident_mistakes(probabilities, labels)
+        ],
+    }

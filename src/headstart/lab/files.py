@@ -1,16 +1,31 @@
-"""The lab's files: text already cut into SentencePiece pieces, labels in a file beside it.
+"""The lab's files: text already cut into SentencePiece pieces, their labels, and its `dict.txt`.
 
-`train.review.spm` holds one review per line, its pieces separated by spaces; `train.label` holds
-one label per line. The text comes back by joining the pieces; "▁" stands for a space.
+The file has one piece and its count per line. `<sos>`, `<pad>`, `<eos>` and `<oov>` take the ids 0
+to 3, the pieces those from 4 on in the file's order. The lab's texts are pieces separated by
+spaces; "▁" marks where a word began.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from headstart.errors import HeadstartError
+from headstart.files import write_text
 from headstart.text.reading.records import read_lines
-from headstart.text.reading.registry import Reader
-from headstart.text.reading.sources import Source
+from headstart.text.reading.sources import Reader, Source
+from headstart.text.tokenizers.tokenizer import (
+    SENTENCEPIECE_SUFFIX,
+    Tokenizer,
+    TokenizerFormat,
+    Tokens,
+    hash_of,
+)
+
+if TYPE_CHECKING:
+    from headstart.text.tokenizers.sentencepiece_tokenizer import SentencePieceTokenizer
 
 SPACE = "\u2581"
 # What the lab calls the parts.
@@ -65,3 +80,98 @@ def _label_file(source: Source) -> Source:
             fix="unlabelled text is given with --corpus",
         )
     return Source(str(path), "text", path)
+
+
+SPECIALS = ["<sos>", "<pad>", "<eos>", "<oov>"]
+WORD_MARK = "▁"
+
+
+class LabTokenizer(Tokenizer):
+    """Looks pieces up; a piece that the dictionary does not have is `<oov>`.
+
+    A text with "▁" in it is already cut. Any other text is cut with the SentencePiece model
+    that lies beside the dictionary; without one, its words are taken as pieces.
+    """
+
+    begin_id, pad_id, end_id, unknown_id = range(4)
+
+    def __init__(
+        self, pieces: Sequence[str], cutter: "SentencePieceTokenizer | None" = None
+    ) -> None:
+        self._pieces = [*SPECIALS, *pieces]
+        self._cutter = cutter
+        # A special spelled in the text is not in the dictionary, hence unknown.
+        self._ids = {piece: i for i, piece in enumerate(self._pieces) if i >= len(SPECIALS)}
+        self.vocab_size = len(self._pieces)
+
+    @classmethod
+    def read(cls, path: Path) -> "LabTokenizer":
+        """Read a `dict.txt`, and the SentencePiece model beside it if there is one."""
+        pieces = []
+        try:
+            lines = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+        except UnicodeDecodeError as error:
+            raise HeadstartError(
+                f"byte {error.start} is not UTF-8",
+                where=path,
+                fix="give the lab's dict.txt, a tokenizer.json or a SentencePiece .model",
+            ) from error
+        for number, line in enumerate(lines, start=1):
+            piece, space, count = line.rpartition(" ")
+            if not space or not piece or not count.isdecimal():
+                raise HeadstartError(
+                    f"line {number} is not a piece and its count: {line[:60]!r}",
+                    where=path,
+                    fix="give the lab's dict.txt, a tokenizer.json or a SentencePiece .model",
+                )
+            pieces.append(piece)
+        models = sorted(path.parent.glob(f"*{SENTENCEPIECE_SUFFIX}"))
+        if len(models) > 1:
+            raise HeadstartError(
+                f"several SentencePiece models lie beside {path.name}: "
+                + ", ".join(model.name for model in models),
+                where=path.parent,
+                fix="leave only the one that cut the texts",
+            )
+        if not models:
+            return cls(pieces)
+        from headstart.text.tokenizers.sentencepiece_tokenizer import SentencePieceTokenizer
+
+        return cls(pieces, SentencePieceTokenizer(models[0].read_bytes(), where=models[0]))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        cutter = self._cutter.fingerprint if self._cutter is not None else ""
+        return hash_of(b"lab", "\n".join(self._pieces).encode(), cutter.encode())
+
+    def encode_arrays(self, texts: Sequence[str]) -> list[Tokens]:
+        ids, unknown = self._ids, self.unknown_id
+        return [
+            np.array([ids.get(piece, unknown) for piece in self._cut(text)], dtype=self.dtype)
+            for text in texts
+        ]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        pieces = [self._pieces[i] for i in ids if i not in self._special_ids]
+        return "".join(pieces).replace(WORD_MARK, " ").strip()
+
+    def pieces(self, text: str) -> list[str]:
+        return [self._pieces[number] for number in self.encode([text])[0]]
+
+    def vocabulary(self) -> list[str]:
+        return [piece.replace(WORD_MARK, " ") for piece in self._pieces]
+
+    def save(self, path: Path) -> Path:
+        path = path / "dict.txt" if path.is_dir() else path
+        write_text(path, "".join(f"{piece} 1\n" for piece in self._pieces[len(SPECIALS) :]))
+        if self._cutter is not None:
+            self._cutter.save(path.parent)
+        return path
+
+    def _cut(self, text: str) -> list[str]:
+        if self._cutter is None or WORD_MARK in text:
+            return text.split()
+        return self._cutter.pieces(text)
+
+
+TOKENIZER = TokenizerFormat(suffix=".txt", pattern="dict.txt", read=LabTokenizer.read)

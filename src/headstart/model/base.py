@@ -6,8 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from headstart.errors import HeadstartError
+from headstart.model.attention import KeyValueCache
 from headstart.model.block import Block, make_norm
-from headstart.model.cache import KeyValueCache
 from headstart.model.config import BaseConfig
 from headstart.model.mask import layout, square_mask
 from headstart.model.positions import LearnedPositions, RotaryPositions, SinusoidalPositions

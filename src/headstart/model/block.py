@@ -6,8 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from headstart.model.attention import SelfAttention, take
-from headstart.model.cache import KeyValueCache
+from headstart.model.attention import KeyValueCache, SelfAttention, take
 from headstart.model.config import BaseConfig
 from headstart.model.fused_ops import gate
 

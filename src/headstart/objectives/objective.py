@@ -7,11 +7,10 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from headstart.model.candidates import Candidates
 from headstart.model.config import Attention, HeadConfig
 from headstart.model.model import LanguageModelingLoss
 from headstart.model.presets import Preset
-from headstart.model.vocabulary_loss import VocabularyTargets
+from headstart.model.vocabulary_loss import Candidates, VocabularyTargets
 from headstart.text.store.token_source import TokenSource
 
 

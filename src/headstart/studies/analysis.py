@@ -5,18 +5,16 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from headstart.evaluation.interval import Interval
+from headstart.evaluation.metrics import Interval
 from headstart.studies.arms import arms, headline_arm
 from headstart.studies.arms.arm import Arm
-from headstart.studies.learning import (
+from headstart.studies.outcomes import FINAL, Measure, RunKey
+from headstart.studies.results import Predictions, Study
+from headstart.studies.statistics import (
     LabelSavings,
     area_under_curve,
     epochs_to_reach,
     label_savings,
-)
-from headstart.studies.outcomes import FINAL, Measure, RunKey
-from headstart.studies.results import Predictions, Study
-from headstart.studies.statistics import (
     mcnemar_exact,
     mean_interval,
     named_budgets,

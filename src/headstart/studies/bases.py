@@ -17,10 +17,9 @@ from headstart.studies.recipe import StudyRecipe
 from headstart.studies.results import PretrainingCurve
 from headstart.text.reading.corpus import Corpus
 from headstart.text.tokenizers.train_tokenizer import train_tokenizer
-from headstart.training.count_vectors import count_vectors
 from headstart.training.listener import Listener
 from headstart.training.metrics import read_metrics
-from headstart.training.prepare import Prepared, Stages
+from headstart.training.prepare import Prepared, Stages, count_vectors
 from headstart.training.pretrain import (
     finish_pretraining,
     plan_pretraining,
@@ -133,7 +132,7 @@ def samples(folder: Path, texts: Sequence[str]) -> list[dict[str, str]]:
 
 
 def _written(run: Any, text: str) -> dict[str, str] | None:
-    from headstart.inference.generate import Sampling, generate
+    from headstart.inference.language_model import Sampling, generate
 
     prompt = " ".join(text.split()[:3])[:60]
     if not prompt:
@@ -144,7 +143,7 @@ def _written(run: Any, text: str) -> dict[str, str] | None:
 
 
 def _filled(run: Any, text: str) -> dict[str, str] | None:
-    from headstart.inference.fill import GAP, fill
+    from headstart.inference.language_model import GAP, fill
 
     words = text.split()[:12]
     if len(words) < 3 or run.tokenizer.mask_id is None:

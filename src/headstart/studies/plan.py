@@ -17,7 +17,7 @@ from pathlib import Path
 
 from headstart.errors import HeadstartError
 from headstart.files import write_text
-from headstart.machine.facts import choose_threads
+from headstart.machine import choose_threads
 from headstart.model.presets import Preset, preset, preset_of
 from headstart.run_folder import open_run
 from headstart.studies.arms import find_arm
@@ -27,9 +27,8 @@ from headstart.studies.outcomes import RunKey
 from headstart.studies.recipe import StudyRecipe, network_kind
 from headstart.studies.speed import measure_finetuning, measure_pretraining
 from headstart.text.checking.splits import take_budget
-from headstart.training.finetune_recipe import FinetuneRecipe, make_recipe
 from headstart.training.plan import fastest_threads
-from headstart.training.recipe import Output, PretrainRecipe
+from headstart.training.recipe import FinetuneRecipe, Output, PretrainRecipe, make_recipe
 
 FILE = "plan.json"
 EPOCHS, STEPS, FEWEST_EPOCHS = 5, 500, 2

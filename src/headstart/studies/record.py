@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from headstart.machine.facts import look_up
+from headstart.machine import look_up
 from headstart.model.account_report import account_document
 from headstart.model.accounts import account
 from headstart.model.presets import Preset

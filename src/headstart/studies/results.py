@@ -21,8 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 
 from headstart.errors import HeadstartError
-from headstart.files import replacing, write_text
-from headstart.folder_format import check_format, write_format
+from headstart.files import check_format, replacing, write_format, write_text
 from headstart.studies.outcomes import FINAL, Measure, RunKey
 
 COLUMNS = ("arm", "objective", "labels", "seed", "epoch", "split", "metric", "value", "seconds")

@@ -12,14 +12,13 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from headstart.model.candidates import CandidateSampler
 from headstart.model.model import build_model
 from headstart.model.presets import Preset
+from headstart.model.vocabulary_loss import CandidateSampler
 from headstart.objectives import find_objective
 from headstart.text.store.token_source import PackedBatch, PairBatch, TokenSource
 from headstart.training.optimizer import make_optimizer
-from headstart.training.plan import median_seconds
-from headstart.training.pretrain import faster_output
+from headstart.training.plan import faster_output, median_seconds
 from headstart.training.recipe import OUTPUTS, Output, PretrainRecipe
 
 READ_ROWS = 64

@@ -16,8 +16,7 @@ from torch import Tensor
 
 from headstart.errors import HeadstartError
 from headstart.evaluation.calibration import at_temperature
-from headstart.evaluation.classification import full_evaluation
-from headstart.evaluation.metrics import classification_metrics
+from headstart.evaluation.metrics import classification_metrics, full_evaluation
 from headstart.model.config import ClassificationConfig, Pooling
 from headstart.model.presets import Preset
 from headstart.progress import ProgressCallback

@@ -23,7 +23,6 @@ from headstart.tasks.examples import Examples, LabelledBatch, TextEncoding
 from headstart.tasks.run import run_network
 from headstart.tasks.task import Parts
 from headstart.training.finetune_prepare import FinetuneSetup, identity_of, prepare_finetuning
-from headstart.training.finetune_recipe import FinetuneRecipe
 from headstart.training.listener import (
     Listener,
     Listeners,
@@ -35,9 +34,10 @@ from headstart.training.listener import (
 from headstart.training.loop import Loop, LoopSettings, MicroBatch
 from headstart.training.metrics import MetricsFile, epoch_rows
 from headstart.training.plan import try_threads
+from headstart.training.recipe import FinetuneRecipe
 from headstart.training.recipe_file import resumed, write_identity, write_recipe
+from headstart.training.schedule import learning_rate_scales, train_down_to, trained_depth
 from headstart.transfer.fit_head import can_be_fitted, fit_head
-from headstart.transfer.strategies import learning_rate_scales, train_down_to, trained_depth
 from headstart.transfer.swap import SwapRow
 
 BETAS = (0.9, 0.999)

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from headstart.errors import HeadstartError
-from headstart.machine.facts import choose_threads
+from headstart.machine import choose_threads
 from headstart.model.checkpoint import WEIGHTS
 from headstart.model.config import BaseConfig, Pooling
 from headstart.model.model import Model, build_model
@@ -21,17 +21,67 @@ from headstart.run_folder import Run, open_run
 from headstart.tasks import find_task
 from headstart.tasks.examples import Examples, Long, TextEncoding
 from headstart.tasks.task import Parts, Task
-from headstart.text.store.batches import LengthBatches
+from headstart.text.reading.sources import has_parts
+from headstart.text.store.token_source import LengthBatches
 from headstart.text.tokenizers.tokenizer import Tokenizer, hash_of, load_tokenizer
 from headstart.text.tokenizers.train_tokenizer import train_tokenizer
 from headstart.training.checkpoints import Checkpoints
-from headstart.training.finetune_data import read_splits
-from headstart.training.finetune_recipe import NONE, FinetuneRecipe
 from headstart.training.listener import Listener
-from headstart.training.prepare import Stages
+from headstart.training.prepare import Stages, quiet
+from headstart.training.recipe import NONE, FinetuneRecipe
 from headstart.training.recipe_file import check_identity, read_values, refuse_a_second_run, resumed
-from headstart.transfer.match_vocabulary import match_vocabulary
-from headstart.transfer.swap import SwapRow, swap_head
+from headstart.transfer.swap import SwapRow, match_vocabulary, swap_head
+
+
+def read_splits(recipe: FinetuneRecipe, stages: Stages = quiet) -> Parts[Any]:
+    """The parts of the recipe's dataset, the same ones every time."""
+    return find_task(recipe.task).read(
+        recipe.dataset,
+        text_column=recipe.text_column or None,
+        second_column=recipe.second_column or None,
+        label_column=recipe.label_column or None,
+        encoding=recipe.encoding,
+        validation=recipe.validation or None,
+        test=recipe.test or None,
+        seed=recipe.split_seed,
+        drop_overlap=recipe.drop_overlap,
+        progress=stages("reading the dataset"),
+    )
+
+
+def judged_rows(
+    recipe: FinetuneRecipe,
+    task: Task[Any],
+    dataset: str | None,
+    *,
+    text_column: str | None = None,
+    label_column: str | None = None,
+    stages: Stages = quiet,
+) -> tuple[Any, str]:
+    """The rows to evaluate a run on, and what they are in words.
+
+    The test part of a dataset that has parts (the run's own, a built-in one, one of the Hub,
+    a folder such as the lab's); every row of any other file.
+    """
+    how = {"encoding": recipe.encoding, "progress": stages("reading the dataset")}
+    if dataset is None or [dataset] == recipe.dataset:
+        splits, name = read_splits(recipe, stages), ", ".join(recipe.dataset)
+    else:
+        how["text_column"] = text_column or recipe.text_column or None
+        how["second_column"] = recipe.second_column or None
+        how["label_column"] = label_column or recipe.label_column or None
+        name = dataset
+        if not has_parts(dataset):
+            return task.read_all(dataset, **how), f"every row of {name}"
+        splits = task.read([dataset], seed=recipe.split_seed, **how)
+    if splits.test is None:
+        raise HeadstartError(
+            "the dataset has no test part to evaluate on",
+            where=name,
+            fix="name a file with labelled texts that the run has not seen",
+        )
+    return task.fitted(splits.test, name), f"the test part of {name}"
+
 
 PRETRAINING_LENGTH = 128  # of a base that does not say, and of none
 CUT_LENGTH = 512  # of texts that are not read in windows

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from headstart.errors import HeadstartError
-from headstart.machine.precision import Precision
+from headstart.machine import Precision
 from headstart.training.checkpoints import Checkpoints
 from headstart.training.listener import Listener, Progress
 from headstart.training.optimizer import clip_gradients, make_optimizer, set_learning_rate

@@ -20,11 +20,11 @@ import torch
 
 from headstart.errors import HeadstartError
 from headstart.files import write_text
-from headstart.machine.facts import choose_threads
+from headstart.machine import choose_threads
 from headstart.model.accounts import training_memory
 from headstart.training.listener import Listener, Progress
 from headstart.training.loop import Loop, own_random_state
-from headstart.training.recipe import PretrainRecipe
+from headstart.training.recipe import Output, PretrainRecipe
 
 if TYPE_CHECKING:
     from headstart.training.prepare import Prepared
@@ -34,6 +34,7 @@ DEFAULT_MINUTES = 10.0
 MEASURING_SHARE = 0.1
 SLOWER = 1.25
 PATIENCE = 0.5  # of a minute, or of the plan if that is shorter
+WORTHWHILE = 1.1  # how much faster a step with candidates must be
 TRIED_STEPS = 4
 
 
@@ -197,3 +198,9 @@ class Pace(Listener):
         steps, seconds = progress.step - self._first[0], progress.seconds - self._first[1]
         left = (progress.steps - progress.step) * seconds / max(1, steps)
         return progress.seconds + left
+
+
+def faster_output(full_seconds: float, candidates_seconds: float) -> Output:
+    """What a step's output layer should score, by the time that a step takes with each."""
+    # Candidates make the gradient noisier: a small gain in time is not worth it.
+    return "candidates" if full_seconds > WORTHWHILE * candidates_seconds else "full"

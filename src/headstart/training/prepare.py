@@ -7,9 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
 
-from headstart.cache import cache_folder
 from headstart.errors import HeadstartError
+from headstart.files import cache_folder, replacing
 from headstart.model.attention import SelfAttention
 from headstart.model.heads import Transform
 from headstart.model.model import Model, build_model
@@ -17,6 +20,7 @@ from headstart.model.presets import Objective as PresetObjective
 from headstart.model.presets import Preset, preset
 from headstart.objectives import find_objective
 from headstart.progress import ProgressCallback
+from headstart.text.cooccurrence import cooccurrence_decomposition, scale_columns
 from headstart.text.reading.corpus import Corpus, ProgressCorpus, read_corpus
 from headstart.text.reading.read import read_dataset
 from headstart.text.store.token_source import TokenSource
@@ -47,6 +51,11 @@ class Prepared:
     corpus_fingerprint: str
     rows: int = 1  # of a step
     task_text: TokenSource | None = None  # training texts of the task, which are read most last
+
+    @property
+    def identity(self) -> dict[str, str]:
+        """Fingerprints of what a run is made of."""
+        return {"corpus": self.corpus_fingerprint, "tokenizer": self.tokenizer.fingerprint}
 
     def source(self, step: int, steps: int) -> tuple[TokenSource, int]:
         """Where the batch of a step comes from, and the number of that batch there.
@@ -179,8 +188,6 @@ def start_embedding(
     model: Model, recipe: PretrainRecipe, prepared: Prepared, *, stages: Stages
 ) -> None:
     """Tokens that keep the same company start close to each other."""
-    from headstart.training.count_vectors import count_vectors
-
     width = model.base.config.width
     vectors = count_vectors(prepared, width=width, power=0.5, seed=recipe.seed, stages=stages)
     deviation = float(vectors.std()) or 1.0
@@ -209,3 +216,51 @@ def pass_neighbours_on(model: Model) -> None:
             module.output.weight.copy_(HANDED_ON * torch.eye(width))
         elif isinstance(module, Transform):
             module.dense.weight.copy_(torch.eye(width))
+
+
+VECTORS_FORMAT = (
+    1  # of the kept files: raise it when other vectors are counted from the same tokens
+)
+
+
+def count_vectors(
+    prepared: "Prepared", *, width: int, power: float, seed: int = 0, stages: "Stages"
+) -> NDArray[np.float32]:
+    """U·S^power of the training text's co-occurrences (vocab_size × width).
+
+    Parameters
+    ----------
+    prepared : Prepared
+        The tokenized corpus; its store's name stands for text and tokenizer.
+    width, seed : int
+        Of the decomposition.
+    power : float
+        How much of the singular values the vectors carry. It is applied to what is kept, so that
+        the start of a base (0.5) and a classifier on the vectors (1) share one counting.
+    stages : callable
+        Receives the progress of counting.
+    """
+    store = prepared.train.store
+    settings = json.dumps([width, seed, VECTORS_FORMAT])
+    name = hash_of(store.folder.name.encode(), settings.encode())[:32]
+    path = cache_folder() / "cooccurrences" / f"{name}.safetensors"
+    try:
+        kept = load_file(path)
+        return scale_columns(kept["vectors"], kept["values"], power=power)
+    except (OSError, SafetensorError, KeyError):
+        pass  # not counted yet, or damaged
+    report = stages("counting co-occurrences")
+    bytes_per_token = prepared.held_out_bytes / prepared.held_out.store.tokens
+    vectors, values = cooccurrence_decomposition(
+        store,
+        vocab_size=prepared.tokenizer.vocab_size,
+        width=width,
+        ignore=sorted(prepared.tokenizer.specials.values()),
+        seed=seed,
+        progress=lambda done, total: report(
+            round(done * bytes_per_token), round(store.tokens * bytes_per_token)
+        ),
+    )
+    with replacing(path) as temporary:
+        save_file({"vectors": vectors, "values": values}, temporary)
+    return scale_columns(vectors, values, power=power)

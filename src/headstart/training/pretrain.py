@@ -8,16 +8,15 @@ from typing import Any
 
 import torch
 
-from headstart.machine.facts import choose_threads
-from headstart.model.candidates import CandidateSampler
+from headstart.machine import choose_threads
 from headstart.model.checkpoint import save_model
 from headstart.model.model import Model
+from headstart.model.vocabulary_loss import CandidateSampler
 from headstart.objectives import find_objective
 from headstart.objectives.objective import Batch, Objective
 from headstart.run_folder import write_summary
 from headstart.text.reading.corpus import Corpus
 from headstart.training.checkpoints import Checkpoints
-from headstart.training.held_out import evaluate_held_out, unigram_loss
 from headstart.training.listener import (
     Listener,
     Listeners,
@@ -28,10 +27,10 @@ from headstart.training.listener import (
 )
 from headstart.training.loop import Loop, LoopSettings, MicroBatch
 from headstart.training.metrics import MetricsFile, evaluation_at
-from headstart.training.model_card import write_pretraining_card
 from headstart.training.plan import (
     Pace,
     Plan,
+    faster_output,
     make_plan,
     read_plan,
     step_seconds,
@@ -39,6 +38,11 @@ from headstart.training.plan import (
     write_plan,
 )
 from headstart.training.prepare import Prepared, check_corpus, first_model, prepare
+from headstart.training.pretrain_results import (
+    evaluate_held_out,
+    unigram_loss,
+    write_pretraining_card,
+)
 from headstart.training.recipe import OUTPUTS, Output, PretrainRecipe
 from headstart.training.recipe_file import (
     check_identity,
@@ -47,8 +51,7 @@ from headstart.training.recipe_file import (
     write_identity,
     write_recipe,
 )
-
-WORTHWHILE = 1.1
+from headstart.training.schedule import embedding_scales
 
 
 @dataclass(frozen=True)
@@ -66,14 +69,6 @@ class PretrainSetup:
     @property
     def checkpoints(self) -> Checkpoints:
         return Checkpoints(self.folder / "checkpoints")
-
-    @property
-    def identity(self) -> dict[str, str]:
-        """Fingerprints of what the run is made of."""
-        return {
-            "corpus": self.data.corpus_fingerprint,
-            "tokenizer": self.data.tokenizer.fingerprint,
-        }
 
 
 @dataclass(frozen=True)
@@ -147,7 +142,7 @@ def prepare_pretraining(
     if recipe.output != "auto":
         setup = with_output(setup, recipe.output)
     if resume:
-        check_identity(setup.identity, folder)
+        check_identity(setup.data.identity, folder)
     elif corpus is None:
         for warning in check_corpus(recipe, stages=listener.stage):
             listener.on_warning(warning)
@@ -191,7 +186,7 @@ def train_base(planned: PlannedPretraining, *, listener: Listener | None = None)
         folder.mkdir(parents=True, exist_ok=True)
         setup.data.tokenizer.save(folder)
         write_plan(plan, folder)
-        write_identity(setup.identity, folder)
+        write_identity(setup.data.identity, folder)
         write_recipe(setup.recipe, folder)  # last: with it, this is a run
     found = setup.checkpoints.list() if setup.resume else []
     step = found[-1].step if found else 0
@@ -229,12 +224,6 @@ def finish_pretraining(
     write_pretraining_card(setup.recipe, summary, setup.folder)
     (listener or Listener()).on_finish(summary)
     return summary
-
-
-def faster_output(full_seconds: float, candidates_seconds: float) -> Output:
-    """What a step's output layer should score, by the time that a step takes with each."""
-    # Candidates make the gradient noisier: a small gain in time is not worth it.
-    return "candidates" if full_seconds > WORTHWHILE * candidates_seconds else "full"
 
 
 def with_output(setup: PretrainSetup, output: Output) -> PretrainSetup:
@@ -286,18 +275,8 @@ def make_loop(
         batches=partial(micro_batches, setup, model, steps),
         evaluate=partial(evaluate_held_out, model, setup.objective, setup.data, rows=recipe.rows),
         checkpoints=setup.checkpoints,
-        scales=_scales(recipe, model),
+        scales=embedding_scales(model, recipe.embedding_learning_rate / recipe.learning_rate),
     )
-
-
-def _scales(recipe: PretrainRecipe, model: Model) -> dict[str, float]:
-    rate = recipe.embedding_learning_rate
-    rows = {id(parameter) for parameter in model.vocabulary_rows}
-    return {
-        name: rate / recipe.learning_rate
-        for name, parameter in model.named_parameters()
-        if rate and id(parameter) in rows
-    }
 
 
 def micro_batches(setup: PretrainSetup, model: Model, steps: int, step: int) -> list[MicroBatch]:

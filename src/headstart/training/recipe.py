@@ -1,11 +1,13 @@
-"""A recipe: every setting of one pretraining, in one small TOML file that can be run again."""
+"""Recipes of pretraining and fine-tuning: every setting, in a TOML file that can be run again."""
 
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from headstart.machine.precision import Precision
+from headstart.machine import Precision
+from headstart.model.config import POOLINGS
 from headstart.training.recipe_file import Recipe, protocol_of, read_recipe_as
+from headstart.training.schedule import Shape, Strategy
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,3 +90,88 @@ def make_pretrain_recipe(**given: Any) -> PretrainRecipe:
 def read_recipe(folder: Path) -> PretrainRecipe:
     """The recipe of a pretraining's run folder."""
     return read_recipe_as(PretrainRecipe, folder)
+
+
+NONE = "none"
+
+
+@dataclass(frozen=True, kw_only=True)
+class FinetuneRecipe(Recipe):
+    """Zero or nothing means "not given": what the preset, the base or another setting decides."""
+
+    dataset: list[str]
+    task: str = "classification"
+    validation: str = ""
+    test: str = ""
+    text_column: str = ""
+    second_column: str = ""  # of pairs
+    label_column: str = ""
+    encoding: str = "utf-8"
+    drop_overlap: bool = False
+    split_seed: int = 0  # of the parts that are cut from the dataset; not the training's seed
+    base: str = NONE  # a run's folder
+    fresh: bool = False  # draw the base's weights anew: the same network, from scratch
+    objective: str = "causal"  # what a network without a base looks like: causal or masked
+    preset: str = "small"
+    vocab_size: int = 0
+    width: int = 0
+    layers: int = 0
+    heads: int = 0
+    feed_forward_width: int = 0
+    tokenizer: str = ""  # a file or a run; without one it is trained on the training texts
+    tokenizer_kind: Literal["bpe", "unigram"] = "bpe"
+    match_vocabulary: str = ""  # a tokenizer to go over to
+    pooling: str = ""
+    new_head: Literal["fitted", "drawn"] = "fitted"  # by regression, or at random
+    strategy: Strategy = "full"
+    layer_decay: float = 1.0
+    epochs: int = 5
+    patience: int = 0  # epochs without a better one, then training ends; 0 never does
+    choose_by: Literal["metric", "loss"] = "metric"  # of validation: which epoch is the best
+    batch_size: int = 16
+    micro_batch_tokens: int = 8_192  # what is held in memory at once
+    length: int = 0  # tokens of a row; by default those of the base's pretraining, or 512 cut
+    long: Literal["auto", "cut", "windows"] = "auto"  # windows, where the task can use them
+    learning_rate: float = 3e-4
+    schedule: Shape = "linear"
+    warmup: float = 0.1
+    weight_decay: float = 0.01
+    balance: bool = False
+    label_smoothing: float = 0.0
+    seed: int = 0
+    device: str = "cpu"
+    threads: int = 0  # without a number, as many as are faster
+    precision: Precision = "fp32"
+
+    def _smallest(self, name: str) -> int:
+        return 1 if name in ("epochs", "batch_size", "micro_batch_tokens") else 0
+
+    def _cross_problems(self) -> list[str]:
+        problems = []
+        if not self.dataset:
+            problems.append("no dataset was given")
+        if self.pooling and self.pooling not in POOLINGS:
+            problems.append(f"pooling is {self.pooling!r}; it can be {', '.join(POOLINGS)}")
+        if self.objective not in ("causal", "masked"):
+            problems.append(f"objective is {self.objective!r}; it can be causal, masked")
+        if not 0 < self.layer_decay <= 1:
+            problems.append(f"layer_decay is {self.layer_decay}; it must be above 0, at most 1")
+        if self.label_smoothing >= 1:
+            problems.append(f"label_smoothing is {self.label_smoothing}; it must be below 1")
+        if self.seed > 2**31 - 1:
+            problems.append(f"seed is {self.seed}; it must be below 2³¹")
+        if self.base == NONE and (self.fresh or self.match_vocabulary):
+            problems.append("fresh and match_vocabulary need a base")
+        if self.base != NONE and self.sizes():
+            problems.append(f"the base decides about {', '.join(self.sizes())}; leave it out")
+        return problems
+
+
+def make_recipe(**given: Any) -> FinetuneRecipe:
+    """A recipe from what was given; some presets bring settings of their own with them."""
+    return FinetuneRecipe(**{**protocol_of(given.get("preset"), "finetuning"), **given})
+
+
+def read_finetune_recipe(folder: Path) -> FinetuneRecipe:
+    """The recipe of a fine-tuning's run folder."""
+    return read_recipe_as(FinetuneRecipe, folder)

@@ -13,10 +13,9 @@ from typing import Any, Literal, Self, TypeVar
 
 import tomli_w
 
+from headstart import lab
 from headstart.errors import HeadstartError
-from headstart.files import write_text
-from headstart.folder_format import check_format, write_format
-from headstart.lab import protocol as lab
+from headstart.files import check_format, write_format, write_text
 from headstart.settings import Checked, from_dict
 
 FILE = "recipe.toml"

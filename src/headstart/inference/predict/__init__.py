@@ -1,8 +1,7 @@
 """Predictions of a fine-tuned run: classes, tags of words, answers in a text, or a whole file."""
 
 from headstart.inference.predict.classes import Prediction, predict, predict_scores
-from headstart.inference.predict.files import predict_file
-from headstart.inference.predict.predictor import Predictor, predictor_of
+from headstart.inference.predict.predictor import Predictor, predict_file, predictor_of
 from headstart.inference.predict.spans import SpanPrediction, predict_spans
 from headstart.inference.predict.tags import PredictedEntity, TaggedText, predict_tags
 

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 
-from headstart.evaluation.interval import Interval
+from headstart.evaluation.metrics import Interval
 from headstart.studies.analysis import Analysis, Curve, Gap, Series
 from headstart.studies.arms import arm_label
 from headstart.studies.report.rows import Calibration
@@ -23,7 +23,7 @@ from headstart.studies.report.svg import (
     y_axis,
 )
 from headstart.studies.results import PretrainingCurve, Study
-from headstart.studies.wording import exact, labelled, percent, series_name, signed
+from headstart.studies.verdict import exact, labelled, percent, series_name, signed
 
 
 def dash(series: Series, study: Study) -> str:

@@ -26,7 +26,7 @@ from headstart.studies.report.rows import (
 )
 from headstart.studies.report.svg import Frame
 from headstart.studies.results import PretrainingCurve
-from headstart.studies.wording import series_name
+from headstart.studies.verdict import series_name
 
 LONGEST = 400  # characters of an example that are shown
 

@@ -4,7 +4,6 @@ import math
 from html import escape
 
 from headstart.studies.analysis import Analysis, Curve, Score
-from headstart.studies.learning import LabelSavings
 from headstart.studies.report.charts import (
     epoch_chart,
     gap_chart,
@@ -20,7 +19,8 @@ from headstart.studies.report.report_data import (
     table,
 )
 from headstart.studies.report.svg import Frame
-from headstart.studies.wording import capital, labelled, series_name, signed
+from headstart.studies.statistics import LabelSavings
+from headstart.studies.verdict import capital, labelled, series_name, signed
 
 
 def verdict_section(data: ReportData) -> str:

@@ -18,8 +18,7 @@ from headstart.studies.results import (
     read_study,
     read_test_rows,
 )
-from headstart.studies.verdict import Verdict, speaking_objective, verdict
-from headstart.studies.wording import series_name
+from headstart.studies.verdict import Verdict, series_name, speaking_objective, verdict
 
 WIDE = Frame(780, 380)
 PHONE = Frame(350, 330, left=50, right=98)

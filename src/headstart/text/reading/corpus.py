@@ -16,11 +16,16 @@ from headstart.progress import ProgressCallback
 from headstart.text.checking.checks import checked_text
 from headstart.text.checking.duplicates import text_key
 from headstart.text.reading import records
-from headstart.text.reading.content_hash import ContentHashes, changed
 from headstart.text.reading.named import TEXT_BYTES, embedded_file, hub_revision
 from headstart.text.reading.rows import ReadOptions, open_rows
 from headstart.text.reading.sources import Source, find_parts, find_sources
-from headstart.text.reading.stream import LONGEST_DOCUMENT, read_checked, too_long
+from headstart.text.reading.stream import (
+    LONGEST_DOCUMENT,
+    ContentHashes,
+    changed,
+    read_checked,
+    too_long,
+)
 
 # What one document of a plain text file is.
 Documents = Literal["line", "blank-line", "file"]

@@ -15,9 +15,15 @@ from typing import BinaryIO, NamedTuple
 
 from headstart.errors import HeadstartError
 from headstart.text.checking.checks import checked_text
-from headstart.text.reading.columns import find_pair_columns, find_text_column
 from headstart.text.reading.delimited import DELIMITER_NAMES, layout_of
-from headstart.text.reading.rows import ReadOptions, Row, join_pair, open_rows
+from headstart.text.reading.rows import (
+    ReadOptions,
+    Row,
+    find_pair_columns,
+    find_text_column,
+    join_pair,
+    open_rows,
+)
 from headstart.text.reading.sources import TABLES, Source, find_source
 from headstart.text.reading.stream import (
     BLOCK,

@@ -2,19 +2,142 @@
 
 A folder under its final name is complete. Its manifest holds a checksum for every megabyte; opening
 a store checks its files' sizes and a sample of the checksums, all of them where the store is small.
+
+A shard is nothing but little-endian ids, so that it can be mapped into memory. No document
+reaches across two shards. Where the shards end depends on the documents alone, so the same corpus
+always gives the same bytes.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import xxhash
 from numpy.typing import NDArray
 
 from headstart.errors import HeadstartError
-from headstart.text.store.shards import ENDS_DTYPE, block_checksum, map_array
+from headstart.files import sync
 from headstart.text.tokenizers.tokenizer import Tokens
+
+DOCUMENTS_FILE = "documents.bin"
+ENDS_DTYPE = np.dtype("<u8")
+CHECKED_BLOCK = 1 << 20  # bytes that share a checksum
+
+
+class ChecksummedFile:
+    """A file with a checksum for every block, written while the file is, and synced at the end."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file = path.open("wb")
+        self._digest = xxhash.xxh3_64()
+        self._checksums: list[str] = []
+        self.bytes = 0
+
+    def write(self, array: np.ndarray[Any, Any]) -> None:
+        data = np.ascontiguousarray(array).view(np.uint8).data
+        self._file.write(data)
+        while len(data):
+            part = data[: CHECKED_BLOCK - self.bytes % CHECKED_BLOCK]
+            self._digest.update(part)
+            self.bytes += len(part)
+            data = data[len(part) :]
+            if self.bytes % CHECKED_BLOCK == 0:
+                self._end_block()
+
+    def close(self) -> dict[str, Any]:
+        """Sync the file and return its entry in the manifest."""
+        if self.bytes % CHECKED_BLOCK:
+            self._end_block()
+        self._file.close()
+        sync(self._path)
+        return {"name": self._path.name, "bytes": self.bytes, "checksums": self._checksums}
+
+    def abandon(self) -> None:
+        """Close the file without finishing it."""
+        self._file.close()
+
+    def _end_block(self) -> None:
+        self._checksums.append(self._digest.hexdigest())
+        self._digest.reset()
+
+
+class ShardWriter:
+    """Writes documents, one after the other, into a folder."""
+
+    def __init__(
+        self, folder: Path, dtype: np.dtype[np.unsignedinteger], shard_tokens: int
+    ) -> None:
+        self._folder = folder
+        self._dtype = dtype
+        self._shard_tokens = shard_tokens
+        self._ends = ChecksummedFile(folder / DOCUMENTS_FILE)
+        self._ends.write(np.zeros(1, dtype=ENDS_DTYPE))
+        self._shard = ChecksummedFile(folder / _shard_name(0))
+        self._shards: list[dict[str, Any]] = []
+        self.documents = 0
+        self.tokens = 0
+
+    def write(self, documents: Sequence[Tokens]) -> None:
+        """Append documents."""
+        if not documents:
+            return
+        lengths = np.array([len(document) for document in documents], dtype=ENDS_DTYPE)
+        self._ends.write(self.tokens + np.cumsum(lengths, dtype=ENDS_DTYPE))
+        self.documents += len(documents)
+        self.tokens += int(lengths.sum())
+        first = 0
+        room = self._room()
+        for number, length in enumerate(lengths.tolist()):
+            if room <= 0:
+                self._append(documents[first:number])
+                self._next_shard()
+                first, room = number, self._room()
+            room -= length
+        self._append(documents[first:])
+
+    def close(self) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+        """Bring everything to the disk; return the manifest's entries: shards, and documents."""
+        self._shards.append(self._shard.close())
+        return self._shards, self._ends.close()
+
+    def abandon(self) -> None:
+        """Let go of the files without finishing them."""
+        self._shard.abandon()
+        self._ends.abandon()
+
+    def _room(self) -> int:
+        return self._shard_tokens - self._shard.bytes // self._dtype.itemsize
+
+    def _append(self, documents: Sequence[Tokens]) -> None:
+        if documents:
+            self._shard.write(np.concatenate(documents, dtype=self._dtype))
+
+    def _next_shard(self) -> None:
+        self._shards.append(self._shard.close())
+        self._shard = ChecksummedFile(self._folder / _shard_name(len(self._shards)))
+
+
+def map_array(path: Path, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """The file as an array that stays on the disk until it is looked at."""
+    if path.stat().st_size == 0:
+        return np.empty(0, dtype=dtype)  # the system cannot map an empty file
+    # As a plain array: slices of a memmap object are several times slower to make.
+    return np.asarray(np.memmap(path, dtype=dtype, mode="r"))
+
+
+def block_checksum(path: Path, block: int) -> str:
+    """The checksum of one block of a file, as `ChecksummedFile` computed it."""
+    with path.open("rb") as file:
+        file.seek(block * CHECKED_BLOCK)
+        return xxhash.xxh3_64(file.read(CHECKED_BLOCK)).hexdigest()
+
+
+def _shard_name(number: int) -> str:
+    return f"tokens-{number:05d}.bin"
+
 
 FORMAT = 2
 MANIFEST = "manifest.json"

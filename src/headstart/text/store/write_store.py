@@ -23,8 +23,7 @@ from filelock import FileLock, Timeout
 from headstart.errors import HeadstartError
 from headstart.files import sync, write_text
 from headstart.progress import ProgressCallback
-from headstart.text.store.shards import ShardWriter
-from headstart.text.store.token_store import FORMAT, MANIFEST, TokenStore
+from headstart.text.store.token_store import FORMAT, MANIFEST, ShardWriter, TokenStore
 from headstart.text.tokenizers.tokenizer import Tokenizer, Tokens, hash_of
 
 SHARD_TOKENS = 1 << 26  # 128 MB of two-byte ids

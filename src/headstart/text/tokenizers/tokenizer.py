@@ -148,7 +148,7 @@ TOKENIZERS: Registry[TokenizerFormat] = Registry(
     built_in={
         "json": TokenizerFormat(".json", "tokenizer.json", _read_json),
         # Before SentencePiece: the lab keeps its model beside its dictionary.
-        "lab": "headstart.lab.tokenizer:TOKENIZER",
+        "lab": "headstart.lab.files:TOKENIZER",
         "sentencepiece": TokenizerFormat(
             SENTENCEPIECE_SUFFIX, f"*{SENTENCEPIECE_SUFFIX}", _read_sentencepiece
         ),

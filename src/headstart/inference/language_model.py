@@ -1,0 +1,168 @@
+"""What a base can do as a language model: continue a prompt, fill gaps, perplexity of a text."""
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from headstart.errors import HeadstartError
+from headstart.model.attention import KeyValueCache
+from headstart.model.heads import LanguageModeling
+from headstart.model.vocabulary_loss import chunked_cross_entropy
+from headstart.run_folder import Run
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sampling:
+    """How a token is chosen. Temperature 0 is greedy: always the most probable one."""
+
+    temperature: float = 0.8
+    top_k: int = 0  # 0: all
+    top_p: float = 1.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.temperature >= 0:
+            raise HeadstartError(f"temperature is {self.temperature}; it must be 0 or more")
+        if self.top_k < 0:
+            raise HeadstartError(f"top-k is {self.top_k}; it must be 0 (all) or more")
+        if not 0 < self.top_p <= 1:
+            raise HeadstartError(f"top-p is {self.top_p}; it must be above 0 and at most 1")
+
+
+@dataclass(frozen=True)
+class GeneratedToken:
+    """One new token, and the most probable ones at its place."""
+
+    token: int
+    alternatives: list[tuple[int, float]]  # before top-k and top-p
+
+
+@torch.no_grad()
+def generate(
+    run: Run, prompt: str, *, tokens: int, sampling: Sampling, alternatives: int = 5
+) -> Iterator[GeneratedToken]:
+    """Yield up to `tokens` tokens; the end of the text ends it."""
+    tokenizer, model = run.tokenizer, run.model
+    begin = [] if tokenizer.begin_id is None else [tokenizer.begin_id]
+    ids = [*begin, *tokenizer.encode([prompt])[0]]
+    if not ids:
+        raise HeadstartError("there is nothing to continue", fix="give a prompt")
+    generator = torch.Generator().manual_seed(sampling.seed)
+    never = [i for role, i in tokenizer.specials.items() if role != "end"]
+    cache = KeyValueCache(model.base.config.layers)
+    fresh = torch.tensor([ids])
+    for _ in range(tokens):
+        hidden = model.base(fresh, cache=cache)[:, -1:]  # (1, 1, d)
+        scores = model.head(hidden)[0, -1].float()  # type: ignore[misc]
+        scores[never] = float("-inf")
+        probable = scores.softmax(-1).topk(min(alternatives, scores.numel()))
+        token = pick(scores, sampling, generator)
+        pairs = zip(probable.indices.tolist(), probable.values.tolist(), strict=True)
+        yield GeneratedToken(token, list(pairs))
+        if token == tokenizer.end_id:
+            return
+        fresh = torch.tensor([[token]])
+
+
+def pick(scores: Tensor, sampling: Sampling, generator: torch.Generator) -> int:
+    """Choose a token from its scores (V)."""
+    if sampling.temperature == 0:
+        return int(scores.argmax())
+    probabilities = (scores / sampling.temperature).softmax(-1)
+    ordered, order = probabilities.sort(descending=True, stable=True)
+    if sampling.top_k:
+        ordered[sampling.top_k :] = 0
+    # Keep the fewest tokens that reach top_p; the first one always stays.
+    ordered[ordered.cumsum(-1) - ordered >= sampling.top_p] = 0
+    return int(order[torch.multinomial(ordered, 1, generator=generator)])
+
+
+GAP = "[MASK]"
+
+
+@dataclass(frozen=True)
+class FilledGap:
+    """One gap and its candidates, the most probable first."""
+
+    gap: int
+    candidates: list[tuple[str, float]]
+
+
+@torch.no_grad()
+def fill(run: Run, text: str, *, candidates: int = 5) -> list[FilledGap]:
+    """The candidates for each `[MASK]` of `text`."""
+    tokenizer = run.tokenizer
+    if tokenizer.mask_id is None:
+        raise HeadstartError("this run's tokenizer has no mask token", where=run.folder)
+    parts = text.split(GAP)
+    if len(parts) < 2:
+        raise HeadstartError(f"the text has no {GAP}", fix=f"write {GAP} where a word is missing")
+    # A space before a gap belongs to the piece that fills it.
+    encoded = tokenizer.encode([part.rstrip(" ") for part in parts[:-1]] + [parts[-1]])
+    ids: list[int] = [] if tokenizer.begin_id is None else [tokenizer.begin_id]
+    for number, part in enumerate(encoded):
+        ids += ([tokenizer.mask_id] if number else []) + part
+    ids += [] if tokenizer.end_id is None else [tokenizer.end_id]
+    tokens = torch.tensor([ids])
+    scores = run.model(tokens)[0].float()  # (T, V)
+    scores[:, sorted(tokenizer.specials.values())] = float("-inf")
+    filled = []
+    for number, place in enumerate((tokens[0] == tokenizer.mask_id).nonzero().flatten().tolist()):
+        best = scores[place].softmax(-1).topk(min(candidates, scores.size(1)))
+        words = [tokenizer.decode([token]) for token in best.indices.tolist()]
+        filled.append(FilledGap(number, list(zip(words, best.values.tolist(), strict=True))))
+    return filled
+
+
+@dataclass(frozen=True)
+class Perplexity:
+    documents: int
+    tokens: int
+    bytes: int
+    loss: float  # nats per token
+
+    @property
+    def perplexity(self) -> float:
+        return math.exp(min(self.loss, 50.0))
+
+    @property
+    def bits_per_byte(self) -> float:
+        return self.loss * self.tokens / math.log(2) / self.bytes
+
+
+@torch.no_grad()
+def perplexity(
+    run: Run,
+    documents: Iterable[str],
+    *,
+    length: int = 512,
+    progress: Callable[[int, int | None], None] | None = None,
+) -> Perplexity:
+    """The mean loss over all tokens and ends of text; long texts are read in windows."""
+    head, tokenizer = run.model.head, run.tokenizer
+    assert isinstance(head, LanguageModeling)
+    begin = [] if tokenizer.begin_id is None else [tokenizer.begin_id]
+    end = [] if tokenizer.end_id is None else [tokenizer.end_id]
+    total, tokens, size, count = 0.0, 0, 0, 0
+    for document in documents:
+        ids = [*begin, *tokenizer.encode([document])[0], *end]
+        for start in range(0, max(1, len(ids) - 1), length):
+            window = torch.tensor([ids[start : start + length + 1]])
+            if window.size(1) < 2:
+                continue
+            hidden = head.transform(run.model.base(window[:, :-1])[0])
+            loss = chunked_cross_entropy(
+                hidden, head.output.weight, head.output.bias, window[0, 1:]
+            )
+            total += float(loss)
+            tokens += window.size(1) - 1
+        size += len(document.encode("utf-8", "surrogatepass"))
+        count += 1
+        if progress is not None:
+            progress(count, None)
+    if not tokens:
+        raise HeadstartError("there is no text to measure")
+    return Perplexity(count, tokens, size, total / tokens)

@@ -1,1 +1,0 @@
-"""What this machine can do, looked up and measured, and what Headstart does with it."""
