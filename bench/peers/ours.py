@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from headstart.model.candidates import CandidateSampler
 
 from headstart.model.model import build_model
 from headstart.model.presets import preset
+from headstart.model.vocabulary_loss import CandidateSampler
 from headstart.objectives import find_objective
 from headstart.text.store.token_source import TokenSource
 from headstart.text.store.token_store import FORMAT, MANIFEST, ShardWriter, TokenStore

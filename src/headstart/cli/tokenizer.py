@@ -25,7 +25,7 @@ def tokenizer(
         list[str], typer.Argument(help="Text files, folders or built-in names, such as imdb.")
     ],
     out: Annotated[Path, typer.Option(help="Where to write the tokenizer (tokenizer.json).")],
-    vocab_size: Annotated[int, typer.Option(help="The largest size of the vocabulary.")] = 8192,
+    vocab_size: Annotated[int, typer.Option(help="The largest size of the vocabulary.")] = 32_768,
     kind: Annotated[
         Kind, typer.Option(help="Byte-level BPE, or a byte-level unigram model.")
     ] = Kind.bpe,

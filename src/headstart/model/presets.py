@@ -73,7 +73,7 @@ def _small(objective: Objective, sizes: dict[str, int]) -> Preset:
     """What trains best in minutes: causal it is a small Llama, masked a small ModernBERT."""
     width = sizes.get("width", 256)
     values = {
-        "vocab_size": 8_192,
+        "vocab_size": 32_768,
         "layers": 4,
         "heads": _heads_of_64(width),
         # Three matrices instead of two: 8/3 keeps a gated layer as large as a plain one of 4×.
