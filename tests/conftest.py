@@ -1,6 +1,7 @@
 """Fixtures for every test: the command line as a user runs it."""
 
-import gzip
+import contextlib
+import io
 import json
 import os
 import subprocess
@@ -8,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from hypothesis import settings
@@ -29,27 +31,40 @@ Result = subprocess.CompletedProcess[str]
 
 @pytest.fixture(scope="session")
 def headstart() -> Callable[..., Result]:
-    """Run `headstart ARGUMENTS…` in a process of its own, as a user would."""
+    """Run `headstart ARGUMENTS…` as a user would: its exit code and what it printed.
+
+    In this process, which has loaded everything already; with options of `subprocess.run` (`cwd`,
+    `env`, `input`, or none but `timeout`) in one of its own.
+    """
 
     def run(*arguments: object, **options: Any) -> Result:
-        command = [sys.executable, "-m", "headstart", *map(str, arguments)]
-        return subprocess.run(command, capture_output=True, text=True, timeout=600, **options)
+        words = list(map(str, arguments))
+        if options:
+            command = [sys.executable, "-m", "headstart", *words]
+            settings = {"capture_output": True, "text": True, "timeout": 600, **options}
+            return subprocess.run(command, **settings)
+        return run_here(words)
 
     return run
 
 
-@pytest.fixture
-def write(tmp_path: Path) -> Callable[[str, bytes | str], Path]:
-    """Write a file; a name that ends in .gz is gzipped."""
+def run_here(words: list[str]) -> Result:
+    """The command line's `main` with its own arguments and its own standard streams."""
+    from headstart.cli.app import main
 
-    def write_file(name: str, content: bytes | str) -> Path:
-        data = content.encode() if isinstance(content, str) else content
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
-        return path
-
-    return write_file
+    streams = [io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in "oe"]
+    code: Any = 0
+    with (
+        mock.patch.object(sys, "argv", ["headstart", *words]),
+        contextlib.redirect_stdout(streams[0]),
+        contextlib.redirect_stderr(streams[1]),
+    ):
+        try:
+            main()
+        except SystemExit as end:
+            code = end.code or 0
+    printed = [stream.buffer.getvalue().decode("utf-8", "replace") for stream in streams]
+    return Result(words, code, *printed)
 
 
 @pytest.fixture(scope="session", autouse=True)
