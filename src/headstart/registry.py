@@ -46,7 +46,7 @@ class Registry(Generic[Entry]):
         """Add an entry for this process. A name that is taken is an error."""
         if name in self.entries():
             raise HeadstartError(
-                f"there is already a {self.kind} named '{name}'", fix="choose another name"
+                f"the {self.kind} '{name}' exists already", fix="choose another name"
             )
         self._registered[name] = self._checked(name, entry)
 

@@ -73,7 +73,7 @@ class Masked(Objective):
         *,
         separate: bool,
     ) -> Batch:
-        """Choose and hide tokens; specials and padding are never asked for."""
+        """Choose and hide tokens; specials and padding are never targets."""
         if source.tokenizer.mask_id is None:
             raise HeadstartError(
                 "this tokenizer has no mask token, which a masked objective needs",

@@ -21,7 +21,7 @@ from headstart.files import replacing
 from headstart.text.reading.dataset import Splits
 
 FINAL = -1  # the epoch of a value measured once, at the best epoch; empty in results.csv
-Floats = NDArray[np.float32]
+Probabilities = NDArray[np.float32]
 
 
 @dataclass(frozen=True, order=True)
@@ -39,8 +39,8 @@ class Measure:
     """One line of results.csv.
 
     `split` is train, validation or test; `metric` is accuracy, macro_f1 or loss, accuracies as
-    fractions. Epochs count from 1. Test values are `FINAL`: validation chooses, test reports once.
-    `seconds` counts from the start of the run, pretraining not included.
+    fractions. Epochs count from 1. Test values are `FINAL`: validation selects, test is
+    measured once. `seconds` counts from the start of the run, pretraining not included.
     """
 
     run: RunKey
@@ -57,8 +57,8 @@ class Outcome:
 
     run: RunKey
     measures: list[Measure]
-    validation: Floats
-    test: Floats
+    validation: Probabilities
+    test: Probabilities
     facts: dict[str, Any]  # whatever else is worth keeping: best epoch, steps, weights
 
     def measure(self, split: str, metric: str) -> float:

@@ -49,7 +49,7 @@ def read_splits(recipe: FinetuneRecipe, stages: Stages = quiet) -> Parts[Any]:
     )
 
 
-def judged_rows(
+def evaluation_rows(
     recipe: FinetuneRecipe,
     task: Task[Any],
     dataset: str | None,

@@ -24,7 +24,7 @@ from headstart.machine import choose_threads
 from headstart.model.accounts import training_memory
 from headstart.training.listener import Listener, Progress
 from headstart.training.loop import Loop, own_random_state
-from headstart.training.recipe import Output, PretrainRecipe
+from headstart.training.recipe import OutputLayer, PretrainRecipe
 
 if TYPE_CHECKING:
     from headstart.training.prepare import Prepared
@@ -200,7 +200,7 @@ class Pace(Listener):
         return progress.seconds + left
 
 
-def faster_output(full_seconds: float, candidates_seconds: float) -> Output:
+def faster_output(full_seconds: float, candidates_seconds: float) -> OutputLayer:
     """What a step's output layer should score, by the time that a step takes with each."""
     # Candidates make the gradient noisier: a small gain in time is not worth it.
     return "candidates" if full_seconds > WORTHWHILE * candidates_seconds else "full"

@@ -16,8 +16,7 @@ from headstart.files import cache_folder, replacing
 from headstart.model.attention import SelfAttention
 from headstart.model.heads import Transform
 from headstart.model.model import Model, build_model
-from headstart.model.presets import Objective as PresetObjective
-from headstart.model.presets import Preset, preset
+from headstart.model.presets import Preset, PresetObjective, preset
 from headstart.objectives import find_objective
 from headstart.progress import ProgressCallback
 from headstart.text.cooccurrence import cooccurrence_decomposition, scale_columns

@@ -105,7 +105,7 @@ def refuse_a_second_run(folder: Path) -> None:
         raise HeadstartError(
             "there is a run in this folder already",
             where=folder,
-            fix="go on with it: add --resume; or choose another --out",
+            fix="resume it with --resume; or choose another --out",
         )
 
 

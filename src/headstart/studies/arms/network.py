@@ -5,7 +5,16 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from headstart.studies.arms.arm import START, Amounts, Arm, Colours, Fitted, Need, Part, Speed
+from headstart.studies.arms.arm import (
+    START,
+    Amounts,
+    Arm,
+    Colours,
+    Fitted,
+    HeldOutPart,
+    Need,
+    Speed,
+)
 
 if TYPE_CHECKING:
     from headstart.studies.context import ArmContext
@@ -105,7 +114,7 @@ class NetworkArm(Arm):
             listener=_epochs(context),
         )
 
-        def answer(part: Part) -> Any:
+        def answer(part: HeldOutPart) -> Any:
             if part == "validation":  # kept by the best epoch
                 return at_temperature(load_file(folder / VALIDATION)["logits"], 1.0)
             return _probabilities(context)
