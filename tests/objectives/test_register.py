@@ -39,6 +39,6 @@ def test_a_name_that_is_taken_is_an_error(halved):
 
 
 def test_what_is_no_objective_is_refused():
-    with pytest.raises(HeadstartError, match="is not an objective"):
+    with pytest.raises(HeadstartError, match="has no `name`, which every objective has"):
         register(Loss)
     assert list(objectives()) == ["causal", "masked", "masked+next-sentence"]

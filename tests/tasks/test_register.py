@@ -182,7 +182,7 @@ def test_a_task_that_inherits_predicts_as_its_parent_does(rating, run):
 
 
 def test_what_is_no_task_or_has_a_name_that_is_taken_is_refused(rating):
-    with pytest.raises(HeadstartError, match="is not a task"):
+    with pytest.raises(HeadstartError, match="has no `name`, which every task has"):
         register(dict)
     with pytest.raises(HeadstartError, match="the task 'rating' exists already"):
         register(Rating)

@@ -119,6 +119,8 @@ def fill(run: Run, text: str, *, candidates: int = 5) -> list[FilledGap]:
 
 @dataclass(frozen=True)
 class Perplexity:
+    """How well a base predicts documents: the mean loss, and what it was measured on."""
+
     documents: int
     tokens: int
     bytes: int

@@ -14,7 +14,8 @@ from headstart.registry import Registry
 OBJECTIVES: Registry[type[Objective]] = Registry(
     "objective",
     group="headstart.objectives",
-    base=type,  # an objective is a class: an instance has the settings of one training
+    base=Objective,
+    of_classes=True,
     built_in={
         "causal": "headstart.objectives.causal:Causal",
         "masked": "headstart.objectives.masked:Masked",
@@ -34,17 +35,7 @@ def register(objective: type[Objective]) -> type[Objective]:
     -------
     The class itself, so that this is also a decorator.
     """
-    if not (
-        isinstance(objective, type)
-        and issubclass(objective, Objective)
-        and hasattr(objective, "name")
-    ):
-        raise HeadstartError(
-            f"{objective!r} is not an objective",
-            fix="give a subclass of headstart.objectives.objective.Objective with a name",
-        )
-    OBJECTIVES.register(objective.name, objective)
-    return objective
+    return OBJECTIVES.add(objective)
 
 
 def unregister(name: str) -> None:

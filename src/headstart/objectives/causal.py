@@ -18,6 +18,8 @@ from headstart.text.store.token_source import TokenSource
 
 
 class Causal(Objective):
+    """Predict every next token."""
+
     name: ClassVar[str] = "causal"
     attention: ClassVar[Attention] = "causal"
     can_generate: ClassVar[bool] = True

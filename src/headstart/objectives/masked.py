@@ -47,6 +47,8 @@ def mask_tokens(
 
 
 class Masked(Objective):
+    """Predict the hidden tokens from both sides."""
+
     name: ClassVar[str] = "masked"
     attention: ClassVar[Attention] = "bidirectional"
 

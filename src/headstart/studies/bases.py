@@ -35,6 +35,7 @@ PROMPTS = 3
 def pretrain_recipe(
     recipe: StudyRecipe, objective: str, *, steps: int, threads: int, output: OutputLayer
 ) -> PretrainRecipe:
+    """The recipe of the study's base for an objective."""
     return make_pretrain_recipe(
         corpus=recipe.corpus,
         task_text=recipe.dataset[0] if recipe.task_text == "on" else "",

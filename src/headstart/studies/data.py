@@ -20,6 +20,8 @@ FEW_TEST_ROWS = 100
 
 @dataclass(frozen=True)
 class StudyData:
+    """What a study reads: labelled parts, the corpus, and the label budgets."""
+
     splits: Splits
     test: Dataset
     corpus: Corpus | None  # without validation and test rows, and with the training texts

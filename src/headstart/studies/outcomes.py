@@ -105,10 +105,12 @@ def training_name(run: RunKey) -> str:
 
 
 def training_file(study: Path, run: RunKey) -> Path:
+    """Where the outcome of a training is kept."""
     return study / "trainings" / f"{training_name(run)}.safetensors"
 
 
 def write_training(study: Path, outcome: Outcome) -> None:
+    """Write an outcome; the file is whole or absent."""
     about = {
         "run": asdict(outcome.run),
         "measures": [[m.epoch, m.split, m.metric, m.value, m.seconds] for m in outcome.measures],
@@ -120,6 +122,7 @@ def write_training(study: Path, outcome: Outcome) -> None:
 
 
 def read_training(study: Path, run: RunKey) -> Outcome:
+    """Read an outcome back; a damaged file is an error that names it."""
     path = training_file(study, run)
     try:
         with safe_open(path, framework="numpy") as file:
@@ -136,4 +139,5 @@ def read_training(study: Path, run: RunKey) -> Outcome:
 
 
 def is_finished(study: Path, run: RunKey) -> bool:
+    """Whether the outcome of this training is there."""
     return training_file(study, run).is_file()

@@ -160,6 +160,8 @@ class Examples:
 
 @dataclass(frozen=True)
 class LabelledBatch:
+    """Examples of one step, padded to the longest."""
+
     tokens: Tensor  # (B, T)
     segments: Tensor  # (B, T): 1 is text, 0 padding
     targets: Tensor  # (B …): as the task has them

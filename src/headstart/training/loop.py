@@ -71,6 +71,7 @@ Evaluate = Callable[[], dict[str, float]]
 
 
 def by_loss(evaluation: dict[str, float]) -> float:
+    """Order evaluations by their loss."""
     return evaluation["loss"]
 
 
@@ -226,6 +227,7 @@ class Loop:
 
 
 def step_seed(seed: int, step: int) -> int:
+    """The seed of one step, drawn from that of the run."""
     return int(np.random.SeedSequence([seed, step]).generate_state(1)[0])
 
 

@@ -38,11 +38,14 @@ Stages = Callable[[str], ProgressCallback]
 
 
 def quiet(stage: str) -> ProgressCallback:
+    """Stages whose progress nobody is shown."""
     return lambda done, total: None
 
 
 @dataclass(frozen=True)
 class Prepared:
+    """A corpus that is ready to train on: the result of `prepare`."""
+
     tokenizer: Tokenizer
     train: TokenSource
     held_out: TokenSource
@@ -165,6 +168,7 @@ def find_tokenizer(recipe: PretrainRecipe, corpus: Corpus, stages: Stages) -> To
 
 
 def find_preset(recipe: PretrainRecipe, *, vocab_size: int | None = None) -> Preset:
+    """The recipe's network, for its objective and sizes."""
     sizes = recipe.sizes()
     if vocab_size is not None:
         sizes["vocab_size"] = vocab_size

@@ -149,6 +149,7 @@ def read_block(file: BinaryIO, source: Source) -> bytes:
 
 
 def damaged_gzip(source: Source, error: Exception) -> HeadstartError:
+    """The error for a gzip file that cannot be read to its end."""
     return HeadstartError(
         f"the gzip file is damaged or incomplete ({error})",
         where=source.name,

@@ -3,7 +3,8 @@
 For pretraining the documents form one stream, each as `<begin> document <end>`, and the stream is
 cut every `length` tokens, so no position is wasted. A document may continue in the next row; only
 the last row can have padding. Each position knows its document by a segment number, so that
-attention can be kept within it. Any row can be read without those before it, straight from the store's files.
+attention can be kept within it. Any row can be read without those before it, straight from the
+store's files.
 
 A resumed run takes step k and gets exactly what the uninterrupted run had there; nothing is
 replayed and there is no position to save. `DataOrder` gives full batches of rows, for pretraining;
@@ -178,6 +179,8 @@ def _as_array(special: int | None) -> NDArray[np.integer]:
 
 @dataclass(frozen=True)
 class PackedBatch:
+    """Rows cut from the stream of documents."""
+
     tokens: Tensor  # (B, T)
     segments: Tensor  # (B, T): 0 is padding; texts of a row are 1, 2, …
 
