@@ -26,11 +26,3 @@ def test_no_two_public_classes_or_type_aliases_have_the_same_name():
             if name and not name.startswith("_"):
                 places[name].append(str(file.relative_to(SOURCE)))
     assert not {name: files for name, files in places.items() if len(files) > 1}
-
-
-def test_no_source_file_is_longer_than_300_lines():
-    lengths = {
-        str(file.relative_to(SOURCE)): len(file.read_text(encoding="utf-8").splitlines())
-        for file in SOURCE.rglob("*.py")
-    }
-    assert not {file: length for file, length in lengths.items() if length > 300}

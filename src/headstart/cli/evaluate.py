@@ -48,7 +48,11 @@ def evaluate(
         label_column=label_column,
     )
     with progress_bar("evaluating", "texts") as show:
-        found = {"run": str(run), "judged_on": which, **evaluate_run(opened, part, progress=show)}
+        found = {
+            "run": str(run),
+            "evaluated_on": which,
+            **evaluate_run(opened, part, progress=show),
+        }
     if json:
         print_json(found)
         return

@@ -158,7 +158,7 @@ def _new_recipe(given: dict[str, Any]) -> Any:
         )
     if "base" not in given:
         raise HeadstartError(
-            "nothing was said about the base",
+            "no base was given",
             fix="name a pretrained run with --base RUN, or train from scratch with --base none",
         )
     return make_recipe(**{**given, **machine_settings(given)})

@@ -138,7 +138,7 @@ def _run(
     found = summary["held_out"]
     results().print(
         styled(
-            "[bold]{out}[/]: {tokens:,} tokens at {speed:,.0f} a second; held-out perplexity "
+            "[bold]{out}[/]: {tokens:,} tokens at {speed:,.0f} per second; held-out perplexity "
             "[bold]{perplexity:,.1f}[/] (a unigram model has {unigram:,.1f})",
             out=str(out),
             tokens=summary["tokens"],

@@ -1,4 +1,4 @@
-"""A model on disk: `model.safetensors` beside a `config.json`. Loading runs no code of theirs."""
+"""A model on disk: `model.safetensors` beside a `config.json`. Loading runs no code from them."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The outcome of one training: what it measured, and what it says of validation and test.
+"""The outcome of one training: its measures, and its predictions for validation and test.
 
 A finished training is one file, written whole or not at all, so what is there after a kill can be
 trusted, and a study that is started again does only what is missing.

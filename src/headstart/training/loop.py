@@ -156,7 +156,7 @@ class Loop:
         batches = self.batches(step)
         targets = sum(batch.targets for batch in batches)
         total = 0.0
-        with self.precision():  # one context for all of them: weights are converted once a step
+        with self.precision():  # one context for all of them: weights are converted once per step
             for batch in batches:
                 loss = batch.compute()
                 (loss / targets).backward()

@@ -182,7 +182,7 @@ class Pace(Listener):
         seen = progress.seconds - self._first[1]
         if self._said or seen < PATIENCE * min(60.0, self._plan.seconds):
             return False
-        # Of seconds nobody wants to hear.
+        # Seconds are not worth a warning.
         self._said = self._total(progress) > max(30.0, SLOWER * self._plan.seconds)
         return self._said
 

@@ -38,7 +38,7 @@ Stages = Callable[[str], ProgressCallback]
 
 
 def quiet(stage: str) -> ProgressCallback:
-    """Stages whose progress nobody is shown."""
+    """Stages whose progress is not shown."""
     return lambda done, total: None
 
 

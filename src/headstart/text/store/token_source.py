@@ -33,7 +33,7 @@ _POOL = 100  # batches in a pool: sorting in larger ones saves little and shuffl
 class DataOrder:
     """Endless full batches of `items` things: each epoch has its own shuffle of all of them.
 
-    A batch may reach from one epoch into the next, so that every item is seen once an epoch and
+    A batch may reach from one epoch into the next, so that every item is seen once per epoch and
     every batch has the same size.
     """
 
