@@ -1,6 +1,7 @@
 """The map of the house is complete."""
 
 import importlib.util
+import re
 from pathlib import Path
 
 import pytest
@@ -23,3 +24,11 @@ def test_every_file_says_what_it_is_and_stays_readable(file):
     lines = file.read_text(encoding="utf-8").splitlines()
     assert lines[0].startswith('"""')
     assert len(lines) <= LONGEST
+
+
+def test_every_test_that_the_page_names_exists():
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", page)
+    assert len(named) == 8
+    for file, test in named:
+        assert f"def {test}(" in (ROOT / file).read_text(encoding="utf-8"), f"{file}::{test}"

@@ -31,7 +31,8 @@ class HeadstartClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     `base` is the folder of a pretrained run, or `None` for a network from scratch. The other
     parameters are settings of the recipe (`None` is its default); `settings` takes any more of
-    them by name. A tenth of the rows, or those given to `fit`, chooses the best epoch.
+    them by name. A tenth of the rows, or those given to `fit`, are for validation: they
+    select the best epoch.
 
     >>> texts = ["a fine film", "fine acting", "so fine", "a dull film", "dull acting", "so dull"]
     >>> labels = ["good", "good", "good", "bad", "bad", "bad"]
@@ -75,7 +76,7 @@ class HeadstartClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         *,
         validation: tuple[Sequence[str], ArrayLike] | None = None,
     ) -> "HeadstartClassifier":
-        """Learn from texts and their labels; `validation` chooses the best epoch."""
+        """Learn from texts and their labels; `validation` selects the best epoch."""
         rows, y = _texts(texts), np.asarray(labels)
         if y.ndim != 1 or len(rows) != len(y):
             raise ValueError(
@@ -183,5 +184,5 @@ def _split(whole: Dataset, random: np.random.RandomState) -> Splits:
             held_out += members[: max(1, round(VALIDATION_SHARE * len(members)))].tolist()
     chosen = set(held_out)
     train = [row for row in range(len(whole)) if row not in chosen]
-    validation = sorted(held_out) or train  # one row a class: there is nothing to choose by
+    validation = sorted(held_out) or train  # one row per class: there is nothing to choose by
     return Splits(whole.pick(train), whole.pick(validation), None)

@@ -2,7 +2,7 @@
 
 Some virtual machines announce AMX and then stop a process that uses it. So where it is announced,
 one product is first tried in a process of its own; if that dies, the library behind PyTorch's
-bf16 products is told to do without.
+bf16 products is set to do without it.
 """
 
 import os
@@ -210,7 +210,7 @@ def _amx_works() -> bool:
 
 
 def _measure(device: torch.device) -> dict[Precision, float]:
-    """Billions of floating-point operations a second, the median of a few products each."""
+    """Billions of floating-point operations per second, the median of a few products each."""
     kinds: dict[Precision, torch.dtype] = {"fp32": torch.float32, "bf16": torch.bfloat16}
     operands = {
         name: (

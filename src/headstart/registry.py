@@ -26,18 +26,27 @@ class Registry(Generic[Entry]):
     group : str
         The group of entry points in which other packages announce theirs.
     base : type
-        Every entry must be an instance of it.
+        Every entry must be an instance of it; with `of_classes`, a subclass.
     built_in : mapping
         Our own entries by name, or where they are (`module:attribute`): those are imported when
         the registry is first used.
+    of_classes : bool
+        Entries are classes, because an instance belongs to one training.
     """
 
     def __init__(
-        self, kind: str, *, group: str, base: type[Any], built_in: Mapping[str, Entry | str]
+        self,
+        kind: str,
+        *,
+        group: str,
+        base: type[Any],
+        built_in: Mapping[str, Entry | str],
+        of_classes: bool = False,
     ) -> None:
         self.kind = kind
         self.group = group
         self._base = base
+        self._of_classes = of_classes
         self._built_in = built_in
         self._registered: dict[str, Entry] = {}
         self._found: dict[str, Entry] | None = None
@@ -46,9 +55,19 @@ class Registry(Generic[Entry]):
         """Add an entry for this process. A name that is taken is an error."""
         if name in self.entries():
             raise HeadstartError(
-                f"there is already a {self.kind} named '{name}'", fix="choose another name"
+                f"the {self.kind} '{name}' exists already", fix="choose another name"
             )
         self._registered[name] = self._checked(name, entry)
+
+    def add(self, entry: Entry) -> Entry:
+        """Register an entry under its own `name`, and return it."""
+        name = getattr(entry, "name", None)
+        if not isinstance(name, str):
+            raise HeadstartError(
+                f"{entry!r} has no `name`, which every {self.kind} has", fix=self._fix
+            )
+        self.register(name, entry)
+        return entry
 
     def unregister(self, name: str) -> None:
         """Remove an entry that was added with `register`."""
@@ -88,10 +107,19 @@ class Registry(Generic[Entry]):
         return found
 
     def _checked(self, name: str, entry: Any) -> Entry:
-        if not isinstance(entry, self._base):
+        if self._of_classes:
+            fits = isinstance(entry, type) and issubclass(entry, self._base)
+        else:
+            fits = isinstance(entry, self._base)
+        if not fits:
             raise HeadstartError(
                 f"the {self.kind} '{name}' is not a {self._base.__name__} but a "
                 f"{type(entry).__name__}",
-                fix=f"give an instance of {self._base.__module__}.{self._base.__name__}",
+                fix=self._fix,
             )
         return entry
+
+    @property
+    def _fix(self) -> str:
+        what = "a subclass" if self._of_classes else "an instance"
+        return f"give {what} of {self._base.__module__}.{self._base.__name__}"

@@ -157,7 +157,7 @@ def open_language_model(folder: Path, *, causal: bool, to: str) -> Run:
     if causal and not run.causal:
         raise HeadstartError(
             f"a masked base cannot {to}: it was trained to read hidden words off both sides of "
-            "them, and has never had to go on from the left side alone",
+            "them, and has never had to continue a text from its left side alone",
             where=folder,
             fix="use headstart fill with it, or pretrain with --objective causal",
         )

@@ -44,7 +44,7 @@ def test_compare_says_its_plan_its_trainings_its_verdict_and_where_the_report_is
     assert "retraining" in result.stdout
     again = headstart("compare", data / "data.csv", *options, "--json")
     assert json.loads(again.stdout)["report"] == str(out / "report.html")
-    assert "going on: 6 of 6 trainings are finished" in again.stderr
+    assert "resumed: 6 of 6 trainings are finished" in again.stderr
 
 
 @pytest.mark.parametrize(

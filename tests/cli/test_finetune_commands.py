@@ -77,7 +77,7 @@ def test_predict_reports_bad_rows_of_a_file_and_keeps_them(files, headstart, tmp
         (["predict", "RUN"], "either texts or --input"),
         (["predict", "RUN", "--input", "x.csv"], "--input and --output go together"),
         (["evaluate", "RUN", "rotten-tomatoes"], "other labels than the run"),
-        (["finetune", "TRAIN"], "nothing was said about the base"),
+        (["finetune", "TRAIN"], "no base was given"),
         (["finetune", "--base", "none", "--out", "x"], "no dataset was given"),
         (["finetune", "TRAIN", "--base", "none", "--out", "x", "--track", "w"], "unknown tracker"),
         (["finetune", "ONE", "--base", "none", "--out", "x"], "there is one class only"),

@@ -78,7 +78,7 @@ def test_a_signal_saves_and_says_how_to_go_on(corpus, headstart, tmp_path, kind)
     os.kill(process.pid, kind)
     _, messages = process.communicate(timeout=120)
     assert process.returncode == 130, messages
-    assert "go on with: headstart pretrain --resume" in messages.replace("\n", " ")
+    assert "resume with: headstart pretrain --resume" in messages.replace("\n", " ")
     assert list((out / "checkpoints").glob("step-*"))
 
 

@@ -7,7 +7,7 @@ from headstart.inference.evaluate import evaluate
 from headstart.run_folder import open_run
 from headstart.text.reading.dataset import Dataset
 from headstart.text.reading.read import read_dataset
-from headstart.training.finetune_prepare import judged_rows
+from headstart.training.finetune_prepare import evaluation_rows
 from headstart.training.recipe import read_finetune_recipe
 from tests.labelled import dataset, write_csv
 
@@ -29,14 +29,14 @@ def test_the_document_has_all_that_was_asked_for(run):
 
 def test_the_runs_own_dataset_is_judged_by_its_test_part(run, run_folder):
     recipe = read_finetune_recipe(run_folder)
-    part, which = judged_rows(recipe, run.task, None)
+    part, which = evaluation_rows(recipe, run.task, None)
     assert part == read_dataset(recipe.dataset).test
     assert "the test part" in which
 
 
 def test_another_file_is_judged_by_all_of_its_rows(run, run_folder, tmp_path):
     path = write_csv(tmp_path / "other.csv", dataset(30, 7))
-    part, which = judged_rows(read_finetune_recipe(run_folder), run.task, str(path))
+    part, which = evaluation_rows(read_finetune_recipe(run_folder), run.task, str(path))
     assert len(part) == 30
     assert "every row" in which
 
@@ -46,17 +46,17 @@ def test_other_labels_than_the_runs_are_an_error_that_names_both(run, run_folder
     renamed = Dataset("other", other.texts, other.labels, ("good", "bad"))
     path = write_csv(tmp_path / "other.csv", renamed)
     with pytest.raises(HeadstartError, match=r"'good'.*'animal', 'person'") as error:
-        judged_rows(read_finetune_recipe(run_folder), run.task, str(path))
+        evaluation_rows(read_finetune_recipe(run_folder), run.task, str(path))
     assert "row 1" in error.value.where
     with pytest.raises(HeadstartError, match=r"other labels.*'negative'.*'animal'"):
-        judged_rows(read_finetune_recipe(run_folder), run.task, "rotten-tomatoes")
+        evaluation_rows(read_finetune_recipe(run_folder), run.task, "rotten-tomatoes")
 
 
 def test_rows_of_one_class_are_judged_as_well(run, run_folder, tmp_path):
     data = dataset(30, 7)
     animals = data.pick([row for row, label in enumerate(data.labels) if label == 0])
     path = write_csv(tmp_path / "animals.csv", animals)
-    part, _ = judged_rows(read_finetune_recipe(run_folder), run.task, str(path))
+    part, _ = evaluation_rows(read_finetune_recipe(run_folder), run.task, str(path))
     found = evaluate(run, part)
     assert found["rows"] == len(animals)
     assert found["confusion"][1] == [0, 0]
@@ -66,14 +66,14 @@ def test_other_tags_than_the_runs_are_an_error_that_names_both(tagger, tmp_path)
     (tmp_path / "other.conll").write_text("Ada B-PER\n\nOslo B-CITY\n")
     task = open_run(tagger).task
     with pytest.raises(HeadstartError, match=r"'B-CITY'.*known are O, B-LOC") as error:
-        judged_rows(read_finetune_recipe(tagger), task, str(tmp_path / "other.conll"))
+        evaluation_rows(read_finetune_recipe(tagger), task, str(tmp_path / "other.conll"))
     assert "sentence 2" in error.value.where
 
 
 @pytest.mark.parametrize("name", ["rotten-tomatoes", "missing.conll"])
 def test_what_is_no_file_of_the_task_is_said(tagger, name):
     with pytest.raises(HeadstartError, match=f"there is no file '{name}'"):
-        judged_rows(read_finetune_recipe(tagger), open_run(tagger).task, name)
+        evaluation_rows(read_finetune_recipe(tagger), open_run(tagger).task, name)
 
 
 def test_labels_in_another_order_are_renumbered(run):

@@ -4,7 +4,7 @@ import pytest
 
 from headstart.errors import HeadstartError
 from headstart.model.config import BaseConfig, ClassificationConfig, head_from_dict
-from headstart.model.presets import PRESETS, preset
+from headstart.model.presets import preset, preset_names
 from headstart.settings import from_dict
 
 SIZES = {"vocab_size": 10, "width": 8, "layers": 1, "heads": 2, "feed_forward_width": 8}
@@ -61,7 +61,7 @@ def test_an_unknown_head_lists_the_heads():
         head_from_dict({"kind": "tail"})
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("name", preset_names())
 def test_a_preset_survives_the_trip_through_a_file(name):
     base = preset(name).base
     assert from_dict(BaseConfig, base.to_dict()) == base

@@ -63,7 +63,7 @@ def test_an_unknown_arm_is_an_error_that_lists_the_known_ones():
 
 
 def test_two_arms_of_one_name_are_refused():
-    with registered(Majority()), pytest.raises(HeadstartError, match="arm named 'majority'"):
+    with registered(Majority()), pytest.raises(HeadstartError, match="'majority' exists already"):
         register(Majority())
 
 

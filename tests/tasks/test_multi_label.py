@@ -14,7 +14,7 @@ from headstart.tasks.multi_label import MultiLabel
 from headstart.text.checking.checks import checked_labels
 from headstart.text.reading.dataset import Dataset
 from headstart.training.finetune import finetune
-from headstart.training.finetune_prepare import judged_rows
+from headstart.training.finetune_prepare import evaluation_rows
 from tests.labelled import recipe
 
 NAMES = ["cat", "dog", "bird"]
@@ -43,7 +43,7 @@ def test_it_learns_every_label(run):
     opened, summary, settings = run
     assert opened.labels == ("bird", "cat", "dog")
     assert summary["validation"]["micro_f1"] > 0.9
-    part, _ = judged_rows(settings, opened.task, None)
+    part, _ = evaluation_rows(settings, opened.task, None)
     found = evaluate(opened, part)
     assert found["micro_f1"] > 0.9
     assert [row["name"] for row in found["classes"]] == ["bird", "cat", "dog"]

@@ -19,7 +19,7 @@ from headstart.text.reading.dataset import Dataset
 from headstart.text.reading.rows import join_pair
 from headstart.text.tokenizers.train_tokenizer import train_tokenizer
 from headstart.training.finetune import finetune
-from headstart.training.finetune_prepare import judged_rows
+from headstart.training.finetune_prepare import evaluation_rows
 from tests.labelled import recipe
 
 WORDS = ["cat", "dog", "bird", "cook"]
@@ -47,7 +47,7 @@ def test_it_learns_what_lies_between_two_texts(tmp_path):
     assert summary["validation"]["accuracy"] > 0.85
     run = open_run(tmp_path / "run")
     assert run.task.name == "pairs"
-    part, _ = judged_rows(settings, run.task, None)
+    part, _ = evaluation_rows(settings, run.task, None)
     assert evaluate(run, part)["accuracy"]["value"] > 0.8
     summary = predict_file(run, path, tmp_path / "out.jsonl")
     assert (summary["rows"], summary["bad_rows"]) == (300, 0)

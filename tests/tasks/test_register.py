@@ -24,7 +24,7 @@ from headstart.tasks.task import Task
 from headstart.text.reading.lenient_rows import LenientRows
 from headstart.text.reading.read import read_dataset, read_labelled
 from headstart.training.finetune import finetune
-from headstart.training.finetune_prepare import judged_rows
+from headstart.training.finetune_prepare import evaluation_rows
 from tests.labelled import recipe
 
 
@@ -142,7 +142,7 @@ def test_it_is_found_by_name_beside_the_built_in_ones(rating):
 def test_it_is_fine_tuned_evaluated_and_opened_again(run):
     opened, settings = run
     assert isinstance(opened.model.head, RatingHead)
-    part, _ = judged_rows(settings, opened.task, None)
+    part, _ = evaluation_rows(settings, opened.task, None)
     assert evaluate(opened, part)["closeness"] > 0.3  # always 3 would have 0.27
 
 
@@ -182,9 +182,9 @@ def test_a_task_that_inherits_predicts_as_its_parent_does(rating, run):
 
 
 def test_what_is_no_task_or_has_a_name_that_is_taken_is_refused(rating):
-    with pytest.raises(HeadstartError, match="is not a task"):
+    with pytest.raises(HeadstartError, match="has no `name`, which every task has"):
         register(dict)
-    with pytest.raises(HeadstartError, match="already a task named 'rating'"):
+    with pytest.raises(HeadstartError, match="the task 'rating' exists already"):
         register(Rating)
 
 

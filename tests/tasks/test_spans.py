@@ -13,7 +13,7 @@ from headstart.tasks.spans import Spans
 from headstart.text.reading.squad import Questions, read_question_file
 from headstart.text.tokenizers.train_tokenizer import train_tokenizer
 from headstart.training.finetune import finetune
-from headstart.training.finetune_prepare import judged_rows
+from headstart.training.finetune_prepare import evaluation_rows
 from tests.labelled import recipe, write_squad
 
 
@@ -26,7 +26,7 @@ def test_it_learns_to_find_answers_and_to_find_none(tmp_path, none):
     assert summary["validation"]["f1"] > 0.9
     run = open_run(tmp_path / "run")
     assert run.labels == (("no answer",) if none else ())
-    part, _ = judged_rows(settings, run.task, None)
+    part, _ = evaluation_rows(settings, run.task, None)
     assert evaluate(run, part)["exact_match"] > 0.8
 
 

@@ -11,7 +11,7 @@ from headstart.tasks.tagging import Tagging, fill_windows
 from headstart.text.reading.conll import Sentences, read_sentences
 from headstart.text.tokenizers.train_tokenizer import train_tokenizer
 from headstart.training.finetune import finetune
-from headstart.training.finetune_prepare import judged_rows
+from headstart.training.finetune_prepare import evaluation_rows
 from tests.labelled import recipe, write_conll
 
 
@@ -27,7 +27,7 @@ def test_it_learns_entities(run):
     summary, opened, settings = run
     assert opened.labels == ("O", "B-LOC", "I-LOC", "B-PER", "I-PER")
     assert summary["validation"]["f1"] > 0.9
-    part, _ = judged_rows(settings, opened.task, None)
+    part, _ = evaluation_rows(settings, opened.task, None)
     found = evaluate(opened, part)
     assert found["f1"] > 0.9
     assert [row["name"] for row in found["classes"]] == ["LOC", "PER"]

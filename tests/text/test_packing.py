@@ -65,7 +65,7 @@ def test_a_segment_is_a_document(pack, wrapped, case):
         for row, segments in zip(rows.tokens, rows.segments, strict=True)
         for segment in range(1, segments.max() + 1)
     ]
-    # A document that goes on in the next row is its parts one after the other.
+    # A document that continues in the next row is its parts one after the other.
     joined: list[list[int]] = []
     for part in parts:
         if joined and joined[-1][-1] != wrapped([""])[0][-1]:

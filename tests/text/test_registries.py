@@ -116,9 +116,9 @@ def test_a_registered_tokenizer_is_read_from_its_file_and_its_folder(characters,
 
 
 def test_a_name_is_given_once(votes):
-    with pytest.raises(HeadstartError, match="already a reader named 'votes'"):
+    with pytest.raises(HeadstartError, match="the reader 'votes' exists already"):
         register_reader("votes", Votes())
-    with pytest.raises(HeadstartError, match="already a reader named 'lab'"):
+    with pytest.raises(HeadstartError, match="the reader 'lab' exists already"):
         register_reader("lab", Votes())
 
 

@@ -1,4 +1,4 @@
-"""A fine-tuning killed at any moment goes on to the same bits, from the command line."""
+"""A fine-tuning killed at any moment resumes to the same bits, from the command line."""
 
 import random
 import signal

@@ -120,11 +120,11 @@ def test_a_damaged_checkpoint_is_refused_and_the_older_one_named(tmp_path, name,
         path.write_bytes(content)
     with pytest.raises(HeadstartError, match="damaged") as error:
         make_loop(network(), tmp_path).run(resume=True)
-    assert "goes on from step 11" in error.value.fix
+    assert "resumes from step 11" in error.value.fix
 
 
 def test_resuming_without_a_checkpoint_is_refused(tmp_path):
-    with pytest.raises(HeadstartError, match="no checkpoint to go on from"):
+    with pytest.raises(HeadstartError, match="no checkpoint to resume from"):
         make_loop(network(), tmp_path).run(resume=True)
 
 

@@ -6,7 +6,7 @@ from headstart.errors import HeadstartError
 from headstart.inference.evaluate import evaluate
 from headstart.run_folder import open_run
 from headstart.training.finetune import finetune
-from headstart.training.finetune_prepare import judged_rows
+from headstart.training.finetune_prepare import evaluation_rows
 from headstart.training.recipe import make_pretrain_recipe, make_recipe, read_finetune_recipe
 from headstart.training.recipe_file import write_recipe
 from tests.labelled import dataset, recipe, write_csv
@@ -42,5 +42,5 @@ def test_a_dataset_with_an_emoji_for_a_name_can_be_resumed_and_evaluated(tmp_pat
     saved = read_finetune_recipe(tmp_path / "run")
     assert finetune(saved, tmp_path / "run", resume=True) == summary
     run = open_run(tmp_path / "run")
-    part, _ = judged_rows(saved, run.task, None)
+    part, _ = evaluation_rows(saved, run.task, None)
     assert evaluate(run, part)["rows"] == len(part)

@@ -14,10 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headstart.baselines.regression import RegressionClassifier
+from headstart.evaluation.calibration import Floats
 from headstart.linear import MAXIMUM_SHARE, STRENGTHS
-
-Tokens = NDArray[np.integer]
-Floats = NDArray[np.float64]
+from headstart.text.cooccurrence import TokenIds
 
 
 class CooccurrenceClassifier(RegressionClassifier):
@@ -30,7 +29,7 @@ class CooccurrenceClassifier(RegressionClassifier):
     ----------
     vectors : array of shape (vocab_size, width)
     strengths : sequence of float
-        Values of scikit-learn's C, of which validation chooses.
+        Values of scikit-learn's C; the best on validation is taken.
     """
 
     def __init__(
@@ -39,7 +38,7 @@ class CooccurrenceClassifier(RegressionClassifier):
         self.vectors = vectors
         self.strengths = strengths
 
-    def _fit_features(self, texts: Sequence[Tokens]) -> Floats:
+    def _fit_features(self, texts: Sequence[TokenIds]) -> Floats:
         features = mean_and_maximum(texts, self.vectors)
         self.center_ = features.mean(axis=0)
         mean, maximum = np.split(features - self.center_, 2, axis=1)
@@ -47,11 +46,11 @@ class CooccurrenceClassifier(RegressionClassifier):
         self.scale_ = np.repeat(scales, self.vectors.shape[1])
         return (features - self.center_) * self.scale_
 
-    def _features(self, texts: Sequence[Tokens]) -> Floats:
+    def _features(self, texts: Sequence[TokenIds]) -> Floats:
         return (mean_and_maximum(texts, self.vectors) - self.center_) * self.scale_
 
 
-def mean_and_maximum(texts: Sequence[Tokens], vectors: NDArray[np.float32]) -> Floats:
+def mean_and_maximum(texts: Sequence[TokenIds], vectors: NDArray[np.float32]) -> Floats:
     """One row per text, twice as wide as the vectors; zeros for a text without a known token."""
     known = np.asarray(vectors.any(axis=1))
     width = vectors.shape[1]

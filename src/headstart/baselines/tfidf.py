@@ -80,7 +80,7 @@ class TfidfClassifier(RegressionClassifier):
     Parameters
     ----------
     strengths : sequence of float
-        Values of scikit-learn's C, of which validation chooses.
+        Values of scikit-learn's C; the best on validation is taken.
     max_features : int
         Of words, and as many of characters: the most frequent ones.
 

@@ -1,1 +1,1 @@
-"""The command line: one file a command. Each parses, calls the library and prints."""
+"""The command line: one file per command or family. Each parses, calls the library and prints."""

@@ -105,7 +105,7 @@ def compare(
 
     headstart compare my-labels.csv --corpus my-text.txt --out studies/mine
 
-    Killed or stopped, the same command goes on where it was.
+    Killed or stopped, the same command resumes where it was.
     """
     given = options.given_settings(locals(), but=("out", "dry_run", "json", "debug"))
     if "objective" in given:
@@ -141,7 +141,7 @@ def _run(given: dict[str, Any], out: Path, *, dry_run: bool, json: bool) -> None
             study.run()
         except (Interrupted, KeyboardInterrupt):
             messages().print(
-                f"stopped; what is finished is kept. Go on with: {command}",
+                f"stopped; what is finished is kept. Resume with: {command}",
                 markup=False,
                 soft_wrap=True,
             )

@@ -127,9 +127,9 @@ def plan_lines(study: "StudyRun") -> list[str | Text]:
         )
     lines.append(styled("  about [bold]{time}[/]", time=duration(plan.seconds)))
     lines += [styled("  [yellow]cut[/]: {cut}", cut=cut) for cut in plan.cuts]
-    if study.goes_on:
+    if study.is_resumed:
         done = len(study.runs) - len(study.left(recipe.arm_objects))
-        lines.append(f"  going on: {done} of {len(study.runs)} trainings are finished")
+        lines.append(f"  resumed: {done} of {len(study.runs)} trainings are finished")
     if study.data.overlap_dropped:
         lines.append(
             styled(

@@ -35,12 +35,12 @@ def evaluate(
     from headstart.cli.display import progress_bar
     from headstart.inference.evaluate import evaluate as evaluate_run
     from headstart.run_folder import open_task_run
-    from headstart.training.finetune_prepare import judged_rows
+    from headstart.training.finetune_prepare import evaluation_rows
     from headstart.training.recipe import read_finetune_recipe
 
     opened = open_task_run(run)
     assert opened.task is not None
-    part, which = judged_rows(
+    part, which = evaluation_rows(
         read_finetune_recipe(run),
         opened.task,
         dataset,
@@ -48,7 +48,11 @@ def evaluate(
         label_column=label_column,
     )
     with progress_bar("evaluating", "texts") as show:
-        found = {"run": str(run), "judged_on": which, **evaluate_run(opened, part, progress=show)}
+        found = {
+            "run": str(run),
+            "evaluated_on": which,
+            **evaluate_run(opened, part, progress=show),
+        }
     if json:
         print_json(found)
         return

@@ -86,7 +86,7 @@ def finetune(
     seed: options.Whole = None,
     device: options.Word = None,
     threads: options.Whole = None,
-    precision: options.Precision = None,
+    precision: options.PrecisionOption = None,
     track: options.Track = None,
     save_seconds: options.SaveSeconds = 60.0,
     resume: options.Resume = False,
@@ -118,7 +118,7 @@ def _run(
     from headstart.training.recipe import read_finetune_recipe
     from headstart.training.recipe_file import FILE
 
-    # Killed before there was anything to go on from: a resumed run simply starts.
+    # Killed before there was anything to resume from: a resumed run simply starts.
     resume = resume and ((out / FILE).exists() or "dataset" not in given)
     recipe = read_finetune_recipe(out).changed(**given) if resume else _new_recipe(given)
     with FinetuneDisplay() as display:
@@ -158,7 +158,7 @@ def _new_recipe(given: dict[str, Any]) -> Any:
         )
     if "base" not in given:
         raise HeadstartError(
-            "nothing was said about the base",
+            "no base was given",
             fix="name a pretrained run with --base RUN, or train from scratch with --base none",
         )
     return make_recipe(**{**given, **machine_settings(given)})

@@ -28,7 +28,7 @@ Encoding = Annotated[str, typer.Option(help="The encoding of text files.")]
 Size = Annotated[int | None, typer.Option(help="Overrides the preset's.", show_default=False)]
 RunFolder = Annotated[Path, typer.Option(help="The run's folder.")]
 TokenizerKind = Annotated[str | None, typer.Option(help="bpe or unigram.")]
-Precision = Annotated[str | None, typer.Option(help="fp32 or bf16.")]
+PrecisionOption = Annotated[str | None, typer.Option(help="fp32 or bf16.")]
 DropOverlap = Annotated[
     bool | None,
     typer.Option("--drop-overlap", help="Remove texts that validation or test also hold."),
@@ -70,11 +70,11 @@ def machine_settings(given: dict[str, Any]) -> dict[str, str]:
 
 @contextmanager
 def saved_when_stopped(command: str) -> Iterator[None]:
-    """A training that is stopped has saved itself; `command` goes on with it."""
+    """A training that is stopped has saved itself; `command` resumes it."""
     from headstart.training.loop import Interrupted
 
     try:
         yield
     except Interrupted as stopped:
-        messages().print(f"stopped and saved at step {stopped.step:,}; go on with: {command}")
+        messages().print(f"stopped and saved at step {stopped.step:,}; resume with: {command}")
         raise typer.Exit(130) from None

@@ -23,7 +23,7 @@ Debug = Annotated[bool, typer.Option("--debug", help="Show the full traceback of
 
 
 def results() -> Console:
-    """The console for what the user asked for; it takes no markup."""
+    """The console for results; it takes no markup."""
     return Console(highlight=False, markup=False, emoji=False)
 
 

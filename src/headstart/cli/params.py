@@ -20,14 +20,14 @@ from headstart.model.accounts import (
     training_memory,
 )
 from headstart.model.config import HeadConfig
-from headstart.model.presets import PRESETS, Preset, preset
+from headstart.model.presets import Preset, preset, preset_names
 
 HEADS = {"language_modeling": "language modelling", "classification": "classification"}
 
 
 def params(
     preset_name: Annotated[
-        str, typer.Option("--preset", help=f"One of {', '.join(PRESETS)}.")
+        str, typer.Option("--preset", help=f"One of {', '.join(preset_names())}.")
     ] = "small",
     objective: Annotated[
         str | None,

@@ -80,7 +80,7 @@ def pretrain(
     seed: options.Whole = None,
     device: options.Word = None,
     threads: options.Whole = None,
-    precision: options.Precision = None,
+    precision: options.PrecisionOption = None,
     track: options.Track = None,
     tensorboard: Annotated[
         bool, typer.Option("--tensorboard", help="The same as --track tensorboard.")
@@ -119,7 +119,7 @@ def _run(
     from headstart.training.recipe import read_recipe
     from headstart.training.recipe_file import FILE
 
-    # Killed before there was anything to go on from: a resumed run simply starts.
+    # Killed before there was anything to resume from: a resumed run simply starts.
     resume = resume and ((out / FILE).exists() or "corpus" not in given)
     recipe = read_recipe(out).changed(**given) if resume else _new_recipe(given)
     with TrainingDisplay() as display:
@@ -138,7 +138,7 @@ def _run(
     found = summary["held_out"]
     results().print(
         styled(
-            "[bold]{out}[/]: {tokens:,} tokens at {speed:,.0f} a second; held-out perplexity "
+            "[bold]{out}[/]: {tokens:,} tokens at {speed:,.0f} per second; held-out perplexity "
             "[bold]{perplexity:,.1f}[/] (a unigram model has {unigram:,.1f})",
             out=str(out),
             tokens=summary["tokens"],
@@ -179,6 +179,6 @@ def _show_plan(plan: Any, json: bool) -> None:
         f"and optimizer, about {plan.peak_memory_bytes / 1e9:.1f} GB in all\n"
         f"{plan.steps:,} steps, {plan.tokens:,} tokens: {plan.epochs:.2f} epochs of the corpus's "
         f"{plan.corpus_tokens:,}\n"
-        f"about {duration(plan.seconds)} at {speed:,.0f} tokens a second "
+        f"about {duration(plan.seconds)} at {speed:,.0f} tokens per second "
         f"with {threads_in_words(plan.threads)}"
     )

@@ -13,7 +13,7 @@ from headstart.cli.output import Debug, Json, print_json, results
 from headstart.errors import HeadstartError
 
 
-class Kind(StrEnum):
+class KindChoice(StrEnum):
     """The models that can be trained."""
 
     bpe = "bpe"
@@ -27,8 +27,8 @@ def tokenizer(
     out: Annotated[Path, typer.Option(help="Where to write the tokenizer (tokenizer.json).")],
     vocab_size: Annotated[int, typer.Option(help="The largest size of the vocabulary.")] = 32_768,
     kind: Annotated[
-        Kind, typer.Option(help="Byte-level BPE, or a byte-level unigram model.")
-    ] = Kind.bpe,
+        KindChoice, typer.Option(help="Byte-level BPE, or a byte-level unigram model.")
+    ] = KindChoice.bpe,
     text_column: TextColumn = None,
     encoding: Encoding = "utf-8",
     json: Json = False,

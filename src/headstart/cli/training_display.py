@@ -108,6 +108,7 @@ def sparkline(values: list[float], *, width: int = 20) -> str:
 
 
 def threads_in_words(count: int) -> str:
+    """The number with its noun: 1 thread, 2 threads."""
     return "1 thread" if count == 1 else f"{count} threads"
 
 
@@ -185,6 +186,7 @@ class FinetuneDisplay(Display, Listener):
 
 
 def swap_table(rows: Sequence[SwapRow]) -> Table:
+    """What the swap kept, dropped and added, with the number of parameters and the reason."""
     colours = {"kept": "green", "new": "cyan", "dropped": "dim"}
     table = Table("part", "", "parameters", "why", box=None, header_style="dim", pad_edge=False)
     table.columns[2].justify = "right"

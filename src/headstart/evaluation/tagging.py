@@ -1,6 +1,6 @@
 """Entity F1: a tagged entity counts only if its kind, start and end are all right.
 
-Tags are IOB2: `B-PER` begins an entity of kind PER, `I-PER` goes on with it, `O` is none. What
+Tags are IOB2: `B-PER` begins an entity of kind PER, `I-PER` continues it, `O` is none. What
 a network predicts need not be well-formed; as in `seqeval`'s default mode (and CoNLL's own
 script) an `I-` that continues nothing begins an entity.
 """

@@ -32,7 +32,7 @@ def explain(run: Run, text: str, label: str | None = None) -> list[Effect]:
     parts = _stretches(find_words(text))
     if not parts:
         return []
-    # A text of one word is compared with a full stop: nothing at all cannot be judged.
+    # A text of one word is compared with a full stop: an empty text has no prediction.
     without = [(text[:start] + text[end:]).strip() or "." for start, end in parts]
     p = np.clip(predict_probabilities(run, [text, *without]), 1e-12, 1 - 1e-12)
     column = int(p[0].argmax()) if label is None else run.labels.index(label)

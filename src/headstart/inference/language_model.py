@@ -9,7 +9,7 @@ from torch import Tensor
 
 from headstart.errors import HeadstartError
 from headstart.model.attention import KeyValueCache
-from headstart.model.heads import LanguageModeling
+from headstart.model.heads import LanguageModelingHead
 from headstart.model.vocabulary_loss import chunked_cross_entropy
 from headstart.run_folder import Run
 
@@ -119,6 +119,8 @@ def fill(run: Run, text: str, *, candidates: int = 5) -> list[FilledGap]:
 
 @dataclass(frozen=True)
 class Perplexity:
+    """How well a base predicts documents: the mean loss, and what it was measured on."""
+
     documents: int
     tokens: int
     bytes: int
@@ -143,7 +145,7 @@ def perplexity(
 ) -> Perplexity:
     """The mean loss over all tokens and ends of text; long texts are read in windows."""
     head, tokenizer = run.model.head, run.tokenizer
-    assert isinstance(head, LanguageModeling)
+    assert isinstance(head, LanguageModelingHead)
     begin = [] if tokenizer.begin_id is None else [tokenizer.begin_id]
     end = [] if tokenizer.end_id is None else [tokenizer.end_id]
     total, tokens, size, count = 0.0, 0, 0, 0

@@ -80,6 +80,7 @@ def account(
 
 
 def symbol_values(base: BaseConfig, classes: int) -> dict[str, int]:
+    """The values of the formulas' symbols (`SYMBOLS`) for a network."""
     return {
         "v": base.vocab_size,
         "d": base.width,
@@ -126,6 +127,7 @@ def layer_lines(base: BaseConfig) -> list[Line]:
 
 
 def norm_count(base: BaseConfig) -> int:
+    """The parameters of one norm."""
     return base.width * (2 if _norm_has_bias(base) else 1)
 
 

@@ -91,7 +91,7 @@ class SelfAttention(nn.Module):
     def _gather_one(
         self, x: Tensor, mask: Tensor | None, rotary: Tensor | None, only_at: Tensor
     ) -> Tensor:
-        """Keys and values of all tokens, but one query a row: nobody reads what others gather."""
+        """Keys and values of all tokens, but one query per row: other tokens are not read."""
         batch, length, width = x.shape
         weight, bias = self.query_key_value.weight, self.query_key_value.bias
         biases = (None, None) if bias is None else (bias[:width], bias[width:])

@@ -18,6 +18,7 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 def make_norm(config: BaseConfig) -> nn.Module:
+    """The norm that the config names, over the width of the base."""
     if config.norm == "rms":
         return nn.RMSNorm(config.width, eps=config.norm_epsilon)
     return nn.LayerNorm(config.width, eps=config.norm_epsilon, bias=config.biases)

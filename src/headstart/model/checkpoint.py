@@ -1,4 +1,4 @@
-"""A model on disk: `model.safetensors` beside a `config.json`. Loading runs no code of theirs."""
+"""A model on disk: `model.safetensors` beside a `config.json`. Loading runs no code from them."""
 
 import json
 from pathlib import Path
@@ -48,6 +48,7 @@ def load_model(folder: Path) -> Model:
 
 
 def read_config(path: Path) -> dict[str, Any]:
+    """The checked values of a `config.json`."""
     if not path.is_file():
         raise HeadstartError(
             f"there is no {path.name} here", where=path.parent, fix="name the folder of a run"
@@ -75,6 +76,7 @@ def read_config(path: Path) -> dict[str, Any]:
 
 
 def read_safetensors(path: Path) -> dict[str, Tensor]:
+    """All tensors of a safetensors file, by name."""
     if not path.is_file():
         raise HeadstartError(f"there is no {path.name} here", where=path.parent)
     try:

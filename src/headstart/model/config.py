@@ -10,7 +10,7 @@ Attention = Literal["causal", "bidirectional"]
 Positions = Literal["sinusoidal", "learned", "rotary", "none"]
 Norm = Literal["layer", "rms"]
 NormPlace = Literal["before", "after"]
-FeedForward = Literal["relu", "gelu", "gelu-tanh", "swiglu", "geglu", "reglu"]
+FeedForwardKind = Literal["relu", "gelu", "gelu-tanh", "swiglu", "geglu", "reglu"]
 Pooling = Literal["last", "mean", "first", "max", "mean+max"]
 
 POOLINGS: tuple[str, ...] = get_args(Pooling)
@@ -28,11 +28,11 @@ class BaseConfig(Checked):
     feed_forward_width: int
     attention: Attention = "causal"
     positions: Positions = "rotary"
-    max_length: int = 512  # learned positions end here; the computed ones go on
+    max_length: int = 512  # learned positions end here; the computed ones have no end
     norm: Norm = "rms"
     norm_place: NormPlace = "before"
     norm_epsilon: float = 1e-5
-    feed_forward: FeedForward = "swiglu"
+    feed_forward: FeedForwardKind = "swiglu"
     biases: bool = False  # of the linear layers and of layer norms
     embedding_scale: bool = False  # multiply the embedding by √width
     embedding_norm: bool = False
@@ -110,7 +110,7 @@ class MaskedNextSentenceConfig(Checked):
 
 @dataclass(frozen=True, kw_only=True)
 class ClassificationConfig(Checked):
-    """One answer a text, from its pooled hidden states."""
+    """One answer per text, from its pooled hidden states."""
 
     classes: int
     pooling: Pooling = "mean+max"
@@ -124,7 +124,7 @@ class ClassificationConfig(Checked):
 
 @dataclass(frozen=True, kw_only=True)
 class TaggingConfig(Checked):
-    """One answer a token."""
+    """One answer per token."""
 
     tags: int
     dropout: float = 0.0

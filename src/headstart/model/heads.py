@@ -1,12 +1,12 @@
 """The heads: what turns the base's hidden states (B, T, d) into an answer.
 
-| head               | answer                             | shape                    |
-|--------------------|------------------------------------|--------------------------|
-| `LanguageModeling` | which piece stands (or comes) here | (B, T, vocabulary)       |
-| `NextSentence`     | does text B follow text A          | (B, 2)                   |
-| `Classification`   | the class of the text              | (B, classes)             |
-| `Tagging`          | the tag of each token              | (B, T, tags)             |
-| `Spans`            | where an answer starts and ends    | (B, T, 2), padding at -∞ |
+| head                   | answer                             | shape                    |
+|------------------------|------------------------------------|--------------------------|
+| `LanguageModelingHead` | which piece stands (or comes) here | (B, T, vocabulary)       |
+| `NextSentenceHead`     | does text B follow text A          | (B, 2)                   |
+| `ClassificationHead`   | the class of the text              | (B, classes)             |
+| `TaggingHead`          | the tag of each token              | (B, T, tags)             |
+| `SpansHead`            | where an answer starts and ends    | (B, T, 2), padding at -∞ |
 
 `register_head` adds one from another package.
 """
@@ -36,7 +36,7 @@ from headstart.model.vocabulary_loss import VocabularyTargets, vocabulary_loss
 from headstart.settings import Checked
 
 
-class LanguageModeling(nn.Module):
+class LanguageModelingHead(nn.Module):
     """Scores for every piece. Tied, the output layer's weight *is* the embedding."""
 
     def __init__(
@@ -70,7 +70,7 @@ class Transform(nn.Module):
         return self.norm(F.gelu(self.dense(hidden)))
 
 
-class Classification(nn.Module):
+class ClassificationHead(nn.Module):
     """One answer per text: pool, then (for BERT) dense and tanh, then the classes."""
 
     def __init__(self, base: BaseConfig, config: ClassificationConfig) -> None:
@@ -91,7 +91,7 @@ class Classification(nn.Module):
         return self.output(self.dropout(pooled))
 
 
-class NextSentence(nn.Module):
+class NextSentenceHead(nn.Module):
     """BERT's second question, read off the first token: 1 if B follows A."""
 
     def __init__(self, base: BaseConfig, config: NextSentenceConfig) -> None:
@@ -104,7 +104,7 @@ class NextSentence(nn.Module):
         return self.output(torch.tanh(self.dense(pool(hidden, segments, "first"))))
 
 
-class MaskedNextSentence(nn.Module):
+class MaskedNextSentenceHead(nn.Module):
     """Both of BERT's heads on one base."""
 
     def __init__(
@@ -112,8 +112,8 @@ class MaskedNextSentence(nn.Module):
     ) -> None:
         super().__init__()
         self.config = config
-        self.language_modeling = LanguageModeling(base, config.language_modeling, embedding)
-        self.next_sentence = NextSentence(base, NextSentenceConfig())
+        self.language_modeling = LanguageModelingHead(base, config.language_modeling, embedding)
+        self.next_sentence = NextSentenceHead(base, NextSentenceConfig())
 
     def forward(self, hidden: Tensor, segments: Tensor | None = None) -> Tensor:
         """The pieces' scores: what remains of use once the base is trained."""
@@ -123,8 +123,8 @@ class MaskedNextSentence(nn.Module):
         return self.language_modeling.loss(hidden, targets)
 
 
-class Tagging(nn.Module):
-    """One answer a token."""
+class TaggingHead(nn.Module):
+    """One answer per token."""
 
     def __init__(self, base: BaseConfig, config: TaggingConfig) -> None:
         super().__init__()
@@ -136,8 +136,8 @@ class Tagging(nn.Module):
         return self.output(self.dropout(hidden))
 
 
-class Spans(nn.Module):
-    """Two scores a token: the answer starts here, the answer ends here."""
+class SpansHead(nn.Module):
+    """Two scores per token: the answer starts here, the answer ends here."""
 
     def __init__(self, base: BaseConfig, config: SpansConfig) -> None:
         super().__init__()
@@ -152,17 +152,24 @@ class Spans(nn.Module):
         return scores.masked_fill((segments == 0).unsqueeze(-1), float("-inf"))
 
 
-Head = LanguageModeling | NextSentence | MaskedNextSentence | Classification | Tagging | Spans
+Head = (
+    LanguageModelingHead
+    | NextSentenceHead
+    | MaskedNextSentenceHead
+    | ClassificationHead
+    | TaggingHead
+    | SpansHead
+)
 
 
 # By the class of its settings: the head, and whether it is given the base's embedding, too.
 _HEADS: dict[type[Checked], tuple[Callable[..., Any], bool]] = {
-    LanguageModelingConfig: (LanguageModeling, True),
-    NextSentenceConfig: (NextSentence, False),
-    MaskedNextSentenceConfig: (MaskedNextSentence, True),
-    ClassificationConfig: (Classification, False),
-    TaggingConfig: (Tagging, False),
-    SpansConfig: (Spans, False),
+    LanguageModelingConfig: (LanguageModelingHead, True),
+    NextSentenceConfig: (NextSentenceHead, False),
+    MaskedNextSentenceConfig: (MaskedNextSentenceHead, True),
+    ClassificationConfig: (ClassificationHead, False),
+    TaggingConfig: (TaggingHead, False),
+    SpansConfig: (SpansHead, False),
 }
 
 

@@ -1,4 +1,4 @@
-"""The square mask and its relatives: who may look at whom.
+"""The square mask and its relatives: which token may look at which.
 
 A mask here is boolean: `True` means "row may look at column". No row is ever empty, because a
 token always sees itself; a row without a single `True` would make softmax return NaN.

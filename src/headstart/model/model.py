@@ -1,4 +1,4 @@
-"""A base with a head: what is trained, saved and asked."""
+"""A base with a head: what is trained, saved and run."""
 
 import math
 from collections.abc import Iterator
@@ -13,10 +13,10 @@ from headstart.model.base import Transformer
 from headstart.model.block import FeedForward
 from headstart.model.config import BaseConfig, HeadConfig
 from headstart.model.heads import (
-    Classification,
+    ClassificationHead,
     Head,
-    LanguageModeling,
-    MaskedNextSentence,
+    LanguageModelingHead,
+    MaskedNextSentenceHead,
     make_head,
 )
 from headstart.model.pooling import join_windows, pool, pooled_place, window_sizes
@@ -115,7 +115,7 @@ class Model(nn.Module):
         """
         if targets is not None:
             return self._loss(self.base(tokens, segments, token_types), segments, targets)
-        if isinstance(self.head, Classification):
+        if isinstance(self.head, ClassificationHead):
             vectors = self.vectors(tokens, segments, token_types)
             if owners is not None:
                 sizes = window_sizes(tokens, segments)
@@ -128,7 +128,7 @@ class Model(nn.Module):
         self, tokens: Tensor, segments: Tensor | None = None, token_types: Tensor | None = None
     ) -> Tensor:
         """What the classification head reads of each row: (B, d), or (B, 2d) for `mean+max`."""
-        assert isinstance(self.head, Classification)
+        assert isinstance(self.head, ClassificationHead)
         pooling = self.head.config.pooling
         place = pooled_place(tokens, segments, pooling)
         if place is not None:
@@ -139,9 +139,9 @@ class Model(nn.Module):
     def _loss(
         self, hidden: Tensor, segments: Tensor | None, targets: VocabularyTargets
     ) -> LanguageModelingLoss:
-        assert isinstance(self.head, LanguageModeling | MaskedNextSentence)
+        assert isinstance(self.head, LanguageModelingHead | MaskedNextSentenceHead)
         pieces = self.head.loss(hidden, targets)
-        if isinstance(self.head, LanguageModeling):
+        if isinstance(self.head, LanguageModelingHead):
             return LanguageModelingLoss(pieces)
         return LanguageModelingLoss(pieces, self.head.next_sentence(hidden, segments))
 
@@ -154,9 +154,11 @@ class Model(nn.Module):
         """Parameters with one row per piece: a step touches few of them."""
         rows: list[Any] = [self.base.embedding.weight]
         head = (
-            self.head.language_modeling if isinstance(self.head, MaskedNextSentence) else self.head
+            self.head.language_modeling
+            if isinstance(self.head, MaskedNextSentenceHead)
+            else self.head
         )
-        if isinstance(head, LanguageModeling):
+        if isinstance(head, LanguageModelingHead):
             rows += [] if head.config.tied else [head.output.weight]
             rows += [] if head.output.bias is None else [head.output.bias]
         return rows

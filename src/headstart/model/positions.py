@@ -54,6 +54,8 @@ class _Table(nn.Module):
 
 
 class SinusoidalPositions(_Table):
+    """Fixed waves (Vaswani et al. 2017), added to the embedding."""
+
     def __init__(self, max_length: int, width: int) -> None:
         self.width = width
         super().__init__(max_length)
@@ -66,6 +68,8 @@ class SinusoidalPositions(_Table):
 
 
 class LearnedPositions(nn.Module):
+    """One trained vector per position, added to the embedding; there is a last one."""
+
     def __init__(self, max_length: int, width: int) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.empty(max_length, width))
@@ -80,6 +84,8 @@ class LearnedPositions(nn.Module):
 
 
 class RotaryPositions(_Table):
+    """Cosines and sines by which attention turns queries and keys (Su et al. 2021)."""
+
     def __init__(self, max_length: int, head_width: int, base: float) -> None:
         self.head_width, self.base = head_width, base
         super().__init__(max_length)

@@ -1,5 +1,6 @@
 """Ready-made networks. A preset is nothing but values of `BaseConfig` and of its usual heads."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -10,9 +11,9 @@ from headstart.model.config import (
     LanguageModelingConfig,
     Pooling,
 )
+from headstart.registry import Registry
 
-Objective = Literal["causal", "masked"]
-PRESETS = ("lab", "small", "bert", "gpt2")
+PresetObjective = Literal["causal", "masked"]
 
 
 @dataclass(frozen=True)
@@ -31,25 +32,49 @@ class Preset:
         )
 
 
-def preset(name: str, *, objective: Objective | None = None, **sizes: int | None) -> Preset:
+@dataclass(frozen=True)
+class PresetFactory:
+    """How a preset is made, from an objective and the sizes that were given."""
+
+    make: Callable[[PresetObjective, dict[str, int]], Preset]
+    objective: PresetObjective = "causal"  # its usual one
+
+
+def preset(name: str, *, objective: PresetObjective | None = None, **sizes: int | None) -> Preset:
     """The preset `name` for an objective (by default its own), with other sizes where given.
 
     `sizes` are `vocab_size`, `width`, `layers`, `heads`, `feed_forward_width`. A width alone
     takes the feed-forward and, where heads have a usual width, the heads with it.
     """
     given = {key: value for key, value in sizes.items() if value is not None}
-    if name == "lab":
-        return _lab(objective or "causal", given)
-    if name == "small":
-        return _small(objective or "causal", given)
-    if name == "bert":
-        return _bert(objective or "masked", given)
-    if name == "gpt2":
-        return _gpt2(objective or "causal", given)
-    raise HeadstartError(f"unknown preset {name!r}; the presets are {', '.join(PRESETS)}")
+    factory = PRESETS.get(name)
+    if factory is None:
+        raise HeadstartError(
+            f"unknown preset {name!r}; the presets are {', '.join(preset_names())}"
+        )
+    return factory.make(objective or factory.objective, given)
 
 
-def _lab(objective: Objective, sizes: dict[str, int]) -> Preset:
+def preset_names() -> list[str]:
+    """The names of all presets."""
+    return list(PRESETS.entries())
+
+
+def register_preset(name: str, factory: PresetFactory) -> None:
+    """Let `--preset NAME` find a network of your own; a name that is taken is an error.
+
+    An installed package does so with an entry point in the group `headstart.presets`. The settings
+    with which a preset is usually trained are in `training.recipe_file.PROTOCOLS`.
+    """
+    PRESETS.register(name, factory)
+
+
+def unregister_preset(name: str) -> None:
+    """Remove a preset that `register_preset` added."""
+    PRESETS.unregister(name)
+
+
+def _lab(objective: PresetObjective, sizes: dict[str, int]) -> Preset:
     """The lab's network: post-norm layers like PyTorch's, feed-forward as wide as the model."""
     width = sizes.get("width", 200)
     values = {
@@ -69,7 +94,7 @@ def _lab(objective: Objective, sizes: dict[str, int]) -> Preset:
     return Preset("lab", _base(objective, width, values, sizes), head, pooling="last")
 
 
-def _small(objective: Objective, sizes: dict[str, int]) -> Preset:
+def _small(objective: PresetObjective, sizes: dict[str, int]) -> Preset:
     """What trains best in minutes: causal it is a small Llama, masked a small ModernBERT."""
     width = sizes.get("width", 256)
     values = {
@@ -89,7 +114,7 @@ def _small(objective: Objective, sizes: dict[str, int]) -> Preset:
     return Preset("small", _base(objective, width, values, sizes), head, pooling="mean+max")
 
 
-def _bert(objective: Objective, sizes: dict[str, int]) -> Preset:
+def _bert(objective: PresetObjective, sizes: dict[str, int]) -> Preset:
     """BERT-base (Devlin et al. 2019), uncased English vocabulary."""
     width = sizes.get("width", 768)
     values = _like_gpt(width) | {
@@ -105,7 +130,7 @@ def _bert(objective: Objective, sizes: dict[str, int]) -> Preset:
     return Preset("bert", base, head, pooling="first", dense=True)
 
 
-def _gpt2(objective: Objective, sizes: dict[str, int]) -> Preset:
+def _gpt2(objective: PresetObjective, sizes: dict[str, int]) -> Preset:
     """GPT-2, the smallest (Radford et al. 2019)."""
     width = sizes.get("width", 768)
     values = _like_gpt(width) | {
@@ -131,7 +156,7 @@ def _like_gpt(width: int) -> dict[str, Any]:
 
 
 def _base(
-    objective: Objective, width: int, values: dict[str, Any], sizes: dict[str, int]
+    objective: PresetObjective, width: int, values: dict[str, Any], sizes: dict[str, int]
 ) -> BaseConfig:
     """The preset's values; the sizes that were given win over them."""
     attention = "causal" if objective == "causal" else "bidirectional"
@@ -146,10 +171,23 @@ def _round_up(number: int, multiple: int) -> int:
     return -(-number // multiple) * multiple
 
 
+PRESETS: Registry[PresetFactory] = Registry(
+    "preset",
+    group="headstart.presets",
+    base=PresetFactory,
+    built_in={
+        "lab": PresetFactory(_lab),
+        "small": PresetFactory(_small),
+        "bert": PresetFactory(_bert, objective="masked"),
+        "gpt2": PresetFactory(_gpt2),
+    },
+)
+
+
 def preset_of(base: BaseConfig) -> Preset:
     """The preset that a base was made from, with that base: how it is usually pooled."""
-    objective: Objective = "causal" if base.attention == "causal" else "masked"
-    for name in PRESETS:
+    objective: PresetObjective = "causal" if base.attention == "causal" else "masked"
+    for name in preset_names():
         usual = preset(name, objective=objective)
         if (usual.base.positions, usual.base.norm_place) == (base.positions, base.norm_place):
             return replace(usual, base=base)

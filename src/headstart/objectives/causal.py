@@ -3,7 +3,7 @@
 In: `<begin> A B C D`. Out: `A B C D <end>`. The square mask hides the future, so every position
 is a question and none can read its answer off. Every token teaches: this needs the fewest tokens
 to learn, and it is the only objective that can write. What it lacks is the right-hand side: a
-token's hidden state knows nothing of what follows it. `masked` sees both sides, but is asked only
+token's hidden state knows nothing of what follows it. `masked` sees both sides, but learns only
 where something is hidden.
 """
 
@@ -18,6 +18,8 @@ from headstart.text.store.token_source import TokenSource
 
 
 class Causal(Objective):
+    """Predict every next token."""
+
     name: ClassVar[str] = "causal"
     attention: ClassVar[Attention] = "causal"
     can_generate: ClassVar[bool] = True
@@ -30,11 +32,11 @@ class Causal(Objective):
         packed = source.rows(rows, key, extra=1)
         tokens, segments = packed.tokens[:, :-1], packed.segments[:, :-1]
         # What follows the end of a text is another text: nobody could know it.
-        asked = (segments == packed.segments[:, 1:]) & (segments > 0)  # (B, T)
+        is_target = (segments == packed.segments[:, 1:]) & (segments > 0)  # (B, T)
         return Batch(
             tokens=tokens,
-            positions=asked.flatten().nonzero().squeeze(1),
-            targets=packed.tokens[:, 1:][asked],
+            positions=is_target.flatten().nonzero().squeeze(1),
+            targets=packed.tokens[:, 1:][is_target],
             segments=segments if source.separate else None,
         )
 

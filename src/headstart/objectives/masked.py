@@ -47,6 +47,8 @@ def mask_tokens(
 
 
 class Masked(Objective):
+    """Predict the hidden tokens from both sides."""
+
     name: ClassVar[str] = "masked"
     attention: ClassVar[Attention] = "bidirectional"
 
@@ -73,7 +75,7 @@ class Masked(Objective):
         *,
         separate: bool,
     ) -> Batch:
-        """Choose and hide tokens; specials and padding are never asked for."""
+        """Choose and hide tokens; specials and padding are never targets."""
         if source.tokenizer.mask_id is None:
             raise HeadstartError(
                 "this tokenizer has no mask token, which a masked objective needs",

@@ -21,6 +21,8 @@ from headstart.text.store.token_source import TokenSource
 
 
 class NextSentence(Masked):
+    """Predict the hidden tokens, and whether the second text follows the first."""
+
     name: ClassVar[str] = "masked+next-sentence"
 
     @classmethod

@@ -55,13 +55,13 @@ class Batch:
         for start in range(0, self.tokens.size(0), rows):
             here = slice(start, start + rows)
             first, stop = start * length, min(start + rows, self.tokens.size(0)) * length
-            asked = (self.positions >= first) & (self.positions < stop)
+            here_too = (self.positions >= first) & (self.positions < stop)
             parts.append(
                 replace(
                     self,
                     tokens=self.tokens[here],
-                    positions=self.positions[asked] - first,
-                    targets=self.targets[asked],
+                    positions=self.positions[here_too] - first,
+                    targets=self.targets[here_too],
                     segments=None if self.segments is None else self.segments[here],
                     token_types=None if self.token_types is None else self.token_types[here],
                     follows=None if self.follows is None else self.follows[here],

@@ -26,15 +26,16 @@ from headstart.training.pretrain import (
     prepare_pretraining,
     train_base,
 )
-from headstart.training.recipe import Output, PretrainRecipe, make_pretrain_recipe
+from headstart.training.recipe import OutputLayer, PretrainRecipe, make_pretrain_recipe
 from headstart.training.recipe_file import FILE, SIZES, write_recipe
 
 PROMPTS = 3
 
 
 def pretrain_recipe(
-    recipe: StudyRecipe, objective: str, *, steps: int, threads: int, output: Output
+    recipe: StudyRecipe, objective: str, *, steps: int, threads: int, output: OutputLayer
 ) -> PretrainRecipe:
+    """The recipe of the study's base for an objective."""
     return make_pretrain_recipe(
         corpus=recipe.corpus,
         task_text=recipe.dataset[0] if recipe.task_text == "on" else "",

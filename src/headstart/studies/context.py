@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from headstart.studies.arms.arm import Arm, Part
+from headstart.studies.arms.arm import Arm, HeldOutPart
 from headstart.studies.outcomes import Outcome, RunKey, read_training, training_name
 from headstart.studies.recipe import StudyRecipe
 from headstart.tasks.classification import Classification
@@ -44,7 +44,7 @@ class StudyContext:
     def run_folder(self, run: RunKey) -> Path:
         return self.folder / "runs" / training_name(run)
 
-    def ids(self, tokenizer: Tokenizer, part: Part) -> list[Any]:
+    def ids(self, tokenizer: Tokenizer, part: HeldOutPart) -> list[Any]:
         """The token ids of a held-out part: tokenized once for each tokenizer."""
         key = ("ids", tokenizer.fingerprint, part)
         if key not in self.encoded:
@@ -52,7 +52,7 @@ class StudyContext:
         found: list[Any] = self.encoded[key]
         return found
 
-    def examples(self, encoding: TextEncoding, part: Part) -> Examples:
+    def examples(self, encoding: TextEncoding, part: HeldOutPart) -> Examples:
         """A held-out part as a network reads it, from the same ids."""
         key = ("examples", encoding.tokenizer.fingerprint, part, encoding.length, encoding.long)
         if key not in self.encoded:
@@ -64,7 +64,7 @@ class StudyContext:
         found: Examples = self.encoded[key]
         return found
 
-    def _part(self, part: Part) -> Dataset:
+    def _part(self, part: HeldOutPart) -> Dataset:
         found = self.splits.validation if part == "validation" else self.splits.test
         assert found is not None
         return found

@@ -20,6 +20,8 @@ FEW_TEST_ROWS = 100
 
 @dataclass(frozen=True)
 class StudyData:
+    """What a study reads: labelled parts, the corpus, and the label budgets."""
+
     splits: Splits
     test: Dataset
     corpus: Corpus | None  # without validation and test rows, and with the training texts
@@ -38,17 +40,8 @@ class StudyData:
 
 def read_data(recipe: StudyRecipe, stages: Stages) -> StudyData:
     """Read and check everything; nothing is written."""
-    splits = read_dataset(
-        recipe.dataset,
-        text_column=recipe.text_column or None,
-        label_column=recipe.label_column or None,
-        encoding=recipe.encoding,
-        validation=recipe.validation or None,
-        test=recipe.test or None,
-        seed=recipe.split_seed,
-        drop_overlap=recipe.drop_overlap,
-        progress=stages("reading the dataset"),
-    )
+    stage = stages("reading the dataset")
+    splits = read_dataset(recipe.dataset, **recipe.reading(), progress=stage)
     notes = []
     if splits.test is None:
         splits = _with_test(splits, recipe.split_seed)

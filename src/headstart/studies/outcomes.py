@@ -1,4 +1,4 @@
-"""The outcome of one training: what it measured, and what it says of validation and test.
+"""The outcome of one training: its measures, and its predictions for validation and test.
 
 A finished training is one file, written whole or not at all, so what is there after a kill can be
 trusted, and a study that is started again does only what is missing.
@@ -21,7 +21,7 @@ from headstart.files import replacing
 from headstart.text.reading.dataset import Splits
 
 FINAL = -1  # the epoch of a value measured once, at the best epoch; empty in results.csv
-Floats = NDArray[np.float32]
+Probabilities = NDArray[np.float32]
 
 
 @dataclass(frozen=True, order=True)
@@ -39,8 +39,8 @@ class Measure:
     """One line of results.csv.
 
     `split` is train, validation or test; `metric` is accuracy, macro_f1 or loss, accuracies as
-    fractions. Epochs count from 1. Test values are `FINAL`: validation chooses, test reports once.
-    `seconds` counts from the start of the run, pretraining not included.
+    fractions. Epochs count from 1. Test values are `FINAL`: validation selects, test is
+    measured once. `seconds` counts from the start of the run, pretraining not included.
     """
 
     run: RunKey
@@ -57,8 +57,8 @@ class Outcome:
 
     run: RunKey
     measures: list[Measure]
-    validation: Floats
-    test: Floats
+    validation: Probabilities
+    test: Probabilities
     facts: dict[str, Any]  # whatever else is worth keeping: best epoch, steps, weights
 
     def measure(self, split: str, metric: str) -> float:
@@ -105,10 +105,12 @@ def training_name(run: RunKey) -> str:
 
 
 def training_file(study: Path, run: RunKey) -> Path:
+    """Where the outcome of a training is kept."""
     return study / "trainings" / f"{training_name(run)}.safetensors"
 
 
 def write_training(study: Path, outcome: Outcome) -> None:
+    """Write an outcome; the file is whole or absent."""
     about = {
         "run": asdict(outcome.run),
         "measures": [[m.epoch, m.split, m.metric, m.value, m.seconds] for m in outcome.measures],
@@ -120,6 +122,7 @@ def write_training(study: Path, outcome: Outcome) -> None:
 
 
 def read_training(study: Path, run: RunKey) -> Outcome:
+    """Read an outcome back; a damaged file is an error that names it."""
     path = training_file(study, run)
     try:
         with safe_open(path, framework="numpy") as file:
@@ -136,4 +139,5 @@ def read_training(study: Path, run: RunKey) -> Outcome:
 
 
 def is_finished(study: Path, run: RunKey) -> bool:
+    """Whether the outcome of this training is there."""
     return training_file(study, run).is_file()

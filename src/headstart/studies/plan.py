@@ -1,14 +1,14 @@
 """The plan of a study: which trainings, how many steps, how long, and what was cut to fit.
 
 Made once, before anything is trained, and kept in `plan.json`, so that a study that is started
-again goes on with the very same one.
+again continues with the same one.
 
 Epochs that were not given are `EPOCHS`, or as many as `STEPS` steps allow where the labels are
 many, but no fewer than `FEWEST_EPOCHS`: a hundred rows need many passes, thousands do not.
 
 The defaults are what fits into ten minutes on two cores without AVX-512: the study of the embedded
-data took 8 minutes and 34 seconds there (pretraining at 6,400 tokens a second; docs/recipes.md has
-its numbers). Amounts are in tokens, not in minutes: the same command gives the same numbers.
+data took 8 minutes and 34 seconds there (pretraining at 6,400 tokens per second; docs/recipes.md
+has its numbers). Amounts are in tokens, not in minutes: the same command gives the same numbers.
 """
 
 import json
@@ -28,7 +28,7 @@ from headstart.studies.recipe import StudyRecipe, network_kind
 from headstart.studies.speed import measure_finetuning, measure_pretraining
 from headstart.text.checking.splits import take_budget
 from headstart.training.plan import fastest_threads
-from headstart.training.recipe import FinetuneRecipe, Output, PretrainRecipe, make_recipe
+from headstart.training.recipe import FinetuneRecipe, OutputLayer, PretrainRecipe, make_recipe
 
 FILE = "plan.json"
 EPOCHS, STEPS, FEWEST_EPOCHS = 5, 500, 2
@@ -42,7 +42,7 @@ REPORT_SECONDS = 15.0
 
 @dataclass(frozen=True)
 class StudyPlan:
-    """What will be done. Made once and kept, so that a study that goes on does the same."""
+    """What will be done. Made once and kept, so that a resumed study does the same."""
 
     seeds: list[int]
     budgets: list[int]
@@ -51,7 +51,7 @@ class StudyPlan:
     jobs: int
     threads: int  # of each job
     pretrain_threads: int  # it runs alone
-    outputs: dict[str, Output] = field(default_factory=dict)  # of each objective's steps
+    outputs: dict[str, OutputLayer] = field(default_factory=dict)  # of each objective's steps
     seconds: float = 0.0
     cuts: list[str] = field(default_factory=list)
 
@@ -89,7 +89,7 @@ def make_plan(recipe: StudyRecipe, data: StudyData) -> StudyPlan:
     if recipe.needs_base and not recipe.base:
         tokens = recipe.tokens or min(TOKENS, round(MOST_PASSES * corpus_bytes / BYTES_PER_TOKEN))
         steps = max(1, tokens // PretrainRecipe.batch_tokens)
-    measured: dict[int, dict[str, tuple[float, Output]]] = {}
+    measured: dict[int, dict[str, tuple[float, OutputLayer]]] = {}
 
     def seconds(count: int) -> float:
         measured[count] = _pretraining_speed(recipe, count)
@@ -127,7 +127,7 @@ def make_plan(recipe: StudyRecipe, data: StudyData) -> StudyPlan:
     return fit_plan(recipe, plan, speed, amounts)
 
 
-def _pretraining_speed(recipe: StudyRecipe, threads: int) -> dict[str, tuple[float, Output]]:
+def _pretraining_speed(recipe: StudyRecipe, threads: int) -> dict[str, tuple[float, OutputLayer]]:
     """Seconds of a step of each objective, and the output layer that it takes them with."""
     made = PretrainRecipe(corpus=["none"], threads=threads, steps=1)
     return {

@@ -70,7 +70,7 @@ def write_results(study: StudyRun, *, command: str) -> Best:
 
 
 def keep_best(study: StudyRun, outcomes: list[Outcome]) -> Best:
-    """Validation chooses; a run that was not chosen leaves no weights behind."""
+    """The best on validation is kept; any other run leaves no weights behind."""
     last = [one for one in outcomes if one.run.labels == study.plan.budgets[-1]]
 
     def order(one: Outcome) -> tuple[float, float]:

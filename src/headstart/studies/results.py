@@ -116,7 +116,7 @@ def read_measures(folder: Path) -> list[Measure]:
                 raise HeadstartError(
                     f"cannot read this result: {error}",
                     where=f"{path}, line {reader.line_num}",
-                    fix="run the study again; it goes on from the runs that are finished",
+                    fix="run the study again; it resumes from the runs that are finished",
                 ) from error
     return measures
 

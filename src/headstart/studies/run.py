@@ -1,4 +1,4 @@
-"""A study from its recipe to its report. Killed and started again, it goes on where it was.
+"""A study from its recipe to its report. Killed and started again, it resumes where it was.
 
     recipe.toml    the settings that were given     plan.json     what will be done
     bases/         one pretrained base per objective
@@ -80,21 +80,21 @@ class StudyRun:
     ) -> None:
         self.folder, self.listener = folder, listener or StudyListener()
         self._started = time.monotonic()
-        self.goes_on = (folder / FILE).is_file()
-        self.recipe = resumed(recipe, folder) if self.goes_on else recipe
+        self.is_resumed = (folder / FILE).is_file()
+        self.recipe = resumed(recipe, folder) if self.is_resumed else recipe
         self.data: StudyData = read_data(self.recipe, self.listener.stages)
-        if self.goes_on:
+        if self.is_resumed:
             check_identity(self.data.identity, folder)
-        saved = read_plan(folder) if self.goes_on else None
+        saved = read_plan(folder) if self.is_resumed else None
         self.plan: StudyPlan = saved or make_plan(self.recipe, self.data)
         self.runs = self.plan.runs(self.recipe)
-        self._before = _read_minutes(folder) if self.goes_on else 0.0
+        self._before = _read_minutes(folder) if self.is_resumed else 0.0
 
     def run(self) -> None:
         """Do what is not done yet."""
         self.folder.mkdir(parents=True, exist_ok=True)
         with _only_one(self.folder):
-            if not self.goes_on:
+            if not self.is_resumed:
                 write_plan(self.plan, self.folder)
                 write_identity(self.data.identity, self.folder)
                 write_recipe(self.recipe, self.folder)  # last: with it, this is a study

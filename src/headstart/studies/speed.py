@@ -19,7 +19,7 @@ from headstart.objectives import find_objective
 from headstart.text.store.token_source import PackedBatch, PairBatch, TokenSource
 from headstart.training.optimizer import make_optimizer
 from headstart.training.plan import faster_output, median_seconds
-from headstart.training.recipe import OUTPUTS, Output, PretrainRecipe
+from headstart.training.recipe import OUTPUTS, OutputLayer, PretrainRecipe
 
 READ_ROWS = 64
 
@@ -47,14 +47,14 @@ def measure_finetuning(
     return median_seconds(step) / tokens.numel(), median_seconds(read) / many.numel()
 
 
-def measure_pretraining(chosen: Preset, recipe: PretrainRecipe) -> tuple[float, Output]:
+def measure_pretraining(chosen: Preset, recipe: PretrainRecipe) -> tuple[float, OutputLayer]:
     """Seconds of a step with the faster output layer, and which one that is."""
     seconds = {output: _step_seconds(chosen, recipe, output) for output in OUTPUTS}
     output = faster_output(seconds["full"], seconds["candidates"])
     return seconds[output], output
 
 
-def _step_seconds(chosen: Preset, recipe: PretrainRecipe, output: Output) -> float:
+def _step_seconds(chosen: Preset, recipe: PretrainRecipe, output: OutputLayer) -> float:
     torch.set_num_threads(recipe.threads)
     objective = find_objective(recipe.objective)(mask_share=recipe.mask_share)
     model = build_model(chosen.base, objective.head(chosen))

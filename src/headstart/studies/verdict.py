@@ -33,6 +33,7 @@ def within(interval: Interval) -> str:
 
 
 def percent(share: float) -> str:
+    """A share in whole percent."""
     return f"{100 * share:.0f} %"
 
 

@@ -23,7 +23,7 @@ from headstart.training.loop import Interrupted
 
 OnDone = Callable[[RunKey], None]
 PATIENCE = 30.0  # seconds that a worker is given to save and end
-LESS_MEMORY = "start the study again: it goes on; --jobs 1 needs the least memory"
+LESS_MEMORY = "start the study again: it resumes; --jobs 1 needs the least memory"
 
 
 def run_one(run: RunKey, study: StudyContext, on_epoch: OnEpoch) -> None:

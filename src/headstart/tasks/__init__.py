@@ -16,7 +16,8 @@ from headstart.tasks.task import Task
 TASKS: Registry[type[Task[Any]]] = Registry(
     "task",
     group="headstart.tasks",
-    base=type,  # a task is a class: an instance belongs to one set of labels
+    base=Task,
+    of_classes=True,
     built_in={
         "classification": "headstart.tasks.classification:Classification",
         "multi-label": "headstart.tasks.multi_label:MultiLabel",
@@ -38,13 +39,7 @@ def register(task: type[Task[Any]]) -> type[Task[Any]]:
     -------
     The class itself, so that this is also a decorator.
     """
-    if not (isinstance(task, type) and issubclass(task, Task) and hasattr(task, "name")):
-        raise HeadstartError(
-            f"{task!r} is not a task",
-            fix="give a subclass of headstart.tasks.task.Task with a name",
-        )
-    TASKS.register(task.name, task)
-    return task
+    return TASKS.add(task)
 
 
 def unregister(name: str) -> None:

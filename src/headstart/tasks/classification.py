@@ -27,6 +27,8 @@ from headstart.text.reading.read import read_dataset, read_labelled
 
 
 class Classification(Task[Dataset]):
+    """One of the classes for each text."""
+
     name: ClassVar[str] = "classification"
     metric = "accuracy"
 

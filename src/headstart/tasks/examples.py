@@ -70,7 +70,7 @@ class Examples:
     weights: NDArray[np.float32]
     token_types: list[Ids] | None = None
     cut: dict[str, int] = field(default_factory=dict)  # texts, tokens: what was left out
-    notes: list[Any] | None = None  # what the task wants to know about each, for `join`
+    notes: list[Any] | None = None  # what the task keeps of each for `join`
     windows: list[Ids] | None = None  # the lengths of each example's windows
 
     def __len__(self) -> int:
@@ -160,6 +160,8 @@ class Examples:
 
 @dataclass(frozen=True)
 class LabelledBatch:
+    """Examples of one step, padded to the longest."""
+
     tokens: Tensor  # (B, T)
     segments: Tensor  # (B, T): 1 is text, 0 padding
     targets: Tensor  # (B …): as the task has them

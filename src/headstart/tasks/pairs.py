@@ -20,6 +20,8 @@ from headstart.text.reading.rows import split_pair
 
 
 class Pairs(Classification):
+    """One of the classes for each pair of texts."""
+
     name: ClassVar[str] = "pairs"
     windows: ClassVar[bool] = False  # one could hold only one of the two texts
     texts_per_row = 2

@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from headstart.model.heads import Classification
+from headstart.model.heads import ClassificationHead
 from headstart.model.model import Model
 from headstart.model.pooling import join_windows
 from headstart.progress import ProgressCallback
@@ -27,7 +27,7 @@ def run_network(
     """
     if examples.windows is None:
         return _run(model, examples, batch_tokens, progress)
-    assert isinstance(model.head, Classification)
+    assert isinstance(model.head, ClassificationHead)
     windows = examples.by_window()
     vectors = _run(model, windows, batch_tokens, progress, vectors=True)
     device = next(model.parameters()).device

@@ -64,6 +64,8 @@ class Answer:
 
 
 class Spans(Task[Questions]):
+    """A stretch of the text, or none, for each question."""
+
     name: ClassVar[str] = "spans"
     predictor = "headstart.inference.predict.spans:SpanPredictor"
     texts_per_row = 2

@@ -36,6 +36,8 @@ Answers = list[NDArray[np.float64]]  # of each sentence: (words, tags), as far a
 
 
 class Tagging(Task[Sentences]):
+    """One of the tags for each word."""
+
     name: ClassVar[str] = "tagging"
     predictor = "headstart.inference.predict.tags:TagPredictor"
     row_name = "sentences"

@@ -28,7 +28,7 @@ from threadpoolctl import threadpool_limits
 from headstart.errors import HeadstartError
 from headstart.progress import ProgressCallback
 
-Tokens = NDArray[np.integer]
+TokenIds = NDArray[np.integer]
 
 CHUNK_PAIRS = 16_000_000  # at 4 bytes each, and as much again while they are sorted
 MAX_PAIRS = 16_000_000  # at 12 bytes each; twice that while a chunk is added
@@ -36,7 +36,7 @@ OVERSAMPLES, ITERATIONS = 16, 3  # of the randomized decomposition
 
 
 def cooccurrence_vectors(
-    documents: Iterable[Tokens],
+    documents: Iterable[TokenIds],
     *,
     vocab_size: int,
     width: int,
@@ -67,7 +67,7 @@ def cooccurrence_vectors(
 
 
 def cooccurrence_decomposition(
-    documents: Iterable[Tokens],
+    documents: Iterable[TokenIds],
     *,
     vocab_size: int,
     width: int,
@@ -99,7 +99,7 @@ class PairCounts:
 
 
 def count_pairs(
-    documents: Iterable[Tokens],
+    documents: Iterable[TokenIds],
     *,
     vocab_size: int,
     window: int,
@@ -192,7 +192,7 @@ def scale_columns(
 
 
 def _chunks(
-    documents: Iterable[Tokens], size: int, vocab_size: int, ignore: Sequence[int]
+    documents: Iterable[TokenIds], size: int, vocab_size: int, ignore: Sequence[int]
 ) -> Iterator[tuple[NDArray[np.unsignedinteger], NDArray[np.int64]]]:
     """The stream in pieces of at most `size` tokens, each token with its document's number.
 
@@ -201,7 +201,7 @@ def _chunks(
     code = _code_type(vocab_size)
     ignored = np.zeros(vocab_size, dtype=bool)
     ignored[list(ignore)] = True
-    parts: list[Tokens] = []
+    parts: list[TokenIds] = []
     numbers: list[int] = []
     filled, place = 0, 0
 

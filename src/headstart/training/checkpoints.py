@@ -87,7 +87,7 @@ class Checkpoints:
         found = self.list()
         if not found:
             raise HeadstartError(
-                "there is no checkpoint to go on from",
+                "there is no checkpoint to resume from",
                 where=self.folder,
                 fix="start the run anew without --resume, in another folder",
             )
@@ -127,7 +127,7 @@ def _read_state(checkpoint: Checkpoint, *, older: list[Checkpoint]) -> dict[str,
 
 def _damaged(path: Path, older: list[Checkpoint]) -> HeadstartError:
     if older:
-        fix = f"delete {path.parent}; the run then goes on from step {older[-1].step}"
+        fix = f"delete {path.parent}; the run then resumes from step {older[-1].step}"
     else:
         fix = "start the run anew without --resume, in another folder"
     return HeadstartError(
@@ -142,5 +142,5 @@ def _cannot_save(error: OSError, checkpoints: Checkpoints) -> HeadstartError:
     return HeadstartError(
         f"a checkpoint could not be saved: {what}; {kept}",
         where=checkpoints.folder,
-        fix="make room, then go on with --resume",
+        fix="make room, then resume with --resume",
     )

@@ -1,4 +1,4 @@
-"""Fine-tuning: a base and labelled texts become a classifier (or what the task asks for).
+"""Fine-tuning: a base and labelled texts become a classifier (or another model, by the task).
 
 `finetune` with `base="none"` trains the same network from scratch. The start is the only
 difference: batches, head and everything else come from the recipe and its seed.
@@ -115,7 +115,7 @@ def finetune(
     validation : callable, optional
         Encodes the validation part, for callers that have tokenized it already.
     resume : bool
-        Go on with the run in `folder`, to the same bits as if it had never stopped. A run that
+        Resume the run in `folder`, to the same bits as if it had never stopped. A run that
         has ended is not trained again.
     listener : Listener, optional
         Receives the events of the training.

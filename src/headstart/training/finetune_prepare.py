@@ -37,19 +37,13 @@ def read_splits(recipe: FinetuneRecipe, stages: Stages = quiet) -> Parts[Any]:
     """The parts of the recipe's dataset, the same ones every time."""
     return find_task(recipe.task).read(
         recipe.dataset,
-        text_column=recipe.text_column or None,
+        **recipe.reading(),
         second_column=recipe.second_column or None,
-        label_column=recipe.label_column or None,
-        encoding=recipe.encoding,
-        validation=recipe.validation or None,
-        test=recipe.test or None,
-        seed=recipe.split_seed,
-        drop_overlap=recipe.drop_overlap,
         progress=stages("reading the dataset"),
     )
 
 
-def judged_rows(
+def evaluation_rows(
     recipe: FinetuneRecipe,
     task: Task[Any],
     dataset: str | None,

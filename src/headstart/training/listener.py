@@ -165,7 +165,7 @@ class TensorBoard(Listener):
     """Writes the losses into the folder `tensorboard` of the run."""
 
     def __init__(self) -> None:
-        # Now, and not at the first step: a missing package is said before any work.
+        # Now, and not at the first step: a missing package is reported before any work.
         self._open = _summary_writer()
         self._board: Any = None
 

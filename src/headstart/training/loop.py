@@ -1,7 +1,7 @@
 """The loop, the same for every objective and task.
 
 It knows a model, how to get a step's loss, and how to evaluate; not what is learned. Everything
-random is drawn from the seed and the step, so a resumed run needs no random state to go on with
+random is drawn from the seed and the step, so a resumed run needs no random state to continue with
 the very same bits.
 """
 
@@ -56,10 +56,10 @@ class LoopSettings:
 
 
 class Interrupted(BaseException):
-    """The user (or the system) asked to stop; everything is saved.
+    """The user (or the system) stopped the training; everything is saved.
 
-    Like `KeyboardInterrupt` it is no `Exception`: a search over settings that goes on after a
-    failed training (`error_score` of scikit-learn) must not go on after this.
+    Like `KeyboardInterrupt` it is no `Exception`: a search over settings that continues after a
+    failed training (`error_score` of scikit-learn) must not continue after this.
     """
 
     def __init__(self, step: int) -> None:
@@ -71,6 +71,7 @@ Evaluate = Callable[[], dict[str, float]]
 
 
 def by_loss(evaluation: dict[str, float]) -> float:
+    """Order evaluations by their loss."""
     return evaluation["loss"]
 
 
@@ -80,7 +81,7 @@ class Loop:
     `batches(step)` gives the step's micro-batches; their losses are divided by the targets of all
     of them together, which makes accumulation equal to the large batch. `evaluate()` returns
     numbers with a "loss" among them; `choose` makes one of them (the lower the better), which
-    chooses the best. `enough(progress)` ends the training early; it is called between steps, and
+    selects the best. `enough(progress)` ends the training early; it is called between steps, and
     must depend on the progress alone, so that a resumed run ends at the same step.
     """
 
@@ -155,7 +156,7 @@ class Loop:
         batches = self.batches(step)
         targets = sum(batch.targets for batch in batches)
         total = 0.0
-        with self.precision():  # one context for all of them: weights are converted once a step
+        with self.precision():  # one context for all of them: weights are converted once per step
             for batch in batches:
                 loss = batch.compute()
                 (loss / targets).backward()
@@ -226,6 +227,7 @@ class Loop:
 
 
 def step_seed(seed: int, step: int) -> int:
+    """The seed of one step, drawn from that of the run."""
     return int(np.random.SeedSequence([seed, step]).generate_state(1)[0])
 
 
@@ -238,7 +240,7 @@ def own_random_state() -> Iterator[None]:
 
 @contextmanager
 def stop_requests() -> Iterator[threading.Event]:
-    """Ctrl-C and SIGTERM set the event and the process goes on; a second Ctrl-C ends it."""
+    """Ctrl-C and SIGTERM set the event and the process continues; a second Ctrl-C ends it."""
     stop = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield stop  # only the main thread may listen to signals

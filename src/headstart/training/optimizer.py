@@ -122,6 +122,7 @@ def split_by_decay(model: nn.Module) -> tuple[list[nn.Parameter], list[nn.Parame
 
 
 def set_learning_rate(optimizer: torch.optim.Optimizer, learning_rate: float) -> None:
+    """Set the rate of a step, times the scale of each group of parameters."""
     for group in optimizer.param_groups:
         group["lr"] = learning_rate * group.get("scale", 1.0)
 

@@ -24,7 +24,7 @@ from headstart.machine import choose_threads
 from headstart.model.accounts import training_memory
 from headstart.training.listener import Listener, Progress
 from headstart.training.loop import Loop, own_random_state
-from headstart.training.recipe import Output, PretrainRecipe
+from headstart.training.recipe import OutputLayer, PretrainRecipe
 
 if TYPE_CHECKING:
     from headstart.training.prepare import Prepared
@@ -182,7 +182,7 @@ class Pace(Listener):
         seen = progress.seconds - self._first[1]
         if self._said or seen < PATIENCE * min(60.0, self._plan.seconds):
             return False
-        # Of seconds nobody wants to hear.
+        # Seconds are not worth a warning.
         self._said = self._total(progress) > max(30.0, SLOWER * self._plan.seconds)
         return self._said
 
@@ -200,7 +200,7 @@ class Pace(Listener):
         return progress.seconds + left
 
 
-def faster_output(full_seconds: float, candidates_seconds: float) -> Output:
+def faster_output(full_seconds: float, candidates_seconds: float) -> OutputLayer:
     """What a step's output layer should score, by the time that a step takes with each."""
     # Candidates make the gradient noisier: a small gain in time is not worth it.
     return "candidates" if full_seconds > WORTHWHILE * candidates_seconds else "full"

@@ -16,8 +16,7 @@ from headstart.files import cache_folder, replacing
 from headstart.model.attention import SelfAttention
 from headstart.model.heads import Transform
 from headstart.model.model import Model, build_model
-from headstart.model.presets import Objective as PresetObjective
-from headstart.model.presets import Preset, preset
+from headstart.model.presets import Preset, PresetObjective, preset
 from headstart.objectives import find_objective
 from headstart.progress import ProgressCallback
 from headstart.text.cooccurrence import cooccurrence_decomposition, scale_columns
@@ -39,11 +38,14 @@ Stages = Callable[[str], ProgressCallback]
 
 
 def quiet(stage: str) -> ProgressCallback:
+    """Stages whose progress is not shown."""
     return lambda done, total: None
 
 
 @dataclass(frozen=True)
 class Prepared:
+    """A corpus that is ready to train on: the result of `prepare`."""
+
     tokenizer: Tokenizer
     train: TokenSource
     held_out: TokenSource
@@ -166,6 +168,7 @@ def find_tokenizer(recipe: PretrainRecipe, corpus: Corpus, stages: Stages) -> To
 
 
 def find_preset(recipe: PretrainRecipe, *, vocab_size: int | None = None) -> Preset:
+    """The recipe's network, for its objective and sizes."""
     sizes = recipe.sizes()
     if vocab_size is not None:
         sizes["vocab_size"] = vocab_size

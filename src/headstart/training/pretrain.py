@@ -43,7 +43,7 @@ from headstart.training.pretrain_results import (
     unigram_loss,
     write_pretraining_card,
 )
-from headstart.training.recipe import OUTPUTS, Output, PretrainRecipe
+from headstart.training.recipe import OUTPUTS, OutputLayer, PretrainRecipe
 from headstart.training.recipe_file import (
     check_identity,
     refuse_a_second_run,
@@ -98,7 +98,7 @@ def pretrain(
     folder : Path
         The run folder; it must not hold a run yet, unless `resume`.
     resume : bool
-        Go on with the run in `folder`, to the same bits as if it had never stopped.
+        Resume the run in `folder`, to the same bits as if it had never stopped.
     listener : Listener, optional
         Receives the events of the training.
     corpus : Corpus, optional
@@ -226,7 +226,7 @@ def finish_pretraining(
     return summary
 
 
-def with_output(setup: PretrainSetup, output: Output) -> PretrainSetup:
+def with_output(setup: PretrainSetup, output: OutputLayer) -> PretrainSetup:
     """The same pretraining with its output layer over candidates, or over every piece."""
     recipe = setup.recipe.changed(output=output)
     sampler = None

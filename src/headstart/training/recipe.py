@@ -77,8 +77,8 @@ class PretrainRecipe(Recipe):
         return max(1, self.batch_tokens // self.length)
 
 
-Output = Literal["full", "candidates"]
-OUTPUTS: tuple[Output, ...] = ("full", "candidates")
+OutputLayer = Literal["full", "candidates"]
+OUTPUTS: tuple[OutputLayer, ...] = ("full", "candidates")
 AMOUNTS = ("minutes", "epochs", "tokens", "steps")
 
 

@@ -21,6 +21,16 @@ from headstart.settings import Checked, from_dict
 FILE = "recipe.toml"
 IDENTITY = "identity.json"
 MEASURED = {"threads": 0, "output": "auto"}  # where they have this value, a measurement decides
+DATASET_SETTINGS = (  # where labelled rows are, and how they are read and split
+    "dataset",
+    "validation",
+    "test",
+    "text_column",
+    "label_column",
+    "encoding",
+    "drop_overlap",
+    "split_seed",
+)
 SIZES = ("vocab_size", "width", "layers", "heads", "feed_forward_width")
 # The settings that a preset brings besides the sizes of its network: how it is usually trained.
 PROTOCOLS: dict[str, dict[str, Mapping[str, Any]]] = {
@@ -34,6 +44,17 @@ class Recipe(Checked):
     def sizes(self) -> dict[str, int]:
         """The sizes that were given, for the preset."""
         return {name: getattr(self, name) for name in SIZES if getattr(self, name)}
+
+    def reading(self) -> dict[str, Any]:
+        """How the dataset is read, as arguments of `read_dataset`, by `DATASET_SETTINGS`."""
+        given: dict[str, Any] = {name: getattr(self, name) for name in DATASET_SETTINGS}
+        absent = ("validation", "test", "text_column", "label_column")
+        return {
+            **{name: given[name] or None for name in absent},
+            "encoding": given["encoding"],
+            "drop_overlap": given["drop_overlap"],
+            "seed": given["split_seed"],
+        }
 
     def changed(self, **changes: Any) -> Self:
         """A copy with other values."""
@@ -105,7 +126,7 @@ def refuse_a_second_run(folder: Path) -> None:
         raise HeadstartError(
             "there is a run in this folder already",
             where=folder,
-            fix="go on with it: add --resume; or choose another --out",
+            fix="resume it with --resume; or choose another --out",
         )
 
 

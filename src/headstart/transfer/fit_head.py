@@ -15,8 +15,9 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from headstart.evaluation.calibration import Floats
 from headstart.linear import MAXIMUM_SHARE, STRENGTHS, choose_strength
-from headstart.model.heads import Classification
+from headstart.model.heads import ClassificationHead
 from headstart.model.model import Model
 from headstart.progress import ProgressCallback
 from headstart.tasks.examples import Examples
@@ -24,12 +25,11 @@ from headstart.tasks.run import run_network
 
 UNSEEN = 5.0  # how far below the others a class starts that no training text has
 MOST = 10_000  # examples: more make a regression slow, and no better a place to start from
-Floats = NDArray[np.float64]
 
 
 def can_be_fitted(model: Model) -> bool:
     """One answer per text, the same for scratch and pretrained; other heads learn as they are."""
-    return isinstance(model.head, Classification)
+    return isinstance(model.head, ClassificationHead)
 
 
 def fit_head(
@@ -46,7 +46,7 @@ def fit_head(
     that do not are one each, and one that all or no text has stays as it was drawn.
     """
     head = model.head
-    assert isinstance(head, Classification)
+    assert isinstance(head, ClassificationHead)
     if len(train) > MOST:
         rows = _some(np.asarray(train.targets))
         train, weights = train.picked(rows), weights[rows]
@@ -74,7 +74,7 @@ def read_features(
 ) -> Floats:
     """What the head's output layer is given for each example: (examples, features)."""
     head = model.head
-    assert isinstance(head, Classification)
+    assert isinstance(head, ClassificationHead)
     output, training = head.output, model.training
     head.output = nn.Identity()  # type: ignore[assignment]
     model.eval()

@@ -76,7 +76,7 @@ def _why_dropped(old: HeadConfig, new: HeadConfig) -> str:
         why = "it answers with pieces of the vocabulary"
         return why + "; its weight was the embedding, which stays" if old.tied else why
     if old == new:
-        return "a fresh one was asked for"
+        return "a fresh one was requested"
     return "it answers another question"
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # arms are listed by `headstart compare --help`, which must n
     from headstart.studies.recipe import StudyRecipe
 
 Need = Literal["tokenizer", "vectors", "base", "start", "arms"]
-Part = Literal["validation", "test"]
+HeldOutPart = Literal["validation", "test"]
 START = "start"  # the folder of a base's weights before the first step, inside the base's own
 BYTES_PER_TOKEN = 4.0  # about, before there is a tokenizer
 
@@ -65,7 +65,7 @@ class Fitted:
     those of training; where they are None, fitting and answering are timed together.
     """
 
-    answer: Callable[[Part], NDArray[np.floating[Any]]]
+    answer: Callable[[HeldOutPart], NDArray[np.floating[Any]]]
     facts: dict[str, Any] = field(default_factory=dict)
     measures: Sequence[Measure] = ()
     seconds: float | None = None
@@ -112,7 +112,7 @@ class Arm(ABC):
         return bool(self.needs & {"vectors", "base"})
 
     def settings_grid(self) -> Mapping[str, Sequence[Any]]:
-        """The settings of which validation chooses, each with its values."""
+        """The settings that are selected on validation, each with its values."""
         return {}
 
     def seconds(self, labels: int, epochs: int, amounts: Amounts, speed: Speed) -> float:

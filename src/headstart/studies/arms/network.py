@@ -5,7 +5,16 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from headstart.studies.arms.arm import START, Amounts, Arm, Colours, Fitted, Need, Part, Speed
+from headstart.studies.arms.arm import (
+    START,
+    Amounts,
+    Arm,
+    Colours,
+    Fitted,
+    HeldOutPart,
+    Need,
+    Speed,
+)
 
 if TYPE_CHECKING:
     from headstart.studies.context import ArmContext
@@ -46,20 +55,14 @@ class NetworkArm(Arm):
         return trained * self.learning_seconds(speed) + read * speed.read_token
 
     def recipe(self, context: ArmContext) -> FinetuneRecipe:
-        """The recipe of this training, the same for every such arm but for `changes`."""
+        """The recipe of this training, the same for every such arm except for `changes`."""
         from headstart.studies.recipe import network_kind
         from headstart.training.recipe import make_recipe
+        from headstart.training.recipe_file import DATASET_SETTINGS
 
         study, run = context.study.recipe, context.run
         settings: dict[str, Any] = {
-            "dataset": study.dataset,
-            "validation": study.validation,
-            "test": study.test,
-            "text_column": study.text_column,
-            "label_column": study.label_column,
-            "encoding": study.encoding,
-            "drop_overlap": study.drop_overlap,
-            "split_seed": study.split_seed,
+            **{name: getattr(study, name) for name in DATASET_SETTINGS},
             "preset": study.preset,
             "objective": network_kind(run.objective),
             "epochs": context.study.epochs[run.labels],
@@ -105,7 +108,7 @@ class NetworkArm(Arm):
             listener=_epochs(context),
         )
 
-        def answer(part: Part) -> Any:
+        def answer(part: HeldOutPart) -> Any:
             if part == "validation":  # kept by the best epoch
                 return at_temperature(load_file(folder / VALIDATION)["logits"], 1.0)
             return _probabilities(context)
@@ -139,7 +142,7 @@ def _measures(run: RunKey, epochs: list[dict[str, Any]]) -> tuple[list[Measure],
 
 
 def _probabilities(context: ArmContext) -> Any:
-    """What the run's best epoch says of the test rows."""
+    """The predictions of the run's best epoch for the test rows."""
     import torch
 
     from headstart.evaluation.calibration import at_temperature

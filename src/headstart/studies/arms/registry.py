@@ -36,8 +36,7 @@ def register(arm: Arm) -> Arm:
     >>> find_arm("tfidf").label
     'TF-IDF'
     """
-    ARMS.register(arm.name, arm)
-    return arm
+    return ARMS.add(arm)
 
 
 def arms() -> dict[str, Arm]:

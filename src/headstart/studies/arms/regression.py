@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from headstart.studies.arms.arm import Amounts, Arm, Colours, Fitted, Part, Speed
+from headstart.studies.arms.arm import Amounts, Arm, Colours, Fitted, HeldOutPart, Speed
 
 if TYPE_CHECKING:
     from headstart.baselines.cooccurrence import CooccurrenceClassifier
@@ -28,12 +28,12 @@ class RegressionArm(Arm):
         """The classifier, not fitted yet."""
 
     @abstractmethod
-    def inputs(self, context: ArmContext, part: Part | None) -> Sequence[Any]:
+    def inputs(self, context: ArmContext, part: HeldOutPart | None) -> Sequence[Any]:
         """What the classifier reads of a held-out part; of the training rows where it is None."""
 
     @abstractmethod
     def strengths(self) -> Sequence[float]:
-        """The strengths (scikit-learn's C) of which validation chooses."""
+        """The strengths (scikit-learn's C) that are tried on validation."""
 
     def settings_grid(self) -> Mapping[str, Sequence[Any]]:
         return {"strength": self.strengths()}
@@ -50,7 +50,7 @@ class RegressionArm(Arm):
         held_out = (self.inputs(context, "validation"), splits.validation.labels)
         classifier.fit(self.inputs(context, None), splits.train.labels, validation=held_out)
 
-        def answer(part: Part) -> Any:
+        def answer(part: HeldOutPart) -> Any:
             found = classifier.predict_proba(self.inputs(context, part))
             return over_all_classes(found, classifier.classes_.tolist(), every)
 
@@ -79,7 +79,7 @@ class TfidfArm(RegressionArm):
 
         return STRENGTHS
 
-    def inputs(self, context: ArmContext, part: Part | None) -> Sequence[str]:
+    def inputs(self, context: ArmContext, part: HeldOutPart | None) -> Sequence[str]:
         return context.splits.parts()[part or "train"].texts
 
 
@@ -109,7 +109,7 @@ class CooccurrenceArm(RegressionArm):
 
         return STRENGTHS
 
-    def inputs(self, context: ArmContext, part: Part | None) -> Sequence[Any]:
+    def inputs(self, context: ArmContext, part: HeldOutPart | None) -> Sequence[Any]:
         if part is None:
             return context.tokenizer.encode_arrays(context.splits.train.texts)
         return context.study.ids(context.tokenizer, part)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from headstart.studies.arms.arm import Arm, Colours, Fitted, Part
+from headstart.studies.arms.arm import Arm, Colours, Fitted, HeldOutPart
 from headstart.studies.arms.registry import arms
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class StackArm(Arm):
         labels = context.splits.validation.labels
         mixture = Stack().fit([one.validation for one in outcomes], labels)
 
-        def answer(part: Part) -> Any:
+        def answer(part: HeldOutPart) -> Any:
             return mixture.combine([getattr(one, part) for one in outcomes])
 
         weights = {

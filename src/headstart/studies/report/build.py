@@ -171,7 +171,7 @@ def write_report(folder: Path) -> Report:
         raise HeadstartError(
             "the study has no finished run to report on",
             where=folder / "results.csv",
-            fix="run `headstart compare` again; it goes on where it stopped",
+            fix="run `headstart compare` again; it resumes where it stopped",
         )
     write_text(folder / "report.html", page(data))
     figures, missing = _write_figures(folder / "figures", data.pictures)

@@ -183,7 +183,7 @@ def loss_chart(part: PretrainingCurve, frame: Frame) -> Picture:
     x, y = frame.x(0, tokens), frame.y(low - 0.05 * (high - low), high)
     picture.add(y_axis(frame, y, ticks(low, high), lambda v: f"{v:g}"))
     shown = ticks(0, tokens, 3 if frame.narrow else 5)
-    picture.add(x_axis(frame, x, shown, _millions, "tokens read; loss in nats a token"))
+    picture.add(x_axis(frame, x, shown, _millions, "tokens read; loss in nats per token"))
     ends = []
     for key, name, stroke in kinds:
         points = [(x(float(t or 0)), y(float(v or 0))) for t, v in lines[key]]

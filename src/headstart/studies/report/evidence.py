@@ -18,7 +18,7 @@ from headstart.studies.report.report_data import (
 )
 from headstart.studies.report.rows import (
     Calibration,
-    Example,
+    ExampleRow,
     calibration,
     confusion,
     examples,
@@ -60,7 +60,7 @@ def _objective(data: ReportData, part: PretrainingCurve) -> str:
         )
     if part.samples:
         kind = objectives().get(part.objective)
-        verb = "goes on" if kind is None or kind.can_generate else "fills in"
+        verb = "continues" if kind is None or kind.can_generate else "fills in"
         shown.append(paragraph(f"How the base {verb}:", "note"))
     for sample in part.samples:
         prompt, text = sample.get("prompt", ""), sample.get("text", "")
@@ -151,7 +151,7 @@ def examples_section(data: ReportData) -> str:
     return section("examples", "Row by row", paragraph(note, "note"), *parts)
 
 
-def _example(example: Example, names: list[str]) -> str:
+def _example(example: ExampleRow, names: list[str]) -> str:
     text = example.row.text
     shown = text if len(text) <= LONGEST else text[:LONGEST].rstrip() + " …"
     return (

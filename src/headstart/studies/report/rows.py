@@ -21,7 +21,7 @@ class Calibration:
 
 
 @dataclass(frozen=True)
-class Example:
+class ExampleRow:
     """A test row that one arm gets right and the other wrong, with their mean certainty."""
 
     row: TestRow
@@ -61,7 +61,7 @@ def examples(
     second: Sequence[Predictions],
     rows: Sequence[TestRow],
     count: int = 5,
-) -> list[Example]:
+) -> list[ExampleRow]:
     """Rows that most seeds of `first` get right and most of `second` wrong, clearest first."""
     if not first or not second:
         return []
@@ -70,13 +70,13 @@ def examples(
     wanted = np.flatnonzero((right[0] > 0.5) & (right[1] < 0.5))
     clearest = wanted[np.argsort(-(sure[0] - sure[1])[wanted], kind="stable")]
     by_number = {row.row: row for row in rows}
-    found: list[Example] = []
+    found: list[ExampleRow] = []
     seen: set[str] = set()
     for i in clearest:
         row = by_number[int(first[0].rows[i])]
         if row.text not in seen and len(found) < count:
             seen.add(row.text)
-            found.append(Example(row, float(sure[0][i]), float(sure[1][i])))
+            found.append(ExampleRow(row, float(sure[0][i]), float(sure[1][i])))
     return found
 
 

@@ -121,6 +121,7 @@ def arm_style() -> str:
 def text(
     x: float, y: float, words: str, *, anchor: str = "start", fill: str = "soft", weight: int = 400
 ) -> str:
+    """Words at a place; `fill` is the name of a colour of the page, or a CSS variable."""
     bold = f' font-weight="{weight}"' if weight != 400 else ""
     ink = fill if fill.startswith("var(") else f"var(--{fill})"
     return (
@@ -130,6 +131,7 @@ def text(
 
 
 def line(points: Sequence[Point], stroke: str, *, width: float = 2, dash: str = "") -> str:
+    """A line through the points."""
     path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
     dashed = f' stroke-dasharray="{dash}"' if dash else ""
     return (
@@ -139,11 +141,13 @@ def line(points: Sequence[Point], stroke: str, *, width: float = 2, dash: str = 
 
 
 def band(upper: Sequence[Point], lower: Sequence[Point], fill: str, opacity: float) -> str:
+    """The area between two lines."""
     path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in [*upper, *reversed(lower)])
     return f'<path class="band" d="{path}Z" fill="{fill}" fill-opacity="{opacity}"/>'
 
 
 def dot(x: float, y: float, fill: str, radius: float = 4) -> str:
+    """A point with a thin edge in the colour of the paper."""
     return (
         f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius}" fill="{fill}" '
         'stroke="var(--paper)" stroke-width="1.5"/>'
@@ -151,6 +155,7 @@ def dot(x: float, y: float, fill: str, radius: float = 4) -> str:
 
 
 def rule(x1: float, y1: float, x2: float, y2: float, stroke: str = "rule") -> str:
+    """A thin straight line, such as one of a grid."""
     return (
         f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="var(--{stroke})"/>'
     )

@@ -194,6 +194,8 @@ Part = TypeVar("Part")
 
 @dataclass(frozen=True)
 class FileParts(Generic[Part]):
+    """The parts of a dataset that is read file by file."""
+
     train: Part
     validation: Part
     test: Part | None

@@ -72,6 +72,7 @@ def read_tagged(source: str, label_names: Sequence[str], *, encoding: str = "utf
 def numbered(
     name: str, pairs: list[tuple[list[str], list[str]]], names: tuple[str, ...], where: str
 ) -> Sentences:
+    """Sentences with the numbers of their tags in `names`; an unknown tag is an error."""
     numbers = {tag: number for number, tag in enumerate(names)}
     for number, (_, tags) in enumerate(pairs, start=1):
         if unknown := [tag for tag in tags if tag not in numbers]:

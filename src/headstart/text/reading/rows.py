@@ -155,6 +155,7 @@ def join_pair(first: object, second: object) -> object:
 
 
 def split_pair(pair: str) -> tuple[str, str]:
+    """The two texts of a pair that `join_pair` made."""
     first, _, second = pair.partition(PAIR_MARK)
     return first, second
 

@@ -72,6 +72,7 @@ def read_questions(
 
 
 def read_question_file(source: str, *, encoding: str = "utf-8") -> Questions:
+    """All questions of a file, checked."""
     found = Questions(Path(source).name, [], [], [])
     for number, paragraph, entry in raw_questions(source, encoding):
         _add(found, paragraph, entry, f"{source}, question {number}")

@@ -95,7 +95,7 @@ def too_long(where: str) -> HeadstartError:
     return HeadstartError(
         f"one text here is longer than {LONGEST_DOCUMENT >> 20} MB",
         where=where,
-        fix="cut it into documents, one a line or row; in a CSV file, look for a quotation mark "
+        fix="cut it into documents, one per line or row; in a CSV file, look for a quotation mark "
         "that opens just before and is never closed",
     )
 
@@ -149,6 +149,7 @@ def read_block(file: BinaryIO, source: Source) -> bytes:
 
 
 def damaged_gzip(source: Source, error: Exception) -> HeadstartError:
+    """The error for a gzip file that cannot be read to its end."""
     return HeadstartError(
         f"the gzip file is damaged or incomplete ({error})",
         where=source.name,

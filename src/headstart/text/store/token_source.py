@@ -1,11 +1,12 @@
 """Batches of packed rows or of sentence pairs from a token store, each a pure function of a key.
 
 For pretraining the documents form one stream, each as `<begin> document <end>`, and the stream is
-cut every `length` tokens, so no position is wasted. A document may go on in the next row; only the
-last row can have padding. Each position knows its document by a segment number, so that attention
-can be kept within it. Any row can be read without those before it, straight from the store's files.
+cut every `length` tokens, so no position is wasted. A document may continue in the next row; only
+the last row can have padding. Each position knows its document by a segment number, so that
+attention can be kept within it. Any row can be read without those before it, straight from the
+store's files.
 
-A resumed run asks for step k and gets exactly what the uninterrupted run had there; nothing is
+A resumed run takes step k and gets exactly what the uninterrupted run had there; nothing is
 replayed and there is no position to save. `DataOrder` gives full batches of rows, for pretraining;
 `LengthBatches` gives batches of texts of similar length, for fine-tuning: little padding, still
 shuffled.
@@ -32,7 +33,7 @@ _POOL = 100  # batches in a pool: sorting in larger ones saves little and shuffl
 class DataOrder:
     """Endless full batches of `items` things: each epoch has its own shuffle of all of them.
 
-    A batch may reach from one epoch into the next, so that every item is seen once an epoch and
+    A batch may reach from one epoch into the next, so that every item is seen once per epoch and
     every batch has the same size.
     """
 
@@ -81,7 +82,7 @@ class LengthBatches:
         self._epoch = lru_cache(maxsize=1)(self._make_epoch)
 
     def batch(self, step: int) -> Indices:
-        """The texts of step `step`, which counts from 0 and goes on through the epochs."""
+        """The texts of step `step`, which counts from 0 through all epochs."""
         epoch, number = divmod(step, self.steps_per_epoch)
         return self._epoch(epoch)[number]
 
@@ -178,6 +179,8 @@ def _as_array(special: int | None) -> NDArray[np.integer]:
 
 @dataclass(frozen=True)
 class PackedBatch:
+    """Rows cut from the stream of documents."""
+
     tokens: Tensor  # (B, T)
     segments: Tensor  # (B, T): 0 is padding; texts of a row are 1, 2, …
 
@@ -189,7 +192,7 @@ class PairBatch:
     tokens: Tensor  # (B, T)
     segments: Tensor  # (B, T)
     token_types: Tensor  # (B, T): 0 up to the separator, 1 behind it
-    follows: Tensor  # (B): 1 where B goes on where A stopped
+    follows: Tensor  # (B): 1 where B continues A
 
 
 class TokenSource:
@@ -225,7 +228,7 @@ class TokenSource:
         return torch.Generator().manual_seed(int(state >> np.uint64(1)))
 
     def pairs(self, rows: int, key: tuple[int, int]) -> PairBatch:
-        """Two texts per row: half of the time the second goes on where the first stopped."""
+        """Two texts per row: half of the time the second continues the first."""
         random = np.random.default_rng([*key, 1])
         shape = (rows, self.length)
         tokens = np.full(shape, self.tokenizer.pad_id or 0, dtype=np.int64)

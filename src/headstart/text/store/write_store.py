@@ -31,7 +31,7 @@ _BATCH_CHARACTERS = 1 << 19  # what is held in memory at a time
 _BATCH_DOCUMENTS = 1 << 13
 _THREADS = 2  # one tokenizes what is new while the other looks up what is known
 
-Batch = list[tuple[int, str]]  # documents, each with the number of its store
+DocumentBatch = list[tuple[int, str]]  # documents, each with the number of its store
 
 
 class CorpusLike(Protocol):
@@ -182,7 +182,7 @@ def _write(
             folder.mkdir()
             writers.append(ShardWriter(folder, tokenizer.dtype, shard_tokens))
 
-        def encode(batch: Batch) -> list[tuple[int, Tokens]]:
+        def encode(batch: DocumentBatch) -> list[tuple[int, Tokens]]:
             arrays = tokenizer.encode_arrays([text for _, text in batch])
             return [(number, array) for (number, _), array in zip(batch, arrays, strict=True)]
 
@@ -214,9 +214,9 @@ def _write(
             writer.abandon()
 
 
-def _batches(documents: Iterable[str], sides: Sequence[_Side]) -> Iterator[Batch]:
+def _batches(documents: Iterable[str], sides: Sequence[_Side]) -> Iterator[DocumentBatch]:
     """The documents that a side takes, in lists of about a megabyte."""
-    batch: Batch = []
+    batch: DocumentBatch = []
     characters = 0
     for document in documents:
         number = next((n for n, side in enumerate(sides) if side.takes(document)), None)
@@ -232,7 +232,7 @@ def _batches(documents: Iterable[str], sides: Sequence[_Side]) -> Iterator[Batch
 
 
 def _in_order(
-    encode: Callable[[Batch], list[tuple[int, Tokens]]], batches: Iterator[Batch]
+    encode: Callable[[DocumentBatch], list[tuple[int, Tokens]]], batches: Iterator[DocumentBatch]
 ) -> Iterator[list[tuple[int, Tokens]]]:
     """Encode batches in threads, a few ahead of the writer; the order stays that of the corpus.
 
