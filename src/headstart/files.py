@@ -1,5 +1,6 @@
 """Files and folders that Headstart writes: whole or absent, in a known format, in known places."""
 
+import errno
 import json
 import os
 import tempfile
@@ -11,16 +12,19 @@ from pathlib import Path
 from platformdirs import user_cache_path
 
 from headstart.errors import HeadstartError
+from headstart.outside import explain
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Yield a temporary path beside `path`; on success it takes `path`'s place in one step.
 
-    A kill at any moment leaves either the old file or the new one, never half of one.
+    A kill at any moment leaves either the old file or the new one, never half of one. A disk that
+    is full keeps the old one, and nothing else is left behind.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+    start = path.name[:40]  # a long name must leave room for the rest
+    handle, name = tempfile.mkstemp(prefix=f".{start}.", suffix=".part", dir=path.parent)
     os.close(handle)
     temporary = Path(name)
     try:
@@ -29,6 +33,13 @@ def replacing(path: Path) -> Iterator[Path]:
         sync(temporary)
         temporary.replace(path)
         sync(path.parent)
+    except Exception as error:
+        told = explain(error, where=path)
+        if told is None or told is error:
+            raise
+        # The user knows the file by its name, not by the temporary one.
+        where = path if told.where == str(temporary) else told.where
+        raise HeadstartError(told.what, where=where, fix=told.fix) from error
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -37,6 +48,42 @@ def write_text(path: Path, text: str) -> None:
     """Replace `path` with `text` (UTF-8), atomically."""
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
+
+
+def check_folder(folder: Path) -> None:
+    """Refuse, before any work, a folder that could not be made or written to."""
+    _check_place(folder, folder)
+
+
+def check_file(path: Path) -> None:
+    """Refuse, before any work, a file that could not be written."""
+    _check_place(path.parent, path)
+    if path.is_dir():
+        raise HeadstartError(
+            "this is a folder, and a file was expected", where=path, fix="name a file in it"
+        )
+
+
+def _check_place(folder: Path, wanted: Path) -> None:
+    try:
+        existing = folder
+        while not existing.exists():
+            existing = existing.parent
+        if not existing.is_dir():
+            raise HeadstartError(
+                "this is a file, and a folder was expected"
+                if existing == wanted
+                else f"'{existing}' is a file, not a folder",
+                where=wanted,
+                fix="choose another path",
+            )
+        if not os.access(existing, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, "", str(existing))
+        if wanted.parent.is_dir():
+            wanted.exists()  # a name that is too long
+    except OSError as error:
+        told = explain(error, where=wanted)
+        raise (told or error) from None
 
 
 def sync(path: Path) -> None:

@@ -5,7 +5,6 @@ JSON with the checksums of both. It is written under another name, synced and re
 is an older one removed. Two are kept, in case a disk damages the newest.
 """
 
-import errno
 import hashlib
 import json
 import shutil
@@ -14,12 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from headstart.errors import HeadstartError
 from headstart.files import sync
 from headstart.model.checkpoint import load_weights, read_safetensors
+from headstart.outside import explain
 from headstart.training.optimizer import moments, restore_moments
 
 WEIGHTS, OPTIMIZER, STATE = "model.safetensors", "optimizer.safetensors", "state.json"
@@ -73,7 +74,7 @@ class Checkpoints:
             shutil.rmtree(final, ignore_errors=True)  # of a run that is repeated from before it
             temporary.replace(final)
             sync(self.folder)
-        except OSError as error:
+        except (OSError, SafetensorError) as error:
             shutil.rmtree(temporary, ignore_errors=True)
             raise _cannot_save(error, self) from error
         for old in self.list()[:-KEPT]:
@@ -135,8 +136,9 @@ def _damaged(path: Path, older: list[Checkpoint]) -> HeadstartError:
     )
 
 
-def _cannot_save(error: OSError, checkpoints: Checkpoints) -> HeadstartError:
-    what = "the disk is full" if error.errno == errno.ENOSPC else str(error)
+def _cannot_save(error: Exception, checkpoints: Checkpoints) -> HeadstartError:
+    told = explain(error)
+    what = str(error) if told is None else told.what
     found = checkpoints.list()
     kept = f"the checkpoint of step {found[-1].step} is whole" if found else "there is none yet"
     return HeadstartError(
