@@ -57,9 +57,7 @@ def test_a_value_without_sense_is_refused(kind, settings):
 
 
 def test_a_bound_says_its_reason():
-    with pytest.raises(
-        HeadstartError, match=r"warmup is 5\.0; it must be 1 or less: it is a share"
-    ):
+    with pytest.raises(HeadstartError, match="it must be 1 or less: it is a share"):
         recipe_of(FinetuneRecipe, warmup=5.0)
 
 

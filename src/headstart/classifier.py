@@ -20,9 +20,10 @@ from headstart.training.finetune import finetune
 from headstart.training.metrics import METRICS
 from headstart.training.recipe import NONE, make_recipe
 from headstart.training.recipe_file import FILE
+from headstart.training.seen_rows import ROWS
 
 VALIDATION_SHARE = 0.1
-NOTES = (FILE, SUMMARY, METRICS, VALIDATION)
+NOTES = (FILE, SUMMARY, METRICS, VALIDATION, ROWS)
 GIVEN = ("preset", "epochs", "batch_size", "learning_rate", "strategy", "pooling", "length")
 
 

@@ -121,10 +121,25 @@ def read_task(folder: Path) -> dict[str, Any]:
         raise HeadstartError(f"{TASK} is damaged", where=path) from None
 
 
+def read_summary(folder: Path) -> dict[str, Any]:
+    """What `write_summary` wrote."""
+    path = folder / SUMMARY
+    try:
+        summary = json.loads(path.read_text(encoding="utf-8"))
+        if isinstance(summary, dict):
+            return summary
+    except (OSError, ValueError, RecursionError):
+        pass
+    raise HeadstartError(
+        f"{SUMMARY} is missing or damaged",
+        where=path,
+        fix="delete it; the same training with --resume writes it again",
+    )
+
+
 def name_place(folder: Path, place: Path) -> None:
     """Let the summary of the run in `folder` name the place that the run is kept in."""
-    summary = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
-    write_summary({**summary, "run": str(place)}, folder)
+    write_summary({**read_summary(folder), "run": str(place)}, folder)
 
 
 def write_summary(summary: dict[str, Any], folder: Path) -> None:
