@@ -8,11 +8,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 from platformdirs import user_cache_path
 
 from headstart.errors import HeadstartError
 from headstart.outside import explain
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 @contextmanager
@@ -48,6 +51,23 @@ def write_text(path: Path, text: str) -> None:
     """Replace `path` with `text` (UTF-8), atomically."""
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
+
+
+def harmless(cell: str) -> str:
+    """A cell of a CSV table as a spreadsheet shows it, never as a formula that it runs.
+
+    Example
+    -------
+    >>> harmless("=1+1"), harmless("-0.5"), harmless("fine")
+    ("'=1+1", '-0.5', 'fine')
+    """
+    if not cell.startswith(_FORMULA):
+        return cell
+    try:
+        float(cell)
+        return cell  # a number is one
+    except ValueError:
+        return f"'{cell}"
 
 
 def check_folder(folder: Path) -> None:
@@ -111,6 +131,7 @@ def cache_folder() -> Path:
 
 
 FORMAT_FILE = "format.json"
+IDENTITY = "identity.json"  # fingerprints of what a run or study was started with
 FOLDER_FORMAT = 1  # raise it when this version could no longer be read by the one before
 
 
@@ -137,6 +158,23 @@ def check_format(folder: Path) -> None:
             where=folder,
             fix=f"install that version or a newer one: pip install 'headstart>={writer}'",
         )
+
+
+def read_object(path: Path, *, fix: str) -> dict[str, Any]:
+    """Read a JSON object that Headstart wrote; one that is missing or damaged is said so.
+
+    Parameters
+    ----------
+    path : the file.
+    fix : what the user can do where it is damaged.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        content = None
+    if not isinstance(content, dict):
+        raise HeadstartError(f"{path.name} is missing or damaged", where=path, fix=fix)
+    return content
 
 
 def installed_version() -> str:

@@ -7,6 +7,7 @@ is an older one removed. Two are kept, in case a disk damages the newest.
 
 import hashlib
 import json
+import re
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,7 @@ from headstart.training.optimizer import moments, restore_moments
 
 WEIGHTS, OPTIMIZER, STATE = "model.safetensors", "optimizer.safetensors", "state.json"
 KEPT = 2
+_NAME = re.compile(r"step-\d+")
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ class Checkpoints:
         """What is there, the oldest first."""
         if not self.folder.is_dir():
             return []
-        found = [path for path in self.folder.iterdir() if path.name.startswith("step-")]
+        found = [path for path in self.folder.iterdir() if _NAME.fullmatch(path.name)]
         return [Checkpoint(path, int(path.name[5:])) for path in sorted(found)]
 
     def save(
@@ -119,9 +121,15 @@ def _read_state(checkpoint: Checkpoint, *, older: list[Checkpoint]) -> dict[str,
     path = checkpoint.folder / STATE
     try:
         state = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         raise _damaged(path, older) from None
-    if not isinstance(state, dict) or not isinstance(state.get("sha256"), dict):
+    whole = (
+        isinstance(state, dict)
+        and isinstance(state.get("sha256"), dict)
+        and state.get("step") == checkpoint.step
+        and isinstance(state.get("progress", {}), dict)
+    )
+    if not whole:
         raise _damaged(path, older)
     return state
 

@@ -110,13 +110,12 @@ def pretrain(
 
     Returns
     -------
-    dict
-        The run's summary, which is also in `summary.json`.
+    The run's summary, which is also in `summary.json`.
     """
     listener = listener or Listener()
-    more: Any = {"listener": listener, "corpus": corpus, "save_seconds": save_seconds}
+    more: Any = {"resume": resume, "corpus": corpus, "save_seconds": save_seconds}
     with locked(folder):
-        setup = prepare_pretraining(recipe, folder, resume=resume, **more)
+        setup = prepare_pretraining(recipe, folder, listener=listener, **more)
         planned = plan_pretraining(setup, listener=listener)
         progress = train_base(planned, listener=listener)
         return finish_pretraining(planned, progress, listener=listener)
