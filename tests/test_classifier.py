@@ -16,7 +16,6 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import estimator_checks as checks
 
 from headstart import HeadstartClassifier, load
-from headstart.errors import HeadstartError
 from headstart.training.loop import Interrupted
 from tests.labelled import dataset, write_csv
 from tests.runs import small_run
@@ -157,8 +156,8 @@ def test_one_text_a_class_is_enough_to_begin_with():
 def test_what_was_saved_opens_elsewhere_and_can_be_judged(fitted, tmp_path, headstart_json):
     fitted.save(tmp_path / "run")
     assert load(tmp_path / "run").labels == ("animal", "person")
-    found = headstart_json("evaluate", tmp_path / "run", write_csv(tmp_path / "a.csv", DATA))
-    assert found["rows"] == 60
+    others = write_csv(tmp_path / "a.csv", dataset(30, 9))
+    assert headstart_json("evaluate", tmp_path / "run", others)["rows"] == 30
 
 
 def test_the_summary_of_what_was_saved_names_the_folder_it_was_saved_in(fitted, tmp_path):
@@ -187,9 +186,12 @@ def test_asking_before_fitting_is_said():
         estimator().predict(TEXTS)
 
 
-def test_an_empty_text_is_said(fitted):
-    with pytest.raises(HeadstartError, match="empty"):
-        fitted.predict(["fine", " "])
+def test_an_empty_text_gets_the_classes_frequencies_and_costs_no_other(fitted):
+    probabilities = fitted.predict_proba(["fine", " ", ""])
+    np.testing.assert_array_equal(probabilities[0], fitted.predict_proba(["fine"])[0])
+    np.testing.assert_array_equal(probabilities[1:], [fitted.class_prior_] * 2)
+    assert fitted.class_prior_.sum() == pytest.approx(1)
+    assert len(fitted.predict(["fine", " "])) == 2
 
 
 def test_importing_headstart_is_cheap():

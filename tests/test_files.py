@@ -1,8 +1,11 @@
 """Files are whole or absent."""
 
+import errno
+
 import pytest
 
-from headstart.files import replacing, write_text
+from headstart.errors import HeadstartError
+from headstart.files import check_file, check_folder, harmless, replacing, write_text
 
 
 def test_a_written_file_has_its_text(tmp_path):
@@ -18,3 +21,42 @@ def test_a_failed_write_keeps_the_old_file_and_leaves_nothing_else(tmp_path):
         raise RuntimeError("the disk is full")
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_full_disk_keeps_the_old_file_and_names_the_new_one(tmp_path):
+    path = tmp_path / "a.txt"
+    write_text(path, "old")
+    with pytest.raises(HeadstartError, match="the disk is full") as told, replacing(path):
+        raise OSError(errno.ENOSPC, "No space left on device")
+    assert told.value.where == str(path)
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_long_name_leaves_room_for_the_temporary_one(tmp_path):
+    write_text(tmp_path / ("x" * 250), "text")
+    assert [path.name for path in tmp_path.iterdir()] == ["x" * 250]
+
+
+@pytest.mark.parametrize("cell", ["=1", "@x", "+a", "-a", "\t=1"])
+def test_a_cell_that_a_spreadsheet_would_run_is_made_text(cell):
+    assert harmless(cell) == f"'{cell}"
+
+
+@pytest.mark.parametrize("cell", ["-0.5", "+3", "-1e-05", "text", "", "a=b"])
+def test_other_cells_stay_as_they_are(cell):
+    assert harmless(cell) == cell
+
+
+def test_a_place_that_cannot_be_written_is_refused_before_any_work(tmp_path):
+    file = tmp_path / "a.csv"
+    file.write_text("")
+    for wrong in (file, file / "run", tmp_path / ("x" * 300)):
+        with pytest.raises(HeadstartError):
+            check_folder(wrong)
+    for wrong in (tmp_path, file / "a.csv", tmp_path / ("x" * 300)):
+        with pytest.raises(HeadstartError):
+            check_file(wrong)
+    check_folder(tmp_path / "new" / "run")
+    check_file(tmp_path / "new" / "a.csv")
+    assert list(tmp_path.iterdir()) == [file]

@@ -20,9 +20,10 @@ from headstart.training.finetune import finetune
 from headstart.training.metrics import METRICS
 from headstart.training.recipe import NONE, make_recipe
 from headstart.training.recipe_file import FILE
+from headstart.training.seen_rows import ROWS
 
 VALIDATION_SHARE = 0.1
-NOTES = (FILE, SUMMARY, METRICS, VALIDATION)
+NOTES = (FILE, SUMMARY, METRICS, VALIDATION, ROWS)
 GIVEN = ("preset", "epochs", "batch_size", "learning_rate", "strategy", "pooling", "length")
 
 
@@ -84,6 +85,7 @@ class HeadstartClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         check_classification_targets(y)
         self.classes_, numbers = np.unique(y, return_inverse=True)
+        self.class_prior_ = np.bincount(numbers, minlength=len(self.classes_)) / max(1, len(y))
         if len(self.classes_) < 2:
             raise ValueError(f"the labels have {len(self.classes_)} class: two are needed")
         random = check_random_state(self.random_state)
@@ -117,9 +119,16 @@ class HeadstartClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def predict_proba(self, texts: Sequence[str]) -> NDArray[np.float64]:
-        """The probability of each class, in the order of `classes_`: (texts, classes)."""
+        """The probability of each class, in the order of `classes_`: (texts, classes).
+
+        About a text of white space nothing is known but how frequent the classes are.
+        """
         check_is_fitted(self)
-        return predict_probabilities(self.run_, _texts(texts))
+        rows = _texts(texts)
+        found = np.tile(self.class_prior_, (len(rows), 1))
+        filled = [number for number, text in enumerate(rows) if text.strip()]
+        found[filled] = predict_probabilities(self.run_, [rows[number] for number in filled])
+        return found
 
     def predict(self, texts: Sequence[str]) -> NDArray[Any]:
         """The most probable class of each text."""

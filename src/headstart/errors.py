@@ -4,8 +4,8 @@
 class HeadstartError(Exception):
     """A problem that the user can solve.
 
-    The command line prints it without a traceback and ends with exit code 2. Every other
-    exception is a bug of ours and is shown in full.
+    The command line prints it without a traceback and ends with exit code 2. Errors of the system
+    and of libraries become one in `headstart.outside`; every other exception is a bug of ours.
     """
 
     def __init__(self, what: str, *, where: object = None, fix: str | None = None) -> None:

@@ -1,5 +1,6 @@
 """Files and folders that Headstart writes: whole or absent, in a known format, in known places."""
 
+import errno
 import json
 import os
 import tempfile
@@ -7,20 +8,26 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 from platformdirs import user_cache_path
 
 from headstart.errors import HeadstartError
+from headstart.outside import explain
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Yield a temporary path beside `path`; on success it takes `path`'s place in one step.
 
-    A kill at any moment leaves either the old file or the new one, never half of one.
+    A kill at any moment leaves either the old file or the new one, never half of one. A disk that
+    is full keeps the old one, and nothing else is left behind.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+    start = path.name[:40]  # a long name must leave room for the rest
+    handle, name = tempfile.mkstemp(prefix=f".{start}.", suffix=".part", dir=path.parent)
     os.close(handle)
     temporary = Path(name)
     try:
@@ -29,6 +36,13 @@ def replacing(path: Path) -> Iterator[Path]:
         sync(temporary)
         temporary.replace(path)
         sync(path.parent)
+    except Exception as error:
+        told = explain(error, where=path)
+        if told is None or told is error:
+            raise
+        # The user knows the file by its name, not by the temporary one.
+        where = path if told.where == str(temporary) else told.where
+        raise HeadstartError(told.what, where=where, fix=told.fix) from error
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -37,6 +51,59 @@ def write_text(path: Path, text: str) -> None:
     """Replace `path` with `text` (UTF-8), atomically."""
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
+
+
+def harmless(cell: str) -> str:
+    """A cell of a CSV table as a spreadsheet shows it, never as a formula that it runs.
+
+    Example
+    -------
+    >>> harmless("=1+1"), harmless("-0.5"), harmless("fine")
+    ("'=1+1", '-0.5', 'fine')
+    """
+    if not cell.startswith(_FORMULA):
+        return cell
+    try:
+        float(cell)
+        return cell  # a number is one
+    except ValueError:
+        return f"'{cell}"
+
+
+def check_folder(folder: Path) -> None:
+    """Refuse, before any work, a folder that could not be made or written to."""
+    _check_place(folder, folder)
+
+
+def check_file(path: Path) -> None:
+    """Refuse, before any work, a file that could not be written."""
+    _check_place(path.parent, path)
+    if path.is_dir():
+        raise HeadstartError(
+            "this is a folder, and a file was expected", where=path, fix="name a file in it"
+        )
+
+
+def _check_place(folder: Path, wanted: Path) -> None:
+    try:
+        existing = folder
+        while not existing.exists():
+            existing = existing.parent
+        if not existing.is_dir():
+            raise HeadstartError(
+                "this is a file, and a folder was expected"
+                if existing == wanted
+                else f"'{existing}' is a file, not a folder",
+                where=wanted,
+                fix="choose another path",
+            )
+        if not os.access(existing, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, "", str(existing))
+        if wanted.parent.is_dir():
+            wanted.exists()  # a name that is too long
+    except OSError as error:
+        told = explain(error, where=wanted)
+        raise (told or error) from None
 
 
 def sync(path: Path) -> None:
@@ -64,6 +131,7 @@ def cache_folder() -> Path:
 
 
 FORMAT_FILE = "format.json"
+IDENTITY = "identity.json"  # fingerprints of what a run or study was started with
 FOLDER_FORMAT = 1  # raise it when this version could no longer be read by the one before
 
 
@@ -90,6 +158,23 @@ def check_format(folder: Path) -> None:
             where=folder,
             fix=f"install that version or a newer one: pip install 'headstart>={writer}'",
         )
+
+
+def read_object(path: Path, *, fix: str) -> dict[str, Any]:
+    """Read a JSON object that Headstart wrote; one that is missing or damaged is said so.
+
+    Parameters
+    ----------
+    path : the file.
+    fix : what the user can do where it is damaged.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        content = None
+    if not isinstance(content, dict):
+        raise HeadstartError(f"{path.name} is missing or damaged", where=path, fix=fix)
+    return content
 
 
 def installed_version() -> str:

@@ -22,6 +22,7 @@ import torch
 
 from headstart.errors import HeadstartError
 from headstart.files import cache_folder, write_text
+from headstart.settings import check_number
 
 # Those that matter for training, with the names people know them by.
 INSTRUCTION_SETS = {
@@ -91,6 +92,7 @@ def usable_cores() -> int:
 def choose_threads(wanted: int | None = None) -> int:
     """Threads for the matrix products: one a physical core; a second there only waits."""
     if wanted is not None:
+        check_number("threads", wanted, smallest=1)
         return wanted
     return max(1, min(usable_cores(), psutil.cpu_count(logical=False) or 1))
 

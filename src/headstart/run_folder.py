@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from headstart.errors import HeadstartError
-from headstart.files import check_format, write_format, write_text
+from headstart.files import IDENTITY, check_format, read_object, write_format, write_text
 from headstart.model.checkpoint import load_model, save_model
 from headstart.model.config import LanguageModelingConfig, MaskedNextSentenceConfig
 from headstart.model.model import Model
+from headstart.model.presets import preset_of
+from headstart.settings import bound_problem
 from headstart.tasks import find_task
 from headstart.tasks.examples import Long, TextEncoding
 from headstart.tasks.task import Task
@@ -59,7 +61,40 @@ def open_run(folder: Path) -> Run:
             f"{model.base.config.vocab_size:,}: they do not belong together",
             where=folder,
         )
-    return Run(folder, model, tokenizer, **read_task(folder))
+    _check_tokenizer(tokenizer, folder)
+    kept = read_task(folder)
+    if "task" in kept:
+        _check_head(kept["task"], model, folder)
+    return Run(folder, model, tokenizer, **kept)
+
+
+def _check_tokenizer(tokenizer: Tokenizer, folder: Path) -> None:
+    """Refuse the tokenizer of another run: it may be as large, and mean other words."""
+    path = folder / IDENTITY
+    if not path.is_file():
+        return
+    saved = read_object(path, fix="copy the run again").get("tokenizer")
+    if saved is not None and saved != tokenizer.fingerprint:
+        raise HeadstartError(
+            "the tokenizer is not the one that this run was trained with",
+            where=folder,
+            fix="copy the run again, with all of its files",
+        )
+
+
+def _check_head(task: Task[Any], model: Model, folder: Path) -> None:
+    """Refuse a task.json that does not belong to the weights."""
+    wanted, found = task.head(preset_of(model.base.config), None), model.head_config
+    sizes = [getattr(one, "classes", getattr(one, "tags", None)) for one in (wanted, found)]
+    if type(wanted) is not type(found) or sizes[0] != sizes[1]:
+        has = "no head" if found is None else f"a head for {found.kind}"
+        has += "" if sizes[1] is None else f" with {sizes[1]} answers"
+        raise HeadstartError(
+            f"{TASK} says {task.name} with {len(task.labels)} labels, and the model has {has}: "
+            "they do not belong together",
+            where=folder / TASK,
+            fix="copy the run again, with all of its files",
+        )
 
 
 def load(folder: str | Path) -> Run:
@@ -113,18 +148,31 @@ def read_task(folder: Path) -> dict[str, Any]:
     path = folder / TASK
     if not path.is_file():
         return {}
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        task = find_task(content.pop("task"))(content.pop("labels"))
-        return {"task": task, "length": content["length"], "long": content["long"]}
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise HeadstartError(f"{TASK} is damaged", where=path) from None
+    again = "copy the run again"
+    content = read_object(path, fix=again)
+    name, labels = content.get("task"), content.get("labels")
+    length, long = content.get("length"), content.get("long")
+    if (
+        not isinstance(name, str)
+        or not isinstance(labels, list)
+        or not all(isinstance(label, str) for label in labels)
+        or not isinstance(length, int)
+        or bound_problem("length", length, smallest=1)
+        or long not in ("cut", "windows")
+    ):
+        raise HeadstartError(f"{TASK} is damaged", where=path, fix=again)
+    return {"task": find_task(name)(labels), "length": length, "long": long}
+
+
+def read_summary(folder: Path) -> dict[str, Any]:
+    """What `write_summary` wrote."""
+    again = "delete it; the same training with --resume writes it again"
+    return read_object(folder / SUMMARY, fix=again)
 
 
 def name_place(folder: Path, place: Path) -> None:
     """Let the summary of the run in `folder` name the place that the run is kept in."""
-    summary = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
-    write_summary({**summary, "run": str(place)}, folder)
+    write_summary({**read_summary(folder), "run": str(place)}, folder)
 
 
 def write_summary(summary: dict[str, Any], folder: Path) -> None:

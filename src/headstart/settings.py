@@ -1,9 +1,55 @@
 """Settings that check themselves, and how they are made from a file's values."""
 
+import math
 from dataclasses import MISSING, fields
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from headstart.errors import HeadstartError
+
+# The largest sensible value of a setting, wherever it is a field, and why it is that. Beyond it
+# there is no such training: a slip of the finger would crash or run for ever.
+LARGEST: dict[str, tuple[float, str]] = {
+    "threads": (512, "more of them only wait for each other"),
+    "jobs": (512, "more of them only wait for each other"),
+    "vocab_size": (1_000_000, "the largest vocabularies in use have a quarter of that"),
+    "width": (16_384, "the largest networks in use are as wide"),
+    "layers": (1_024, "deeper networks do not learn"),
+    "heads": (1_024, "a head needs a few numbers to work with"),
+    "feed_forward_width": (131_072, "the largest networks in use are as wide"),
+    "length": (131_072, "attention over more does not fit into memory"),
+    "max_length": (1_048_576, "attention over more does not fit into memory"),
+    "token_types": (1_024, "a text has few kinds of segments"),
+    "batch_tokens": (16_777_216, "the tokens of a step are held in memory"),
+    "micro_batch_tokens": (16_777_216, "they are held in memory"),
+    "batch_size": (1_048_576, "the rows of a step are held in memory"),
+    "frequent": (1_000_000, "no vocabulary has more pieces"),
+    "drawn": (1_000_000, "no vocabulary has more pieces"),
+    "steps": (1_000_000_000, "that is years on any machine"),
+    "tokens": (10**13, "that is years on any machine"),
+    "save_seconds": (604_800, "a week of training could be lost"),
+    "minutes": (525_600, "that is a year"),
+    "epochs": (100_000, "every text would be read that often"),
+    "patience": (100_000, "it is counted in epochs"),
+    "evaluations": (1_000_000, "evaluating would take longer than training"),
+    "seeds": (1_000, "the intervals hardly get narrower"),
+    "seed": (2**31 - 1, "it must be below 2³¹"),
+    "split_seed": (2**31 - 1, "it must be below 2³¹"),
+    "classes": (1_000_000, "each of them needs texts to learn from"),
+    "tags": (1_000_000, "each of them needs words to learn from"),
+    "learning_rate": (10, "training breaks down far below"),
+    "embedding_learning_rate": (10, "training breaks down far below"),
+    "weight_decay": (100, "nothing would be left of the weights"),
+    "warmup": (1, "it is a share of the steps"),
+    "mask_share": (1, "it is a share of the tokens"),
+    "held_out": (0.5, "it is a share of the documents, and most are to be learned from"),
+    "label_smoothing": (1, "it is a share"),
+    "layer_decay": (1, "it is a share"),
+    "dropout": (1, "it is a share"),
+    "start_deviation": (1_000, "the first step would break down"),
+    "norm_epsilon": (1, "it is a tiny number"),
+    "rotary_base": (1e12, "positions could not be told apart"),
+}
+LARGEST_OF_ALL = (10**15, "no count here is that large")
 
 
 class Checked:
@@ -27,17 +73,18 @@ class Checked:
                     choices = ", ".join(map(str, get_args(kind)))
                     problems.append(f"{field.name} is {value!r}; it can be {choices}")
             elif kind is float:
-                # Comparisons with NaN are false, so this also refuses NaN.
-                if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
+                if isinstance(value, bool) or not isinstance(value, int | float):
                     problems.append(f"{field.name} is {value!r}; it must be a number from 0 up")
+                elif problem := bound_problem(field.name, value):
+                    problems.append(problem)
             elif unwritable := _unwritable(value):
                 problems.append(f"{field.name} is {unwritable!r}, which is not valid Unicode")
             elif not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
                 problems.append(f"{field.name} is {value!r}; it must be of type {kind.__name__}")
-            elif kind is int and value < self._smallest(field.name):
-                problems.append(
-                    f"{field.name} is {value}; it must be {self._smallest(field.name)} or more"
-                )
+            elif kind is int and (
+                problem := bound_problem(field.name, value, self._smallest(field.name))
+            ):
+                problems.append(problem)
         return problems
 
     def _smallest(self, name: str) -> int:
@@ -49,6 +96,25 @@ class Checked:
 
     def _fix(self) -> str | None:
         return None
+
+
+def bound_problem(name: str, value: float, smallest: float = 0) -> str | None:
+    """What is wrong with a number: not finite, below `smallest`, or above `LARGEST`."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return f"{name} is {value}; it must be a finite number"
+    if value < smallest:
+        least = f"{smallest} or more" if isinstance(value, int) else f"a number from {smallest} up"
+        return f"{name} is {value}; it must be {least}"
+    largest, reason = LARGEST.get(name, LARGEST_OF_ALL)
+    if value > largest:
+        return f"{name} is {value:,}; it must be {largest:,} or less: {reason}"
+    return None
+
+
+def check_number(name: str, value: float, smallest: float = 0) -> None:
+    """Refuse a number outside its bounds; for values that are no field of `Checked`."""
+    if problem := bound_problem(name, value, smallest):
+        raise HeadstartError(problem)
 
 
 def _unwritable(value: object) -> str | None:

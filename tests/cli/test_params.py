@@ -1,5 +1,7 @@
 """`headstart params`."""
 
+import json
+
 import pytest
 
 
@@ -50,7 +52,7 @@ def test_bad_input_is_one_message_and_code_2(headstart, arguments, message):
     assert result.returncode == 2
     assert message in result.stderr
     assert "Traceback" not in result.stderr
-    assert result.stdout == ""
+    assert list(json.loads(result.stdout)) == ["error"]
 
 
 def test_debug_shows_the_traceback(headstart):

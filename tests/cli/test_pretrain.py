@@ -138,7 +138,7 @@ def test_a_run_that_is_none_is_refused(headstart, tmp_path):
     result = headstart("generate", tmp_path / "nothing", "hello", "--json")
     assert result.returncode == 2
     assert "there is no such run" in result.stderr
-    assert result.stdout == ""
+    assert "there is no such run" in json.loads(result.stdout)["error"]["what"]
 
 
 def test_the_summary_is_one_json_document(causal):

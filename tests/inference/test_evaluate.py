@@ -1,15 +1,21 @@
 """Evaluation: the numbers, on rows that nothing was chosen by."""
 
+import shutil
+from dataclasses import replace
+
 import pytest
 
 from headstart.errors import HeadstartError
 from headstart.inference.evaluate import evaluate
-from headstart.run_folder import open_run
+from headstart.run_folder import VALIDATION, open_run
 from headstart.text.reading.dataset import Dataset
 from headstart.text.reading.read import read_dataset
+from headstart.training.finetune import finetune
 from headstart.training.finetune_prepare import evaluation_rows
 from headstart.training.recipe import read_finetune_recipe
+from headstart.training.seen_rows import ROWS
 from tests.labelled import dataset, write_csv
+from tests.labelled import recipe as settings
 
 
 def test_the_document_has_all_that_was_asked_for(run):
@@ -81,3 +87,43 @@ def test_labels_in_another_order_are_renumbered(run):
     fitted = run.task.fitted(turned, "t")
     assert fitted.label_names == ("animal", "person")
     assert fitted.labels == [0, 1]
+
+
+def test_another_spelling_of_the_path_judges_no_row_that_was_trained_on(run, run_folder):
+    recipe = read_finetune_recipe(run_folder)
+    other = str(run_folder / ".." / "train.csv")
+    part, _ = evaluation_rows(recipe, run.task, other)
+    found = evaluate(run, part)
+    own = read_dataset(recipe.dataset)
+    assert found["seen_rows"] == len(own.train) + len(own.validation)
+    assert found["rows"] == len(part) - found["seen_rows"]
+
+
+def test_a_dataset_that_grew_judges_no_row_that_was_trained_on(tmp_path):
+    path = write_csv(tmp_path / "d.csv", dataset(100, wrong=0.3))
+    finetune(settings(dataset=[str(path)], epochs=1), tmp_path / "run")
+    before = read_dataset(path)
+    seen = {*before.train.texts, *before.validation.texts}
+    write_csv(path, dataset(160, wrong=0.3))
+    opened = open_run(tmp_path / "run")
+    part, _ = evaluation_rows(read_finetune_recipe(tmp_path / "run"), opened.task, None)
+    assert seen & set(part.texts)
+    found = evaluate(opened, part)
+    assert found["rows"] == len(set(part.texts) - seen)
+    assert found["seen_rows"] == len(seen & set(part.texts))
+    assert all(part.texts[one["row"] - 1] == one["text"] for one in found["mistakes"])
+
+
+def test_rows_that_were_all_seen_are_refused(run, run_folder):
+    train = read_dataset(read_finetune_recipe(run_folder).dataset).train
+    with pytest.raises(HeadstartError, match="has seen all of these"):
+        evaluate(run, train)
+
+
+def test_a_run_without_fingerprints_says_that_it_does_not_know(run, tmp_path):
+    bare = replace(run, folder=tmp_path)
+    shutil.copy(run.folder / VALIDATION, tmp_path)
+    assert evaluate(bare, dataset(20, 8))["seen_rows"] is None
+    (tmp_path / ROWS).write_bytes(b"damaged")
+    with pytest.raises(HeadstartError, match=f"{ROWS} is damaged"):
+        evaluate(bare, dataset(20, 8))

@@ -235,3 +235,33 @@ def test_a_text_of_one_word_or_of_thousands_is_explained(run):
     assert len(explain(run, "cat")) == 1
     assert len(explain(run, "cat " * 1_000)) == 200
     assert len(explain(run, "猫が好き")) == 4
+
+
+def test_no_cell_of_a_csv_is_a_formula(run, tmp_path):
+    rows = ["=cmd|' /C calc'!A0", "@SUM(A1)", "+1 from me", "-1 star", "fine"]
+    (tmp_path / "in.jsonl").write_text(
+        "".join(json.dumps({"text": text, "n": -0.5}) + "\n" for text in rows)
+    )
+    predict_file(run, tmp_path / "in.jsonl", tmp_path / "out.csv")
+    found = read_output(tmp_path / "out.csv")
+    assert [row["text"] for row in found] == [*(f"'{text}" for text in rows[:4]), "fine"]
+    assert {row["n"] for row in found} == {"-0.5"}
+
+
+@pytest.mark.parametrize("output", ["folder.csv", "in.csv/out.csv", "x" * 300 + ".csv"])
+def test_an_output_that_cannot_be_written_is_refused_before_the_work(run, tmp_path, output):
+    (tmp_path / "folder.csv").mkdir()
+    write_input(tmp_path / "in.csv", 2, broken=set())
+    with pytest.raises(HeadstartError) as told:
+        predict_file(run, tmp_path / "in.csv", tmp_path / output)
+    assert told.value.fix
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder.csv", "in.csv"]
+
+
+def test_a_quotation_mark_that_swallows_rows_costs_no_other_answer(run, tmp_path):
+    lines = [f"the cat {n} sits .,{n % 2}" for n in range(1, 21)]
+    lines[4], lines[8] = f'"{lines[4]}', f'"{lines[8]}'
+    (tmp_path / "in.csv").write_text("\n".join(["text,label", *lines]) + "\n")
+    summary = predict_file(run, tmp_path / "in.csv", tmp_path / "out.csv")
+    assert (summary["rows"], summary["bad_rows"]) == (20, 2)
+    assert [bad["row"] for bad in summary["bad"]] == [5, 9]

@@ -76,6 +76,19 @@ def test_hostile_text_stays_text(tmp_path):
     assert "<b>bad</b>" not in page
 
 
+def test_no_cell_of_a_table_is_a_formula(tmp_path):
+    study = fake_study(tmp_path, Recipe(label_names=("=cmd|'/C calc'!A0", "@x", "-y", "+z")))
+    build_report(study)
+    cells = {cell for path in study.glob("tables/*.csv") for cell in _cells(path)}
+    assert {"'=cmd|'/C calc'!A0", "'@x", "'-y", "'+z"} <= cells
+    assert not any(cell.startswith(("=", "@", "-y", "+z")) for cell in cells)
+
+
+def _cells(path):
+    with path.open(newline="") as file:
+        return [cell for row in csv.reader(file) for cell in row]
+
+
 @pytest.mark.parametrize(
     "recipe",
     [

@@ -88,3 +88,15 @@ def test_an_unknown_tag_in_validation_is_named(tmp_path):
     with pytest.raises(HeadstartError, match="'B-NEW'") as error:
         read_sentences([str(train)], validation=str(valid))
     assert "sentence 1" in error.value.where
+
+
+@pytest.mark.parametrize("blank", ["\u00a0\tO", " \tO", "\u00a0 O", "\t\tB-PER"])
+def test_a_word_that_is_a_blank_costs_only_itself(tmp_path, blank):
+    path = write_conll(tmp_path / "a.conll", sentences=20)
+    lines = path.read_text().split("\n")
+    lines.insert(4, blank)
+    path.write_text("\n".join(lines))
+    parts = read_sentences([str(path)])
+    found = [parts.train, parts.validation, parts.test]
+    assert sum(map(len, found)) == 20
+    assert all(word.strip() for part in found for words in part.words for word in words)

@@ -5,7 +5,6 @@ not wait for the imports of all of them.
 """
 
 import sys
-import traceback
 from collections.abc import Callable
 from importlib import import_module
 from typing import Annotated, Any
@@ -13,8 +12,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from headstart.cli.output import print_error
-from headstart.errors import HeadstartError
+from headstart.cli.boundary import run_guarded
 
 # Name: its line on the help page, which is the first paragraph of the function's docstring. The
 # function has the name of the command and stands in the module of that name, or of `MODULES`.
@@ -108,15 +106,5 @@ def _root(
 
 
 def main() -> None:
-    """Run the command line; a `HeadstartError` ends with exit code 2 and no traceback."""
-    try:
-        app()
-    except HeadstartError as error:
-        if "--debug" in sys.argv:
-            traceback.print_exc()
-        print_error(error)
-        sys.exit(2)
-    except BrokenPipeError:
-        # The reader has closed the pipe (`headstart … | head`): nothing more can be printed.
-        sys.stderr.close()
-        sys.exit(1)
+    """Run the command line; every error ends as one message and an exit code."""
+    sys.exit(run_guarded(lambda: app(standalone_mode=False)))

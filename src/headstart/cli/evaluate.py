@@ -67,6 +67,16 @@ def evaluate(
         ),
         soft_wrap=True,
     )
+    if found["seen_rows"]:
+        console.print(
+            styled(
+                "[yellow]left out[/]: {count:,} {unit} that trained the run or chose its weights",
+                count=found["seen_rows"],
+                unit=opened.task.row_name,
+            )
+        )
+    elif found["seen_rows"] is None:
+        console.print(styled("[yellow]the run does not say which rows trained it[/]"))
     if cut := found["cut"]:
         console.print(
             styled(

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from headstart.cli.options import Encoding, TextColumn
-from headstart.cli.output import Debug, Json, print_json, results, styled
+from headstart.cli.output import Debug, Json, print_json, results, styled, visible
 
 
 def generate(
@@ -48,13 +48,13 @@ def generate(
     shown = ""
     live = not json and not show_alternatives
     if live:
-        sys.stdout.write(prompt)
+        sys.stdout.write(visible(prompt))
     for generated in continue_prompt(opened, prompt, tokens=tokens, sampling=sampling):
         ids.append(generated.token)
         rows.append(generated)
         text = opened.tokenizer.decode(ids)
         if live and not text.endswith("�"):  # half of a character waits for its other half
-            sys.stdout.write(text[len(shown) :])
+            sys.stdout.write(visible(text[len(shown) :]))
             sys.stdout.flush()
             shown = text
     text = opened.tokenizer.decode(ids)

@@ -8,6 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from headstart.cli.output import messages
+from headstart.errors import HeadstartError
+from headstart.settings import check_number
 
 Word = Annotated[str | None, typer.Option(show_default=False)]
 Whole = Annotated[int | None, typer.Option(show_default=False)]
@@ -42,6 +44,12 @@ Track = Annotated[
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan and stop.")]
 
 
+# Zero is a value of these; everywhere else a recipe's zero means "not given", which on the command
+# line is said by leaving the option out.
+ZERO_IS_A_VALUE = {"seed", "split_seed", "patience", "warmup", "weight_decay", "label_smoothing"}
+ZERO_IS_A_VALUE |= {"frequent", "drawn"}
+
+
 def given_settings(values: dict[str, Any], *, but: Collection[str]) -> dict[str, Any]:
     """The parameters that the user gave, as settings of the command's recipe."""
     given = {
@@ -49,6 +57,16 @@ def given_settings(values: dict[str, Any], *, but: Collection[str]) -> dict[str,
         for name, value in values.items()
         if value is not None and value != [] and name not in but
     }
+    if save_seconds := values.get("save_seconds"):
+        check_number("save_seconds", save_seconds)
+    for name, value in given.items():
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if number and value == 0 and name not in ZERO_IS_A_VALUE:
+            option = name.replace("_", "-")
+            raise HeadstartError(
+                f"--{option} is 0; it must be above 0",
+                fix=f"leave --{option} out, and its default is used",
+            )
     if "feed_forward" in given:  # a recipe also has the kind of it
         given["feed_forward_width"] = given.pop("feed_forward")
     return given

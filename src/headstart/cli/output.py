@@ -4,32 +4,62 @@ Results go to standard output. Messages, warnings and progress go to standard er
 `--json` leaves exactly one document on standard output.
 
 Strings are printed as they are: a label `[neg]` is no markup. Styles come from `styled`, whose
-template may hold markup while its values may not.
+template may hold markup while its values may not. Control characters of the user's strings are
+shown as escapes: none of them reaches the terminal.
 """
 
 import json as json_module
+import re
 import sys
+from collections.abc import Iterable
 from string import Formatter
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.text import Span, Text
 
 from headstart.errors import HeadstartError
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the full traceback of an error.")]
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # all but tab and line feed
+
+
+def visible(text: str) -> str:
+    """The text with its control characters as escapes.
+
+    Example
+    -------
+    >>> print(visible("\\x1b[31mred"))
+    \\x1b[31mred
+    """
+    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+
+
+class _SafeConsole(Console):
+    """Sends no control characters but Rich's own."""
+
+    def render_str(self, text: str, **options: Any) -> Text:  # type: ignore[override]
+        return super().render_str(visible(text), **options)
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            harmless = segment.control or not _CONTROL.search(segment.text)
+            yield segment if harmless else Segment(visible(segment.text), segment.style)
 
 
 def results() -> Console:
     """The console for results; it takes no markup."""
-    return Console(highlight=False, markup=False, emoji=False)
+    return _SafeConsole(highlight=False, markup=False, emoji=False)
 
 
 def messages() -> Console:
     """The console for messages, warnings and progress; it takes no markup."""
-    return Console(stderr=True, highlight=False, markup=False, emoji=False)
+    return _SafeConsole(stderr=True, highlight=False, markup=False, emoji=False)
 
 
 def styled(template: str, **values: Any) -> Text:
@@ -53,7 +83,7 @@ def styled(template: str, **values: Any) -> Text:
         field = "{" + name + (f":{spec}" if spec else "") + "}"
         place = rest.plain.index(field)
         before, whole, rest = rest.divide([place, place + len(field)])
-        value = format(values[name], spec or "")
+        value = visible(format(values[name], spec or ""))
         shown.append_text(before)
         spans = [Span(0, len(value), span.style) for span in whole.spans]
         shown.append_text(Text(value, spans=spans))
@@ -62,8 +92,16 @@ def styled(template: str, **values: Any) -> Text:
 
 def print_json(document: dict[str, Any]) -> None:
     """Print `document` as the only thing on standard output; NaN is not JSON and is refused."""
-    sys.stdout.write(json_module.dumps(document, indent=2, ensure_ascii=False, allow_nan=False))
-    sys.stdout.write("\n")
+    # Where the encoding is another, JSON's own escapes are read back as what they stand for.
+    plain = not (sys.stdout.encoding or "").lower().replace("-", "").startswith("utf8")
+    sys.stdout.write(
+        json_module.dumps(document, indent=2, ensure_ascii=plain, allow_nan=False) + "\n"
+    )
+
+
+def error_document(error: HeadstartError) -> dict[str, Any]:
+    """An error as `--json` prints it."""
+    return {"error": {"what": error.what, "where": error.where, "fix": error.fix}}
 
 
 def print_error(error: HeadstartError) -> None:

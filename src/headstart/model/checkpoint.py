@@ -107,6 +107,12 @@ def load_weights(model: torch.nn.Module, weights: dict[str, Tensor], *, where: o
         raise HeadstartError(
             "the weights do not fit the config:\n  " + "\n  ".join(shown) + more, where=where
         )
+    if broken := [name for name in wanted if not bool(torch.isfinite(weights[name]).all())]:
+        raise HeadstartError(
+            f"the weights hold NaN or infinite numbers: {', '.join(broken[:6])}",
+            where=where,
+            fix="copy the run again; if its training broke down, train with a lower learning rate",
+        )
     with torch.no_grad():
         for name, parameter in wanted.items():
             parameter.copy_(weights[name])

@@ -11,16 +11,14 @@ folder.
 
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
-from headstart.errors import HeadstartError
-from headstart.files import write_text
+from headstart.files import check_folder, write_text
+from headstart.lock import locked
 from headstart.studies.arms import find_arm
 from headstart.studies.arms.arm import START, Arm
 from headstart.studies.bases import (
@@ -35,6 +33,7 @@ from headstart.studies.outcomes import RunKey, is_finished
 from headstart.studies.plan import StudyPlan, make_plan, read_plan, study_preset, write_plan
 from headstart.studies.recipe import StudyRecipe
 from headstart.studies.workers import OnDone, run_here, run_one, run_side_by_side
+from headstart.text.reading.sources import check_outside
 from headstart.training.listener import Listener
 from headstart.training.prepare import Prepared, Stages, prepare, quiet
 from headstart.training.recipe import PretrainRecipe
@@ -80,6 +79,8 @@ class StudyRun:
     ) -> None:
         self.folder, self.listener = folder, listener or StudyListener()
         self._started = time.monotonic()
+        check_folder(folder)
+        check_outside(folder, [*recipe.dataset, *recipe.corpus])
         self.is_resumed = (folder / FILE).is_file()
         self.recipe = resumed(recipe, folder) if self.is_resumed else recipe
         self.data: StudyData = read_data(self.recipe, self.listener.stages)
@@ -92,8 +93,7 @@ class StudyRun:
 
     def run(self) -> None:
         """Do what is not done yet."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        with _only_one(self.folder):
+        with locked(self.folder, "study"):
             if not self.is_resumed:
                 write_plan(self.plan, self.folder)
                 write_identity(self.data.identity, self.folder)
@@ -206,24 +206,6 @@ class StudyRun:
                 folder = self.base_folder(objective)
                 start = START if self.recipe.has_need("start") else None
                 pretrain_base(recipe, folder, self.data.corpus, listener, keep_start=start)
-
-
-@contextmanager
-def _only_one(folder: Path) -> Iterator[None]:
-    """Hold the study's lock, so that no second process writes into its folder."""
-    lock = FileLock(folder / ".lock", timeout=0)
-    try:
-        lock.acquire()
-    except Timeout:
-        raise HeadstartError(
-            "this study is running already, in another process",
-            where=folder,
-            fix="wait for it, or choose another --out",
-        ) from None
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 def _read_minutes(folder: Path) -> float:

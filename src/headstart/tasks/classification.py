@@ -61,6 +61,9 @@ class Classification(Task[Dataset]):
     def texts(self, part: Dataset) -> Sequence[str]:
         return part.texts
 
+    def row_texts(self, part: Dataset) -> Sequence[str]:
+        return part.texts
+
     def unlabelled(self, texts: Sequence[str]) -> Dataset:
         """Texts to predict, in the form of labelled ones."""
         return Dataset("texts", list(texts), [0] * len(texts), self.labels)

@@ -86,6 +86,10 @@ class Spans(Task[Questions]):
     def texts(self, part: Questions) -> Sequence[str]:
         return [*part.questions, *sorted(set(part.contexts))]
 
+    def row_texts(self, part: Questions) -> Sequence[str]:
+        rows = zip(part.questions, part.contexts, strict=True)
+        return [f"{question}\x1e{context}" for question, context in rows]
+
     def unlabelled(self, questions: Sequence[str], contexts: Sequence[str]) -> Questions:
         """Questions to be answered, in the form of questions with their answers."""
         return Questions("questions", list(questions), list(contexts), [[] for _ in questions])

@@ -74,6 +74,15 @@ class Task(ABC, Generic[Part]):
     def texts(self, part: Part) -> Sequence[str]:
         """All text of the rows, to train a tokenizer on."""
 
+    def row_texts(self, part: Part) -> Sequence[str]:
+        """What each row is known by: one text per row, the same wherever the row comes from."""
+        return self.texts(part)
+
+    def pick(self, part: Part, rows: Sequence[int]) -> Part:
+        """These rows of a part, in this order."""
+        picked: Part = part.pick(rows)  # type: ignore[attr-defined]
+        return picked
+
     @abstractmethod
     def head(self, preset: Preset, pooling: Pooling | None) -> HeadConfig:
         """The head for a base of this preset; `pooling` overrides the preset's."""

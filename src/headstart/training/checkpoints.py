@@ -5,25 +5,28 @@ JSON with the checksums of both. It is written under another name, synced and re
 is an older one removed. Two are kept, in case a disk damages the newest.
 """
 
-import errno
 import hashlib
 import json
+import re
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from headstart.errors import HeadstartError
 from headstart.files import sync
 from headstart.model.checkpoint import load_weights, read_safetensors
+from headstart.outside import explain
 from headstart.training.optimizer import moments, restore_moments
 
 WEIGHTS, OPTIMIZER, STATE = "model.safetensors", "optimizer.safetensors", "state.json"
 KEPT = 2
+_NAME = re.compile(r"step-\d+")
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,7 @@ class Checkpoints:
         """What is there, the oldest first."""
         if not self.folder.is_dir():
             return []
-        found = [path for path in self.folder.iterdir() if path.name.startswith("step-")]
+        found = [path for path in self.folder.iterdir() if _NAME.fullmatch(path.name)]
         return [Checkpoint(path, int(path.name[5:])) for path in sorted(found)]
 
     def save(
@@ -73,7 +76,7 @@ class Checkpoints:
             shutil.rmtree(final, ignore_errors=True)  # of a run that is repeated from before it
             temporary.replace(final)
             sync(self.folder)
-        except OSError as error:
+        except (OSError, SafetensorError) as error:
             shutil.rmtree(temporary, ignore_errors=True)
             raise _cannot_save(error, self) from error
         for old in self.list()[:-KEPT]:
@@ -118,9 +121,15 @@ def _read_state(checkpoint: Checkpoint, *, older: list[Checkpoint]) -> dict[str,
     path = checkpoint.folder / STATE
     try:
         state = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         raise _damaged(path, older) from None
-    if not isinstance(state, dict) or not isinstance(state.get("sha256"), dict):
+    whole = (
+        isinstance(state, dict)
+        and isinstance(state.get("sha256"), dict)
+        and state.get("step") == checkpoint.step
+        and isinstance(state.get("progress", {}), dict)
+    )
+    if not whole:
         raise _damaged(path, older)
     return state
 
@@ -135,8 +144,9 @@ def _damaged(path: Path, older: list[Checkpoint]) -> HeadstartError:
     )
 
 
-def _cannot_save(error: OSError, checkpoints: Checkpoints) -> HeadstartError:
-    what = "the disk is full" if error.errno == errno.ENOSPC else str(error)
+def _cannot_save(error: Exception, checkpoints: Checkpoints) -> HeadstartError:
+    told = explain(error)
+    what = str(error) if told is None else told.what
     found = checkpoints.list()
     kept = f"the checkpoint of step {found[-1].step} is whole" if found else "there is none yet"
     return HeadstartError(

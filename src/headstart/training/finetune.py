@@ -4,7 +4,6 @@
 difference: batches, head and everything else come from the recipe and its seed.
 """
 
-import json
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -17,8 +16,9 @@ import torch
 from safetensors.numpy import save_file
 
 from headstart.files import replacing
+from headstart.lock import locked
 from headstart.model.checkpoint import save_model
-from headstart.run_folder import SUMMARY, VALIDATION, write_summary, write_task
+from headstart.run_folder import SUMMARY, VALIDATION, read_summary, write_summary, write_task
 from headstart.tasks.examples import Examples, LabelledBatch, TextEncoding
 from headstart.tasks.run import run_network
 from headstart.tasks.task import Parts
@@ -37,6 +37,7 @@ from headstart.training.plan import try_threads
 from headstart.training.recipe import FinetuneRecipe
 from headstart.training.recipe_file import resumed, write_identity, write_recipe
 from headstart.training.schedule import learning_rate_scales, train_down_to, trained_depth
+from headstart.training.seen_rows import write_rows
 from headstart.transfer.fit_head import can_be_fitted, fit_head
 from headstart.transfer.swap import SwapRow
 
@@ -128,22 +129,22 @@ def finetune(
         The run's summary, which is also in `summary.json`.
     """
     listener = listener or Listener()
-    if resume and (folder / SUMMARY).is_file():
-        resumed(recipe, folder)
-        summary: dict[str, Any] = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
-        return summary
-    setup = prepare_finetuning(
-        recipe,
-        folder,
-        splits=splits,
-        validation=validation,
-        resume=resume,
-        listener=listener,
-        save_seconds=save_seconds,
-    )
-    planned = plan_finetuning(setup)
-    progress = train_task(planned, listener=listener)
-    return finish_finetuning(planned, progress, listener=listener)
+    with locked(folder):
+        if resume and (folder / SUMMARY).is_file():
+            resumed(recipe, folder)
+            return read_summary(folder)
+        setup = prepare_finetuning(
+            recipe,
+            folder,
+            splits=splits,
+            validation=validation,
+            resume=resume,
+            listener=listener,
+            save_seconds=save_seconds,
+        )
+        planned = plan_finetuning(setup)
+        progress = train_task(planned, listener=listener)
+        return finish_finetuning(planned, progress, listener=listener)
 
 
 def plan_finetuning(setup: FinetuneSetup) -> PlannedFinetuning:
@@ -178,6 +179,7 @@ def train_task(planned: PlannedFinetuning, *, listener: Listener | None = None) 
         folder.mkdir(parents=True, exist_ok=True)
         setup.start.tokenizer.save(folder)
         write_task(setup.task, setup.encoding, folder)
+        write_rows(setup.task, setup.splits, folder)
         write_identity(identity_of(setup.recipe, setup.splits, setup.start.tokenizer), folder)
         write_recipe(setup.recipe, folder)  # last: with it, this is a run
     found = setup.checkpoints.list() if setup.resume else []

@@ -21,7 +21,7 @@ from headstart.run_folder import Run, open_run
 from headstart.tasks import find_task
 from headstart.tasks.examples import Examples, Long, TextEncoding
 from headstart.tasks.task import Parts, Task
-from headstart.text.reading.sources import has_parts
+from headstart.text.reading.sources import check_outside, has_parts
 from headstart.text.store.token_source import LengthBatches
 from headstart.text.tokenizers.tokenizer import Tokenizer, hash_of, load_tokenizer
 from headstart.text.tokenizers.train_tokenizer import train_tokenizer
@@ -143,6 +143,7 @@ def prepare_finetuning(
 ) -> FinetuneSetup:
     """Read and encode the labelled rows, and give the base its new head."""
     listener = listener or Listener()
+    check_outside(folder, recipe.dataset if splits is None else [])
     if resume:
         recipe = resumed(recipe, folder)
     else:

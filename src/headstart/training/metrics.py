@@ -18,9 +18,17 @@ class MetricsFile(Listener):
         self.path = folder / METRICS
 
     def on_start(self, start: RunStart) -> None:
-        if self.path.is_file():  # a line that a kill cut short goes, too
-            kept = [line for line in read_metrics(self.path) if line["step"] <= start.step]
-            write_text(self.path, "".join(json.dumps(line) + "\n" for line in kept))
+        if not start.step:
+            # What is there is of a run that was killed before its first checkpoint.
+            self.path.unlink(missing_ok=True)
+            return
+        # A line that a kill cut short goes, too.
+        lines = read_metrics(self.path) if self.path.is_file() else []
+        kept = [line for line in lines if line["step"] <= start.step]
+        steps = [line["step"] for line in kept if "held_out" not in line]
+        if steps != list(range(1, start.step + 1)):
+            raise _damaged(self.path)
+        write_text(self.path, "".join(json.dumps(line) + "\n" for line in kept))
 
     def on_step(self, progress: Progress) -> None:
         self._append(_line(progress))
@@ -43,14 +51,38 @@ def _line(progress: Progress) -> dict[str, Any]:
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:
-    """The lines of a run's `metrics.jsonl`; one that was cut short ends them."""
+    """The lines of a run's `metrics.jsonl`; the last one may have been cut short by a kill."""
+    written = path.read_bytes().splitlines()
     lines = []
-    for text in path.read_text(encoding="utf-8").splitlines():
-        try:
-            lines.append(json.loads(text))
-        except ValueError:
-            break  # the last line of a killed run
+    for number, text in enumerate(written, start=1):
+        line = _parsed(text)
+        if line is not None:
+            lines.append(line)
+        elif number < len(written):
+            raise _damaged(f"{path}, line {number}")
     return lines
+
+
+def _damaged(where: object) -> HeadstartError:
+    return HeadstartError(
+        f"{METRICS} is damaged: it does not hold every step of the run",
+        where=where,
+        fix="put it back from a copy, or start the run anew, in another folder",
+    )
+
+
+def _parsed(text: bytes) -> dict[str, Any] | None:
+    try:
+        line = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    numbers = ("step", "tokens", "seconds", "loss")
+    whole = (
+        isinstance(line, dict)
+        and all(isinstance(line.get(name), int | float) for name in numbers)
+        and isinstance(line.get("held_out", {}), dict)
+    )
+    return line if whole else None
 
 
 def evaluation_at(folder: Path, step: int) -> dict[str, float]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from headstart.lock import locked
 from headstart.machine import choose_threads
 from headstart.model.checkpoint import save_model
 from headstart.model.model import Model
@@ -16,6 +17,7 @@ from headstart.objectives import find_objective
 from headstart.objectives.objective import Batch, Objective
 from headstart.run_folder import write_summary
 from headstart.text.reading.corpus import Corpus
+from headstart.text.reading.sources import check_outside
 from headstart.training.checkpoints import Checkpoints
 from headstart.training.listener import (
     Listener,
@@ -108,16 +110,15 @@ def pretrain(
 
     Returns
     -------
-    dict
-        The run's summary, which is also in `summary.json`.
+    The run's summary, which is also in `summary.json`.
     """
     listener = listener or Listener()
-    setup = prepare_pretraining(
-        recipe, folder, resume=resume, listener=listener, corpus=corpus, save_seconds=save_seconds
-    )
-    planned = plan_pretraining(setup, listener=listener)
-    progress = train_base(planned, listener=listener)
-    return finish_pretraining(planned, progress, listener=listener)
+    more: Any = {"resume": resume, "corpus": corpus, "save_seconds": save_seconds}
+    with locked(folder):
+        setup = prepare_pretraining(recipe, folder, listener=listener, **more)
+        planned = plan_pretraining(setup, listener=listener)
+        progress = train_base(planned, listener=listener)
+        return finish_pretraining(planned, progress, listener=listener)
 
 
 def prepare_pretraining(
@@ -131,6 +132,7 @@ def prepare_pretraining(
 ) -> PretrainSetup:
     """Read, check and tokenize the corpus. A resumed run must find the same corpus again."""
     listener = listener or Listener()
+    check_outside(folder, recipe.corpus)
     if resume:
         recipe = resumed(recipe, folder)
     else:

@@ -15,11 +15,10 @@ import tomli_w
 
 from headstart import lab
 from headstart.errors import HeadstartError
-from headstart.files import check_format, write_format, write_text
+from headstart.files import IDENTITY, check_format, read_object, write_format, write_text
 from headstart.settings import Checked, from_dict
 
 FILE = "recipe.toml"
-IDENTITY = "identity.json"
 MEASURED = {"threads": 0, "output": "auto"}  # where they have this value, a measurement decides
 DATASET_SETTINGS = (  # where labelled rows are, and how they are read and split
     "dataset",
@@ -138,7 +137,8 @@ def write_identity(identity: dict[str, str], folder: Path) -> None:
 def check_identity(identity: dict[str, str], folder: Path) -> None:
     """A resumed run must find the same things again."""
     path = folder / IDENTITY
-    saved = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    anew = "put the file back from a copy, or start another run"
+    saved = read_object(path, fix=anew) if path.is_file() else {}
     for name, fingerprint in identity.items():
         if saved.get(name) != fingerprint:
             raise HeadstartError(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from headstart.errors import HeadstartError
-from headstart.files import replacing
+from headstart.files import check_file, replacing
 from headstart.inference.predict.writers import JsonLines, Writer
 from headstart.progress import ProgressCallback
 from headstart.run_folder import Run
@@ -206,6 +206,7 @@ def _check_output(predictor: Predictor, source: str | Path, output: Path) -> Non
             where=output,
             fix=f"let the name end in {' or '.join(predictor.writers)}",
         )
+    check_file(output.expanduser())
     given = Path(source).expanduser()
     if not given.exists():
         return

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 
 from headstart.errors import HeadstartError
+from headstart.files import harmless
 
 Answered = tuple[Any, Any]  # a row and its answer; None where the row has a problem
 Kept = Callable[[Any], Mapping[str, Any]]  # the columns of a row
@@ -114,7 +115,10 @@ class JsonLines(RecordWriter):
 
 
 class Csv(RecordWriter):
-    """Comma-separated, with a header; numbers with six digits."""
+    """Comma-separated, with a header; numbers with six digits.
+
+    A text that a spreadsheet would run as a formula has an apostrophe before it.
+    """
 
     def __init__(self, path: Path, kept: Kept, fields: Fields) -> None:
         super().__init__(kept, fields)
@@ -122,13 +126,15 @@ class Csv(RecordWriter):
         self.rows = csv.writer(self.file)
 
     def begin(self, kept: Sequence[Mapping[str, Any]]) -> None:
-        self.rows.writerow(self.header)
+        self.rows.writerow(harmless(name) for name in self.header)
 
     def write_records(self, records: Sequence[Mapping[str, Any]]) -> None:
         answers = set(self.names.values())
         for record in records:
             cells = ((name, record.get(name)) for name in self.header)
-            self.rows.writerow(_cell(value, short=name in answers) for name, value in cells)
+            self.rows.writerow(
+                harmless(_cell(value, short=name in answers)) for name, value in cells
+            )
 
     def close(self) -> None:
         self.file.close()

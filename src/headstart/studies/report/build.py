@@ -14,7 +14,7 @@ from pathlib import Path
 
 from headstart.errors import HeadstartError
 from headstart.evaluation.metrics import Interval, wilson_interval
-from headstart.files import replacing, write_text
+from headstart.files import harmless, replacing, write_text
 from headstart.studies.report.evidence import (
     calibrations,
     data_section,
@@ -126,12 +126,15 @@ def _write(path: Path, head: Sequence[str], rows: Iterable[Sequence[object]]) ->
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(head)
     for row in rows:
-        writer.writerow(
-            "" if cell is None or (isinstance(cell, float) and math.isinf(cell)) else cell
-            for cell in row
-        )
+        writer.writerow(_cell(cell) for cell in row)
     write_text(path, text.getvalue())
     return path
+
+
+def _cell(value: object) -> object:
+    if value is None or (isinstance(value, float) and math.isinf(value)):
+        return ""
+    return harmless(value) if isinstance(value, str) else value
 
 
 SECTIONS = (

@@ -6,7 +6,7 @@ strict, for training; `LenientSentences` returns every sentence, with its proble
 """
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -33,6 +33,11 @@ class Sentences:
 
     def __len__(self) -> int:
         return len(self.words)
+
+    def pick(self, rows: Sequence[int]) -> "Sentences":
+        """The sentences of these numbers, in this order."""
+        words, tags = [self.words[row] for row in rows], [self.tags[row] for row in rows]
+        return replace(self, words=words, tags=tags)
 
 
 def read_sentences(
@@ -94,6 +99,13 @@ def columns_of(line: str) -> list[str] | None:
     return None if line.startswith("# ") or columns == ["#"] else columns
 
 
+def _has_blank_word(line: str, columns: list[str]) -> bool:
+    """Whether a line has a tag, and before it a word of nothing but white space."""
+    if "\t" in line:
+        return len(columns) > 1 and not columns[0].strip() and bool(columns[-1].strip())
+    return line[0].isspace() and len(columns) == 1
+
+
 def open_conll(source: str | Path) -> Source:
     """A file of any name: the suffix of CoNLL files varies."""
     return open_file(str(source), "text", fix="name a CoNLL file")
@@ -111,7 +123,9 @@ def _read_file(source: str, encoding: str) -> list[tuple[list[str], list[str]]]:
             if words:
                 sentences.append((words, tags))
             words, tags = [], []
-        elif len(columns) < 2 or not columns[0].strip() or not columns[-1].strip():
+        elif _has_blank_word(line, columns):
+            continue  # real files have a few, such as a no-break space
+        elif len(columns) < 2 or not columns[-1].strip():
             raise HeadstartError(
                 f"a word and its tag were expected: {line[:60]!r}",
                 where=f"{source}, line {number}",

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.csv as arrow_csv
 
 from headstart.errors import HeadstartError
+from headstart.text.reading.quotes import SWALLOWED, SWALLOWED_FIX, find_swallowed, row_shape
 from headstart.text.reading.sources import Source
 from headstart.text.reading.stream import (
     BLOCK,
@@ -66,6 +67,7 @@ def read_delimited(
     source: Source, layout: Layout, columns: list[str], encoding: str
 ) -> Iterator[tuple[str, ...]]:
     """Yield the wanted columns of every row, as strings."""
+    _refuse_swallowed_rows(source, layout, encoding)
     done = 0
     # Arrow wants a row to fit into two blocks and keeps several of them: start with small ones.
     for block_size in (BLOCK, LONGEST_DOCUMENT):
@@ -73,17 +75,24 @@ def read_delimited(
             rows = _read_blocks(source, layout, columns, encoding, block_size)
             for row in itertools.islice(rows, done, None):
                 done += 1
-                if layout.delimiter == "\t" and any("\n" in cell and "\t" in cell for cell in row):
-                    raise HeadstartError(
-                        "one cell swallows whole rows: a quotation mark opens and is not closed",
-                        where=_place(source, done, encoding, layout),
-                        fix='close it, or write the quotation mark twice inside quotes: ""',
-                    )
                 yield row
             return
         except pa.ArrowInvalid as error:
             if "straddling" not in str(error) or block_size == LONGEST_DOCUMENT:
                 raise _explain(source, layout, encoding, done, error) from error
+
+
+def _refuse_swallowed_rows(source: Source, layout: Layout, encoding: str) -> None:
+    """Arrow reads several rows as one where quotation marks say so: look before it does."""
+    csv.field_size_limit(LONGEST_DOCUMENT)
+    start = next(read_checked(source, encoding, lines=False), b"").decode("utf-8", "ignore")
+    shape = row_shape(start, layout.delimiter, len(layout.columns))
+    found = find_swallowed(_lines(source, encoding), shape)
+    if found is not None:
+        row, line = found
+        raise HeadstartError(
+            SWALLOWED, where=f"{source.name}, row {row} (line {line})", fix=SWALLOWED_FIX
+        )
 
 
 def _read_blocks(
@@ -146,10 +155,7 @@ def _numbered(
     A row with an endless cell comes without its cells, and is the last.
     """
     csv.field_size_limit(LONGEST_DOCUMENT)
-    file = io.BufferedReader(_Readable(source, encoding))
-    reader = csv.reader(
-        io.TextIOWrapper(file, encoding="utf-8", newline=""), delimiter=layout.delimiter
-    )
+    reader = csv.reader(_lines(source, encoding), delimiter=layout.delimiter)
     number, line = -1, 1
     try:
         for row in reader:
@@ -160,6 +166,12 @@ def _numbered(
             line = reader.line_num + 1
     except csv.Error:
         yield number + 1, line, None
+
+
+def _lines(source: Source, encoding: str) -> Iterator[str]:
+    """The lines of a file, with their ends."""
+    file = io.BufferedReader(_Readable(source, encoding))
+    return io.TextIOWrapper(file, encoding="utf-8", newline="")
 
 
 class _Readable(CheckedFile):

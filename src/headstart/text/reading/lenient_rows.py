@@ -5,17 +5,19 @@ worse. Here every row must have an answer: a broken one keeps its place and says
 and bad bytes cost their own line, no other.
 """
 
-import csv
 import io
+import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from headstart.errors import HeadstartError
 from headstart.text.checking.checks import checked_text
 from headstart.text.reading.delimited import DELIMITER_NAMES, layout_of
+from headstart.text.reading.quotes import lenient_csv_rows, row_shape
 from headstart.text.reading.rows import (
     ReadOptions,
     Row,
@@ -32,9 +34,8 @@ from headstart.text.reading.stream import (
     damaged_gzip,
     decoder_of,
     open_unzipped,
+    read_block,
 )
-
-_LONGEST_ROW_LINES = 10_000  # a quoted cell with more line breaks is one that is never closed
 
 
 class LenientLines:
@@ -58,7 +59,9 @@ class LenientLines:
             first = True
             while line := self._line(file, LONGEST_DOCUMENT + 1):
                 rest = line
-                while rest and not rest.endswith("\n"):  # too long to be a text: pass over it
+                while rest and not rest.endswith(
+                    self._line_end
+                ):  # too long to be a text: pass over it
                     rest = self._line(file, LONGEST_DOCUMENT)
                 if not self.source.gzipped:
                     self._read = binary.tell()
@@ -83,8 +86,19 @@ class LenientLines:
     def _decoded(self, binary: BinaryIO) -> io.TextIOWrapper:
         wide = self.encoding.lower().startswith(("utf-16", "utf-32"))
         errors = "replace" if wide else "surrogateescape"
-        return io.TextIOWrapper(binary, self.encoding, errors=errors, newline="\n")
+        return io.TextIOWrapper(binary, self.encoding, errors=errors, newline=self._line_end)
 
+    @cached_property
+    def _line_end(self) -> str:
+        """A line feed; a carriage return in files of old Macs, which have no other."""
+        wide = self.encoding.lower().startswith(("utf-16", "utf-32"))
+        with open_unzipped(self.source) as binary:
+            start = read_block(binary, self.source)
+        alone = b"\r" in start and b"\n" not in start and not wide
+        return "\r" if alone and self.source.kind in ("csv", "tsv") else "\n"
+
+
+_FIRST_ROWS = 100  # of a JSON Lines file: they show which columns there are
 
 # Number, text, problem, and the columns where they could be read.
 _Found = tuple[int, object, str | None, Mapping[str, object] | None]
@@ -144,17 +158,17 @@ class LenientRows:
         return kept if self.options.pairs else kept | dict.fromkeys(self._text_columns, text)
 
     def _json_lines(self) -> Iterator[_Found]:
-        columns: list[str] = []
+        found: dict[str, None] = {}  # the names of the first rows' columns
+        for line in itertools.islice(self.lines, _FIRST_ROWS):
+            record, _ = _record(line)
+            found.update(dict.fromkeys(record or ()))
+        columns = self._columns(list(found)) if found else []
         for number, line in enumerate(self.lines, start=1):
             if not line.strip():
                 continue
-            try:
-                record = json.loads(line)
-            except (json.JSONDecodeError, UnicodeError) as error:
-                yield number, line, f"this is not valid JSON: {error}", None
-                continue
-            if not isinstance(record, dict):
-                yield number, line, "an object was expected", None
+            record, problem = _record(line)
+            if record is None:
+                yield number, line, problem, None
                 continue
             columns = columns or self._columns(list(record))
             yield number, self._text([record.get(column) for column in columns]), None, record
@@ -172,10 +186,12 @@ class LenientRows:
         return join_pair(*cells) if self.options.pairs else cells[0]
 
     def _delimited(self) -> Iterator[_Found]:
-        layout = layout_of(self.lines.beginning(), self.source)
+        beginning = self.lines.beginning()
+        layout = layout_of(beginning, self.source)
         places = [layout.columns.index(name) for name in self._columns(list(layout.columns))]
         width = len(layout.columns)
-        rows = enumerate(_csv_rows(iter(self.lines), layout.delimiter))
+        shape = row_shape(beginning, layout.delimiter, width)
+        rows = enumerate(lenient_csv_rows(iter(self.lines), shape))
         for number, (cells, problem) in rows:
             if number == 0:
                 continue  # the header
@@ -191,59 +207,13 @@ class LenientRows:
                 yield number, layout.delimiter.join(cells), problem, None
 
 
-def _csv_rows(lines: Iterator[str], delimiter: str) -> Iterator[tuple[list[str], str | None]]:
-    """Rows of cells. A quotation mark that is never closed costs its own line, no other."""
-    csv.field_size_limit(4 * LONGEST_DOCUMENT)
-    waiting = _Waiting(lines)
-    while True:
-        problem = "a quotation mark opens here and is never closed"
-        try:
-            for cells in csv.reader(waiting, delimiter=delimiter):
-                if waiting.ended:
-                    break  # it wanted more lines than there are
-                if cells:
-                    yield cells, None
-                waiting.taken.clear()
-            else:
-                return
-        except csv.Error as error:
-            problem = f"this row cannot be read as CSV: {error}"
-        broken = waiting.taken[0]
-        waiting.give_back()
-        yield [broken], problem
-
-
-class _Waiting:
-    """Lines for the csv module, which can be given back when a row turns out to have no end."""
-
-    def __init__(self, lines: Iterator[str]) -> None:
-        self.lines = lines
-        self.taken: list[str] = []  # of the row that is being read
-        self.returned: list[str] = []
-        self.ended = False
-        self._size = 0
-
-    def __iter__(self) -> "_Waiting":
-        return self
-
-    def __next__(self) -> str:
-        too_long = len(self.taken) >= _LONGEST_ROW_LINES or self._size > LONGEST_DOCUMENT
-        if self.taken and too_long:
-            self.ended = True
-            raise StopIteration
-        line = self.returned.pop() if self.returned else next(self.lines, None)
-        if line is None:
-            self.ended = True
-            raise StopIteration
-        self.taken.append(line)
-        self._size = len(line) + (self._size if len(self.taken) > 1 else 0)
-        return line + "\n"
-
-    def give_back(self) -> None:
-        """All lines of the endless row but its first come again."""
-        self.returned.extend(reversed(self.taken[1:]))
-        self.taken.clear()
-        self.ended, self._size = False, 0
+def _record(line: str) -> tuple[dict[str, object] | None, str]:
+    """The object of a line, or what is wrong with it: nested too deeply, endless numbers, …"""
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        return None, f"this is not valid JSON: {error}"
+    return (record, "") if isinstance(record, dict) else (None, "an object was expected")
 
 
 def _columns_of(row: Row) -> Mapping[str, object] | None:

@@ -55,6 +55,8 @@ def read_json(source: Source, encoding: str) -> Iterator[tuple[int, Record]]:
             yield from read_json_lines(source, encoding)
             return
         raise _unparsable(error, f"{source.name}, line {error.lineno}") from None
+    except (ValueError, RecursionError) as error:
+        raise _unparsable(error, source.name) from None
     if isinstance(document, dict):
         lists = [key for key, value in document.items() if isinstance(value, list)]
         if len(lists) != 1:
@@ -78,13 +80,16 @@ def read_json(source: Source, encoding: str) -> Iterator[tuple[int, Record]]:
 def _parse(line: str, where: str) -> object:
     try:
         return json.loads(line)
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise _unparsable(error, where) from None
 
 
-def _unparsable(error: json.JSONDecodeError, where: str) -> HeadstartError:
+def _unparsable(error: ValueError | RecursionError, where: str) -> HeadstartError:
+    what = str(error)  # nested too deeply, or a number of thousands of digits
+    if isinstance(error, json.JSONDecodeError):
+        what = f"{error.msg} at column {error.colno}"
     return HeadstartError(
-        f"this is not valid JSON: {error.msg} at column {error.colno}",
+        f"this is not valid JSON: {what}",
         where=where,
         fix='JSON Lines (.jsonl) is one object per line: {"text": "…", "label": "…"}',
     )

@@ -5,7 +5,7 @@ this process; the entry point group `headstart.readers` adds one with an install
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -208,6 +208,20 @@ def find_sources(given: str | Path) -> tuple[list[Source], list[str]]:
             "the folder holds no readable file", where=str(given), fix=f"readable are {READABLE}"
         )
     return sources, left_out
+
+
+def check_outside(folder: Path, given: Iterable[str | Path]) -> None:
+    """Refuse to write into a folder that is read: its own files would become part of the data."""
+    place = folder.expanduser().resolve()
+    for one in given:
+        read = Path(one).expanduser().resolve()
+        if read.is_dir() and (read == place or read in place.parents):
+            raise HeadstartError(
+                f"this folder lies inside '{one}', which is read: the run's own files would be "
+                "read with it",
+                where=folder,
+                fix="choose an --out outside of it",
+            )
 
 
 def kind_by_suffix(path: Path) -> tuple[str | None, bool]:

@@ -24,6 +24,8 @@ LONGEST_DOCUMENT = 16 << 20
 DAMAGED_GZIP = (gzip.BadGzipFile, EOFError, zlib.error)
 _BYTE_ORDER_MARKS = {
     codecs.BOM_UTF8: "utf-8",
+    codecs.BOM_UTF32_LE: "utf-32",  # before UTF-16, whose mark it begins with
+    codecs.BOM_UTF32_BE: "utf-32",
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
@@ -43,14 +45,14 @@ def open_unzipped(source: Source) -> BinaryIO:
 def read_checked(source: Source, encoding: str, *, lines: bool = True) -> Iterator[bytes]:
     """Yield blocks of valid UTF-8 without NUL bytes; with `lines`, no line is endless."""
     decoder = decoder_of(encoding)
-    plain = codecs.lookup(encoding).name == "utf-8"
+    expected = codecs.lookup(encoding).name
     offset, line, line_length, first = 0, 1, 0, True
     with open_unzipped(source) as file:
         while True:
             block = read_block(file, source)
-            if first and (found := unfitting_mark(block, plain)):
+            if first and (found := unfitting_mark(block, expected)):
                 raise HeadstartError(
-                    f"the file is not UTF-8 but {found}: it begins with that encoding's mark",
+                    f"the file is not {expected.upper()} but {found}: it begins with its mark",
                     where=source.name,
                     fix=f"--encoding {found}",
                 )
@@ -66,9 +68,10 @@ def read_checked(source: Source, encoding: str, *, lines: bool = True) -> Iterat
             if (nul := checked.find(b"\0")) >= 0:
                 line += checked.count(b"\n", 0, nul)
                 raise HeadstartError(
-                    "a NUL byte (0x00): this is not a text file, or it is UTF-16",
+                    "a NUL byte (0x00): this is not a text file, or it is in another encoding",
                     where=f"{source.name}, line {line}",
-                    fix="save it as UTF-8 text, or name its encoding: --encoding utf-16",
+                    fix="save it as UTF-8 text, or name its encoding: --encoding "
+                    + ("utf-32" if expected.startswith("utf-16") else "utf-16"),
                 )
             last_break = checked.rfind(b"\n")
             line_length = len(checked) - last_break - 1 + (line_length if last_break < 0 else 0)
@@ -82,11 +85,13 @@ def read_checked(source: Source, encoding: str, *, lines: bool = True) -> Iterat
             offset += len(block)
 
 
-def unfitting_mark(start: bytes, plain: bool) -> str | None:
-    """The encoding that a byte-order mark announces, where UTF-8 was expected."""
+def unfitting_mark(start: bytes, expected: str) -> str | None:
+    """The encoding that a byte-order mark announces, where it is not the expected one."""
     for mark, name in _BYTE_ORDER_MARKS.items():
-        if plain and start.startswith(mark) and name != "utf-8":
-            return name
+        if start.startswith(mark):
+            # To other encodings the first bytes are letters like any others.
+            marked = expected in ("utf-8", "utf-16") and name != expected
+            return name if marked and name != "utf-8" else None
     return None
 
 
@@ -127,8 +132,11 @@ class CheckedFile(io.RawIOBase):
 def decoder_of(encoding: str) -> codecs.IncrementalDecoder:
     """What turns bytes of this encoding into text."""
     try:
-        return codecs.getincrementaldecoder(encoding)(errors="strict")
-    except LookupError:
+        io.TextIOWrapper(io.BytesIO(), encoding)  # refuses rot13 and base64: they are not of text
+        decoder = codecs.getincrementaldecoder(encoding)(errors="strict")
+        decoder.decode(b"")
+        return decoder
+    except (LookupError, ValueError):
         raise HeadstartError(
             f"there is no encoding named '{encoding}'",
             fix="common ones are utf-8, cp1252 (Windows, Western Europe), latin-1, utf-16, "

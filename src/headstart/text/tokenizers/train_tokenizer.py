@@ -14,6 +14,7 @@ from tokenizers import decoders, models, pre_tokenizers, trainers
 
 from headstart.errors import HeadstartError
 from headstart.progress import ProgressCallback
+from headstart.settings import check_number
 from headstart.text.tokenizers.json_tokenizer import JsonTokenizer
 from headstart.text.tokenizers.tokenizer import SPECIAL_NAMES
 
@@ -46,6 +47,7 @@ def train_tokenizer(
     JsonTokenizer
         Its `vocab_size` is the number of pieces that were found.
     """
+    check_number("vocab_size", vocab_size)
     if vocab_size < SMALLEST_VOCABULARY:
         raise HeadstartError(
             f"a vocabulary of {vocab_size} is too small",

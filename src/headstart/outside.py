@@ -1,0 +1,113 @@
+"""Errors from outside our code: files, disks, memory, encodings and libraries, in plain words.
+
+`explain` turns such an error into a `HeadstartError` with the cause, the place and a fix. What it
+does not know is a bug of ours.
+"""
+
+import errno
+import json
+import tomllib
+
+from headstart.errors import HeadstartError
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+CAUSES = {
+    **dict.fromkeys(FULL, ("the disk is full", "make room, or choose a place on another disk")),
+    errno.EACCES: ("no permission", "change the permissions, or choose another place"),
+    errno.EPERM: ("no permission", "change the permissions, or choose another place"),
+    errno.EROFS: ("this disk can only be read", "choose a place on another disk"),
+    errno.ENAMETOOLONG: ("the name is too long for this disk", "choose a shorter name"),
+    errno.ENOENT: ("there is no such file or folder", "check the spelling"),
+    errno.ENOTDIR: ("a part of this path is a file, not a folder", "choose another path"),
+    errno.EISDIR: ("this is a folder, and a file was expected", "name a file in it"),
+    errno.EEXIST: ("there is a file of this name already", "choose another name"),
+    errno.ELOOP: ("the links here lead in a circle", "name the file itself"),
+    errno.EMFILE: ("too many files are open", "raise the limit: ulimit -n 4096"),
+    errno.ENFILE: ("too many files are open", "close other programs"),
+    errno.EIO: ("the disk could not be read or written", "check the disk"),
+    errno.ENOMEM: ("there is not enough memory", "close other programs, or use smaller sizes"),
+}
+MEMORY = ("out of memory", "can't allocate memory", "not enough memory", "bad_alloc")
+# Packages whose own exceptions are about the file that they were given.
+LIBRARIES = ("safetensors", "pyarrow", "tokenizers", "sentencepiece", "gzip", "zlib", "zipfile")
+LIBRARIES += ("huggingface_hub", "datasets", "requests", "urllib3", "httpx", "filelock")
+PARSERS = (json.JSONDecodeError, tomllib.TOMLDecodeError)
+
+
+def explain(error: BaseException, *, where: object = None) -> HeadstartError | None:
+    """Say in plain words what an error from outside means.
+
+    Parameters
+    ----------
+    error : what was raised.
+    where : the place, in case the error does not name one itself.
+
+    Returns
+    -------
+    The error for the user; `None` for a bug of ours, and for a reader that closed its pipe.
+
+    Example
+    -------
+    >>> print(explain(OSError(28, "No space left on device"), where="runs/base"))
+    the disk is full
+      where: runs/base
+      fix:   make room, or choose a place on another disk
+    """
+    if isinstance(error, HeadstartError):
+        return error
+    text = str(error)
+    if isinstance(error, BrokenPipeError):
+        return None
+    if isinstance(error, OSError):
+        return _file_error(error, where)
+    allocating = isinstance(error, RuntimeError) and any(w in text.lower() for w in MEMORY)
+    if isinstance(error, MemoryError) or allocating:
+        return _known(errno.ENOMEM, where)
+    if isinstance(error, RecursionError):
+        what = "the data is nested too deeply to be read"
+        return HeadstartError(what, where=where, fix="look for thousands of opening brackets")
+    if isinstance(error, UnicodeError):
+        what = f"a text does not fit its encoding: {error}"
+        return HeadstartError(
+            what, where=where, fix="name the encoding with --encoding, or use UTF-8"
+        )
+    if isinstance(error, PARSERS):
+        return HeadstartError(
+            f"a file is damaged: {error}", where=where, fix="restore or delete it"
+        )
+    if isinstance(error, RuntimeError) and "home directory" in text:
+        return HeadstartError(
+            "there is no home folder of that name", where=where, fix="write the path out, without ~"
+        )
+    return _library_error(error, text, where)
+
+
+def _file_error(error: OSError, where: object) -> HeadstartError:
+    named = error.filename2 or error.filename
+    place = where if named is None else named
+    if isinstance(place, bytes):
+        place = place.decode(errors="backslashreplace")
+    if error.errno in CAUSES:
+        return _known(error.errno, place)
+    what = error.strerror or str(error) or type(error).__name__
+    return HeadstartError(f"a file could not be used: {what}", where=place, fix="check that place")
+
+
+def _known(number: int, place: object) -> HeadstartError:
+    what, fix = CAUSES[number]
+    return HeadstartError(what, where=place, fix=fix)
+
+
+def _library_error(error: BaseException, text: str, where: object) -> HeadstartError | None:
+    kinds = [kind.__module__.partition(".")[0] for kind in type(error).__mro__]
+    panic = type(error).__name__ == "PanicException"  # of a library in Rust
+    # Our code raises no plain Exception; libraries in Rust do.
+    if not panic and type(error) is not Exception and not any(kind in LIBRARIES for kind in kinds):
+        return None
+    for number in FULL:
+        if f"os error {number}" in text:
+            return _known(number, where)
+    what = text or type(error).__name__
+    if panic:
+        what = f"a library gave up: {what}"
+    return HeadstartError(what, where=where, fix="check the file that this is about")

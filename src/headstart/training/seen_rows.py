@@ -1,0 +1,60 @@
+"""The rows that a fine-tuning has seen, known by their content: `rows.safetensors`.
+
+An evaluation leaves them out, whatever the file is called that they come in and however it grew.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+
+from headstart.errors import HeadstartError
+from headstart.files import replacing
+from headstart.tasks.task import Parts, Task
+from headstart.text.checking.duplicates import text_key
+from headstart.text.reading.rows import PAIR_MARK
+
+ROWS = "rows.safetensors"
+Fingerprints = NDArray[np.uint64]
+
+
+def write_rows(task: Task[Any], splits: Parts[Any], folder: Path) -> None:
+    """Keep 64 bits of each row that trains the weights or chooses among them."""
+    parts = {"train": splits.train, "validation": splits.validation}
+    content = {name: fingerprints(task.row_texts(part)) for name, part in parts.items()}
+    with replacing(folder / ROWS) as temporary:
+        save_file(content, temporary)
+
+
+def unseen_rows(task: Task[Any], part: Any, folder: Path) -> NDArray[np.int64] | None:
+    """The numbers of the rows that the run in `folder` has not seen, from 0.
+
+    `None` for a run without fingerprints: one of an older version.
+    """
+    path = folder / ROWS
+    if not path.is_file():
+        return None
+    try:
+        saved = load_file(path)
+        seen = np.concatenate([saved["train"], saved["validation"]])
+    except (SafetensorError, KeyError, ValueError):
+        raise HeadstartError(
+            f"{ROWS} is damaged: which rows trained the run is not known",
+            where=path,
+            fix="copy the run again, or delete the file and evaluate on other texts only",
+        ) from None
+    prints = fingerprints(task.row_texts(part))
+    if len(prints) != len(part):  # a task whose rows are not known by one text each
+        return None
+    return np.flatnonzero(~np.isin(prints, seen))
+
+
+def fingerprints(texts: Sequence[str]) -> Fingerprints:
+    """64 bits of each text; equal ones agree, whatever their case, spacing and Unicode form."""
+    # The mark between two texts of a pair counts as white space, which is not to be ignored.
+    keys = (text_key(text.replace(PAIR_MARK, "\0")) for text in texts)
+    return np.array([int.from_bytes(key[:8]) for key in keys], dtype=np.uint64)

@@ -1,0 +1,133 @@
+"""The boundary: one message, one exit code, in any terminal."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from rich.table import Table
+from rich.text import Text
+
+from headstart.cli import boundary
+from headstart.cli.output import messages, visible
+from headstart.errors import HeadstartError
+
+FULL = Path("/dev/full")
+
+
+def guarded(error):
+    def command():
+        raise error
+
+    return boundary.run_guarded(command)
+
+
+@pytest.fixture
+def bare_arguments(monkeypatch, tmp_path):
+    monkeypatch.setenv("HEADSTART_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(sys, "argv", ["headstart", "inspect"])
+    return tmp_path / "cache" / "errors"
+
+
+def test_a_problem_from_outside_ends_with_code_2_and_its_place(capsys, bare_arguments):
+    assert guarded(OSError(28, "No space left on device", "runs/a")) == 2
+    told = capsys.readouterr()
+    assert "the disk is full" in told.err
+    assert "runs/a" in told.err
+    assert "Traceback" not in told.err
+    assert not bare_arguments.exists()
+
+
+def test_a_problem_in_the_cache_names_the_variable_that_moves_it(capsys, bare_arguments):
+    guarded(OSError(28, "No space left on device", str(bare_arguments.parent / "stores" / "a")))
+    assert "HEADSTART_CACHE" in capsys.readouterr().err
+
+
+def test_a_bug_ends_with_code_1_and_keeps_its_traceback_in_a_file(capsys, bare_arguments):
+    assert guarded(KeyError("boom")) == 1
+    told = " ".join(capsys.readouterr().err.split())
+    assert "bug in Headstart: KeyError: 'boom'" in told
+    assert "report" in told
+    assert "Traceback" not in told
+    (file,) = bare_arguments.iterdir()
+    assert "Traceback" in file.read_text()
+    assert file.name in told
+
+
+def test_a_bug_is_told_where_not_even_the_cache_can_be_written(capsys, monkeypatch, tmp_path):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("HEADSTART_CACHE", str(tmp_path / "file"))
+    monkeypatch.setattr(boundary.tempfile, "gettempdir", lambda: str(tmp_path / "file"))
+    assert guarded(KeyError("boom")) == 1
+    assert "Traceback" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("error", [KeyError("boom"), HeadstartError("no rows", where="a.csv")])
+def test_with_json_an_error_is_one_document_too(capsys, monkeypatch, bare_arguments, error):
+    monkeypatch.setattr(sys, "argv", ["headstart", "inspect", "--json"])
+    assert guarded(error) in (1, 2)
+    document = json.loads(capsys.readouterr().out)
+    assert list(document) == ["error"]
+    assert list(document["error"]) == ["what", "where", "fix"]
+
+
+def test_a_text_that_reads_like_the_option_is_no_option(capsys, monkeypatch, bare_arguments):
+    monkeypatch.setattr(sys, "argv", ["headstart", "predict", "RUN", "--", "--json"])
+    guarded(HeadstartError("no rows"))
+    assert capsys.readouterr().out == ""
+
+
+def test_a_stop_by_the_user_is_no_error(capsys, bare_arguments):
+    assert guarded(KeyboardInterrupt()) == 130
+
+
+def test_a_wrong_argument_is_a_document_with_json(headstart):
+    result = headstart("params", "--layers", "four", "--json")
+    assert result.returncode == 2
+    assert "--layers" in json.loads(result.stdout)["error"]["what"]
+
+
+@pytest.mark.parametrize(
+    "surroundings",
+    [{"LC_ALL": "C", "PYTHONUTF8": "0"}, {"PYTHONIOENCODING": "ascii"}],
+    ids=["C locale", "ascii"],
+)
+@pytest.mark.parametrize("json_wanted", [False, True], ids=["page", "json"])
+def test_any_encoding_of_the_terminal_will_do(headstart, write, surroundings, json_wanted):
+    write("d.csv", "text,label\n" + "".join(f"größe → {n},λ{n % 2}\n" for n in range(20)))
+    folder = write("x", "").parent
+    arguments = ["inspect", "d.csv", *(["--json"] if json_wanted else [])]
+    result = headstart(*arguments, cwd=folder, env={**os.environ, **surroundings})
+    assert result.returncode == 0, result.stderr
+    if json_wanted:
+        assert "λ0" in str(json.loads(result.stdout))
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="needs Linux's /dev/full")
+def test_standard_output_on_a_full_disk_is_one_message(headstart):
+    command = [sys.executable, "-m", "headstart", "params", "--json"]
+    with FULL.open("w") as full:
+        result = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert result.returncode == 2
+    assert "the disk is full" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_control_characters_are_shown_and_not_sent(capsys):
+    table = Table("a")
+    table.add_row("cell\x1b[2J\x07")
+    console = messages()
+    console.print("text\x1b]0;title\x07")
+    console.print(Text("styled\x9b31m"))
+    console.print(table)
+    told = capsys.readouterr().err
+    assert not set("\x1b\x07\x9b") & set(told)
+    assert r"text\x1b]0;title\x07" in told
+    assert r"styled\x9b31m" in told
+    assert r"cell\x1b[2J\x07" in told
+
+
+def test_line_breaks_and_tabs_are_no_control_characters_to_hide():
+    assert visible("a\tb\nc") == "a\tb\nc"

@@ -1,0 +1,70 @@
+"""One process at a time works in a run or study folder; the second is told who does."""
+
+import os
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from headstart.errors import HeadstartError
+from headstart.lock import LOCK, locked
+from headstart.training.finetune import finetune
+from headstart.training.pretrain import pretrain
+from tests.labelled import recipe, splits
+from tests.runs import small_recipe
+
+
+def test_a_second_process_is_told_who_holds_the_folder(tmp_path):
+    code = (
+        "import sys, pathlib\n"
+        "from headstart.lock import locked\n"
+        "with locked(pathlib.Path(sys.argv[1])): pass\n"
+    )
+    with locked(tmp_path / "run"):
+        command = [sys.executable, "-c", code, str(tmp_path / "run")]
+        result = subprocess.run(command, capture_output=True, text=True)
+    assert f"running already, in process {os.getpid()} on {socket.gethostname()}" in result.stderr
+    with locked(tmp_path / "run"):
+        pass
+
+
+def test_training_into_a_folder_in_use_is_refused(tmp_path):
+    with locked(tmp_path / "run"):
+        (tmp_path / "run" / "something").write_text("")
+        with pytest.raises(HeadstartError, match=f"in process {os.getpid()}"):
+            pretrain(small_recipe(tmp_path, steps=1), tmp_path / "run")
+        with pytest.raises(HeadstartError, match=f"in process {os.getpid()}"):
+            finetune(recipe(), tmp_path / "run", splits=splits())
+
+
+def test_a_training_that_is_refused_leaves_no_folder(tmp_path):
+    with pytest.raises(HeadstartError, match="no file or folder"):
+        finetune(recipe(dataset=[str(tmp_path / "missing.csv")]), tmp_path / "run")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_was_written_to_keeps_its_files_and_frees_its_lock(tmp_path):
+    with locked(tmp_path / "run"):
+        (tmp_path / "run" / "something").write_text("")
+    names = sorted(path.name for path in (tmp_path / "run").iterdir())
+    assert [name for name in names if name != LOCK] == ["something"]
+
+
+def test_a_file_is_no_run_folder(tmp_path):
+    file = tmp_path / "d.csv"
+    file.write_text("text,label\n")
+    with pytest.raises(HeadstartError, match="this is a file, and a folder was expected"):
+        pretrain(small_recipe(tmp_path, steps=1), file)
+    with pytest.raises(HeadstartError, match="this is a file, and a folder was expected"):
+        finetune(recipe(), file, splits=splits())
+    assert file.read_text() == "text,label\n"
+
+
+def test_a_run_inside_the_folder_that_it_reads_is_refused(tmp_path):
+    settings = small_recipe(tmp_path, steps=1)
+    inside = settings.changed(corpus=[str(tmp_path)])
+    with pytest.raises(HeadstartError, match="which is read"):
+        pretrain(inside, tmp_path / "runs" / "k")
+    with pytest.raises(HeadstartError, match="which is read"):
+        pretrain(inside, tmp_path / "x" / ".." / "k")

@@ -1,0 +1,59 @@
+"""What goes wrong outside our code is told in plain words, with its place and a fix."""
+
+import errno
+import json
+import tomllib
+
+import pytest
+from safetensors import SafetensorError
+
+from headstart.errors import HeadstartError
+from headstart.outside import explain
+
+
+def raised(function, *arguments):
+    try:
+        function(*arguments)
+    except BaseException as error:
+        return error
+    raise AssertionError("nothing was raised")
+
+
+@pytest.mark.parametrize(
+    ("error", "what"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device"), "the disk is full"),
+        (SafetensorError("I/O error: No space left on device (os error 28)"), "the disk is full"),
+        (PermissionError(errno.EACCES, "Permission denied", "/data"), "no permission"),
+        (OSError(errno.ENAMETOOLONG, "File name too long", "x" * 300), "name is too long"),
+        (OSError(errno.ENXIO, "No such device", "/dev/x"), "No such device"),
+        (MemoryError(), "not enough memory"),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried"), "enough memory"),
+        (RecursionError("maximum recursion depth exceeded"), "nested too deeply"),
+        (raised("ä".encode, "ascii"), "does not fit its encoding"),
+        (raised(json.loads, "{"), "damaged"),
+        (raised(tomllib.loads, "a = "), "damaged"),
+        (RuntimeError("Could not determine home directory."), "no home folder"),
+        (Exception("data did not match any variant of untagged enum"), "did not match"),
+    ],
+)
+def test_an_error_from_outside_has_a_cause_a_place_and_a_fix(error, what):
+    told = explain(error, where="here")
+    assert isinstance(told, HeadstartError)
+    assert what in told.what
+    assert told.where is not None
+    assert told.fix
+
+
+def test_the_place_is_the_one_that_the_error_names():
+    error = PermissionError(errno.EACCES, "Permission denied", "/data/a.csv")
+    assert explain(error, where="elsewhere").where == "/data/a.csv"
+
+
+@pytest.mark.parametrize("error", [TypeError("x"), KeyError("x"), AssertionError(), IndexError()])
+def test_a_bug_of_ours_is_not_explained_away(error):
+    assert explain(error) is None
+
+
+def test_a_reader_that_closed_its_pipe_is_no_problem_to_explain():
+    assert explain(BrokenPipeError(errno.EPIPE, "Broken pipe")) is None

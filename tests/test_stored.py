@@ -1,0 +1,111 @@
+"""What is stored is checked when it is read: a damaged run is one message, never a wrong answer."""
+
+import json
+import shutil
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from headstart.errors import HeadstartError
+from headstart.run_folder import open_run
+from headstart.training.finetune import finetune
+from headstart.training.loop import Interrupted
+from tests.labelled import recipe, splits
+from tests.listeners import StopAt
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("trained") / "run"
+    finetune(recipe(epochs=1), folder, splits=splits())
+    return folder
+
+
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("stopped") / "run"
+    with pytest.raises(Interrupted):
+        finetune(recipe(), folder, splits=splits(), listener=StopAt(7))
+    return folder
+
+
+@pytest.fixture
+def copied(tmp_path):
+    return lambda run: shutil.copytree(run, tmp_path / "copy")
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf")])
+def test_weights_that_are_no_numbers_are_refused(trained, copied, number):
+    run = copied(trained)
+    weights = load_file(run / "model.safetensors")
+    weights["base.embedding.weight"][3, 1] = number
+    save_file(weights, run / "model.safetensors")
+    with pytest.raises(HeadstartError, match=r"NaN or infinite.*embedding") as told:
+        open_run(run)
+    assert told.value.fix
+
+
+def change(path, **values):
+    path.write_text(json.dumps({**json.loads(path.read_text()), **values}))
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"labels": ["a", "b", "c"]}, "do not belong together"),
+        ({"labels": ["a"]}, "classes is 1"),
+        ({"task": "tagging"}, "do not belong together"),
+        ({"task": "spans"}, "do not belong together"),
+        ({"task": "flying"}, "flying"),
+        ({"task": 3}, "damaged"),
+        ({"labels": [1, 2]}, "damaged"),
+        ({"labels": "ab"}, "damaged"),
+        ({"length": "long"}, "damaged"),
+        ({"length": 0}, "damaged"),
+        ({"length": 10**12}, "damaged"),
+        ({"long": "maybe"}, "damaged"),
+    ],
+)
+def test_a_task_that_does_not_belong_to_the_weights_is_refused(trained, copied, values, message):
+    run = copied(trained)
+    change(run / "task.json", **values)
+    with pytest.raises(HeadstartError, match=message):
+        open_run(run)
+
+
+def test_the_tokenizer_of_another_run_is_refused_although_it_is_as_large(trained, copied):
+    run = copied(trained)
+    change(run / "identity.json", tokenizer="of another run")
+    with pytest.raises(HeadstartError, match="not the one that this run was trained with"):
+        open_run(run)
+
+
+NONSENSE = [b"", b"{", b"[]", b"[" * 100_000, b"\xff\xfe", b"3", b'{"step": "x"}\n']
+
+
+@pytest.mark.parametrize("content", NONSENSE, ids=range(len(NONSENSE)))
+@pytest.mark.parametrize("name", ["identity.json", "metrics.jsonl", "state.json"])
+def test_a_run_with_a_damaged_file_is_not_resumed(stopped, copied, name, content):
+    run = copied(stopped)
+    paths = [*run.glob(f"checkpoints/*/{name}"), *run.glob(name)]
+    for path in paths:
+        path.write_bytes(content)
+    assert paths
+    with pytest.raises(HeadstartError) as told:
+        finetune(recipe(), run, splits=splits(), resume=True)
+    assert told.value.where
+    assert told.value.fix
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff"])
+def test_a_damaged_summary_is_said(trained, copied, content):
+    run = copied(trained)
+    (run / "summary.json").write_bytes(content)
+    with pytest.raises(HeadstartError, match=r"summary\.json is missing or damaged") as told:
+        finetune(recipe(epochs=1), run, splits=splits(), resume=True)
+    assert told.value.fix
+
+
+def test_what_is_whole_opens(trained):
+    assert torch.isfinite(open_run(trained).model.base.embedding.weight).all()
