@@ -29,8 +29,10 @@ CAUSES = {
 }
 MEMORY = ("out of memory", "can't allocate memory", "not enough memory", "bad_alloc")
 # Packages whose own exceptions are about the file that they were given.
-LIBRARIES = ("safetensors", "pyarrow", "tokenizers", "sentencepiece", "gzip", "zlib", "zipfile")
-LIBRARIES += ("huggingface_hub", "datasets", "requests", "urllib3", "httpx", "filelock")
+LIBRARIES: tuple[str, ...] = (
+    *("safetensors", "pyarrow", "tokenizers", "sentencepiece", "gzip", "zlib", "zipfile"),
+    *("huggingface_hub", "datasets", "requests", "urllib3", "httpx", "filelock"),
+)
 PARSERS = (json.JSONDecodeError, tomllib.TOMLDecodeError)
 
 

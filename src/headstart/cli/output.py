@@ -41,7 +41,7 @@ def visible(text: str) -> str:
 class _SafeConsole(Console):
     """Sends no control characters but Rich's own."""
 
-    def render_str(self, text: str, **options: Any) -> Text:  # type: ignore[override]
+    def render_str(self, text: str, **options: Any) -> Text:
         return super().render_str(visible(text), **options)
 
     def render(

@@ -47,6 +47,7 @@ def evaluate(run: Run, part: Any, *, progress: ProgressCallback | None = None) -
         )
     answers = run.task.join(outputs, examples)
     found = run.task.evaluation(answers, part, load_file(path))
-    for mistake in found.get("mistakes", []) if rows is not None else []:
-        mistake["row"] = int(rows[mistake["row"] - 1]) + 1  # as in the file, not as in what is left
+    if rows is not None:
+        for mistake in found.get("mistakes", []):  # rows as in the file, not as in what is left
+            mistake["row"] = int(rows[mistake["row"] - 1]) + 1
     return {"rows": len(part), "seen_rows": seen, **found, "cut": examples.cut}

@@ -1,4 +1,4 @@
-"""The arms with a network: the same network, rows, steps and batches; they differ in its start."""
+"""What the arms with a network share: the same network, rows, steps and batches."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ import shutil
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from headstart.studies.arms.arm import (
-    START,
     Amounts,
     Arm,
-    Colours,
     Fitted,
     HeldOutPart,
     Need,
@@ -19,7 +17,6 @@ from headstart.studies.arms.arm import (
 if TYPE_CHECKING:
     from headstart.studies.context import ArmContext
     from headstart.studies.outcomes import Measure, RunKey
-    from headstart.studies.recipe import StudyRecipe
     from headstart.training.listener import Listener, Progress
     from headstart.training.recipe import FinetuneRecipe
 
@@ -155,100 +152,3 @@ def _probabilities(context: ArmContext) -> Any:
     with torch.no_grad():
         outputs = run_network(opened.model, examples)
     return at_temperature(Classification(context.label_names).join(outputs, examples), 1.0)
-
-
-class ScratchArm(NetworkArm):
-    """The control of pretraining: the same network, rows and steps, from random weights."""
-
-    name = "scratch"
-    label = "scratch"
-    description = "The same network from random weights, fine-tuned on the labelled rows alone."
-    colours = Colours("#d55e00", "#f0803c", light_text="#b34f00", dark_text="#f0803c")
-    position = 10
-    default = True
-
-    @property
-    def phrase(self) -> str:
-        return "training from scratch"
-
-    def changes(self, context: ArmContext, recipe: FinetuneRecipe) -> dict[str, Any]:
-        return {"fresh": context.run.objective in context.study.bases}
-
-
-SCRATCH = ScratchArm()
-
-
-class CountedArm(NetworkArm):
-    """Tells counting and pretraining apart: both start from this, only one of them is trained."""
-
-    name = "counted"
-    label = "counted"
-    description = (
-        "The same network with its embedding counted from the corpus and no step of pretraining, "
-        "fine-tuned as a whole."
-    )
-    colours = Colours("#8a6d3b", "#c9a66b", light_text="#735a2e", dark_text="#d3b57f")
-    position = 15
-    default = True
-    needs = frozenset({"tokenizer", "base", "start"})
-
-    @property
-    def phrase(self) -> str:
-        return "counting alone"
-
-    def problems(self, recipe: StudyRecipe) -> list[str]:
-        if recipe.base:
-            return [
-                f"{self.name} is what pretraining starts from; with --base nothing is pretrained"
-            ]
-        return []
-
-    def changes(self, context: ArmContext, recipe: FinetuneRecipe) -> dict[str, Any]:
-        return {"base": f"{recipe.base}/{START}"}
-
-
-COUNTED = CountedArm()
-
-
-class PretrainedArm(NetworkArm):
-    """What the study is about: its difference to `scratch` is what pretraining bought."""
-
-    name = "pretrained"
-    label = "pretrained"
-    description = "A base pretrained on the corpus, its head swapped, fine-tuned as a whole."
-    colours = Colours("#0072b2", "#3d9fdc", light_text="#0067a1", dark_text="#5cb3e8")
-    position = 20
-    default = True
-    needs = frozenset({"tokenizer", "base"})
-    stackable = True
-    compared_with = "scratch"
-    effect = "pretraining"
-
-
-PRETRAINED = PretrainedArm()
-
-
-# A head alone, drawn at random, has few weights and none of them is worth protecting: at the usual
-# rate it would still be on its way when the steps are over. A fitted one is where it should be.
-LEARNING_RATE = 3e-3
-
-
-class FrozenArm(NetworkArm):
-    """How much of the gain is in the base as pretraining left it."""
-
-    name = "frozen"
-    label = "frozen"
-    description = "A base pretrained on the corpus that does not change; only its head learns."
-    colours = Colours("#56b4e9", "#9bd4f5", light_text="#2077a8", dark_text="#9bd4f5")
-    position = 30
-    needs = frozenset({"tokenizer", "base"})
-
-    def changes(self, context: ArmContext, recipe: FinetuneRecipe) -> dict[str, Any]:
-        drawn = {"learning_rate": LEARNING_RATE} if recipe.new_head == "drawn" else {}
-        return {"strategy": "frozen", **drawn}
-
-    def learning_seconds(self, speed: Speed) -> float:
-        return speed.read_token  # no gradient goes into the base
-
-
-FROZEN = FrozenArm()

@@ -6,19 +6,12 @@ from headstart.errors import HeadstartError
 from headstart.registry import Registry
 from headstart.studies.arms.arm import Arm
 
+BUILT_IN = ("tfidf", "cooccurrence", "scratch", "counted", "pretrained", "frozen", "stack")
 ARMS: Registry[Arm] = Registry(
     "arm",
     group="headstart.arms",
     base=Arm,
-    built_in={
-        "tfidf": "headstart.studies.arms.regression:TFIDF",
-        "cooccurrence": "headstart.studies.arms.regression:COOCCURRENCE",
-        "scratch": "headstart.studies.arms.network:SCRATCH",
-        "counted": "headstart.studies.arms.network:COUNTED",
-        "pretrained": "headstart.studies.arms.network:PRETRAINED",
-        "frozen": "headstart.studies.arms.network:FROZEN",
-        "stack": "headstart.studies.arms.stack:STACK",
-    },
+    built_in={name: f"headstart.studies.arms.{name}:ARM" for name in BUILT_IN},
 )
 
 

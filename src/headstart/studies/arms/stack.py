@@ -69,4 +69,4 @@ def _joined(recipe: StudyRecipe) -> list[Arm]:
     return [arm for name, arm in arms().items() if arm.stackable and name in recipe.arms]
 
 
-STACK = StackArm()
+ARM = StackArm()
