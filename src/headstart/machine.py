@@ -206,7 +206,7 @@ def _amx_works() -> bool:
     try:
         known.parent.mkdir(parents=True, exist_ok=True)
         write_text(known, "works" if works else "does not work")
-    except OSError:
+    except (OSError, HeadstartError):
         pass  # it is tried again next time
     return works
 

@@ -6,13 +6,15 @@ does not know is a bug of ours.
 
 import errno
 import json
+import re
 import tomllib
 
 from headstart.errors import HeadstartError
 
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 CAUSES = {
-    **dict.fromkeys(FULL, ("the disk is full", "make room, or choose a place on another disk")),
+    errno.ENOSPC: ("the disk is full", "make room, or choose a place on another disk"),
+    errno.EDQUOT: ("the disk is full for this user", "make room, or choose another disk"),
+    errno.EFBIG: ("a file may not become that large here", "raise the limit: ulimit -f unlimited"),
     errno.EACCES: ("no permission", "change the permissions, or choose another place"),
     errno.EPERM: ("no permission", "change the permissions, or choose another place"),
     errno.EROFS: ("this disk can only be read", "choose a place on another disk"),
@@ -106,9 +108,9 @@ def _library_error(error: BaseException, text: str, where: object) -> HeadstartE
     # Our code raises no plain Exception; libraries in Rust do.
     if not panic and type(error) is not Exception and not any(kind in LIBRARIES for kind in kinds):
         return None
-    for number in FULL:
-        if f"os error {number}" in text:
-            return _known(number, where)
+    number = re.search(r"os error (\d+)", text)
+    if number is not None and int(number[1]) in CAUSES:
+        return _known(int(number[1]), where)
     what = text or type(error).__name__
     if panic:
         what = f"a library gave up: {what}"
