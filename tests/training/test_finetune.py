@@ -66,7 +66,7 @@ def test_scratch_and_pretrained_see_the_same_batches_and_have_the_same_head(tmp_
     alone = prepare_finetuning(
         recipe(
             tokenizer=str(base),
-            length=started.reading.length,
+            length=started.encoding.length,
             vocab_size=0,
             width=32,
             layers=2,
@@ -242,8 +242,8 @@ def test_long_texts_are_cut_and_counted(tmp_path):
 
 def test_texts_are_read_in_windows_as_long_as_the_rows_of_pretraining(tmp_path, base):
     training = prepare_finetuning(recipe(base=str(base)), tmp_path / "run", splits=splits())
-    assert training.reading.long == "windows"
-    assert training.reading.length == read_pretrain_recipe(base).length
+    assert training.encoding.long == "windows"
+    assert training.encoding.length == read_pretrain_recipe(base).length
     assert training.train.cut == {}
 
 
