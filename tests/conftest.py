@@ -1,6 +1,7 @@
 """Fixtures for every test: the command line as a user runs it."""
 
 import contextlib
+import gzip
 import io
 import json
 import os
@@ -65,6 +66,20 @@ def run_here(words: list[str]) -> Result:
             code = end.code or 0
     printed = [stream.buffer.getvalue().decode("utf-8", "replace") for stream in streams]
     return Result(words, code, *printed)
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[[str, bytes | str], Path]:
+    """Write a file; a name that ends in .gz is gzipped."""
+
+    def write_file(name: str, content: bytes | str) -> Path:
+        data = content.encode() if isinstance(content, str) else content
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+        return path
+
+    return write_file
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -52,7 +52,7 @@ def test_without_a_corpus_the_message_says_what_to_do(headstart, tmp_path):
         (["--preset", "huge"], "the presets are"),
         (["--device", "abacus"], "no device called"),
         (["--embedding-start", "magic"], "it can be cooccurrence, random"),
-        (["--mask-share", "2"], "between 0 and 1"),
+        (["--mask-share", "2"], "it must be 1 or less"),
         (["--tokenizer", "nowhere.json"], "no such tokenizer"),
     ],
 )
