@@ -8,7 +8,7 @@ import pytest
 from safetensors import SafetensorError
 
 from headstart.errors import HeadstartError
-from headstart.outside import explain
+from headstart.explain_errors import explain
 
 
 def raised(function, *arguments):

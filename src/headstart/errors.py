@@ -5,7 +5,7 @@ class HeadstartError(Exception):
     """A problem that the user can solve.
 
     The command line prints it without a traceback and ends with exit code 2. Errors of the system
-    and of libraries become one in `headstart.outside`; every other exception is a bug of ours.
+    and of libraries become one in `headstart.explain_errors`; every other exception is a bug.
     """
 
     def __init__(self, what: str, *, where: object = None, fix: str | None = None) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 from platformdirs import user_cache_path
 
 from headstart.errors import HeadstartError
-from headstart.outside import explain
+from headstart.explain_errors import explain
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 

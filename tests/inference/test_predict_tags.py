@@ -8,7 +8,7 @@ import pytest
 from headstart.errors import HeadstartError
 from headstart.inference.predict import predict, predict_file, predict_tags
 from headstart.run_folder import Run, open_run
-from headstart.tasks.run import run_network
+from headstart.tasks.run_network import run_network
 from headstart.text.reading.conll import read_sentences
 from tests.labelled import write_conll
 

@@ -6,7 +6,7 @@ from hashlib import blake2b
 import pytest
 
 from headstart.text.reading.corpus import read_corpus
-from headstart.text.reading.named import clean_line_breaks
+from headstart.text.reading.named_sources import clean_line_breaks
 from headstart.text.reading.read import read_dataset
 
 

@@ -4,7 +4,7 @@ import datasets
 import pytest
 
 from headstart.errors import HeadstartError
-from headstart.text.reading import named
+from headstart.text.reading import named_sources
 from headstart.text.reading.read import read_dataset
 
 
@@ -18,13 +18,13 @@ def split():
 
 
 def test_a_streamed_split_gives_rows_and_class_names(split):
-    assert named.columns_of(split) == ["text", "label"]
-    assert named.label_names_of(split, "label") == ["neg", "pos"]
-    assert list(named.rows_of(split, ["text", "label"])) == [("a", 1), ("b", 0)]
+    assert named_sources.columns_of(split) == ["text", "label"]
+    assert named_sources.label_names_of(split, "label") == ["neg", "pos"]
+    assert list(named_sources.rows_of(split, ["text", "label"])) == [("a", 1), ("b", 0)]
 
 
 def test_validation_is_found_under_its_other_names(split):
-    dataset = named.HubDataset("revision", {"train": split, "dev": split})
+    dataset = named_sources.HubDataset("revision", {"train": split, "dev": split})
     assert dataset.split("validation") is split
     assert dataset.split("test") is None
 
@@ -42,7 +42,7 @@ def test_a_connection_that_breaks_off_is_one_clear_message():
         raise ConnectionError("gone")
 
     with pytest.raises(HeadstartError, match="broke off"):
-        list(named.rows_of(rows(), ["text"]))
+        list(named_sources.rows_of(rows(), ["text"]))
 
 
 def test_a_malformed_name_is_an_error():

@@ -12,7 +12,7 @@ from headstart.model.checkpoint import load_model
 from headstart.run_folder import open_run
 from headstart.tasks.classification import Classification
 from headstart.tasks.examples import TextEncoding
-from headstart.tasks.run import run_network
+from headstart.tasks.run_network import run_network
 from headstart.training.finetune import finetune, plan_finetuning
 from headstart.training.finetune_prepare import prepare_finetuning
 from headstart.training.loop import Interrupted

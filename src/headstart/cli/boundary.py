@@ -15,8 +15,8 @@ from typing import Any
 
 from headstart.cli.output import error_document, messages, print_error, print_json
 from headstart.errors import HeadstartError
+from headstart.explain_errors import CAUSES, explain
 from headstart.files import cache_folder
-from headstart.outside import CAUSES, explain
 
 USER, BUG, STOPPED = 2, 1, 130
 CACHE = "let HEADSTART_CACHE name a folder that can be written to and has room"

@@ -7,7 +7,7 @@ from safetensors.numpy import load_file
 from headstart.errors import HeadstartError
 from headstart.progress import ProgressCallback
 from headstart.run_folder import VALIDATION, Run
-from headstart.tasks.run import run_network
+from headstart.tasks.run_network import run_network
 from headstart.training.seen_rows import unseen_rows
 
 

@@ -19,9 +19,9 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from headstart.errors import HeadstartError
+from headstart.explain_errors import explain
 from headstart.files import sync
 from headstart.model.checkpoint import load_weights, read_safetensors
-from headstart.outside import explain
 from headstart.training.optimizer import moments, restore_moments
 
 WEIGHTS, OPTIMIZER, STATE = "model.safetensors", "optimizer.safetensors", "state.json"

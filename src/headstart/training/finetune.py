@@ -20,7 +20,7 @@ from headstart.lock import locked
 from headstart.model.checkpoint import save_model
 from headstart.run_folder import SUMMARY, VALIDATION, read_summary, write_summary, write_task
 from headstart.tasks.examples import Examples, LabelledBatch, TextEncoding
-from headstart.tasks.run import run_network
+from headstart.tasks.run_network import run_network
 from headstart.tasks.task import Parts
 from headstart.training.finetune_prepare import FinetuneSetup, identity_of, prepare_finetuning
 from headstart.training.listener import (

@@ -21,7 +21,7 @@ from headstart.model.heads import ClassificationHead
 from headstart.model.model import Model
 from headstart.progress import ProgressCallback
 from headstart.tasks.examples import Examples
-from headstart.tasks.run import run_network
+from headstart.tasks.run_network import run_network
 
 UNSEEN = 5.0  # how far below the others a class starts that no training text has
 MOST = 10_000  # examples: more make a regression slow, and no better a place to start from

@@ -12,7 +12,7 @@ from headstart.files import check_file, replacing
 from headstart.inference.predict.writers import JsonLines, Writer
 from headstart.progress import ProgressCallback
 from headstart.run_folder import Run
-from headstart.tasks.run import run_network
+from headstart.tasks.run_network import run_network
 from headstart.tasks.task import Task
 from headstart.text.checking.checks import checked_text
 from headstart.text.reading.rows import ReadOptions

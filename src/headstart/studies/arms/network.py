@@ -145,7 +145,7 @@ def _probabilities(context: ArmContext) -> Any:
     from headstart.evaluation.calibration import at_temperature
     from headstart.run_folder import open_run
     from headstart.tasks.classification import Classification
-    from headstart.tasks.run import run_network
+    from headstart.tasks.run_network import run_network
 
     opened = open_run(context.folder)
     examples = context.study.examples(opened.encoding, "test")

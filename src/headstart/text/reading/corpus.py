@@ -16,7 +16,7 @@ from headstart.progress import ProgressCallback
 from headstart.text.checking.checks import checked_text
 from headstart.text.checking.duplicates import text_key
 from headstart.text.reading import records
-from headstart.text.reading.named import TEXT_BYTES, embedded_file, hub_revision
+from headstart.text.reading.named_sources import TEXT_BYTES, embedded_file, hub_revision
 from headstart.text.reading.rows import ReadOptions, open_rows
 from headstart.text.reading.sources import Source, find_parts, find_sources
 from headstart.text.reading.stream import (

@@ -16,7 +16,7 @@ from typing import BinaryIO, NamedTuple
 
 from headstart.errors import HeadstartError
 from headstart.text.checking.checks import checked_text
-from headstart.text.reading.delimited import DELIMITER_NAMES, layout_of
+from headstart.text.reading.csv_files import DELIMITER_NAMES, layout_of
 from headstart.text.reading.quotes import lenient_csv_rows, row_shape
 from headstart.text.reading.rows import (
     ReadOptions,

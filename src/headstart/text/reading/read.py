@@ -18,7 +18,7 @@ from headstart.text.checking.checks import (
 from headstart.text.checking.splits import drop_overlap as without_overlap
 from headstart.text.checking.splits import split
 from headstart.text.reading.dataset import Dataset, Splits
-from headstart.text.reading.named import SPLIT_SEED, open_hub
+from headstart.text.reading.named_sources import SPLIT_SEED, open_hub
 from headstart.text.reading.rows import ReadOptions, SourceRows, open_rows
 from headstart.text.reading.sources import Source, find_parts, find_source
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from headstart.errors import HeadstartError
-from headstart.text.reading import delimited, named, records
+from headstart.text.reading import csv_files, named_sources, records
 from headstart.text.reading.sources import Source
 
 # fmt: off
@@ -124,7 +124,7 @@ class SourceRows:
     def where(self, number: int, encoding: str) -> str:
         """Where a row lies, for messages."""
         if self.source.kind in ("csv", "tsv"):
-            return delimited.place_of_row(self.source, number, encoding)
+            return csv_files.place_of_row(self.source, number, encoding)
         return self.source.row(number)
 
 
@@ -165,8 +165,8 @@ def open_rows(
 ) -> SourceRows:
     """Open a source; without `labelled` only the text is read. `role` picks the Hub's split."""
     if source.kind == "embedded":
-        pairs = named.read_embedded(source.name)
-        return _of_pairs(source, named.CREDITS[source.name], pairs)
+        pairs = named_sources.read_embedded(source.name)
+        return _of_pairs(source, named_sources.CREDITS[source.name], pairs)
     if (reader := source.reader) is not None:
         if labelled:
             pairs = reader.read_labelled(source, options.encoding)
@@ -211,10 +211,10 @@ def _open_table(source: Source, options: ReadOptions, labelled: bool, role: str)
     label_names = None
     numbered: Iterable[tuple[int, tuple[Any, ...]]]
     if source.kind in ("csv", "tsv"):
-        layout = delimited.find_layout(source, options.encoding)
+        layout = csv_files.find_layout(source, options.encoding)
         wanted = choose(list(layout.columns))
-        found = f"{delimited.DELIMITER_NAMES[layout.delimiter]}-separated"
-        cells = delimited.read_delimited(source, layout, wanted, options.encoding)
+        found = f"{csv_files.DELIMITER_NAMES[layout.delimiter]}-separated"
+        cells = csv_files.read_delimited(source, layout, wanted, options.encoding)
         numbered = enumerate(cells, start=1)
     elif source.kind in ("jsonl", "json"):
         read = records.read_json_lines if source.kind == "jsonl" else records.read_json
@@ -231,14 +231,14 @@ def _open_table(source: Source, options: ReadOptions, labelled: bool, role: str)
         label_names = file.label_names(wanted[-1]) if labelled else None
         numbered = enumerate(file.rows(wanted), start=1)
     else:
-        opened = named.open_hub(source.name)
+        opened = named_sources.open_hub(source.name)
         split = opened.split(role)
         if split is None:
             raise HeadstartError(f"the dataset has no {role} split", where=source.name)
-        wanted = choose(named.columns_of(split))
+        wanted = choose(named_sources.columns_of(split))
         found = f"Hugging Face Hub, revision {opened.revision[:12]}"
-        label_names = named.label_names_of(split, wanted[-1]) if labelled else None
-        numbered = enumerate(named.rows_of(split, wanted), start=1)
+        label_names = named_sources.label_names_of(split, wanted[-1]) if labelled else None
+        numbered = enumerate(named_sources.rows_of(split, wanted), start=1)
     texts = [f"'{name}'" for name in wanted[: 2 if options.pairs else 1]]
     columns = f"text: {' and '.join(texts)}" + (f", label: '{wanted[-1]}'" if labelled else "")
     rows = (

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from headstart.errors import HeadstartError
-from headstart.text.reading.delimited import find_layout, read_delimited
+from headstart.text.reading.csv_files import find_layout, read_delimited
 from headstart.text.reading.sources import Source
 
 CREDITS = {
