@@ -195,14 +195,20 @@ def make_bf16_safe() -> None:
 
 def _amx_works() -> bool:
     """Whether a bf16 product survives; tried once per machine and version, then looked up."""
-    name = f"{platform.machine()}-{platform.release()}-torch-{torch.__version__}"
+    cpu = str(torch.cpu.get_capabilities().get("cpu_name", "")).replace(" ", "-")
+    name = f"{platform.node()}-{cpu}-{platform.release()}-torch-{torch.__version__}"
     known = cache_folder() / "machine" / f"amx-{name}.txt"
     try:
         return known.read_text(encoding="utf-8") == "works"
     except OSError:
         pass
-    tried = subprocess.run([sys.executable, "-c", _TRIAL], capture_output=True, check=False)
+    try:
+        tried = subprocess.run([sys.executable, "-c", _TRIAL], capture_output=True, timeout=120)
+    except (OSError, subprocess.TimeoutExpired):
+        return False
     works = tried.returncode == 0
+    if tried.returncode > 0:  # it did not get as far as the product: that says nothing of AMX
+        return False
     try:
         known.parent.mkdir(parents=True, exist_ok=True)
         write_text(known, "works" if works else "does not work")

@@ -6,7 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from headstart.errors import HeadstartError
-from headstart.files import IDENTITY, check_format, read_object, write_format, write_text
+from headstart.files import (
+    FORMAT_FILE,
+    IDENTITY,
+    check_format,
+    read_object,
+    write_format,
+    write_text,
+)
 from headstart.model.checkpoint import load_model, save_model
 from headstart.model.config import LanguageModelingConfig, MaskedNextSentenceConfig
 from headstart.model.model import Model
@@ -65,6 +72,13 @@ def open_run(folder: Path) -> Run:
     kept = read_task(folder)
     if "task" in kept:
         _check_head(kept["task"], model, folder)
+        if kept["long"] == "windows" and not (folder / FORMAT_FILE).is_file():
+            raise HeadstartError(
+                "an older version of Headstart fine-tuned this run, which averaged the scores of a "
+                "text's windows; they are pooled now, and its answers would differ",
+                where=folder,
+                fix="fine-tune it again",
+            )
     return Run(folder, model, tokenizer, **kept)
 
 

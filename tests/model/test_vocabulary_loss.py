@@ -66,3 +66,20 @@ def test_rows_that_pad_the_vocabulary_get_no_probability(vocabulary):
         torch.zeros(1, 4), torch.zeros(vocabulary, 4), None, torch.zeros(1, dtype=torch.long)
     )
     assert float(loss) == pytest.approx(torch.tensor(vocabulary).log().item())
+
+
+def test_without_gradients_none_are_computed_on_the_way(monkeypatch):
+    from headstart.model import vocabulary_loss
+
+    wanted = []
+    forward = vocabulary_loss._ChunkedCrossEntropy.forward
+
+    def spy(context, *inputs):
+        wanted.append(any(context.needs_input_grad[:3]))
+        return forward(context, *inputs)
+
+    monkeypatch.setattr(vocabulary_loss._ChunkedCrossEntropy, "forward", staticmethod(spy))
+    weight = torch.nn.Parameter(torch.ones(5, 3))
+    with torch.no_grad():
+        chunked_cross_entropy(torch.ones(2, 3), weight, None, torch.tensor([1, 2]))
+    assert wanted == [False]

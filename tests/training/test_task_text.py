@@ -64,3 +64,20 @@ def test_validation_and_test_texts_are_not_in_the_corpus_that_a_recipe_opens(tmp
     assert set(parts.train.texts) <= texts
     assert not set(parts.validation.texts) & texts
     assert not set(parts.test.texts) & texts
+
+
+def test_task_texts_that_are_held_out_are_not_trained_on(tmp_path):
+    recipe = small_recipe(tmp_path, steps=10, held_out=0.3)
+    data = prepare(recipe, corpus=open_corpus(recipe).with_task_text(TASK))
+    decode = data.tokenizer.decode
+    held_out = {decode(document.tolist()) for document in data.held_out.store}
+    trained = {decode(document.tolist()) for document in data.task_text.store}
+    assert trained
+    assert not held_out & trained
+
+
+def test_what_is_left_out_later_is_left_out_of_the_task_text_too(tmp_path):
+    corpus = read_corpus(write_corpus(tmp_path / "corpus.txt", documents=5))
+    smaller = corpus.with_task_text(TASK[:3]).without([TASK[1]])
+    assert TASK[1] not in list(smaller)
+    assert smaller.left_out == 1

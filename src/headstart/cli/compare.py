@@ -83,7 +83,7 @@ def compare(
     heads: options.Size = None,
     feed_forward: options.Size = None,
     length: Annotated[
-        int | None, typer.Option(help="Tokens read of a labelled text.", show_default=False)
+        int | None, typer.Option(help="Tokens of a window of a labelled text.", show_default=False)
     ] = None,
     validation: options.Word = None,
     test: options.Word = None,

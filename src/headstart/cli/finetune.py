@@ -54,9 +54,11 @@ def finetune(
     learning_rate: options.Number = None,
     warmup: Annotated[float | None, typer.Option(help="Share of the steps.")] = None,
     weight_decay: options.Number = None,
-    length: Annotated[int | None, typer.Option(help="Tokens of a text at most.")] = None,
+    length: Annotated[
+        int | None, typer.Option(help="Tokens of a window; of a text at most with --long cut.")
+    ] = None,
     long: Annotated[
-        str | None, typer.Option(help="Longer texts: cut (default) or windows (averaged).")
+        str | None, typer.Option(help="Longer texts: windows, pooled as one (default), or cut.")
     ] = None,
     balance: Annotated[
         bool | None, typer.Option("--balance", help="Rare classes count as much as common ones.")

@@ -6,8 +6,8 @@ Here is its training protocol: the settings that its preset brings to a recipe.
 from typing import Any
 
 PRESET = "lab"
-# Its norms come after the sums, and at four times this rate such a network does not get past the
-# unigram model (docs/recipes.md).
+# Its norms come after the sums, and at twice this rate such a network does not get past the
+# unigram model (docs/recipes.md); the vocabulary's rows can take more.
 PRETRAINING: dict[str, Any] = {"learning_rate": 1e-3, "embedding_learning_rate": 2e-3}
 # Adam (which is AdamW without decay) at one rate, evaluated every epoch, with a head drawn at
 # random.

@@ -153,15 +153,22 @@ class Model(nn.Module):
     def vocabulary_rows(self) -> list[nn.Parameter]:
         """Parameters with one row per piece: a step touches few of them."""
         rows: list[Any] = [self.base.embedding.weight]
-        head = (
-            self.head.language_modeling
-            if isinstance(self.head, MaskedNextSentenceHead)
-            else self.head
-        )
-        if isinstance(head, LanguageModelingHead):
+        head = self._language_modeling
+        if head is not None:
             rows += [] if head.config.tied else [head.output.weight]
             rows += [] if head.output.bias is None else [head.output.bias]
         return rows
+
+    @property
+    def tied(self) -> bool:
+        """Whether the output layer is the embedding itself."""
+        return self._language_modeling is not None and self._language_modeling.config.tied
+
+    @property
+    def _language_modeling(self) -> LanguageModelingHead | None:
+        if isinstance(self.head, MaskedNextSentenceHead):
+            return self.head.language_modeling
+        return self.head if isinstance(self.head, LanguageModelingHead) else None
 
 
 def build_model(base: BaseConfig, head: HeadConfig | None = None, *, seed: int = 0) -> Model:

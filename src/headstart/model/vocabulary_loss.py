@@ -3,7 +3,7 @@
 The output layer and its loss are computed together, a few hundred tokens at a time, in one
 buffer that is used again and again; the gradients are taken in the same go, while the chunk is
 still in the cache. Equal to `cross_entropy(hidden @ weightᵀ + bias, targets)` to rounding. In a
-training step it can be restricted to candidates (`candidates.py`).
+training step it can be restricted to candidates.
 
 The candidates of a step are the most frequent pieces, every target of the step, and a sample of
 the rest. A sampled piece stands for others that were not drawn, so the logarithm of its chance to
@@ -176,6 +176,9 @@ def chunked_cross_entropy(
     kind = hidden.device.type
     if torch.is_autocast_enabled(kind):
         hidden = hidden.to(torch.get_autocast_dtype(kind))
+    if not torch.is_grad_enabled():  # then no gradient is to be computed on the way
+        hidden, weight = hidden.detach(), weight.detach()
+        bias = None if bias is None else bias.detach()
     with torch.autocast(kind, enabled=False):  # the precision is chosen; nothing else may change it
         loss: Tensor = _ChunkedCrossEntropy.apply(hidden, weight, bias, targets, chunk)
     return loss

@@ -12,8 +12,8 @@ from headstart.text.reading.corpus import Corpus, read_corpus
 from headstart.text.reading.dataset import Dataset, Splits
 from headstart.text.reading.read import read_dataset
 from headstart.text.tokenizers.tokenizer import hash_of
-from headstart.training.prepare import Stages
-from headstart.training.recipe_file import read_values
+from headstart.training.prepare import Stages, open_corpus
+from headstart.training.recipe import read_recipe
 
 FEW_TEST_ROWS = 100
 
@@ -106,7 +106,7 @@ def _check_parts(splits: Splits) -> None:
 def _seen_by_base(base: Path, held_out: list[str]) -> list[str]:
     """Whether a base that exists already was pretrained on texts of validation or test."""
     try:
-        corpus = read_corpus(read_values(base)["corpus"]).without(held_out)
+        corpus = open_corpus(read_recipe(base)).without(held_out)
     except (HeadstartError, KeyError):
         return ["the base's corpus is not here, so whether it holds test rows is not known"]
     for _ in corpus:

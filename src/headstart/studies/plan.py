@@ -27,6 +27,7 @@ from headstart.studies.outcomes import RunKey
 from headstart.studies.recipe import StudyRecipe, network_kind
 from headstart.studies.speed import measure_finetuning, measure_pretraining
 from headstart.text.checking.splits import take_budget
+from headstart.text.tokenizers.tokenizer import load_tokenizer
 from headstart.training.plan import fastest_threads
 from headstart.training.recipe import FinetuneRecipe, OutputLayer, PretrainRecipe, make_recipe
 
@@ -152,7 +153,7 @@ def _measure(
         chosen,
         classes=classes,
         batch_size=amounts.batch_size,
-        length=round(amounts.text_tokens),
+        length=max(1, min(round(amounts.text_tokens), recipe.length or PretrainRecipe.length)),
         threads=plan.threads,
     )
     return Speed(pretraining, trained, read)
@@ -163,7 +164,10 @@ def study_preset(recipe: StudyRecipe, objective: str | None = None) -> Preset:
     if recipe.base:
         return preset_of(open_run(Path(recipe.base)).model.base.config)
     kind = network_kind(objective or recipe.objectives[0])
-    return preset(recipe.preset, objective=kind, **recipe.sizes())
+    sizes = recipe.sizes()
+    if recipe.tokenizer:
+        sizes["vocab_size"] = load_tokenizer(Path(recipe.tokenizer)).vocab_size
+    return preset(recipe.preset, objective=kind, **sizes)
 
 
 def find_epochs(recipe: StudyRecipe, labels: int, usual: FinetuneRecipe) -> int:

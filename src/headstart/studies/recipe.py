@@ -72,6 +72,8 @@ class StudyRecipe(Recipe):
             )
         for arm in self.arm_objects:
             problems += arm.problems(self)
+        if self.base and self.tokenizer:
+            problems.append("the base has a tokenizer of its own; leave --tokenizer out")
         if self.base and self.sizes():
             problems.append(f"the base decides about {', '.join(self.sizes())}; leave it out")
         return problems

@@ -34,6 +34,7 @@ from headstart.studies.plan import StudyPlan, make_plan, read_plan, study_preset
 from headstart.studies.recipe import StudyRecipe
 from headstart.studies.workers import OnDone, run_here, run_one, run_side_by_side
 from headstart.text.reading.sources import check_outside
+from headstart.text.tokenizers.tokenizer import load_tokenizer
 from headstart.training.listener import Listener
 from headstart.training.prepare import Prepared, Stages, prepare, quiet
 from headstart.training.recipe import PretrainRecipe
@@ -171,7 +172,10 @@ class StudyRun:
         place = self.folder / "tokenizer"
         width = study_preset(self.recipe).base.width
         if self.data.corpus is None:
-            if not self.recipe.needs_base and not place.is_dir():
+            if self.recipe.tokenizer:
+                place.mkdir(parents=True, exist_ok=True)
+                load_tokenizer(Path(self.recipe.tokenizer)).save(place)
+            elif not self.recipe.needs_base and not place.is_dir():
                 size = study_preset(self.recipe).base.vocab_size
                 train_task_tokenizer(self.data.splits.train.texts, size, place)
             return

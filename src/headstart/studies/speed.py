@@ -31,6 +31,7 @@ def measure_finetuning(
     torch.set_num_threads(threads)
     model = build_model(chosen.base, chosen.classification(classes))
     optimizer = make_optimizer(model, learning_rate=1e-4, weight_decay=0.01, betas=(0.9, 0.999))
+    model.base.embedding.sparse = True  # as in fine-tuning
     made_up = MadeUpTokens(chosen.base.vocab_size, length)
     tokens, many = made_up.draw(batch_size), made_up.draw(READ_ROWS)
     labels = torch.zeros(batch_size, dtype=torch.long)
@@ -61,8 +62,8 @@ def _step_seconds(chosen: Preset, recipe: PretrainRecipe, output: OutputLayer) -
     optimizer = make_optimizer(model, learning_rate=1e-4, weight_decay=0.1, betas=(0.9, 0.98))
     source = MadeUpTokens(chosen.base.vocab_size, recipe.length)
     batch = objective.batch(source, recipe.rows, (0, 0))
+    model.base.embedding.sparse = output == "candidates" or not model.tied
     if output == "candidates":
-        model.base.embedding.sparse = True
         sampler = CandidateSampler(
             source.counts, frequent=recipe.frequent, drawn=recipe.drawn, seed=0
         )

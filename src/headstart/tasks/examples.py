@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -76,14 +77,14 @@ class Examples:
     def __len__(self) -> int:
         return len(self.tokens)
 
-    @property
+    @cached_property
     def lengths(self) -> Ids:
         """The longest row that each example needs."""
         if self.windows is not None:
             return np.array([int(one.max()) for one in self.windows], dtype=np.int64)
         return np.array([len(ids) for ids in self.tokens], dtype=np.int64)
 
-    @property
+    @cached_property
     def rows(self) -> Ids:
         """How many rows of a batch each example takes."""
         counts = [1] * len(self) if self.windows is None else [len(one) for one in self.windows]

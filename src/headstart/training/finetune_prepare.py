@@ -29,7 +29,13 @@ from headstart.training.checkpoints import Checkpoints
 from headstart.training.listener import Listener
 from headstart.training.prepare import Stages, quiet
 from headstart.training.recipe import NONE, FinetuneRecipe
-from headstart.training.recipe_file import check_identity, read_values, refuse_a_second_run, resumed
+from headstart.training.recipe_file import (
+    FILE,
+    check_identity,
+    read_values,
+    refuse_a_second_run,
+    resumed,
+)
 from headstart.transfer.swap import SwapRow, match_vocabulary, swap_head
 
 
@@ -205,13 +211,20 @@ def find_start(
         chosen = preset_of(headless.base.config)
         if recipe.fresh:
             headless = build_model(headless.base.config, seed=recipe.seed)
-    length = PRETRAINING_LENGTH
-    if recipe.base != NONE:
-        length = int(read_values(Path(recipe.base)).get("length", 0)) or PRETRAINING_LENGTH
+    length = PRETRAINING_LENGTH if recipe.base == NONE else _length_of(run)
     swapped, rows = swap_head(headless, _head(task, chosen, recipe.pooling), seed=recipe.seed)
     pretrained = recipe.base != NONE and not recipe.fresh
     moved = swapped.to(torch.device(recipe.device))
     return Start(tokenizer, moved, rows if pretrained else [], length)
+
+
+def _length_of(base: Run) -> int:
+    """The rows that a base is used to: those of its pretraining, or of its own fine-tuning."""
+    if base.task is not None and base.long == "windows":
+        return base.length
+    if base.task is not None or not (base.folder / FILE).is_file():
+        return PRETRAINING_LENGTH
+    return int(read_values(base.folder).get("length", 0)) or PRETRAINING_LENGTH
 
 
 def encoding_for(recipe: FinetuneRecipe, task: Task[Any], start: Start) -> TextEncoding:

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from headstart.errors import HeadstartError
-from headstart.machine import Precision
+from headstart.machine import Precision, make_bf16_safe
 from headstart.training.checkpoints import Checkpoints
 from headstart.training.listener import Listener, Progress
 from headstart.training.optimizer import clip_gradients, make_optimizer, set_learning_rate
@@ -115,6 +115,8 @@ class Loop:
         )
         self.progress = Progress(settings.steps)
         self.device = next(model.parameters()).device
+        if settings.precision == "bf16" and self.device.type == "cpu":
+            make_bf16_safe()
         self._began = time.monotonic()
 
     def run(self, *, resume: bool = False, listener: Listener | None = None) -> Progress:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 PLAN = "plan.json"
 DEFAULT_MINUTES = 10.0
-MEASURING_SHARE = 0.1
+MEASURING_SHARE = 0.03
 SLOWER = 1.25
 PATIENCE = 0.5  # of a minute, or of the plan if that is shorter
 WORTHWHILE = 1.1  # how much faster a step with candidates must be

@@ -20,10 +20,10 @@ from headstart.model.presets import Preset, PresetObjective, preset
 from headstart.objectives import find_objective
 from headstart.progress import ProgressCallback
 from headstart.text.cooccurrence import cooccurrence_decomposition, scale_columns
-from headstart.text.reading.corpus import Corpus, ProgressCorpus, read_corpus
+from headstart.text.reading.corpus import Corpus, ProgressCorpus, TextList, read_corpus
 from headstart.text.reading.read import read_dataset
 from headstart.text.store.token_source import TokenSource
-from headstart.text.store.write_store import store_corpus, store_corpus_split
+from headstart.text.store.write_store import is_held_out, store_corpus, store_corpus_split
 from headstart.text.tokenizers.tokenizer import Tokenizer, hash_of, load_tokenizer
 from headstart.text.tokenizers.train_tokenizer import train_tokenizer
 from headstart.training.recipe import PretrainRecipe
@@ -63,8 +63,8 @@ class Prepared:
         """Where the batch of a step comes from, and the number of that batch there.
 
         Towards the end of a run every second batch is task text: what is read last is
-        remembered best. Where the task has little text, the batches are fewer, so that none of it
-        is read more than `MOST_TASK_PASSES` times.
+        remembered best. Where the task has little text, the batches are fewer: these read it
+        `MOST_TASK_PASSES` times at most.
         """
         if self.task_text is None:
             return self.train, step
@@ -82,11 +82,18 @@ def held_out_share(size: int | None) -> float:
 
 
 def prepare(
-    recipe: PretrainRecipe, *, stages: Stages = quiet, corpus: Corpus | None = None
+    recipe: PretrainRecipe,
+    *,
+    stages: Stages = quiet,
+    corpus: Corpus | None = None,
+    tokenizer: Tokenizer | None = None,
 ) -> Prepared:
-    """Read, tokenize and store the corpus; every part is cached by its content."""
+    """Read, tokenize and store the corpus; every part is cached by its content.
+
+    `tokenizer` is that of a run which is resumed; else it is the recipe's, or a new one.
+    """
     corpus = corpus or open_corpus(recipe)
-    tokenizer = find_tokenizer(recipe, corpus, stages)
+    tokenizer = tokenizer or find_tokenizer(recipe, corpus, stages)
     folder = cache_folder() / "stores"
     share = recipe.held_out or held_out_share(corpus.size)
     counted = ProgressCorpus(corpus, stages("tokenizing"))
@@ -110,16 +117,20 @@ def prepare(
         size,
         corpus.fingerprint,
         recipe.rows,
-        _task_source(recipe, corpus, tokenizer),
+        _task_source(recipe, corpus, tokenizer, share),
     )
 
 
 def _task_source(
-    recipe: PretrainRecipe, corpus: Corpus, tokenizer: Tokenizer
+    recipe: PretrainRecipe, corpus: Corpus, tokenizer: Tokenizer, held_out: float
 ) -> TokenSource | None:
     if not corpus.task_text:
         return None
-    store = store_corpus(corpus.task_text, tokenizer, cache_folder() / "stores")
+    # Texts that the held-out share has are not trained on here either.
+    kept = TextList([text for text in corpus.task_text if not is_held_out(text, held_out)])
+    if not kept:
+        return None
+    store = store_corpus(kept, tokenizer, cache_folder() / "stores")
     if store.tokens <= recipe.length:  # not one row
         return None
     return TokenSource(store, tokenizer, length=recipe.length, separate=recipe.separate)

@@ -18,6 +18,7 @@ from headstart.objectives.objective import Batch, Objective
 from headstart.run_folder import write_summary
 from headstart.text.reading.corpus import Corpus
 from headstart.text.reading.sources import check_outside
+from headstart.text.tokenizers.tokenizer import load_tokenizer
 from headstart.training.checkpoints import Checkpoints
 from headstart.training.listener import (
     Listener,
@@ -138,7 +139,8 @@ def prepare_pretraining(
     else:
         refuse_a_second_run(folder)
     torch.set_num_threads(choose_threads(recipe.threads or None))
-    data = prepare(recipe, stages=listener.stage, corpus=corpus)
+    own = load_tokenizer(folder) if resume else None
+    data = prepare(recipe, stages=listener.stage, corpus=corpus, tokenizer=own)
     objective = find_objective(recipe.objective)(mask_share=recipe.mask_share)
     setup = PretrainSetup(recipe, folder, resume, data, objective, save_seconds=save_seconds)
     if recipe.output != "auto":
@@ -244,15 +246,14 @@ def with_output(setup: PretrainSetup, output: OutputLayer) -> PretrainSetup:
 
 def trial_loop(setup: PretrainSetup) -> Loop:
     """A loop over a model of the right size, for measuring."""
-    random = setup.recipe.changed(embedding_start="random")
-    return make_loop(setup, make_model(replace(setup, recipe=random)))
+    random = replace(setup, recipe=setup.recipe.changed(embedding_start="random"))
+    return make_loop(setup, make_model(random))
 
 
 def make_model(setup: PretrainSetup, *, listener: Listener | None = None) -> Model:
-    """The first weights; where it is cheaper, only the embedding rows in use get gradients."""
+    """The first weights; rows of the embedding get gradients unless a full output layer is tied."""
     model = first_model(setup.recipe, setup.data, stages=(listener or Listener()).stage)
-    tied = len(model.vocabulary_rows) == 1
-    model.base.embedding.sparse = setup.sampler is not None or not tied
+    model.base.embedding.sparse = setup.sampler is not None or not model.tied
     return model
 
 

@@ -15,7 +15,14 @@ import tomli_w
 
 from headstart import lab
 from headstart.errors import HeadstartError
-from headstart.files import IDENTITY, check_format, read_object, write_format, write_text
+from headstart.files import (
+    FORMAT_FILE,
+    IDENTITY,
+    check_format,
+    read_object,
+    write_format,
+    write_text,
+)
 from headstart.settings import Checked, from_dict
 
 FILE = "recipe.toml"
@@ -98,6 +105,12 @@ def resumed(given: R, folder: Path) -> R:
 
     Where the machine was to decide (`MEASURED`), it is what was found when the run began.
     """
+    if not (folder / FORMAT_FILE).is_file():
+        raise HeadstartError(
+            "an older version of Headstart began this run, and its steps would not be the same now",
+            where=folder,
+            fix="start it anew in another folder; what it had finished can be used as it is",
+        )
     saved = read_recipe_as(type(given), folder)
     measured = {
         name: getattr(saved, name)

@@ -48,6 +48,7 @@ class Corpus:
         self._sources = list(sources)
         self._options = options
         self._excluded: frozenset[bytes] = frozenset()
+        self._task_left_out = 0
         self.task_text = TextList([])  # also in the corpus, behind everything else
         self._hashes = ContentHashes()
         self._fingerprint: str | None = None
@@ -64,7 +65,7 @@ class Corpus:
                     yield text
         yield from self.task_text
         self._check_unchanged()
-        self.empty, self.left_out = empty, left_out
+        self.empty, self.left_out = empty, left_out + self._task_left_out
 
     @property
     def fingerprint(self) -> str:
@@ -140,6 +141,9 @@ class Corpus:
         """The same corpus minus the documents that equal one of `texts`, such as a test part."""
         smaller = self._copy()
         smaller._excluded = self._excluded | {text_key(text) for text in texts}
+        kept = [text for text in self.task_text if text_key(text) not in smaller._excluded]
+        smaller._task_left_out = len(self.task_text) - len(kept)
+        smaller.task_text = TextList(kept)
         return smaller
 
     def with_task_text(self, texts: Iterable[str]) -> "Corpus":

@@ -160,6 +160,7 @@ class TokenStore:
         self.dtype: np.dtype[np.unsignedinteger] = np.dtype(self.manifest["dtype"])
         self.starts = map_array(folder / self.manifest["documents_file"]["name"], ENDS_DTYPE)
         self._shards = [map_array(folder / e["name"], self.dtype) for e in self.manifest["shards"]]
+        self._counts: NDArray[np.int64] | None = None
         self._shard_starts = np.cumsum([0, *map(len, self._shards)])
 
     @property
@@ -187,10 +188,13 @@ class TokenStore:
 
     def counts(self, vocab_size: int) -> NDArray[np.int64]:
         """How often each id occurs: (vocab_size,)."""
+        if self._counts is not None and len(self._counts) == vocab_size:
+            return self._counts
         total = np.zeros(vocab_size, dtype=np.int64)
         for shard in self._shards:
             for start in range(0, len(shard), _COUNTED):
                 total += np.bincount(shard[start : start + _COUNTED], minlength=vocab_size)
+        self._counts = total
         return total
 
 
