@@ -285,17 +285,14 @@ def make_loop(
 def micro_batches(setup: PretrainSetup, model: Model, steps: int, step: int) -> list[MicroBatch]:
     """A step's batch, cut where it would not fit into memory."""
     recipe, device = setup.recipe, next(model.parameters()).device
-    source, number = setup.data.source(step, steps)
-    batch = setup.objective.batch(source, recipe.rows, (recipe.seed, number))
-    if setup.sampler is not None:
-        batch = replace(batch, candidates=setup.sampler.draw(batch.targets, step))
     fitting = max(1, recipe.micro_batch_tokens // recipe.length)
+    source, number = setup.data.source(step, steps)
+    batch = setup.objective.batch(source, recipe.rows, (recipe.seed, number)).to(device)
+    if setup.sampler is not None:
+        batch = replace(batch, candidates=setup.sampler.draw(batch.targets.cpu(), step).to(device))
 
     def micro_batch(part: Batch) -> MicroBatch:
-        return MicroBatch(
-            compute=lambda: setup.objective.loss(model, part).total,
-            targets=part.targets.numel(),
-            tokens=part.real_tokens,
-        )
+        loss = partial(setup.objective.loss, model, part)
+        return MicroBatch(lambda: loss().total, part.targets.numel(), part.real_tokens)
 
-    return [micro_batch(part.to(device)) for part in batch.cut(fitting)]
+    return [micro_batch(part) for part in batch.cut(fitting)]
