@@ -18,7 +18,7 @@ $(READY): requirements.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
-demo: $(READY)  ## see it work: the whole study on the embedded data, planned to fit into ten minutes
+demo: $(READY)  ## see it work: the whole study on the embedded data, about a quarter of an hour
 	$(BIN)/headstart compare --out studies/demo
 
 test: lint types  ## everything that must hold: lint, types, all tests
@@ -39,11 +39,13 @@ $(VENV)/.bench: $(READY) requirements-bench.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements.lock --requirement requirements-bench.lock
 	@touch $@
 
-bench: $(VENV)/.bench  ## speed and memory beside named peers, about 35 minutes
+bench: $(VENV)/.bench  ## speed and memory beside named peers, and what pretraining buys, about an hour
 	$(BIN)/python bench/pretrain.py
 	$(BIN)/python bench/finetune.py
 	$(BIN)/python bench/store.py --sizes 10 100
 	$(BIN)/python bench/attention.py
+	$(BIN)/python bench/startup.py
+	$(BIN)/python bench/transfer.py
 
 clean:  ## remove the environment and caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

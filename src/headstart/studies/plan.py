@@ -6,9 +6,9 @@ again continues with the same one.
 Epochs that were not given are `EPOCHS`, or as many as `STEPS` steps allow where the labels are
 many, but no fewer than `FEWEST_EPOCHS`: a hundred rows need many passes, thousands do not.
 
-The defaults are what fits into ten minutes on two cores without AVX-512: the study of the embedded
-data took 8 minutes and 34 seconds there (pretraining at 6,400 tokens per second; docs/recipes.md
-has its numbers). Amounts are in tokens, not in minutes: the same command gives the same numbers.
+The defaults take about a quarter of an hour on two cores: the study of the embedded data took 13
+minutes and 50 seconds (docs/recipes.md has its numbers). Amounts are in tokens, not in minutes: the
+same command gives the same numbers.
 """
 
 import json
@@ -179,7 +179,7 @@ def find_epochs(recipe: StudyRecipe, labels: int, usual: FinetuneRecipe) -> int:
 
 
 def corpus_size(data: StudyData) -> int:
-    """Bytes of text, as files tell; where they do not, half a million tokens are assumed."""
+    """Bytes of text, as files tell; else half of what the usual tokens would be."""
     size = None if data.corpus is None else data.corpus.size
     return round(TOKENS * BYTES_PER_TOKEN / 2) if size is None else size
 
