@@ -86,7 +86,7 @@ def verdict(study: Study, analysis: Analysis) -> Verdict:
         gaps = _named_gaps(study, analysis, objective, reference)
         if gaps:
             said = [_beside(gap, analysis.stands_out(gap)) for gap in gaps]
-            sentences.append(f"Beside it, {reference.label} is {' and '.join(said)}.")
+            sentences.append(f"Beside it, {reference.phrase} is {' and '.join(said)}.")
     return Verdict(sentences, claims)
 
 

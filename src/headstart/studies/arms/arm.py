@@ -88,7 +88,7 @@ class Arm(ABC):
     varies_with_seed: ClassVar[bool] = True  # also where the training rows are the same
     is_network: ClassVar[bool] = False  # trains in epochs, in a process of its own; keeps a run
     stackable: ClassVar[bool] = False  # may be joined by an arm that needs "arms"
-    is_reference: ClassVar[bool] = False  # what every text model must beat: stands beside the rest
+    is_reference: ClassVar[bool] = False  # the headline arm is held against it, too, in words
     compared_with: ClassVar[str] = ""  # the arm that lacks only what this one is about …
     effect: ClassVar[str] = ""  # … and what that is called in a sentence
 
