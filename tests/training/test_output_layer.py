@@ -9,14 +9,14 @@ import torch
 from headstart.model.checkpoint import load_model
 from headstart.training.listener import Listener
 from headstart.training.loop import Interrupted
+from headstart.training.plan import choose_output
 from headstart.training.pretrain import (
-    faster_output,
     make_loop,
     plan_pretraining,
     prepare_pretraining,
     pretrain,
 )
-from headstart.training.recipe import read_recipe
+from headstart.training.recipe import PretrainRecipe, read_recipe
 from tests.runs import small_recipe
 
 OBJECTIVES = ["causal", "masked", "masked+next-sentence"]
@@ -79,10 +79,15 @@ def test_the_held_out_loss_is_exact_whatever_the_steps_score(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("full", "candidates", "expected"), [(1.0, 0.2, "candidates"), (1.0, 0.95, "full")]
+    ("vocab_size", "full", "candidates", "expected"),
+    [(32_768, 1.0, 0.2, "candidates"), (32_768, 1.0, 0.95, "full"), (4_096, 1.0, 0.2, "full")],
 )
-def test_candidates_are_taken_where_they_are_clearly_faster(full, candidates, expected):
-    assert faster_output(full, candidates) == expected
+def test_candidates_are_taken_where_they_are_clearly_faster_and_save_much(
+    tmp_path, vocab_size, full, candidates, expected
+):
+    seconds = {"full": full, "candidates": candidates}
+    recipe = PretrainRecipe(corpus=["none"])
+    assert choose_output(recipe, vocab_size, seconds.__getitem__) == expected
 
 
 def test_what_was_measured_stands_in_the_recipe_and_is_resumed_with(tmp_path):

@@ -5,6 +5,7 @@ can be shown before either is read.
 """
 
 from dataclasses import replace
+from functools import cache, partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,8 +19,8 @@ from headstart.model.vocabulary_loss import CandidateSampler
 from headstart.objectives import find_objective
 from headstart.text.store.token_source import PackedBatch, PairBatch, TokenSource
 from headstart.training.optimizer import make_optimizer
-from headstart.training.plan import faster_output, median_seconds
-from headstart.training.recipe import OUTPUTS, OutputLayer, PretrainRecipe
+from headstart.training.plan import choose_output, median_seconds
+from headstart.training.recipe import OutputLayer, PretrainRecipe
 
 READ_ROWS = 64
 
@@ -50,9 +51,9 @@ def measure_finetuning(
 
 def measure_pretraining(chosen: Preset, recipe: PretrainRecipe) -> tuple[float, OutputLayer]:
     """Seconds of a step with the faster output layer, and which one that is."""
-    seconds = {output: _step_seconds(chosen, recipe, output) for output in OUTPUTS}
-    output = faster_output(seconds["full"], seconds["candidates"])
-    return seconds[output], output
+    seconds = cache(partial(_step_seconds, chosen, recipe))
+    output = choose_output(recipe, chosen.base.vocab_size, seconds)
+    return seconds(output), output
 
 
 def _step_seconds(chosen: Preset, recipe: PretrainRecipe, output: OutputLayer) -> float:

@@ -35,6 +35,7 @@ MEASURING_SHARE = 0.03
 SLOWER = 1.25
 PATIENCE = 0.5  # of a minute, or of the plan if that is shorter
 WORTHWHILE = 1.1  # how much faster a step with candidates must be
+FEW_PIECES = 4  # times the usual candidates
 TRIED_STEPS = 4
 
 
@@ -200,7 +201,15 @@ class Pace(Listener):
         return progress.seconds + left
 
 
-def faster_output(full_seconds: float, candidates_seconds: float) -> OutputLayer:
-    """What a step's output layer should score, by the time that a step takes with each."""
+def choose_output(
+    recipe: PretrainRecipe, vocab_size: int, seconds: Callable[[OutputLayer], float]
+) -> OutputLayer:
+    """What a step's output layer should score, by the time that a step takes with each.
+
+    A vocabulary of which a large part would be candidates is scored in full, unmeasured: there is
+    little to save, and the same command shall give the same numbers.
+    """
+    if vocab_size <= FEW_PIECES * (recipe.frequent + recipe.drawn):
+        return "full"
     # Candidates make the gradient noisier: a small gain in time is not worth it.
-    return "candidates" if full_seconds > WORTHWHILE * candidates_seconds else "full"
+    return "candidates" if seconds("full") > WORTHWHILE * seconds("candidates") else "full"

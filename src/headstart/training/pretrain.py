@@ -33,7 +33,7 @@ from headstart.training.metrics import MetricsFile, evaluation_at
 from headstart.training.plan import (
     Pace,
     Plan,
-    faster_output,
+    choose_output,
     make_plan,
     read_plan,
     step_seconds,
@@ -46,7 +46,7 @@ from headstart.training.pretrain_results import (
     unigram_loss,
     write_pretraining_card,
 )
-from headstart.training.recipe import OUTPUTS, OutputLayer, PretrainRecipe
+from headstart.training.recipe import OutputLayer, PretrainRecipe
 from headstart.training.recipe_file import (
     check_identity,
     refuse_a_second_run,
@@ -162,12 +162,13 @@ def plan_pretraining(
     """
     listener = listener or Listener()
     if setup.recipe.output == "auto":
-        setup = with_output(
-            setup,
-            faster_output(
-                *(step_seconds(trial_loop(with_output(setup, output))) for output in OUTPUTS)
-            ),
+        trial = partial(with_output, setup)
+        output = choose_output(
+            setup.recipe,
+            setup.data.tokenizer.vocab_size,
+            lambda output: step_seconds(trial_loop(trial(output))),
         )
+        setup = with_output(setup, output)
     if not setup.recipe.threads:
         # Before the weights: counted vectors round differently with other threads.
         threads = try_threads(trial_loop(setup))
