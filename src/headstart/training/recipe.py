@@ -76,7 +76,6 @@ class PretrainRecipe(Recipe):
 
 
 OutputLayer = Literal["full", "candidates"]
-OUTPUTS: tuple[OutputLayer, ...] = ("full", "candidates")
 AMOUNTS = ("minutes", "epochs", "tokens", "steps")
 
 
