@@ -2,9 +2,9 @@
 
 The embedding and an output layer over candidates have one row per piece of the vocabulary, and a
 step touches a few thousand of 50,000. Their gradients are sparse, and only the touched rows and
-their moments are updated ("lazy" Adam, as in `torch.optim.SparseAdam`, which took four times as
-long here because it goes through sparse arithmetic). Against dense Adam this changes one thing: a
-row that was not touched does not coast on its momentum. docs/architecture.md says what that costs.
+their moments are updated ("lazy" Adam, the same numbers as `torch.optim.SparseAdam`, which takes
+no dense gradients and keeps its step count outside of tensors). Against dense Adam this changes one
+thing: a row that was not touched does not coast on its momentum; see docs/architecture.md.
 """
 
 from collections.abc import Callable, Iterable, Mapping
