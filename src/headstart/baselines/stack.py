@@ -1,11 +1,11 @@
 """The `stack` arm: the probabilities of several classifiers, combined.
 
 The combination is a weighted product: log p(class) = Σ weight · log p_arm(class) + constant. The
-weights, one per arm, are fitted on the validation part; their sum acts as a temperature, and an
-overconfident arm gets a low one. Two things keep a hundred validation rows from being overfitted:
-the weights are pulled towards the equal mixture, and where the mixture does not explain
-the validation labels clearly better than the best arm alone (by one nat for each weight: Akaike's
-criterion), that arm is taken as it is.
+weights, one per arm, are fitted to rows that no arm was trained on; their sum acts as a
+temperature, and an overconfident arm gets a low one. Two things keep a hundred rows from being
+overfitted: the weights are pulled towards the equal mixture, and where the mixture does not explain
+the labels clearly better than the best arm alone (by one nat for each weight: Akaike's criterion),
+that arm is taken as it is.
 """
 
 from collections.abc import Sequence
@@ -18,15 +18,18 @@ from scipy.special import log_softmax, softmax
 from sklearn.base import BaseEstimator
 
 from headstart.evaluation.calibration import Floats, checked
+from headstart.folds import make_folds
 
 PULL = 4.0  # of the prior: so many rows' worth of curvature in each weight
+FOLDS = 5
 SMALLEST = 1e-7  # a probability of 0 would be a veto against all other arms
 
 
 class Stack(BaseEstimator):  # type: ignore[misc]
     """Combine two or more classifiers' probabilities (each rows × classes, the same classes).
 
-    `fit` takes the validation part's probabilities and class numbers, `combine` those of any rows.
+    `fit` takes probabilities and class numbers of rows that the members were not trained on,
+    `combine` the probabilities of any rows.
     """
 
     def fit(self, probabilities: Sequence[ArrayLike], labels: ArrayLike) -> "Stack":
@@ -56,12 +59,30 @@ class Stack(BaseEstimator):  # type: ignore[misc]
         self.weights_ = np.asarray(found.x) if better else np.eye(arms)[np.argmin(alone)]
         return self
 
+    @classmethod
+    def equal(cls, arms: int) -> "Stack":
+        """A stack of so many classifiers with the same weight for each, fitted to nothing."""
+        stack = cls()
+        stack.weights_ = np.full(arms, 1 / arms)
+        return stack
+
     def combine(self, probabilities: Sequence[ArrayLike]) -> Floats:
         """The stack's own probabilities of these rows."""
         scores = _logs(probabilities)
         if len(scores) != len(self.weights_):
             raise ValueError(f"fitted on {len(self.weights_)} arms, not {len(scores)}")
         return np.asarray(softmax(np.tensordot(self.weights_, scores, axes=1), axis=1))
+
+
+def fit_out_of_fold(probabilities: Sequence[ArrayLike], labels: ArrayLike) -> tuple[Stack, Floats]:
+    """A stack fitted to all rows, and what stacks say of the rows that they were not fitted to."""
+    members = [np.asarray(member) for member in probabilities]
+    stack, y = Stack().fit(members, labels), np.asarray(labels)
+    own = stack.combine(members)
+    for fold in make_folds(y, FOLDS):
+        other = Stack().fit([member[fold.train] for member in members], y[fold.train])
+        own[fold.held] = other.combine([member[fold.held] for member in members])
+    return stack, own
 
 
 def over_all_classes(probabilities: ArrayLike, own: Sequence[Any], every: Sequence[Any]) -> Floats:

@@ -63,14 +63,27 @@ def compare(
         typer.Option(help="Label budgets. By default 100,400,all.", show_default=False),
     ] = None,
     seeds: Annotated[int, typer.Option(help="How often each training is repeated.")] = 3,
+    bases: Annotated[
+        int, typer.Option(help="Pretrainings; with several, intervals include their luck.")
+    ] = 1,
+    choose_by: Annotated[
+        str | None,
+        typer.Option(
+            help="What chooses epochs, strengths and weights: the label budget itself, or the "
+            "validation part beside it (the lab's way).",
+            metavar="budget|validation",
+            show_default=False,
+        ),
+    ] = None,
     epochs: Annotated[
         int | None,
-        typer.Option(help="By default 5, fewer where labels are many.", show_default=False),
+        typer.Option(help="Exactly so many; by default each network chooses.", show_default=False),
     ] = None,
     minutes: Annotated[
         float | None,
         typer.Option(
-            help="Cut seeds, then epochs, then pretraining until it fits.", show_default=False
+            help="Cut learning rates, seeds, pretraining, then label budgets until it fits.",
+            show_default=False,
         ),
     ] = None,
     tokens: Annotated[

@@ -69,9 +69,9 @@ class CompareDisplay(Display):
         assert self._study is not None
         self._done += 1
         outcome = read_training(self._study.folder, run)
-        best = outcome.facts.get("best_epoch")
+        best = outcome.facts.get("chosen", {}).get("epochs")
         accuracy = f"{outcome.measure('validation', 'accuracy'):.1%}"
-        self._show(run, f"best {best}" if best else "", accuracy, "done")
+        self._show(run, f"took {best}" if best else "", accuracy, "done")
 
     def _show(self, run: "RunKey", epoch: str, accuracy: str, state: str) -> None:
         arm = " · ".join(filter(None, (run.arm, run.objective)))
@@ -115,14 +115,15 @@ def plan_lines(study: "StudyRun") -> list[str | Text]:
     ]
     if recipe.has_networks:
         epochs = ", ".join(f"{plan.epochs[n]} at {n:,}" for n in plan.budgets)
-        lines.append(f"  epochs: {epochs} labels; {plan.jobs} side by side")
+        most = "" if recipe.epochs or recipe.choose_by == "validation" else "at most "
+        lines.append(f"  epochs: {most}{epochs} labels; {plan.jobs} side by side")
     if plan.pretrain_steps:
         from headstart.training.recipe import PretrainRecipe
 
         tokens = plan.pretrain_steps * PretrainRecipe.batch_tokens
         lines.append(
             f"  pretraining on {', '.join(recipe.corpus)}: {', '.join(recipe.objectives)}, "
-            f"{tokens:,} tokens each, once for all seeds"
+            f"{tokens:,} tokens each, {_times(recipe.bases)}"
             + ("; the training texts join, without labels" if recipe.task_text == "on" else "")
         )
     lines.append(styled("  about [bold]{time}[/]", time=duration(plan.seconds)))
@@ -140,6 +141,10 @@ def plan_lines(study: "StudyRun") -> list[str | Text]:
         )
     notes = [styled("[yellow]note:[/] {text}", text=text) for text in study.data.warnings]
     return [*lines, *notes]
+
+
+def _times(bases: int) -> str:
+    return "once for all seeds" if bases == 1 else f"{bases} times, from different seeds"
 
 
 def best_words(best: "Best", folder: Path) -> str:

@@ -6,6 +6,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from headstart.folds import Fold, make_folds
 from headstart.studies.arms.arm import Arm, HeldOutPart
 from headstart.studies.outcomes import Outcome, RunKey, read_training, training_name
 from headstart.studies.recipe import StudyRecipe
@@ -29,8 +32,9 @@ class StudyContext:
     folder: Path
     recipe: StudyRecipe
     splits: Splits
-    epochs: dict[int, int]  # of each budget
-    bases: dict[str, str] = field(default_factory=dict)  # objective -> run folder
+    epochs: dict[int, int]  # of each budget, at most
+    rates: int = 1  # learning rates that a network tries
+    bases: dict[str, list[str]] = field(default_factory=dict)  # objective -> run folders
     tokenizer: str = ""
     vectors: str = ""
     threads: int = 1
@@ -85,10 +89,27 @@ class ArmContext:
         rows = take_budget(whole.train, str(self.run.labels), self.run.seed)
         return Splits(rows, whole.validation, whole.test)
 
+    def own_folds(self, count: int) -> list[Fold]:
+        """Folds of the run's own rows, by their content: the same ones for arms that share rows."""
+        train = self.splits.train
+        rows = zip(train.texts, train.labels, strict=True)
+        order = np.array([row for _, row in sorted((one, row) for row, one in enumerate(rows))])
+        labels = np.asarray(train.labels)[order]
+        return [
+            Fold(np.sort(order[fold.train]), np.sort(order[fold.held]))
+            for fold in make_folds(labels, count)
+        ]
+
     @cached_property
     def tokenizer(self) -> Tokenizer:
         """The study's own tokenizer, trained on its corpus or its training texts."""
         return load_tokenizer(self.study.tokenizer)
+
+    @property
+    def base(self) -> str | None:
+        """The folder of the base that this training starts from; several bases take turns."""
+        found = self.study.bases.get(self.run.objective)
+        return found[self.run.seed % len(found)] if found else None
 
     @property
     def folder(self) -> Path:

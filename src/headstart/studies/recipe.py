@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from headstart import lab
 from headstart.errors import HeadstartError
 from headstart.model.checkpoint import CONFIG, read_config
 from headstart.objectives import find_objective, objectives
@@ -41,6 +42,10 @@ class StudyRecipe(Recipe):
     objectives: list[str]
     labels: list[str]
     seeds: int = 3
+    bases: int = 1  # pretrainings of each objective; the seeds take turns with them
+    # Who pays for choices of epochs, strengths, weights and temperatures: the label budget itself,
+    # or labelled validation rows beside it.
+    choose_by: Literal["budget", "validation"] = "budget"
     epochs: int = 0
     minutes: float = 0.0
     preset: str = "small"
@@ -54,7 +59,7 @@ class StudyRecipe(Recipe):
     threads: int = 0
 
     def _smallest(self, name: str) -> int:
-        return 1 if name == "seeds" else 0
+        return 1 if name in ("seeds", "bases") else 0
 
     def _cross_problems(self) -> list[str]:
         problems = _unknown("arm", self.arms, list(arms())) + _unknown(
@@ -74,6 +79,13 @@ class StudyRecipe(Recipe):
             problems += arm.problems(self)
         if self.base and self.tokenizer:
             problems.append("the base has a tokenizer of its own; leave --tokenizer out")
+        if self.base and self.bases > 1:
+            problems.append("--bases is about bases that the study pretrains; --base names one")
+        if self.bases > self.seeds:
+            problems.append(
+                f"{self.bases} bases for {self.seeds} seeds: each seed is fine-tuned from one "
+                f"base, so give --seeds {self.bases} or more"
+            )
         if self.base and self.sizes():
             problems.append(f"the base decides about {', '.join(self.sizes())}; leave it out")
         return problems
@@ -103,6 +115,8 @@ def make_study_recipe(**given: Any) -> StudyRecipe:
     chosen = given.pop("arms", None) or default_arms(corpus, given.get("base", ""))
     if not given.get("base") and given.get("preset", "small") == "small":
         given.setdefault("width", STUDY_WIDTH)
+    if given.get("preset") == lab.PRESET:
+        given.setdefault("choose_by", "validation")  # the lab's protocol: all epochs, best one
     wanted = in_order(given.pop("objectives", None) or [], list(objectives()))
     if given.get("base"):
         wanted = _of_base(Path(given["base"]), wanted)

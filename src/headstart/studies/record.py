@@ -132,13 +132,25 @@ def _corpus(study: StudyRun) -> str:
 
 def _notes(study: StudyRun) -> list[str]:
     notes = list(study.plan.cuts)
+    if study.recipe.choose_by == "validation":
+        notes.append(
+            f"{len(study.data.splits.validation):,} labelled validation rows chose epochs, "
+            "strengths and weights beside each label budget"
+        )
     if study.recipe.needs_base:
         steps = study.plan.pretrain_steps
         how = f"{steps * PretrainRecipe.batch_tokens:,} tokens" if steps else "elsewhere"
-        notes.append(
-            f"each base was pretrained once ({how}): the intervals are over labelled rows, fresh "
-            "heads and test rows, not over pretrainings"
-        )
+        if study.recipe.bases > 1:
+            notes.append(
+                f"{study.recipe.bases} bases were pretrained from different seeds ({how} each), "
+                "and the seeds of the study take turns with them: the intervals are over "
+                "pretrainings too"
+            )
+        else:
+            notes.append(
+                f"each base was pretrained once ({how}): the intervals are over labelled rows, "
+                "fresh heads and test rows, not over pretrainings"
+            )
     return notes
 
 

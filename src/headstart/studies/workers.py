@@ -43,14 +43,17 @@ def same_training(arm: Arm, context: ArmContext) -> Outcome | None:
     for seed in range(context.study.recipe.seeds):
         other = RunKey(context.run.arm, context.run.objective, context.run.labels, seed)
         if other != context.run and is_finished(context.study.folder, other):
-            same = _rows(context) == _rows(context.study.for_run(other))
-            return context.outcome(other).for_run(context.run) if same else None
+            here, there = _rows(context), _rows(context.study.for_run(other))
+            if sorted(here) != sorted(there):
+                return None
+            place = {one: row for row, one in enumerate(here)}
+            return context.outcome(other).for_run(context.run, [place[one] for one in there])
     return None
 
 
 def _rows(context: ArmContext) -> list[tuple[str, int]]:
     train = context.splits.train
-    return sorted(zip(train.texts, train.labels, strict=True))
+    return list(zip(train.texts, train.labels, strict=True))
 
 
 def run_here(

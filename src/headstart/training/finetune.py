@@ -4,6 +4,7 @@
 difference: batches, head and everything else come from the recipe and its seed.
 """
 
+import math
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -15,6 +16,7 @@ import numpy as np
 import torch
 from safetensors.numpy import save_file
 
+from headstart.evaluation.calibration import calibrated_loss
 from headstart.files import replacing
 from headstart.lock import locked
 from headstart.model.checkpoint import save_model
@@ -188,7 +190,7 @@ def train_task(planned: PlannedFinetuning, *, listener: Listener | None = None) 
     with reporting(everyone, RunStart("finetuning", folder, setup.recipe, planned.plan, step)):
         if not found and setup.recipe.new_head == "fitted" and can_be_fitted(setup.model):
             fitting = listener.stage("fitting the head")
-            fit_head(setup.model, setup.train, setup.weights, setup.validation, progress=fitting)
+            fit_head(setup.model, setup.train, setup.weights, progress=fitting)
         return planned.loop.run(resume=bool(found), listener=everyone)
 
 
@@ -226,6 +228,7 @@ def finish_finetuning(
 def make_loop(setup: FinetuneSetup, validation: Validation) -> Loop:
     """The loop over the setup's model, evaluated once per epoch."""
     recipe, model, epoch = setup.recipe, setup.model, setup.order.steps_per_epoch
+    stop = epoch * (recipe.stop_epoch or recipe.epochs)
     if recipe.strategy == "frozen":
         train_down_to(model, 0)  # so that the optimizer does not even know the rest
     settings = LoopSettings(
@@ -243,16 +246,21 @@ def make_loop(setup: FinetuneSetup, validation: Validation) -> Loop:
     )
 
     def choose(evaluation: dict[str, float]) -> float:
+        if recipe.choose_by == "last":
+            return 0.0 if loop.progress.step >= stop else math.inf
         if recipe.choose_by == "loss":
             return evaluation["loss"]
+        if recipe.choose_by == "calibrated":
+            return calibrated_loss(validation.answers, setup.splits.validation.labels)
         # Of two epochs that are equally good, the one with the lower loss.
         return -evaluation[setup.task.metric] + 1e-6 * min(evaluation["loss"], 100.0)
 
     def enough(progress: Progress) -> bool:
         waited = progress.step - progress.best_step
-        return bool(recipe.patience) and waited >= recipe.patience * epoch
+        impatient = bool(recipe.patience) and waited >= recipe.patience * epoch
+        return impatient or progress.step >= stop
 
-    return Loop(
+    loop = Loop(
         model,
         settings,
         batches=partial(micro_batches, setup),
@@ -262,6 +270,7 @@ def make_loop(setup: FinetuneSetup, validation: Validation) -> Loop:
         enough=enough,
         scales=learning_rate_scales(model, recipe.layer_decay),
     )
+    return loop
 
 
 def micro_batches(setup: FinetuneSetup, step: int) -> list[MicroBatch]:

@@ -49,6 +49,15 @@ class Amounts:
 
 
 @dataclass(frozen=True)
+class Effort:
+    """How much a training of a network tries."""
+
+    epochs: int  # at most
+    rates: int = 1  # learning rates that are tried
+    choose: bool = True  # among the rows of its own budget
+
+
+@dataclass(frozen=True)
 class Speed:
     """Measured seconds; of fine-tuning for one training alone, with one job's threads."""
 
@@ -62,13 +71,17 @@ class Fitted:
     """What `Arm.fit` returns: how to answer, and what is worth keeping.
 
     `answer` takes "validation" or "test" and gives probabilities (rows × classes). `seconds` are
-    those of training; where they are None, fitting and answering are timed together.
+    those of training; where they are None, fitting and answering are timed together. `own` are
+    probabilities of rows of the budget itself by models that were not trained on them, and
+    `own_rows` their numbers: what a stack, a temperature and the choice of the best arm rest on.
     """
 
     answer: Callable[[HeldOutPart], NDArray[np.floating[Any]]]
     facts: dict[str, Any] = field(default_factory=dict)
     measures: Sequence[Measure] = ()
     seconds: float | None = None
+    own: NDArray[np.floating[Any]] | None = None
+    own_rows: NDArray[np.int64] | None = None
 
 
 class Arm(ABC):
@@ -112,10 +125,10 @@ class Arm(ABC):
         return bool(self.needs & {"vectors", "base"})
 
     def settings_grid(self) -> Mapping[str, Sequence[Any]]:
-        """The settings that are selected on validation, each with its values."""
+        """The settings that each training chooses for itself, each with its values."""
         return {}
 
-    def seconds(self, labels: int, epochs: int, amounts: Amounts, speed: Speed) -> float:
+    def seconds(self, labels: int, effort: Effort, amounts: Amounts, speed: Speed) -> float:
         """An estimate of one training, for the plan."""
         return 0.0
 
@@ -155,8 +168,11 @@ class Arm(ABC):
 
         started = time.monotonic()
         fitted = self.fit(context)
-        validation, test = fitted.answer("validation"), fitted.answer("test")
-        seconds = time.monotonic() - started if fitted.seconds is None else fitted.seconds
+        validation = fitted.answer("validation")
+        answering = time.monotonic()
+        test = fitted.answer("test")
+        ended = time.monotonic()
+        seconds = ended - started if fitted.seconds is None else fitted.seconds
         return make_outcome(
             context.run,
             context.splits,
@@ -164,5 +180,7 @@ class Arm(ABC):
             test,
             measures=fitted.measures,
             seconds=seconds,
-            facts=fitted.facts,
+            facts={**fitted.facts, "test_seconds": round(ended - answering, 3)},
+            own=fitted.own,
+            own_rows=fitted.own_rows,
         )

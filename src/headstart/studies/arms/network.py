@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from headstart.studies.arms.arm import (
     Amounts,
     Arm,
+    Effort,
     Fitted,
     HeldOutPart,
     Need,
@@ -27,6 +27,8 @@ KEPT = (
     ("validation", "accuracy", "accuracy"),
     ("validation", "macro_f1", "macro_f1"),
 )
+EARLY = 0.6  # of the most epochs: what is taken on average where a network may stop early
+TRIED_LONGER = 1.5  # a try goes on for some epochs behind its best one
 
 
 class NetworkArm(Arm):
@@ -44,12 +46,24 @@ class NetworkArm(Arm):
         """Seconds to learn from one token."""
         return speed.trained_token
 
-    def seconds(self, labels: int, epochs: int, amounts: Amounts, speed: Speed) -> float:
-        trained = epochs * labels * amounts.text_tokens
+    def seconds(self, labels: int, effort: Effort, amounts: Amounts, speed: Speed) -> float:
+        from headstart.folds import MANY
+        from headstart.studies.arms.choosing import FOLDS
+
+        epochs, passes, watched = self.expected_epochs(effort, labels), 1.0, amounts.validation_rows
+        if effort.choose and labels >= MANY:
+            passes += (effort.rates if effort.rates > 1 else 0) / epochs
+        elif effort.choose:
+            passes += (effort.rates + FOLDS - 1) * (FOLDS - 1) / FOLDS * TRIED_LONGER
+        trained = passes * epochs * labels * amounts.text_tokens
         # Every row is read once more before the first step, to fit the head.
-        rows = labels + (epochs + 1) * amounts.validation_rows + amounts.test_rows
+        rows = passes * labels + (epochs + 1) * watched + amounts.test_rows
         read = rows * amounts.text_tokens
         return trained * self.learning_seconds(speed) + read * speed.read_token
+
+    def expected_epochs(self, effort: Effort, labels: int) -> float:
+        """How many of the epochs will be taken: seldom all where the network may stop early."""
+        return max(1.0, EARLY * effort.epochs) if effort.choose else effort.epochs
 
     def recipe(self, context: ArmContext) -> FinetuneRecipe:
         """The recipe of this training, the same for every such arm except for `changes`."""
@@ -68,8 +82,8 @@ class NetworkArm(Arm):
         }
         if study.length:
             settings["length"] = study.length
-        if run.objective in context.study.bases:
-            settings["base"] = context.study.bases[run.objective]
+        if context.base is not None:
+            settings["base"] = context.base
         else:
             settings |= {"tokenizer": context.study.tokenizer, **study.sizes()}
         usual = make_recipe(**settings)
@@ -79,40 +93,67 @@ class NetworkArm(Arm):
         """Tokenize the held-out parts before the first training, not in each of them."""
         from headstart.text.tokenizers.tokenizer import load_tokenizer
 
-        base = context.study.bases.get(context.run.objective)
-        tokenizer = context.tokenizer if base is None else load_tokenizer(base)
+        tokenizer = context.tokenizer if context.base is None else load_tokenizer(context.base)
         context.study.ids(tokenizer, "validation")
         context.study.ids(tokenizer, "test")
 
     def fit(self, context: ArmContext) -> Fitted:
+        from headstart.evaluation.calibration import at_temperature
+        from headstart.studies.arms.choosing import train_within_budget
+
+        if context.study.recipe.choose_by == "validation":
+            return self._fit_by_validation(context)
+        found = train_within_budget(
+            self.recipe(context),
+            context,
+            _epochs(context),
+            fixed=bool(context.study.recipe.epochs),
+        )
+        measures, seconds = _measures(context.run, found.rows)
+        facts = {
+            "chosen": {"learning_rate": found.learning_rate, "epochs": found.epochs},
+            "tries": found.tries,
+            "temperature": found.temperature,
+        }
+        own = None if found.own is None else at_temperature(found.own, found.temperature)
+        return Fitted(
+            lambda part: _probabilities(context, part, found.temperature),
+            facts,
+            measures,
+            seconds,
+            own=own,
+            own_rows=found.own_rows,
+        )
+
+    def _fit_by_validation(self, context: ArmContext) -> Fitted:
+        """Train once; the validation part chooses the epoch and the temperature."""
         from safetensors.numpy import load_file
 
-        from headstart.evaluation.calibration import at_temperature
+        from headstart.evaluation.calibration import fit_temperature
         from headstart.run_folder import VALIDATION
+        from headstart.studies.arms.choosing import begun
         from headstart.training.finetune import finetune
-        from headstart.training.recipe_file import FILE
 
         folder = context.folder
-        resume = (folder / FILE).is_file()
-        if not resume:
-            shutil.rmtree(folder, ignore_errors=True)  # killed before it was a run
         summary = finetune(
             self.recipe(context),
             folder,
             splits=context.splits,
             validation=lambda encoding: context.study.examples(encoding, "validation"),
-            resume=resume,
+            resume=begun(folder),
             listener=_epochs(context),
         )
-
-        def answer(part: HeldOutPart) -> Any:
-            if part == "validation":  # kept by the best epoch
-                return at_temperature(load_file(folder / VALIDATION)["logits"], 1.0)
-            return _probabilities(context)
-
+        logits = load_file(folder / VALIDATION)["logits"]  # kept by the best epoch
+        temperature = fit_temperature(logits, context.splits.validation.labels)
         measures, seconds = _measures(context.run, summary["epochs"])
-        facts = {name: summary[name] for name in ("best_epoch", "steps", "cut")}
-        return Fitted(answer, facts, measures, seconds)
+        facts = {
+            "chosen": {"epochs": summary["best_epoch"]},
+            "tries": 1,
+            "temperature": temperature,
+        }
+        return Fitted(
+            lambda part: _probabilities(context, part, temperature), facts, measures, seconds
+        )
 
 
 def _epochs(context: ArmContext) -> Listener:
@@ -138,8 +179,8 @@ def _measures(run: RunKey, epochs: list[dict[str, Any]]) -> tuple[list[Measure],
     return measures, seconds
 
 
-def _probabilities(context: ArmContext) -> Any:
-    """The predictions of the run's best epoch for the test rows."""
+def _probabilities(context: ArmContext, part: HeldOutPart, temperature: float) -> Any:
+    """The predictions of the run's kept epoch for the rows of a held-out part."""
     import torch
 
     from headstart.evaluation.calibration import at_temperature
@@ -148,7 +189,7 @@ def _probabilities(context: ArmContext) -> Any:
     from headstart.tasks.run_network import run_network
 
     opened = open_run(context.folder)
-    examples = context.study.examples(opened.encoding, "test")
+    examples = context.study.examples(opened.encoding, part)
     with torch.no_grad():
         outputs = run_network(opened.model, examples)
-    return at_temperature(Classification(context.label_names).join(outputs, examples), 1.0)
+    return at_temperature(Classification(context.label_names).join(outputs, examples), temperature)

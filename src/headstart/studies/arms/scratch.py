@@ -27,7 +27,7 @@ class ScratchArm(NetworkArm):
         return "training from scratch"
 
     def changes(self, context: ArmContext, recipe: FinetuneRecipe) -> dict[str, Any]:
-        return {"fresh": context.run.objective in context.study.bases}
+        return {"fresh": context.base is not None}
 
 
 ARM = ScratchArm()
