@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-Rows = NDArray[np.int64]
+RowNumbers = NDArray[np.int64]
 MANY = 2_000  # rows, from which on a part is held back in place of folds
 HELD_BACK = 10  # one row in so many
 MOST_HELD_BACK = 1_000
@@ -21,11 +21,13 @@ MOST_HELD_BACK = 1_000
 class Fold:
     """Numbers of rows: those that train, and those that were held back from it."""
 
-    train: Rows
-    held: Rows
+    train: RowNumbers
+    held: RowNumbers
 
 
-def make_folds(labels: ArrayLike, count: int, *, seed: int = 0) -> list[Fold]:
+def make_folds(
+    labels: ArrayLike, count: int, *, seed: int = 0, many: int | None = None
+) -> list[Fold]:
     """Stratified folds of a budget's rows; one fold where there are many rows.
 
     Parameters
@@ -36,6 +38,8 @@ def make_folds(labels: ArrayLike, count: int, *, seed: int = 0) -> list[Fold]:
         How many folds, where the rows are few.
     seed : int
         Which rows go together.
+    many : int, optional
+        From how many rows on there is one fold; `MANY` by default.
 
     Returns
     -------
@@ -49,7 +53,7 @@ def make_folds(labels: ArrayLike, count: int, *, seed: int = 0) -> list[Fold]:
     [[3, 4], [0, 2], [1, 5]]
     """
     y = np.asarray(labels)
-    if len(y) >= MANY:
+    if len(y) >= (MANY if many is None else many):
         every = max(HELD_BACK, -(-len(y) // MOST_HELD_BACK))
         places = _places(y, every, seed)
         folds = [_fold(places == 0)]
@@ -74,6 +78,6 @@ def _fold(held: NDArray[np.bool_]) -> Fold:
     return Fold(np.flatnonzero(~held), np.flatnonzero(held))
 
 
-def held_rows(folds: Sequence[Fold]) -> Rows:
+def held_rows(folds: Sequence[Fold]) -> RowNumbers:
     """Every row that is held back by one of the folds, in order."""
     return np.sort(np.concatenate([fold.held for fold in folds]))

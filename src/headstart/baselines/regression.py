@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from headstart.errors import HeadstartError
-from headstart.folds import Fold, Rows, held_rows
+from headstart.folds import Fold, RowNumbers, held_rows
 from headstart.linear import (
     FoldFeatures,
     choose_strength,
@@ -70,7 +70,7 @@ class RegressionClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore
         self, texts: Sequence[Any], labels: NDArray[Any], folds: Sequence[Fold]
     ) -> float:
         if not folds:
-            self.held_rows_: Rows = np.array([], dtype=np.int64)
+            self.held_rows_: RowNumbers = np.array([], dtype=np.int64)
             return sorted(self.strengths)[len(self.strengths) // 2]
         parts = []
         for fold in folds:

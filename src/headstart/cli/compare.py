@@ -82,7 +82,7 @@ def compare(
     minutes: Annotated[
         float | None,
         typer.Option(
-            help="Cut learning rates, seeds, pretraining, then label budgets until it fits.",
+            help="Cut choices, seeds, pretraining, then label budgets until it fits.",
             show_default=False,
         ),
     ] = None,

@@ -115,8 +115,12 @@ def plan_lines(study: "StudyRun") -> list[str | Text]:
     ]
     if recipe.has_networks:
         epochs = ", ".join(f"{plan.epochs[n]} at {n:,}" for n in plan.budgets)
-        most = "" if recipe.epochs or recipe.choose_by == "validation" else "at most "
-        lines.append(f"  epochs: {most}{epochs} labels; {plan.jobs} side by side")
+        lines.append(f"  epochs: {epochs} labels; {plan.jobs} side by side")
+        if recipe.choose_by == "budget" and plan.tries > 1:
+            lines.append(
+                "  every network chooses between the usual setting and a longer, faster one, with "
+                "the rows of its own budget"
+            )
     if plan.pretrain_steps:
         from headstart.training.recipe import PretrainRecipe
 

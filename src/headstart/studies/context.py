@@ -32,14 +32,19 @@ class StudyContext:
     folder: Path
     recipe: StudyRecipe
     splits: Splits
-    epochs: dict[int, int]  # of each budget, at most
-    rates: int = 1  # learning rates that a network tries
+    epochs: dict[int, int]  # of each budget, usually
+    tries: int = 1  # settings that a network tries
     bases: dict[str, list[str]] = field(default_factory=dict)  # objective -> run folders
     tokenizer: str = ""
     vectors: str = ""
     threads: int = 1
     arms: tuple[Arm, ...] = ()  # as objects: a worker may not know those registered at run time
     encoded: dict[tuple[Any, ...], Any] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def stacks(self) -> bool:
+        """Whether an arm of the study joins others."""
+        return self.recipe.has_need("arms")
 
     def for_run(self, run: RunKey, on_epoch: OnEpoch = ignore) -> "ArmContext":
         """The context of one training."""

@@ -3,9 +3,9 @@
 Made once, before anything is trained, and kept in `plan.json`, so that a study that is started
 again continues with the same one.
 
-Epochs that were not given are at most `EPOCHS`, or as many as `STEPS` steps allow where the labels
-are many, but no fewer than `FEWEST_EPOCHS`; how many of them are taken, each network finds out with
-the rows of its own budget.
+Epochs that were not given are usually `EPOCHS`, or as many as `STEPS` steps allow where the labels
+are many, but no fewer than `FEWEST_EPOCHS`; whether more of them do better, each network finds out
+with the rows of its own budget.
 
 The defaults take about a quarter of an hour on two cores: the study of the embedded data took 13
 minutes and 50 seconds (docs/recipes.md has its numbers). Amounts are in tokens, not in minutes: the
@@ -24,7 +24,7 @@ from headstart.model.presets import Preset, preset, preset_of
 from headstart.run_folder import open_run
 from headstart.studies.arms import find_arm
 from headstart.studies.arms.arm import BYTES_PER_TOKEN, Amounts, Effort, Speed
-from headstart.studies.arms.choosing import RATES
+from headstart.studies.arms.choosing import SETTINGS
 from headstart.studies.data import StudyData
 from headstart.studies.outcomes import RunKey
 from headstart.studies.recipe import StudyRecipe, network_kind
@@ -35,7 +35,7 @@ from headstart.training.plan import fastest_threads
 from headstart.training.recipe import FinetuneRecipe, OutputLayer, PretrainRecipe, make_recipe
 
 FILE = "plan.json"
-EPOCHS, STEPS, FEWEST_EPOCHS = 15, 1_500, 6  # at most
+EPOCHS, STEPS, FEWEST_EPOCHS = 5, 500, 2
 LEAST_PRETRAINING = 0.25  # of the planned steps: less is another question
 MOST_JOBS = 4
 LEAST_SEEDS = 2  # one seed knows nothing of its own spread
@@ -51,12 +51,12 @@ class StudyPlan:
 
     seeds: list[int]
     budgets: list[int]
-    epochs: dict[int, int]  # of each budget, at most
+    epochs: dict[int, int]  # of each budget, usually
     pretrain_steps: int  # of each objective; 0 where nothing is pretrained
     jobs: int
     threads: int  # of each job
     pretrain_threads: int  # it runs alone
-    rates: int = len(RATES)  # learning rates that each network tries
+    tries: int = SETTINGS  # settings that each network tries
     outputs: dict[str, OutputLayer] = field(default_factory=dict)  # of each objective's steps
     seconds: float = 0.0
     cuts: list[str] = field(default_factory=list)
@@ -192,7 +192,7 @@ def corpus_size(data: StudyData) -> int:
 def fit_plan(recipe: StudyRecipe, plan: StudyPlan, speed: Speed, amounts: Amounts) -> StudyPlan:
     """The plan with its time, cut until it fits into the minutes.
 
-    The second learning rate goes first, for all networks alike; then seeds, down to two; then
+    The choice of settings goes first, for all networks alike; then seeds, down to two; then
     pretraining, down to a quarter; then label budgets, from the middle. No training is cut short.
     What does not fit even so is an error that says what would.
     """
@@ -205,7 +205,7 @@ def fit_plan(recipe: StudyRecipe, plan: StudyPlan, speed: Speed, amounts: Amount
         return plan
     goal = 60 * recipe.minutes
     if recipe.has_networks and recipe.choose_by == "budget":
-        plan = timed(replace(plan, rates=1))
+        plan = timed(replace(plan, tries=1))
     while plan.seconds > goal and len(plan.seeds) > max(LEAST_SEEDS, recipe.bases):
         plan = timed(replace(plan, seeds=plan.seeds[:-1]))
     while True:
@@ -236,7 +236,8 @@ def estimate(recipe: StudyRecipe, plan: StudyPlan, speed: Speed, amounts: Amount
     trainings = 0.0
     for run in plan.runs(recipe):
         arm = find_arm(run.arm)
-        effort = Effort(plan.epochs[run.labels], plan.rates, recipe.choose_by == "budget")
+        tries = plan.tries if recipe.choose_by == "budget" else 0
+        effort = Effort(plan.epochs[run.labels], tries, fixed=bool(recipe.epochs))
         # The rows are the same for every seed then, and trained on once.
         repeated = run.labels == amounts.train_rows and not arm.varies_with_seed
         if not (repeated and run.seed != plan.seeds[0]):
@@ -249,8 +250,8 @@ def estimate(recipe: StudyRecipe, plan: StudyPlan, speed: Speed, amounts: Amount
 def _cuts(wanted: StudyPlan, plan: StudyPlan) -> list[str]:
     """What was cut, in words."""
     cuts = []
-    if plan.rates != wanted.rates:
-        cuts.append(f"every network tries one learning rate instead of {wanted.rates}")
+    if plan.tries != wanted.tries:
+        cuts.append("every network takes the usual learning rate and epochs without a choice")
     if plan.seeds != wanted.seeds:
         cuts.append(f"{len(plan.seeds)} seeds instead of {len(wanted.seeds)}")
     if plan.budgets != wanted.budgets:

@@ -131,7 +131,7 @@ class StudyRun:
             recipe=self.recipe,
             splits=self.data.splits,
             epochs=self.plan.epochs,
-            rates=self.plan.rates,
+            tries=self.plan.tries,
             bases=bases if self.recipe.needs_base else {},
             tokenizer=str(self.folder / "tokenizer"),
             vectors=str(self.folder / "vectors.safetensors"),

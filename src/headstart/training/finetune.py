@@ -16,7 +16,6 @@ import numpy as np
 import torch
 from safetensors.numpy import save_file
 
-from headstart.evaluation.calibration import calibrated_loss
 from headstart.files import replacing
 from headstart.lock import locked
 from headstart.model.checkpoint import save_model
@@ -149,11 +148,19 @@ def finetune(
         return finish_finetuning(planned, progress, listener=listener)
 
 
-def plan_finetuning(setup: FinetuneSetup) -> PlannedFinetuning:
-    """Decide on the number of threads. Nothing is learned yet."""
+def plan_finetuning(
+    setup: FinetuneSetup, *, checkpoints: bool = True, evaluate_last: bool = False
+) -> PlannedFinetuning:
+    """Decide on the number of threads. Nothing is learned yet.
+
+    Without `checkpoints` nothing is written; with `evaluate_last` validation is evaluated after the
+    last epoch only.
+    """
     # Built once: which parameters the optimizer knows depends on those that are not frozen yet.
     validation = Validation(setup)
-    loop = make_loop(setup, validation)
+    loop = make_loop(
+        setup, validation, checkpoints=checkpoints, every=setup.steps if evaluate_last else None
+    )
     if not setup.recipe.threads:
         setup = replace(setup, recipe=setup.recipe.changed(threads=try_threads(loop)))
         torch.set_num_threads(setup.recipe.threads)
@@ -225,10 +232,15 @@ def finish_finetuning(
     return summary
 
 
-def make_loop(setup: FinetuneSetup, validation: Validation) -> Loop:
-    """The loop over the setup's model, evaluated once per epoch."""
+def make_loop(
+    setup: FinetuneSetup,
+    validation: Validation,
+    *,
+    checkpoints: bool = True,
+    every: int | None = None,
+) -> Loop:
+    """The loop over the setup's model, evaluated once per epoch or `every` so many steps."""
     recipe, model, epoch = setup.recipe, setup.model, setup.order.steps_per_epoch
-    stop = epoch * (recipe.stop_epoch or recipe.epochs)
     if recipe.strategy == "frozen":
         train_down_to(model, 0)  # so that the optimizer does not even know the rest
     settings = LoopSettings(
@@ -241,31 +253,28 @@ def make_loop(setup: FinetuneSetup, validation: Validation) -> Loop:
         shape=recipe.schedule,
         exploded=float("inf"),  # one confident mistake in a batch of few is no breakdown
         precision=recipe.precision,
-        evaluate_every=epoch,
+        evaluate_every=every or epoch,
         save_seconds=setup.save_seconds,
     )
 
     def choose(evaluation: dict[str, float]) -> float:
         if recipe.choose_by == "last":
-            return 0.0 if loop.progress.step >= stop else math.inf
+            return 0.0 if loop.progress.step >= setup.steps else math.inf
         if recipe.choose_by == "loss":
             return evaluation["loss"]
-        if recipe.choose_by == "calibrated":
-            return calibrated_loss(validation.answers, setup.splits.validation.labels)
         # Of two epochs that are equally good, the one with the lower loss.
         return -evaluation[setup.task.metric] + 1e-6 * min(evaluation["loss"], 100.0)
 
     def enough(progress: Progress) -> bool:
         waited = progress.step - progress.best_step
-        impatient = bool(recipe.patience) and waited >= recipe.patience * epoch
-        return impatient or progress.step >= stop
+        return bool(recipe.patience) and waited >= recipe.patience * epoch
 
     loop = Loop(
         model,
         settings,
         batches=partial(micro_batches, setup),
         evaluate=validation.evaluate,
-        checkpoints=setup.checkpoints,
+        checkpoints=setup.checkpoints if checkpoints else None,
         choose=choose,
         enough=enough,
         scales=learning_rate_scales(model, recipe.layer_decay),

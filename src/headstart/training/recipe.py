@@ -124,10 +124,9 @@ class FinetuneRecipe(Recipe):
     layer_decay: float = 1.0
     epochs: int = 5
     patience: int = 0  # epochs without a better one, then training ends; 0 never does
-    # Which epoch is kept: the best on validation by the task's metric, by its loss, by its loss at
-    # the temperature that suits it best; or the last one, whatever validation says.
-    choose_by: Literal["metric", "loss", "calibrated", "last"] = "metric"
-    stop_epoch: int = 0  # end the schedule after this epoch; 0 goes on to its end
+    # Which epoch is kept: the best on validation by the task's metric or by its loss, or the last
+    # one, whatever validation says.
+    choose_by: Literal["metric", "loss", "last"] = "metric"
     batch_size: int = 16
     micro_batch_tokens: int = 8_192  # what is held in memory at once
     length: int = 0  # tokens of a row; by default those of the base's pretraining, or 512 cut
@@ -150,10 +149,8 @@ class FinetuneRecipe(Recipe):
         problems = []
         if not self.dataset:
             problems.append("no dataset was given")
-        if self.stop_epoch > self.epochs:
-            problems.append(f"stop_epoch is {self.stop_epoch}, and epochs only {self.epochs}")
-        if self.choose_by == "calibrated" and self.task not in ("classification", "pairs"):
-            problems.append("choose_by calibrated is for one class per text")
+        if self.choose_by == "last" and self.patience:
+            problems.append("patience waits for a better epoch, and choose_by last takes the last")
         if self.pooling and self.pooling not in POOLINGS:
             problems.append(f"pooling is {self.pooling!r}; it can be {', '.join(POOLINGS)}")
         if self.objective not in ("causal", "masked"):

@@ -52,9 +52,9 @@ class Amounts:
 class Effort:
     """How much a training of a network tries."""
 
-    epochs: int  # at most
-    rates: int = 1  # learning rates that are tried
-    choose: bool = True  # among the rows of its own budget
+    epochs: int  # of the usual setting
+    tries: int = 2  # settings among which it chooses; none where validation chooses
+    fixed: bool = False  # whether the epochs were given
 
 
 @dataclass(frozen=True)

@@ -27,8 +27,6 @@ KEPT = (
     ("validation", "accuracy", "accuracy"),
     ("validation", "macro_f1", "macro_f1"),
 )
-EARLY = 0.6  # of the most epochs: what is taken on average where a network may stop early
-TRIED_LONGER = 1.5  # a try goes on for some epochs behind its best one
 
 
 class NetworkArm(Arm):
@@ -37,6 +35,7 @@ class NetworkArm(Arm):
     needs: ClassVar[frozenset[Need]] = frozenset({"tokenizer"})
     uses_objective: ClassVar[bool] = True
     is_network: ClassVar[bool] = True
+    learns_long: ClassVar[bool] = False  # whether it is expected to choose the longer setting
 
     def changes(self, context: ArmContext, recipe: FinetuneRecipe) -> dict[str, Any]:
         """Settings in which this arm differs from fine-tuning the base."""
@@ -48,22 +47,22 @@ class NetworkArm(Arm):
 
     def seconds(self, labels: int, effort: Effort, amounts: Amounts, speed: Speed) -> float:
         from headstart.folds import MANY
-        from headstart.studies.arms.choosing import FOLDS
+        from headstart.studies.arms.choosing import FOLDS, MOST_JUDGED, long_epochs
 
-        epochs, passes, watched = self.expected_epochs(effort, labels), 1.0, amounts.validation_rows
-        if effort.choose and labels >= MANY:
-            passes += (effort.rates if effort.rates > 1 else 0) / epochs
-        elif effort.choose:
-            passes += (effort.rates + FOLDS - 1) * (FOLDS - 1) / FOLDS * TRIED_LONGER
-        trained = passes * epochs * labels * amounts.text_tokens
+        usual, long = effort.epochs, effort.epochs if effort.fixed else long_epochs(effort.epochs)
+        epochs = long if effort.tries > 1 and self.learns_long else usual
+        trained, read = float(epochs * labels), float(labels)
+        if effort.tries and labels >= MANY:
+            trained += (usual + long) * (effort.tries > 1) * min(labels, MOST_JUDGED) * 2 / 3
+        elif effort.tries:
+            folds = usual + long if effort.tries > 1 else usual
+            folds += epochs * (FOLDS - 1) * self.stackable
+            trained += folds * labels * (FOLDS - 1) / FOLDS
+            read += (effort.tries + FOLDS) * labels
         # Every row is read once more before the first step, to fit the head.
-        rows = passes * labels + (epochs + 1) * watched + amounts.test_rows
-        read = rows * amounts.text_tokens
-        return trained * self.learning_seconds(speed) + read * speed.read_token
-
-    def expected_epochs(self, effort: Effort, labels: int) -> float:
-        """How many of the epochs will be taken: seldom all where the network may stop early."""
-        return max(1.0, EARLY * effort.epochs) if effort.choose else effort.epochs
+        read += (epochs + 1) * amounts.validation_rows + amounts.test_rows
+        seconds = trained * self.learning_seconds(speed) + read * speed.read_token
+        return seconds * amounts.text_tokens
 
     def recipe(self, context: ArmContext) -> FinetuneRecipe:
         """The recipe of this training, the same for every such arm except for `changes`."""
@@ -108,10 +107,11 @@ class NetworkArm(Arm):
             context,
             _epochs(context),
             fixed=bool(context.study.recipe.epochs),
+            stacked=self.stackable and context.study.stacks,
         )
         measures, seconds = _measures(context.run, found.rows)
         facts = {
-            "chosen": {"learning_rate": found.learning_rate, "epochs": found.epochs},
+            "chosen": vars(found.setting),
             "tries": found.tries,
             "temperature": found.temperature,
         }

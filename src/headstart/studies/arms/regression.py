@@ -40,7 +40,7 @@ class RegressionArm(Arm):
     def seconds(self, labels: int, effort: Effort, amounts: Amounts, speed: Speed) -> float:
         from headstart.folds import MANY
 
-        times = 1 if not effort.choose else 2 if labels >= MANY else FOLDS
+        times = 1 if not effort.tries else 2 if labels >= MANY else FOLDS
         rows = times * labels + amounts.validation_rows + amounts.test_rows
         return SECONDS * amounts.megabytes(rows)
 

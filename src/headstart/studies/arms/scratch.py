@@ -21,6 +21,7 @@ class ScratchArm(NetworkArm):
     colours = Colours("#d55e00", "#f0803c", light_text="#b34f00", dark_text="#f0803c")
     position = 10
     default = True
+    learns_long = True
 
     @property
     def phrase(self) -> str:
