@@ -59,6 +59,7 @@ def open_run(folder: Path) -> Run:
     """Load a run's model and tokenizer; their vocabularies must agree."""
     if not folder.is_dir():
         raise HeadstartError("there is no such run", where=folder, fix="check the path")
+    _refuse_a_study(folder)
     check_format(folder)
     model = load_model(folder).eval()
     tokenizer = load_tokenizer(folder)
@@ -80,6 +81,20 @@ def open_run(folder: Path) -> Run:
                 fix="fine-tune it again",
             )
     return Run(folder, model, tokenizer, **kept)
+
+
+def _refuse_a_study(folder: Path) -> None:
+    """A study is no run itself: it holds some."""
+    if not (folder / "trainings").is_dir() or (folder / TASK).is_file():
+        return
+    runs = [folder / "best"] if (folder / "best").is_dir() else []
+    runs += sorted((folder / "bases").glob("*"))
+    listed = ", ".join(map(str, runs))
+    raise HeadstartError(
+        "this is a study, not a run",
+        where=folder,
+        fix=f"name a run inside it: {listed}" if runs else "its trainings have not ended yet",
+    )
 
 
 def _check_tokenizer(tokenizer: Tokenizer, folder: Path) -> None:
