@@ -82,7 +82,14 @@ def test_of_many_rows_some_are_drawn_and_that_is_said(monkeypatch):
     drawn = few_rows(["ab"] * 80)
     assert (len(drawn), drawn) == (40, sorted(set(drawn)))
     _, found = beside("classification", splits(rows=80))
-    assert found["TF-IDF"].about == "on 40 of 80 rows"
+    assert found["TF-IDF"].about == "fitted to 40 of 80 rows"
+
+
+def test_of_very_many_rows_some_are_evaluated_and_that_is_said(monkeypatch):
+    monkeypatch.setattr(task_baselines, "MOST_ROWS", 20)
+    monkeypatch.setattr(task_baselines, "TIMES_EVALUATED", 1)
+    _, found = beside("classification", splits(rows=40))
+    assert found["TF-IDF"].about == "fitted to 20 of 40 rows, evaluated on 20 of 40"
 
 
 def test_a_word_is_known_by_itself_its_ending_its_shape_and_its_neighbours():
