@@ -59,6 +59,7 @@ def open_run(folder: Path) -> Run:
     """Load a run's model and tokenizer; their vocabularies must agree."""
     if not folder.is_dir():
         raise HeadstartError("there is no such run", where=folder, fix="check the path")
+    _refuse_a_study(folder)
     check_format(folder)
     model = load_model(folder).eval()
     tokenizer = load_tokenizer(folder)
@@ -80,6 +81,20 @@ def open_run(folder: Path) -> Run:
                 fix="fine-tune it again",
             )
     return Run(folder, model, tokenizer, **kept)
+
+
+def _refuse_a_study(folder: Path) -> None:
+    """A study is no run itself: it holds some."""
+    if not (folder / "trainings").is_dir() or (folder / TASK).is_file():
+        return
+    runs = [folder / "best"] if (folder / "best").is_dir() else []
+    runs += sorted((folder / "bases").glob("*"))
+    listed = ", ".join(map(str, runs))
+    raise HeadstartError(
+        "this is a study, not a run",
+        where=folder,
+        fix=f"name a run inside it: {listed}" if runs else "its trainings have not ended yet",
+    )
 
 
 def _check_tokenizer(tokenizer: Tokenizer, folder: Path) -> None:
@@ -182,6 +197,11 @@ def read_summary(folder: Path) -> dict[str, Any]:
     """What `write_summary` wrote."""
     again = "delete it; the same training with --resume writes it again"
     return read_object(folder / SUMMARY, fix=again)
+
+
+def is_unfinished(folder: Path) -> bool:
+    """Whether a training began here that has not ended: it has a recipe and no summary."""
+    return (folder / "recipe.toml").is_file() and not (folder / SUMMARY).is_file()
 
 
 def name_place(folder: Path, place: Path) -> None:

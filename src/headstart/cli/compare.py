@@ -18,15 +18,26 @@ def compare(
     dataset: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Labelled texts: files, a folder or a name. By default rotten-tomatoes, "
-            "pretrained on imdb.",
+            help="Labelled texts: files, a folder with files called train, validation and test, or "
+            "a name. By default rotten-tomatoes, pretrained on imdb.",
             show_default=False,
         ),
     ] = None,
     out: Annotated[Path, typer.Option(help="The study's folder.")] = Path("studies/compare"),
+    task: Annotated[
+        str | None,
+        typer.Option(
+            help="classification (default), pairs, multi-label, tagging or spans.",
+            show_default=False,
+        ),
+    ] = None,
     corpus: Annotated[
         list[str] | None,
-        typer.Option(help="Text to pretrain on; may be given several times.", show_default=False),
+        typer.Option(
+            help="Text to pretrain on; may be given several times. Without it the dataset's own "
+            "training texts are the corpus.",
+            show_default=False,
+        ),
     ] = None,
     task_text: Annotated[
         str | None,
@@ -101,6 +112,7 @@ def compare(
     validation: options.Word = None,
     test: options.Word = None,
     text_column: options.Word = None,
+    second_column: Annotated[str | None, typer.Option(help="Of pairs.")] = None,
     label_column: options.Word = None,
     encoding: options.Word = None,
     drop_overlap: options.DropOverlap = None,

@@ -163,37 +163,17 @@ class _Tries:
         return load_file(path)["logits"]
 
     def train_all(self, setting: Setting, listener: Listener) -> list[dict[str, Any]]:
-        """Train on all rows; the validation part is evaluated for the curves alone."""
-        context = self.context
-        summary = finetune(
-            self._recipe(setting),
-            context.folder,
-            splits=context.splits,
-            validation=lambda encoding: context.study.examples(encoding, "validation"),
-            resume=begun(context.folder),
-            listener=listener,
-        )
-        rows: list[dict[str, Any]] = summary["epochs"]
-        return rows
+        """Train on all rows of the budget."""
+        return train_all(self._recipe(setting), self.context, listener)
 
     def train_with_held_back(
         self, fold: Fold, setting: Setting, listener: Listener
     ) -> tuple[list[dict[str, Any]], Floats]:
         """Train without the rows held back, and answer for them; the curves are of validation."""
-        folder, resume = self.context.folder, begun(self.context.folder)
-        if resume and (folder / SUMMARY).is_file():
-            summary = read_summary(folder)
-        else:
-            with locked(folder):
-                parts, recipe = _parts(self.context, fold), self._recipe(setting)
-                setup = prepare_finetuning(recipe, folder, splits=parts, resume=resume)
-                planned = plan_finetuning(setup)
-                watch = _Watch(planned, self.context)
-                progress = train_task(planned, listener=Listeners([watch, listener]))
-                summary = finish_finetuning(planned, progress)
-        watched = _read_watched(folder)
+        recipe, context = self._recipe(setting), self.context
+        summary, watched = train_and_watch(recipe, context, fold, listener)
         rows = [{**row, **seen} for row, seen in zip(summary["epochs"], watched, strict=True)]
-        return rows, load_file(folder / VALIDATION)["logits"]
+        return rows, load_file(context.folder / VALIDATION)["logits"]
 
     def kept(self, found: Chosen) -> Chosen:
         """Leave in the run folder what its temperature is fitted on: rows of the budget alone."""
@@ -216,6 +196,37 @@ class _Tries:
             fit_head(setup.model, setup.train, setup.weights)
         planned.loop.run()
         return np.asarray(planned.validation.answers, dtype=np.float32)
+
+
+def train_all(
+    recipe: FinetuneRecipe, context: ArmContext, listener: Listener
+) -> list[dict[str, Any]]:
+    """Train on all rows of the budget; the validation part is evaluated for the curves alone."""
+    summary = finetune(
+        recipe,
+        context.folder,
+        splits=context.splits,
+        validation=lambda encoding: context.study.examples(encoding, "validation"),
+        resume=begun(context.folder),
+        listener=listener,
+    )
+    rows: list[dict[str, Any]] = summary["epochs"]
+    return rows
+
+
+def train_and_watch(
+    recipe: FinetuneRecipe, context: ArmContext, fold: Fold, listener: Listener
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Train with a part held back, and evaluate the validation part beside it for the curves."""
+    folder, resume = context.folder, begun(context.folder)
+    if resume and (folder / SUMMARY).is_file():
+        return read_summary(folder), _read_watched(folder)
+    with locked(folder):
+        setup = prepare_finetuning(recipe, folder, splits=_parts(context, fold), resume=resume)
+        planned = plan_finetuning(setup)
+        watch = _Watch(planned, context)
+        progress = train_task(planned, listener=Listeners([watch, listener]))
+        return finish_finetuning(planned, progress), _read_watched(folder)
 
 
 def begun(folder: Path) -> bool:

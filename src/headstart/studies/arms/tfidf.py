@@ -36,7 +36,9 @@ class TfidfArm(RegressionArm):
         return STRENGTHS
 
     def inputs(self, context: ArmContext, part: HeldOutPart | None) -> Sequence[str]:
-        return context.splits.parts()[part or "train"].texts
+        from headstart.baselines.task_baselines import readable
+
+        return readable(context.splits.parts()[part or "train"].texts)
 
 
 ARM = TfidfArm()
