@@ -14,7 +14,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from headstart.inference.predict.classes import predict_probabilities
-from headstart.run_folder import SUMMARY, VALIDATION, Run, name_place, open_run, save_run
+from headstart.run_folder import SUMMARY, Run, name_place, open_run, save_run
+from headstart.tasks.temperature import VALIDATION
 from headstart.text.reading.dataset import Dataset, Splits
 from headstart.training.finetune import finetune
 from headstart.training.metrics import METRICS

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from headstart.errors import HeadstartError
-from headstart.evaluation.calibration import at_temperature
+from headstart.evaluation.calibration import at_temperature, fit_temperature
 from headstart.evaluation.metrics import classification_metrics, full_evaluation
 from headstart.model.config import ClassificationConfig, Pooling
 from headstart.model.presets import Preset
@@ -100,9 +100,11 @@ class Classification(Task[Dataset]):
         """The scores of each text: (rows, classes)."""
         return np.asarray(outputs, dtype=np.float64)
 
-    def probabilities(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    def probabilities(
+        self, scores: NDArray[np.float64], temperature: float = 1.0
+    ) -> NDArray[np.float64]:
         """The probability of each class: (rows, classes), from scores of that shape."""
-        return at_temperature(scores, 1.0)
+        return at_temperature(scores, temperature)
 
     def label_of(self, probabilities: Mapping[str, float]) -> str:
         """The predicted label, from the probability of each class by name."""
@@ -117,9 +119,12 @@ class Classification(Task[Dataset]):
         }
 
     def evaluation(
-        self, answers: NDArray[np.float64], part: Dataset, validation: Mapping[str, NDArray[Any]]
+        self, answers: NDArray[np.float64], part: Dataset, *, temperature: float = 1.0
     ) -> dict[str, Any]:
-        return full_evaluation(answers, part.labels, part.texts, self.labels, validation)
+        return full_evaluation(answers, part.labels, part.texts, self.labels, temperature)
+
+    def fit_temperature(self, validation: Mapping[str, NDArray[Any]]) -> float:
+        return fit_temperature(validation["logits"], validation["labels"])
 
     def kept(self, answers: NDArray[np.float64], part: Dataset) -> dict[str, NDArray[Any]]:
         return {"logits": answers, "labels": np.asarray(part.labels, dtype=np.int64)}

@@ -105,11 +105,13 @@ class Task(ABC, Generic[Part]):
     def metrics(self, answers: Any, part: Part) -> dict[str, float]:
         """Named numbers, among them "loss" (lower is better) and `metric` (higher is better)."""
 
-    def evaluation(
-        self, answers: Any, part: Part, validation: Mapping[str, NDArray[Any]]
-    ) -> dict[str, Any]:
-        """The full evaluation of answers; `validation` is what `kept` returned for validation."""
+    def evaluation(self, answers: Any, part: Part, *, temperature: float = 1.0) -> dict[str, Any]:
+        """The full evaluation of answers; `temperature` is the run's."""
         return dict(self.metrics(answers, part))
+
+    def fit_temperature(self, validation: Mapping[str, NDArray[Any]]) -> float:
+        """The temperature for this task's probabilities, from what `kept` returned; 1 is none."""
+        return 1.0
 
     @abstractmethod
     def kept(self, answers: Any, part: Part) -> dict[str, NDArray[Any]]:

@@ -14,16 +14,15 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors.numpy import save_file
 
 from headstart.evaluation.calibration import calibrated_loss
-from headstart.files import replacing
 from headstart.lock import locked
 from headstart.model.checkpoint import save_model
-from headstart.run_folder import SUMMARY, VALIDATION, read_summary, write_summary, write_task
+from headstart.run_folder import SUMMARY, read_summary, write_summary, write_task
 from headstart.tasks.examples import Examples, LabelledBatch, TextEncoding
 from headstart.tasks.run_network import run_network
 from headstart.tasks.task import Parts
+from headstart.tasks.temperature import save_validation
 from headstart.training.finetune_prepare import FinetuneSetup, identity_of, prepare_finetuning
 from headstart.training.listener import (
     Listener,
@@ -80,8 +79,7 @@ class Validation:
         """Write the model and its latest answers."""
         setup = self.setup
         save_model(setup.model, setup.folder)
-        with replacing(setup.folder / VALIDATION) as temporary:
-            save_file(setup.task.kept(self.answers, setup.splits.validation), temporary)
+        save_validation(setup.task, self.answers, setup.splits.validation, setup.folder)
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,9 @@ from headstart.evaluation.calibration import calibrated_loss, fit_temperature
 from headstart.files import replacing, write_text
 from headstart.folds import Fold, held_rows
 from headstart.lock import locked
-from headstart.run_folder import SUMMARY, VALIDATION, read_summary
+from headstart.run_folder import SUMMARY, read_summary
 from headstart.tasks.run_network import run_network
+from headstart.tasks.temperature import VALIDATION
 from headstart.text.reading.dataset import Splits
 from headstart.training.finetune import (
     PlannedFinetuning,

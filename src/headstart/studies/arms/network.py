@@ -130,8 +130,8 @@ class NetworkArm(Arm):
         from safetensors.numpy import load_file
 
         from headstart.evaluation.calibration import fit_temperature
-        from headstart.run_folder import VALIDATION
         from headstart.studies.arms.choosing import begun
+        from headstart.tasks.temperature import VALIDATION
         from headstart.training.finetune import finetune
 
         folder = context.folder
