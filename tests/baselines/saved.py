@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from headstart.baselines.cooccurrence import CooccurrenceClassifier
+from headstart.baselines.nb import NaiveBayesClassifier
 from headstart.baselines.stack_run import StackScorer
 from headstart.baselines.tfidf import TfidfClassifier
 from headstart.run_folder import open_run
@@ -13,14 +14,18 @@ from headstart.tasks.classifier_run import ClassifierRun
 from headstart.text.tokenizers.train_tokenizer import train_tokenizer
 from tests.labelled import dataset
 
-KINDS = ("tfidf", "cooccurrence", "stack")
+KINDS = ("tfidf", "nb", "cooccurrence", "stack")
 TRAIN, HELD_OUT = dataset(60), dataset(30, 1)
 
 
 def classifier_run(kind: str, network: Path | None = None) -> ClassifierRun:
     """A fitted run that is in no folder yet."""
     task = Classification(TRAIN.label_names)
-    made = {"tfidf": _tfidf, "cooccurrence": _cooccurrence}.get(kind)
+    made = {
+        "tfidf": TfidfClassifier,
+        "nb": NaiveBayesClassifier,
+        "cooccurrence": _cooccurrence,
+    }.get(kind)
     if made is not None:
         scorer = made()
         held_out = (HELD_OUT.texts, HELD_OUT.labels)
@@ -33,11 +38,10 @@ def classifier_run(kind: str, network: Path | None = None) -> ClassifierRun:
     return ClassifierRun(Path(kind), task, StackScorer(members, [0.7, 0.4]))
 
 
-def _tfidf():
-    return TfidfClassifier()
-
-
 def _cooccurrence():
     tokenizer = train_tokenizer(TRAIN.texts, vocab_size=300)
     vectors = np.random.default_rng(0).normal(size=(tokenizer.vocab_size, 8))
     return CooccurrenceClassifier(vectors.astype(np.float32), tokenizer=tokenizer)
+
+
+MADE = {"tfidf": TfidfClassifier, "nb": NaiveBayesClassifier, "cooccurrence": _cooccurrence}

@@ -88,7 +88,7 @@ def test_it_predicts_and_is_evaluated_as_a_network_is(folders, kind, tmp_path):
 def test_the_command_line_predicts_and_explains(folders, kind, headstart_json):
     found = headstart_json("predict", folders / kind, "the old judge reads the law .", "--explain")
     answer = found["predictions"][0]
-    exact = kind == "tfidf"
+    exact = kind in ("tfidf", "nb")
     assert answer["explanation"]["method"] == ("contributions" if exact else "occlusion")
     words = {one["text"]: one["effect"] for one in answer["explanation"]["effects"]}
     assert (words["judge"] > 0) == (answer["label"] == "person")
@@ -101,8 +101,9 @@ def test_a_base_for_finetuning_must_be_a_network(folders):
 
 @pytest.mark.parametrize("text", ["the old judge , reads it !", "İSTANBUL judge ΣΑΣ", "judge", "?"])
 @pytest.mark.parametrize("label", TRAIN.label_names)
-def test_the_parts_of_the_words_add_up_to_the_log_odds(folders, text, label):
-    run = headstart.load(folders / "tfidf")
+@pytest.mark.parametrize("kind", ["tfidf", "nb"])
+def test_the_parts_of_the_words_add_up_to_the_log_odds(folders, kind, text, label):
+    run = headstart.load(folders / kind)
     found = explain(run, text, label)
     p = predict_probabilities(run, [text])[0, run.labels.index(label)]
     sign = 1 if label == run.labels[1] else -1

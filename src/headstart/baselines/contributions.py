@@ -19,12 +19,17 @@ from headstart.baselines.characters import Occurrences
 from headstart.tasks.opened_run import Contribution
 from headstart.text.tokenizers.words import find_words
 
-_WORD = re.compile(r"\w+")
 
+def find_ngrams(lowered: str, columns: Mapping[str, int], word: str) -> Occurrences:
+    """Words and pairs of them with their places, as scikit-learn's analyzer cuts them.
 
-def find_ngrams(lowered: str, columns: Mapping[str, int]) -> Occurrences:
-    """Words and pairs of them with their places, as scikit-learn's analyzer cuts them."""
-    words = [match.span() for match in _WORD.finditer(lowered)]
+    Parameters
+    ----------
+    lowered : the text in lower case.
+    columns : the column of each n-gram that counts.
+    word : a regular expression, the `token_pattern` of scikit-learn.
+    """
+    words = [match.span() for match in re.finditer(word, lowered)]
     found = []  # column, start, end, share
     for place, (start, end) in enumerate(words):
         if (column := columns.get(lowered[start:end])) is not None:

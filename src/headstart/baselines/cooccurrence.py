@@ -51,7 +51,9 @@ class CooccurrenceClassifier(RegressionClassifier):
         self.strengths = strengths
         self.tokenizer = tokenizer
 
-    def _fit_features(self, texts: Sequence[TokenIds] | Sequence[str]) -> Floats:
+    def _fit_features(
+        self, texts: Sequence[TokenIds] | Sequence[str], labels: NDArray[Any]
+    ) -> Floats:
         features = mean_and_maximum(self._ids(texts), self.vectors)
         self.center_ = features.mean(axis=0)
         mean, maximum = np.split(features - self.center_, 2, axis=1)

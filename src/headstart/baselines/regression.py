@@ -60,10 +60,11 @@ class RegressionClassifier(ClassifierMixin, BaseEstimator, TextScorer, ABC):  # 
         check_labels(texts, labels)
         if validation is None:
             strength = self._fit_folds(texts, np.asarray(labels), folds)
-            self.regression_ = fit_regression(self._fit_features(texts), labels, strength)
+            features = self._fit_features(texts, np.asarray(labels))
+            self.regression_ = fit_regression(features, labels, strength)
         else:
             self.regression_ = choose_strength(
-                self._fit_features(texts),
+                self._fit_features(texts, np.asarray(labels)),
                 labels,
                 self._features(validation[0]),
                 validation[1],
@@ -81,7 +82,7 @@ class RegressionClassifier(ClassifierMixin, BaseEstimator, TextScorer, ABC):  # 
             return sorted(self.strengths)[len(self.strengths) // 2]
         parts = []
         for fold in folds:
-            features = self._fit_features([texts[row] for row in fold.train])
+            features = self._fit_features([texts[row] for row in fold.train], labels[fold.train])
             held = self._features([texts[row] for row in fold.held])
             parts.append(FoldFeatures(features, labels[fold.train], held, labels[fold.held]))
         strength, models = choose_strength_in_folds(parts, self.strengths)
@@ -152,8 +153,8 @@ class RegressionClassifier(ClassifierMixin, BaseEstimator, TextScorer, ABC):  # 
         """A classifier from what `_parts` gave, still without a regression; its features."""
 
     @abstractmethod
-    def _fit_features(self, texts: Sequence[Any]) -> Any:
-        """Learn what the features need from the training texts; their features."""
+    def _fit_features(self, texts: Sequence[Any], labels: NDArray[Any]) -> Any:
+        """Learn what the features need from the training rows; their features."""
 
     @abstractmethod
     def _features(self, texts: Sequence[Any]) -> Any:

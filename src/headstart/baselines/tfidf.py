@@ -20,6 +20,7 @@ from headstart.baselines.regression import RegressionClassifier, linear_scores
 from headstart.tasks.opened_run import Contribution
 
 STRENGTHS = (0.25, 1, 4, 16, 64, 256)
+WORDS = r"\w+"
 HASH_BITS = 20  # a million buckets: few n-grams share one
 CHARACTERS = {"shortest": 3, "longest": 5, "bits": HASH_BITS}
 MAX_FEATURES = 200_000  # words, and as many of characters: the most frequent ones
@@ -51,7 +52,7 @@ class TfidfClassifier(RegressionClassifier):
         self.strengths = strengths
         self.max_features = max_features
 
-    def _fit_features(self, texts: Sequence[str]) -> sparse.csr_array:
+    def _fit_features(self, texts: Sequence[str], labels: NDArray[Any]) -> sparse.csr_array:
         counts = _characters(texts)
         in_texts = np.bincount(counts.indices, minlength=counts.shape[1])
         self.columns_ = _most_frequent(in_texts, self.max_features)
@@ -72,7 +73,7 @@ class TfidfClassifier(RegressionClassifier):
         characters = Occurrences(*(part[known] for part in found))
         columns = np.searchsorted(self.columns_, characters.columns)
         columns += row.shape[1] - len(self.columns_)  # words come first
-        words = find_ngrams(lowered, self.words_.columns)
+        words = find_ngrams(lowered, self.words_.columns, WORDS)
         scores = linear_scores(row, self.regression_)[0]
         weights = margin_weights(self.regression_, scores, column)
         return share_out(text, row, weights, [words, characters._replace(columns=columns)])
@@ -111,7 +112,7 @@ class _Words:
         rarity: NDArray[Any] | None = None,
     ) -> None:
         self.vectorizer = TfidfVectorizer(
-            token_pattern=r"\w+",
+            token_pattern=WORDS,
             ngram_range=(1, 2),
             sublinear_tf=True,
             max_features=max_features,

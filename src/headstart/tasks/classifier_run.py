@@ -70,6 +70,7 @@ SCORERS: Registry[type[TextScorer]] = Registry(
     base=TextScorer,
     built_in={
         "tfidf": "headstart.baselines.tfidf:TfidfClassifier",
+        "nb": "headstart.baselines.nb:NaiveBayesClassifier",
         "cooccurrence": "headstart.baselines.cooccurrence:CooccurrenceClassifier",
         "stack": "headstart.baselines.stack_run:StackScorer",
     },

@@ -6,7 +6,7 @@ from headstart.errors import HeadstartError
 from headstart.registry import Registry
 from headstart.studies.arms.arm import Arm
 
-BUILT_IN = ("tfidf", "cooccurrence", "scratch", "counted", "pretrained", "frozen", "stack")
+BUILT_IN = ("tfidf", "nb", "cooccurrence", "scratch", "counted", "pretrained", "frozen", "stack")
 ARMS: Registry[Arm] = Registry(
     "arm",
     group="headstart.arms",
