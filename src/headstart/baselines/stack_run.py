@@ -75,10 +75,11 @@ class StackScorer(TextScorer):
         }
 
 
-def link_member(source: Path, folder: Path, name: str) -> None:
+def link_member(source: Path, folder: Path, name: str) -> Path:
     """Take a finished run into a stack's folder; its files exist once where the disk can do so."""
     place = folder / MEMBERS / name
-    shutil.copytree(source, place, copy_function=_link, dirs_exist_ok=True)
+    shutil.copytree(source, place, copy_function=_link)
+    return place
 
 
 def _link(source: str, target: str) -> None:

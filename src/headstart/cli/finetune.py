@@ -18,6 +18,12 @@ def finetune(
     base: Annotated[
         str | None, typer.Option(help="A pretrained run, or none: from scratch.")
     ] = None,
+    arm: Annotated[
+        str | None,
+        typer.Option(
+            help="network (default), tfidf or nb (linear, no base), or stack: TF-IDF and a network."
+        ),
+    ] = None,
     out: options.RunFolder = Path("runs/finetuned"),
     task: Annotated[
         str | None,
@@ -114,8 +120,8 @@ def _run(
     resume: bool,
     json: bool,
 ) -> None:
+    from headstart.baselines.finetune_arm import finetune_arm
     from headstart.cli.training_display import FinetuneDisplay
-    from headstart.training.finetune import finetune
     from headstart.training.listener import Listeners, find_trackers
     from headstart.training.recipe import read_finetune_recipe
     from headstart.training.recipe_file import FILE
@@ -126,7 +132,7 @@ def _run(
     with FinetuneDisplay() as display:
         listener = Listeners([display, *find_trackers(trackers)])
         with saved_when_stopped(f"headstart finetune --resume --out {out}"):
-            summary = finetune(
+            summary = finetune_arm(
                 recipe, out, resume=resume, listener=listener, save_seconds=save_seconds
             )
     if json:
@@ -138,27 +144,33 @@ def _run(
         for name, value in found.items()
         if name not in ("train_loss", "validation_loss", "seconds")
     )
+    chosen = (
+        f"epoch {summary['best_epoch']} is the best by validation"
+        if "best_epoch" in summary
+        else f"{summary['arm']}, by validation"
+    )
     results().print(
         styled(
-            "[bold]{out}[/]: epoch {epoch} is the best by validation: [bold]{shown}[/]\n"
+            "[bold]{out}[/]: {chosen}: [bold]{shown}[/]\n"
             "evaluate it, once: headstart evaluate {out}",
             out=str(out),
-            epoch=summary["best_epoch"],
+            chosen=chosen,
             shown=shown,
         )
     )
 
 
 def _new_recipe(given: dict[str, Any]) -> Any:
+    from headstart.baselines.finetune_arm import needs_base
     from headstart.errors import HeadstartError
-    from headstart.training.recipe import make_recipe
+    from headstart.training.recipe import NETWORK, make_recipe
 
     if "dataset" not in given:
         raise HeadstartError(
             "no dataset was given",
             fix="name a file of labelled texts: headstart finetune reviews.csv --base RUN",
         )
-    if "base" not in given:
+    if "base" not in given and needs_base(given.get("arm", NETWORK)):
         raise HeadstartError(
             "no base was given",
             fix="name a pretrained run with --base RUN, or train from scratch with --base none",
