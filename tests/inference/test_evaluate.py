@@ -1,13 +1,12 @@
 """Evaluation: the numbers, on rows that nothing was chosen by."""
 
-import shutil
 from dataclasses import replace
 
 import pytest
 
 from headstart.errors import HeadstartError
 from headstart.inference.evaluate import evaluate
-from headstart.run_folder import VALIDATION, open_run
+from headstart.run_folder import open_run
 from headstart.text.reading.dataset import Dataset
 from headstart.text.reading.read import read_dataset
 from headstart.training.finetune import finetune
@@ -136,7 +135,6 @@ def test_rows_that_were_all_seen_are_refused(run, run_folder):
 
 def test_a_run_without_fingerprints_says_that_it_does_not_know(run, tmp_path):
     bare = replace(run, folder=tmp_path)
-    shutil.copy(run.folder / VALIDATION, tmp_path)
     assert evaluate(bare, dataset(20, 8))["seen_rows"] is None
     (tmp_path / ROWS).write_bytes(b"damaged")
     with pytest.raises(HeadstartError, match=f"{ROWS} is damaged"):

@@ -33,7 +33,9 @@ class Stack(BaseEstimator):  # type: ignore[misc]
     """
 
     def fit(self, probabilities: Sequence[ArrayLike], labels: ArrayLike) -> "Stack":
-        scores, y = _logs(probabilities), checked(probabilities[0], labels)[1]
+        if len(probabilities) < 2:
+            raise ValueError("a stack needs two or more arms")
+        scores, y = arm_logs(probabilities), checked(probabilities[0], labels)[1]
         arms, rows = len(scores), np.arange(len(y))
         equal = np.full(arms, 1 / arms)
 
@@ -68,10 +70,22 @@ class Stack(BaseEstimator):  # type: ignore[misc]
 
     def combine(self, probabilities: Sequence[ArrayLike]) -> Floats:
         """The stack's own probabilities of these rows."""
-        scores = _logs(probabilities)
+        scores = arm_logs(probabilities)
         if len(scores) != len(self.weights_):
             raise ValueError(f"fitted on {len(self.weights_)} arms, not {len(scores)}")
-        return np.asarray(softmax(np.tensordot(self.weights_, scores, axes=1), axis=1))
+        return np.asarray(softmax(mixed_logs(scores, self.weights_), axis=1))
+
+
+def mixed_logs(logs: Floats, weights: Floats) -> Floats:
+    """The weighted sum of log-probabilities (arms × rows × classes): rows × classes.
+
+    Arm by arm: one whose weight is 0 may then be left out without a change in any bit.
+    """
+    mixed = np.zeros(logs.shape[1:])
+    for weight, arm in zip(weights, logs, strict=True):
+        if weight:
+            mixed += weight * arm
+    return mixed
 
 
 def fit_out_of_fold(probabilities: Sequence[ArrayLike], labels: ArrayLike) -> tuple[Stack, Floats]:
@@ -94,11 +108,9 @@ def over_all_classes(probabilities: ArrayLike, own: Sequence[Any], every: Sequen
     return spread
 
 
-def _logs(probabilities: Sequence[Any]) -> Floats:
-    """Arms × rows × classes."""
+def arm_logs(probabilities: Sequence[Any]) -> Floats:
+    """Logarithms of the probabilities of several arms: arms × rows × classes."""
     arms = [np.asarray(arm, dtype=np.float64) for arm in probabilities]
-    if len(arms) < 2 or any(arm.shape != arms[0].shape or arm.ndim != 2 for arm in arms):
-        raise ValueError(
-            f"need two or more (rows, classes) arrays alike, not {[arm.shape for arm in arms]}"
-        )
+    if not arms or any(arm.shape != arms[0].shape or arm.ndim != 2 for arm in arms):
+        raise ValueError(f"the arms' (rows, classes) differ: {[arm.shape for arm in arms]}")
     return np.asarray(np.log(np.maximum(np.stack(arms), SMALLEST)))

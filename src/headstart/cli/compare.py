@@ -179,8 +179,8 @@ def _run(given: dict[str, Any], out: Path, *, dry_run: bool, json: bool) -> None
             {
                 "verdict": written.sentences,
                 "report": str(written.path),
-                "best": {"arm": best.run.arm, "validation_accuracy": best.accuracy},
-                "kept": str(out / "best") if best.network else None,
+                "best": {"arm": best.run.arm, "own_accuracy": best.accuracy},
+                "kept": str(out / "best") if best.kept else None,
                 "plan": vars(study.plan),
                 "minutes": study.minutes,
             }

@@ -14,8 +14,8 @@ from headstart.cli.training_display import TrainingDisplay, duration
 from headstart.training.listener import Listener
 
 if TYPE_CHECKING:
+    from headstart.studies.keep_best import Best
     from headstart.studies.outcomes import RunKey
-    from headstart.studies.record import Best
     from headstart.studies.run import StudyListener, StudyRun
     from headstart.tasks.task import Task
 
@@ -164,13 +164,14 @@ def _labels_of(task: "Task[Any]") -> str:
 
 
 def best_words(best: "Best", folder: Path) -> str:
-    """Which classifier won by validation, and which one is kept."""
-    words = f"best by validation: {best.run.arm}, {best.accuracy:.1%}"
-    if best.network is None:
+    """Which arm won on rows that it was not trained on, and which one is kept."""
+    words = f"best arm: {best.run.arm}, {best.accuracy:.1%} of rows that did not train it"
+    if best.kept is None:
         return words
-    if best.network == best.run:
-        return f"{words}; kept in {folder / 'best'}"
+    use = f'headstart predict {folder / "best"} "…"'
+    if (best.kept.arm, best.kept.objective) == (best.run.arm, best.run.objective):
+        return f"{words}; use it: {use}"
     return (
-        f"{words}; kept in {folder / 'best'} is the best network, {best.network.arm}, "
-        f"{best.network_accuracy:.1%}"
+        f"{words}; it cannot be kept, so that {folder / 'best'} holds the best one that can: "
+        f"{best.kept.arm}, {best.kept_accuracy:.1%}; use it: {use}"
     )

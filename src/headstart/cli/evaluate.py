@@ -130,11 +130,10 @@ def _show_classification(console: Console, found: dict[str, Any]) -> None:
         )
     )
     console.print(
-        f"log-loss {calibration['log_loss_before']:.3f}, with temperature "
+        f"log-loss {calibration['log_loss_after']:.3f}, calibration error "
+        f"{calibration['calibration_error_after']:.1%}; without the run's temperature of "
         f"{calibration['temperature']:.2f} (fitted on validation) "
-        f"{calibration['log_loss_after']:.3f}\n"
-        f"calibration error {calibration['calibration_error_before']:.1%}, with temperature "
-        f"{calibration['calibration_error_after']:.1%}\n"
+        f"{calibration['log_loss_before']:.3f} and {calibration['calibration_error_before']:.1%}\n"
     )
     labels = found["labels"]
     if len(labels) <= 12:

@@ -22,6 +22,12 @@ def finetune(
     base: Annotated[
         str | None, typer.Option(help="A pretrained run, or none: from scratch.")
     ] = None,
+    arm: Annotated[
+        str | None,
+        typer.Option(
+            help="network (default), tfidf or nb (linear, no base), or stack: TF-IDF and a network."
+        ),
+    ] = None,
     out: options.RunFolder = Path("runs/finetuned"),
     task: Annotated[
         str | None,
@@ -129,16 +135,16 @@ def _run(
     baselines: bool,
     json: bool,
 ) -> None:
+    from headstart.baselines.finetune_arm import finetune_arm
     from headstart.cli.baseline_display import find_baselines, show_baselines, spoken
     from headstart.cli.training_display import FinetuneDisplay
-    from headstart.training.finetune import finetune
     from headstart.training.listener import Listeners, find_trackers
 
     recipe, resume = _recipe(given, out, resume)
     with FinetuneDisplay() as display:
         listener = Listeners([display, *find_trackers(trackers)])
         with saved_when_stopped(f"headstart finetune --resume --out {out}"):
-            summary = finetune(
+            summary = finetune_arm(
                 recipe, out, resume=resume, listener=listener, save_seconds=save_seconds
             )
         beside = find_baselines(out) if baselines else None
@@ -151,12 +157,17 @@ def _run(
         for name, value in found.items()
         if name not in ("train_loss", "validation_loss", "seconds")
     )
+    chosen = (
+        f"epoch {summary['best_epoch']} is the best by validation"
+        if "best_epoch" in summary
+        else f"{summary['arm']}, by validation"
+    )
     console = results()
     console.print(
         styled(
-            "[bold]{out}[/]: epoch {epoch} is the best by validation: [bold]{shown}[/]",
+            "[bold]{out}[/]: {chosen}: [bold]{shown}[/]",
             out=str(out),
-            epoch=summary["best_epoch"],
+            chosen=chosen,
             shown=shown,
         )
     )
@@ -200,15 +211,16 @@ def _show_plan(recipe: Any, out: Path, *, json: bool) -> None:
 
 
 def _new_recipe(given: dict[str, Any]) -> Any:
+    from headstart.baselines.finetune_arm import needs_base
     from headstart.errors import HeadstartError
-    from headstart.training.recipe import make_recipe
+    from headstart.training.recipe import NETWORK, make_recipe
 
     if "dataset" not in given:
         raise HeadstartError(
             "no dataset was given",
             fix="name a file of labelled texts: headstart finetune reviews.csv --base RUN",
         )
-    if "base" not in given:
+    if "base" not in given and needs_base(given.get("arm", NETWORK)):
         raise HeadstartError(
             "no base was given",
             fix="name a pretrained run with --base RUN, or train from scratch with --base none",

@@ -1,5 +1,6 @@
 """`headstart predict`: predict with a fine-tuned run, for texts or for a whole file of them."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +12,7 @@ from headstart.errors import HeadstartError
 
 if TYPE_CHECKING:
     from headstart.inference.predict import Predictor
-    from headstart.run_folder import Run
+    from headstart.tasks.opened_run import OpenedRun
     from headstart.text.reading.rows import ReadOptions
 
 
@@ -45,7 +46,7 @@ def predict(
     ] = None,
     encoding: Encoding = "utf-8",
     explain: Annotated[
-        bool, typer.Option("--explain", help="Mark the words that moved the decision (occlusion).")
+        bool, typer.Option("--explain", help="Mark the words that moved the decision.")
     ] = False,
     threads: Threads = None,
     json: Json = False,
@@ -91,7 +92,6 @@ def _predict_texts(predictor: "Predictor", texts: list[str], *, explain: bool, j
     answers = predictor.predict(rows)
     effects = None
     if explain:
-        from headstart.inference.explain import METHOD
         from headstart.inference.explain import explain as explain_text
 
         effects = [explain_text(predictor.run, row.text) for row in rows]
@@ -99,7 +99,7 @@ def _predict_texts(predictor: "Predictor", texts: list[str], *, explain: bool, j
         from headstart.cli.predict_display import show_classes, show_predictions
 
         if effects is not None:
-            show_classes(results(), rows, answers, effects, METHOD)
+            show_classes(results(), rows, answers, effects)
         else:
             show_predictions(results(), predictor, rows, answers)
         return
@@ -108,12 +108,12 @@ def _predict_texts(predictor: "Predictor", texts: list[str], *, explain: bool, j
         for row, answer in zip(rows, answers, strict=True)
     ]
     for document, found in zip(documents, effects or [], strict=False):
-        document["explanation"] = {"method": METHOD, "effects": [vars(one) for one in found]}
+        document["explanation"] = asdict(found)
     print_json({"run": str(predictor.run.folder), "predictions": documents})
 
 
 def _predict_file(
-    run: "Run", source: str, output: Path, options: "ReadOptions", *, json: bool
+    run: "OpenedRun", source: str, output: Path, options: "ReadOptions", *, json: bool
 ) -> None:
     from headstart.cli.display import progress_bar
     from headstart.cli.predict_display import TOO_LONG

@@ -139,6 +139,11 @@ class ArmContext:
         return self.study.run_folder(self.run)
 
     @property
+    def may_be_best(self) -> bool:
+        """Whether the training has the study's largest budget, whose runs are kept to the end."""
+        return self.run.labels == max(self.study.epochs)
+
+    @property
     def label_names(self) -> tuple[str, ...]:
         return self.splits.train.label_names
 

@@ -1,7 +1,5 @@
 """The study's results as files: tidy measures, predictions, study.json, the best classifier."""
 
-import shutil
-from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -12,10 +10,9 @@ from headstart.machine import look_up
 from headstart.model.account_report import account_document
 from headstart.model.accounts import account
 from headstart.model.presets import Preset
-from headstart.run_folder import name_place
-from headstart.studies.arms import find_arm
 from headstart.studies.bases import pretraining_curve
-from headstart.studies.outcomes import Outcome, RunKey, read_training
+from headstart.studies.keep_best import Best, keep_best
+from headstart.studies.outcomes import Outcome, read_training
 from headstart.studies.plan import study_preset
 from headstart.studies.results import (
     Predictions,
@@ -36,16 +33,6 @@ from headstart.training.recipe import PretrainRecipe
 VERSIONS = ("headstart", "torch", "tokenizers", "scikit-learn", "numpy")
 
 
-@dataclass(frozen=True)
-class Best:
-    """The best classifier by validation at the most labels, and whether a network is behind."""
-
-    run: RunKey
-    accuracy: float
-    network: RunKey | None  # the best one with a network, kept in `best/`
-    network_accuracy: float | None
-
-
 def write_results(study: StudyRun, *, command: str) -> Best:
     """Write everything that the report is made from; then keep the best classifier."""
     outcomes = [read_training(study.folder, run) for run in study.runs]
@@ -56,7 +43,7 @@ def write_results(study: StudyRun, *, command: str) -> Best:
     rows = zip(range(len(test)), texts, gold, strict=True)
     write_test_rows(study.folder, (TestRow(*row) for row in rows))
     write_study(study.folder, _study(study, command))
-    return keep_best(study, outcomes)
+    return keep_best(study.context, outcomes)
 
 
 def _predictions(one: Outcome, test: Any) -> Predictions:
@@ -66,31 +53,6 @@ def _predictions(one: Outcome, test: Any) -> Predictions:
         return Predictions(one.run, rows, none, none, np.zeros((len(test), 0)), one.scores)
     gold = np.asarray(test.labels, dtype=np.int64)
     return Predictions(one.run, rows, gold, one.test.argmax(axis=1).astype(np.int64), one.test)
-
-
-def keep_best(study: StudyRun, outcomes: list[Outcome]) -> Best:
-    """The best on validation is kept; any other run leaves no weights behind."""
-    last = [one for one in outcomes if one.run.labels == study.plan.budgets[-1]]
-
-    def order(one: Outcome) -> tuple[float, float]:
-        metric = study.data.task.metric
-        return (one.measure("validation", metric), -one.measure("validation", "loss"))
-
-    best = max(last, key=order)
-    networks = [one for one in last if find_arm(one.run.arm).is_network]
-    chosen = max(networks, key=order) if networks else None
-    place = study.folder / "best"
-    if chosen is not None and not place.exists():
-        trained = study.context.run_folder(chosen.run)
-        name_place(trained, place)
-        trained.replace(place)
-    shutil.rmtree(study.folder / "runs", ignore_errors=True)
-    return Best(
-        best.run,
-        order(best)[0],
-        chosen.run if chosen else None,
-        order(chosen)[0] if chosen else None,
-    )
 
 
 def _study(study: StudyRun, command: str) -> Study:

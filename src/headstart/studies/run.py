@@ -4,7 +4,7 @@
     bases/         the pretrained bases: one per objective, or --bases of them
     trainings/     one file for each finished training
     runs/          trainings that are under way, and those that may become the best
-    best/          the best classifier with a network, ready for `headstart predict`
+    best/          the best classifier, whatever its kind, ready for `headstart predict`
 and, at the end, what `results.py` and `report/` write. `format.json` holds the format of the
 folder.
 """

@@ -11,6 +11,7 @@ import pickle
 import threading
 import traceback
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 
@@ -18,6 +19,7 @@ from headstart.errors import HeadstartError
 from headstart.studies.arms import arms, find_arm, register
 from headstart.studies.arms.arm import Arm
 from headstart.studies.context import ArmContext, OnEpoch, StudyContext
+from headstart.studies.keep_best import SAME_AS_SEED
 from headstart.studies.outcomes import Outcome, RunKey, is_finished, write_training
 from headstart.training.loop import Interrupted
 
@@ -47,7 +49,8 @@ def same_training(arm: Arm, context: ArmContext) -> Outcome | None:
             if sorted(here) != sorted(there):
                 return None
             place = {one: row for row, one in enumerate(here)}
-            return context.outcome(other).for_run(context.run, [place[one] for one in there])
+            found = context.outcome(other).for_run(context.run, [place[one] for one in there])
+            return replace(found, facts={SAME_AS_SEED: seed, **found.facts})
     return None
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from headstart.errors import HeadstartError
-from headstart.evaluation.calibration import at_temperature
+from headstart.evaluation.calibration import at_temperature, fit_temperature
 from headstart.evaluation.metrics import classification_metrics, full_evaluation
 from headstart.evaluation.row_scores import RowScores, f1_scores, mean_scores
 from headstart.model.config import ClassificationConfig, Pooling
@@ -104,9 +104,11 @@ class Classification(Task[Dataset]):
         """The scores of each text: (rows, classes)."""
         return np.asarray(outputs, dtype=np.float64)
 
-    def probabilities(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    def probabilities(
+        self, scores: NDArray[np.float64], temperature: float = 1.0
+    ) -> NDArray[np.float64]:
         """The probability of each class: (rows, classes), from scores of that shape."""
-        return at_temperature(scores, 1.0)
+        return at_temperature(scores, temperature)
 
     def label_of(self, probabilities: Mapping[str, float]) -> str:
         """The predicted label, from the probability of each class by name."""
@@ -121,9 +123,9 @@ class Classification(Task[Dataset]):
         }
 
     def evaluation(
-        self, answers: NDArray[np.float64], part: Dataset, validation: Mapping[str, NDArray[Any]]
+        self, answers: NDArray[np.float64], part: Dataset, *, temperature: float = 1.0
     ) -> dict[str, Any]:
-        found = full_evaluation(answers, part.labels, part.texts, self.labels, validation)
+        found = full_evaluation(answers, part.labels, part.texts, self.labels, temperature)
         return found | self.intervals(answers, part)
 
     def row_scores(self, answers: NDArray[np.float64], part: Dataset) -> dict[str, RowScores]:
@@ -138,6 +140,9 @@ class Classification(Task[Dataset]):
         counts = np.bincount(train.labels, minlength=len(self.labels))
         scores = np.tile(np.log((counts + 1) / (counts + 1).sum()), (len(part), 1))
         return f"majority class: always '{self.labels[int(counts.argmax())]}'", scores
+
+    def fit_temperature(self, validation: Mapping[str, NDArray[Any]]) -> float:
+        return fit_temperature(validation["logits"], validation["labels"])
 
     def kept(self, answers: NDArray[np.float64], part: Dataset) -> dict[str, NDArray[Any]]:
         return {"logits": answers, "labels": np.asarray(part.labels, dtype=np.int64)}

@@ -71,8 +71,13 @@ class MultiLabel(Classification):
         loss = F.binary_cross_entropy_with_logits(outputs.float(), wanted, reduction="none")
         return loss.mean(dim=1)
 
-    def probabilities(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.asarray(expit(scores))
+    def probabilities(
+        self, scores: NDArray[np.float64], temperature: float = 1.0
+    ) -> NDArray[np.float64]:
+        return np.asarray(expit(scores / temperature))
+
+    def fit_temperature(self, validation: Mapping[str, NDArray[Any]]) -> float:
+        return 1.0  # each label is a question of its own; one number would not do for all
 
     def label_of(self, probabilities: Mapping[str, float]) -> str:
         """The labels with a probability of at least one half, separated by blanks."""
@@ -88,7 +93,7 @@ class MultiLabel(Classification):
         }
 
     def evaluation(
-        self, answers: NDArray[np.float64], part: Dataset, validation: Mapping[str, NDArray[Any]]
+        self, answers: NDArray[np.float64], part: Dataset, *, temperature: float = 1.0
     ) -> dict[str, Any]:
         found = {**asdict(self._all_metrics(answers, part)), "labels": list(self.labels)}
         return found | self.intervals(answers, part)

@@ -5,7 +5,7 @@ has read the whole word. Entities (IOB tags) are scored whole: kind, start and e
 Sentences longer than the length are read in windows, or cut: then the words behind count as `O`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from operator import eq
 from typing import Any, ClassVar
@@ -153,7 +153,7 @@ class Tagging(Task[Sentences]):
         return found
 
     def evaluation(
-        self, answers: Answers, part: Sentences, validation: Mapping[str, NDArray[Any]]
+        self, answers: Answers, part: Sentences, *, temperature: float = 1.0
     ) -> dict[str, Any]:
         found: dict[str, Any] = dict(self.metrics(answers, part))
         found["labels"] = list(self.labels)

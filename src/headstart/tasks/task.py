@@ -116,10 +116,8 @@ class Task(ABC, Generic[Part]):
     def metrics(self, answers: Any, part: Part) -> dict[str, float]:
         """Named numbers, among them "loss" (lower is better) and `metric` (higher is better)."""
 
-    def evaluation(
-        self, answers: Any, part: Part, validation: Mapping[str, NDArray[Any]]
-    ) -> dict[str, Any]:
-        """The full evaluation of answers; `validation` is what `kept` returned for validation."""
+    def evaluation(self, answers: Any, part: Part, *, temperature: float = 1.0) -> dict[str, Any]:
+        """The full evaluation of answers; `temperature` is the run's."""
         return {**self.metrics(answers, part), **self.intervals(answers, part)}
 
     def row_scores(self, answers: Any, part: Part) -> dict[str, RowScores]:
@@ -134,6 +132,10 @@ class Task(ABC, Generic[Part]):
     def trivial(self, train: Part, part: Part) -> tuple[str, Any] | None:
         """What is answered without reading, in words, and such answers for the rows of `part`."""
         return None
+
+    def fit_temperature(self, validation: Mapping[str, NDArray[Any]]) -> float:
+        """The temperature for this task's probabilities, from what `kept` returned; 1 is none."""
+        return 1.0
 
     @abstractmethod
     def kept(self, answers: Any, part: Part) -> dict[str, NDArray[Any]]:

@@ -7,14 +7,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors.numpy import save_file
 
 from headstart.errors import HeadstartError
-from headstart.files import replacing
 from headstart.model.checkpoint import save_model
-from headstart.run_folder import VALIDATION
 from headstart.tasks.examples import LabelledBatch
 from headstart.tasks.run_network import run_network
+from headstart.tasks.temperature import save_validation
 from headstart.training.finetune_prepare import FinetuneSetup
 from headstart.training.listener import Progress
 from headstart.training.loop import Loop, LoopSettings, MicroBatch, own_random_state
@@ -44,8 +42,7 @@ class Validation:
         """Write the model and its latest answers."""
         setup = self.setup
         save_model(setup.model, setup.folder)
-        with replacing(setup.folder / VALIDATION) as temporary:
-            save_file(setup.task.kept(self.answers, setup.splits.validation), temporary)
+        save_validation(setup.task, self.answers, setup.splits.validation, setup.folder)
 
 
 def make_loop(

@@ -90,6 +90,7 @@ def read_recipe(folder: Path) -> PretrainRecipe:
 
 
 NONE = "none"
+NETWORK = "network"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,6 +107,7 @@ class FinetuneRecipe(Recipe):
     encoding: str = "utf-8"
     drop_overlap: bool = False
     split_seed: int = 0  # of the parts that are cut from the dataset; not the training's seed
+    arm: str = NETWORK  # or a classifier without one (tfidf, …), or a stack of both
     base: str = NONE  # a run's folder
     fresh: bool = False  # draw the base's weights anew: the same network, from scratch
     objective: str = "causal"  # what a network without a base looks like: causal or masked

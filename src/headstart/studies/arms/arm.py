@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 if TYPE_CHECKING:  # arms are listed by `headstart compare --help`, which must not wait for NumPy
+    from pathlib import Path
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -83,6 +85,7 @@ class Fitted:
     seconds: float | None = None
     own: NDArray[np.floating[Any]] | None = None
     own_rows: NDArray[np.int64] | None = None
+    save: Callable[[Path], None] | None = None  # write the fitted classifier as a run
 
 
 class Arm(ABC):
@@ -175,6 +178,8 @@ class Arm(ABC):
         test = fitted.answer("test")
         ended = time.monotonic()
         seconds = ended - started if fitted.seconds is None else fitted.seconds
+        if fitted.save is not None and context.may_be_best:
+            fitted.save(context.folder)
         return make_outcome(
             context.run,
             context.splits,

@@ -27,8 +27,9 @@ from headstart.evaluation.calibration import calibrated_loss, fit_temperature
 from headstart.files import replacing, write_text
 from headstart.folds import Fold, held_rows, make_folds
 from headstart.lock import locked
-from headstart.run_folder import SUMMARY, VALIDATION, read_summary
+from headstart.run_folder import SUMMARY, read_summary
 from headstart.tasks.run_network import run_network
+from headstart.tasks.temperature import VALIDATION
 from headstart.text.reading.dataset import Splits
 from headstart.training.finetune import (
     PlannedFinetuning,
@@ -113,12 +114,12 @@ def train_within_budget(
         return Chosen(settings[0], 1, tried.train_all(settings[0], listener))
     if len(folds) == 1:
         setting = tried.best(_few_of(folds[0], context), settings) if settings[1:] else settings[0]
-        rows, own = tried.train_with_held_back(folds[0], setting, listener)
-        return tried.kept(Chosen(setting, len(settings), rows, own=own, own_rows=folds[0].held))
+        epochs, own = tried.train_with_held_back(folds[0], setting, listener)
+        return tried.kept(Chosen(setting, len(settings), epochs, own=own, own_rows=folds[0].held))
     setting = tried.best(folds[0], settings)
     joined = folds if stacked else folds[:1]
     rows = held_rows(joined)
-    own = np.zeros((len(rows), len(context.label_names)), dtype=np.float32)
+    own = np.zeros((len(rows), len(context.label_names)))
     for number, fold in enumerate(joined):
         own[np.searchsorted(rows, fold.held)] = tried.answers(fold, number, setting)
     epochs = tried.train_all(setting, listener)
@@ -182,7 +183,8 @@ class _Tries:
         with replacing(self.context.folder / VALIDATION) as temporary:
             save_file({"logits": logits, "labels": wanted.astype(np.int64)}, temporary)
         shutil.rmtree(self.folder, ignore_errors=True)
-        return replace(found, own=logits, temperature=fit_temperature(logits, wanted))
+        own = logits.astype(np.float64)
+        return replace(found, own=own, temperature=fit_temperature(own, wanted))
 
     def _recipe(self, setting: Setting) -> FinetuneRecipe:
         return self.recipe.changed(learning_rate=setting.learning_rate, epochs=setting.epochs)
@@ -195,7 +197,7 @@ class _Tries:
         if self.recipe.new_head == "fitted" and can_be_fitted(setup.model):
             fit_head(setup.model, setup.train, setup.weights)
         planned.loop.run()
-        return np.asarray(planned.validation.answers, dtype=np.float32)
+        return np.asarray(planned.validation.answers)
 
 
 def train_all(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from headstart.studies.arms.arm import (
@@ -15,6 +16,9 @@ from headstart.studies.arms.arm import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
     from headstart.studies.context import ArmContext
     from headstart.studies.outcomes import Measure, RunKey
     from headstart.training.listener import Listener, Progress
@@ -128,6 +132,7 @@ class NetworkArm(Arm):
             seconds,
             own=own,
             own_rows=found.own_rows,
+            save=_keep_temperature(found.temperature),
         )
 
     def _fit_task(self, context: ArmContext) -> Fitted:
@@ -149,8 +154,8 @@ class NetworkArm(Arm):
         from safetensors.numpy import load_file
 
         from headstart.evaluation.calibration import fit_temperature
-        from headstart.run_folder import VALIDATION
         from headstart.studies.arms.choosing import begun
+        from headstart.tasks.temperature import VALIDATION
         from headstart.training.finetune import finetune
 
         folder = context.folder
@@ -171,8 +176,19 @@ class NetworkArm(Arm):
             "temperature": temperature,
         }
         return Fitted(
-            lambda part: _probabilities(context, part, temperature), facts, measures, seconds
+            lambda part: _probabilities(context, part, temperature),
+            facts,
+            measures,
+            seconds,
+            save=_keep_temperature(temperature),
         )
+
+
+def _keep_temperature(temperature: float) -> Callable[[Path], None]:
+    """The run is in its folder already; it was calibrated with the rows that it was watched by."""
+    from headstart.tasks.temperature import write_temperature
+
+    return partial(write_temperature, temperature)
 
 
 def _epochs(context: ArmContext) -> Listener:

@@ -6,8 +6,9 @@ from headstart.errors import HeadstartError
 from headstart.registry import Registry
 from headstart.studies.arms.arm import Arm
 
-BUILT_IN = ("trivial", "tfidf", "linear", "cooccurrence", "scratch", "counted", "pretrained")
-BUILT_IN += ("frozen", "stack")
+LINEAR = ("trivial", "tfidf", "nb", "linear", "cooccurrence")
+NETWORKS = ("scratch", "counted", "pretrained", "frozen")
+BUILT_IN = (*LINEAR, *NETWORKS, "stack")
 ARMS: Registry[Arm] = Registry(
     "arm",
     group="headstart.arms",

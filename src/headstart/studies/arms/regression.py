@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from headstart.studies.arms.arm import Amounts, Arm, Effort, Fitted, HeldOutPart, Speed
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from headstart.baselines.regression import RegressionClassifier
     from headstart.studies.context import ArmContext
 
@@ -60,9 +62,14 @@ class RegressionArm(Arm):
             found = classifier.predict_proba(self.inputs(context, part))
             return over_all_classes(found, classifier.classes_.tolist(), every)
 
+        def save(folder: Path) -> None:
+            from headstart.studies.keep_best import save_classifier
+
+            save_classifier(context, classifier, folder)
+
         facts = {"chosen": {"strength": classifier.strength_}, "tries": len(self.strengths())}
-        rows = getattr(classifier, "held_rows_", ())
+        rows: Any = getattr(classifier, "held_rows_", ())
         if not len(rows):
-            return Fitted(answer, facts)
+            return Fitted(answer, facts, save=save)
         own = over_all_classes(classifier.held_probabilities_, classifier.classes_.tolist(), every)
-        return Fitted(answer, facts, own=own, own_rows=rows)
+        return Fitted(answer, facts, own=own, own_rows=rows, save=save)

@@ -9,6 +9,7 @@ from headstart.studies.arms.registry import arms
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from headstart.studies.context import ArmContext
     from headstart.studies.outcomes import Outcome, RunKey
@@ -74,11 +75,15 @@ class StackArm(Arm):
         def answer(part: HeldOutPart) -> Any:
             return mixture.combine([getattr(one, part) for one in outcomes])
 
-        weights = {
-            member.arm: float(weight)
-            for member, weight in zip(members, mixture.weights_, strict=True)
-        }
-        return Fitted(answer, {"weights": weights}, own=own, own_rows=own_rows)
+        weights = dict(zip(members, map(float, mixture.weights_), strict=True))
+
+        def save(folder: Path) -> None:
+            from headstart.studies.keep_best import save_stack
+
+            save_stack(context, weights, folder)
+
+        facts = {"weights": {member.arm: weight for member, weight in weights.items()}}
+        return Fitted(answer, facts, own=own, own_rows=own_rows, save=save)
 
 
 def _shared_rows(outcomes: Sequence[Outcome]) -> tuple[Any, list[Any]]:
