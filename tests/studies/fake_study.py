@@ -25,6 +25,7 @@ from headstart.studies.results import (
     write_study,
     write_test_rows,
 )
+from headstart.text.checking.held_out import left_out_sentence
 
 EPOCHS = 15
 WITHOUT_BASE = ("tfidf", "cooccurrence")
@@ -160,6 +161,7 @@ def _study(recipe: Recipe) -> Study:
         ],
         task_texts=6826,
         overlap_dropped=27,
+        overlap_checked=left_out_sentence({"equal": 20, "contains": 7}),
         parameters={
             objective: account_document(accounts, chosen) for objective in recipe.objectives
         },

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from headstart.errors import HeadstartError
 from headstart.studies.recipe import DEFAULT_LABELS, StudyRecipe
+from headstart.text.checking.held_out import Holding
 from headstart.text.checking.inspect import inspect_data
 from headstart.text.checking.splits import take_budget
 from headstart.text.reading.corpus import Corpus, read_corpus
@@ -25,9 +26,13 @@ class StudyData:
     splits: Splits
     test: Dataset
     corpus: Corpus | None  # without validation and test rows, and with the training texts
-    overlap_dropped: int
+    left_out: dict[Holding, int]  # documents of the corpus, by how they hold a held-out text
     warnings: list[str]
     budgets: list[int]
+
+    @property
+    def overlap_dropped(self) -> int:
+        return sum(self.left_out.values())
 
     @property
     def identity(self) -> dict[str, str]:
@@ -63,12 +68,12 @@ def read_data(recipe: StudyRecipe, stages: Stages) -> StudyData:
     if corpus is not None:
         corpus = corpus.without(held_out)
     found = inspect_data(splits, corpus, progress=stages("looking at the data"))
-    dropped = (corpus.left_out or 0) if corpus is not None else 0
+    left_out = dict(corpus.left_out_by or {}) if corpus is not None else {}
     if corpus is not None and recipe.task_text == "on":
         corpus = corpus.with_task_text(splits.train.texts)
     if recipe.base:
         notes += _seen_by_base(Path(recipe.base), held_out)
-    return StudyData(splits, splits.test, corpus, dropped, [*notes, *found.warnings], budgets)
+    return StudyData(splits, splits.test, corpus, left_out, [*notes, *found.warnings], budgets)
 
 
 def find_budgets(recipe: StudyRecipe, train: Dataset) -> list[int]:
@@ -114,6 +119,6 @@ def _seen_by_base(base: Path, held_out: list[str]) -> list[str]:
     if not corpus.left_out:
         return []
     return [
-        f"the base was pretrained on {corpus.left_out:,} texts that are also in validation or "
-        "test: its results may look too good"
+        f"the base was pretrained on {corpus.left_out:,} texts that equal, contain or nearly equal "
+        "one of validation or test: its results may look too good"
     ]

@@ -28,6 +28,7 @@ from headstart.studies.results import (
     write_test_rows,
 )
 from headstart.studies.run import StudyRun
+from headstart.text.checking.held_out import left_out_sentence
 from headstart.text.tokenizers.tokenizer import load_tokenizer
 from headstart.training.recipe import PretrainRecipe
 
@@ -118,6 +119,7 @@ def _study(study: StudyRun, command: str) -> Study:
         warnings=[*data.warnings, *_notes(study)],
         task_texts=len(data.corpus.task_text) if data.corpus is not None else 0,
         overlap_dropped=data.overlap_dropped,
+        overlap_checked=left_out_sentence(data.left_out) if data.corpus is not None else "",
         parameters=_parameters(study),
         pretraining=_pretraining(study),
     )
