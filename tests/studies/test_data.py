@@ -4,6 +4,7 @@ import pytest
 
 from headstart.errors import HeadstartError
 from headstart.studies.arms import find_arm
+from headstart.studies.bases import pretrain_recipe
 from headstart.studies.context import StudyContext
 from headstart.studies.data import find_budgets, read_data
 from headstart.studies.outcomes import RunKey
@@ -69,6 +70,15 @@ def test_corpus_texts_that_hold_rows_to_be_judged_are_dropped_and_counted(tmp_pa
     assert found.left_out == {**clean.left_out, "equal": 2, "contains": 1}
     assert found.overlap_dropped == clean.overlap_dropped + 3
     assert not set(found.corpus) & set(judged)
+
+
+def test_what_a_document_is_and_how_many_are_held_out_reaches_the_base(tmp_path):
+    recipe = small_recipe(tmp_path, documents="file", held_out=0.2)
+    assert len([*read_data(recipe, quiet).corpus]) == 1 + len(
+        read_data(recipe, quiet).corpus.task_text
+    )
+    base = pretrain_recipe(recipe, "causal", steps=1, threads=1, output="full")
+    assert (base.documents, base.held_out) == ("file", 0.2)
 
 
 def test_the_usual_budgets_end_where_the_rows_do(tmp_path):

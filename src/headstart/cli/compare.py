@@ -28,6 +28,8 @@ def compare(
         list[str] | None,
         typer.Option(help="Text to pretrain on; may be given several times.", show_default=False),
     ] = None,
+    documents: options.DocumentsOption = None,
+    held_out: options.HeldOut = None,
     task_text: Annotated[
         str | None,
         typer.Option(

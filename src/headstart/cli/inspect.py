@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from headstart.cli.display import progress_bar
-from headstart.cli.options import Encoding, LabelColumn, TextColumn
+from headstart.cli.options import DocumentsOption, Encoding, LabelColumn, TextColumn
 from headstart.cli.output import Debug, Json, print_json, results
 from headstart.errors import HeadstartError
 from headstart.text.checking.inspection import Inspection, Overlap
@@ -38,13 +38,7 @@ def inspect(
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
     encoding: Encoding = "utf-8",
-    documents: Annotated[
-        str | None,
-        typer.Option(
-            help="What one document of a plain text corpus is: line, blank-line or file. "
-            "Default: a line of a file, a whole file of a folder."
-        ),
-    ] = None,
+    documents: DocumentsOption = None,
     tokenizer: Annotated[
         str | None,
         typer.Option(

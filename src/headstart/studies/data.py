@@ -64,9 +64,14 @@ def read_data(recipe: StudyRecipe, stages: Stages) -> StudyData:
             f"{100 / len(splits.test):.1f} points of accuracy"
         )
     held_out = [*splits.validation.texts, *splits.test.texts]
-    corpus = read_corpus(recipe.corpus, encoding=recipe.encoding) if recipe.corpus else None
-    if corpus is not None:
-        corpus = corpus.without(held_out)
+    corpus = None
+    if recipe.corpus:
+        whole = read_corpus(
+            recipe.corpus,
+            encoding=recipe.encoding,
+            documents=recipe.documents or None,  # type: ignore[arg-type]
+        )
+        corpus = whole.without(held_out)
     found = inspect_data(splits, corpus, progress=stages("looking at the data"))
     left_out = dict(corpus.left_out_by or {}) if corpus is not None else {}
     if corpus is not None and recipe.task_text == "on":
