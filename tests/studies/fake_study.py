@@ -58,6 +58,7 @@ class Recipe:
     seed_noise: float = 0.05  # each run's own
     shared_seed_noise: float = 0.05  # of the rows drawn, the same for every arm
     row_noise: float = 0.6  # what a run says of a row, beyond the row's own difficulty
+    preset: str = "small"
     text: str | None = None  # put into every test row, to see what becomes of it
 
 
@@ -139,7 +140,7 @@ def _rows(gold: np.ndarray, recipe: Recipe, random: np.random.Generator) -> list
 
 
 def _study(recipe: Recipe) -> Study:
-    chosen = preset("small")
+    chosen = preset(recipe.preset)
     accounts = account(
         chosen.base, chosen.language_modeling, chosen.classification(len(recipe.label_names))
     )
