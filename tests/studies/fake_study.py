@@ -25,6 +25,7 @@ from headstart.studies.results import (
     write_study,
     write_test_rows,
 )
+from headstart.text.checking.held_out import left_out_sentence
 
 EPOCHS = 15
 WITHOUT_BASE = ("tfidf", "cooccurrence")
@@ -57,6 +58,7 @@ class Recipe:
     seed_noise: float = 0.05  # each run's own
     shared_seed_noise: float = 0.05  # of the rows drawn, the same for every arm
     row_noise: float = 0.6  # what a run says of a row, beyond the row's own difficulty
+    preset: str = "small"
     text: str | None = None  # put into every test row, to see what becomes of it
 
 
@@ -138,7 +140,7 @@ def _rows(gold: np.ndarray, recipe: Recipe, random: np.random.Generator) -> list
 
 
 def _study(recipe: Recipe) -> Study:
-    chosen = preset("small")
+    chosen = preset(recipe.preset)
     accounts = account(
         chosen.base, chosen.language_modeling, chosen.classification(len(recipe.label_names))
     )
@@ -160,6 +162,7 @@ def _study(recipe: Recipe) -> Study:
         ],
         task_texts=6826,
         overlap_dropped=27,
+        overlap_checked=left_out_sentence({"equal": 20, "contains": 7}),
         parameters={
             objective: account_document(accounts, chosen) for objective in recipe.objectives
         },

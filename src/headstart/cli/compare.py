@@ -39,6 +39,8 @@ def compare(
             show_default=False,
         ),
     ] = None,
+    documents: options.DocumentsOption = None,
+    held_out: options.HeldOut = None,
     task_text: Annotated[
         str | None,
         typer.Option(

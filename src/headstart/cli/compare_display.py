@@ -143,8 +143,8 @@ def plan_lines(study: "StudyRun") -> list[str | Text]:
     if study.data.overlap_dropped:
         lines.append(
             styled(
-                "[yellow]note:[/] {count:,} texts of the corpus equal validation or test rows and "
-                "are left out",
+                "[yellow]note:[/] {count:,} documents of the corpus equal, contain or nearly "
+                "equal a validation or test text and are left out",
                 count=study.data.overlap_dropped,
             )
         )

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from headstart.cli.display import progress_bar
-from headstart.cli.options import Encoding, LabelColumn, TextColumn
+from headstart.cli.options import DocumentsOption, Encoding, LabelColumn, TextColumn
 from headstart.cli.output import Debug, Json, print_json, results
 from headstart.errors import HeadstartError
 from headstart.text.checking.inspection import Inspection, Overlap
@@ -46,13 +46,7 @@ def inspect(
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
     encoding: Encoding = "utf-8",
-    documents: Annotated[
-        str | None,
-        typer.Option(
-            help="What one document of a plain text corpus is: line, blank-line or file. "
-            "Default: a line of a file, a whole file of a folder."
-        ),
-    ] = None,
+    documents: DocumentsOption = None,
     tokenizer: Annotated[
         str | None,
         typer.Option(
@@ -217,21 +211,33 @@ def _labels(inspection: Inspection) -> Table:
 
 
 def _overlaps(overlaps: list[Overlap]) -> Group:
-    table = _table("", "equal", "nearly", "of texts")
+    with_corpus = any(overlap.inside is not None for overlap in overlaps)
+    table = _table("", "equal", "nearly", *(["inside"] if with_corpus else []), "of texts")
     for overlap in overlaps:
-        style = "yellow" if overlap.equal + overlap.similar else ""
+        counts = [overlap.equal, overlap.similar, *([overlap.inside] if with_corpus else [])]
         table.add_row(
             f"{overlap.part} texts in {overlap.other}",
-            Text(f"{overlap.equal:,}", style=style if overlap.equal else ""),
-            Text(f"{overlap.similar:,}", style=style if overlap.similar else ""),
+            *(
+                Text("–" if count is None else f"{count:,}", style="yellow" if count else "")
+                for count in counts
+            ),
             f"{overlap.texts:,}",
         )
     parts: list[RenderableType] = [table]
+    if with_corpus:
+        from headstart.text.checking.containment import WINDOW
+
+        inside = (
+            f"inside: a validation or test text of {WINDOW} words or more that stands word for "
+            "word, case and punctuation aside, in a longer document"
+        )
+        parts.append(Text(inside, style="dim"))
     for overlap in overlaps:
         for example in overlap.examples[:2]:
             same = "equal" if example.similarity == 1.0 else f"{example.similarity:.0%} alike"
+            same = "inside a longer document" if example.inside else same
             parts.append(Text(f"{overlap.part} in {overlap.other}, {same}:", style="dim"))
-            parts.append(_quote(example.text))
+            parts.append(_quote(example.other if example.inside else example.text))
             if example.similarity < 1.0:
                 parts.append(_quote(example.other))
     return Group(*parts)

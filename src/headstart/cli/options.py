@@ -27,6 +27,20 @@ LabelColumn = Annotated[
     ),
 ]
 Encoding = Annotated[str, typer.Option(help="The encoding of text files.")]
+DocumentsOption = Annotated[
+    str | None,
+    typer.Option(
+        help="What one document of a plain text corpus is: line, blank-line or file. "
+        "Default: a line of a file, a whole file of a folder.",
+        show_default=False,
+    ),
+]
+HeldOut = Annotated[
+    float | None,
+    typer.Option(
+        help="Share of the corpus's documents that pretraining is measured on.", show_default=False
+    ),
+]
 Size = Annotated[int | None, typer.Option(help="Overrides the preset's.", show_default=False)]
 RunFolder = Annotated[Path, typer.Option(help="The run's folder.")]
 TokenizerKind = Annotated[str | None, typer.Option(help="bpe or unigram.")]

@@ -51,6 +51,8 @@ def pretrain_recipe(
         tokenizer=recipe.tokenizer,
         encoding=recipe.encoding,
         seed=seed,
+        documents=recipe.documents,
+        held_out=recipe.held_out,
         steps=steps,
         threads=threads,
         output=output,

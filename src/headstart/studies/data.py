@@ -11,6 +11,7 @@ from headstart.studies.study_task import as_splits, has_classes, take_rows, task
 from headstart.tasks import find_task
 from headstart.tasks.task import Task
 from headstart.text.checking.duplicates import text_key
+from headstart.text.checking.held_out import Holding
 from headstart.text.checking.inspect import inspect_data
 from headstart.text.reading.corpus import Corpus, read_corpus
 from headstart.text.reading.dataset import Dataset, Splits
@@ -29,10 +30,14 @@ class StudyData:
     splits: Splits
     test: Any  # rows of the task
     corpus: Corpus | None  # without validation and test rows, and with the training texts
-    overlap_dropped: int
+    left_out: dict[Holding, int]  # documents of the corpus, by how they hold a held-out text
     warnings: list[str]
     budgets: list[int]
     task: Task[Any]
+
+    @property
+    def overlap_dropped(self) -> int:
+        return sum(self.left_out.values())
 
     @property
     def identity(self) -> dict[str, str]:
@@ -66,13 +71,18 @@ def read_data(recipe: StudyRecipe, stages: Stages) -> StudyData:
             f"{100 / len(splits.test):.1f} points of {_spoken(task.metric)}"
         )
     held_out = [text for part in (splits.validation, splits.test) for text in task.texts(part)]
-    corpus = read_corpus(recipe.corpus, encoding=recipe.encoding) if recipe.corpus else None
-    if corpus is not None:
-        corpus = corpus.without(held_out)
+    corpus = None
+    if recipe.corpus:
+        whole = read_corpus(
+            recipe.corpus,
+            encoding=recipe.encoding,
+            documents=recipe.documents or None,  # type: ignore[arg-type]
+        )
+        corpus = whole.without(held_out)
     texts: dict[str, Any] = {n: _texts(task, p) for n, p in splits.parts().items()}
     looked_at = replace(splits, **texts)
     found = inspect_data(looked_at, corpus, progress=stages("looking at the data"))
-    dropped = (corpus.left_out or 0) if corpus is not None else 0
+    left_out = dict(corpus.left_out_by or {}) if corpus is not None else {}
     if corpus is not None and recipe.task_text == "on":
         corpus = corpus.with_task_text(task.texts(splits.train))
     if recipe.uses_own_texts:
@@ -86,7 +96,7 @@ def read_data(recipe: StudyRecipe, stages: Stages) -> StudyData:
     if recipe.base:
         notes += _seen_by_base(Path(recipe.base), held_out)
     warnings = [*notes, *found.warnings]
-    return StudyData(splits, splits.test, corpus, dropped, warnings, budgets, task)
+    return StudyData(splits, splits.test, corpus, left_out, warnings, budgets, task)
 
 
 def _texts(task: Task[Any], part: Any) -> Dataset:
@@ -147,14 +157,16 @@ def _check_parts(splits: Splits) -> None:
 def _seen_by_base(base: Path, held_out: list[str]) -> list[str]:
     """Whether a base that exists already was pretrained on texts of validation or test."""
     try:
-        corpus = open_corpus(read_recipe(base))
+        corpus = open_corpus(read_recipe(base)).without(held_out)
     except (HeadstartError, KeyError):
         return ["the base's corpus is not here, so whether it holds test rows is not known"]
+    for _ in corpus:  # those that are left out are counted on the way
+        pass
     wanted = {text_key(text) for text in held_out}
-    seen = sum(text_key(text) in wanted for text in corpus)
+    seen = (corpus.left_out or 0) + sum(text_key(text) in wanted for text in corpus.task_text)
     if not seen:
         return []
     return [
-        f"the base was pretrained on {seen:,} texts that are also in validation or test: its "
-        "results may look too good"
+        f"the base was pretrained on {seen:,} texts that equal, contain or nearly equal one of "
+        "validation or test: its results may look too good"
     ]

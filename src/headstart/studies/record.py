@@ -26,6 +26,7 @@ from headstart.studies.results import (
 )
 from headstart.studies.run import StudyRun
 from headstart.studies.study_task import gold_words
+from headstart.text.checking.held_out import left_out_sentence
 from headstart.text.reading.corpus import Corpus
 from headstart.text.tokenizers.tokenizer import load_tokenizer
 from headstart.training.recipe import PretrainRecipe
@@ -82,6 +83,7 @@ def _study(study: StudyRun, command: str) -> Study:
         warnings=[*data.warnings, *_notes(study)],
         task_texts=_joined_texts(data.corpus),
         overlap_dropped=data.overlap_dropped,
+        overlap_checked=left_out_sentence(data.left_out) if data.corpus is not None else "",
         parameters=_parameters(study),
         pretraining=_pretraining(study),
     )

@@ -88,6 +88,7 @@ class Study:
     warnings: list[str] = field(default_factory=list)  # of the data check
     task_texts: int = 0  # training texts that joined pretraining, without their labels
     overlap_dropped: int = 0  # documents of the corpus left out because they hold test rows
+    overlap_checked: str = ""  # what was looked for and found, in a sentence
     parameters: dict[str, dict[str, Any]] = field(default_factory=dict)
     # ^ objective -> the document of `headstart params --json`
     pretraining: list[PretrainingCurve] = field(default_factory=list)

@@ -174,7 +174,9 @@ def data_section(data: ReportData) -> str:
     study = data.study
     splits = [(name, f"{count:,} rows") for name, count in study.splits.items()]
     labels = ", ".join(study.label_names)
-    if study.overlap_dropped:
+    if study.overlap_checked:
+        overlap = study.overlap_checked
+    elif study.overlap_dropped:  # a study of an earlier version
         overlap = (
             f"{study.overlap_dropped:,} documents of the corpus held test rows and were left out"
         )

@@ -29,6 +29,7 @@ def verdict_section(data: ReportData) -> str:
     parts = [
         f"<h1>{emphasised(first)}</h1>",
         *(f'<p class="more">{emphasised(s)}</p>' for s in others),
+        *(_curves(data)[:1] if data.is_lab else ()),
     ]
     series = data.contenders[0]
     among = [g for g in data.analysis.gaps if g.first == series]
@@ -72,26 +73,35 @@ def verdict_section(data: ReportData) -> str:
 
 def epochs_section(data: ReportData) -> str:
     """Validation accuracy by epoch: all labels large, the other budgets beside each other."""
-    curves = data.analysis.curves
-    if not curves:
+    if not data.analysis.curves:
         return section(
             "epochs", "How each arm learns", paragraph("No arm of this study trains in epochs.")
         )
-    values = [v for c in curves for line in c.seeds.values() for v in line]
-    limits = limits_of(values, [m for c in curves for m in c.mean])
-    parts = [
-        _epoch_figures(data, labels, first=k == 0, limits=limits)
-        for k, labels in enumerate(sorted({curve.labels for curve in curves}, reverse=True))
-    ]
-    if len(parts) > 1 and not data.several:
-        parts[1:] = [f'<div class="pair">{"".join(reversed(parts[1:]))}</div>']
-    parts.append(_learning_table(data))
+    largest, *others = _curves(data)
+    parts = [] if data.is_lab else [largest]  # the lab's stands at the top of the page
+    if others and not data.several:
+        others = [f'<div class="pair">{"".join(reversed(others))}</div>']
+    parts += [*others, _learning_table(data)]
     words = (
         "Validation accuracy by epoch: mean over seeds; the band is the 95 % interval of that mean."
     )
     if len(data.study.seeds) == 1:
         words = "Validation accuracy by epoch, of one seed: the spread between seeds is unknown."
     return section("epochs", "How each arm learns", paragraph(words, "note"), *parts)
+
+
+def _curves(data: ReportData) -> list[str]:
+    """The pictures of every budget on one scale, the largest budget first."""
+    curves = data.analysis.curves
+    if not curves:
+        return []
+    values = [v for c in curves for line in c.seeds.values() for v in line]
+    limits = limits_of(values, [m for c in curves for m in c.mean])
+    budgets = sorted({curve.labels for curve in curves}, reverse=True)
+    return [
+        _epoch_figures(data, labels, first=labels == budgets[0], limits=limits)
+        for labels in budgets
+    ]
 
 
 def _epoch_figures(
@@ -102,7 +112,10 @@ def _epoch_figures(
     half = Frame(376, 290, left=50)
     if not data.several:
         wide = WIDE if first else half
-        return _epoch_figure(data, f"epochs-{labels}", f"{labels:,} labels", curves, wide, limits)
+        of = f"{labels:,} labels"
+        if first and data.is_lab:
+            of = f"Validation accuracy by epoch, mean over seeds and its 95 % interval: {of}"
+        return _epoch_figure(data, f"epochs-{labels}", of, curves, wide, limits)
     pictures = [
         _epoch_figure(
             data,

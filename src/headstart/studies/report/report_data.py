@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 
+from headstart.lab import PRESET
 from headstart.studies.analysis import Analysis, Series, analyse
 from headstart.studies.report.charts import Draw
 from headstart.studies.report.svg import Frame, Picture, colour
@@ -45,6 +46,11 @@ class ReportData:
     def several(self) -> bool:
         """Whether there is more than one objective to tell apart."""
         return len(self.analysis.overall) > 1 or len(self.study.pretraining) > 1
+
+    @property
+    def is_lab(self) -> bool:
+        """Whether this is the lab's experiment, whose picture is that of the curves by epoch."""
+        return any(network.get("preset") == PRESET for network in self.study.parameters.values())
 
     @property
     def contenders(self) -> list[Series]:
