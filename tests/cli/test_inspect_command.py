@@ -82,3 +82,14 @@ def test_the_labs_folder_is_looked_at(headstart_json):
         "validation": 400,
     }
     assert report["warnings"][0].startswith("13 of 400 validation texts are also in train")
+
+
+def test_files_called_train_and_test_are_not_pooled(headstart, reviews, tmp_path):
+    train, test = tmp_path / "train.csv", tmp_path / "test.csv"
+    train.write_text(reviews.read_text())
+    test.write_text("text,label\nunheard of,0\nquite new,1\n")
+    result = headstart("inspect", train, test)
+    assert result.returncode == 0, result.stderr
+    assert "train is train.csv; test is test.csv" in " ".join(result.stdout.split())
+    pooled = headstart("inspect", reviews, test)
+    assert "reviews.csv, test.csv are read as one dataset" in " ".join(pooled.stdout.split())

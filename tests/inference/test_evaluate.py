@@ -39,6 +39,20 @@ def test_the_runs_own_dataset_is_judged_by_its_test_part(run, run_folder):
     assert "the test part" in which
 
 
+def test_a_test_file_of_its_own_is_called_that(run, run_folder, tmp_path):
+    path = str(write_csv(tmp_path / "other.csv", dataset(30, 7)))
+    recipe = read_finetune_recipe(run_folder).changed(test=path)
+    part, which = evaluation_rows(recipe, run.task, None)
+    assert (len(part), which) == (30, f"the test file {path}")
+
+
+def test_a_folder_is_judged_by_its_test_file(run, run_folder, tmp_path):
+    write_csv(tmp_path / "train.csv", dataset(30, 6))
+    write_csv(tmp_path / "test.csv", dataset(20, 7))
+    part, which = evaluation_rows(read_finetune_recipe(run_folder), run.task, str(tmp_path))
+    assert (len(part), which) == (20, f"the test part of {tmp_path}")
+
+
 def test_another_file_is_judged_by_all_of_its_rows(run, run_folder, tmp_path):
     path = write_csv(tmp_path / "other.csv", dataset(30, 7))
     part, which = evaluation_rows(read_finetune_recipe(run_folder), run.task, str(path))

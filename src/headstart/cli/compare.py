@@ -18,8 +18,8 @@ def compare(
     dataset: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Labelled texts: files, a folder or a name. By default rotten-tomatoes, "
-            "pretrained on imdb.",
+            help="Labelled texts: files, a folder with files called train, validation and test, or "
+            "a name. By default rotten-tomatoes, pretrained on imdb.",
             show_default=False,
         ),
     ] = None,

@@ -13,7 +13,11 @@ from headstart.cli.output import Debug, Json, print_json, results, styled
 def finetune(
     dataset: Annotated[
         list[str] | None,
-        typer.Argument(help="Labelled files or a name (rotten-tomatoes).", show_default=False),
+        typer.Argument(
+            help="Labelled files, a folder with files called train, validation and test, or a name "
+            "(rotten-tomatoes).",
+            show_default=False,
+        ),
     ] = None,
     base: Annotated[
         str | None, typer.Option(help="A pretrained run, or none: from scratch.")

@@ -26,7 +26,8 @@ def inspect(
         typer.Argument(
             metavar="DATA…",
             help="Labelled text: CSV, TSV, JSON Lines, JSON or Parquet files (also .gz), a "
-            "built-in name (rotten-tomatoes, imdb), hub:owner/name, or the lab's folder.",
+            "built-in name (rotten-tomatoes, imdb), hub:owner/name, or a folder with files called "
+            "train, validation and test.",
         ),
     ] = None,
     corpus: Annotated[

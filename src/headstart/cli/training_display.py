@@ -150,6 +150,8 @@ class FinetuneDisplay(Display, Listener):
             + (", …" if len(plan.labels) > 8 else "")
             + f"; with {threads_in_words(plan.threads)}"
         )
+        for note in plan.notes:
+            self.console.print(styled("[yellow]note:[/] {note}", note=note), soft_wrap=True)
         if plan.swap:
             self.console.print(swap_table(plan.swap))
         else:

@@ -1,7 +1,7 @@
 """The data of a study: labelled parts, the corpus without held-out texts, and warnings."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from headstart.errors import HeadstartError
@@ -42,7 +42,7 @@ def read_data(recipe: StudyRecipe, stages: Stages) -> StudyData:
     """Read and check everything; nothing is written."""
     stage = stages("reading the dataset")
     splits = read_dataset(recipe.dataset, **recipe.reading(), progress=stage)
-    notes = []
+    notes = list(splits.notes)
     if splits.test is None:
         splits = _with_test(splits, recipe.split_seed)
         assert splits.test is not None
@@ -91,7 +91,7 @@ def _with_test(splits: Splits, seed: int) -> Splits:
     test = take_budget(part, "50%", seed)
     taken = set(test.texts)
     rest = part.pick([row for row, text in enumerate(part.texts) if text not in taken])
-    return Splits(splits.train, rest, test, splits.found)
+    return replace(splits, validation=rest, test=test)
 
 
 def _check_parts(splits: Splits) -> None:

@@ -199,7 +199,10 @@ def inspect_data(
     inspection = Inspection(
         length=length,
         unit="words" if tokenizer is None else "tokens",
-        found=[*(splits.found if splits else ()), *(corpus.found if corpus else ())],
+        found=[
+            *((*splits.notes, *splits.found) if splits else ()),
+            *(corpus.found if corpus else ()),
+        ],
         parts=parts,
         overlaps=inspector.overlaps(parts),
         conflicts=len(conflicts),
