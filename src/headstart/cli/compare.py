@@ -26,7 +26,11 @@ def compare(
     out: Annotated[Path, typer.Option(help="The study's folder.")] = Path("studies/compare"),
     corpus: Annotated[
         list[str] | None,
-        typer.Option(help="Text to pretrain on; may be given several times.", show_default=False),
+        typer.Option(
+            help="Text to pretrain on; may be given several times. Without it the dataset's own "
+            "training texts are the corpus.",
+            show_default=False,
+        ),
     ] = None,
     task_text: Annotated[
         str | None,

@@ -121,10 +121,13 @@ def plan_lines(study: "StudyRun") -> list[str | Text]:
         from headstart.training.recipe import PretrainRecipe
 
         tokens = plan.pretrain_steps * PretrainRecipe.batch_tokens
+        own = recipe.uses_own_texts
+        corpus = "the training texts (no --corpus)" if own else ", ".join(recipe.corpus)
+        join = "; the training texts join, without labels"
         lines.append(
-            f"  pretraining on {', '.join(recipe.corpus)}: {', '.join(recipe.objectives)}, "
+            f"  pretraining on {corpus}: {', '.join(recipe.objectives)}, "
             f"{tokens:,} tokens each, {_times(recipe.bases)}"
-            + ("; the training texts join, without labels" if recipe.task_text == "on" else "")
+            + (join if recipe.task_text == "on" and not own else "")
         )
     lines.append(styled("  about [bold]{time}[/]", time=duration(plan.seconds)))
     lines += [styled("  [yellow]cut[/]: {cut}", cut=cut) for cut in plan.cuts]

@@ -44,7 +44,7 @@ def pretrain_recipe(
 ) -> PretrainRecipe:
     """The recipe of the study's base for an objective."""
     return make_pretrain_recipe(
-        corpus=recipe.corpus,
+        corpus=recipe.corpus or recipe.dataset,  # of the dataset, only training texts are read
         task_text=recipe.dataset[0] if recipe.task_text == "on" else "",
         objective=objective,
         preset=recipe.preset,

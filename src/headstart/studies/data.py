@@ -6,11 +6,13 @@ from pathlib import Path
 
 from headstart.errors import HeadstartError
 from headstart.studies.recipe import DEFAULT_LABELS, StudyRecipe
+from headstart.text.checking.duplicates import text_key
 from headstart.text.checking.inspect import inspect_data
 from headstart.text.checking.splits import take_budget
 from headstart.text.reading.corpus import Corpus, read_corpus
 from headstart.text.reading.dataset import Dataset, Splits
 from headstart.text.reading.read import read_dataset
+from headstart.text.reading.rows import ReadOptions
 from headstart.text.tokenizers.tokenizer import hash_of
 from headstart.training.prepare import Stages, open_corpus
 from headstart.training.recipe import read_recipe
@@ -66,6 +68,14 @@ def read_data(recipe: StudyRecipe, stages: Stages) -> StudyData:
     dropped = (corpus.left_out or 0) if corpus is not None else 0
     if corpus is not None and recipe.task_text == "on":
         corpus = corpus.with_task_text(splits.train.texts)
+    if recipe.uses_own_texts:
+        name = f"the training texts of {splits.train.name}"
+        corpus = Corpus(name, [], ReadOptions()).without(held_out)
+        corpus = corpus.with_task_text(splits.train.texts)
+        notes.append(
+            f"no corpus was given: {name}, {len(corpus.task_text):,} of them, are the corpus, "
+            "without their labels"
+        )
     if recipe.base:
         notes += _seen_by_base(Path(recipe.base), held_out)
     return StudyData(splits, splits.test, corpus, dropped, [*notes, *found.warnings], budgets)
@@ -106,14 +116,14 @@ def _check_parts(splits: Splits) -> None:
 def _seen_by_base(base: Path, held_out: list[str]) -> list[str]:
     """Whether a base that exists already was pretrained on texts of validation or test."""
     try:
-        corpus = open_corpus(read_recipe(base)).without(held_out)
+        corpus = open_corpus(read_recipe(base))
     except (HeadstartError, KeyError):
         return ["the base's corpus is not here, so whether it holds test rows is not known"]
-    for _ in corpus:
-        pass
-    if not corpus.left_out:
+    wanted = {text_key(text) for text in held_out}
+    seen = sum(text_key(text) in wanted for text in corpus)
+    if not seen:
         return []
     return [
-        f"the base was pretrained on {corpus.left_out:,} texts that are also in validation or "
-        "test: its results may look too good"
+        f"the base was pretrained on {seen:,} texts that are also in validation or test: its "
+        "results may look too good"
     ]

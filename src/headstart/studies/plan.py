@@ -90,7 +90,7 @@ def make_plan(recipe: StudyRecipe, data: StudyData) -> StudyPlan:
     jobs = recipe.jobs or min(pretrain_threads, MOST_JOBS)
     threads = max(1, pretrain_threads // jobs)  # of each
     usual = make_recipe(dataset=["none"], preset=recipe.preset)
-    corpus_bytes = corpus_size(data) if recipe.corpus else 0
+    corpus_bytes = corpus_size(data) if data.corpus is not None else 0
     steps = 0
     if recipe.needs_base and not recipe.base:
         tokens = recipe.tokens or min(TOKENS, round(MOST_PASSES * corpus_bytes / BYTES_PER_TOKEN))

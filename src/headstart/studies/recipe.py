@@ -67,13 +67,10 @@ class StudyRecipe(Recipe):
         )
         if problems:
             return problems
-        # A base that exists already replaces the corpus, but vectors are counted in the corpus.
-        needy = [arm for arm in self.arm_objects if arm.needs_corpus]
-        replaced = self.base and not any("vectors" in arm.needs for arm in needy)
-        if needy and not self.corpus and not replaced:
+        if self.uses_own_texts and self.task_text == "off":
             problems.append(
-                f"{', '.join(arm.name for arm in needy)}: there is no text to learn from without "
-                f"labels; give --corpus FILE or choose --arms {_without_corpus()}"
+                "--task-text off leaves no text to pretrain on; give --corpus FILE or choose "
+                f"--arms {_without_corpus()}"
             )
         for arm in self.arm_objects:
             problems += arm.problems(self)
@@ -98,6 +95,15 @@ class StudyRecipe(Recipe):
     def has_need(self, need: str) -> bool:
         """Whether an arm of the study needs this: a base, vectors, …"""
         return any(need in arm.needs for arm in self.arm_objects)
+
+    @property
+    def uses_own_texts(self) -> bool:
+        """Whether the training texts are the corpus, because none was given and an arm needs one.
+
+        A base that exists already replaces the corpus, except where vectors are counted in it.
+        """
+        needed = {"vectors"} if self.base else {"vectors", "base"}
+        return not self.corpus and any(arm.needs & needed for arm in self.arm_objects)
 
     @property
     def needs_base(self) -> bool:
@@ -131,16 +137,10 @@ def make_study_recipe(**given: Any) -> StudyRecipe:
 
 
 def default_arms(corpus: Sequence[str], base: str) -> list[str]:
-    """The usual arms; without a corpus there is nothing to count co-occurrences in."""
-    if not corpus and not base:
-        raise HeadstartError(
-            "no corpus was given: there is no text to pretrain on",
-            fix="add --corpus FILE (text without labels) or --base RUN; "
-            f"or compare without pretraining: --arms {_without_corpus()}",
-        )
+    """The usual arms; a base without its corpus has nothing to count co-occurrences in."""
     usual = [arm for arm in arms().values() if arm.default]
     missing = {"start"} if base else set[str]()
-    missing |= set() if corpus else {"vectors"}
+    missing |= {"vectors"} if base and not corpus else set()
     return [arm.name for arm in usual if not arm.needs & missing]
 
 

@@ -25,6 +25,7 @@ from headstart.studies.results import (
     write_test_rows,
 )
 from headstart.studies.run import StudyRun
+from headstart.text.reading.corpus import Corpus
 from headstart.text.tokenizers.tokenizer import load_tokenizer
 from headstart.training.recipe import PretrainRecipe
 
@@ -79,7 +80,7 @@ def _study(study: StudyRun, command: str) -> Study:
         },
         minutes=study.minutes,
         warnings=[*data.warnings, *_notes(study)],
-        task_texts=len(data.corpus.task_text) if data.corpus is not None else 0,
+        task_texts=_joined_texts(data.corpus),
         overlap_dropped=data.overlap_dropped,
         parameters=_parameters(study),
         pretraining=_pretraining(study),
@@ -90,7 +91,14 @@ def _corpus(study: StudyRun) -> str:
     names = ", ".join(Path(one).name for one in study.recipe.corpus)
     if study.recipe.base:
         return f"the base {Path(study.recipe.base).name}"
+    if study.recipe.uses_own_texts:
+        return "its own training texts"
     return names if any(arm.needs_corpus for arm in study.recipe.arm_objects) else ""
+
+
+def _joined_texts(corpus: Corpus | None) -> int:
+    """How many training texts joined a corpus; none where they are the corpus."""
+    return 0 if corpus is None or corpus.is_task_text else len(corpus.task_text)
 
 
 def _notes(study: StudyRun) -> list[str]:

@@ -103,7 +103,7 @@ def prepare(
             f"the corpus is too small: {stores[0].tokens:,} tokens to train on and "
             f"{stores[1].tokens:,} held out, where a row has {recipe.length}",
             where=corpus.name,
-            fix="give more text, a larger --held-out share or a smaller --length",
+            fix="give more text with --corpus, a larger --held-out share or a smaller --length",
         )
     sources = [
         TokenSource(store, tokenizer, length=recipe.length, separate=recipe.separate)
@@ -124,7 +124,7 @@ def prepare(
 def _task_source(
     recipe: PretrainRecipe, corpus: Corpus, tokenizer: Tokenizer, held_out: float
 ) -> TokenSource | None:
-    if not corpus.task_text:
+    if not corpus.task_text or corpus.is_task_text:
         return None
     # Texts that the held-out share has are not trained on here either.
     kept = TextList([text for text in corpus.task_text if not is_held_out(text, held_out)])

@@ -68,6 +68,11 @@ class Corpus:
         self.empty, self.left_out = empty, left_out + self._task_left_out
 
     @property
+    def is_task_text(self) -> bool:
+        """Whether it holds nothing but the training texts of a task."""
+        return not self._sources
+
+    @property
     def fingerprint(self) -> str:
         """A hash of the content and of how it is read.
 
