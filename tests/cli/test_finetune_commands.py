@@ -1,6 +1,7 @@
 """finetune, evaluate and predict as a user runs them."""
 
 import json
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -135,3 +136,51 @@ def test_predict_refuses_to_overwrite_its_input(files, headstart, tmp_path):
     assert result.returncode == 2
     assert "would overwrite the input" in result.stderr
     assert (tmp_path / "in.csv").read_text() == "text\nthe cat sits .\n"
+
+
+def test_finetune_and_evaluate_show_baselines_beside_their_numbers(files, headstart):
+    folder, result = files
+    assert "majority class" in result.stdout
+    assert "TF-IDF" in result.stdout
+    shown = headstart("evaluate", folder / "run").stdout
+    assert "majority class" in shown
+    assert "TF-IDF" in shown
+    assert "unfinished" not in shown
+    assert "TF-IDF" not in headstart("evaluate", folder / "run", "--baselines", "off").stdout
+
+
+def test_baselines_are_fitted_to_the_rows_that_trained_the_run(files, headstart_json):
+    found = headstart_json("evaluate", files[0] / "run")
+    assert [one["name"] for one in found["baselines"]] == ["majority class", "TF-IDF"]
+    for one in found["baselines"]:
+        metrics = one["metrics"]["accuracy"]
+        assert metrics["low"] <= metrics["value"] <= metrics["high"]
+    assert found["macro_f1"]["low"] <= found["macro_f1"]["value"] <= found["macro_f1"]["high"]
+
+
+def test_a_dataset_that_is_gone_leaves_the_numbers_and_the_reason(files, headstart, tmp_path):
+    folder, _ = files
+    write_csv(tmp_path / "other.csv", dataset(30, 7))
+    (folder / "train.csv").rename(folder / "moved.csv")
+    try:
+        shown = headstart("evaluate", folder / "run", tmp_path / "other.csv")
+    finally:
+        (folder / "moved.csv").rename(folder / "train.csv")
+    assert shown.returncode == 0, shown.stderr
+    assert "no baselines: there is no file or folder" in " ".join(shown.stdout.split())
+
+
+def test_an_unfinished_run_is_called_that(files, headstart, tmp_path):
+    shutil.copytree(files[0] / "run", tmp_path / "run")
+    (tmp_path / "run" / "summary.json").unlink()
+    shown = headstart("evaluate", tmp_path / "run", "--baselines", "off").stdout
+    assert "unfinished: the training has not ended" in " ".join(shown.split())
+
+
+def test_without_a_test_part_the_hint_says_what_evaluate_needs(files, headstart, tmp_path):
+    write_csv(tmp_path / "valid.csv", dataset(30, 7))
+    arguments = ["finetune", files[0] / "train.csv", "--validation", tmp_path / "valid.csv"]
+    options = ["--base", "none", "--out", tmp_path / "run", "--epochs", 1, "--baselines", "off"]
+    result = headstart(*arguments, *options, *SMALL)
+    assert result.returncode == 0, result.stderr
+    assert f"headstart evaluate {tmp_path / 'run'} FILE" in " ".join(result.stdout.split())

@@ -100,6 +100,7 @@ def finetune(
     threads: options.Whole = None,
     precision: options.PrecisionOption = None,
     track: options.Track = None,
+    baselines: options.Baselines = "on",
     save_seconds: options.SaveSeconds = 60.0,
     resume: options.Resume = False,
     json: Json = False,
@@ -110,9 +111,10 @@ def finetune(
     headstart finetune reviews.csv --base runs/base --out runs/classifier
     """
     given = options.given_settings(
-        locals(), but=("out", "track", "save_seconds", "resume", "json", "debug")
+        locals(), but=("out", "track", "baselines", "save_seconds", "resume", "json", "debug")
     )
-    _run(given, out, track or [], save_seconds, resume=resume, json=json)
+    beside = options.is_on("baselines", baselines)
+    _run(given, out, track or [], save_seconds, resume=resume, baselines=beside, json=json)
 
 
 def _run(
@@ -122,9 +124,11 @@ def _run(
     save_seconds: float,
     *,
     resume: bool,
+    baselines: bool,
     json: bool,
 ) -> None:
     from headstart.baselines.finetune_arm import finetune_arm
+    from headstart.cli.baseline_display import find_baselines, show_baselines, spoken
     from headstart.cli.training_display import FinetuneDisplay
     from headstart.training.listener import Listeners, find_trackers
     from headstart.training.recipe import read_finetune_recipe
@@ -139,12 +143,13 @@ def _run(
             summary = finetune_arm(
                 recipe, out, resume=resume, listener=listener, save_seconds=save_seconds
             )
+        beside = find_baselines(out) if baselines else None
     if json:
-        print_json(summary)
+        print_json(summary | ({"baselines": beside[0]} if beside else {}))
         return
     found = summary["validation"]
     shown = ", ".join(
-        f"{name.replace('_', ' ')} {value:.1%}"
+        f"{spoken(name)} {value:.1%}"
         for name, value in found.items()
         if name not in ("train_loss", "validation_loss", "seconds")
     )
@@ -153,15 +158,21 @@ def _run(
         if "best_epoch" in summary
         else f"{summary['arm']}, by validation"
     )
-    results().print(
+    console = results()
+    console.print(
         styled(
-            "[bold]{out}[/]: {chosen}: [bold]{shown}[/]\n"
-            "evaluate it, once: headstart evaluate {out}",
+            "[bold]{out}[/]: {chosen}: [bold]{shown}[/]",
             out=str(out),
             chosen=chosen,
             shown=shown,
         )
     )
+    if beside:
+        show_baselines(console, *beside, names=list(found))
+    hint = "evaluate it, once: headstart evaluate {out}"
+    if not summary.get("test_rows", 1):
+        hint = "there is no test part; evaluate it on other labelled rows: {command} {out} FILE"
+    console.print(styled(hint, out=str(out), command="headstart evaluate"), soft_wrap=True)
 
 
 def _new_recipe(given: dict[str, Any]) -> Any:

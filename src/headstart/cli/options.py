@@ -41,6 +41,14 @@ Track = Annotated[
     list[str] | None,
     typer.Option(help="Also send the numbers to tensorboard or another installed tracker."),
 ]
+Baselines = Annotated[
+    str,
+    typer.Option(
+        help="on (default) or off: show the answer without reading and a linear model (TF-IDF) "
+        "beside the numbers.",
+        show_default=False,
+    ),
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan and stop.")]
 
 
@@ -84,6 +92,13 @@ def machine_settings(given: dict[str, Any]) -> dict[str, str]:
         make_bf16_safe()
     precision = given.get("precision") or choose_precision(device).precision
     return {"device": str(device), "precision": precision}
+
+
+def is_on(option: str, value: str) -> bool:
+    """Whether an option with two words was given as on."""
+    if value not in ("on", "off"):
+        raise HeadstartError(f"--{option} is {value!r}; it can be on, off")
+    return value == "on"
 
 
 @contextmanager

@@ -6,6 +6,7 @@ known by their places, so that the answer comes back as it is written. Texts tha
 cut, or read in windows that overlap by half; the best stretch of all windows is the answer.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -18,7 +19,8 @@ from scipy.special import log_softmax, logsumexp
 from torch import Tensor
 
 from headstart.errors import HeadstartError
-from headstart.evaluation.spans import span_metrics
+from headstart.evaluation.row_scores import RowScores, mean_scores
+from headstart.evaluation.spans import exact_match, f1, span_metrics
 from headstart.model.config import Pooling, SpansConfig
 from headstart.model.presets import Preset
 from headstart.progress import ProgressCallback
@@ -39,6 +41,7 @@ from headstart.text.tokenizers.words import find_words
 NO_ANSWER = "no answer"  # a label of the task where some questions have none
 LONGEST_ANSWER = 30  # words
 NOWHERE = 0  # the first token
+FIRST_SENTENCE = re.compile(r".*?(?:[.!?](?=\s)|[。！？]|$)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -174,11 +177,37 @@ class Spans(Task[Questions]):
         loss = float(np.mean([answer.loss for answer in answers]))
         return {"loss": loss, "exact_match": found.exact_match, "f1": found.f1}
 
+    def row_scores(self, answers: list[Answer], part: Questions) -> dict[str, RowScores]:
+        right = [[text for _, text in one] for one in part.answers]
+        pairs = [(answer.text, one) for answer, one in zip(answers, right, strict=True)]
+        return {
+            "exact_match": mean_scores([exact_match(*pair) for pair in pairs]),
+            "f1": mean_scores([f1(*pair) for pair in pairs]),
+        }
+
+    def trivial(self, train: Questions, part: Questions) -> tuple[str, list[Answer]]:
+        """The first sentence of the text, or no answer where that is right more often."""
+
+        def first(rows: Questions) -> list[Answer]:
+            return [_whole(FIRST_SENTENCE.match(context)) for context in rows.contexts]
+
+        empty = [Answer("", 0, 0, 1.0, 0, 0.0)]
+        if NO_ANSWER in self.labels:
+            said = self.row_scores(first(train), train)["f1"].value
+            if self.row_scores(empty * len(train), train)["f1"].value >= said:
+                return "no answer to any question", empty * len(part)
+        return "first sentence of the text", first(part)
+
     def kept(self, answers: list[Answer], part: Questions) -> dict[str, NDArray[Any]]:
         return {"loss": np.array([answer.loss for answer in answers])}
 
     def balanced(self, part: Questions, examples: Examples) -> NDArray[np.float32]:
         raise HeadstartError("--balance is for classes of whole texts, not for answers in them")
+
+
+def _whole(found: re.Match[str] | None) -> Answer:
+    assert found is not None, "the pattern matches any text"
+    return Answer(found[0], found.start(), found.end(), 1.0, found.end(), 0.0)
 
 
 def _pieces(context: str, words: list[tuple[int, int]], encoding: TextEncoding) -> list[Ids]:

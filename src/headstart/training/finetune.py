@@ -180,6 +180,7 @@ def finish_finetuning(
         "seed": setup.recipe.seed,
         "train_rows": plan.train_rows,
         "validation_rows": plan.validation_rows,
+        "test_rows": 0 if setup.splits.test is None else len(setup.splits.test),
         "steps": progress.step,
         "tokens": progress.tokens,
         "seconds": progress.seconds,
