@@ -96,6 +96,7 @@ def open_run(folder: Path) -> Run:
             where=folder,
             fix="use it with headstart predict and headstart evaluate; name another run here",
         )
+    _refuse_a_study(folder)
     check_format(folder)
     model = load_model(folder).eval()
     tokenizer = load_tokenizer(folder)
@@ -119,6 +120,20 @@ def open_run(folder: Path) -> Run:
     task = kept.get("task")
     temperature = 1.0 if task is None else read_temperature(task, folder)
     return Run(folder, model, tokenizer, **kept, temperature=temperature)
+
+
+def _refuse_a_study(folder: Path) -> None:
+    """A study is no run itself: it holds some."""
+    if not (folder / "trainings").is_dir() or (folder / TASK).is_file():
+        return
+    runs = [folder / "best"] if (folder / "best").is_dir() else []
+    runs += sorted((folder / "bases").glob("*"))
+    listed = ", ".join(map(str, runs))
+    raise HeadstartError(
+        "this is a study, not a run",
+        where=folder,
+        fix=f"name a run inside it: {listed}" if runs else "its trainings have not ended yet",
+    )
 
 
 def _check_tokenizer(tokenizer: Tokenizer, folder: Path) -> None:

@@ -5,6 +5,7 @@ import shutil
 from dataclasses import replace
 
 import pytest
+import torch
 
 from tests.labelled import dataset, write_csv
 
@@ -184,3 +185,46 @@ def test_without_a_test_part_the_hint_says_what_evaluate_needs(files, headstart,
     result = headstart(*arguments, *options, *SMALL)
     assert result.returncode == 0, result.stderr
     assert f"headstart evaluate {tmp_path / 'run'} FILE" in " ".join(result.stdout.split())
+
+
+def test_a_dry_run_says_how_long_it_takes_and_writes_nothing(files, headstart, headstart_json):
+    folder, _ = files
+    arguments = ["finetune", folder / "train.csv", "--base", "none", "--out", folder / "dry"]
+    result = headstart(*arguments, "--dry-run", *SMALL)
+    assert result.returncode == 0, result.stderr
+    assert "5 epochs of 6 steps, about" in result.stdout
+    plan = headstart_json(*arguments, "--dry-run", *SMALL)
+    assert plan["seconds"] > 0
+    assert (plan["epochs"], plan["steps"]) == (5, 30)
+    assert not (folder / "dry").exists()
+
+
+def test_minutes_in_which_no_epoch_fits_are_refused_with_what_would(files, headstart):
+    folder, _ = files
+    arguments = ["finetune", folder / "train.csv", "--base", "none", "--out", folder / "short"]
+    result = headstart(*arguments, "--minutes", 1e-6, *SMALL)
+    assert result.returncode == 2
+    assert "one epoch takes about" in result.stderr
+    assert "give --minutes" in result.stderr
+    assert not (folder / "short").exists()
+
+
+@pytest.mark.parametrize("command", [["predict", "RUN", "the cat sits ."], ["evaluate", "RUN"]])
+def test_threads_are_chosen_for_predict_and_evaluate(files, headstart, command):
+    words = [files[0] / "run" if word == "RUN" else word for word in command]
+    before = torch.get_num_threads()
+    assert headstart(*words, "--threads", 1).returncode == 0
+    assert torch.get_num_threads() == 1
+    torch.set_num_threads(before)
+    refused = headstart(*words, "--threads", 0)
+    assert refused.returncode == 2
+    assert "threads is 0" in refused.stderr
+
+
+def test_a_study_in_place_of_a_run_names_the_runs_inside(files, headstart, tmp_path):
+    (tmp_path / "trainings").mkdir()
+    assert "have not ended" in headstart("predict", tmp_path, "text").stderr
+    shutil.copytree(files[0] / "run", tmp_path / "best")
+    result = headstart("predict", tmp_path, "text")
+    assert result.returncode == 2
+    assert f"name a run inside it: {tmp_path / 'best'}" in " ".join(result.stderr.split())

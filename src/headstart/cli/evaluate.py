@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from headstart.cli.baseline_display import interval, show_baselines, spoken
-from headstart.cli.options import Baselines, LabelColumn, TextColumn, is_on
+from headstart.cli.options import Baselines, LabelColumn, TextColumn, Threads, is_on, use_threads
 from headstart.cli.output import Debug, Json, print_json, results, styled
 
 
@@ -25,6 +25,7 @@ def evaluate(
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
     baselines: Baselines = "on",
+    threads: Threads = None,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -44,6 +45,7 @@ def evaluate(
     from headstart.training.seen_rows import unseen_rows
 
     beside = is_on("baselines", baselines)
+    use_threads(threads)
     opened = open_task_run(run)
     assert opened.task is not None
     part, which = evaluation_rows(

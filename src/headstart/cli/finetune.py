@@ -54,6 +54,9 @@ def finetune(
         bool | None, typer.Option("--fresh", help="The base's network, but from scratch.")
     ] = None,
     epochs: options.Whole = None,
+    minutes: Annotated[
+        float | None, typer.Option(help="Fewer epochs, where more would take longer.")
+    ] = None,
     patience: Annotated[
         int | None, typer.Option(help="Stop after so many epochs without a better one.")
     ] = None,
@@ -103,6 +106,7 @@ def finetune(
     baselines: options.Baselines = "on",
     save_seconds: options.SaveSeconds = 60.0,
     resume: options.Resume = False,
+    dry_run: options.DryRun = False,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -111,10 +115,14 @@ def finetune(
     headstart finetune reviews.csv --base runs/base --out runs/classifier
     """
     given = options.given_settings(
-        locals(), but=("out", "track", "baselines", "save_seconds", "resume", "json", "debug")
+        locals(),
+        but=("out", "track", "baselines", "save_seconds", "resume", "dry_run", "json", "debug"),
     )
     beside = options.is_on("baselines", baselines)
-    _run(given, out, track or [], save_seconds, resume=resume, baselines=beside, json=json)
+    if dry_run:
+        _show_plan(_recipe(given, out, resume)[0], out, json=json)
+    else:
+        _run(given, out, track or [], save_seconds, resume=resume, baselines=beside, json=json)
 
 
 def _run(
@@ -131,12 +139,8 @@ def _run(
     from headstart.cli.baseline_display import find_baselines, show_baselines, spoken
     from headstart.cli.training_display import FinetuneDisplay
     from headstart.training.listener import Listeners, find_trackers
-    from headstart.training.recipe import read_finetune_recipe
-    from headstart.training.recipe_file import FILE
 
-    # Killed before there was anything to resume from: a resumed run simply starts.
-    resume = resume and ((out / FILE).exists() or "dataset" not in given)
-    recipe = read_finetune_recipe(out).changed(**given) if resume else _new_recipe(given)
+    recipe, resume = _recipe(given, out, resume)
     with FinetuneDisplay() as display:
         listener = Listeners([display, *find_trackers(trackers)])
         with saved_when_stopped(f"headstart finetune --resume --out {out}"):
@@ -173,6 +177,37 @@ def _run(
     if not summary.get("test_rows", 1):
         hint = "there is no test part; evaluate it on other labelled rows: {command} {out} FILE"
     console.print(styled(hint, out=str(out), command="headstart evaluate"), soft_wrap=True)
+
+
+def _recipe(given: dict[str, Any], out: Path, resume: bool) -> tuple[Any, bool]:
+    """The recipe, and whether there is a run to be resumed."""
+    from headstart.training.recipe import read_finetune_recipe
+    from headstart.training.recipe_file import FILE
+
+    # Killed before there was anything to resume from: a resumed run simply starts.
+    resume = resume and ((out / FILE).exists() or "dataset" not in given)
+    return read_finetune_recipe(out).changed(**given) if resume else _new_recipe(given), resume
+
+
+def _show_plan(recipe: Any, out: Path, *, json: bool) -> None:
+    """What would be done and how long it would take; nothing is written."""
+    from headstart.cli.training_display import FinetuneDisplay, duration
+    from headstart.training.finetune import plan_finetuning
+    from headstart.training.finetune_prepare import prepare_finetuning
+    from headstart.training.listener import RunStart
+
+    with FinetuneDisplay() as display:
+        setup = prepare_finetuning(recipe, out, listener=display)
+        plan = plan_finetuning(setup, timed=True).plan
+        if not json:
+            display.on_start(RunStart("finetuning", out, recipe, plan, 0))
+    if json:
+        print_json({**vars(plan), "swap": [vars(row) for row in plan.swap]})
+        return
+    results().print(
+        f"{plan.parameters:,} parameters; {plan.epochs} epochs of {plan.evaluate_every:,} steps, "
+        f"about {duration(plan.seconds or 0)}"
+    )
 
 
 def _new_recipe(given: dict[str, Any]) -> Any:

@@ -2,7 +2,7 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console, Group, RenderableType
@@ -18,6 +18,7 @@ from headstart.text.checking.inspection import Inspection, Overlap
 
 if TYPE_CHECKING:
     from headstart.text.checking.inspect import Encoder
+    from headstart.text.reading.dataset import Splits
 
 
 def inspect(
@@ -34,6 +35,12 @@ def inspect(
         list[str] | None,
         typer.Option(help="Unlabelled text: a file, a folder or a name. Can be repeated."),
     ] = None,
+    task: Annotated[
+        str,
+        typer.Option(
+            help="What the labels are: classification, pairs, multi-label, tagging, spans."
+        ),
+    ] = "classification",
     validation: Annotated[str | None, typer.Option(help="A separate file for validation.")] = None,
     test: Annotated[str | None, typer.Option(help="A separate file for the test part.")] = None,
     text_column: TextColumn = None,
@@ -69,7 +76,6 @@ def inspect(
     """Look at data before training: sizes, labels, lengths, duplicates, overlap, odd characters."""
     from headstart.text.checking.inspect import inspect_data
     from headstart.text.reading.corpus import read_corpus
-    from headstart.text.reading.read import read_dataset
 
     if not data and not corpus:
         raise HeadstartError(
@@ -80,7 +86,8 @@ def inspect(
     splits = unlabelled = None
     with progress_bar("reading", "rows") as report:
         if data:
-            splits = read_dataset(
+            splits = read_parts(
+                task,
                 data,
                 text_column=text_column,
                 label_column=label_column,
@@ -113,6 +120,23 @@ def inspect(
         print_json(asdict(inspection))
     else:
         print_page(inspection, results())
+
+
+def read_parts(task: str, data: list[str], **how: Any) -> "Splits":
+    """The parts of any task's dataset, as texts with one label each."""
+    from headstart.tasks import find_task
+    from headstart.text.reading.dataset import Splits
+
+    kind = find_task(task)
+    parts = kind.read(data, **how)
+    reader = kind.of(parts.train)
+    return Splits(
+        reader.inspected(parts.train),
+        reader.inspected(parts.validation),
+        None if parts.test is None else reader.inspected(parts.test),
+        getattr(parts, "found", ()),
+        getattr(parts, "notes", ()),
+    )
 
 
 def _load(path: str | None) -> "Encoder | None":

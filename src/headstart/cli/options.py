@@ -49,6 +49,10 @@ Baselines = Annotated[
         show_default=False,
     ),
 ]
+Threads = Annotated[
+    int | None,
+    typer.Option(help="Of the processor; by default one a physical core.", show_default=False),
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan and stop.")]
 
 
@@ -92,6 +96,16 @@ def machine_settings(given: dict[str, Any]) -> dict[str, str]:
         make_bf16_safe()
     precision = given.get("precision") or choose_precision(device).precision
     return {"device": str(device), "precision": precision}
+
+
+def use_threads(threads: int | None) -> None:
+    """Compute with so many threads, where a number was given."""
+    if threads is not None:
+        import torch
+
+        from headstart.machine import choose_threads
+
+        torch.set_num_threads(choose_threads(threads))
 
 
 def is_on(option: str, value: str) -> bool:

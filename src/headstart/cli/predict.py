@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from headstart.cli.options import Encoding, TextColumn
+from headstart.cli.options import Encoding, TextColumn, Threads, use_threads
 from headstart.cli.output import Debug, Json, messages, print_json, results, styled
 from headstart.errors import HeadstartError
 
@@ -48,6 +48,7 @@ def predict(
     explain: Annotated[
         bool, typer.Option("--explain", help="Mark the words that moved the decision.")
     ] = False,
+    threads: Threads = None,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -64,6 +65,7 @@ def predict(
         raise HeadstartError("--input and --output go together")
     if input_file is not None and explain:
         raise HeadstartError("--explain is for texts on the command line, not for files")
+    use_threads(threads)
     from headstart.inference.predict import predictor_of
     from headstart.run_folder import open_task_run
 

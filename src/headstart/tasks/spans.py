@@ -35,6 +35,7 @@ from headstart.tasks.examples import (
 from headstart.tasks.pairs import between_texts
 from headstart.tasks.task import Output, Task
 from headstart.text.checking.splits import FileParts
+from headstart.text.reading.dataset import Dataset
 from headstart.text.reading.squad import Questions, read_question_file, read_questions
 from headstart.text.tokenizers.words import find_words
 
@@ -92,6 +93,12 @@ class Spans(Task[Questions]):
     def row_texts(self, part: Questions) -> Sequence[str]:
         rows = zip(part.questions, part.contexts, strict=True)
         return [f"{question}\x1e{context}" for question, context in rows]
+
+    def inspected(self, part: Questions) -> Dataset:
+        rows = zip(part.questions, part.contexts, strict=True)
+        texts = [f"{question} ¦ {context}" for question, context in rows]
+        answered = [int(bool(one)) for one in part.answers]
+        return Dataset(part.name, texts, answered, (NO_ANSWER, "answer"), part.dropped)
 
     def unlabelled(self, questions: Sequence[str], contexts: Sequence[str]) -> Questions:
         """Questions to be answered, in the form of questions with their answers."""

@@ -33,6 +33,7 @@ from headstart.tasks.examples import (
 from headstart.tasks.task import Output, Task
 from headstart.text.checking.splits import FileParts
 from headstart.text.reading.conll import Sentences, read_sentences, read_tagged
+from headstart.text.reading.dataset import Dataset
 
 Answers = list[NDArray[np.float64]]  # of each sentence: (words, tags), as far as it was read
 
@@ -78,6 +79,12 @@ class Tagging(Task[Sentences]):
 
     def texts(self, part: Sentences) -> Sequence[str]:
         return [" ".join(words) for words in part.words]
+
+    def inspected(self, part: Sentences) -> Dataset:
+        nothing = self.labels.index("O") if "O" in self.labels else -1
+        some = [int(any(tag != nothing for tag in tags)) for tags in part.tags]
+        names = ("no entity", "entities") if self.entities else ("no tag", "tagged")
+        return Dataset(part.name, list(self.texts(part)), some, names, part.dropped)
 
     def unlabelled(self, words: Sequence[Sequence[str]]) -> Sentences:
         """Words to be tagged, in the form of tagged sentences."""

@@ -17,6 +17,7 @@ from headstart.model.config import HeadConfig, Pooling
 from headstart.model.presets import Preset
 from headstart.progress import ProgressCallback
 from headstart.tasks.examples import Examples, LabelledBatch, TextEncoding
+from headstart.text.reading.dataset import Dataset
 
 Part = TypeVar("Part")  # labelled rows: training, validation or test
 Part_co = TypeVar("Part_co", covariant=True)
@@ -80,6 +81,13 @@ class Task(ABC, Generic[Part]):
     def row_texts(self, part: Part) -> Sequence[str]:
         """What each row is known by: one text per row, the same wherever the row comes from."""
         return self.texts(part)
+
+    def inspected(self, part: Part) -> Dataset:
+        """The rows as texts with one label each, to be looked at before training."""
+        if isinstance(part, Dataset):
+            return part
+        texts = list(self.row_texts(part))
+        return Dataset("rows", texts, [0] * len(texts), (self.row_name,))
 
     def pick(self, part: Part, rows: Sequence[int]) -> Part:
         """These rows of a part, in this order."""

@@ -16,7 +16,12 @@ from headstart.lock import locked
 from headstart.run_folder import SUMMARY, read_summary, write_summary, write_task
 from headstart.tasks.examples import Examples, TextEncoding
 from headstart.tasks.task import Parts
-from headstart.training.finetune_loop import Validation, make_loop
+from headstart.training.finetune_loop import (
+    Validation,
+    fitting_epochs,
+    make_loop,
+    measure_epochs,
+)
 from headstart.training.finetune_prepare import FinetuneSetup, identity_of, prepare_finetuning
 from headstart.training.listener import (
     Listener,
@@ -52,6 +57,8 @@ class FinetunePlan:
     length: int  # tokens of a row at most
     cut: dict[str, int]  # what of the training texts is longer
     notes: tuple[str, ...] = ()  # what was made of several files
+    epochs: int = 0
+    seconds: float | None = None  # measured only where it matters
 
 
 @dataclass(frozen=True)
@@ -119,14 +126,30 @@ def finetune(
         return finish_finetuning(planned, progress, listener=listener)
 
 
-def plan_finetuning(setup: FinetuneSetup) -> PlannedFinetuning:
-    """Decide on the number of threads. Nothing is learned yet."""
+def plan_finetuning(setup: FinetuneSetup, *, timed: bool = False) -> PlannedFinetuning:
+    """Decide on the number of threads, and on that of epochs that fit into the minutes.
+
+    Nothing is learned yet. With `timed` the seconds are measured in any case.
+    """
     # Built once: which parameters the optimizer knows depends on those that are not frozen yet.
     validation = Validation(setup)
     loop = make_loop(setup, validation)
     if not setup.recipe.threads:
         setup = replace(setup, recipe=setup.recipe.changed(threads=try_threads(loop)))
         torch.set_num_threads(setup.recipe.threads)
+    seconds = None
+    notes = tuple(getattr(setup.splits, "notes", ()))
+    undecided = bool(setup.recipe.minutes) and not setup.recipe.epochs_that_fit
+    if undecided or timed:
+        epoch, before = measure_epochs(setup, loop)
+        if undecided:
+            fitting = fitting_epochs(setup.recipe, epoch, before)
+            setup = replace(setup, recipe=setup.recipe.changed(epochs_that_fit=fitting))
+            loop.set_steps(setup.steps)
+        seconds = before + epoch * setup.epochs
+    if setup.epochs < setup.recipe.epochs:
+        of = f"{setup.epochs} of {setup.recipe.epochs} epochs"
+        notes += (f"{of} fit into {setup.recipe.minutes:g} minutes",)
     plan = FinetunePlan(
         task=setup.task.name,
         labels=setup.task.labels,
@@ -139,7 +162,9 @@ def plan_finetuning(setup: FinetuneSetup) -> PlannedFinetuning:
         swap=setup.start.swap,
         length=setup.encoding.length,
         cut=setup.train.cut,
-        notes=getattr(setup.splits, "notes", ()),
+        notes=notes,
+        epochs=setup.epochs,
+        seconds=seconds,
     )
     return PlannedFinetuning(setup, plan, loop, validation)
 

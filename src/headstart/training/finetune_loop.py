@@ -1,12 +1,14 @@
 """The loop of a fine-tuning: its batches, its look at validation, and when it ends."""
 
 import math
+import time
 from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 
+from headstart.errors import HeadstartError
 from headstart.evaluation.calibration import calibrated_loss
 from headstart.model.checkpoint import save_model
 from headstart.tasks.examples import LabelledBatch
@@ -14,10 +16,14 @@ from headstart.tasks.run_network import run_network
 from headstart.tasks.temperature import save_validation
 from headstart.training.finetune_prepare import FinetuneSetup
 from headstart.training.listener import Progress
-from headstart.training.loop import Loop, LoopSettings, MicroBatch
+from headstart.training.loop import Loop, LoopSettings, MicroBatch, own_random_state
+from headstart.training.recipe import FinetuneRecipe
 from headstart.training.schedule import learning_rate_scales, train_down_to, trained_depth
 
 BETAS = (0.9, 0.999)
+TRIED_STEPS = 4
+OPTIMIZER = 1.15  # a step with its update, in steps without
+READING = 0.4  # the time to read a token, in times to learn from it
 
 
 class Validation:
@@ -62,7 +68,7 @@ def make_loop(setup: FinetuneSetup, validation: Validation) -> Loop:
 
     def choose(evaluation: dict[str, float]) -> float:
         if recipe.choose_by == "last":
-            return 0.0 if loop.progress.step >= stop else math.inf
+            return 0.0 if loop.progress.step >= min(stop, loop.settings.steps) else math.inf
         if recipe.choose_by == "loss":
             return evaluation["loss"]
         if recipe.choose_by == "calibrated":
@@ -86,6 +92,46 @@ def make_loop(setup: FinetuneSetup, validation: Validation) -> Loop:
         scales=learning_rate_scales(model, recipe.layer_decay),
     )
     return loop
+
+
+def measure_epochs(setup: FinetuneSetup, loop: Loop) -> tuple[float, float]:
+    """Seconds of an epoch with its look at validation, and of what comes before the first one.
+
+    A few real steps are tried; nothing is learned. Time is counted for each token of padded rows,
+    because steps with long texts take longer.
+    """
+    order = setup.order
+    every = max(1, order.steps_per_epoch // TRIED_STEPS)
+    tried = [min(n * every, order.steps_per_epoch - 1) for n in range(TRIED_STEPS)]
+    sizes = [_padded(setup, order.batch(step)) for step in range(order.steps_per_epoch)]
+    with own_random_state():
+        for number, step in enumerate([tried[0], *tried]):
+            if number == 1:  # the first one warms up
+                started = time.monotonic()
+            loop.model.train()
+            loop.gradients(step)
+            loop.model.zero_grad(set_to_none=True)
+        seconds = time.monotonic() - started
+    pace = OPTIMIZER * seconds / sum(sizes[step] for step in tried)
+    validation = int((setup.validation.lengths * setup.validation.rows).sum())
+    fitting = int((setup.lengths * setup.rows).sum()) if setup.recipe.new_head == "fitted" else 0
+    return pace * (sum(sizes) + READING * validation), pace * READING * (fitting + validation)
+
+
+def _padded(setup: FinetuneSetup, rows: Any) -> int:
+    return int(setup.lengths[rows].max() * setup.rows[rows].sum())
+
+
+def fitting_epochs(recipe: FinetuneRecipe, epoch: float, before: float) -> int:
+    """How many epochs fit into the recipe's minutes, by the seconds that `measure_epochs` found."""
+    fitting = int((60 * recipe.minutes - before) / epoch)
+    if fitting < 1:
+        needed = (before + epoch) / 60
+        raise HeadstartError(
+            f"one epoch takes about {needed:.1f} minutes, and --minutes is {recipe.minutes:g}",
+            fix=f"give --minutes {1.1 * needed:.1f} or more, fewer rows, or a smaller network",
+        )
+    return min(fitting, recipe.epochs)
 
 
 def micro_batches(setup: FinetuneSetup, step: int) -> list[MicroBatch]:

@@ -121,8 +121,12 @@ class FinetuneSetup:
         return self.start.model
 
     @property
+    def epochs(self) -> int:
+        return self.recipe.epochs_that_fit or self.recipe.epochs
+
+    @property
     def steps(self) -> int:
-        return self.recipe.epochs * self.order.steps_per_epoch
+        return self.epochs * self.order.steps_per_epoch
 
     @property
     def checkpoints(self) -> Checkpoints:

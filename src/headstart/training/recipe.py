@@ -125,6 +125,8 @@ class FinetuneRecipe(Recipe):
     strategy: Strategy = "full"
     layer_decay: float = 1.0
     epochs: int = 5
+    minutes: float = 0.0  # fewer epochs, where more would take longer
+    epochs_that_fit: int = 0  # measured: as many as the minutes allow
     patience: int = 0  # epochs without a better one, then training ends; 0 never does
     # Which epoch is kept: the best on validation by the task's metric, by its loss, by its loss at
     # the temperature that suits it best; or the last one, whatever validation says.
