@@ -50,7 +50,11 @@ def test_compare_says_its_plan_its_trainings_its_verdict_and_where_the_report_is
 @pytest.mark.parametrize(
     ("option", "value", "named"),
     [
-        ("--arms", "scratch,wizard", "unknown arm 'wizard'; there are tfidf, cooccurrence"),
+        (
+            "--arms",
+            "scratch,wizard",
+            "unknown arm 'wizard'; there are trivial, tfidf, linear, cooccurrence",
+        ),
         ("--objective", "prefix", "unknown objective 'prefix'; there are causal, masked"),
         ("--labels", "many", "'many' is not a label budget"),
         ("--labels", "5000", "a budget of 5,000 labels"),

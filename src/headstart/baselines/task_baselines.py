@@ -20,12 +20,10 @@ from headstart.baselines.stack import over_all_classes
 from headstart.baselines.tfidf import STRENGTHS, TfidfClassifier
 from headstart.errors import HeadstartError
 from headstart.linear import choose_strength
-from headstart.run_folder import read_task
 from headstart.tasks.classification import Classification
 from headstart.tasks.multi_label import CERTAIN, MultiLabel
 from headstart.tasks.task import Task
 from headstart.text.reading.dataset import Dataset
-from headstart.text.reading.rows import PAIR_MARK
 from headstart.training.finetune_prepare import read_splits
 from headstart.training.prepare import Stages, quiet
 from headstart.training.recipe import read_finetune_recipe
@@ -33,10 +31,11 @@ from headstart.training.seen_rows import seen_rows
 
 MOST_ROWS = 5_000
 MOST_CHARACTERS = 2_000_000
+TIMES_EVALUATED = 5  # so many times the rows to be fitted are evaluated in as many seconds
 FEW_LABELS = 8  # each chooses a strength of its own; more take the usual one
 USUAL_STRENGTH = 4.0
 SMALLEST = 1e-7
-Answer = Callable[[Any], Any]
+AnswerRows = Callable[[Any], Any]
 
 
 @dataclass(frozen=True)
@@ -66,29 +65,36 @@ def baselines_beside(task: Task[Any], train: Any, validation: Any, part: Any) ->
         found.append(Baseline(name, about, task.intervals(answers, part)))
     if task.linear is not None:
         rows = few_rows(task.row_texts(train))
-        about = "" if len(rows) == len(train) else f"on {len(rows):,} of {len(train):,} rows"
-        fit = _found(task.linear)
+        said = [f"fitted to {len(rows):,} of {len(train):,} rows"] if len(rows) < len(train) else []
+        fit = find_linear(task)
         few = task.pick(validation, few_rows(task.row_texts(validation)))
         try:
             answer = fit(task, task.pick(train, rows), few)
         except HeadstartError:  # one class only, say: then there is nothing to fit
             return found
-        found.append(Baseline(fit.label, about, task.intervals(answer(part), part)))
+        some = few_rows(task.row_texts(part), TIMES_EVALUATED)
+        if len(some) < len(part):
+            said.append(f"evaluated on {len(some):,} of {len(part):,}")
+            part = task.pick(part, some)
+        found.append(Baseline(fit.label, ", ".join(said), task.intervals(answer(part), part)))
     return found
 
 
-def baselines_of_run(folder: Path, part: Any = None, *, stages: Stages = quiet) -> list[Baseline]:
+def baselines_of_run(
+    folder: Path, task: Task[Any], part: Any = None, *, stages: Stages = quiet
+) -> list[Baseline]:
     """The same for a fine-tuned run, fitted to the rows that trained it.
 
     Parameters
     ----------
     folder : Path
         The run; its recipe says where its dataset is. Rows that it does not know are left out.
+    task : Task
+        The run's.
     part : rows of its task, optional
         Those that it is evaluated on; by default its validation rows.
     """
     recipe = read_finetune_recipe(folder)
-    task: Task[Any] = read_task(folder)["task"]
     splits = read_splits(recipe, stages)
     parts = []
     for role, rows in (("train", splits.train), ("validation", splits.validation)):
@@ -101,22 +107,22 @@ def baselines_of_run(folder: Path, part: Any = None, *, stages: Stages = quiet) 
     return baselines_beside(task, train, validation, validation if part is None else part)
 
 
-def few_rows(texts: Sequence[str]) -> list[int]:
+def few_rows(texts: Sequence[str], times: int = 1) -> list[int]:
     """So many rows, drawn at random, that a linear model needs seconds for them."""
-    characters = sum(map(len, texts))
-    share = min(1.0, MOST_ROWS / max(1, len(texts)), MOST_CHARACTERS / max(1, characters))
-    count = max(1, round(share * len(texts)))
+    characters = max(1, sum(map(len, texts)))
+    share = times * min(MOST_ROWS / max(1, len(texts)), MOST_CHARACTERS / characters)
+    count = max(1, round(min(1.0, share) * len(texts)))
     drawn = np.random.default_rng(0).permutation(len(texts))[:count]
     return sorted(drawn.tolist())
 
 
-def fit_tfidf(task: Classification, train: Dataset, validation: Dataset) -> Answer:
-    """TF-IDF and a logistic regression; two texts are joined with a mark between them."""
-    held_out = (readable(validation.texts), validation.labels)
-    model = TfidfClassifier().fit(readable(train.texts), train.labels, validation=held_out)
+def fit_tfidf(task: Classification, train: Dataset, validation: Dataset) -> AnswerRows:
+    """TF-IDF and a logistic regression; the two texts of a pair are read as one."""
+    held_out = (validation.texts, validation.labels)
+    model = TfidfClassifier().fit(train.texts, train.labels, validation=held_out)
 
     def answer(part: Dataset) -> NDArray[np.float64]:
-        found = model.predict_proba(readable(part.texts))
+        found = model.predict_proba(part.texts)
         every = over_all_classes(found, model.classes_.tolist(), range(len(task.labels)))
         return np.asarray(np.log(np.maximum(every, SMALLEST)))
 
@@ -133,7 +139,7 @@ class _Features(TfidfClassifier):
         return self._features(texts)
 
 
-def fit_one_vs_rest(task: MultiLabel, train: Dataset, validation: Dataset) -> Answer:
+def fit_one_vs_rest(task: MultiLabel, train: Dataset, validation: Dataset) -> AnswerRows:
     """TF-IDF and one logistic regression per label."""
     features = _Features()
     rows = features.fit_rows(train.texts)
@@ -164,15 +170,11 @@ fit_tfidf.label = "TF-IDF"  # type: ignore[attr-defined]
 fit_one_vs_rest.label = "TF-IDF, one label at a time"  # type: ignore[attr-defined]
 
 
-def readable(texts: Sequence[str]) -> list[str]:
-    """Texts as a linear model reads them: the two of a pair with a visible mark between them."""
-    return [text.replace(PAIR_MARK, " ¦ ") for text in texts]
-
-
-def _found(fit: Any) -> Any:
-    if not isinstance(fit, str):
-        return fit
-    module, _, name = fit.partition(":")
+def find_linear(task: Task[Any]) -> Any:
+    """The function that fits the task's linear model: `task`, training and validation rows."""
+    if not isinstance(task.linear, str):
+        return task.linear
+    module, _, name = task.linear.partition(":")
     return getattr(import_module(module), name)
 
 

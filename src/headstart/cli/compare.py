@@ -24,6 +24,13 @@ def compare(
         ),
     ] = None,
     out: Annotated[Path, typer.Option(help="The study's folder.")] = Path("studies/compare"),
+    task: Annotated[
+        str | None,
+        typer.Option(
+            help="classification (default), pairs, multi-label, tagging or spans.",
+            show_default=False,
+        ),
+    ] = None,
     corpus: Annotated[
         list[str] | None,
         typer.Option(
@@ -105,6 +112,7 @@ def compare(
     validation: options.Word = None,
     test: options.Word = None,
     text_column: options.Word = None,
+    second_column: Annotated[str | None, typer.Option(help="Of pairs.")] = None,
     label_column: options.Word = None,
     encoding: options.Word = None,
     drop_overlap: options.DropOverlap = None,

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 from rich.text import Text
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from headstart.studies.outcomes import RunKey
     from headstart.studies.record import Best
     from headstart.studies.run import StudyListener, StudyRun
+    from headstart.tasks.task import Task
 
 SHOWN = 12  # of the latest lines
 
@@ -70,7 +71,8 @@ class CompareDisplay(Display):
         self._done += 1
         outcome = read_training(self._study.folder, run)
         best = outcome.facts.get("chosen", {}).get("epochs")
-        accuracy = f"{outcome.measure('validation', 'accuracy'):.1%}"
+        metric = self._study.data.task.metric
+        accuracy = f"{outcome.measure('validation', metric):.1%}"
         self._show(run, f"took {best}" if best else "", accuracy, "done")
 
     def _show(self, run: "RunKey", epoch: str, accuracy: str, state: str) -> None:
@@ -103,8 +105,8 @@ def plan_lines(study: "StudyRun") -> list[str | Text]:
     """What will be done, how long it takes, what was cut, and what the data check found."""
     recipe, plan = study.recipe, study.plan
     parts = ", ".join(f"{len(part):,} {name}" for name, part in study.data.splits.parts().items())
-    names = study.data.splits.train.label_names
-    dataset = f"{study.data.splits.train.name}, {parts} rows, {len(names)} classes"
+    task = study.data.task
+    dataset = f"{study.data.splits.train.name}, {parts} {task.row_name}, {_labels_of(task)}"
     trainings = (
         f"{', '.join(recipe.arms)} × {len(plan.seeds)} seeds × "
         f"{', '.join(f'{n:,}' for n in plan.budgets)} labels = {len(study.runs)} trainings"
@@ -148,6 +150,13 @@ def plan_lines(study: "StudyRun") -> list[str | Text]:
 
 def _times(bases: int) -> str:
     return "once for all seeds" if bases == 1 else f"{bases} times, from different seeds"
+
+
+def _labels_of(task: "Task[Any]") -> str:
+    if task.name in ("classification", "pairs"):
+        return f"{len(task.labels)} classes"
+    kinds = f"{len(task.labels)} labels" if task.labels else "answers in the text"
+    return f"{task.name}, {kinds}, compared by {task.metric.replace('_', '-').replace('f1', 'F1')}"
 
 
 def best_words(best: "Best", folder: Path) -> str:

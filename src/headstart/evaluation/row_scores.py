@@ -9,11 +9,11 @@ one sentence, or labels of one text, stay together: they are not independent of 
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from headstart.evaluation.calibration import Floats
 from headstart.evaluation.metrics import LEVEL, Interval, wilson_interval
 
-Floats = NDArray[np.float64]
 DRAWS = 1_000
 CELLS_AT_ONCE = 4_000_000  # draws × rows held in memory
 

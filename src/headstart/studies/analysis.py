@@ -192,8 +192,8 @@ def analyse(
             if len(study.budgets) > 1:
                 savings[objective] = label_savings(study.budgets, *tables)
     return Analysis(
-        scores=_scores(measures),
-        curves=_curves(measures),
+        scores=_scores(measures, study.metric),
+        curves=_curves(measures, study.metric),
         comparison=comparison,
         gaps=gaps,
         overall=overall,
@@ -224,7 +224,7 @@ def _tables(
 
 
 def _right(said: Predictions) -> np.ndarray:
-    return said.predicted == said.gold
+    return said.right
 
 
 def _mcnemar(
@@ -236,7 +236,7 @@ def _mcnemar(
             right.get(RunKey(*first, labels, seed)),
             right.get(RunKey(*second, labels, seed)),
         )
-        if one and other:
+        if one and other and one.scores is None and other.scores is None:
             only_first = int((_right(one) & ~_right(other)).sum())
             only_second = int((_right(other) & ~_right(one)).sum())
             p = mcnemar_exact(only_first, only_second)
@@ -244,13 +244,13 @@ def _mcnemar(
     return tests
 
 
-def _scores(measures: Sequence[Measure]) -> list[Score]:
+def _scores(measures: Sequence[Measure], metric: str) -> list[Score]:
     accuracies: dict[tuple[Series, int], dict[int, float]] = {}
     f1: dict[tuple[Series, int], list[float]] = {}
     for m in measures:
         if m.epoch == FINAL and m.split == "test":
             key = ((m.run.arm, m.run.objective), m.run.labels)
-            if m.metric == "accuracy":
+            if m.metric == metric:
                 accuracies.setdefault(key, {})[m.run.seed] = m.value
             elif m.metric == "macro_f1":
                 f1.setdefault(key, []).append(m.value)
@@ -266,10 +266,10 @@ def _scores(measures: Sequence[Measure]) -> list[Score]:
     ]
 
 
-def _curves(measures: Sequence[Measure]) -> list[Curve]:
+def _curves(measures: Sequence[Measure], metric: str) -> list[Curve]:
     lines: dict[tuple[Series, int], dict[int, list[tuple[int, float]]]] = {}
     for m in measures:
-        if m.epoch != FINAL and m.split == "validation" and m.metric == "accuracy":
+        if m.epoch != FINAL and m.split == "validation" and m.metric == metric:
             key = ((m.run.arm, m.run.objective), m.run.labels)
             lines.setdefault(key, {}).setdefault(m.run.seed, []).append((m.epoch, m.value))
     return [

@@ -12,9 +12,10 @@ from headstart.folds import Fold, make_folds
 from headstart.studies.arms.arm import Arm, HeldOutPart
 from headstart.studies.outcomes import Outcome, RunKey, read_training, training_name
 from headstart.studies.recipe import StudyRecipe
+from headstart.studies.study_task import take_rows, task_of
 from headstart.tasks.classification import Classification
 from headstart.tasks.examples import Examples, TextEncoding
-from headstart.text.checking.splits import take_budget
+from headstart.tasks.task import Task
 from headstart.text.reading.dataset import Dataset, Splits
 from headstart.text.tokenizers.tokenizer import Tokenizer, load_tokenizer
 
@@ -45,6 +46,16 @@ class StudyContext:
         """The context of one training."""
         return ArmContext(self, run, on_epoch)
 
+    @cached_property
+    def task(self) -> Task[Any]:
+        """The study's task, with the labels of all training rows."""
+        return task_of(self.recipe.task, self.splits.train)
+
+    @property
+    def reads_whole_texts(self) -> bool:
+        """Whether a row is one text, so that its ids serve every arm."""
+        return isinstance(self.task, Classification) and self.task.texts_per_row == 1
+
     def run_folder(self, run: RunKey) -> Path:
         return self.folder / "runs" / training_name(run)
 
@@ -61,10 +72,11 @@ class StudyContext:
         key = ("examples", encoding.tokenizer.fingerprint, part, encoding.length, encoding.long)
         if key not in self.encoded:
             rows = self._part(part)
-            ids = self.ids(encoding.tokenizer, part)
-            remembered: Any = _Remembered(encoding.tokenizer, rows.texts, ids)
-            task = Classification(rows.label_names)
-            self.encoded[key] = task.encode(rows, replace(encoding, tokenizer=remembered))
+            if self.reads_whole_texts:
+                ids = self.ids(encoding.tokenizer, part)
+                remembered: Any = _Remembered(encoding.tokenizer, rows.texts, ids)
+                encoding = replace(encoding, tokenizer=remembered)
+            self.encoded[key] = self.task.encode(rows, encoding)
         found: Examples = self.encoded[key]
         return found
 
@@ -86,8 +98,12 @@ class ArmContext:
     def splits(self) -> Splits:
         """The rows of the run's budget and seed: the same for every arm, nested in larger ones."""
         whole = self.study.splits
-        rows = take_budget(whole.train, str(self.run.labels), self.run.seed)
+        rows = take_rows(self.task, whole.train, str(self.run.labels), self.run.seed)
         return Splits(rows, whole.validation, whole.test)
+
+    @property
+    def task(self) -> Task[Any]:
+        return self.study.task
 
     def own_folds(self, count: int) -> list[Fold]:
         """Folds of the run's own rows, by their content: the same ones for arms that share rows."""

@@ -18,11 +18,14 @@ from safetensors.numpy import save_file
 from headstart.errors import HeadstartError
 from headstart.evaluation.metrics import classification_metrics
 from headstart.files import replacing
+from headstart.studies.study_task import has_classes, row_scores
+from headstart.tasks.task import Task
 from headstart.text.reading.dataset import Splits
 
 FINAL = -1  # the epoch of a value measured once, at the best epoch; empty in results.csv
 Probabilities = NDArray[np.float32]
-ARRAYS = ("validation", "test", "own", "own_rows")
+ARRAYS = ("validation", "test", "own", "own_rows", "scores")
+NOTHING = np.zeros((0, 0), dtype=np.float32)
 
 
 @dataclass(frozen=True, order=True)
@@ -57,7 +60,8 @@ class Outcome:
     """What one training came to. Probabilities are rows × classes, of the chosen epoch.
 
     `own` are those of rows of the budget by models that were not trained on them; `own_rows` are
-    the numbers of these rows in the budget. Both are empty for arms that have none.
+    the numbers of these rows in the budget. Both are empty for arms that have none. A task without
+    classes has no probabilities, but `scores`: what each test row adds to its metric.
     """
 
     run: RunKey
@@ -67,6 +71,7 @@ class Outcome:
     facts: dict[str, Any]  # whatever else is worth keeping: what was chosen, steps, weights
     own: Probabilities = field(default_factory=lambda: np.zeros((0, 0), dtype=np.float32))
     own_rows: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    scores: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
 
     def measure(self, split: str, metric: str) -> float:
         """A value that was measured at the best epoch."""
@@ -100,9 +105,23 @@ def make_outcome(
     facts: dict[str, Any],
     own: ArrayLike | None = None,
     own_rows: ArrayLike | None = None,
+    task: Task[Any] | None = None,
 ) -> Outcome:
-    """An outcome from probabilities; accuracy, macro F1 and loss of both parts are measured."""
+    """An outcome from probabilities; accuracy, macro F1 and loss of both parts are measured.
+
+    With a `task` without classes `validation` and `test` are its answers, and its metrics are
+    measured.
+    """
     assert splits.test is not None
+    if task is not None and not has_classes(task):
+        found = {"validation": (validation, splits.validation), "test": (test, splits.test)}
+        values = [
+            Measure(run, FINAL, name, metric, float(value), seconds)
+            for name, (answers, part) in found.items()
+            for metric, value in task.metrics(answers, part).items()
+        ]
+        scores = row_scores(task, test, splits.test)
+        return Outcome(run, [*measures, *values], NOTHING, NOTHING, facts, scores=scores)
     said = [np.asarray(answers, dtype=np.float32) for answers in (validation, test)]
     final = []
     for name, answers, part in zip(

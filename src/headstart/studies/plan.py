@@ -29,7 +29,7 @@ from headstart.studies.data import StudyData
 from headstart.studies.outcomes import RunKey
 from headstart.studies.recipe import StudyRecipe, network_kind
 from headstart.studies.speed import measure_finetuning, measure_pretraining
-from headstart.text.checking.splits import take_budget
+from headstart.studies.study_task import take_rows
 from headstart.text.tokenizers.tokenizer import load_tokenizer
 from headstart.training.plan import fastest_threads
 from headstart.training.recipe import FinetuneRecipe, OutputLayer, PretrainRecipe, make_recipe
@@ -117,7 +117,7 @@ def make_plan(recipe: StudyRecipe, data: StudyData) -> StudyPlan:
         outputs={name: output for name, (_, output) in found.items()},
     )
     parts = data.splits.parts().values()
-    dataset_bytes = sum(len(text.encode()) for part in parts for text in part.texts)
+    dataset_bytes = sum(len(text.encode()) for part in parts for text in data.task.texts(part))
     rows = sum(len(part) for part in parts)
     amounts = Amounts(
         text_tokens=2 + dataset_bytes / rows / BYTES_PER_TOKEN,
@@ -125,9 +125,9 @@ def make_plan(recipe: StudyRecipe, data: StudyData) -> StudyPlan:
         validation_rows=len(data.splits.validation),
         test_rows=len(data.test),
         corpus_bytes=corpus_bytes,
-        train_rows=len(take_budget(data.splits.train, "all", 0)),
+        train_rows=len(take_rows(data.task, data.splits.train, "all", 0)),
     )
-    classes = len(data.splits.train.label_names)
+    classes = max(2, len(data.task.labels))
     pretraining = {name: step for name, (step, _) in found.items()}
     speed = _measure(recipe, plan, amounts, chosen, pretraining, classes)
     return fit_plan(recipe, plan, speed, amounts)

@@ -11,6 +11,8 @@ from headstart.model.checkpoint import CONFIG, read_config
 from headstart.objectives import find_objective, objectives
 from headstart.studies.arms import arms, find_arm
 from headstart.studies.arms.arm import Arm
+from headstart.tasks import find_task
+from headstart.tasks.task import Task
 from headstart.training.recipe import PretrainRecipe
 from headstart.training.recipe_file import FILE, Recipe, read_values
 
@@ -19,6 +21,7 @@ DEFAULT_LABELS = ("100", "400", "all")
 # time, and pretraining sees twice the text in the same minutes.
 STUDY_WIDTH = 128
 DATASET, CORPUS = "rotten-tomatoes", "imdb"
+CLASS_TASKS = ("classification", "pairs")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,9 +29,11 @@ class StudyRecipe(Recipe):
     """Zero or nothing means "not given": the study decides, and its plan says how."""
 
     dataset: list[str]
+    task: str = "classification"
     validation: str = ""
     test: str = ""
     text_column: str = ""
+    second_column: str = ""  # of pairs
     label_column: str = ""
     encoding: str = "utf-8"
     drop_overlap: bool = False
@@ -74,6 +79,8 @@ class StudyRecipe(Recipe):
             )
         for arm in self.arm_objects:
             problems += arm.problems(self)
+            if arm.class_only and not self.has_classes:
+                problems.append(f"{arm.name} is for one class per row, not for {self.task}")
         if self.base and self.tokenizer:
             problems.append("the base has a tokenizer of its own; leave --tokenizer out")
         if self.base and self.bases > 1:
@@ -86,6 +93,11 @@ class StudyRecipe(Recipe):
         if self.base and self.sizes():
             problems.append(f"the base decides about {', '.join(self.sizes())}; leave it out")
         return problems
+
+    @property
+    def has_classes(self) -> bool:
+        """Whether each row has one class; the other tasks have metrics of their own."""
+        return self.task in CLASS_TASKS
 
     @property
     def arm_objects(self) -> list[Arm]:
@@ -118,7 +130,8 @@ def make_study_recipe(**given: Any) -> StudyRecipe:
     """A recipe from what was given; the usual arms, labels and data fill the gaps."""
     dataset = given.pop("dataset", None) or [DATASET]
     corpus = given.pop("corpus", None) or ([CORPUS] if dataset == [DATASET] else [])
-    chosen = given.pop("arms", None) or default_arms(corpus, given.get("base", ""))
+    task = find_task(given.get("task", "classification"))
+    chosen = given.pop("arms", None) or default_arms(corpus, given.get("base", ""), task)
     if not given.get("base") and given.get("preset", "small") == "small":
         given.setdefault("width", STUDY_WIDTH)
     if given.get("preset") == lab.PRESET:
@@ -136,12 +149,20 @@ def make_study_recipe(**given: Any) -> StudyRecipe:
     )
 
 
-def default_arms(corpus: Sequence[str], base: str) -> list[str]:
+def default_arms(
+    corpus: Sequence[str], base: str, task: type[Task[Any]] | None = None
+) -> list[str]:
     """The usual arms; a base without its corpus has nothing to count co-occurrences in."""
     usual = [arm for arm in arms().values() if arm.default]
     missing = {"start"} if base else set[str]()
     missing |= {"vectors"} if base and not corpus else set()
-    return [arm.name for arm in usual if not arm.needs & missing]
+    found = [arm for arm in usual if not arm.needs & missing]
+    if task is None or task.name == "classification":
+        return [arm.name for arm in found]
+    if task.name in CLASS_TASKS:
+        return ["trivial", *(arm.name for arm in found)]
+    linear = [] if task.linear is None else ["linear"]
+    return ["trivial", *linear, *(arm.name for arm in found if not arm.class_only)]
 
 
 def _without_corpus() -> str:

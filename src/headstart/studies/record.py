@@ -12,7 +12,7 @@ from headstart.model.accounts import account
 from headstart.model.presets import Preset
 from headstart.studies.bases import pretraining_curve
 from headstart.studies.keep_best import Best, keep_best
-from headstart.studies.outcomes import read_training
+from headstart.studies.outcomes import Outcome, read_training
 from headstart.studies.plan import study_preset
 from headstart.studies.results import (
     Predictions,
@@ -25,6 +25,7 @@ from headstart.studies.results import (
     write_test_rows,
 )
 from headstart.studies.run import StudyRun
+from headstart.studies.study_task import gold_words
 from headstart.text.reading.corpus import Corpus
 from headstart.text.tokenizers.tokenizer import load_tokenizer
 from headstart.training.recipe import PretrainRecipe
@@ -36,25 +37,22 @@ def write_results(study: StudyRun, *, command: str) -> Best:
     """Write everything that the report is made from; then keep the best classifier."""
     outcomes = [read_training(study.folder, run) for run in study.runs]
     write_measures(study.folder, (m for one in outcomes for m in one.measures))
-    rows = np.arange(len(study.data.test), dtype=np.int64)
-    gold = np.asarray(study.data.test.labels, dtype=np.int64)
-    write_predictions(
-        study.folder,
-        (
-            Predictions(one.run, rows, gold, one.test.argmax(axis=1).astype(np.int64), one.test)
-            for one in outcomes
-        ),
-    )
-    test = study.data.test
-    write_test_rows(
-        study.folder,
-        (
-            TestRow(row, text, test.label_names[label])
-            for row, (text, label) in enumerate(zip(test.texts, test.labels, strict=True))
-        ),
-    )
+    test, task = study.data.test, study.data.task
+    write_predictions(study.folder, (_predictions(one, test) for one in outcomes))
+    texts, gold = task.inspected(test).texts, gold_words(task, test)
+    rows = zip(range(len(test)), texts, gold, strict=True)
+    write_test_rows(study.folder, (TestRow(*row) for row in rows))
     write_study(study.folder, _study(study, command))
     return keep_best(study.context, outcomes)
+
+
+def _predictions(one: Outcome, test: Any) -> Predictions:
+    rows = np.arange(len(test), dtype=np.int64)
+    if len(one.scores):  # no classes: what each row adds to the metric says it all
+        none = np.zeros(len(test), dtype=np.int64)
+        return Predictions(one.run, rows, none, none, np.zeros((len(test), 0)), one.scores)
+    gold = np.asarray(test.labels, dtype=np.int64)
+    return Predictions(one.run, rows, gold, one.test.argmax(axis=1).astype(np.int64), one.test)
 
 
 def _study(study: StudyRun, command: str) -> Study:
@@ -63,7 +61,9 @@ def _study(study: StudyRun, command: str) -> Study:
     return Study(
         dataset=data.splits.train.name,
         corpus=_corpus(study),
-        label_names=list(data.splits.train.label_names),
+        label_names=list(data.task.labels),
+        task=data.task.name,
+        metric=data.task.metric,
         splits={name: len(part) for name, part in data.splits.parts().items()},
         command=command,
         seeds=plan.seeds,
@@ -131,7 +131,7 @@ def _parameters(study: StudyRun) -> dict[str, dict[str, Any]]:
     found = {}
     for objective in study.recipe.objectives:
         chosen = _trained_preset(study, objective)
-        classes = len(study.data.splits.train.label_names)
+        classes = max(2, len(study.data.task.labels))
         accounts = account(chosen.base, chosen.language_modeling, chosen.classification(classes))
         found[objective] = account_document(accounts, chosen)
     return found
@@ -151,7 +151,7 @@ def _trained_preset(study: StudyRun, objective: str) -> Preset:
 def _pretraining(study: StudyRun) -> list[PretrainingCurve]:
     if not study.recipe.needs_base:
         return []
-    texts = study.data.splits.validation.texts
+    texts = study.data.task.texts(study.data.splits.validation)
     return [
         pretraining_curve(study.base_folder(objective), objective, texts)
         for objective in study.recipe.objectives

@@ -183,7 +183,8 @@ class StudyRun:
                 load_tokenizer(Path(self.recipe.tokenizer)).save(place)
             elif not self.recipe.needs_base and not place.is_dir():
                 size = study_preset(self.recipe).base.vocab_size
-                train_task_tokenizer(self.data.splits.train.texts, size, place)
+                texts = self.data.task.texts(self.data.splits.train)
+                train_task_tokenizer(texts, size, place)
             return
         place.mkdir(parents=True, exist_ok=True)
         self.prepared.tokenizer.save(place)

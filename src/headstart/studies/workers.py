@@ -56,7 +56,8 @@ def same_training(arm: Arm, context: ArmContext) -> Outcome | None:
 
 def _rows(context: ArmContext) -> list[tuple[str, int]]:
     train = context.splits.train
-    return list(zip(train.texts, train.labels, strict=True))
+    texts = context.task.row_texts(train)
+    return list(zip(texts, getattr(train, "labels", [0] * len(texts)), strict=True))
 
 
 def run_here(

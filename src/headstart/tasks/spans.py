@@ -6,7 +6,6 @@ known by their places, so that the answer comes back as it is written. Texts tha
 cut, or read in windows that overlap by half; the best stretch of all windows is the answer.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -37,12 +36,11 @@ from headstart.tasks.task import Output, Task
 from headstart.text.checking.splits import FileParts
 from headstart.text.reading.dataset import Dataset
 from headstart.text.reading.squad import Questions, read_question_file, read_questions
-from headstart.text.tokenizers.words import find_words
+from headstart.text.tokenizers.words import find_words, first_sentence
 
 NO_ANSWER = "no answer"  # a label of the task where some questions have none
 LONGEST_ANSWER = 30  # words
 NOWHERE = 0  # the first token
-FIRST_SENTENCE = re.compile(r".*?(?:[.!?](?=\s)|[。！？]|$)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -97,8 +95,9 @@ class Spans(Task[Questions]):
     def inspected(self, part: Questions) -> Dataset:
         rows = zip(part.questions, part.contexts, strict=True)
         texts = [f"{question} ¦ {context}" for question, context in rows]
-        answered = [int(bool(one)) for one in part.answers]
-        return Dataset(part.name, texts, answered, (NO_ANSWER, "answer"), part.dropped)
+        names = ("answer", *self.labels)
+        labels = [0 if one or len(names) == 1 else 1 for one in part.answers]
+        return Dataset(part.name, texts, labels, names, part.dropped)
 
     def unlabelled(self, questions: Sequence[str], contexts: Sequence[str]) -> Questions:
         """Questions to be answered, in the form of questions with their answers."""
@@ -196,7 +195,8 @@ class Spans(Task[Questions]):
         """The first sentence of the text, or no answer where that is right more often."""
 
         def first(rows: Questions) -> list[Answer]:
-            return [_whole(FIRST_SENTENCE.match(context)) for context in rows.contexts]
+            found = [first_sentence(context) for context in rows.contexts]
+            return [Answer(text, 0, len(text), 1.0, len(text), 0.0) for text in found]
 
         empty = [Answer("", 0, 0, 1.0, 0, 0.0)]
         if NO_ANSWER in self.labels:
@@ -210,11 +210,6 @@ class Spans(Task[Questions]):
 
     def balanced(self, part: Questions, examples: Examples) -> NDArray[np.float32]:
         raise HeadstartError("--balance is for classes of whole texts, not for answers in them")
-
-
-def _whole(found: re.Match[str] | None) -> Answer:
-    assert found is not None, "the pattern matches any text"
-    return Answer(found[0], found.start(), found.end(), 1.0, found.end(), 0.0)
 
 
 def _pieces(context: str, words: list[tuple[int, int]], encoding: TextEncoding) -> list[Ids]:

@@ -72,13 +72,14 @@ class Speed:
 class Fitted:
     """What `Arm.fit` returns: how to answer, and what is worth keeping.
 
-    `answer` takes "validation" or "test" and gives probabilities (rows × classes). `seconds` are
-    those of training; where they are None, fitting and answering are timed together. `own` are
-    probabilities of rows of the budget itself by models that were not trained on them, and
-    `own_rows` their numbers: what a stack, a temperature and the choice of the best arm rest on.
+    `answer` takes "validation" or "test" and gives probabilities (rows × classes), or the answers
+    of a task without classes in the form of `Task.join`. `seconds` are those of training; where
+    they are None, fitting and answering are timed together. `own` are probabilities of rows of the
+    budget itself by models that were not trained on them, and `own_rows` their numbers: what a
+    stack, a temperature and the choice of the best arm rest on.
     """
 
-    answer: Callable[[HeldOutPart], NDArray[np.floating[Any]]]
+    answer: Callable[[HeldOutPart], Any]
     facts: dict[str, Any] = field(default_factory=dict)
     measures: Sequence[Measure] = ()
     seconds: float | None = None
@@ -103,6 +104,7 @@ class Arm(ABC):
     uses_objective: ClassVar[bool] = False  # trained once for each pretraining objective
     varies_with_seed: ClassVar[bool] = True  # also where the training rows are the same
     is_network: ClassVar[bool] = False  # trains in epochs, in a process of its own; keeps a run
+    class_only: ClassVar[bool] = False  # gives probabilities of classes, and nothing else
     stackable: ClassVar[bool] = False  # may be joined by an arm that needs "arms"
     is_reference: ClassVar[bool] = False  # the headline arm is held against it, too, in words
     compared_with: ClassVar[str] = ""  # the arm that lacks only what this one is about …
@@ -183,6 +185,7 @@ class Arm(ABC):
             context.splits,
             validation,
             test,
+            task=context.task,
             measures=fitted.measures,
             seconds=seconds,
             facts={**fitted.facts, "test_seconds": round(ended - answering, 3)},

@@ -85,7 +85,7 @@ def train_within_budget(
     folds = context.own_folds(FOLDS)
     if not folds:
         last = recipe.changed(choose_by="last")
-        rows = _train_all(last, context, listener)
+        rows = train_all(last, context, listener)
         return Chosen(recipe.learning_rate, recipe.epochs, 1, 1.0, rows)
     tried = _Tries(recipe, context)
     if len(folds) == 1:
@@ -112,7 +112,7 @@ def _by_folds(
     epoch = tried.recipe.epochs if fixed else int(np.argmin(losses)) + 1
     own = joined[-1] if fixed else joined[epoch - 1]
     recipe = tried.recipe.changed(learning_rate=rate, stop_epoch=epoch, choose_by="last")
-    epochs = _train_all(recipe, context, listener)
+    epochs = train_all(recipe, context, listener)
     return _kept(tried, Chosen(rate, epoch, len(rates), 1.0, epochs, own, rows), labels)
 
 
@@ -130,7 +130,7 @@ def _hold_back(
         choose_by="last" if fixed else "calibrated",
         patience=0 if fixed else PATIENCE_HELD_BACK,
     )
-    summary, watched = _train_and_watch(recipe, tried.context, fold, listener)
+    summary, watched = train_and_watch(recipe, tried.context, fold, listener)
     # The run's own table is about the rows held back; the curves are of the validation part.
     rows = [{**row, **seen} for row, seen in zip(summary["epochs"], watched, strict=True)]
     own = load_file(tried.context.folder / VALIDATION)["logits"]
@@ -201,7 +201,7 @@ class _Answers(Listener):
         self.answers.append(np.array(self.planned.validation.answers, dtype=np.float32))
 
 
-def _train_all(
+def train_all(
     recipe: FinetuneRecipe, context: ArmContext, listener: Listener
 ) -> list[dict[str, Any]]:
     """Train on all rows of the budget; the validation part is evaluated for the curves alone."""
@@ -228,7 +228,7 @@ def begun(folder: Path) -> bool:
     return False
 
 
-def _train_and_watch(
+def train_and_watch(
     recipe: FinetuneRecipe, context: ArmContext, fold: Fold, listener: Listener
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Train with a part held back, and evaluate the validation part beside it for the curves."""

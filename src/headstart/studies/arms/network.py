@@ -24,13 +24,12 @@ if TYPE_CHECKING:
     from headstart.training.listener import Listener, Progress
     from headstart.training.recipe import FinetuneRecipe
 
-# What is kept of every epoch: part, metric, and its name in the training's table.
+# What is kept of every epoch, beside the task's own metrics: part, metric, name in the table.
 KEPT = (
     ("train", "loss", "train_loss"),
     ("validation", "loss", "validation_loss"),
-    ("validation", "accuracy", "accuracy"),
-    ("validation", "macro_f1", "macro_f1"),
 )
+SHOWN_APART = ("epoch", "step", "best", "seconds", "train_loss", "validation_loss")
 EARLY = 0.6  # of the most epochs: what is taken on average where a network may stop early
 TRIED_LONGER = 1.5  # a try goes on for some epochs behind its best one
 
@@ -78,6 +77,8 @@ class NetworkArm(Arm):
         study, run = context.study.recipe, context.run
         settings: dict[str, Any] = {
             **{name: getattr(study, name) for name in DATASET_SETTINGS},
+            "task": study.task,
+            "second_column": study.second_column,
             "preset": study.preset,
             "objective": network_kind(run.objective),
             "epochs": context.study.epochs[run.labels],
@@ -97,6 +98,8 @@ class NetworkArm(Arm):
         """Tokenize the held-out parts before the first training, not in each of them."""
         from headstart.text.tokenizers.tokenizer import load_tokenizer
 
+        if not context.study.reads_whole_texts:
+            return
         tokenizer = context.tokenizer if context.base is None else load_tokenizer(context.base)
         context.study.ids(tokenizer, "validation")
         context.study.ids(tokenizer, "test")
@@ -105,6 +108,8 @@ class NetworkArm(Arm):
         from headstart.evaluation.calibration import at_temperature
         from headstart.studies.arms.choosing import train_within_budget
 
+        if not context.study.recipe.has_classes:
+            return self._fit_task(context)
         if context.study.recipe.choose_by == "validation":
             return self._fit_by_validation(context)
         found = train_within_budget(
@@ -129,6 +134,20 @@ class NetworkArm(Arm):
             own_rows=found.own_rows,
             save=_keep_temperature(found.temperature),
         )
+
+    def _fit_task(self, context: ArmContext) -> Fitted:
+        """Train for a task without classes; a part of the budget chooses the epoch."""
+        from headstart.studies.arms.held_back import train_held_back
+
+        summary, rows = train_held_back(
+            self.recipe(context),
+            context,
+            _epochs(context),
+            fixed=bool(context.study.recipe.epochs),
+        )
+        measures, seconds = _measures(context.run, rows)
+        facts = {"chosen": {"epochs": summary["best_epoch"]}, "tries": 1}
+        return Fitted(lambda part: _answers(context, part), facts, measures, seconds)
 
     def _fit_by_validation(self, context: ArmContext) -> Fitted:
         """Train once; the validation part chooses the epoch and the temperature."""
@@ -178,7 +197,8 @@ def _epochs(context: ArmContext) -> Listener:
 
     class Epochs(Listener):
         def on_evaluation(self, progress: Progress) -> None:
-            context.report_epoch(progress.evaluations, progress.evaluation["accuracy"])
+            found = progress.evaluation[context.task.metric]
+            context.report_epoch(progress.evaluations, found)
 
     return Epochs()
 
@@ -190,22 +210,29 @@ def _measures(run: RunKey, epochs: list[dict[str, Any]]) -> tuple[list[Measure],
     measures, seconds = [], 0.0
     for row in epochs:
         seconds += row["seconds"]
-        for split, metric, name in KEPT:
+        others = [("validation", name, name) for name in row if name not in SHOWN_APART]
+        for split, metric, name in [*KEPT, *others]:
             measures.append(Measure(run, row["epoch"], split, metric, row[name], seconds))
     return measures, seconds
 
 
 def _probabilities(context: ArmContext, part: HeldOutPart, temperature: float) -> Any:
     """The predictions of the run's kept epoch for the rows of a held-out part."""
+    from headstart.evaluation.calibration import at_temperature
+
+    return at_temperature(_answers(context, part), temperature)
+
+
+def _answers(context: ArmContext, part: HeldOutPart) -> Any:
+    """The same as the task joins them: scores of classes, tags of words, answers."""
     import torch
 
-    from headstart.evaluation.calibration import at_temperature
     from headstart.run_folder import open_run
-    from headstart.tasks.classification import Classification
     from headstart.tasks.run_network import run_network
 
     opened = open_run(context.folder)
+    assert opened.task is not None
     examples = context.study.examples(opened.encoding, part)
     with torch.no_grad():
         outputs = run_network(opened.model, examples)
-    return at_temperature(Classification(context.label_names).join(outputs, examples), temperature)
+    return opened.task.join(outputs, examples)

@@ -21,6 +21,7 @@ FOLDS = 5
 class RegressionArm(Arm):
     """A `RegressionClassifier`: a subclass says which one, and what it reads."""
 
+    class_only: ClassVar[bool] = True
     stackable: ClassVar[bool] = True
     varies_with_seed: ClassVar[bool] = False
 

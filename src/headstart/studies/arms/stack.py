@@ -26,6 +26,7 @@ class StackArm(Arm):
     label = "stack"
     description = "The probabilities of other arms, combined with weights fitted to unseen rows."
     colours = Colours("#009e73", "#2cc496", light_text="#007a59", dark_text="#2cc496")
+    class_only = True
     position = 10
     default = True
     needs = frozenset({"arms"})

@@ -13,8 +13,10 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from headstart.errors import HeadstartError
-from headstart.evaluation.metrics import Interval, wilson_interval
+from headstart.evaluation.metrics import Interval
+from headstart.evaluation.row_scores import mean_scores
 from headstart.files import harmless, replacing, write_text
+from headstart.studies.metric_words import in_metric
 from headstart.studies.report.evidence import (
     calibrations,
     data_section,
@@ -46,7 +48,7 @@ def write_tables(folder: Path, data: ReportData) -> list[Path]:
         _write(
             folder / "single_runs.csv",
             ("arm", "objective", "labels", "seed", "accuracy", "wilson_low", "wilson_high"),
-            [(*_run(p), *_ends(wilson_interval(_right(p), len(p.gold)))) for p in data.predictions],
+            [(*_run(p), *_ends(_over_rows(p))) for p in data.predictions],
         ),
         _write(
             folder / "differences.csv",
@@ -112,8 +114,8 @@ def _run(said: Predictions) -> tuple[str, str, int, int]:
     return said.run.arm, said.run.objective, said.run.labels, said.run.seed
 
 
-def _right(said: Predictions) -> int:
-    return int((said.predicted == said.gold).sum())
+def _over_rows(said: Predictions) -> Interval:
+    return mean_scores(said.right).interval()
 
 
 def _ends(interval: Interval) -> tuple[float, float, float]:
@@ -179,7 +181,7 @@ def write_report(folder: Path) -> Report:
     write_text(folder / "report.html", page(data))
     figures, missing = _write_figures(folder / "figures", data.pictures)
     tables = write_tables(folder / "tables", data)
-    sentences = data.verdict.sentences
+    sentences = [in_metric(one, data.study) for one in data.verdict.sentences]
     return Report(folder / "report.html", figures, tables, sentences, missing)
 
 
@@ -193,6 +195,8 @@ def page(data: ReportData) -> str:
     about = f"{seeds}, {study.splits.get('test', 0):,} test rows"
     if study.corpus:
         about = f"pretrained on {study.corpus} · {about}"
+    # Only our own words: not the script, whose hash is above.
+    sections = in_metric("".join(make(data) for make in SECTIONS), study)
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="{policy}">
@@ -202,7 +206,7 @@ def page(data: ReportData) -> str:
 <header><span><strong>{escape(study.dataset)}</strong> · {escape(about)}</span>
 <label class="switch"><input type="checkbox" id="seeds"> single seeds</label>
 <button id="theme" type="button">light / dark</button></header>
-<main>{"".join(make(data) for make in SECTIONS)}</main>
+<main>{sections}</main>
 <footer>Made by Headstart {escape(study.versions.get("headstart", ""))}. The pictures are in
 <code>figures/</code>, the tables in <code>tables/</code>, every number in <code>results.csv</code>,
 beside this file.</footer>

@@ -76,7 +76,10 @@ def trust_section(data: ReportData) -> str:
     """Calibration of the two contenders, and what each takes for what."""
     found = calibrations(data)
     if not found:
-        return section("trust", "When to trust it", paragraph("No test predictions were kept."))
+        words = "No test predictions were kept."
+        if not data.study.has_classes:
+            words = "Rows of this task have no classes, whose probabilities could be checked."
+        return section("trust", "When to trust it", paragraph(words))
     errors = ", ".join(
         f"{series_name(c.series, data.study)} {100 * c.error:.1f} points" for c in found
     )
@@ -101,7 +104,9 @@ def trust_section(data: ReportData) -> str:
 
 
 def calibrations(data: ReportData) -> list[Calibration]:
-    """Of the contenders, with all labels."""
+    """Of the contenders, with all labels; nothing where rows have no classes."""
+    if not data.study.has_classes:
+        return []
     runs = {
         series: of_series(data.predictions, series, data.study.budgets[-1])
         for series in data.contenders
@@ -132,6 +137,9 @@ def _confusion(data: ReportData, one: Calibration) -> str:
 
 def examples_section(data: ReportData) -> str:
     """Rows that one contender gets right and the other wrong."""
+    if not data.study.has_classes:
+        words = "Rows of this task are not right or wrong as a whole."
+        return section("examples", "Row by row", paragraph(words))
     if len(data.contenders) < 2:
         return section("examples", "Row by row", paragraph("One arm has nothing to differ from."))
     one, other = data.contenders
