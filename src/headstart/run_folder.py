@@ -97,6 +97,7 @@ def open_run(folder: Path) -> Run:
             where=folder,
             fix="use it with headstart predict and headstart evaluate; name another run here",
         )
+    _refuse_a_study(folder)
     check_format(folder)
     model = load_model(folder).eval()
     tokenizer = load_tokenizer(folder)

@@ -12,13 +12,13 @@ from headstart.cli.output import messages, styled
 from headstart.errors import HeadstartError
 
 
-def find_baselines(run: Path, part: Any = None) -> tuple[list[dict[str, Any]], str]:
+def find_baselines(run: Path, task: Any, part: Any = None) -> tuple[list[dict[str, Any]], str]:
     """The baselines of a run as documents; where they cannot be made, none and the reason."""
     from headstart.baselines.task_baselines import baselines_of_run, documents
 
     try:
         with messages().status("computing baselines …"):
-            return documents(baselines_of_run(run, part)), ""
+            return documents(baselines_of_run(run, task, part)), ""
     except (HeadstartError, OSError) as problem:  # the dataset may have moved since the training
         return [], str(getattr(problem, "what", problem))
 

@@ -66,7 +66,7 @@ def evaluate(
     if beside:
         rows = unseen_rows(opened.task, part, run)
         part = part if rows is None else opened.task.pick(part, rows.tolist())
-        found["baselines"], problem = find_baselines(run, part)
+        found["baselines"], problem = find_baselines(run, opened.task, part)
     if json:
         print_json(found)
         return
