@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # arms are listed by `headstart compare --help`, which must n
     from headstart.studies.context import ArmContext
     from headstart.studies.outcomes import Measure, Outcome, RunKey
     from headstart.studies.recipe import StudyRecipe
+    from headstart.tasks.task import Task
 
 Need = Literal["tokenizer", "vectors", "base", "start", "arms"]
 HeldOutPart = Literal["validation", "test"]
@@ -128,6 +129,10 @@ class Arm(ABC):
     def needs_corpus(self) -> bool:
         """Whether text without labels is needed (a base that exists already may replace it)."""
         return bool(self.needs & {"vectors", "base"})
+
+    def is_usual(self, task: type[Task[Any]] | None, *, classes: bool) -> bool:
+        """Whether a study of this task that names no arms has it (none: one class per text)."""
+        return self.default and (classes or not self.class_only)
 
     def settings_grid(self) -> Mapping[str, Sequence[Any]]:
         """The settings that each training chooses for itself, each with its values."""
