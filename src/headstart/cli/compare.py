@@ -134,7 +134,7 @@ def names(written: str) -> list[str]:
 
 
 def _run(given: dict[str, Any], out: Path, *, dry_run: bool, json: bool) -> None:
-    from headstart.cli.compare_display import CompareDisplay, best_words
+    from headstart.cli.compare_display import CompareDisplay
     from headstart.studies.recipe import make_study_recipe
     from headstart.studies.record import write_results
     from headstart.studies.report.build import write_report
@@ -166,6 +166,7 @@ def _run(given: dict[str, Any], out: Path, *, dry_run: bool, json: bool) -> None
         print_json(
             {
                 "verdict": written.sentences,
+                "advice": written.advice,
                 "report": str(written.path),
                 "best": {"arm": best.run.arm, "validation_accuracy": best.accuracy},
                 "kept": str(out / "best") if best.network else None,
@@ -176,7 +177,8 @@ def _run(given: dict[str, Any], out: Path, *, dry_run: bool, json: bool) -> None
         return
     console = results()
     console.print(" ".join(written.sentences), markup=False)
-    console.print(best_words(best, out), markup=False)
+    for line in written.advice:
+        console.print(line, markup=False, soft_wrap=True)
     console.print(f"report: {written.path}", markup=False, soft_wrap=True)
     if written.missing:
         messages().print(written.missing, markup=False)
@@ -205,11 +207,14 @@ def report(
                 "figures": [str(path) for path in written.figures],
                 "tables": [str(path) for path in written.tables],
                 "verdict": written.sentences,
+                "advice": written.advice,
             }
         )
     else:
         console = results()
         console.print(" ".join(written.sentences), markup=False)
+        for line in written.advice:
+            console.print(line, markup=False, soft_wrap=True)
         console.print(str(written.path), markup=False, soft_wrap=True)
     if written.missing:
         messages().print(written.missing, markup=False)

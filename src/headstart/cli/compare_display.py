@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.table import Table
@@ -15,7 +14,6 @@ from headstart.training.listener import Listener
 
 if TYPE_CHECKING:
     from headstart.studies.outcomes import RunKey
-    from headstart.studies.record import Best
     from headstart.studies.run import StudyListener, StudyRun
 
 SHOWN = 12  # of the latest lines
@@ -101,10 +99,12 @@ class CompareDisplay(Display):
 
 def plan_lines(study: "StudyRun") -> list[str | Text]:
     """What will be done, how long it takes, what was cut, and what the data check found."""
+    from headstart.studies.words import dataset_name
+
     recipe, plan = study.recipe, study.plan
     parts = ", ".join(f"{len(part):,} {name}" for name, part in study.data.splits.parts().items())
     names = study.data.splits.train.label_names
-    dataset = f"{study.data.splits.train.name}, {parts} rows, {len(names)} classes"
+    dataset = f"{dataset_name(recipe.dataset)}, {parts} rows, {len(names)} classes"
     trainings = (
         f"{', '.join(recipe.arms)} × {len(plan.seeds)} seeds × "
         f"{', '.join(f'{n:,}' for n in plan.budgets)} labels = {len(study.runs)} trainings"
@@ -145,16 +145,3 @@ def plan_lines(study: "StudyRun") -> list[str | Text]:
 
 def _times(bases: int) -> str:
     return "once for all seeds" if bases == 1 else f"{bases} times, from different seeds"
-
-
-def best_words(best: "Best", folder: Path) -> str:
-    """Which classifier won by validation, and which one is kept."""
-    words = f"best by validation: {best.run.arm}, {best.accuracy:.1%}"
-    if best.network is None:
-        return words
-    if best.network == best.run:
-        return f"{words}; kept in {folder / 'best'}"
-    return (
-        f"{words}; kept in {folder / 'best'} is the best network, {best.network.arm}, "
-        f"{best.network_accuracy:.1%}"
-    )

@@ -1,7 +1,7 @@
 """The study's results as files: tidy measures, predictions, study.json, the best classifier."""
 
 import shutil
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,8 @@ from headstart.studies.results import (
     write_test_rows,
 )
 from headstart.studies.run import StudyRun
+from headstart.studies.words import dataset_name
+from headstart.text.checking.splits import take_budget
 from headstart.text.tokenizers.tokenizer import load_tokenizer
 from headstart.training.recipe import PretrainRecipe
 
@@ -65,8 +67,11 @@ def write_results(study: StudyRun, *, command: str) -> Best:
             for row, (text, label) in enumerate(zip(test.texts, test.labels, strict=True))
         ),
     )
-    write_study(study.folder, _study(study, command))
-    return keep_best(study, outcomes)
+    best = keep_best(study, outcomes)
+    write_study(
+        study.folder, replace(_study(study, command), best=asdict(best.network or best.run))
+    )
+    return best
 
 
 def keep_best(study: StudyRun, outcomes: list[Outcome]) -> Best:
@@ -97,7 +102,7 @@ def _study(study: StudyRun, command: str) -> Study:
     recipe, data, plan = study.recipe, study.data, study.plan
     facts = look_up()
     return Study(
-        dataset=data.splits.train.name,
+        dataset=dataset_name(recipe.dataset),
         corpus=_corpus(study),
         label_names=list(data.splits.train.label_names),
         splits={name: len(part) for name, part in data.splits.parts().items()},
@@ -120,6 +125,8 @@ def _study(study: StudyRun, command: str) -> Study:
         overlap_dropped=data.overlap_dropped,
         parameters=_parameters(study),
         pretraining=_pretraining(study),
+        all_labels=len(take_budget(data.splits.train, "all", 0)),
+        cuts=plan.cuts,
     )
 
 
@@ -131,7 +138,7 @@ def _corpus(study: StudyRun) -> str:
 
 
 def _notes(study: StudyRun) -> list[str]:
-    notes = list(study.plan.cuts)
+    notes = []
     if study.recipe.choose_by == "validation":
         notes.append(
             f"{len(study.data.splits.validation):,} labelled validation rows chose epochs, "
