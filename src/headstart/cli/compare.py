@@ -87,7 +87,12 @@ def compare(
         ),
     ] = None,
     tokens: Annotated[
-        int | None, typer.Option(help="Of pretraining, for each objective.", show_default=False)
+        str | None,
+        typer.Option(
+            help="Of pretraining, for each objective: 2M. Several amounts show what more would "
+            "bring: 0.5M,1M,2M.",
+            show_default=False,
+        ),
     ] = None,
     preset: Annotated[str, typer.Option(help="small or lab (with the lab's training).")] = "small",
     vocab_size: options.Size = None,
@@ -139,8 +144,12 @@ def _run(given: dict[str, Any], out: Path, *, dry_run: bool, json: bool) -> None
     from headstart.studies.record import write_results
     from headstart.studies.report.build import write_report
     from headstart.studies.run import StudyRun
+    from headstart.studies.token_series import read_amounts, smaller_study
     from headstart.training.loop import Interrupted
 
+    smaller: list[int] = []
+    if "tokens" in given:
+        *smaller, given["tokens"] = read_amounts(given["tokens"])
     recipe = make_study_recipe(**given)
     command = shlex.join(["headstart", *sys.argv[1:]])
     with CompareDisplay() as display:
@@ -152,6 +161,10 @@ def _run(given: dict[str, Any], out: Path, *, dry_run: bool, json: bool) -> None
                     print_json(vars(study.plan))
                 return
             study.run()
+            for amount in smaller:
+                part = smaller_study(study, amount, display.listener())
+                part.run()
+                write_results(part, command=command)
         except (Interrupted, KeyboardInterrupt):
             messages().print(
                 f"stopped; what is finished is kept. Resume with: {command}",

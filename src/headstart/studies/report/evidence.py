@@ -25,6 +25,7 @@ from headstart.studies.report.rows import (
     of_series,
 )
 from headstart.studies.report.svg import Frame
+from headstart.studies.report.token_chart import token_figure
 from headstart.studies.results import PretrainingCurve
 from headstart.studies.words import labelled, series_name
 
@@ -58,6 +59,8 @@ def _objective(data: ReportData, part: PretrainingCurve) -> str:
                 Frame(780, 300),
             )
         )
+    longer = [one for one in data.tokens if one.objective == part.objective]
+    shown += [token_figure(data, one) for one in longer]
     if part.samples:
         kind = objectives().get(part.objective)
         verb = "continues" if kind is None or kind.can_generate else "fills in"

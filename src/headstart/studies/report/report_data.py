@@ -21,6 +21,7 @@ from headstart.studies.results import (
     read_study,
     read_test_rows,
 )
+from headstart.studies.token_series import TokenSeries, read_token_series
 from headstart.studies.verdict import Verdict, speaking_objective, verdict
 from headstart.studies.words import series_name
 
@@ -39,6 +40,7 @@ class ReportData:
     test_rows: list[TestRow]
     facts: TrainingFacts = field(default_factory=dict)  # of each training
     advice: Recommendation | None = None
+    tokens: list[TokenSeries] = field(default_factory=list)  # where several amounts were tried
     pictures: dict[str, Picture] = field(default_factory=dict)
 
     @classmethod
@@ -47,8 +49,8 @@ class ReportData:
         analysis = analyse(study, measures, said)
         facts = read_facts(folder, [one.run for one in said])
         advice = recommend(folder, study, analysis, measures, said, facts)
-        rows = read_test_rows(folder)
-        return cls(study, analysis, verdict(study, analysis), said, rows, facts, advice)
+        rows, tokens = read_test_rows(folder), read_token_series(folder, study, said)
+        return cls(study, analysis, verdict(study, analysis), said, rows, facts, advice, tokens)
 
     @property
     def several(self) -> bool:
