@@ -5,8 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from headstart.studies.costs import choice_words, find_cost, minutes_words, size_words
-from headstart.studies.outcomes import RunKey
+from headstart.studies.costs import (
+    choice_words,
+    find_cost,
+    minutes_words,
+    read_facts,
+    size_words,
+)
+from headstart.studies.outcomes import RunKey, training_file
 from headstart.studies.recommendation import recommend
 from headstart.studies.report.report_data import ReportData
 from headstart.studies.words import dataset_name
@@ -67,6 +73,14 @@ def test_what_was_not_measured_is_not_made_up(data):
     assert find_cost(data.study, {}, ("tfidf", ""), 1600).minutes is None
 
 
+def test_a_training_that_cannot_be_read_is_no_reason_to_have_no_report(tmp_path):
+    run = RunKey("tfidf", "", 1600, 0)
+    place = training_file(tmp_path, run)
+    place.parent.mkdir()
+    place.write_bytes(b"no such thing")
+    assert read_facts(tmp_path, [run, RunKey("tfidf", "", 1600, 1)]) == {}
+
+
 def test_what_an_arm_chose_is_told_over_its_seeds():
     facts = made_up_facts()
     assert choice_words(facts, ("pretrained", "causal"), 1600) == "rate 0.001, 4–6 epochs, 6 tries"
@@ -86,6 +100,14 @@ def test_an_arm_that_is_as_good_and_smaller_is_told_beside_the_one_to_take(data)
     assert "24.6\u00a0MB" in found.sentences[0]
     assert found.sentences[1].startswith("TF-IDF is as good (0.0 points, 0.0 to 0.0) and 41 times")
     assert found.command == "headstart predict mine/best --input texts.csv"
+
+
+def test_a_smaller_arm_that_is_clearly_behind_is_not_told(data):
+    study = replace(data.study, best={"arm": "stack", "objective": "causal"})
+    good = [p for p in data.predictions if p.run.arm == "stack"]
+    bad = [replace(_copied(p, "tfidf", ""), predicted=1 - p.gold) for p in good]
+    found = recommend(Path("mine"), study, data.analysis, [], [*good, *bad], made_up_facts())
+    assert len(found.sentences) == 1
 
 
 def _copied(said, arm, objective):

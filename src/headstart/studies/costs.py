@@ -4,22 +4,18 @@ Every finished training keeps its facts (`outcomes.py`). An arm that joins other
 cost, too, and one that needs a base includes the base's pretraining.
 """
 
+import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from safetensors import SafetensorError, safe_open
 
 from headstart.studies.arms import arms
 from headstart.studies.comparison import Series
-from headstart.studies.outcomes import (
-    FINAL,
-    Measure,
-    RunKey,
-    is_finished,
-    read_training,
-)
+from headstart.studies.outcomes import FINAL, RunKey, training_file
 from headstart.studies.results import Study
 
 SHORT = {"learning_rate": "rate {value}", "epochs": "{value} epochs", "strength": "C {value}"}
@@ -36,17 +32,21 @@ class Cost:
 
 
 def read_facts(folder: Path, runs: Collection[RunKey]) -> dict[RunKey, dict[str, Any]]:
-    """The facts of the trainings that are still there, with the `seconds` that each took."""
+    """The facts of the trainings that are still there, with the `seconds` that each took.
+
+    A report needs nothing else of these files, so one that is damaged, or that an older version
+    wrote, is no reason not to have one.
+    """
     found = {}
     for run in runs:
-        if is_finished(folder, run):
-            outcome = read_training(folder, run)
-            found[run] = {**outcome.facts, "seconds": _seconds(outcome.measures)}
+        try:
+            with safe_open(training_file(folder, run), framework="numpy") as file:
+                about = json.loads(file.metadata()["training"])
+            seconds = [line[-1] for line in about["measures"] if line[:2] == [FINAL, "test"]]
+            found[run] = {**about["facts"], "seconds": seconds[0] if seconds else None}
+        except (OSError, SafetensorError, KeyError, TypeError, ValueError, IndexError):
+            continue
     return found
-
-
-def _seconds(measures: Sequence[Measure]) -> float | None:
-    return next((m.seconds for m in measures if m.epoch == FINAL and m.split == "test"), None)
 
 
 def find_cost(study: Study, facts: TrainingFacts, series: Series, labels: int) -> Cost:

@@ -5,7 +5,9 @@ floor c is hardly determined: any c below the lowest error has a line through th
 fits nearly as well. So c is not estimated but averaged over: each of many draws shakes the
 measured errors as seeds and test rows would (as `label_savings` does), weighs every c of a grid by
 how well its line fits the shaken errors, takes one of them by chance, and answers with it. The
-interval is that of the answers, and holds what the floor's being unknown adds.
+interval is that of the answers, and holds what the floor's being unknown adds. A c below zero is
+allowed, too: curves that have not bent yet fall faster than any power law with a floor, and without
+it their larger budgets were inside the interval in 72 to 87 % of simulated studies, with it in 97.
 
 No answer is given where the budgets are too few, where the accuracy does not rise with labels, or
 where the goal lies farther outside than `FARTHEST` times the most labels tried.
@@ -24,7 +26,7 @@ from headstart.studies.statistics import DRAWS, draw_rows
 
 FEWEST_BUDGETS = 3
 FARTHEST = 10.0  # times the most labels tried
-RANGE = (0, 0.95)
+RANGE = (-0.6, 0.95)  # of c, in units of the lowest error
 FLOORS = 24  # values of c that are tried
 STEEPEST = 1.0  # error falls no faster than 1/n
 LEAST_ERROR = 1e-3

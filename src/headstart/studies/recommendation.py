@@ -1,8 +1,8 @@
 """Which arm to take: its expected accuracy, its cost, the command, and what is as good for less.
 
 The arm is the one that the study kept in `best/`, chosen without the test part, so its test
-accuracy is what can be expected of new texts. One that needs no more and is level with it is said
-beside: a smaller or faster arm that is as good is a result, too.
+accuracy is what can be expected of new texts. A smaller or faster arm that is as good, or that the
+study cannot tell apart from it, is said beside: that is a result, too.
 """
 
 from collections.abc import Sequence
@@ -60,11 +60,12 @@ def recommend(
     words = [f"{first} to be right{_cost_words(cost)}."]
     for series in scores:
         gap = _difference(predictions, series, best, labels)
-        if series == best or gap is None or not (is_level(gap) or gap.low > 0):
+        if series == best or gap is None or not gap.bounded or gap.high < 0:
             continue
         ratios = _ratios(find_cost(study, facts, series, labels), cost)
         if ratios:
-            judged = "as good" if is_level(gap) else "better"
+            judged = "as good" if is_level(gap) else "not told apart from it"
+            judged = "better" if gap.low > 0 else judged
             words.append(
                 f"{capital(series_name(series, study))} is {judged} ({signed(gap.value)} points, "
                 f"{within(gap)}) and {' and '.join(ratios)}."

@@ -127,6 +127,7 @@ def _study(study: StudyRun, command: str) -> Study:
         pretraining=_pretraining(study),
         all_labels=len(take_budget(data.splits.train, "all", 0)),
         cuts=plan.cuts,
+        choose_by=recipe.choose_by,
     )
 
 

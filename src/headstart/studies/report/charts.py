@@ -269,7 +269,7 @@ def ink_of(stroke: str) -> str:
 
 def millions(tokens: float) -> str:
     """A number of tokens, in millions where that is shorter."""
-    return f"{tokens / 1e6:g} M" if tokens >= 1e5 else f"{tokens:,.0f}"
+    return f"{tokens / 1e6:.3g} M" if tokens >= 1e5 else f"{tokens:,.0f}"
 
 
 Draw = Callable[[Frame], Picture]

@@ -107,6 +107,8 @@ def epochs_section(data: ReportData) -> str:
     )
     if len(data.study.seeds) == 1:
         words = "Validation accuracy by epoch, of one seed: the spread between seeds is unknown."
+    if data.study.choose_by == "budget":
+        words += " The validation part draws these curves and chose nothing."
     return section("epochs", "How each arm learns", paragraph(words, "note"), *parts)
 
 
@@ -196,8 +198,8 @@ def labels_section(data: ReportData) -> str:
 def _cost_table(data: ReportData, every: list[Series]) -> str:
     """What each arm chose and costs with the most labels, and the labels that it needs."""
     labels = data.study.budgets[-1]
-    taken = data.advice and data.analysis.score(data.advice.series, labels)
-    if not taken:
+    taken = data.analysis.score(data.advice.series, labels) if data.advice else None
+    if taken is None:
         return ""
     goal = usual_goal(taken)
     needed = {one.series: one for one in arm_labels(data.study, data.predictions, [goal])}
@@ -233,7 +235,10 @@ def _cost_table(data: ReportData, every: list[Series]) -> str:
         "Small print: what each arm chose. Labels are those of a power law; for any accuracy: "
         "headstart labels."
     )
-    return table(head, rows, spare=(3,)) + paragraph(note, "note")
+    known = [k for k in range(len(head)) if any(row[k] != "–" for row in rows)]
+    shown = [[row[k] for k in known] for row in [head, *rows]]
+    spare = [place for place, k in enumerate(known) if k == 3]  # milliseconds, on a phone
+    return table(shown[0], shown[1:], spare=spare) + paragraph(note, "note")
 
 
 def _mcnemar(data: ReportData) -> str:
