@@ -133,7 +133,7 @@ class _Features(TfidfClassifier):
     """The features of the classifier, without its regression."""
 
     def fit_rows(self, texts: Sequence[str]) -> Any:
-        return self._fit_features(texts)
+        return self._fit_features(texts, np.zeros(len(texts)))  # it looks at no labels
 
     def rows(self, texts: Sequence[str]) -> Any:
         return self._features(texts)

@@ -69,7 +69,10 @@ def read_data(recipe: StudyRecipe, stages: Stages) -> StudyData:
     corpus = read_corpus(recipe.corpus, encoding=recipe.encoding) if recipe.corpus else None
     if corpus is not None:
         corpus = corpus.without(held_out)
-    looked_at = replace(splits, **{n: _texts(task, p) for n, p in splits.parts().items()})
+    seen = {name: _texts(task, part) for name, part in splits.parts().items()}
+    looked_at = replace(
+        splits, train=seen["train"], validation=seen["validation"], test=seen["test"]
+    )
     found = inspect_data(looked_at, corpus, progress=stages("looking at the data"))
     dropped = (corpus.left_out or 0) if corpus is not None else 0
     if corpus is not None and recipe.task_text == "on":

@@ -114,10 +114,10 @@ def make_outcome(
     """
     assert splits.test is not None
     if task is not None and not has_classes(task):
-        found = {"validation": (validation, splits.validation), "test": (test, splits.test)}
+        parts = {"validation": (validation, splits.validation), "test": (test, splits.test)}
         values = [
             Measure(run, FINAL, name, metric, float(value), seconds)
-            for name, (answers, part) in found.items()
+            for name, (answers, part) in parts.items()
             for metric, value in task.metrics(answers, part).items()
         ]
         scores = row_scores(task, test, splits.test)

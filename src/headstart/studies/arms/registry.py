@@ -6,8 +6,10 @@ from headstart.errors import HeadstartError
 from headstart.registry import Registry
 from headstart.studies.arms.arm import Arm
 
-BUILT_IN = ("trivial", "tfidf", "linear", "nb", "cooccurrence", "scratch", "counted", "pretrained")
-BUILT_IN += ("frozen", "stack")
+BUILT_IN = (
+    *("trivial", "tfidf", "linear", "nb", "cooccurrence"),
+    *("scratch", "counted", "pretrained", "frozen", "stack"),
+)
 ARMS: Registry[Arm] = Registry(
     "arm",
     group="headstart.arms",
