@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from headstart.studies.statistics import (
+from headstart.studies.learning_curves import (
     area_under_curve,
     epochs_to_reach,
     label_savings,

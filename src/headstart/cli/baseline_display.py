@@ -11,6 +11,8 @@ from rich.text import Text
 from headstart.cli.output import messages, styled
 from headstart.errors import HeadstartError
 
+COLUMNS = 2  # more would not fit beside each other
+
 
 def find_baselines(run: Path, task: Any, part: Any = None) -> tuple[list[dict[str, Any]], str]:
     """The baselines of a run as documents; where they cannot be made, none and the reason."""
@@ -26,18 +28,19 @@ def find_baselines(run: Path, task: Any, part: Any = None) -> tuple[list[dict[st
 def show_baselines(
     console: Console, found: Sequence[dict[str, Any]], problem: str, *, names: Sequence[str]
 ) -> None:
-    """A table with a line per baseline: the metrics that `names` lists, with their intervals."""
+    """A table with a line per baseline: the first of the metrics `names`, with their intervals."""
     if problem:
         console.print(styled("no baselines: {problem}", problem=problem), soft_wrap=True)
     if not found:
         return
-    columns = [name for name in names if any(name in one["metrics"] for one in found)]
+    known = [name for name in names if any(name in one["metrics"] for one in found)]
+    columns = known[:COLUMNS]
     table = Table("beside it", *map(spoken, columns), "", box=None, header_style="dim")
     table.pad_edge = False
     for one in found:
         cells = [interval(one["metrics"].get(name)) for name in columns]
         table.add_row(one["name"], *cells, Text(one["about"], style="dim"))
-    console.print(table)
+    console.print(table, "")
 
 
 def interval(metric: dict[str, float] | None) -> str:

@@ -110,6 +110,7 @@ class Arm(ABC):
     is_reference: ClassVar[bool] = False  # the headline arm is held against it, too, in words
     compared_with: ClassVar[str] = ""  # the arm that lacks only what this one is about …
     effect: ClassVar[str] = ""  # … and what that is called in a sentence
+    between: ClassVar[tuple[str, ...]] = ()  # arms with a part of it, from that one to this
 
     @property
     def phrase(self) -> str:
