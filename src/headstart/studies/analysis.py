@@ -7,12 +7,7 @@ import numpy as np
 
 from headstart.evaluation.metrics import Interval
 from headstart.studies.comparison import Comparison, Series, find_comparison, series_of
-from headstart.studies.learning_curves import (
-    LabelSavings,
-    area_under_curve,
-    epochs_to_reach,
-    label_savings,
-)
+from headstart.studies.learning_curves import LabelSavings, label_savings
 from headstart.studies.outcomes import FINAL, Measure, RunKey
 from headstart.studies.power import Power, find_power
 from headstart.studies.results import Predictions, Study
@@ -90,15 +85,6 @@ class Curve:
             share_interval([line[epoch] for line in self.seeds.values() if epoch < len(line)])
             for epoch in range(longest)
         ]
-
-    @property
-    def epochs_to_95(self) -> float:
-        return float(np.mean([epochs_to_reach(line) for line in self.seeds.values()]))
-
-    @property
-    def area(self) -> float:
-        lines = self.seeds.values()
-        return float(np.mean([area_under_curve(range(1, len(y) + 1), y) for y in lines]))
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,11 @@ def epochs_to_reach(accuracies: Sequence[float], share: float = 0.95) -> int:
     return next(epoch for epoch, value in enumerate(accuracies, 1) if value >= goal)
 
 
-def area_under_curve(x: Sequence[float], y: Sequence[float]) -> float:
-    """The mean height of the curve between its ends (trapezoids): 1 is a perfect start."""
-    if len(x) == 1:
-        return float(y[0])
-    return float(np.trapezoid(y, x) / (x[-1] - x[0]))
+def area_under_curve(accuracies: Sequence[float]) -> float:
+    """The mean height of a curve over its epochs (trapezoids): 1 is a perfect start."""
+    if len(accuracies) == 1:
+        return float(accuracies[0])
+    return float(np.trapezoid(accuracies) / (len(accuracies) - 1))
 
 
 def labels_to_reach(budgets: Sequence[int], accuracies: np.ndarray, goal: float) -> float:

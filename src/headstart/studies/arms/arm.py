@@ -183,9 +183,14 @@ class Arm(ABC):
         answering = time.monotonic()
         test = fitted.answer("test")
         ended = time.monotonic()
-        seconds = ended - started if fitted.seconds is None else fitted.seconds
+        # Choosing included; after a kill, at least what the training itself has counted.
+        seconds = max(ended - started, fitted.seconds or 0.0)
         if fitted.save is not None and context.may_be_best:
             fitted.save(context.folder)
+        facts = {**fitted.facts, "test_seconds": round(ended - answering, 3)}
+        if "arms" not in self.needs and context.folder.is_dir():  # a stack's are its members'
+            files = [file for file in context.folder.rglob("*") if file.is_file()]
+            facts["bytes"] = sum(file.stat().st_size for file in files)
         return make_outcome(
             context.run,
             context.splits,
@@ -194,7 +199,7 @@ class Arm(ABC):
             task=context.task,
             measures=fitted.measures,
             seconds=seconds,
-            facts={**fitted.facts, "test_seconds": round(ended - answering, 3)},
+            facts=facts,
             own=fitted.own,
             own_rows=fitted.own_rows,
         )

@@ -17,6 +17,7 @@ from headstart.evaluation.metrics import Interval
 from headstart.evaluation.row_scores import mean_scores
 from headstart.files import harmless, replacing, write_text
 from headstart.studies.costs import choice_words, find_cost
+from headstart.studies.learning_curves import area_under_curve, epochs_to_reach
 from headstart.studies.metric_words import in_metric
 from headstart.studies.report.evidence import (
     calibrations,
@@ -63,8 +64,12 @@ def write_tables(folder: Path, data: ReportData) -> list[Path]:
         ),
         _write(
             folder / "learning.csv",
-            ("arm", "objective", "labels", "epochs_to_95_percent", "area_under_curve"),
-            [(*c.series, c.labels, c.epochs_to_95, c.area) for c in analysis.curves],
+            ("arm", "objective", "labels", "seed", "epochs_to_95_percent", "area_under_curve"),
+            [
+                (*c.series, c.labels, seed, epochs_to_reach(line), area_under_curve(line))
+                for c in analysis.curves
+                for seed, line in c.seeds.items()
+            ],
         ),
         _write(
             folder / "label_savings.csv",
