@@ -15,7 +15,7 @@ def test_json_names_the_files_written(headstart_json, tmp_path):
 
 def test_the_page_prints_the_verdict_and_the_path(headstart, tmp_path):
     result = headstart("report", fake_study(tmp_path))
-    assert result.stdout.startswith("With 100 labels pretraining adds")
+    assert "pretraining adds" in result.stdout.splitlines()[0]
     assert result.stdout.rstrip().endswith("report.html")
 
 

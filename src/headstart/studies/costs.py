@@ -85,8 +85,10 @@ def _members(facts: TrainingFacts, run: RunKey) -> list[RunKey]:
 
 
 def _total(facts: TrainingFacts, run: RunKey, name: str) -> float | None:
-    """A training's own value and those of its members; None if one of them is not known."""
-    values = [facts[one].get(name) for one in (run, *_members(facts, run))]
+    """A training's own value, or its members' with what it adds; None if one is not known."""
+    members = _members(facts, run)
+    own = facts[run].get(name, 0.0 if members else None)  # a stack's weights take no room
+    values = [own, *(facts[one].get(name) for one in members)]
     known = [float(value) for value in values if value is not None]
     return sum(known) if len(known) == len(values) else None
 
@@ -102,8 +104,9 @@ def _pretraining(study: Study, run: RunKey, facts: TrainingFacts) -> float:
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
+    """The mean of what is known: not every seed's files are kept."""
     known = [value for value in values if value is not None]
-    return float(np.mean(known)) if known and len(known) == len(values) else None
+    return float(np.mean(known)) if known else None
 
 
 def choice_words(facts: TrainingFacts, series: Series, labels: int) -> str:
