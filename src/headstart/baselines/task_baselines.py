@@ -20,7 +20,7 @@ from headstart.baselines.stack import over_all_classes
 from headstart.baselines.tfidf import STRENGTHS, TfidfClassifier
 from headstart.errors import HeadstartError
 from headstart.linear import choose_strength
-from headstart.run_folder import read_task
+from headstart.run_folder import task_in
 from headstart.tasks.classification import Classification
 from headstart.tasks.multi_label import CERTAIN, MultiLabel
 from headstart.tasks.task import Task
@@ -93,7 +93,8 @@ def baselines_of_run(folder: Path, part: Any = None, *, stages: Stages = quiet) 
         Those that it is evaluated on; by default its validation rows.
     """
     recipe = read_finetune_recipe(folder)
-    task: Task[Any] = read_task(folder)["task"]
+    task = task_in(folder)
+    assert task is not None, "a base has no baselines"
     splits = read_splits(recipe, stages)
     parts = []
     for role, rows in (("train", splits.train), ("validation", splits.validation)):

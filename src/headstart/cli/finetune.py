@@ -191,11 +191,18 @@ def _recipe(given: dict[str, Any], out: Path, resume: bool) -> tuple[Any, bool]:
 
 def _show_plan(recipe: Any, out: Path, *, json: bool) -> None:
     """What would be done and how long it would take; nothing is written."""
+    from headstart.baselines.finetune_arm import check_arm, needs_base
     from headstart.cli.training_display import FinetuneDisplay, duration
+    from headstart.errors import HeadstartError
     from headstart.training.finetune import plan_finetuning
     from headstart.training.finetune_prepare import prepare_finetuning
     from headstart.training.listener import RunStart
 
+    check_arm(recipe)
+    if not needs_base(recipe.arm):
+        raise HeadstartError(
+            f"the arm {recipe.arm} takes seconds and has no plan", fix="leave --dry-run out"
+        )
     with FinetuneDisplay() as display:
         setup = prepare_finetuning(recipe, out, listener=display)
         plan = plan_finetuning(setup, timed=True).plan

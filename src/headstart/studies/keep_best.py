@@ -19,7 +19,6 @@ from headstart.evaluation.calibration import checked, log_loss
 from headstart.run_folder import SUMMARY, open_task_run, read_summary, write_summary
 from headstart.studies.context import ArmContext, StudyContext
 from headstart.studies.outcomes import Outcome, RunKey
-from headstart.tasks.classification import Classification
 from headstart.tasks.classifier_run import CLASSIFIER, ClassifierRun, TextScorer
 from headstart.training.recipe import make_recipe
 from headstart.training.recipe_file import DATASET_SETTINGS, FILE
@@ -158,7 +157,8 @@ def save_stack(context: ArmContext, weights: dict[RunKey, float], folder: Path) 
 
 def _write(context: ArmContext, scorer: TextScorer, folder: Path) -> None:
     study, run = context.study.recipe, context.run
-    settings: dict[str, Any] = {name: getattr(study, name) for name in DATASET_SETTINGS}
+    names = (*DATASET_SETTINGS, "task", "second_column")
+    settings: dict[str, Any] = {name: getattr(study, name) for name in names}
     recipe = make_recipe(**settings, arm=run.arm, seed=run.seed)
-    task = Classification(context.label_names)
+    task: Any = context.task  # one of those with a class per row
     save_arm(ClassifierRun(folder, task, scorer), recipe, context.splits, folder)
