@@ -21,7 +21,7 @@ from headstart.model.presets import preset_of
 from headstart.progress import ProgressCallback
 from headstart.settings import bound_problem
 from headstart.tasks import find_task
-from headstart.tasks.classifier_run import CLASSIFIER, classifier_task, open_classifier
+from headstart.tasks.classifier_run import CLASSIFIER, open_classifier
 from headstart.tasks.examples import Long, TextEncoding
 from headstart.tasks.opened_run import Contribution, OpenedRun, RunAnswers
 from headstart.tasks.run_network import run_network
@@ -97,6 +97,7 @@ def open_run(folder: Path) -> Run:
             where=folder,
             fix="use it with headstart predict and headstart evaluate; name another run here",
         )
+    _refuse_a_study(folder)
     check_format(folder)
     model = load_model(folder).eval()
     tokenizer = load_tokenizer(folder)
@@ -232,12 +233,6 @@ def read_task(folder: Path) -> dict[str, Any]:
     ):
         raise HeadstartError(f"{TASK} is damaged", where=path, fix=again)
     return {"task": find_task(name)(labels), "length": length, "long": long}
-
-
-def task_in(folder: Path) -> Task[Any] | None:
-    """The task of a run of any kind, without its weights; none for a pretrained base."""
-    linear = (folder / CLASSIFIER).is_file()
-    return classifier_task(folder) if linear else read_task(folder).get("task")
 
 
 def read_summary(folder: Path) -> dict[str, Any]:

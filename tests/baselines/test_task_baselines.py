@@ -5,10 +5,9 @@ import json
 import numpy as np
 
 from headstart.baselines import task_baselines
-from headstart.baselines.task_baselines import baselines_beside, few_rows, readable
+from headstart.baselines.task_baselines import baselines_beside, few_rows
 from headstart.baselines.word_tagger import WordTagger, word_features
 from headstart.tasks import find_task
-from headstart.text.reading.rows import join_pair
 from tests.labelled import splits, write_conll, write_squad
 
 
@@ -30,8 +29,7 @@ def test_classes_stand_beside_the_majority_and_tfidf():
     assert best["value"] > 0.9
 
 
-def test_pairs_are_joined_with_a_mark_that_a_linear_model_can_see(write):
-    assert readable([join_pair("one", "two")]) == ["one ¦ two"]
+def test_pairs_stand_beside_tfidf_of_both_texts(write):
     rows = "".join(f"{n} {'yes' if n % 2 else 'no'} it is,does it,{n % 2}\n" for n in range(60))
     parts = find_task("pairs").read([str(write("p.csv", "text1,text2,label\n" + rows))])
     _, found = beside("pairs", parts)

@@ -48,6 +48,7 @@ class Recipe:
     skill: dict[str, tuple[float, float]] = field(
         default_factory=lambda: {
             "scratch": (0.15, 0.25),
+            "counted": (0.38, 0.20),
             "pretrained": (0.62, 0.16),
             "frozen": (0.55, 0.10),
             "cooccurrence": (0.45, 0.17),
@@ -116,7 +117,7 @@ def _predict(
 
 def _measure(key: RunKey, accuracy: float, random: np.random.Generator) -> list[Measure]:
     found = []
-    pace = {"scratch": 4.0, "pretrained": 1.6, "frozen": 2.2}.get(key.arm, 2.0)
+    pace = {"scratch": 4.0, "counted": 3.0, "pretrained": 1.6, "frozen": 2.2}.get(key.arm, 2.0)
     if key.arm not in WITHOUT_BASE:
         for epoch in range(1, EPOCHS + 1):
             reached = 0.5 + (accuracy - 0.5) * (1 - np.exp(-epoch / pace))

@@ -7,7 +7,7 @@ import pytest
 
 from headstart.cli.compare_display import plan_lines
 from headstart.errors import HeadstartError
-from headstart.run_folder import open_run
+from headstart.run_folder import open_task_run
 from headstart.studies.analysis import analyse
 from headstart.studies.outcomes import FINAL
 from headstart.studies.recipe import make_study_recipe
@@ -116,10 +116,12 @@ def test_the_report_speaks_of_the_metric(study):
     assert json.loads((study.folder / "study.json").read_text())["task"] == study.recipe.task
 
 
-def test_the_best_network_is_kept_and_answers_for_the_task(study):
-    run = open_run(study.folder / "best")
+def test_the_best_arm_that_can_be_kept_answers_for_the_task(study):
+    run = open_task_run(study.folder / "best")
     assert run.task is not None
     assert run.task.name == study.recipe.task
+    answers = run.answers(study.data.test).scores
+    assert run.task.metrics(answers, study.data.test)[METRICS[study.recipe.task]] >= 0
 
 
 def test_the_plan_says_what_is_compared(study):

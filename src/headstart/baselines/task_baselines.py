@@ -20,12 +20,10 @@ from headstart.baselines.stack import over_all_classes
 from headstart.baselines.tfidf import STRENGTHS, TfidfClassifier
 from headstart.errors import HeadstartError
 from headstart.linear import choose_strength
-from headstart.run_folder import task_in
 from headstart.tasks.classification import Classification
 from headstart.tasks.multi_label import CERTAIN, MultiLabel
 from headstart.tasks.task import Task
 from headstart.text.reading.dataset import Dataset
-from headstart.text.reading.rows import PAIR_MARK
 from headstart.training.finetune_prepare import read_splits
 from headstart.training.prepare import Stages, quiet
 from headstart.training.recipe import read_finetune_recipe
@@ -82,19 +80,21 @@ def baselines_beside(task: Task[Any], train: Any, validation: Any, part: Any) ->
     return found
 
 
-def baselines_of_run(folder: Path, part: Any = None, *, stages: Stages = quiet) -> list[Baseline]:
+def baselines_of_run(
+    folder: Path, task: Task[Any], part: Any = None, *, stages: Stages = quiet
+) -> list[Baseline]:
     """The same for a fine-tuned run, fitted to the rows that trained it.
 
     Parameters
     ----------
     folder : Path
         The run; its recipe says where its dataset is. Rows that it does not know are left out.
+    task : Task
+        The run's.
     part : rows of its task, optional
         Those that it is evaluated on; by default its validation rows.
     """
     recipe = read_finetune_recipe(folder)
-    task = task_in(folder)
-    assert task is not None, "a base has no baselines"
     splits = read_splits(recipe, stages)
     parts = []
     for role, rows in (("train", splits.train), ("validation", splits.validation)):
@@ -117,12 +117,12 @@ def few_rows(texts: Sequence[str], times: int = 1) -> list[int]:
 
 
 def fit_tfidf(task: Classification, train: Dataset, validation: Dataset) -> AnswerRows:
-    """TF-IDF and a logistic regression; two texts are joined with a mark between them."""
-    held_out = (readable(validation.texts), validation.labels)
-    model = TfidfClassifier().fit(readable(train.texts), train.labels, validation=held_out)
+    """TF-IDF and a logistic regression; the two texts of a pair are read as one."""
+    held_out = (validation.texts, validation.labels)
+    model = TfidfClassifier().fit(train.texts, train.labels, validation=held_out)
 
     def answer(part: Dataset) -> NDArray[np.float64]:
-        found = model.predict_proba(readable(part.texts))
+        found = model.predict_proba(part.texts)
         every = over_all_classes(found, model.classes_.tolist(), range(len(task.labels)))
         return np.asarray(np.log(np.maximum(every, SMALLEST)))
 
@@ -168,11 +168,6 @@ def fit_one_vs_rest(task: MultiLabel, train: Dataset, validation: Dataset) -> An
 
 fit_tfidf.label = "TF-IDF"  # type: ignore[attr-defined]
 fit_one_vs_rest.label = "TF-IDF, one label at a time"  # type: ignore[attr-defined]
-
-
-def readable(texts: Sequence[str]) -> list[str]:
-    """Texts as a linear model reads them: the two of a pair with a visible mark between them."""
-    return [text.replace(PAIR_MARK, " ¦ ") for text in texts]
 
 
 def find_linear(task: Task[Any]) -> Any:

@@ -100,7 +100,12 @@ def compare(
         ),
     ] = None,
     tokens: Annotated[
-        int | None, typer.Option(help="Of pretraining, for each objective.", show_default=False)
+        str | None,
+        typer.Option(
+            help="Of pretraining, for each objective: 2M. Several amounts show what more would "
+            "bring: 0.5M,1M,2M.",
+            show_default=False,
+        ),
     ] = None,
     preset: Annotated[str, typer.Option(help="small or lab (with the lab's training).")] = "small",
     vocab_size: options.Size = None,
@@ -148,13 +153,17 @@ def names(written: str) -> list[str]:
 
 
 def _run(given: dict[str, Any], out: Path, *, dry_run: bool, json: bool) -> None:
-    from headstart.cli.compare_display import CompareDisplay, best_words
+    from headstart.cli.compare_display import CompareDisplay
     from headstart.studies.recipe import make_study_recipe
     from headstart.studies.record import write_results
     from headstart.studies.report.build import write_report
     from headstart.studies.run import StudyRun
+    from headstart.studies.token_series import read_amounts, smaller_study
     from headstart.training.loop import Interrupted
 
+    smaller: list[int] = []
+    if "tokens" in given:
+        *smaller, given["tokens"] = read_amounts(given["tokens"])
     recipe = make_study_recipe(**given)
     command = shlex.join(["headstart", *sys.argv[1:]])
     with CompareDisplay() as display:
@@ -166,6 +175,10 @@ def _run(given: dict[str, Any], out: Path, *, dry_run: bool, json: bool) -> None
                     print_json(vars(study.plan))
                 return
             study.run()
+            for amount in smaller:
+                part = smaller_study(study, amount, display.listener())
+                part.run()
+                write_results(part, command=command)
         except (Interrupted, KeyboardInterrupt):
             messages().print(
                 f"stopped; what is finished is kept. Resume with: {command}",
@@ -180,6 +193,7 @@ def _run(given: dict[str, Any], out: Path, *, dry_run: bool, json: bool) -> None
         print_json(
             {
                 "verdict": written.sentences,
+                "advice": written.advice,
                 "report": str(written.path),
                 "best": {"arm": best.run.arm, "own_accuracy": best.accuracy},
                 "kept": str(out / "best") if best.kept else None,
@@ -190,7 +204,8 @@ def _run(given: dict[str, Any], out: Path, *, dry_run: bool, json: bool) -> None
         return
     console = results()
     console.print(" ".join(written.sentences), markup=False)
-    console.print(best_words(best, out), markup=False)
+    for line in written.advice:
+        console.print(line, markup=False, soft_wrap=True)
     console.print(f"report: {written.path}", markup=False, soft_wrap=True)
     if written.missing:
         messages().print(written.missing, markup=False)
@@ -219,11 +234,14 @@ def report(
                 "figures": [str(path) for path in written.figures],
                 "tables": [str(path) for path in written.tables],
                 "verdict": written.sentences,
+                "advice": written.advice,
             }
         )
     else:
         console = results()
         console.print(" ".join(written.sentences), markup=False)
+        for line in written.advice:
+            console.print(line, markup=False, soft_wrap=True)
         console.print(str(written.path), markup=False, soft_wrap=True)
     if written.missing:
         messages().print(written.missing, markup=False)

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
@@ -14,7 +13,6 @@ from headstart.cli.training_display import TrainingDisplay, duration
 from headstart.training.listener import Listener
 
 if TYPE_CHECKING:
-    from headstart.studies.keep_best import Best
     from headstart.studies.outcomes import RunKey
     from headstart.studies.run import StudyListener, StudyRun
     from headstart.tasks.task import Task
@@ -103,10 +101,12 @@ class CompareDisplay(Display):
 
 def plan_lines(study: "StudyRun") -> list[str | Text]:
     """What will be done, how long it takes, what was cut, and what the data check found."""
+    from headstart.studies.words import dataset_name
+
     recipe, plan = study.recipe, study.plan
     parts = ", ".join(f"{len(part):,} {name}" for name, part in study.data.splits.parts().items())
     task = study.data.task
-    dataset = f"{study.data.splits.train.name}, {parts} {task.row_name}, {_labels_of(task)}"
+    dataset = f"{dataset_name(recipe.dataset)}, {parts} {task.row_name}, {_labels_of(task)}"
     trainings = (
         f"{', '.join(recipe.arms)} × {len(plan.seeds)} seeds × "
         f"{', '.join(f'{n:,}' for n in plan.budgets)} labels = {len(study.runs)} trainings"
@@ -161,17 +161,3 @@ def _labels_of(task: "Task[Any]") -> str:
         return f"{len(task.labels)} classes"
     kinds = f"{len(task.labels)} labels" if task.labels else "answers in the text"
     return f"{task.name}, {kinds}, compared by {task.metric.replace('_', '-').replace('f1', 'F1')}"
-
-
-def best_words(best: "Best", folder: Path) -> str:
-    """Which arm won on rows that it was not trained on, and which one is kept."""
-    words = f"best arm: {best.run.arm}, {best.accuracy:.1%} of rows that did not train it"
-    if best.kept is None:
-        return words
-    use = f'headstart predict {folder / "best"} "…"'
-    if (best.kept.arm, best.kept.objective) == (best.run.arm, best.run.objective):
-        return f"{words}; use it: {use}"
-    return (
-        f"{words}; it cannot be kept, so that {folder / 'best'} holds the best one that can: "
-        f"{best.kept.arm}, {best.kept_accuracy:.1%}; use it: {use}"
-    )

@@ -66,7 +66,7 @@ def evaluate(
     if beside:
         rows = unseen_rows(opened.task, part, run)
         part = part if rows is None else opened.task.pick(part, rows.tolist())
-        found["baselines"], problem = find_baselines(run, part)
+        found["baselines"], problem = find_baselines(run, opened.task, part)
     if json:
         print_json(found)
         return
@@ -113,7 +113,8 @@ def evaluate(
         _show_classification(console, found)
     else:
         _show_numbers(console, found)
-    metrics = [name for name, value in found.items() if isinstance(value, dict)]
+    others = [name for name, value in found.items() if isinstance(value, dict)]
+    metrics = list(dict.fromkeys([opened.task.metric, *others]))
     show_baselines(console, found.get("baselines", []), problem, names=metrics)
     _show_classes(console, found.get("classes", []), opened.task.class_row_name)
     _show_mistakes(console, found.get("mistakes", []))

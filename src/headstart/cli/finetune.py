@@ -138,6 +138,7 @@ def _run(
     from headstart.baselines.finetune_arm import finetune_arm
     from headstart.cli.baseline_display import find_baselines, show_baselines, spoken
     from headstart.cli.training_display import FinetuneDisplay
+    from headstart.tasks import find_task
     from headstart.training.listener import Listeners, find_trackers
 
     recipe, resume = _recipe(given, out, resume)
@@ -147,7 +148,8 @@ def _run(
             summary = finetune_arm(
                 recipe, out, resume=resume, listener=listener, save_seconds=save_seconds
             )
-        beside = find_baselines(out) if baselines else None
+        task = find_task(summary["task"])(summary["labels"])
+        beside = find_baselines(out, task) if baselines else None
     if json:
         print_json(summary | ({"baselines": beside[0]} if beside else {}))
         return
@@ -191,18 +193,15 @@ def _recipe(given: dict[str, Any], out: Path, resume: bool) -> tuple[Any, bool]:
 
 def _show_plan(recipe: Any, out: Path, *, json: bool) -> None:
     """What would be done and how long it would take; nothing is written."""
-    from headstart.baselines.finetune_arm import check_arm, needs_base
     from headstart.cli.training_display import FinetuneDisplay, duration
     from headstart.errors import HeadstartError
     from headstart.training.finetune import plan_finetuning
     from headstart.training.finetune_prepare import prepare_finetuning
     from headstart.training.listener import RunStart
+    from headstart.training.recipe import NETWORK
 
-    check_arm(recipe)
-    if not needs_base(recipe.arm):
-        raise HeadstartError(
-            f"the arm {recipe.arm} takes seconds and has no plan", fix="leave --dry-run out"
-        )
+    if recipe.arm != NETWORK:
+        raise HeadstartError(f"the arm {recipe.arm} takes seconds, and has no plan to show")
     with FinetuneDisplay() as display:
         setup = prepare_finetuning(recipe, out, listener=display)
         plan = plan_finetuning(setup, timed=True).plan

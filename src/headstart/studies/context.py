@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from headstart.baselines.task_baselines import readable
 from headstart.folds import Fold, make_folds
 from headstart.studies.arms.arm import Arm, HeldOutPart
 from headstart.studies.outcomes import Outcome, RunKey, read_training, training_name
@@ -69,7 +68,7 @@ class StudyContext:
         """The token ids of a held-out part: tokenized once for each tokenizer."""
         key = ("ids", tokenizer.fingerprint, part)
         if key not in self.encoded:
-            self.encoded[key] = tokenizer.encode_arrays(readable(self._part(part).texts))
+            self.encoded[key] = tokenizer.encode_arrays(self._part(part).texts)
         found: list[Any] = self.encoded[key]
         return found
 

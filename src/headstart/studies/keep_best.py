@@ -19,6 +19,7 @@ from headstart.evaluation.calibration import checked, log_loss
 from headstart.run_folder import SUMMARY, open_task_run, read_summary, write_summary
 from headstart.studies.context import ArmContext, StudyContext
 from headstart.studies.outcomes import Outcome, RunKey
+from headstart.tasks.classification import Classification
 from headstart.tasks.classifier_run import CLASSIFIER, ClassifierRun, TextScorer
 from headstart.training.recipe import make_recipe
 from headstart.training.recipe_file import DATASET_SETTINGS, FILE
@@ -91,12 +92,12 @@ def measure_own(outcomes: Sequence[Outcome], study: StudyContext) -> list[OwnMea
 
 
 def _measure(outcome: Outcome, rows: Any, study: StudyContext) -> OwnMeasure:
+    if not study.recipe.has_classes:  # losses of arms of such different kinds say little
+        metric = outcome.measure("validation", study.task.metric)
+        return OwnMeasure(outcome.run, -metric, metric)
     if not len(outcome.own_rows):
-        metric = study.for_run(outcome.run).task.metric
-        found = outcome.measure("validation", metric)
-        classes = study.recipe.has_classes
-        loss = outcome.measure("validation", "loss") if classes else -found
-        return OwnMeasure(outcome.run, loss, found)
+        loss, accuracy = (outcome.measure("validation", name) for name in ("loss", "accuracy"))
+        return OwnMeasure(outcome.run, loss, accuracy)
     if not len(rows):
         rows = outcome.own_rows
     labels = np.asarray(study.for_run(outcome.run).splits.train.labels)[rows]
@@ -157,8 +158,8 @@ def save_stack(context: ArmContext, weights: dict[RunKey, float], folder: Path) 
 
 def _write(context: ArmContext, scorer: TextScorer, folder: Path) -> None:
     study, run = context.study.recipe, context.run
-    names = (*DATASET_SETTINGS, "task", "second_column")
-    settings: dict[str, Any] = {name: getattr(study, name) for name in names}
+    settings: dict[str, Any] = {name: getattr(study, name) for name in DATASET_SETTINGS}
+    settings |= {"task": study.task, "second_column": study.second_column}
     recipe = make_recipe(**settings, arm=run.arm, seed=run.seed)
-    task: Any = context.task  # one of those with a class per row
-    save_arm(ClassifierRun(folder, task, scorer), recipe, context.splits, folder)
+    assert isinstance(context.task, Classification)
+    save_arm(ClassifierRun(folder, context.task, scorer), recipe, context.splits, folder)

@@ -155,16 +155,11 @@ def default_arms(
     corpus: Sequence[str], base: str, task: type[Task[Any]] | None = None
 ) -> list[str]:
     """The usual arms; a base without its corpus has nothing to count co-occurrences in."""
-    usual = [arm for arm in arms().values() if arm.default]
     missing = {"start"} if base else set[str]()
     missing |= {"vectors"} if base and not corpus else set()
-    found = [arm for arm in usual if not arm.needs & missing]
-    if task is None or task.name == "classification":
-        return [arm.name for arm in found]
-    if task.name in CLASS_TASKS:
-        return ["trivial", *(arm.name for arm in found)]
-    linear = [] if task.linear is None else ["linear"]
-    return ["trivial", *linear, *(arm.name for arm in found if not arm.class_only)]
+    classes = task is None or task.name in CLASS_TASKS
+    usual = [arm for arm in arms().values() if arm.is_usual(task, classes=classes)]
+    return [arm.name for arm in usual if not arm.needs & missing]
 
 
 def _without_corpus() -> str:

@@ -1,5 +1,6 @@
 """The study's results as files: tidy measures, predictions, study.json, the best classifier."""
 
+from dataclasses import asdict, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,8 @@ from headstart.studies.results import (
     write_test_rows,
 )
 from headstart.studies.run import StudyRun
-from headstart.studies.study_task import gold_words
+from headstart.studies.study_task import gold_words, take_rows
+from headstart.studies.words import dataset_name
 from headstart.text.checking.held_out import left_out_sentence
 from headstart.text.reading.corpus import Corpus
 from headstart.text.tokenizers.tokenizer import load_tokenizer
@@ -43,8 +45,10 @@ def write_results(study: StudyRun, *, command: str) -> Best:
     texts, gold = task.inspected(test).texts, gold_words(task, test)
     rows = zip(range(len(test)), texts, gold, strict=True)
     write_test_rows(study.folder, (TestRow(*row) for row in rows))
-    write_study(study.folder, _study(study, command))
-    return keep_best(study.context, outcomes)
+    best = keep_best(study.context, outcomes)
+    kept = asdict(best.kept or best.run)
+    write_study(study.folder, replace(_study(study, command), best=kept))
+    return best
 
 
 def _predictions(one: Outcome, test: Any) -> Predictions:
@@ -60,7 +64,7 @@ def _study(study: StudyRun, command: str) -> Study:
     recipe, data, plan = study.recipe, study.data, study.plan
     facts = look_up()
     return Study(
-        dataset=data.splits.train.name,
+        dataset=dataset_name(recipe.dataset),
         corpus=_corpus(study),
         label_names=list(data.task.labels),
         task=data.task.name,
@@ -86,6 +90,9 @@ def _study(study: StudyRun, command: str) -> Study:
         overlap_checked=left_out_sentence(data.left_out) if data.corpus is not None else "",
         parameters=_parameters(study),
         pretraining=_pretraining(study),
+        all_labels=len(take_rows(data.task, data.splits.train, "all", 0)),
+        cuts=plan.cuts,
+        choose_by=recipe.choose_by,
     )
 
 
@@ -104,7 +111,7 @@ def _joined_texts(corpus: Corpus | None) -> int:
 
 
 def _notes(study: StudyRun) -> list[str]:
-    notes = list(study.plan.cuts)
+    notes = []
     if study.recipe.choose_by == "validation":
         notes.append(
             f"{len(study.data.splits.validation):,} labelled validation rows chose epochs, "

@@ -78,7 +78,7 @@ class Study:
     splits: dict[str, int]  # rows of train, validation, test
     command: str  # the exact command line
     seeds: list[int]
-    budgets: list[int]  # numbers of labelled rows, ascending; the last is all of them
+    budgets: list[int]  # numbers of labelled rows, ascending
     arms: list[str]
     versions: dict[str, str]
     machine: dict[str, Any]
@@ -92,6 +92,15 @@ class Study:
     parameters: dict[str, dict[str, Any]] = field(default_factory=dict)
     # ^ objective -> the document of `headstart params --json`
     pretraining: list[PretrainingCurve] = field(default_factory=list)
+    all_labels: int = 0  # labelled rows that a training could have; 0 where that is not known
+    cuts: list[str] = field(default_factory=list)  # what was left out to fit into the minutes
+    choose_by: str = "validation"  # the rows that chose settings: of the "budget", or "validation"
+    best: dict[str, Any] = field(default_factory=dict)  # the run (`RunKey`) that `best/` holds
+
+    @property
+    def has_all_labels(self) -> bool:
+        """Whether the largest budget is every labelled row of the training part."""
+        return self.budgets[-1] >= (self.all_labels or self.splits.get("train", 0))
 
     @property
     def has_classes(self) -> bool:

@@ -128,6 +128,9 @@ class Classification(Task[Dataset]):
         found = full_evaluation(answers, part.labels, part.texts, self.labels, temperature)
         return found | self.intervals(answers, part)
 
+    def fit_temperature(self, validation: Mapping[str, NDArray[Any]]) -> float:
+        return fit_temperature(validation["logits"], validation["labels"])
+
     def row_scores(self, answers: NDArray[np.float64], part: Dataset) -> dict[str, RowScores]:
         true, predicted = np.asarray(part.labels), answers.argmax(axis=1)
         found = {"accuracy": mean_scores(true == predicted)}
@@ -140,9 +143,6 @@ class Classification(Task[Dataset]):
         counts = np.bincount(train.labels, minlength=len(self.labels))
         scores = np.tile(np.log((counts + 1) / (counts + 1).sum()), (len(part), 1))
         return f"majority class: always '{self.labels[int(counts.argmax())]}'", scores
-
-    def fit_temperature(self, validation: Mapping[str, NDArray[Any]]) -> float:
-        return fit_temperature(validation["logits"], validation["labels"])
 
     def kept(self, answers: NDArray[np.float64], part: Dataset) -> dict[str, NDArray[Any]]:
         return {"logits": answers, "labels": np.asarray(part.labels, dtype=np.int64)}

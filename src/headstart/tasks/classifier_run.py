@@ -120,17 +120,6 @@ class ClassifierRun:
         write_text(folder / CLASSIFIER, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
 
 
-def classifier_task(folder: Path) -> Classification:
-    """The task of a classifier, without its arrays."""
-    content = read_object(folder / CLASSIFIER, fix=AGAIN)
-    try:
-        task: Any = find_task(content["task"])([str(name) for name in content["labels"]])
-    except (KeyError, TypeError):
-        raise HeadstartError(f"{CLASSIFIER} is damaged", where=folder, fix=AGAIN) from None
-    found: Classification = task
-    return found
-
-
 def open_classifier(folder: Path) -> OpenedRun:
     """Read a folder with a `classifier.json`; whatever is damaged is one clear error."""
     check_format(folder)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # arms are listed by `headstart compare --help`, which must n
     from headstart.studies.context import ArmContext
     from headstart.studies.outcomes import Measure, Outcome, RunKey
     from headstart.studies.recipe import StudyRecipe
+    from headstart.tasks.task import Task
 
 Need = Literal["tokenizer", "vectors", "base", "start", "arms"]
 HeldOutPart = Literal["validation", "test"]
@@ -109,6 +110,7 @@ class Arm(ABC):
     is_reference: ClassVar[bool] = False  # the headline arm is held against it, too, in words
     compared_with: ClassVar[str] = ""  # the arm that lacks only what this one is about …
     effect: ClassVar[str] = ""  # … and what that is called in a sentence
+    between: ClassVar[tuple[str, ...]] = ()  # arms with a part of it, from that one to this
 
     @property
     def phrase(self) -> str:
@@ -128,6 +130,10 @@ class Arm(ABC):
     def needs_corpus(self) -> bool:
         """Whether text without labels is needed (a base that exists already may replace it)."""
         return bool(self.needs & {"vectors", "base"})
+
+    def is_usual(self, task: type[Task[Any]] | None, *, classes: bool) -> bool:
+        """Whether a study of this task that names no arms has it (none: one class per text)."""
+        return self.default and (classes or not self.class_only)
 
     def settings_grid(self) -> Mapping[str, Sequence[Any]]:
         """The settings that each training chooses for itself, each with its values."""
@@ -177,9 +183,14 @@ class Arm(ABC):
         answering = time.monotonic()
         test = fitted.answer("test")
         ended = time.monotonic()
-        seconds = ended - started if fitted.seconds is None else fitted.seconds
+        # Choosing included; after a kill, at least what the training itself has counted.
+        seconds = max(ended - started, fitted.seconds or 0.0)
         if fitted.save is not None and context.may_be_best:
             fitted.save(context.folder)
+        facts = {**fitted.facts, "test_seconds": round(ended - answering, 3)}
+        if "arms" not in self.needs and context.folder.is_dir():  # a stack's are its members'
+            files = [file for file in context.folder.rglob("*") if file.is_file()]
+            facts["bytes"] = sum(file.stat().st_size for file in files)
         return make_outcome(
             context.run,
             context.splits,
@@ -188,7 +199,7 @@ class Arm(ABC):
             task=context.task,
             measures=fitted.measures,
             seconds=seconds,
-            facts={**fitted.facts, "test_seconds": round(ended - answering, 3)},
+            facts=facts,
             own=fitted.own,
             own_rows=fitted.own_rows,
         )

@@ -38,10 +38,8 @@ class CooccurrenceArm(RegressionArm):
         return STRENGTHS
 
     def inputs(self, context: ArmContext, part: HeldOutPart | None) -> Sequence[Any]:
-        from headstart.baselines.task_baselines import readable
-
         if part is None:
-            return context.tokenizer.encode_arrays(readable(context.splits.train.texts))
+            return context.tokenizer.encode_arrays(context.splits.train.texts)
         return context.study.ids(context.tokenizer, part)
 
 

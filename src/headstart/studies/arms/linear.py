@@ -9,6 +9,7 @@ from headstart.studies.arms.arm import Amounts, Arm, Colours, Effort, Fitted, He
 if TYPE_CHECKING:
     from headstart.studies.context import ArmContext
     from headstart.studies.recipe import StudyRecipe
+    from headstart.tasks.task import Task
 
 SECONDS = 3.0  # for each MB of labelled text
 
@@ -23,6 +24,9 @@ class LinearArm(Arm):
     position = 12
     is_reference = True
     varies_with_seed = False
+
+    def is_usual(self, task: type[Task[Any]] | None, *, classes: bool) -> bool:
+        return not classes and task is not None and task.linear is not None
 
     def problems(self, recipe: StudyRecipe) -> list[str]:
         from headstart.tasks import find_task

@@ -6,7 +6,7 @@ from headstart.errors import HeadstartError
 from headstart.registry import Registry
 from headstart.studies.arms.arm import Arm
 
-LINEAR = ("trivial", "tfidf", "nb", "linear", "cooccurrence")
+LINEAR = ("trivial", "tfidf", "linear", "nb", "cooccurrence")
 NETWORKS = ("scratch", "counted", "pretrained", "frozen")
 BUILT_IN = (*LINEAR, *NETWORKS, "stack")
 ARMS: Registry[Arm] = Registry(

@@ -36,9 +36,7 @@ class TfidfArm(RegressionArm):
         return STRENGTHS
 
     def inputs(self, context: ArmContext, part: HeldOutPart | None) -> Sequence[str]:
-        from headstart.baselines.task_baselines import readable
-
-        return readable(context.splits.parts()[part or "train"].texts)
+        return context.splits.parts()[part or "train"].texts
 
 
 ARM = TfidfArm()

@@ -8,6 +8,7 @@ from headstart.studies.arms.arm import Arm, Colours, Fitted, HeldOutPart
 
 if TYPE_CHECKING:
     from headstart.studies.context import ArmContext
+    from headstart.tasks.task import Task
 
 
 class TrivialArm(Arm):
@@ -19,6 +20,10 @@ class TrivialArm(Arm):
     colours = Colours("#9b9b9b", "#7d7d7d", light_text="#6f6f6f", dark_text="#a8a8a8")
     position = 5
     varies_with_seed = False
+
+    def is_usual(self, task: type[Task[Any]] | None, *, classes: bool) -> bool:
+        """A guess among classes is easily judged; elsewhere the zero is worth showing."""
+        return task is not None and task.name != "classification"
 
     def fit(self, context: ArmContext) -> Fitted:
         from headstart.studies.study_task import has_classes

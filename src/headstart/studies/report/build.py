@@ -16,6 +16,8 @@ from headstart.errors import HeadstartError
 from headstart.evaluation.metrics import Interval
 from headstart.evaluation.row_scores import mean_scores
 from headstart.files import harmless, replacing, write_text
+from headstart.studies.costs import choice_words, find_cost
+from headstart.studies.learning_curves import area_under_curve, epochs_to_reach
 from headstart.studies.metric_words import in_metric
 from headstart.studies.report.evidence import (
     calibrations,
@@ -39,11 +41,8 @@ def write_tables(folder: Path, data: ReportData) -> list[Path]:
     return [
         _write(
             folder / "accuracy.csv",
-            ("arm", "objective", "labels", "mean", "low", "high", "macro_f1", "seeds"),
-            [
-                (*s.series, s.labels, *_ends(s.accuracy), s.macro_f1, len(s.seeds))
-                for s in analysis.scores
-            ],
+            ("arm", "objective", "labels", "mean", "low", "high", "seeds"),
+            [(*s.series, s.labels, *_ends(s.accuracy), len(s.seeds)) for s in analysis.scores],
         ),
         _write(
             folder / "single_runs.csv",
@@ -65,18 +64,34 @@ def write_tables(folder: Path, data: ReportData) -> list[Path]:
         ),
         _write(
             folder / "learning.csv",
-            ("arm", "objective", "labels", "epochs_to_95_percent", "area_under_curve"),
-            [(*c.series, c.labels, c.epochs_to_95, c.area) for c in analysis.curves],
+            ("arm", "objective", "labels", "seed", "epochs_to_95_percent", "area_under_curve"),
+            [
+                (*c.series, c.labels, seed, epochs_to_reach(line), area_under_curve(line))
+                for c in analysis.curves
+                for seed, line in c.seeds.items()
+            ],
         ),
         _write(
             folder / "label_savings.csv",
-            ("objective", "goal_accuracy", "all_labels", "labels", "low", "high"),
+            ("objective", "goal_accuracy", "most_labels", "labels", "low", "high"),
             [
-                (objective, s.goal, s.all_labels, s.labels, s.low, s.high)
+                (objective, s.goal, s.most, s.labels, s.low, s.high)
                 for objective, s in analysis.savings.items()
             ],
         ),
         *_by_row(folder, data),
+        _write(
+            folder / "costs.csv",
+            ("arm", "objective", "labels", "minutes", "bytes", "milliseconds_per_text", "chosen"),
+            [
+                (
+                    *(*s.series, s.labels),
+                    *vars(find_cost(data.study, data.facts, s.series, s.labels)).values(),
+                    choice_words(data.facts, s.series, s.labels),
+                )
+                for s in analysis.scores
+            ],
+        ),
         _write(
             folder / "parameters.csv",
             ("objective", "part", "of", "formula", "count", "trainable"),
@@ -161,6 +176,7 @@ class Report:
     figures: list[Path]
     tables: list[Path]
     sentences: list[str]
+    advice: list[str]  # which arm to take; the command is the last line
     missing: str | None  # what would have been written too, and how to get it
 
 
@@ -182,7 +198,10 @@ def write_report(folder: Path) -> Report:
     figures, missing = _write_figures(folder / "figures", data.pictures)
     tables = write_tables(folder / "tables", data)
     sentences = [in_metric(one, data.study) for one in data.verdict.sentences]
-    return Report(folder / "report.html", figures, tables, sentences, missing)
+    advice = []
+    if data.advice:
+        advice = [in_metric(" ".join(data.advice.sentences), data.study), data.advice.command]
+    return Report(folder / "report.html", figures, tables, sentences, advice, missing)
 
 
 def page(data: ReportData) -> str:

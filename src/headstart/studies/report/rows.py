@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from headstart.evaluation.calibration import calibration_error, reliability_bins
-from headstart.studies.analysis import Series
+from headstart.studies.comparison import Series
 from headstart.studies.results import Predictions, TestRow
 
 
@@ -55,7 +55,7 @@ def examples(
     first: Sequence[Predictions],
     second: Sequence[Predictions],
     rows: Sequence[TestRow],
-    count: int = 5,
+    count: int = 2,
 ) -> list[ExampleRow]:
     """Rows that most seeds of `first` get right and most of `second` wrong, clearest first."""
     if not first or not second:
