@@ -9,8 +9,10 @@ from headstart.baselines.finetune_arm import finetune_arm
 from headstart.baselines.stack_run import MEMBERS
 from headstart.errors import HeadstartError
 from headstart.inference.evaluate import evaluate
+from headstart.inference.explain import OCCLUSION, explain
 from headstart.inference.predict.classes import predict_probabilities
 from headstart.run_folder import open_task_run
+from headstart.text.reading.rows import join_pair
 from headstart.training.recipe import FinetuneRecipe
 from tests.labelled import dataset, recipe, splits, write_csv
 
@@ -32,6 +34,7 @@ def test_a_linear_arm_is_trained_and_evaluated_on_the_command_line(
     assert found["accuracy"]["value"] > 0.5
     again = headstart_json("finetune", "--resume", "--out", tmp_path / "run")
     assert again == summary
+    assert {one["name"] for one in summary["baselines"]}
 
 
 def test_the_outcome_is_told_in_words(data, tmp_path, headstart):
@@ -89,4 +92,15 @@ def test_pairs_of_texts_have_a_linear_arm_too(tmp_path):
         second_column="second",
     )
     finetune_arm(settings, tmp_path / "run")
-    assert open_task_run(tmp_path / "run").task.name == "pairs"
+    run = open_task_run(tmp_path / "run")
+    assert run.task.name == "pairs"
+    text = join_pair("a cat", "a dog")
+    assert explain(run, text).method == OCCLUSION
+    first, second = run.scorer.scores([text, "a cat ¦ a dog"])
+    assert np.array_equal(first, second)
+
+
+def test_a_linear_arm_has_no_plan_to_show(data, tmp_path, headstart):
+    result = headstart("finetune", data, "--arm", "nb", "--dry-run", "--out", tmp_path / "run")
+    assert result.returncode == 2
+    assert "takes seconds" in result.stderr

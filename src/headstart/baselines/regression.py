@@ -24,6 +24,7 @@ from headstart.linear import (
 )
 from headstart.progress import ProgressCallback
 from headstart.tasks.classifier_run import TextScorer
+from headstart.text.reading.rows import PAIR_MARK
 
 
 class RegressionClassifier(ClassifierMixin, BaseEstimator, TextScorer, ABC):  # type: ignore[misc]
@@ -58,6 +59,7 @@ class RegressionClassifier(ClassifierMixin, BaseEstimator, TextScorer, ABC):  # 
         self
         """
         check_labels(texts, labels)
+        texts = plain_texts(texts)
         if validation is None:
             strength = self._fit_folds(texts, np.asarray(labels), folds)
             features = self._fit_features(texts, np.asarray(labels))
@@ -66,7 +68,7 @@ class RegressionClassifier(ClassifierMixin, BaseEstimator, TextScorer, ABC):  # 
             self.regression_ = choose_strength(
                 self._fit_features(texts, np.asarray(labels)),
                 labels,
-                self._features(validation[0]),
+                self._features(plain_texts(validation[0])),
                 validation[1],
                 self.strengths,
             )
@@ -101,7 +103,7 @@ class RegressionClassifier(ClassifierMixin, BaseEstimator, TextScorer, ABC):  # 
     ) -> NDArray[np.float64]:
         """Logits: (texts, classes). A text's are the same alone and among others."""
         check_is_fitted(self)
-        found = linear_scores(self._features(texts), self.regression_)
+        found = linear_scores(self._features(plain_texts(texts)), self.regression_)
         if progress is not None:
             progress(len(texts), len(texts))
         return found
@@ -159,6 +161,11 @@ class RegressionClassifier(ClassifierMixin, BaseEstimator, TextScorer, ABC):  # 
     @abstractmethod
     def _features(self, texts: Sequence[Any]) -> Any:
         """The features of other texts."""
+
+
+def plain_texts(texts: Sequence[Any]) -> Sequence[Any]:
+    """Texts as a linear model reads them: the two of a pair with a visible mark between them."""
+    return [text.replace(PAIR_MARK, " ¦ ") if isinstance(text, str) else text for text in texts]
 
 
 def linear_scores(features: Any, regression: LogisticRegression) -> NDArray[np.float64]:
