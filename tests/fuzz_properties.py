@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -31,6 +32,8 @@ from tests.fuzz_strategies import (
     damaged_safetensors,
 )
 from tests.labelled import dataset, write_csv
+
+OUTCOMES: Counter[tuple[str, int]] = Counter()  # of the commands that were run
 
 
 @cache
@@ -68,6 +71,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 def run_promised(*words: object) -> Result:
     """Run a command; it ends well or with one message."""
     result = run_here([str(word) for word in words])
+    OUTCOMES[str(words[0]), result.returncode] += 1
     assert result.returncode in (0, 2), f"{words}: exit {result.returncode}\n{_trace(result)}"
     assert "Traceback" not in result.stderr, result.stderr
     if result.returncode == 2:

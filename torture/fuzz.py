@@ -10,7 +10,7 @@ import traceback
 
 from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
 from hypothesis import strategies as st
-from tests.fuzz_properties import PROPERTIES
+from tests.fuzz_properties import OUTCOMES, PROPERTIES
 
 CASES = 100  # of a property, before the next one has its turn
 
@@ -35,6 +35,8 @@ def main() -> int:
     for name, count in tried.items():
         print(f"{name.replace('_', ' ')}: {count:,} cases", end="")
         print(f", BROKEN with --seed {broken[name]}" if name in broken else ", all as promised")
+    good, told = (sum(n for (_, c), n in OUTCOMES.items() if c == code) for code in (0, 2))
+    print(f"{good:,} commands did their work, {told:,} ended with one message")
     print(f"{sum(tried.values()):,} cases in {(time.monotonic() - began) / 60:.1f} minutes")
     return 1 if broken else 0
 

@@ -5,7 +5,7 @@ import json
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -128,6 +128,12 @@ def cache_folder() -> Path:
     if given := os.environ.get("HEADSTART_CACHE"):
         return Path(given).expanduser()
     return user_cache_path("headstart", appauthor=False)
+
+
+def mark_used(path: Path) -> None:
+    """Let the file's time be now: what is not used for months may be removed from the cache."""
+    with suppress(OSError):  # a cache that can only be read is used all the same
+        os.utime(path)
 
 
 FORMAT_FILE = "format.json"

@@ -14,7 +14,7 @@ from headstart.files import (
     write_format,
     write_text,
 )
-from headstart.model.checkpoint import load_model, save_model
+from headstart.model.checkpoint import CONFIG, load_model, save_model
 from headstart.model.config import LanguageModelingConfig, MaskedNextSentenceConfig
 from headstart.model.model import Model
 from headstart.model.presets import preset_of
@@ -26,6 +26,7 @@ from headstart.text.tokenizers.tokenizer import Tokenizer, load_tokenizer
 
 TASK = "task.json"
 SUMMARY = "summary.json"
+BEST = "best"  # the run that a study keeps
 VALIDATION = "validation.safetensors"  # the best epoch's answers for the validation rows
 
 
@@ -60,6 +61,10 @@ def open_run(folder: Path) -> Run:
     if not folder.is_dir():
         raise HeadstartError("there is no such run", where=folder, fix="check the path")
     check_format(folder)
+    if not (folder / CONFIG).is_file() and (folder / BEST).is_dir():
+        raise HeadstartError(
+            "this is a study, not a run", where=folder, fix=f"name its best run: {folder / BEST}"
+        )
     model = load_model(folder).eval()
     tokenizer = load_tokenizer(folder)
     if tokenizer.vocab_size != model.base.config.vocab_size:

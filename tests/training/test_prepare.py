@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from headstart.errors import HeadstartError
 from headstart.model.attention import attend
 from headstart.text.reading import stream
 from headstart.text.reading.corpus import Corpus
@@ -87,3 +88,14 @@ def test_preparing_hashes_a_corpus_once_and_reads_it_twice(counts, tmp_path, mon
     again = prepare(recipe)
     assert counts == {"hashed": 1, "read": 2}
     assert again.corpus_fingerprint == first.corpus_fingerprint
+
+
+def test_a_corpus_of_few_long_documents_names_the_way_out(tmp_path):
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    (folder / "a.txt").write_text("".join(f"line {n} of the text\n" for n in range(400)))
+    recipe = small_recipe(tmp_path, corpus=[str(folder)])
+    with pytest.raises(HeadstartError, match="too small") as told:
+        prepare(recipe)
+    assert "--documents line" in told.value.fix
+    assert prepare(recipe.changed(documents="line", held_out=0.3)) is not None

@@ -132,7 +132,7 @@ def _run(
     if json:
         print_json(summary)
         return
-    found = summary["validation"]
+    found, tested = summary["validation"], summary.get("test_rows", 1)
     shown = ", ".join(
         f"{name.replace('_', ' ')} {value:.1%}"
         for name, value in found.items()
@@ -141,8 +141,10 @@ def _run(
     results().print(
         styled(
             "[bold]{out}[/]: epoch {epoch} is the best by validation: [bold]{shown}[/]\n"
-            "evaluate it, once: headstart evaluate {out}",
+            "evaluate it, once{on}: headstart evaluate {out}{file}",
             out=str(out),
+            on="" if tested else ", on labelled texts that it has not seen",
+            file="" if tested else " FILE",
             epoch=summary["best_epoch"],
             shown=shown,
         )

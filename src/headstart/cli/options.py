@@ -35,6 +35,17 @@ DropOverlap = Annotated[
     bool | None,
     typer.Option("--drop-overlap", help="Remove texts that validation or test also hold."),
 ]
+Documents = Annotated[
+    str | None,
+    typer.Option(
+        help="What one document of a plain text corpus is: line, blank-line or file.",
+        show_default=False,
+    ),
+]
+HeldOut = Annotated[
+    float | None,
+    typer.Option(help="Share of the corpus's documents.", show_default=False),
+]
 SaveSeconds = Annotated[float, typer.Option(help="Seconds between two checkpoints.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Continue the run in --out.")]
 Track = Annotated[

@@ -11,6 +11,7 @@ import numpy as np
 
 from headstart.inference.predict.classes import predict_probabilities
 from headstart.run_folder import Run
+from headstart.text.reading.rows import PAIR_MARK
 from headstart.text.tokenizers.words import find_words
 
 METHOD = "occlusion"
@@ -29,11 +30,12 @@ class Effect:
 
 def explain(run: Run, text: str, label: str | None = None) -> list[Effect]:
     """The effect of every word of `text` on `label` (by default, the answer), in order."""
-    parts = _stretches(find_words(text))
+    parts = _stretches(_words(text))
     if not parts:
         return []
     # A text of one word is compared with a full stop: an empty text has no prediction.
     without = [(text[:start] + text[end:]).strip() or "." for start, end in parts]
+    without = [one if one != PAIR_MARK else f".{PAIR_MARK}." for one in without]
     p = np.clip(predict_probabilities(run, [text, *without]), 1e-12, 1 - 1e-12)
     column = int(p[0].argmax()) if label is None else run.labels.index(label)
     log_odds = np.log(p[:, column]) - np.log1p(-p[:, column])
@@ -41,6 +43,15 @@ def explain(run: Run, text: str, label: str | None = None) -> list[Effect]:
         Effect(text[start:end], start, end, float(log_odds[0] - log_odds[place]))
         for place, (start, end) in enumerate(parts, start=1)
     ]
+
+
+def _words(text: str) -> list[tuple[int, int]]:
+    """Where the words stand; none reaches over the mark between the two texts of a pair."""
+    found, start = list[tuple[int, int]](), 0
+    for half in text.split(PAIR_MARK):
+        found += [(start + begin, start + end) for begin, end in find_words(half)]
+        start += len(half) + len(PAIR_MARK)
+    return found
 
 
 def _stretches(words: list[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -43,6 +43,8 @@ def pretrain_recipe(
         preset=recipe.preset,
         tokenizer=recipe.tokenizer,
         encoding=recipe.encoding,
+        documents=recipe.documents,
+        held_out=recipe.held_out,
         steps=steps,
         threads=threads,
         output=output,

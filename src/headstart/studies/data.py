@@ -3,6 +3,7 @@
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from headstart.errors import HeadstartError
 from headstart.studies.recipe import DEFAULT_LABELS, StudyRecipe
@@ -59,8 +60,10 @@ def read_data(recipe: StudyRecipe, stages: Stages) -> StudyData:
             f"{100 / len(splits.test):.1f} points of accuracy"
         )
     held_out = [*splits.validation.texts, *splits.test.texts]
-    corpus = read_corpus(recipe.corpus, encoding=recipe.encoding) if recipe.corpus else None
-    if corpus is not None:
+    corpus = None
+    if recipe.corpus:
+        documents: Any = recipe.documents or None
+        corpus = read_corpus(recipe.corpus, encoding=recipe.encoding, documents=documents)
         corpus = corpus.without(held_out)
     found = inspect_data(splits, corpus, progress=stages("looking at the data"))
     dropped = (corpus.left_out or 0) if corpus is not None else 0

@@ -33,6 +33,8 @@ class StudyRecipe(Recipe):
     drop_overlap: bool = False
     split_seed: int = 0
     corpus: list[str]
+    documents: str = ""  # what one document of a plain text corpus is: line, blank-line or file
+    held_out: float = 0.0  # share of the corpus's documents
     task_text: Literal["on", "off"] = "on"  # whether the training texts join the corpus
     tokenizer: str = ""  # a file; without one, a tokenizer is trained on the corpus
     base: str = ""  # an existing run; nothing is pretrained then

@@ -12,7 +12,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from headstart.errors import HeadstartError
-from headstart.files import cache_folder, replacing
+from headstart.files import cache_folder, mark_used, replacing
 from headstart.model.attention import SelfAttention
 from headstart.model.heads import Transform
 from headstart.model.model import Model, build_model
@@ -29,6 +29,7 @@ from headstart.text.tokenizers.train_tokenizer import train_tokenizer
 from headstart.training.recipe import PretrainRecipe
 
 SMALL_CORPUS = 2_000_000  # bytes
+FEW_DOCUMENTS = 30  # of these, none may be held out, by chance
 TASK_TEXT_SHARE = 0.2  # of the steps, at the end
 MOST_TASK_PASSES = 4
 HANDED_ON = 0.5  # of the neighbours' mean; 0.2 learned more slowly
@@ -103,7 +104,10 @@ def prepare(
             f"the corpus is too small: {stores[0].tokens:,} tokens to train on and "
             f"{stores[1].tokens:,} held out, where a row has {recipe.length}",
             where=corpus.name,
-            fix="give more text, a larger --held-out share or a smaller --length",
+            fix="give more text, a larger --held-out share or a smaller --length"
+            if len(stores[0]) + len(stores[1]) >= FEW_DOCUMENTS
+            else "tell smaller documents apart (--documents line or blank-line), or give more of "
+            f"them: there are {len(stores[0]) + len(stores[1])}",
         )
     sources = [
         TokenSource(store, tokenizer, length=recipe.length, separate=recipe.separate)
@@ -175,6 +179,7 @@ def find_tokenizer(recipe: PretrainRecipe, corpus: Corpus, stages: Stages) -> To
         )
         path.parent.mkdir(parents=True, exist_ok=True)
         trained.save(path)
+    mark_used(path)
     return load_tokenizer(path)
 
 
@@ -260,6 +265,7 @@ def count_vectors(
     path = cache_folder() / "cooccurrences" / f"{name}.safetensors"
     try:
         kept = load_file(path)
+        mark_used(path)
         return scale_columns(kept["vectors"], kept["values"], power=power)
     except (OSError, SafetensorError, KeyError):
         pass  # not counted yet, or damaged

@@ -55,6 +55,6 @@ def unseen_rows(task: Task[Any], part: Any, folder: Path) -> NDArray[np.int64] |
 
 def fingerprints(texts: Sequence[str]) -> Fingerprints:
     """64 bits of each text; equal ones agree, whatever their case, spacing and Unicode form."""
-    # The mark between two texts of a pair counts as white space, which is not to be ignored.
+    # As runs before this mark of pairs have kept them.
     keys = (text_key(text.replace(PAIR_MARK, "\0")) for text in texts)
     return np.array([int.from_bytes(key[:8]) for key in keys], dtype=np.uint64)

@@ -104,7 +104,7 @@ class _Inspector:
             similar.setdefault(owner, Example(text, other, match.similarity))
         for owner in {*places, *similar} - {report.name}:
             equal = owner in places
-            example = Example(text, places[owner], 1.0) if equal else similar[owner]
+            example = Example(text, places[owner], 1.0, equal) if equal else similar[owner]
             # A corpus may repeat a text: what counts is how many of the dataset's it holds.
             counted = text_key(example.other) if report.name == "corpus" else key
             pair = self.overlapping[report.name, owner]
@@ -144,7 +144,9 @@ class _Inspector:
             pairs = self.overlapping[later, other].values()
             part, within = (other, later) if later == "corpus" else (later, other)
             equal = sum(is_equal for is_equal, _ in pairs)
-            examples = sorted((example for _, example in pairs), key=lambda e: -e.similarity)
+            examples = sorted(
+                (example for _, example in pairs), key=lambda e: (not e.equal, -e.similarity)
+            )
             found.append(
                 Overlap(part, within, sizes[part], equal, len(pairs) - equal, _varied(examples))
             )

@@ -52,6 +52,7 @@ def read_questions(
     test: str | None = None,
     encoding: str = "utf-8",
     seed: int = 0,
+    drop_overlap: bool = False,
     **other: Any,
 ) -> FileParts[Questions]:
     """Questions and their parts; a part that has no file is cut off, whole texts at a time."""
@@ -68,6 +69,9 @@ def read_questions(
         validation=validation,
         test=test,
         cut=lambda with_test: _split(whole, seed, with_test=with_test),
+        texts=lambda part: part.contexts,
+        pick=Questions.pick,
+        drops_overlap=drop_overlap,
     )
 
 

@@ -1,0 +1,21 @@
+"""What a study keeps can be made again from its recipe."""
+
+from headstart.run_folder import open_run
+from headstart.training.finetune import finetune
+from headstart.training.recipe import read_finetune_recipe
+from tests.fault_cases import CASES, uninterrupted, write_corpus, write_csv
+from tests.labelled import dataset
+
+
+def test_the_recipe_of_the_best_run_gives_the_same_weights_and_it_has_a_card(tmp_path):
+    write_corpus(tmp_path / "c.txt", 60)
+    write_csv(tmp_path / "d.csv", dataset(80, sentences=1))
+    uninterrupted(CASES["compare"], tmp_path, tmp_path / "study")
+    best = tmp_path / "study" / "out" / "best"
+    recipe = read_finetune_recipe(best)
+    assert recipe.labels == "20"
+    finetune(recipe, tmp_path / "again")
+    weights = [(folder / "model.safetensors").read_bytes() for folder in (best, tmp_path / "again")]
+    assert weights[0] == weights[1]
+    assert open_run(best).labels == ("animal", "person")
+    assert "## How good it is" in (best / "README.md").read_text(encoding="utf-8")
