@@ -5,7 +5,7 @@ import time
 
 from headstart import HeadstartClassifier
 from headstart.evaluation.metrics import wilson_interval
-from headstart.model_card import Score, write_card
+from headstart.model_card import CardScore, write_card
 from headstart.training.finetune import finetune
 from tests.labelled import TINY, dataset, recipe, splits
 
@@ -37,7 +37,7 @@ def test_strings_of_the_user_are_no_markup(tmp_path):
         tmp_path,
         title="a\n# b",
         facts={"labels": "x | y\n\n<script>, [a](b)", "\x1b[31m": 1},
-        scores=[Score("f1", 0.5, "a|b")],
+        scores=[CardScore("f1", 0.5, "a|b")],
         fingerprints={},
         use="nothing",
         limits=["none"],

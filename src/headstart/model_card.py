@@ -19,7 +19,7 @@ SHOWN_FINGERPRINT = 16  # of its digits; the whole one is in identity.json
 
 
 @dataclass(frozen=True)
-class Score:
+class CardScore:
     """A number about the model.
 
     Parameters
@@ -42,7 +42,7 @@ def write_card(
     *,
     title: str,
     facts: Mapping[str, object],
-    scores: Sequence[Score],
+    scores: Sequence[CardScore],
     fingerprints: Mapping[str, str],
     use: str,
     limits: Sequence[str],
@@ -71,7 +71,7 @@ def write_card(
     write_text(folder / CARD, "\n\n".join(parts) + "\n")
 
 
-def _score_table(scores: Sequence[Score]) -> str:
+def _score_table(scores: Sequence[CardScore]) -> str:
     lines = ["| | | 95 % interval | measured on |", "|---|---|---|---|"]
     for score in scores:
         value = score.value if isinstance(score.value, str) else _share(score.value)

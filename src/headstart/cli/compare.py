@@ -91,8 +91,8 @@ def compare(
     label_column: options.Word = None,
     encoding: options.Word = None,
     drop_overlap: options.DropOverlap = None,
-    documents: options.Documents = None,
-    held_out: options.HeldOut = None,
+    documents: options.DocumentsOption = None,
+    held_out: options.HeldOutOption = None,
     jobs: Annotated[
         int | None, typer.Option(help="Trainings side by side.", show_default=False)
     ] = None,

@@ -35,14 +35,14 @@ DropOverlap = Annotated[
     bool | None,
     typer.Option("--drop-overlap", help="Remove texts that validation or test also hold."),
 ]
-Documents = Annotated[
+DocumentsOption = Annotated[
     str | None,
     typer.Option(
         help="What one document of a plain text corpus is: line, blank-line or file.",
         show_default=False,
     ),
 ]
-HeldOut = Annotated[
+HeldOutOption = Annotated[
     float | None,
     typer.Option(help="Share of the corpus's documents.", show_default=False),
 ]

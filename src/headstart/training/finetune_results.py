@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from headstart.evaluation.metrics import wilson_interval
 from headstart.files import IDENTITY, read_object
-from headstart.model_card import Score, write_card
+from headstart.model_card import CardScore, write_card
 from headstart.tasks.classification import Classification
 from headstart.tasks.task import Task
 from headstart.training.metrics import epoch_rows
@@ -82,7 +82,7 @@ def write_finetuning_card(
     )
 
 
-def _scores(task: Task[Any], summary: dict[str, Any]) -> list[Score]:
+def _scores(task: Task[Any], summary: dict[str, Any]) -> list[CardScore]:
     rows, found = summary["validation_rows"], summary["validation"]
     measured_on = f"validation, {rows:,} {task.row_name}"
     scores = []
@@ -91,7 +91,7 @@ def _scores(task: Task[Any], summary: dict[str, Any]) -> list[Score]:
             continue
         if name == "accuracy" and isinstance(task, Classification):  # one answer per row
             interval = wilson_interval(round(value * rows), rows)
-            scores.append(Score(name, value, measured_on, interval.low, interval.high))
+            scores.append(CardScore(name, value, measured_on, interval.low, interval.high))
         else:
-            scores.append(Score(name.replace("_", " "), value, measured_on))
+            scores.append(CardScore(name.replace("_", " "), value, measured_on))
     return scores

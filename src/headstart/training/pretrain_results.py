@@ -8,7 +8,7 @@ import numpy as np
 
 from headstart.files import IDENTITY, read_object
 from headstart.model.model import Model
-from headstart.model_card import Score, write_card
+from headstart.model_card import CardScore, write_card
 from headstart.objectives.objective import Batch, Objective
 from headstart.training.prepare import Prepared
 from headstart.training.recipe import PretrainRecipe
@@ -76,11 +76,11 @@ def write_pretraining_card(recipe: PretrainRecipe, summary: dict[str, Any], fold
     on = f"held-out documents, at the best step: {summary['best_step']:,}"
     unigram = f"a unigram model has {summary['unigram_perplexity']:,.1f}"
     scores = [
-        Score("loss", f"{found['loss']:.3f}", on),
-        Score("perplexity", f"{found['perplexity']:,.1f}; {unigram}", on),
+        CardScore("loss", f"{found['loss']:.3f}", on),
+        CardScore("perplexity", f"{found['perplexity']:,.1f}; {unigram}", on),
     ]
     if "bits_per_byte" in found:
-        scores.append(Score("bits per byte", f"{found['bits_per_byte']:.3f}", on))
+        scores.append(CardScore("bits per byte", f"{found['bits_per_byte']:.3f}", on))
     use = "write on (`headstart generate`)" if recipe.objective == "causal" else "fill gaps"
     fix = "start the run anew, in another folder"
     write_card(
