@@ -135,3 +135,17 @@ def test_predict_refuses_to_overwrite_its_input(files, headstart, tmp_path):
     assert result.returncode == 2
     assert "would overwrite the input" in result.stderr
     assert (tmp_path / "in.csv").read_text() == "text\nthe cat sits .\n"
+
+
+def test_hints_lead_to_commands_that_work(files, headstart, tmp_path):
+    """A run without a test part is not sent to it, and a study names its best run."""
+    folder, result = files
+    assert "once: headstart evaluate" in " ".join(result.stdout.split())
+    validation = write_csv(tmp_path / "v.csv", dataset(20, 8))
+    words = ["finetune", folder / "train.csv", "--validation", validation, "--base", "none"]
+    told = headstart(*words, "--out", tmp_path / "run", *SMALL, "--epochs", 1).stdout
+    assert "on labelled texts that it has not seen: headstart evaluate" in " ".join(told.split())
+    (tmp_path / "study" / "best").mkdir(parents=True)
+    told = " ".join(headstart("predict", tmp_path / "study", "a text").stderr.split())
+    assert "name its best run" in told
+    assert "study/best" in told.replace(" ", "")

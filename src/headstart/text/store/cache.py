@@ -59,7 +59,10 @@ def prune_cache(folder: Path, *, days: float) -> list[Cached]:
     """
     removed = []
     for one in look_at_cache(folder):
-        if (one.state != "whole" or one.days >= days) and remove(one.path):
+        # A half-written file has no lock: its writer may be at work.
+        in_work = one.state == "half-written" and not one.path.is_dir() and one.days < 1
+        useless = one.state != "whole" or one.days >= days
+        if useless and not in_work and remove(one.path):
             removed.append(one)
     return removed
 
