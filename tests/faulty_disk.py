@@ -20,8 +20,8 @@ from safetensors import SafetensorError
 
 KILLED = 137
 # Where `save_file` of safetensors is known by name; it writes from Rust.
-SAVING = ("model.checkpoint", "training.checkpoints", "training.prepare", "training.seen_rows")
-SAVING += ("training.finetune", "studies.outcomes", "studies.bases")
+SAVING = ("checksums", "model.checkpoint", "training.checkpoints")
+SAVING += ("studies.outcomes", "studies.bases")
 CODES = {"sync": errno.EIO, "rename": errno.EIO}
 
 

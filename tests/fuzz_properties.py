@@ -204,6 +204,25 @@ def damage(path: Path, data: st.DataObject) -> None:
         path.write_bytes(data.draw(damaged_bytes(content)))
 
 
+def using_a_damaged_cache(data: st.DataObject) -> None:
+    """Whatever a cache holds, a training comes to the same weights or ends with one message."""
+    with own_folder() as folder:
+        shutil.copytree(workshop() / "cache", folder / "cache")
+        kept = ("stores", "tokenizers", "cooccurrences")
+        files = sorted(
+            path
+            for kind in kept
+            for path in (folder / "cache" / kind).rglob("*.*")
+            if path.is_file()
+        )
+        damage(data.draw(st.sampled_from([one for one in files if one.suffix != ".lock"])), data)
+        with _cache(folder / "cache"):
+            result = run_promised(*_pretrain(workshop(), Path("r")))
+        if result.returncode == 0:
+            weights = [place / "model.safetensors" for place in (folder / "r", workshop() / "base")]
+            assert weights[0].read_bytes() == weights[1].read_bytes()
+
+
 # Options whose wild values could only ask for long work are left out.
 OPTIONS = {
     "inspect": "corpus validation test text-column label-column encoding documents tokenizer "
@@ -260,6 +279,7 @@ PROPERTIES: dict[str, Callable[[st.DataObject], None]] = {
         predicting_any_file,
         keeping_every_row,
         opening_a_damaged_run,
+        using_a_damaged_cache,
         giving_wild_options,
     )
 }

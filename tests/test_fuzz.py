@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tests.fuzz_properties import PROPERTIES
 
-EXAMPLES = {"reading_any_file": 40, "predicting_any_file": 40}
+EXAMPLES = {"reading_any_file": 40, "predicting_any_file": 40, "using_a_damaged_cache": 10}
 
 
 @pytest.mark.parametrize("name", PROPERTIES)

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from safetensors.numpy import load_file
-
+from headstart.checksums import load_arrays
 from headstart.errors import HeadstartError
 from headstart.progress import ProgressCallback
 from headstart.run_folder import VALIDATION, Run
@@ -46,7 +45,8 @@ def evaluate(run: Run, part: Any, *, progress: ProgressCallback | None = None) -
             fix="continue it: headstart finetune --resume",
         )
     answers = run.task.join(outputs, examples)
-    found = run.task.evaluation(answers, part, load_file(path))
+    validation = load_arrays(path, fix="copy the run again, with all of its files")
+    found = run.task.evaluation(answers, part, validation)
     if rows is not None:
         for mistake in found.get("mistakes", []):  # rows as in the file, not as in what is left
             mistake["row"] = int(rows[mistake["row"] - 1]) + 1

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from safetensors.numpy import save_file
 
+from headstart.checksums import save_arrays
 from headstart.files import replacing
 from headstart.lock import locked
 from headstart.model.checkpoint import save_model
@@ -81,7 +81,7 @@ class Validation:
         setup = self.setup
         save_model(setup.model, setup.folder)
         with replacing(setup.folder / VALIDATION) as temporary:
-            save_file(setup.task.kept(self.answers, setup.splits.validation), temporary)
+            save_arrays(setup.task.kept(self.answers, setup.splits.validation), temporary)
 
 
 @dataclass(frozen=True)

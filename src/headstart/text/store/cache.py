@@ -18,6 +18,7 @@ from headstart.errors import HeadstartError
 from headstart.text.store.token_store import MANIFEST, TokenStore
 
 STORES, TOKENIZERS, VECTORS = "stores", "tokenizers", "cooccurrences"
+BESIDE = (".lock", ".sha256")  # files that belong to another one
 UNUSED_DAYS = 90
 DAY = 24 * 3600.0
 State = Literal["whole", "damaged", "half-written"]
@@ -92,7 +93,7 @@ def _entries(folder: Path) -> list[tuple[str, Path]]:
     names = (STORES, TOKENIZERS, VECTORS)
     inside = ((kind, folder / kind) for kind in names)
     found = ((kind, path) for kind, place in inside if place.is_dir() for path in place.iterdir())
-    return sorted((kind, path) for kind, path in found if path.suffix != ".lock")
+    return sorted((kind, path) for kind, path in found if path.suffix not in BESIDE)
 
 
 def _look_at(path: Path, kind: str) -> Cached:
