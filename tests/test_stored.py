@@ -10,6 +10,7 @@ from safetensors.torch import load_file, save_file
 
 from headstart.errors import HeadstartError
 from headstart.inference.evaluate import evaluate
+from headstart.model.checkpoint import save_model
 from headstart.run_folder import open_run
 from headstart.training.finetune import finetune
 from headstart.training.loop import Interrupted
@@ -140,6 +141,15 @@ def test_one_flipped_bit_is_found(trained, copied, name):
     flipped(run / name)
     with pytest.raises(HeadstartError, match=f"{name} is damaged"):
         evaluate(open_run(run), splits().test)
+
+
+def test_the_same_weights_are_the_same_bytes(trained, tmp_path):
+    """The library that writes them shuffles its metadata."""
+    run = open_run(trained)
+    for number in range(8):
+        save_model(run.model, tmp_path / str(number))
+    contents = {path.read_bytes() for path in tmp_path.rglob("model.safetensors")}
+    assert len(contents) == 1
 
 
 def test_weights_without_a_checksum_are_read_as_they_are(trained, copied):

@@ -4,6 +4,8 @@ The format itself has none: a flipped bit would be another number. A file withou
 another program, or of an older version) is read as it is.
 """
 
+import json
+import struct
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -37,6 +39,18 @@ def check_checksum(path: Path, arrays: Mapping[str, Bytes], *, about: str = "", 
         raise HeadstartError(
             f"{path.name} is damaged: its checksum is not that of its content", where=path, fix=fix
         )
+
+
+def sort_metadata(path: Path) -> None:
+    """Give the entries of a file's metadata an order: the library's own is another every time."""
+    with path.open("r+b") as file:
+        (length,) = struct.unpack("<Q", file.read(8))
+        header = json.loads(file.read(length))
+        header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+        text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+        if len(text) <= length:  # the format pads a header with blanks
+            file.seek(8)
+            file.write(text.ljust(length))
 
 
 def save_arrays(arrays: Mapping[str, Bytes], path: Path) -> None:

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
-from headstart.checksums import KEY, check_checksum, checksum
+from headstart.checksums import KEY, check_checksum, checksum, sort_metadata
 from headstart.errors import HeadstartError
 from headstart.evaluation.metrics import classification_metrics
 from headstart.files import replacing
@@ -121,6 +121,7 @@ def write_training(study: Path, outcome: Outcome) -> None:
     with replacing(training_file(study, outcome.run)) as temporary:
         text = json.dumps(about)
         save_file(arrays, temporary, metadata={"training": text, KEY: checksum(arrays, text)})
+        sort_metadata(temporary)
 
 
 def read_training(study: Path, run: RunKey) -> Outcome:
