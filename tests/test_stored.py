@@ -122,6 +122,17 @@ def test_a_damaged_summary_is_said(trained, copied, content):
     assert told.value.fix
 
 
+@pytest.mark.parametrize(
+    "values", [{"validation": None}, {"validation": {"accuracy": "x"}}, {"epochs": [3]}, {"cut": 0}]
+)
+def test_a_summary_of_another_form_is_said(trained, copied, values):
+    run = copied(trained)
+    change(run / "summary.json", **values)
+    with pytest.raises(HeadstartError, match=r"summary\.json is damaged") as told:
+        finetune(recipe(epochs=1), run, splits=splits(), resume=True)
+    assert told.value.fix
+
+
 def test_what_is_whole_opens(trained):
     assert torch.isfinite(open_run(trained).model.base.embedding.weight).all()
 

@@ -183,15 +183,28 @@ def read_task(folder: Path) -> dict[str, Any]:
     return {"task": find_task(name)(labels), "length": length, "long": long}
 
 
+SUMMARY_FIX = "delete it; the same training with --resume writes it again"
+
+
 def read_summary(folder: Path) -> dict[str, Any]:
-    """What `write_summary` wrote."""
-    again = "delete it; the same training with --resume writes it again"
-    return read_object(folder / SUMMARY, fix=again)
+    """The summary of a fine-tuning."""
+    content = read_object(folder / SUMMARY, fix=SUMMARY_FIX)
+    epochs, cut = content.get("epochs"), content.get("cut")
+    whole = all(isinstance(content.get(name), int) for name in ("best_epoch", "steps"))
+    listed = isinstance(epochs, list) and all(_is_numbers(row) for row in epochs)
+    if not (whole and listed and _is_numbers(content.get("validation")) and _is_numbers(cut)):
+        raise HeadstartError(f"{SUMMARY} is damaged", where=folder / SUMMARY, fix=SUMMARY_FIX)
+    return content
+
+
+def _is_numbers(values: object) -> bool:
+    return isinstance(values, dict) and all(isinstance(v, int | float) for v in values.values())
 
 
 def name_place(folder: Path, place: Path) -> None:
     """Let the summary of the run in `folder` name the place that the run is kept in."""
-    write_summary({**read_summary(folder), "run": str(place)}, folder)
+    content = read_object(folder / SUMMARY, fix=SUMMARY_FIX)
+    write_summary({**content, "run": str(place)}, folder)
 
 
 def write_summary(summary: dict[str, Any], folder: Path) -> None:
