@@ -32,23 +32,23 @@ def named(options: dict[str, object]) -> list[str]:
     return [str(word) for name, value in options.items() for word in (f"--{name}", value)]
 
 
-def _pretrain(inputs: Path, out: Path) -> list[str]:
+def pretrain_words(inputs: Path, out: Path) -> list[str]:
     sizes = TINY | {"steps": 3, "length": 16, "batch-tokens": 32, "held-out": 0.2, "output": "full"}
     return ["pretrain", str(inputs / "c.txt"), "--out", str(out), "--resume", *named(sizes)]
 
 
-def _finetune(inputs: Path, out: Path) -> list[str]:
+def finetune_words(inputs: Path, out: Path) -> list[str]:
     sizes = TINY | {"epochs": 2, "batch-size": 32, "base": "none", "length": 16}
     return ["finetune", str(inputs / "d.csv"), "--out", str(out), "--resume", *named(sizes)]
 
 
-def _compare(inputs: Path, out: Path) -> list[str]:
+def compare_words(inputs: Path, out: Path) -> list[str]:
     options = SIZES | {"labels": 20, "seeds": 2, "epochs": 1, "tokens": 4096, "jobs": 1}
     arms = {"arms": "scratch,pretrained,cooccurrence,tfidf", "corpus": inputs / "c.txt"}
     return ["compare", str(inputs / "d.csv"), "--out", str(out), *named(options | arms)]
 
 
-def _predict(inputs: Path, out: Path) -> list[str]:
+def predict_words(inputs: Path, out: Path) -> list[str]:
     files = {"input": inputs / "d.csv", "output": out / "answers.parquet"}
     return ["predict", str(inputs / "cls"), *named(files)]
 
@@ -67,10 +67,10 @@ def _study(out: Path) -> Any:
 CASES = {
     case.name: case
     for case in (
-        Case("pretrain", _pretrain, _files("model.safetensors", "tokenizer.json")),
-        Case("finetune", _finetune, _files("model.safetensors", "validation.safetensors")),
-        Case("compare", _compare, _study),
-        Case("predict", _predict, _files("answers.parquet")),
+        Case("pretrain", pretrain_words, _files("model.safetensors", "tokenizer.json")),
+        Case("finetune", finetune_words, _files("model.safetensors", "validation.safetensors")),
+        Case("compare", compare_words, _study),
+        Case("predict", predict_words, _files("answers.parquet")),
     )
 }
 
@@ -80,21 +80,21 @@ def write_inputs(folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     write_corpus(folder / "c.txt", 60)
     write_csv(folder / "d.csv", dataset(80, sentences=1))
-    with _cache(folder / "cache"):
-        result = run_here(_finetune(folder, folder / "cls"))
+    with cache_in(folder / "cache"):
+        result = run_here(finetune_words(folder, folder / "cls"))
     assert result.returncode == 0, result.stderr
     return folder
 
 
 @contextmanager
-def _cache(folder: Path) -> Iterator[None]:
+def cache_in(folder: Path) -> Iterator[None]:
     with mock.patch.dict(os.environ, {"HEADSTART_CACHE": str(folder)}):
         yield
 
 
 def attempt(case: Case, inputs: Path, trial: Path, nth: int | None, **how: bool) -> Any:
     """Run the command on a disk that refuses: what it printed, and the disk."""
-    with _cache(trial / "cache"), refusing(nth, trial, **how) as disk:
+    with cache_in(trial / "cache"), refusing(nth, trial, **how) as disk:
         return run_here(case.words(inputs, trial / "out")), disk
 
 

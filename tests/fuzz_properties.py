@@ -4,6 +4,7 @@ Each property draws its case from Hypothesis. `tests/test_fuzz.py` tries some ca
 fuzz` as many as the time allows.
 """
 
+import atexit
 import contextlib
 import csv
 import io
@@ -21,7 +22,7 @@ from hypothesis import strategies as st
 
 from tests.conftest import Result, run_here
 from tests.corpora import write_corpus
-from tests.fault_cases import _cache, _compare, _finetune, _pretrain
+from tests.fault_cases import cache_in, compare_words, finetune_words, pretrain_words
 from tests.fuzz_strategies import (
     FILES,
     WILD,
@@ -40,10 +41,15 @@ OUTCOMES: Counter[tuple[str, int]] = Counter()  # of the commands that were run
 def workshop() -> Path:
     """A corpus, a dataset, a base, a classifier and a study, made once."""
     folder = Path(tempfile.mkdtemp(prefix="headstart-fuzz-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     write_corpus(folder / "c.txt", 60)
     write_csv(folder / "d.csv", dataset(80, sentences=1))
-    with _cache(folder / "cache"):
-        for name, words in (("base", _pretrain), ("run", _finetune), ("study", _compare)):
+    with cache_in(folder / "cache"):
+        for name, words in (
+            ("base", pretrain_words),
+            ("run", finetune_words),
+            ("study", compare_words),
+        ):
             result = run_here(words(folder, folder / name))
             assert result.returncode == 0, result.stderr
     return folder
@@ -57,7 +63,7 @@ def own_folder() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="headstart-fuzz-") as name:
         os.chdir(name)
         try:
-            with _cache(workshop() / "cache"):
+            with cache_in(workshop() / "cache"):
                 yield Path(name)
         finally:
             os.chdir(before)
@@ -184,11 +190,11 @@ def opening_a_damaged_run(data: st.DataObject) -> None:
         words: dict[str, list[object]] = {
             "predict": ["predict", "r", "the old cat"],
             "evaluate": ["evaluate", "r"],
-            "finetune": [*_finetune(workshop(), Path("r"))],
+            "finetune": [*finetune_words(workshop(), Path("r"))],
             "generate": ["generate", "r", "the cat", "--tokens", 2],
-            "pretrain": [*_pretrain(workshop(), Path("r"))],
+            "pretrain": [*pretrain_words(workshop(), Path("r"))],
             "report": ["report", "r"],
-            "compare": [*_compare(workshop(), Path("r"))],
+            "compare": [*compare_words(workshop(), Path("r"))],
         }
         run_promised(*words[command])
 
@@ -216,8 +222,8 @@ def using_a_damaged_cache(data: st.DataObject) -> None:
             if path.is_file()
         )
         damage(data.draw(st.sampled_from([one for one in files if one.suffix != ".lock"])), data)
-        with _cache(folder / "cache"):
-            result = run_promised(*_pretrain(workshop(), Path("r")))
+        with cache_in(folder / "cache"):
+            result = run_promised(*pretrain_words(workshop(), Path("r")))
         if result.returncode == 0:
             weights = [place / "model.safetensors" for place in (folder / "r", workshop() / "base")]
             assert weights[0].read_bytes() == weights[1].read_bytes()
@@ -260,9 +266,9 @@ def giving_wild_options(data: st.DataObject) -> None:
             "inspect": ["inspect", "d.csv"],
             "predict": ["predict", workshop() / "run", "--input", "d.csv", "--output", "o.csv"],
             "evaluate": ["evaluate", workshop() / "run"],
-            "finetune": [*_finetune(folder, Path("r"))],
-            "pretrain": [*_pretrain(folder, Path("r")), "--dry-run"],
-            "compare": [*_compare(folder, Path("r")), "--dry-run"],
+            "finetune": [*finetune_words(folder, Path("r"))],
+            "pretrain": [*pretrain_words(folder, Path("r")), "--dry-run"],
+            "compare": [*compare_words(folder, Path("r")), "--dry-run"],
             "generate": ["generate", workshop() / "base", "the cat", "--tokens", 2],
             "params": ["params"],
             "tokenizer": ["tokenizer", "c.txt", "--vocab-size", 300, "--out", "t.json"],
