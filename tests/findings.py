@@ -1,8 +1,8 @@
 """What a hostile and a new user found, what happens now, and the test that holds it.
 
 The rows are in findings.txt. `python -m tests.findings` (or `make findings`) prints them as tables;
-with `--write` they are put into docs/reliability.md. `tests/test_findings.py` checks that every test
-named there exists.
+with `--write` they are put into docs/reliability.md. `tests/test_findings.py` checks that every
+test named there exists.
 """
 
 import argparse
