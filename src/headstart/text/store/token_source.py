@@ -263,14 +263,17 @@ class TokenSource:
 
     def _other(self, random: np.random.Generator, number: int, length: int) -> np.ndarray:
         """Another document than `number`, of `length` tokens if a few draws find one."""
-        found: np.ndarray = self.store[(number + 1) % len(self.store)]
+        longest: np.ndarray | None = None
         for _ in range(_OTHERS):
-            if len(found) >= length:
-                break
             other, document = self._document(random)
-            if other != number and len(document) > len(found):
-                found = document
-        return found
+            if other == number:  # with two documents or more, the next one is another
+                document = self.store[(number + 1) % len(self.store)]
+            if longest is None or len(document) > len(longest):
+                longest = document
+            if len(longest) >= length:
+                break
+        assert longest is not None
+        return longest
 
     def _document(self, random: np.random.Generator) -> tuple[int, np.ndarray]:
         for _ in range(_DRAWS):
