@@ -3,7 +3,7 @@
 from headstart.run_folder import open_run
 from headstart.training.finetune import finetune
 from headstart.training.recipe import read_finetune_recipe
-from tests.fault_cases import CASES, uninterrupted, write_corpus, write_csv
+from tests.fault_cases import CASES, SIZES, named, uninterrupted, write_corpus, write_csv
 from tests.labelled import dataset
 
 
@@ -19,3 +19,13 @@ def test_the_recipe_of_the_best_run_gives_the_same_weights_and_it_has_a_card(tmp
     assert weights[0] == weights[1]
     assert open_run(best).labels == ("animal", "person")
     assert "## How good it is" in (best / "README.md").read_text(encoding="utf-8")
+
+
+def test_a_folder_for_the_tokenizer_without_one_is_filled(headstart, tmp_path):
+    """A disk may refuse between the two."""
+    write_csv(tmp_path / "d.csv", dataset(80, sentences=1))
+    (tmp_path / "study" / "tokenizer").mkdir(parents=True)
+    options = SIZES | {"labels": 20, "seeds": 2, "epochs": 1, "jobs": 1, "arms": "scratch,tfidf"}
+    result = headstart("compare", tmp_path / "d.csv", "--out", tmp_path / "study", *named(options))
+    assert result.returncode == 0, result.stderr
+    assert (tmp_path / "study" / "tokenizer" / "tokenizer.json").is_file()
