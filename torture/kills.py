@@ -1,28 +1,26 @@
 """Kills at random moments: `python -m torture.kills --minutes 30`, part of `make torture`.
 
-A pretraining, a fine-tuning and a study run as a user starts them and are ended with `kill -9` at
-random moments, again and again; the last process may finish. Its weights and results must be the
-bits of an undisturbed run.
+A pretraining, a fine-tuning and a study are ended with `kill -9` at random moments, again and
+again, until one process comes to the end. Its weights and results must be the bits of an undisturbed
+run. The processes are forks of one that has loaded everything already, so that kills hit the work
+and not the start of Python.
 """
 
 import argparse
+import os
 import random
 import shutil
 import signal
-import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.fault_cases import CASES, write_inputs
+from tests.conftest import run_here
+from tests.fault_cases import CASES, cache_in, uninterrupted, write_inputs
 
-KILLS_PER_RUN = 8
 NAMES = ("pretrain", "finetune", "compare")
-# More steps than in the tests with injected faults: there must be something to interrupt.
-LONGER = {"pretrain": ["--steps", "150"], "finetune": ["--epochs", "30"], "compare": []}
+MOST = 12  # kills of one run
 
 
 def main() -> int:
@@ -39,13 +37,16 @@ def main() -> int:
         expected = {name: _undisturbed(name, inputs, folder) for name in NAMES}
         while time.monotonic() - began < 60 * words.minutes:
             name = min(NAMES, key=lambda one: kills[one])
-            out, seconds = folder / f"killed-{name}", expected[name][1]
-            shutil.rmtree(out, ignore_errors=True)
-            for _ in range(KILLS_PER_RUN):
-                kills[name] += _killed(name, inputs, out, generator.uniform(0.3, 1) * seconds)
-            _run(name, inputs, out)
+            outcome, seconds = expected[name]
+            trial = folder / "trial"
+            shutil.rmtree(trial, ignore_errors=True)
+            while _killed(name, inputs, trial, generator.uniform(0, 0.6) * seconds):
+                kills[name] += 1
+                if kills[name] % MOST == 0:
+                    break
+            assert not _killed(name, inputs, trial, None)
             runs[name] += 1
-            if CASES[name].outcome(out) != expected[name][0]:
+            if CASES[name].outcome(trial / "out") != outcome:
                 unequal += 1
                 print(f"NOT EQUAL: {name}, run {runs[name]}, --seed {words.seed}", flush=True)
     finally:
@@ -58,35 +59,31 @@ def main() -> int:
     return 1 if unequal else 0
 
 
-def _command(name: str, inputs: Path, out: Path) -> list[str]:
-    return [sys.executable, "-m", "headstart", *CASES[name].words(inputs, out), *LONGER[name]]
-
-
-def _run(name: str, inputs: Path, out: Path) -> None:
-    result = subprocess.run(_command(name, inputs, out), capture_output=True, text=True)
-    assert result.returncode == 0, result.stderr
-
-
 def _undisturbed(name: str, inputs: Path, folder: Path) -> tuple[Any, float]:
-    """What the command comes to, and how long it takes once its caches are filled."""
-    _run(name, inputs, folder / f"first-{name}")
+    """What the command comes to, and how long it takes when everything is loaded."""
+    uninterrupted(CASES[name], inputs, folder / f"first-{name}")
     began = time.monotonic()
-    out = folder / f"whole-{name}"
-    _run(name, inputs, out)
-    outcome: Callable[[Path], Any] = CASES[name].outcome
-    return outcome(out), time.monotonic() - began
+    outcome, _ = uninterrupted(CASES[name], inputs, folder / f"whole-{name}")
+    return outcome, time.monotonic() - began
 
 
-def _killed(name: str, inputs: Path, out: Path, after: float) -> bool:
-    """Whether the process was still running when it was killed."""
-    process = subprocess.Popen(
-        _command(name, inputs, out), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    try:
-        process.wait(after)
-    except subprocess.TimeoutExpired:
-        process.send_signal(signal.SIGKILL)
-    return process.wait() == -signal.SIGKILL
+def _killed(name: str, inputs: Path, trial: Path, after: float | None) -> bool:
+    """Run the command in a process of its own; whether it was killed before its end."""
+    trial.mkdir(exist_ok=True)
+    child = os.fork()
+    if not child:
+        code = 1
+        try:
+            with cache_in(trial / "cache"):
+                code = run_here(CASES[name].words(inputs, trial / "out")).returncode
+        finally:
+            os._exit(code)
+    if after is not None:
+        time.sleep(after)
+        os.kill(child, signal.SIGKILL)  # a process that has ended waits for us until here
+    ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert ended in (0, -signal.SIGKILL), f"{name}: exit code {ended}"
+    return ended == -signal.SIGKILL
 
 
 if __name__ == "__main__":
