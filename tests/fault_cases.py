@@ -60,8 +60,10 @@ def _files(*names: str) -> Callable[[Path], list[bytes]]:
 def _study(out: Path) -> Any:
     with (out / "results.csv").open(encoding="utf-8") as file:
         lines = [[v for k, v in line.items() if k != "seconds"] for line in csv.DictReader(file)]
-    names = ("predictions.parquet", "test_rows.parquet", "best/model.safetensors")
-    return lines, _files(*names)(out), (out / "report.html").is_file()
+    kept = sorted((out / "best").rglob("*.safetensors"))
+    weights = [(path.name, path.read_bytes()) for path in kept]
+    tables = _files("predictions.parquet", "test_rows.parquet")(out)
+    return lines, tables, weights, (out / "report.html").is_file()
 
 
 CASES = {

@@ -1,9 +1,9 @@
 """Kills at random moments: `python -m torture.kills --minutes 30`, part of `make torture`.
 
 A pretraining, a fine-tuning and a study are ended with `kill -9` at random moments, again and
-again, until one process comes to the end. Its weights and results must be the bits of an undisturbed
-run. The processes are forks of one that has loaded everything already, so that kills hit the work
-and not the start of Python.
+again, until one process comes to the end. Its weights and results must be the bits of an
+undisturbed run. The processes are forks of one that has loaded everything already, so that kills
+hit the work and not the start of Python.
 """
 
 import argparse

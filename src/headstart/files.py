@@ -4,7 +4,7 @@ import errno
 import json
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -166,19 +166,44 @@ def check_format(folder: Path) -> None:
         )
 
 
-def read_object(path: Path, *, fix: str) -> dict[str, Any]:
+Form = Callable[[object], bool]  # whether a value is as it was written
+
+
+def is_numbers(value: object) -> bool:
+    """Numbers by name."""
+    return isinstance(value, dict) and all(isinstance(v, int | float) for v in value.values())
+
+
+def is_table(value: object) -> bool:
+    """Rows of numbers by name."""
+    return isinstance(value, list) and all(map(is_numbers, value))
+
+
+def read_object(
+    path: Path,
+    *,
+    fix: str,
+    needs: Collection[str] = (),
+    forms: Mapping[str, Form] | None = None,
+) -> dict[str, Any]:
     """Read a JSON object that Headstart wrote; one that is missing or damaged is said so.
 
     Parameters
     ----------
     path : the file.
     fix : what the user can do where it is damaged.
+    needs : names that must be there.
+    forms : what values must be, by name, where they are there.
     """
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         content = None
-    if not isinstance(content, dict):
+    if (
+        not isinstance(content, dict)
+        or not content.keys() >= set(needs)
+        or not all(form(content[name]) for name, form in (forms or {}).items() if name in content)
+    ):
         raise HeadstartError(f"{path.name} is missing or damaged", where=path, fix=fix)
     return content
 

@@ -1,6 +1,7 @@
 """A finished run, opened: its model, its tokenizer and its recipe, checked against each other."""
 
 import json
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,30 +10,37 @@ from headstart.errors import HeadstartError
 from headstart.files import (
     FORMAT_FILE,
     IDENTITY,
+    Form,
     check_format,
+    is_numbers,
+    is_table,
     read_object,
     write_format,
     write_text,
 )
-from headstart.model.checkpoint import CONFIG, load_model, save_model
+from headstart.model.checkpoint import load_model, save_model
 from headstart.model.config import LanguageModelingConfig, MaskedNextSentenceConfig
 from headstart.model.model import Model
 from headstart.model.presets import preset_of
+from headstart.progress import ProgressCallback
 from headstart.settings import bound_problem
 from headstart.tasks import find_task
+from headstart.tasks.classifier_run import CLASSIFIER, open_classifier
 from headstart.tasks.examples import Long, TextEncoding
+from headstart.tasks.opened_run import Contribution, OpenedRun, RunAnswers
+from headstart.tasks.run_network import run_network
 from headstart.tasks.task import Task
+from headstart.tasks.temperature import read_temperature, write_temperature
 from headstart.text.tokenizers.tokenizer import Tokenizer, load_tokenizer
 
 TASK = "task.json"
 SUMMARY = "summary.json"
-BEST = "best"  # the run that a study keeps
-VALIDATION = "validation.safetensors"  # the best epoch's answers for the validation rows
+SUMMARY_FORMS: dict[str, Form] = {"validation": is_numbers, "cut": is_numbers, "epochs": is_table}
 
 
 @dataclass(frozen=True)
 class Run:
-    """What a run folder holds, as plain objects. A pretrained base has no task."""
+    """The folder of a network, as plain objects. A pretrained base has no task."""
 
     folder: Path
     model: Model
@@ -40,6 +48,7 @@ class Run:
     task: Task[Any] | None = None
     length: int = 512  # of what the task reads at once
     long: Long = "cut"
+    temperature: float = 1.0
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -55,16 +64,45 @@ class Run:
     def causal(self) -> bool:
         return self.model.base.config.attention == "causal"
 
+    def answers(self, part: Any, *, progress: ProgressCallback | None = None) -> RunAnswers:
+        """One answer per row of the task's rows."""
+        assert self.task is not None
+        examples = self.task.encode(part, self.encoding)
+        outputs = run_network(self.model, examples, progress=progress)
+        return RunAnswers(self.task.join(outputs, examples), examples.cut)
+
+    def contributions(self, text: str, column: int) -> list[Contribution] | None:
+        """A network's answer is no sum over words."""
+        return None
+
+    def facts(self) -> dict[str, Any]:
+        """Its kind and its sizes in plain values."""
+        parameters = sum(one.numel() for one in self.model.parameters())
+        return {"kind": "network", "parameters": parameters, "width": self.model.base.config.width}
+
+    def save(self, folder: Path) -> None:
+        """Write what `open_run` reads."""
+        save_run(self, folder)
+
+
+def open_any_run(folder: Path) -> OpenedRun:
+    """A run of any kind: a network, a linear classifier, a stack."""
+    return open_classifier(folder) if (folder / CLASSIFIER).is_file() else open_run(folder)
+
 
 def open_run(folder: Path) -> Run:
-    """Load a run's model and tokenizer; their vocabularies must agree."""
+    """Load a network's weights and tokenizer; their vocabularies must agree."""
     if not folder.is_dir():
         raise HeadstartError("there is no such run", where=folder, fix="check the path")
-    check_format(folder)
-    if not (folder / CONFIG).is_file() and (folder / BEST).is_dir():
+    _refuse_a_study(folder)
+    if (folder / CLASSIFIER).is_file():
+        kind = read_object(folder / CLASSIFIER, fix="copy the run again").get("kind")
         raise HeadstartError(
-            "this is a study, not a run", where=folder, fix=f"name its best run: {folder / BEST}"
+            f"this run has no network: it is a classifier of the kind {kind!r}",
+            where=folder,
+            fix="use it with headstart predict and headstart evaluate; name another run here",
         )
+    check_format(folder)
     model = load_model(folder).eval()
     tokenizer = load_tokenizer(folder)
     if tokenizer.vocab_size != model.base.config.vocab_size:
@@ -84,7 +122,23 @@ def open_run(folder: Path) -> Run:
                 where=folder,
                 fix="fine-tune it again",
             )
-    return Run(folder, model, tokenizer, **kept)
+    task = kept.get("task")
+    temperature = 1.0 if task is None else read_temperature(task, folder)
+    return Run(folder, model, tokenizer, **kept, temperature=temperature)
+
+
+def _refuse_a_study(folder: Path) -> None:
+    """A study is no run itself: it holds some."""
+    if not (folder / "trainings").is_dir() or (folder / TASK).is_file():
+        return
+    runs = [folder / "best"] if (folder / "best").is_dir() else []
+    runs += sorted((folder / "bases").glob("*"))
+    listed = ", ".join(map(str, runs))
+    raise HeadstartError(
+        "this is a study, not a run",
+        where=folder,
+        fix=f"name a run inside it: {listed}" if runs else "its trainings have not ended yet",
+    )
 
 
 def _check_tokenizer(tokenizer: Tokenizer, folder: Path) -> None:
@@ -116,12 +170,13 @@ def _check_head(task: Task[Any], model: Model, folder: Path) -> None:
         )
 
 
-def load(folder: str | Path) -> Run:
-    """Open a run of `pretrain` or `finetune` as plain objects: model, tokenizer, task.
+def load(folder: str | Path) -> Any:
+    """Open a run of `pretrain` or `finetune`, or the best of a study.
 
-    A fine-tuned run predicts with the functions of `headstart.inference.predict`: `predict` for
-    classes, `predict_tags` for tags, `predict_spans` for answers in a text, `predict_file` for a
-    file of any of them.
+    A network (`Run`) has a model, a tokenizer and a task; the other kinds have at least what
+    `headstart.tasks.opened_run.OpenedRun` lists. A run with a task predicts with the functions of
+    `headstart.inference.predict`: `predict` for classes, `predict_tags` for tags, `predict_spans`
+    for answers in a text, `predict_file` for a file of any of them.
 
     >>> import tempfile
     >>> from headstart import HeadstartClassifier, load
@@ -138,7 +193,7 @@ def load(folder: str | Path) -> Run:
     >>> [answer.label in run.labels for answer in predict(run, ["oh yes", "oh no"])]
     [True, True]
     """
-    return open_run(Path(folder).expanduser())
+    return open_any_run(Path(folder).expanduser())
 
 
 def save_run(run: Run, folder: Path) -> None:
@@ -148,6 +203,7 @@ def save_run(run: Run, folder: Path) -> None:
     run.tokenizer.save(folder)
     if run.task is not None:
         write_task(run.task, run.encoding, folder)
+        write_temperature(run.temperature, folder)
     save_model(run.model, folder)
 
 
@@ -183,28 +239,15 @@ def read_task(folder: Path) -> dict[str, Any]:
     return {"task": find_task(name)(labels), "length": length, "long": long}
 
 
-SUMMARY_FIX = "delete it; the same training with --resume writes it again"
-
-
-def read_summary(folder: Path) -> dict[str, Any]:
-    """The summary of a fine-tuning."""
-    content = read_object(folder / SUMMARY, fix=SUMMARY_FIX)
-    epochs, cut = content.get("epochs"), content.get("cut")
-    whole = all(isinstance(content.get(name), int) for name in ("best_epoch", "steps"))
-    listed = isinstance(epochs, list) and all(_is_numbers(row) for row in epochs)
-    if not (whole and listed and _is_numbers(content.get("validation")) and _is_numbers(cut)):
-        raise HeadstartError(f"{SUMMARY} is damaged", where=folder / SUMMARY, fix=SUMMARY_FIX)
-    return content
-
-
-def _is_numbers(values: object) -> bool:
-    return isinstance(values, dict) and all(isinstance(v, int | float) for v in values.values())
+def read_summary(folder: Path, *, needs: Collection[str] = ()) -> dict[str, Any]:
+    """What `write_summary` wrote; without what the caller `needs` it is damaged."""
+    again = "delete it; the same training with --resume writes it again"
+    return read_object(folder / SUMMARY, fix=again, needs=needs, forms=SUMMARY_FORMS)
 
 
 def name_place(folder: Path, place: Path) -> None:
     """Let the summary of the run in `folder` name the place that the run is kept in."""
-    content = read_object(folder / SUMMARY, fix=SUMMARY_FIX)
-    write_summary({**content, "run": str(place)}, folder)
+    write_summary({**read_summary(folder), "run": str(place)}, folder)
 
 
 def write_summary(summary: dict[str, Any], folder: Path) -> None:
@@ -212,9 +255,9 @@ def write_summary(summary: dict[str, Any], folder: Path) -> None:
     write_text(folder / SUMMARY, json.dumps(summary, indent=2, ensure_ascii=False) + "\n")
 
 
-def open_task_run(folder: Path) -> Run:
-    """A run of `headstart finetune`."""
-    run = open_run(folder)
+def open_task_run(folder: Path) -> OpenedRun:
+    """A run that predicts: of `headstart finetune`, or the best of a study."""
+    run = open_any_run(folder)
     if run.task is None:
         raise HeadstartError(
             "this run has no task: it is a base that was not fine-tuned yet",

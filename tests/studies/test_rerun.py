@@ -3,15 +3,18 @@
 from headstart.run_folder import open_run
 from headstart.training.finetune import finetune
 from headstart.training.recipe import read_finetune_recipe
-from tests.fault_cases import CASES, SIZES, named, uninterrupted, write_corpus, write_csv
-from tests.labelled import dataset
+from tests.fault_cases import SIZES, named
+from tests.labelled import dataset, write_csv
 
 
-def test_the_recipe_of_the_best_run_gives_the_same_weights_and_it_has_a_card(tmp_path):
-    write_corpus(tmp_path / "c.txt", 60)
+def test_the_recipe_of_the_best_network_gives_the_same_weights_and_it_has_a_card(
+    headstart, tmp_path
+):
     write_csv(tmp_path / "d.csv", dataset(80, sentences=1))
-    uninterrupted(CASES["compare"], tmp_path, tmp_path / "study")
-    best = tmp_path / "study" / "out" / "best"
+    options = SIZES | {"labels": 20, "seeds": 2, "epochs": 1, "jobs": 1, "arms": "scratch"}
+    result = headstart("compare", tmp_path / "d.csv", "--out", tmp_path / "study", *named(options))
+    assert result.returncode == 0, result.stderr
+    best = tmp_path / "study" / "best"
     recipe = read_finetune_recipe(best)
     assert recipe.labels == "20"
     finetune(recipe, tmp_path / "again")

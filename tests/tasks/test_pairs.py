@@ -109,10 +109,12 @@ def test_every_word_of_a_pair_is_explained_also_the_only_one_of_a_text(tmp_path)
     path = write_pairs(tmp_path / "pairs.csv", rows=60)
     finetune(recipe(dataset=[str(path)], task="pairs", epochs=1), tmp_path / "run")
     text = join_pair("cat", "the dog")
-    found = explain(open_run(tmp_path / "run"), text)
+    found = explain(open_run(tmp_path / "run"), text).effects
     assert [one.text for one in found] == ["cat", "the", "dog"]
     assert [text[one.start : one.end] for one in found] == ["cat", "the", "dog"]
-    assert [one.text for one in explain(open_run(tmp_path / "run"), join_pair("a", "b"))] == [
+    assert [
+        one.text for one in explain(open_run(tmp_path / "run"), join_pair("a", "b")).effects
+    ] == [
         "a",
         "b",
     ]

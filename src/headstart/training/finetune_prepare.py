@@ -67,7 +67,7 @@ def evaluation_rows(
     """The rows to evaluate a run on, and what they are in words.
 
     The test part of a dataset that has parts (the run's own, a built-in one, one of the Hub,
-    a folder such as the lab's); every row of any other file.
+    a folder of files called train and test); every row of any other file.
     """
     how = {"encoding": recipe.encoding, "progress": stages("reading the dataset")}
     if dataset is None or [dataset] == recipe.dataset:
@@ -86,7 +86,9 @@ def evaluation_rows(
             where=name,
             fix="name a file with labelled texts that the run has not seen",
         )
-    return task.fitted(splits.test, name), f"the test part of {name}"
+    own = dataset is None or [dataset] == recipe.dataset
+    which = f"the test file {recipe.test}" if own and recipe.test else f"the test part of {name}"
+    return task.fitted(splits.test, name), which
 
 
 PRETRAINING_LENGTH = 128  # of a base that does not say, and of none
@@ -125,8 +127,12 @@ class FinetuneSetup:
         return self.start.model
 
     @property
+    def epochs(self) -> int:
+        return self.recipe.epochs_that_fit or self.recipe.epochs
+
+    @property
     def steps(self) -> int:
-        return self.recipe.epochs * self.order.steps_per_epoch
+        return self.epochs * self.order.steps_per_epoch
 
     @property
     def checkpoints(self) -> Checkpoints:

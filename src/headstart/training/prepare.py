@@ -22,14 +22,15 @@ from headstart.progress import ProgressCallback
 from headstart.text.cooccurrence import cooccurrence_decomposition, scale_columns
 from headstart.text.reading.corpus import Corpus, ProgressCorpus, TextList, read_corpus
 from headstart.text.reading.read import read_dataset
+from headstart.text.store.corpus_split import CorpusSplit, choose_split
 from headstart.text.store.token_source import TokenSource
-from headstart.text.store.write_store import is_held_out, store_corpus, store_corpus_split
+from headstart.text.store.write_store import store_corpus, store_corpus_split
 from headstart.text.tokenizers.tokenizer import Tokenizer, hash_of, load_tokenizer
 from headstart.text.tokenizers.train_tokenizer import train_tokenizer
 from headstart.training.recipe import PretrainRecipe
 
 SMALL_CORPUS = 2_000_000  # bytes
-FEW_DOCUMENTS = 30  # of these, none may be held out, by chance
+BYTES_PER_TOKEN = 8  # more than any language has on average
 TASK_TEXT_SHARE = 0.2  # of the steps, at the end
 MOST_TASK_PASSES = 4
 CHECKSUM = ".sha256"  # beside a tokenizer in the cache: its fingerprint
@@ -98,17 +99,15 @@ def prepare(
     tokenizer = tokenizer or find_tokenizer(recipe, corpus, stages)
     folder = cache_folder() / "stores"
     share = recipe.held_out or held_out_share(corpus.size)
+    split = choose_split(corpus, share, least_bytes=BYTES_PER_TOKEN * recipe.length)
     counted = ProgressCorpus(corpus, stages("tokenizing"))
-    stores = store_corpus_split(counted, tokenizer, folder, held_out=share)
+    stores = store_corpus_split(counted, tokenizer, folder, split=split)
     if any(store.tokens <= recipe.length for store in stores):
         raise HeadstartError(
             f"the corpus is too small: {stores[0].tokens:,} tokens to train on and "
             f"{stores[1].tokens:,} held out, where a row has {recipe.length}",
             where=corpus.name,
-            fix="give more text, a larger --held-out share or a smaller --length"
-            if len(stores[0]) + len(stores[1]) >= FEW_DOCUMENTS
-            else "tell smaller documents apart (--documents line or blank-line), or give more of "
-            f"them: there are {len(stores[0]) + len(stores[1])}",
+            fix="give more text with --corpus, a larger --held-out share or a smaller --length",
         )
     sources = [
         TokenSource(store, tokenizer, length=recipe.length, separate=recipe.separate)
@@ -122,17 +121,18 @@ def prepare(
         size,
         corpus.fingerprint,
         recipe.rows,
-        _task_source(recipe, corpus, tokenizer, share),
+        _task_source(recipe, corpus, tokenizer, split),
     )
 
 
 def _task_source(
-    recipe: PretrainRecipe, corpus: Corpus, tokenizer: Tokenizer, held_out: float
+    recipe: PretrainRecipe, corpus: Corpus, tokenizer: Tokenizer, split: CorpusSplit
 ) -> TokenSource | None:
-    if not corpus.task_text:
+    if not corpus.task_text or corpus.is_task_text:
         return None
-    # Texts that the held-out share has are not trained on here either.
-    kept = TextList([text for text in corpus.task_text if not is_held_out(text, held_out)])
+    # Texts that are held out are not trained on here either.
+    documents = split.documents(corpus.task_text)
+    kept = TextList(text for text in documents if not split.holds_out(text))
     if not kept:
         return None
     store = store_corpus(kept, tokenizer, cache_folder() / "stores")

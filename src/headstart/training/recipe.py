@@ -90,6 +90,7 @@ def read_recipe(folder: Path) -> PretrainRecipe:
 
 
 NONE = "none"
+NETWORK = "network"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,6 +108,7 @@ class FinetuneRecipe(Recipe):
     drop_overlap: bool = False
     split_seed: int = 0  # of the parts that are cut from the dataset; not the training's seed
     labels: str = ""  # how many of the training rows, drawn by the seed: 100, 10%; else all
+    arm: str = NETWORK  # or a classifier without one (tfidf, …), or a stack of both
     base: str = NONE  # a run's folder
     fresh: bool = False  # draw the base's weights anew: the same network, from scratch
     objective: str = "causal"  # what a network without a base looks like: causal or masked
@@ -124,8 +126,12 @@ class FinetuneRecipe(Recipe):
     strategy: Strategy = "full"
     layer_decay: float = 1.0
     epochs: int = 5
+    minutes: float = 0.0  # fewer epochs, where more would take longer
+    epochs_that_fit: int = 0  # measured: as many as the minutes allow
     patience: int = 0  # epochs without a better one, then training ends; 0 never does
-    choose_by: Literal["metric", "loss"] = "metric"  # of validation: which epoch is the best
+    # Which epoch is kept: the best on validation by the task's metric or by its loss, or the last
+    # one, whatever validation says.
+    choose_by: Literal["metric", "loss", "last"] = "metric"
     batch_size: int = 16
     micro_batch_tokens: int = 8_192  # what is held in memory at once
     length: int = 0  # tokens of a row; by default those of the base's pretraining, or 512 cut
@@ -148,6 +154,8 @@ class FinetuneRecipe(Recipe):
         problems = []
         if not self.dataset:
             problems.append("no dataset was given")
+        if self.choose_by == "last" and self.patience:
+            problems.append("patience waits for a better epoch, and choose_by last takes the last")
         if self.pooling and self.pooling not in POOLINGS:
             problems.append(f"pooling is {self.pooling!r}; it can be {', '.join(POOLINGS)}")
         if self.objective not in ("causal", "masked"):

@@ -8,7 +8,7 @@ not a table: tagged sentences and questions, from files of their own or cut from
 import re
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Generic, TypeVar
 
@@ -80,7 +80,7 @@ def drop_overlap(splits: Splits) -> Splits:
         held_out.add(splits.test)
     validation = held_out.taken_out_of(splits.validation)
     held_out.add(validation)
-    return Splits(held_out.taken_out_of(splits.train), validation, splits.test, splits.found)
+    return replace(splits, train=held_out.taken_out_of(splits.train), validation=validation)
 
 
 class _HeldOut:
@@ -199,6 +199,7 @@ class FileParts(Generic[Part]):
     train: Part
     validation: Part
     test: Part | None
+    notes: tuple[str, ...] = ()  # what was made of several files
 
 
 def given_parts(
@@ -211,6 +212,7 @@ def given_parts(
     texts: Callable[[Part], Sequence[str]],
     pick: Callable[[Part, Sequence[int]], Part],
     drops_overlap: bool,
+    notes: tuple[str, ...] = (),
 ) -> FileParts[Part]:
     """The parts that have files; `cut(with_test)` makes the others.
 
@@ -219,10 +221,11 @@ def given_parts(
     """
     test_part = None if test is None else read(test)
     if validation is not None:
-        parts = FileParts(whole, read(validation), test_part)
+        parts = FileParts(whole, read(validation), test_part, notes)
     else:
         made = cut(test is None)
-        parts = FileParts(made.train, made.validation, made.test if test is None else test_part)
+        test_part = made.test if test is None else test_part
+        parts = FileParts(made.train, made.validation, test_part, notes)
     if not drops_overlap or (validation is None and test is None):
         return parts  # what is cut from one file has no text twice
 
@@ -233,7 +236,7 @@ def given_parts(
     test_rows = None if parts.test is None else rows(parts.test)
     kept = drop_overlap(Splits(rows(parts.train), rows(parts.validation), test_rows))
     train, validation_part = pick(parts.train, kept.train.labels), kept.validation.labels
-    return FileParts(train, pick(parts.validation, validation_part), parts.test)
+    return FileParts(train, pick(parts.validation, validation_part), parts.test, notes)
 
 
 def without_conflicts(texts: Sequence[str], answers: Sequence[Hashable]) -> tuple[list[int], int]:
