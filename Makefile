@@ -5,7 +5,10 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick lint types bench clean
+.PHONY: help demo test quick lint types bench fuzz torture findings audit clean
+
+# How long `make fuzz` and each part of `make torture` may take.
+MINUTES ?= 10
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,5 +50,22 @@ bench: $(VENV)/.bench  ## speed and memory beside named peers, and what pretrain
 	$(BIN)/python bench/startup.py
 	$(BIN)/python bench/transfer.py
 
+fuzz: $(READY)  ## broken files, folders and options for MINUTES minutes (default 10)
+	$(BIN)/python -m torture.fuzz --minutes $(MINUTES)
+
+torture: $(READY)  ## faults at every operation, kills at random moments, memory; MINUTES for each
+	$(BIN)/python -m torture.faults --minutes $(MINUTES)
+	$(BIN)/python -m torture.kills --minutes $(MINUTES)
+	$(BIN)/python -m torture.memory
+
+findings: $(READY)  ## what was found by hostile and by new users, what happens now, and its test
+	$(BIN)/python -m tests.findings
+
+# In an environment of its own: the auditor's packages are not to be audited.
+audit:  ## look the lock file's versions up among known vulnerabilities (needs the network)
+	$(PYTHON) -m venv $(VENV)-audit
+	$(VENV)-audit/bin/python -m pip install --quiet --disable-pip-version-check pip-audit
+	$(VENV)-audit/bin/pip-audit --strict --disable-pip --no-deps --requirement requirements.lock
+
 clean:  ## remove the environment and caches
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-audit .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -215,3 +215,28 @@ def test_importing_headstart_is_cheap():
     code = "import headstart, sys; print(sorted({'torch', 'sklearn', 'numpy'} & set(sys.modules)))"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert result.stdout.strip() == "[]"
+
+
+def test_arguments_have_scikit_learns_names_and_a_table_of_one_column_is_one():
+    arm = estimator(epochs=1).fit(X=np.array(TEXTS, dtype=object)[:, None], y=LABELS)
+    plain = estimator(epochs=1).fit(TEXTS, LABELS)
+    column = np.array(TEXTS)[:, None]
+    np.testing.assert_array_equal(arm.predict_proba(X=column), plain.predict_proba(TEXTS))
+    with pytest.raises(ValueError, match="not a string"):
+        arm.predict(np.array([TEXTS[:2], TEXTS[:2]]))
+
+
+def test_weights_of_one_change_nothing_and_weights_of_zero_leave_texts_out():
+    plain = estimator(epochs=1).fit(TEXTS, LABELS, validation=(TEXTS, LABELS))
+    same = np.full(len(TEXTS), 3.0)
+    equal = estimator(epochs=1).fit(TEXTS, LABELS, same, validation=(TEXTS, LABELS))
+    np.testing.assert_array_equal(equal.predict_proba(TEXTS), plain.predict_proba(TEXTS))
+    half = np.arange(len(TEXTS)) < len(TEXTS) // 2
+    some = estimator(epochs=1).fit(TEXTS, LABELS, half, validation=(TEXTS, LABELS))
+    assert some.summary_["train_rows"] == int(half.sum())
+
+
+@pytest.mark.parametrize("weights", [[1.0], [-1.0] * 40, [np.nan] * 40, [0.0] * 40])
+def test_weights_that_are_none_are_refused(weights):
+    with pytest.raises(ValueError, match="weights"):
+        estimator().fit(TEXTS[:40], LABELS[:40], weights[: len(TEXTS[:40])])

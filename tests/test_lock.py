@@ -68,3 +68,14 @@ def test_a_run_inside_the_folder_that_it_reads_is_refused(tmp_path):
         pretrain(inside, tmp_path / "runs" / "k")
     with pytest.raises(HeadstartError, match="which is read"):
         pretrain(inside, tmp_path / "x" / ".." / "k")
+
+
+def test_what_a_killed_process_had_half_written_is_removed(tmp_path):
+    half = tmp_path / "run" / "checkpoints" / ".step-00000010.part"
+    half.mkdir(parents=True)
+    (half / "model.safetensors").write_bytes(b"half")
+    (tmp_path / "run" / ".config.json.x1.part").write_bytes(b"half")
+    (tmp_path / "run" / "kept.part").write_bytes(b"the user's")
+    with locked(tmp_path / "run"):
+        pass
+    assert [path.name for path in (tmp_path / "run").rglob("*.part")] == ["kept.part"]

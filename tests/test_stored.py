@@ -3,16 +3,21 @@
 import json
 import shutil
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
 from headstart.errors import HeadstartError
+from headstart.inference.evaluate import evaluate
+from headstart.model.checkpoint import save_model
 from headstart.run_folder import open_run
 from headstart.training.finetune import finetune
 from headstart.training.loop import Interrupted
+from headstart.training.prepare import count_vectors, prepare, quiet
 from tests.labelled import recipe, splits
 from tests.listeners import StopAt
+from tests.runs import small_recipe
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +49,16 @@ def test_weights_that_are_no_numbers_are_refused(trained, copied, number):
     with pytest.raises(HeadstartError, match=r"NaN or infinite.*embedding") as told:
         open_run(run)
     assert told.value.fix
+
+
+@pytest.mark.parametrize("size", [{"width": 16_000}, {"layers": 1_000}, {"vocab_size": 999_999}])
+def test_a_config_of_a_far_larger_network_is_refused_before_it_is_built(trained, copied, size):
+    run = copied(trained)
+    config = json.loads((run / "config.json").read_text())
+    larger = {**config["base"], "width": 512, "feed_forward_width": 512, **size}
+    change(run / "config.json", base=larger)
+    with pytest.raises(HeadstartError, match="describes a network of about"):
+        open_run(run)
 
 
 def change(path, **values):
@@ -107,5 +122,60 @@ def test_a_damaged_summary_is_said(trained, copied, content):
     assert told.value.fix
 
 
+@pytest.mark.parametrize(
+    "values", [{"validation": None}, {"validation": {"accuracy": "x"}}, {"epochs": [3]}, {"cut": 0}]
+)
+def test_a_summary_of_another_form_is_said(trained, copied, values):
+    run = copied(trained)
+    change(run / "summary.json", **values)
+    with pytest.raises(HeadstartError, match=r"summary\.json is missing or damaged") as told:
+        finetune(recipe(epochs=1), run, splits=splits(), resume=True)
+    assert told.value.fix
+
+
 def test_what_is_whole_opens(trained):
     assert torch.isfinite(open_run(trained).model.base.embedding.weight).all()
+
+
+def flipped(path):
+    """The file with one bit of its last number turned: still a file of its kind, with numbers."""
+    content = bytearray(path.read_bytes())
+    content[-4] ^= 1
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "rows.safetensors"])
+def test_one_flipped_bit_is_found(trained, copied, name):
+    run = copied(trained)
+    flipped(run / name)
+    with pytest.raises(HeadstartError, match=f"{name} is damaged"):
+        evaluate(open_run(run), splits().test)
+
+
+def test_the_same_weights_are_the_same_bytes(trained, tmp_path):
+    """The library that writes them shuffles its metadata."""
+    run = open_run(trained)
+    for number in range(8):
+        save_model(run.model, tmp_path / str(number))
+    contents = {path.read_bytes() for path in tmp_path.rglob("model.safetensors")}
+    assert len(contents) == 1
+
+
+def test_weights_without_a_checksum_are_read_as_they_are(trained, copied):
+    run = copied(trained)
+    save_file(load_file(run / "model.safetensors"), run / "model.safetensors")
+    assert open_run(run).labels == open_run(trained).labels
+
+
+def test_a_damaged_tokenizer_or_damaged_vectors_in_the_cache_are_made_again(tmp_path, monkeypatch):
+    monkeypatch.setenv("HEADSTART_CACHE", str(tmp_path / "cache"))
+    recipe = small_recipe(tmp_path)
+    vectors = count_vectors(prepare(recipe), width=8, power=1.0, stages=quiet)
+    (tokenizer,) = (tmp_path / "cache" / "tokenizers").glob("*.json")
+    (kept,) = (tmp_path / "cache" / "cooccurrences").glob("*.safetensors")
+    whole = tokenizer.read_bytes()
+    tokenizer.write_bytes(whole.replace(b'"cat"', b'"kat"') if b'"cat"' in whole else whole[:-9])
+    flipped(kept)
+    again = prepare(recipe)
+    assert tokenizer.read_bytes() == whole
+    np.testing.assert_array_equal(count_vectors(again, width=8, power=1.0, stages=quiet), vectors)

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from headstart.baselines.finetune_arm import finetune_arm
 from headstart.inference.predict.classes import predict_probabilities
 from headstart.inference.predict.predictor import task_of
+from headstart.model_card import CARD
 from headstart.run_folder import SUMMARY, name_place, open_task_run
 from headstart.tasks.classification import Classification
 from headstart.tasks.temperature import VALIDATION
@@ -26,7 +27,7 @@ from headstart.training.recipe_file import FILE
 from headstart.training.seen_rows import ROWS
 
 VALIDATION_SHARE = 0.1
-NOTES = (FILE, SUMMARY, METRICS, VALIDATION, ROWS)
+NOTES = (FILE, SUMMARY, METRICS, VALIDATION, ROWS, CARD)
 GIVEN = ("preset", "epochs", "batch_size", "learning_rate", "strategy", "pooling", "length")
 
 
@@ -75,13 +76,26 @@ class HeadstartClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit(
         self,
-        texts: Sequence[str],
-        labels: ArrayLike,
+        X: Sequence[str],
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
         *,
         validation: tuple[Sequence[str], ArrayLike] | None = None,
     ) -> "HeadstartClassifier":
-        """Learn from texts and their labels; `validation` selects the best epoch."""
-        rows, y = _texts(texts), np.asarray(labels)
+        """Learn from texts and their labels.
+
+        Parameters
+        ----------
+        X : texts
+            A list, an array or a column of a data frame.
+        y : labels
+            One per text.
+        sample_weight : array, optional
+            How much each text counts in training; a text of weight 0 is not trained on.
+        validation : (texts, labels), optional
+            Select the best epoch; by default a tenth of the rows does, whatever its weight.
+        """
+        rows, y = _texts(X), np.asarray(y)
         if y.ndim != 1 or len(rows) != len(y):
             raise ValueError(
                 f"{len(rows)} texts and labels of shape {y.shape}: one label per text is needed"
@@ -95,12 +109,15 @@ class HeadstartClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         seed = int(random.randint(2**31 - 1))
         names = tuple(map(str, self.classes_))
         whole = Dataset("texts", rows, numbers.tolist(), names)
-        splits = _split(whole, random)
-        if validation is not None:
-            checks = _texts(validation[0])
-            splits = Splits(
-                whole, Dataset("texts", checks, self._numbers(validation[1]), names), None
-            )
+        weights = _weights(sample_weight, len(rows))
+        train, held_out = _split(whole, random)
+        if validation is None:
+            checks = whole.pick(held_out)
+        else:
+            train, numbers = list(range(len(rows))), self._numbers(validation[1])
+            checks = Dataset("texts", _texts(validation[0]), numbers, names)
+        train = [row for row in train if weights[row] > 0]
+        splits = Splits(whole.pick(train), checks, None)
         given = {name: getattr(self, name) for name in GIVEN}
         chosen = {name: value for name, value in given.items() if value is not None}
         base = NONE if self.base is None else str(self.base)
@@ -116,7 +133,7 @@ class HeadstartClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )
         with tempfile.TemporaryDirectory() as folder:
             run = Path(folder) / "run"
-            self.summary_ = finetune_arm(recipe, run, splits=splits)
+            self.summary_ = finetune_arm(recipe, run, splits=splits, row_weights=weights[train])
             self.run_ = open_task_run(run)
             notes = [name for name in NOTES if (run / name).is_file()]
             self.notes_ = {name: (run / name).read_bytes() for name in notes}
@@ -141,21 +158,21 @@ class HeadstartClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         }
         return made
 
-    def predict_proba(self, texts: Sequence[str]) -> NDArray[np.float64]:
+    def predict_proba(self, X: Sequence[str]) -> NDArray[np.float64]:
         """The probability of each class, in the order of `classes_`: (texts, classes).
 
         About a text of white space nothing is known but how frequent the classes are.
         """
         check_is_fitted(self)
-        rows = _texts(texts)
+        rows = _texts(X)
         found = np.tile(self.class_prior_, (len(rows), 1))
         filled = [number for number, text in enumerate(rows) if text.strip()]
         found[filled] = predict_probabilities(self.run_, [rows[number] for number in filled])
         return found
 
-    def predict(self, texts: Sequence[str]) -> NDArray[Any]:
+    def predict(self, X: Sequence[str]) -> NDArray[Any]:
         """The most probable class of each text."""
-        probabilities = self.predict_proba(texts)
+        probabilities = self.predict_proba(X)
         return np.asarray(self.classes_[probabilities.argmax(axis=1)])
 
     def save(self, folder: str | Path) -> None:
@@ -203,6 +220,8 @@ class HeadstartClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 def _texts(texts: Any) -> list[str]:
     if isinstance(texts, str):
         raise ValueError("a list of texts is wanted, not one text")
+    if getattr(texts, "ndim", 1) == 2 and texts.shape[1] == 1:  # a table of one column
+        texts = np.asarray(texts)[:, 0]
     rows = list(texts)
     for number, text in enumerate(rows):
         if not isinstance(text, str):
@@ -210,7 +229,17 @@ def _texts(texts: Any) -> list[str]:
     return [str(text) for text in rows]  # NumPy's own strings as plain ones
 
 
-def _split(whole: Dataset, random: np.random.RandomState) -> Splits:
+def _weights(given: ArrayLike | None, rows: int) -> NDArray[np.float32]:
+    """The weight of each row, 1 on average."""
+    weights = np.ones(rows) if given is None else np.asarray(given, dtype=np.float64)
+    if weights.shape != (rows,):
+        raise ValueError(f"{rows} texts and weights of shape {weights.shape}")
+    if not np.isfinite(weights).all() or (weights < 0).any() or not weights.sum() > 0:
+        raise ValueError("weights are finite numbers of at least 0, and not all of them are 0")
+    return np.asarray(weights / weights.mean(), dtype=np.float32)
+
+
+def _split(whole: Dataset, random: np.random.RandomState) -> tuple[list[int], list[int]]:
     """A tenth of each class for validation; a class of one row is learned from."""
     held_out: list[int] = []
     labels = np.asarray(whole.labels)
@@ -221,4 +250,4 @@ def _split(whole: Dataset, random: np.random.RandomState) -> Splits:
     chosen = set(held_out)
     train = [row for row in range(len(whole)) if row not in chosen]
     validation = sorted(held_out) or train  # one row per class: there is nothing to choose by
-    return Splits(whole.pick(train), whole.pick(validation), None)
+    return train, validation

@@ -4,8 +4,8 @@ import errno
 import json
 import os
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -130,6 +130,12 @@ def cache_folder() -> Path:
     return user_cache_path("headstart", appauthor=False)
 
 
+def mark_used(path: Path) -> None:
+    """Let the file's time be now: what is not used for months may be removed from the cache."""
+    with suppress(OSError):  # a cache that can only be read is used all the same
+        os.utime(path)
+
+
 FORMAT_FILE = "format.json"
 IDENTITY = "identity.json"  # fingerprints of what a run or study was started with
 FOLDER_FORMAT = 1  # raise it when this version could no longer be read by the one before
@@ -160,19 +166,44 @@ def check_format(folder: Path) -> None:
         )
 
 
-def read_object(path: Path, *, fix: str) -> dict[str, Any]:
+Form = Callable[[object], bool]  # whether a value is as it was written
+
+
+def is_numbers(value: object) -> bool:
+    """Numbers by name."""
+    return isinstance(value, dict) and all(isinstance(v, int | float) for v in value.values())
+
+
+def is_table(value: object) -> bool:
+    """Rows of numbers by name."""
+    return isinstance(value, list) and all(map(is_numbers, value))
+
+
+def read_object(
+    path: Path,
+    *,
+    fix: str,
+    needs: Collection[str] = (),
+    forms: Mapping[str, Form] | None = None,
+) -> dict[str, Any]:
     """Read a JSON object that Headstart wrote; one that is missing or damaged is said so.
 
     Parameters
     ----------
     path : the file.
     fix : what the user can do where it is damaged.
+    needs : names that must be there.
+    forms : what values must be, by name, where they are there.
     """
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         content = None
-    if not isinstance(content, dict):
+    if (
+        not isinstance(content, dict)
+        or not content.keys() >= set(needs)
+        or not all(form(content[name]) for name, form in (forms or {}).items() if name in content)
+    ):
         raise HeadstartError(f"{path.name} is missing or damaged", where=path, fix=fix)
     return content
 

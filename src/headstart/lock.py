@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import shutil
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -42,6 +43,7 @@ def locked(folder: Path, what: str = "run") -> Iterator[None]:
         write_text(
             folder / HOLDER, json.dumps({"pid": os.getpid(), "host": socket.gethostname()}) + "\n"
         )
+        _remove_leftovers(folder)
         yield
     finally:
         (folder / HOLDER).unlink(missing_ok=True)
@@ -50,6 +52,15 @@ def locked(folder: Path, what: str = "run") -> Iterator[None]:
             with contextlib.suppress(OSError):
                 (folder / LOCK).unlink(missing_ok=True)
                 folder.rmdir()
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """Remove what a killed process had half written. Nobody else writes here: we hold the lock."""
+    for path in folder.rglob(".*.part"):
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
 
 
 def _holder(folder: Path) -> str:

@@ -1,6 +1,7 @@
 """A finished run, opened: its model, its tokenizer and its recipe, checked against each other."""
 
 import json
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,10 @@ from headstart.errors import HeadstartError
 from headstart.files import (
     FORMAT_FILE,
     IDENTITY,
+    Form,
     check_format,
+    is_numbers,
+    is_table,
     read_object,
     write_format,
     write_text,
@@ -31,6 +35,7 @@ from headstart.text.tokenizers.tokenizer import Tokenizer, load_tokenizer
 
 TASK = "task.json"
 SUMMARY = "summary.json"
+SUMMARY_FORMS: dict[str, Form] = {"validation": is_numbers, "cut": is_numbers, "epochs": is_table}
 
 
 @dataclass(frozen=True)
@@ -97,7 +102,6 @@ def open_run(folder: Path) -> Run:
             where=folder,
             fix="use it with headstart predict and headstart evaluate; name another run here",
         )
-    _refuse_a_study(folder)
     check_format(folder)
     model = load_model(folder).eval()
     tokenizer = load_tokenizer(folder)
@@ -235,15 +239,10 @@ def read_task(folder: Path) -> dict[str, Any]:
     return {"task": find_task(name)(labels), "length": length, "long": long}
 
 
-def read_summary(folder: Path) -> dict[str, Any]:
-    """What `write_summary` wrote."""
+def read_summary(folder: Path, *, needs: Collection[str] = ()) -> dict[str, Any]:
+    """What `write_summary` wrote; without what the caller `needs` it is damaged."""
     again = "delete it; the same training with --resume writes it again"
-    return read_object(folder / SUMMARY, fix=again)
-
-
-def is_unfinished(folder: Path) -> bool:
-    """Whether a training began here that has not ended: it has a recipe and no summary."""
-    return (folder / "recipe.toml").is_file() and not (folder / SUMMARY).is_file()
+    return read_object(folder / SUMMARY, fix=again, needs=needs, forms=SUMMARY_FORMS)
 
 
 def name_place(folder: Path, place: Path) -> None:

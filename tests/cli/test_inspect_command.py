@@ -86,6 +86,42 @@ def test_the_labs_folder_is_looked_at(headstart_json):
     assert report["warnings"][0].startswith("13 of 400 validation texts are also in train")
 
 
+def test_thousands_of_classes_are_summed_up(headstart, tmp_path):
+    rows = [f"text number {number},class {number // 2}" for number in range(600)]
+    (tmp_path / "d.csv").write_text("\n".join(["text,label", *rows]))
+    page = headstart("inspect", tmp_path / "d.csv").stdout
+    assert "… and 250 more" in page
+    assert page.count("class ") < 70
+
+
+def test_equal_says_what_it_ignores_and_only_equal_texts_are_called_so(headstart, tmp_path):
+    words = "one two three four five six seven eight nine ten one two three"
+    lines = [f"{words},a", *(f"train text number {n},{'ab'[n % 2]}" for n in range(6))]
+    (tmp_path / "a.csv").write_text("\n".join(["text,label", *lines]))
+    again = " ".join([words, *words.split()[3:6], "one two three four"])  # the same sequences
+    test = [f"{words.upper()},a", f"{again},b", "something else,b"]
+    (tmp_path / "b.csv").write_text("\n".join(["text,label", *test]))
+    (tmp_path / "c.csv").write_text("text,label\none of these,a\nanother one,b\n")
+    files = [tmp_path / "a.csv", "--test", tmp_path / "b.csv", "--validation", tmp_path / "c.csv"]
+    page = headstart("inspect", *files).stdout
+    assert "case and spacing aside" in page
+    assert page.count("test in train, equal:") == 1
+
+
+def test_long_labels_are_shown_whole(headstart, tmp_path):
+    long = "a label that is so long that it does not fit into its column of the table at all"
+    rows = [f"text {n},{long} {'one' if n % 2 else 'two'}" for n in range(20)]
+    (tmp_path / "d.csv").write_text("\n".join(["text,label", *rows]))
+    page = headstart("inspect", tmp_path / "d.csv").stdout
+    assert "…" not in page.split("Labels")[1].split("Warnings")[0]
+
+
+def test_tagged_sentences_are_sent_to_the_command_that_reads_them(headstart, tmp_path):
+    (tmp_path / "d.conll").write_text("Ada B-PER\n")
+    told = " ".join(headstart("inspect", tmp_path / "d.conll").stderr.split())
+    assert "headstart finetune FILE --task tagging" in told
+
+
 def test_files_called_train_and_test_are_not_pooled(headstart, reviews, tmp_path):
     train, test = tmp_path / "train.csv", tmp_path / "test.csv"
     train.write_text(reviews.read_text())

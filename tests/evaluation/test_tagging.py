@@ -56,7 +56,7 @@ def test_an_entity_never_spans_two_sentences():
     assert entity_metrics([["B-PER"], ["I-PER"]], [["B-PER"], ["I-PER"]]).kinds[0].support == 2
 
 
-@pytest.mark.parametrize("tag", ["PER", "E-PER", "B-", "B", ""])
+@pytest.mark.parametrize("tag", ["PER", "X-PER", "B-", "B", ""])
 def test_a_tag_that_is_not_iob2_is_refused_by_name(tag):
     with pytest.raises(HeadstartError, match="is not IOB2"):
         entities([tag])
@@ -65,3 +65,15 @@ def test_a_tag_that_is_not_iob2_is_refused_by_name(tag):
 def test_sentences_of_unequal_length_are_refused():
     with pytest.raises(ValueError, match="sentence 1: 2 tags, 1 predicted"):
         entity_metrics([["O"], ["O", "O"]], [["O"], ["O"]])
+
+
+@given(st.lists(st.sampled_from([*TAGS, "E-PER", "S-PER", "E-LOC", "S-LOC"])))
+def test_entities_with_marked_ends_are_seqevals(tags):
+    expected = [Entity(kind, start, last + 1) for kind, start, last in get_entities(tags)]
+    assert entities(tags) == expected
+
+
+def test_bilou_is_iobes_in_other_letters():
+    tags = ["B-PER", "I-PER", "E-PER", "S-LOC", "S-LOC", "O"]
+    other = [tag.replace("E-", "L-").replace("S-", "U-") for tag in tags]
+    assert entities(other) == entities(tags) == [("PER", 0, 3), ("LOC", 3, 4), ("LOC", 4, 5)]

@@ -141,3 +141,13 @@ def test_a_text_longer_than_a_window_is_read_whole(causal):
 def test_nothing_to_measure_is_refused(causal):
     with pytest.raises(HeadstartError, match="no text"):
         perplexity(open_run(causal), [])
+
+
+def test_many_texts_at_once_have_the_loss_of_each_by_itself(causal):
+    run = open_run(causal)
+    texts = ["the old cat", "the quiet bird builds the nest . " * 9, "a", "the dog guards"] * 5
+    each = [perplexity(run, [text], length=16) for text in texts]
+    together = perplexity(run, texts, length=16)
+    assert together.tokens == sum(one.tokens for one in each)
+    total = sum(one.loss * one.tokens for one in each)
+    assert together.loss * together.tokens == pytest.approx(total, rel=1e-5)

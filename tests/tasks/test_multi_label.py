@@ -87,3 +87,13 @@ def test_balance_gives_rare_labels_weight(run):
     task = MultiLabel(("a", "b"))
     examples = task.encode(data, run[0].encoding)
     np.testing.assert_allclose(task.balanced(data, examples), [1, 1, 1, 3, 1])
+
+
+def test_a_text_with_two_combinations_of_labels_leaves_and_is_counted(tmp_path):
+    path = tmp_path / "d.csv"
+    rows = [f"text number {number},{'ab'[number % 2]}" for number in range(30)]
+    path.write_text("\n".join(["text,label", *rows, "the same,a", "The same,a|b", "once,b"]))
+    splits = MultiLabel.read([str(path)])
+    texts = [text for part in splits.parts().values() for text in part.texts]
+    assert "the same" not in [text.lower() for text in texts]
+    assert splits.train.dropped["conflicting"] == 2

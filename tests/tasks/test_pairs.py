@@ -11,12 +11,14 @@ from hypothesis import strategies as st
 
 from headstart.errors import HeadstartError
 from headstart.inference.evaluate import evaluate
+from headstart.inference.explain import explain
 from headstart.inference.predict import predict_file
 from headstart.run_folder import open_run
 from headstart.tasks.examples import TextEncoding
 from headstart.tasks.pairs import Pairs, fit_pair
+from headstart.text.checking.duplicates import text_key
 from headstart.text.reading.dataset import Dataset
-from headstart.text.reading.rows import join_pair
+from headstart.text.reading.rows import PAIR_MARK, join_pair, split_pair
 from headstart.text.tokenizers.train_tokenizer import train_tokenizer
 from headstart.training.finetune import finetune
 from headstart.training.finetune_prepare import evaluation_rows
@@ -89,3 +91,30 @@ def test_windows_are_refused(tmp_path):
     path = write_pairs(tmp_path / "pairs.csv", rows=60)
     with pytest.raises(HeadstartError, match="not read in windows"):
         finetune(recipe(dataset=[str(path)], task="pairs", long="windows"), tmp_path / "run")
+
+
+@pytest.mark.parametrize("strange", ["\x1e", PAIR_MARK, "\u2028"])
+def test_a_text_that_holds_a_mark_is_split_where_the_pair_is(strange):
+    first, second = split_pair(str(join_pair(f"a{strange}b", f"c{strange}")))
+    assert (first, second) == tuple(
+        half.replace(PAIR_MARK, " ") for half in (f"a{strange}b", f"c{strange}")
+    )
+
+
+def test_words_on_the_other_side_make_another_pair():
+    assert text_key(join_pair("a b", "c")) != text_key(join_pair("a", "b c"))
+
+
+def test_every_word_of_a_pair_is_explained_also_the_only_one_of_a_text(tmp_path):
+    path = write_pairs(tmp_path / "pairs.csv", rows=60)
+    finetune(recipe(dataset=[str(path)], task="pairs", epochs=1), tmp_path / "run")
+    text = join_pair("cat", "the dog")
+    found = explain(open_run(tmp_path / "run"), text).effects
+    assert [one.text for one in found] == ["cat", "the", "dog"]
+    assert [text[one.start : one.end] for one in found] == ["cat", "the", "dog"]
+    assert [
+        one.text for one in explain(open_run(tmp_path / "run"), join_pair("a", "b")).effects
+    ] == [
+        "a",
+        "b",
+    ]

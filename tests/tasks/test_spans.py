@@ -83,3 +83,10 @@ def test_a_file_that_is_not_squads_is_said(tmp_path, content):
     with pytest.raises(HeadstartError) as error:
         read_question_file(str(tmp_path / "a.json"))
     assert "SQuAD" in error.value.fix
+
+
+def test_overlap_of_files_with_questions_can_be_dropped(tmp_path):
+    train = str(write_squad(tmp_path / "a.json", texts=12))
+    same = str(write_squad(tmp_path / "b.json", texts=4))
+    kept = Spans.read([train], validation=same, test=same, drop_overlap=True)
+    assert [len(part) for part in (kept.train, kept.validation, kept.test)] == [8, 0, 4]

@@ -100,3 +100,42 @@ def test_a_word_that_is_a_blank_costs_only_itself(tmp_path, blank):
     found = [parts.train, parts.validation, parts.test]
     assert sum(map(len, found)) == 20
     assert all(word.strip() for part in found for words in part.words for word in words)
+
+
+def test_tags_with_marked_ends_are_scored_as_entities():
+    assert Tagging(("O", "B-PER", "I-PER", "E-PER", "S-PER")).metric == "f1"
+
+
+def test_the_loss_is_over_the_words_that_were_read():
+    """Half of the words are not read: the others cost what they cost."""
+    task = Tagging(("N", "V"))
+    scores = np.zeros((2, 2))
+    whole = Sentences("x", [["a", "b"]], [[0, 1]], task.labels)
+    longer = Sentences("x", [["a", "b", "c", "d"]], [[0, 1, 0, 1]], task.labels)
+    assert task.metrics([scores], whole)["loss"] == pytest.approx(np.log(2))
+    assert task.metrics([scores], longer)["loss"] == pytest.approx(np.log(2))
+
+
+def conll(path, *sentences):
+    lines = (f"{word}\t{tag}" for one in sentences for word, tag in [*one, ("", "")])
+    path.write_text("\n".join(lines).replace("\n\t", "\n") + "\n")
+    return str(path)
+
+
+def test_overlap_of_tagged_files_can_be_dropped(tmp_path):
+    ada, alan = [("Ada", "B-PER"), ("sleeps", "O")], [("Alan", "B-PER"), ("reads", "O")]
+    train = conll(tmp_path / "a.conll", ada, alan)
+    validation = conll(tmp_path / "b.conll", ada)
+    how = {"validation": validation, "test": conll(tmp_path / "c.conll", alan)}
+    assert len(read_sentences([train], **how).train) == 2
+    kept = read_sentences([train], **how, drop_overlap=True)
+    assert [len(part) for part in (kept.train, kept.validation, kept.test)] == [0, 1, 1]
+
+
+def test_a_sentence_with_two_taggings_leaves_and_is_counted(tmp_path):
+    others = [[(f"word{n}", "O"), ("Ada", "B-PER")] for n in range(20)]
+    twice = [[("Ada", "B-PER"), ("sleeps", "O")], [("Ada", "O"), ("sleeps", "O")]]
+    parts = read_sentences([conll(tmp_path / "a.conll", *others, *twice)])
+    words = [words for part in (parts.train, parts.validation, parts.test) for words in part.words]
+    assert ["Ada", "sleeps"] not in words
+    assert parts.train.dropped["conflicting"] == 2

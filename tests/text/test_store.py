@@ -139,10 +139,9 @@ def test_flipped_bits_are_found_when_a_store_is_opened_and_it_is_made_again(
     assert corpus.readings == 2
 
 
-def test_opening_a_large_store_checks_a_sample_with_both_ends(monkeypatch):
-    monkeypatch.setattr(token_store, "_SAMPLE", 4)
+def test_opening_a_large_store_checks_a_sample_with_both_ends():
     files = [{"name": "a", "checksums": ["", ""]}, {"name": "b", "checksums": [""] * 20}]
-    chosen = [(entry["name"], block) for entry, block in token_store._sample(files)]
+    chosen = [(entry["name"], block) for entry, block in token_store._sample(files, 4)]
     assert len(chosen) == 4
     assert (chosen[0], chosen[-1]) == (("a", 0), ("b", 19))
 
@@ -173,11 +172,11 @@ def test_a_side_that_is_missing_is_made_beside_the_one_that_is_there(bpe, tmp_pa
     corpus = ListCorpus([f"film number {n}" for n in range(200)])
     train, held_out = store_corpus_split(corpus, bpe, tmp_path, split=CorpusSplit.of_share(0.2))
     before = contents(held_out.folder)
-    written = (train.folder / "manifest.json").stat().st_mtime_ns
+    written = (train.folder / "tokens-00000.bin").stat().st_mtime_ns
     (held_out.folder / "manifest.json").unlink()
     _, again = store_corpus_split(corpus, bpe, tmp_path, split=CorpusSplit.of_share(0.2))
     assert contents(again.folder) == before
-    assert (train.folder / "manifest.json").stat().st_mtime_ns == written
+    assert (train.folder / "tokens-00000.bin").stat().st_mtime_ns == written
 
 
 def test_equal_documents_are_on_the_same_side_in_any_order(bpe, tmp_path):

@@ -121,3 +121,28 @@ def test_a_file_that_is_no_tokenizer_gets_a_message(tmp_path, name, content):
 def test_a_missing_tokenizer_gets_a_message(tmp_path, name):
     with pytest.raises(HeadstartError, match="no "):
         load_tokenizer(tmp_path / Path(name))
+
+
+@pytest.mark.parametrize(
+    ("part", "step"),
+    [
+        ("pre_tokenizer", {"type": "Split", "pattern": {"Regex": "(a+)+(a+)+b"}}),
+        ("normalizer", {"type": "Replace", "pattern": {"String": "a"}, "content": "a" * 500}),
+    ],
+)
+def test_a_file_whose_steps_never_end_or_multiply_the_text_is_refused(bpe, tmp_path, part, step):
+    path = bpe.save(tmp_path / "tokenizer.json")
+    content = json.loads(path.read_text(encoding="utf-8"))
+    if part == "pre_tokenizer":
+        step |= {"behavior": "Isolated", "invert": False}
+    path.write_text(json.dumps(content | {part: step}))
+    with pytest.raises(HeadstartError, match="this tokenizer cannot be used"):
+        load_tokenizer(path)
+
+
+def test_a_file_with_harmless_steps_is_used(bpe, tmp_path):
+    path = bpe.save(tmp_path / "tokenizer.json")
+    content = json.loads(path.read_text(encoding="utf-8"))
+    content["normalizer"] = {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "}
+    path.write_text(json.dumps(content))
+    assert load_tokenizer(path).decode(load_tokenizer(path).encode(["a  b"])[0]) == "a b"

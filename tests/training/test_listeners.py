@@ -149,5 +149,6 @@ def test_the_numbers_of_a_pretraining_belong_to_the_weights_that_it_kept(tmp_pat
         found = evaluate_held_out(kept, setup.objective, setup.data, rows=settings.rows)
     assert found["loss"] == pytest.approx(summary["held_out"]["loss"], rel=1e-5)
     card = (tmp_path / "run" / "README.md").read_text()
-    assert f"{summary['held_out']['loss']:.3f} (best at step {summary['best_step']}" in card
+    assert f"| loss | {summary['held_out']['loss']:.3f} |" in card
+    assert f"at the best step: {summary['best_step']} |" in card
     assert json.loads((tmp_path / "run" / "summary.json").read_text()) == summary

@@ -89,3 +89,11 @@ def test_rows_of_the_vocabulary_do_not_decay():
         for parameter in group["params"]:
             if any(parameter is row for row in model.vocabulary_rows):
                 assert group["weight_decay"] == 0
+
+
+def test_restored_moments_lie_where_their_parameters_do():
+    """A checkpoint is read on the CPU; `meta` stands in for a device that this machine lacks."""
+    model = torch.nn.Linear(2, 2, device="meta")
+    optimizer = torch.optim.AdamW(model.parameters())
+    restore_moments(optimizer, model, {"weight:exp_avg": torch.ones(2, 2)})
+    assert optimizer.state[model.weight]["exp_avg"].device.type == "meta"

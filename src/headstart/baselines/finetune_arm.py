@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from headstart.baselines.nb import NaiveBayesClassifier
 from headstart.baselines.regression import RegressionClassifier
@@ -19,7 +20,9 @@ from headstart.baselines.stack_run import MEMBERS, StackScorer
 from headstart.baselines.tfidf import TfidfClassifier
 from headstart.errors import HeadstartError
 from headstart.evaluation.calibration import fit_temperature
+from headstart.evaluation.metrics import wilson_interval
 from headstart.lock import locked
+from headstart.model_card import CardScore, write_card
 from headstart.run_folder import SUMMARY, open_run, read_summary, write_summary
 from headstart.tasks import find_task
 from headstart.tasks.classifier_run import ClassifierRun
@@ -29,6 +32,7 @@ from headstart.text.reading.dataset import Dataset
 from headstart.text.reading.sources import check_outside
 from headstart.training.finetune import finetune
 from headstart.training.finetune_prepare import read_splits
+from headstart.training.finetune_results import LIMITS
 from headstart.training.listener import Listener
 from headstart.training.recipe import NETWORK, FinetuneRecipe
 from headstart.training.recipe_file import (
@@ -59,6 +63,7 @@ def finetune_arm(
     folder: Path,
     *,
     splits: Parts[Any] | None = None,
+    row_weights: NDArray[np.float32] | None = None,
     resume: bool = False,
     listener: Listener | None = None,
     save_seconds: float = 60.0,
@@ -69,9 +74,14 @@ def finetune_arm(
             recipe,
             folder,
             splits=splits,
+            row_weights=row_weights,
             resume=resume,
             listener=listener,
             save_seconds=save_seconds,
+        )
+    if row_weights is not None and (row_weights != 1).any():
+        raise HeadstartError(
+            f"the arm {recipe.arm} takes no weights of rows", fix="leave sample_weight out"
         )
     check_arm(recipe)
     listener = listener or Listener()
@@ -81,7 +91,7 @@ def finetune_arm(
         if resume:
             recipe = resumed(recipe, folder)
             if (folder / SUMMARY).is_file():
-                return read_summary(folder)
+                return read_summary(folder, needs=("validation",))
         else:
             refuse_a_second_run(folder)
         parts: Any = read_splits(recipe, listener.stage) if splits is None else splits
@@ -156,7 +166,24 @@ def save_arm(
         **run.facts(),
     }
     write_summary(summary, folder)
+    _write_card(run, summary, _measured(run, splits.validation)["accuracy"], folder)
     return summary
+
+
+def _write_card(run: ClassifierRun, summary: dict[str, Any], accuracy: float, folder: Path) -> None:
+    rows = summary["validation_rows"]
+    ends = wilson_interval(round(accuracy * rows), rows)
+    trained = f"{summary['train_rows']:,} trained it, {rows:,} selected its settings"
+    facts = {name: summary[name] for name in ("task", "arm", "seed")}
+    write_card(
+        folder,
+        title=f"A model for {run.task.name}, made with Headstart",
+        facts={**facts, "labels": ", ".join(run.labels[:30]), "rows": trained},
+        scores=[CardScore("accuracy", accuracy, f"validation, {rows:,} rows", ends.low, ends.high)],
+        fingerprints={},
+        use=f"`headstart predict {folder.name}`, or `headstart.load` in Python.",
+        limits=LIMITS,
+    )
 
 
 def _stack(

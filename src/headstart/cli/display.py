@@ -16,15 +16,16 @@ _LINE_EVERY = 10.0  # seconds, where standard error is a file
 
 @contextmanager
 def progress_bar(
-    what: str, unit: str, *, scale: float = 1
+    what: str, unit: str, *, scale: float = 1, done_before: int = 0
 ) -> Iterator[Callable[[int, int | None], None]]:
     """Yield a function of what is done and, where known, of the total.
 
     Counts are divided by `scale` to be in `unit`s: bytes are shown as MB with a scale of 1e6.
+    What was `done_before` counts as done, but not for the pace.
     """
     console = messages()
     if not console.is_terminal:
-        yield _lines(what, unit, scale)
+        yield _lines(what, unit, scale, done_before)
         return
     from rich.progress import (
         BarColumn,
@@ -45,7 +46,7 @@ def progress_bar(
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(what, total=None, count="")
+        task = bar.add_task(what, total=None, completed=done_before, count="")
         yield lambda done, total: bar.update(
             task, completed=done, total=total, count=_count(done, total, unit, scale)
         )
@@ -56,18 +57,21 @@ def _count(done: int, total: int | None, unit: str, scale: float) -> str:
     return f"{done / scale:,.0f}{of_total} {unit}"
 
 
-def _lines(what: str, unit: str, scale: float) -> Callable[[int, int | None], None]:
+def _lines(
+    what: str, unit: str, scale: float, done_before: int
+) -> Callable[[int, int | None], None]:
     start = last = time.monotonic()
 
     def show(done: int, total: int | None) -> None:
         nonlocal last
         now = time.monotonic()
-        if now - last < _LINE_EVERY or not done:
+        if now - last < _LINE_EVERY or done <= done_before:
             return
         last = now
         line = f"{what}: {_count(done, total, unit, scale)}, {now - start:.0f} s"
         if total:
-            line += f", about {(now - start) * max(0, total - done) / done:.0f} s left"
+            pace = (now - start) / (done - done_before)
+            line += f", about {pace * max(0, total - done):.0f} s left"
         messages().print(line)
 
     return show

@@ -142,6 +142,8 @@ def _load(path: str | None) -> "Encoder | None":
 
 
 _BAR = 20
+EQUAL = "equal: case and spacing aside; nearly: most sequences of three words are the same"
+MOST_LABELS = 50  # of the labels; --json has all
 
 
 def print_page(inspection: Inspection, console: Console) -> None:
@@ -167,7 +169,8 @@ def _section(console: Console, title: str, body: RenderableType) -> None:
 def _table(*columns: str) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="dim")
     for number, column in enumerate(columns):
-        table.add_column(column, justify="right" if number else "left")
+        # Names are folded, not cut: two long ones may differ at their ends only.
+        table.add_column(column, justify="right" if number else "left", overflow="fold")
     return table
 
 
@@ -199,13 +202,18 @@ def _sizes(inspection: Inspection) -> Table:
 def _labels(inspection: Inspection) -> Table:
     parts = [part for part in inspection.parts if part.labels]
     table = _table("", *(part.name for part in parts), "")
-    for name in parts[0].labels or {}:
+    labels = parts[0].labels or {}
+    largest = max(labels.values(), default=0)
+    shown = sorted(labels, key=lambda name: -labels[name])[:MOST_LABELS]
+    for name in labels if len(labels) <= MOST_LABELS else shown:
         cells = []
         for part in parts:
             count = (part.labels or {})[name]
             cells.append(f"{count:,} ({count / max(1, part.documents):.0%})")
-        share = (parts[0].labels or {})[name] / max((parts[0].labels or {}).values())
+        share = labels[name] / max(1, largest)
         table.add_row(Text(name), *cells, Text("█" * max(1, round(share * _BAR)), style="cyan"))
+    if len(labels) > MOST_LABELS:
+        table.add_row(Text(f"… and {len(labels) - MOST_LABELS:,} more", style="dim"))
     table.columns[-1].justify = "left"
     return table
 
@@ -224,6 +232,8 @@ def _overlaps(overlaps: list[Overlap]) -> Group:
             f"{overlap.texts:,}",
         )
     parts: list[RenderableType] = [table]
+    if any(overlap.examples for overlap in overlaps):
+        parts.append(Text(EQUAL, style="dim"))
     if with_corpus:
         from headstart.text.checking.containment import WINDOW
 
@@ -234,11 +244,11 @@ def _overlaps(overlaps: list[Overlap]) -> Group:
         parts.append(Text(inside, style="dim"))
     for overlap in overlaps:
         for example in overlap.examples[:2]:
-            same = "equal" if example.similarity == 1.0 else f"{example.similarity:.0%} alike"
+            same = "equal" if example.equal else f"{example.similarity:.0%} alike"
             same = "inside a longer document" if example.inside else same
             parts.append(Text(f"{overlap.part} in {overlap.other}, {same}:", style="dim"))
             parts.append(_quote(example.other if example.inside else example.text))
-            if example.similarity < 1.0:
+            if example.text != example.other and not example.inside:
                 parts.append(_quote(example.other))
     return Group(*parts)
 

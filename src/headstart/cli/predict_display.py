@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from headstart.cli.output import styled
+from headstart.text.reading.rows import PAIR_MARK
 
 if TYPE_CHECKING:
     from headstart.inference.explain import Effect, Explanation
@@ -65,7 +66,11 @@ def show_classes(
     table = _table("label", "probability", "text")
     for place, (row, answer) in enumerate(zip(rows, answers, strict=True)):
         found = explanations[place].effects if explanations else []
-        text = row.text if found else " | ".join(map(str, row.columns.values()))
+        text = (
+            row.text.replace(PAIR_MARK, "|")
+            if found
+            else " | ".join(map(str, row.columns.values()))
+        )
         table.add_row(answer.label, f"{answer.probability:.1%}", _marked(text, found))
         if found:
             table.add_row("", "", Text(_strongest(found), style="dim"))

@@ -168,7 +168,8 @@ class FinetuneDisplay(Display, Listener):
     def on_step(self, progress: Progress) -> None:
         if self._training is None:  # only now: other stages may come before the first step
             self._stage.close()
-            self._training = self._stage.enter_context(progress_bar("training", "steps"))
+            bar = progress_bar("training", "steps", done_before=progress.step)
+            self._training = self._stage.enter_context(bar)
         self._training(progress.step, progress.steps)
 
     def on_evaluation(self, progress: Progress) -> None:

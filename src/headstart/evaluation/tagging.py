@@ -1,8 +1,9 @@
 """Entity F1: a tagged entity counts only if its kind, start and end are all right.
 
-Tags are IOB2: `B-PER` begins an entity of kind PER, `I-PER` continues it, `O` is none. What
-a network predicts need not be well-formed; as in `seqeval`'s default mode (and CoNLL's own
-script) an `I-` that continues nothing begins an entity.
+Tags are IOB2: `B-PER` begins an entity of kind PER, `I-PER` continues it, `O` is none. IOBES (and
+BILOU) also mark the last token (`E-`, `L-`) and an entity of a single one (`S-`, `U-`). What a
+network predicts need not be well-formed; as in `seqeval`'s default mode (and CoNLL's own script)
+an `I-` that continues nothing begins an entity.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,6 +15,16 @@ from numpy.typing import NDArray
 
 from headstart.errors import HeadstartError
 from headstart.evaluation.metrics import ClassRow
+
+# What a prefix says: whether the token begins an entity, and whether it ends it.
+PREFIXES = {
+    "B": (True, False),
+    "I": (False, False),
+    "E": (False, True),
+    "L": (False, True),
+    "S": (True, True),
+    "U": (True, True),
+}
 
 
 class Entity(NamedTuple):
@@ -38,14 +49,16 @@ class EntityMetrics:
 def entities(tags: Sequence[str]) -> list[Entity]:
     """The entities of one sentence, in order."""
     found: list[Entity] = []
-    kind, start = "", 0
+    kind, start, ended = "", 0, False
     for place, tag in enumerate([*tags, "O"]):
         prefix, now = _parts(tag)
-        if kind and (prefix != "I" or now != kind):
+        begins, ends = PREFIXES.get(prefix, (True, True))
+        if kind and (begins or ended or now != kind):
             found.append(Entity(kind, start, place))
             kind = ""
         if now and not kind:
             kind, start = now, place
+        ended = ends
     return found
 
 
@@ -99,9 +112,10 @@ def _parts(tag: str) -> tuple[str, str]:
     if tag == "O":
         return "O", ""
     prefix, dash, kind = tag.partition("-")
-    if prefix not in ("B", "I") or not dash or not kind:
+    if prefix not in PREFIXES or not dash or not kind:
         raise HeadstartError(
-            f"the tag {tag!r} is not IOB2", fix="use O, B-KIND and I-KIND, such as B-PER, I-PER"
+            f"the tag {tag!r} is not IOB2, IOBES or BILOU",
+            fix="use O, B-KIND and I-KIND, such as B-PER, I-PER",
         )
     return prefix, kind
 

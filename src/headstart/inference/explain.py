@@ -13,6 +13,7 @@ import numpy as np
 
 from headstart.inference.predict.classes import predict_probabilities
 from headstart.tasks.opened_run import OpenedRun
+from headstart.text.reading.rows import PAIR_MARK
 from headstart.text.tokenizers.words import find_words
 
 OCCLUSION, CONTRIBUTIONS = "occlusion", "contributions"
@@ -59,17 +60,27 @@ def explain(run: OpenedRun, text: str, label: str | None = None) -> Explanation:
 
 
 def _occlusion(run: OpenedRun, text: str, column: int) -> list[Effect]:
-    parts = _stretches(find_words(text))
+    parts = _stretches(_words(text))
     if not parts:
         return []
     # A text of one word is compared with a full stop: an empty text has no prediction.
     without = [(text[:start] + text[end:]).strip() or "." for start, end in parts]
+    without = [one if one != PAIR_MARK else f".{PAIR_MARK}." for one in without]
     p = np.clip(predict_probabilities(run, [text, *without]), 1e-12, 1 - 1e-12)
     log_odds = np.log(p[:, column]) - np.log1p(-p[:, column])
     return [
         Effect(text[start:end], start, end, float(log_odds[0] - log_odds[place]))
         for place, (start, end) in enumerate(parts, start=1)
     ]
+
+
+def _words(text: str) -> list[tuple[int, int]]:
+    """Where the words stand; none reaches over the mark between the two texts of a pair."""
+    found, start = list[tuple[int, int]](), 0
+    for half in text.split(PAIR_MARK):
+        found += [(start + begin, start + end) for begin, end in find_words(half)]
+        start += len(half) + len(PAIR_MARK)
+    return found
 
 
 def _stretches(words: list[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 import torch
 from torch import Tensor
@@ -135,6 +136,10 @@ class Perplexity:
         return self.loss * self.tokens / math.log(2) / self.bytes
 
 
+_DOCUMENTS_AT_ONCE = 256
+_TOKENS_AT_ONCE = 4_096
+
+
 @torch.no_grad()
 def perplexity(
     run: Run,
@@ -144,27 +149,39 @@ def perplexity(
     progress: Callable[[int, int | None], None] | None = None,
 ) -> Perplexity:
     """The mean loss over all tokens and ends of text; long texts are read in windows."""
-    head, tokenizer = run.model.head, run.tokenizer
-    assert isinstance(head, LanguageModelingHead)
+    tokenizer = run.tokenizer
     begin = [] if tokenizer.begin_id is None else [tokenizer.begin_id]
     end = [] if tokenizer.end_id is None else [tokenizer.end_id]
     total, tokens, size, count = 0.0, 0, 0, 0
-    for document in documents:
-        ids = [*begin, *tokenizer.encode([document])[0], *end]
-        for start in range(0, max(1, len(ids) - 1), length):
-            window = torch.tensor([ids[start : start + length + 1]])
-            if window.size(1) < 2:
-                continue
-            hidden = head.transform(run.model.base(window[:, :-1])[0])
-            loss = chunked_cross_entropy(
-                hidden, head.output.weight, head.output.bias, window[0, 1:]
-            )
-            total += float(loss)
-            tokens += window.size(1) - 1
-        size += len(document.encode("utf-8", "surrogatepass"))
-        count += 1
+    remaining = iter(documents)
+    while texts := list(islice(remaining, _DOCUMENTS_AT_ONCE)):
+        windows: list[list[int]] = []
+        for document in tokenizer.encode(texts):
+            ids = [*begin, *document, *end]
+            starts = range(0, max(1, len(ids) - 1), length)
+            windows += [ids[start : start + length + 1] for start in starts]
+        windows = sorted((one for one in windows if len(one) > 1), key=len)  # little padding
+        rows = max(1, _TOKENS_AT_ONCE // (length + 1))
+        for first in range(0, len(windows), rows):
+            total += _summed_loss(run, windows[first : first + rows])
+        tokens += sum(len(window) - 1 for window in windows)
+        size += sum(len(text.encode("utf-8", "surrogatepass")) for text in texts)
+        count += len(texts)
         if progress is not None:
             progress(count, None)
     if not tokens:
         raise HeadstartError("there is no text to measure")
     return Perplexity(count, tokens, size, total / tokens)
+
+
+def _summed_loss(run: Run, windows: list[list[int]]) -> float:
+    """The loss of every token but the first of each window; the mask hides padding behind them."""
+    head = run.model.head
+    assert isinstance(head, LanguageModelingHead)
+    width = max(map(len, windows))
+    tokens = torch.tensor([window + [0] * (width - len(window)) for window in windows])
+    lengths = torch.tensor([len(window) - 1 for window in windows])
+    real = torch.arange(width - 1) < lengths[:, None]  # (B, T)
+    hidden = head.transform(run.model.base(tokens[:, :-1])[real])  # (N, d)
+    weight, bias = head.output.weight, head.output.bias
+    return float(chunked_cross_entropy(hidden, weight, bias, tokens[:, 1:][real]))

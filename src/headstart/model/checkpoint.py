@@ -9,6 +9,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from headstart.checksums import KEY, check_checksum, checksum, sort_metadata
 from headstart.errors import HeadstartError
 from headstart.files import replacing, write_text
 from headstart.model.config import BaseConfig, head_from_dict
@@ -31,7 +32,8 @@ def save_model(model: Model, folder: Path) -> None:
     # named_parameters lists a tied weight once, under the base's name.
     weights = {name: value.detach().contiguous() for name, value in model.named_parameters()}
     with replacing(folder / WEIGHTS) as temporary:
-        save_file(weights, temporary, metadata={"format": "pt"})
+        save_file(weights, temporary, metadata={"format": "pt", KEY: checksum(_bytes(weights))})
+        sort_metadata(temporary)
     write_text(folder / CONFIG, json.dumps(config, indent=2) + "\n")
 
 
@@ -42,9 +44,31 @@ def load_model(folder: Path) -> Model:
     base = from_dict(BaseConfig, config["base"], where=folder / CONFIG)
     head = None if config["head"] is None else head_from_dict(config["head"], where=folder / CONFIG)
     weights = read_safetensors(path)
+    check_checksum(path, _bytes(weights), fix="copy the run again, with all of its files")
+    _check_size(base, weights, path)
     model = build_model(base, head)
     load_weights(model, weights, where=path)
     return model
+
+
+def _bytes(weights: dict[str, Tensor]) -> dict[str, Any]:
+    """The weights' bytes as NumPy arrays, which know no bf16."""
+    return {name: value.reshape(-1).view(torch.uint8).numpy() for name, value in weights.items()}
+
+
+def _check_size(base: BaseConfig, weights: dict[str, Tensor], path: Path) -> None:
+    """Refuse, before any memory is taken, a config of a far larger network than the file holds."""
+    blocks = base.layers * (4 * base.width**2 + 2 * base.width * base.feed_forward_width)
+    positions = base.max_length * base.width if base.positions == "learned" else 0
+    described = base.vocab_size * base.width + blocks + positions
+    held = sum(tensor.numel() for tensor in weights.values())
+    if described > 2 * held + 1_000_000:
+        raise HeadstartError(
+            f"the weights do not fit the config: it describes a network of about {described:,} "
+            f"weights, and the file holds {held:,}",
+            where=path,
+            fix="copy the run again, with all of its files",
+        )
 
 
 def read_config(path: Path) -> dict[str, Any]:

@@ -67,7 +67,8 @@ class Batch:
                     follows=None if self.follows is None else self.follows[here],
                 )
             )
-        return [part for part in parts if part.targets.numel()]
+        # A part without a target has nothing to add, unless it has texts that follow or do not.
+        return [part for part in parts if part.targets.numel() or part.follows is not None]
 
 
 @dataclass(frozen=True)

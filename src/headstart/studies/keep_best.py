@@ -73,7 +73,7 @@ def keep_best(study: StudyContext, outcomes: Sequence[Outcome]) -> Best:
     shutil.rmtree(study.folder / "runs", ignore_errors=True)
     if not (place / SUMMARY).is_file():
         return Best(best, accuracy, None, None)
-    kept = RunKey(**read_summary(place)[TRAINING])
+    kept = RunKey(**read_summary(place, needs=(TRAINING,))[TRAINING])
     same_arm = [one for one in measured if _arm(one.run) == _arm(kept)]
     return Best(best, accuracy, kept, float(np.mean([one.accuracy for one in same_arm])))
 

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
+from headstart.checksums import KEY, check_checksum, checksum, sort_metadata
 from headstart.errors import HeadstartError
 from headstart.evaluation.metrics import classification_metrics
 from headstart.files import replacing
@@ -164,24 +165,27 @@ def write_training(study: Path, outcome: Outcome) -> None:
     }
     arrays = {name: np.ascontiguousarray(getattr(outcome, name)) for name in ARRAYS}
     with replacing(training_file(study, outcome.run)) as temporary:
-        save_file(arrays, temporary, metadata={"training": json.dumps(about)})
+        text = json.dumps(about)
+        save_file(arrays, temporary, metadata={"training": text, KEY: checksum(arrays, text)})
+        sort_metadata(temporary)
 
 
 def read_training(study: Path, run: RunKey) -> Outcome:
     """Read an outcome back; a damaged file is an error that names it."""
     path = training_file(study, run)
+    fix = "delete the file and start the study again: it is trained anew"
     try:
         with safe_open(path, framework="numpy") as file:
-            about = json.loads(file.metadata()["training"])
+            text = file.metadata()["training"]
             arrays = {name: file.get_tensor(name) for name in ARRAYS}
+        about = json.loads(text)
+        measures = [Measure(run, *line) for line in about["measures"]]
+        check_checksum(path, arrays, about=text, fix=fix)
+        return Outcome(run, measures, facts=about["facts"], **arrays)
     except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
         raise HeadstartError(
-            f"this finished training cannot be read: {error}",
-            where=path,
-            fix="delete the file and start the study again: it is trained anew",
+            f"this finished training cannot be read: {error}", where=path, fix=fix
         ) from None
-    measures = [Measure(run, *line) for line in about["measures"]]
-    return Outcome(run, measures, facts=about["facts"], **arrays)
 
 
 def is_finished(study: Path, run: RunKey) -> bool:

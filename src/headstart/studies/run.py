@@ -181,7 +181,7 @@ class StudyRun:
             if self.recipe.tokenizer:
                 place.mkdir(parents=True, exist_ok=True)
                 load_tokenizer(Path(self.recipe.tokenizer)).save(place)
-            elif not self.recipe.needs_base and not place.is_dir():
+            elif not self.recipe.needs_base and not any(place.glob("*.json")):
                 size = study_preset(self.recipe).base.vocab_size
                 texts = self.data.task.texts(self.data.splits.train)
                 train_task_tokenizer(texts, size, place)

@@ -35,6 +35,7 @@ from headstart.tasks.pairs import between_texts
 from headstart.tasks.task import Output, Task
 from headstart.text.checking.splits import FileParts
 from headstart.text.reading.dataset import Dataset
+from headstart.text.reading.rows import PAIR_MARK
 from headstart.text.reading.squad import Questions, read_question_file, read_questions
 from headstart.text.tokenizers.words import find_words, first_sentence
 
@@ -90,7 +91,7 @@ class Spans(Task[Questions]):
 
     def row_texts(self, part: Questions) -> Sequence[str]:
         rows = zip(part.questions, part.contexts, strict=True)
-        return [f"{question}\x1e{context}" for question, context in rows]
+        return [f"{question}{PAIR_MARK}{context}" for question, context in rows]
 
     def inspected(self, part: Questions) -> Dataset:
         rows = zip(part.questions, part.contexts, strict=True)

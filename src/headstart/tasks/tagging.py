@@ -18,7 +18,7 @@ from torch import Tensor
 
 from headstart.errors import HeadstartError
 from headstart.evaluation.row_scores import RowScores, f1_scores
-from headstart.evaluation.tagging import count_entities, entity_metrics
+from headstart.evaluation.tagging import PREFIXES, count_entities, entity_metrics
 from headstart.model.config import Pooling, TaggingConfig
 from headstart.model.presets import Preset
 from headstart.progress import ProgressCallback
@@ -49,7 +49,7 @@ class Tagging(Task[Sentences]):
 
     def __init__(self, labels: Sequence[str]) -> None:
         super().__init__(labels)
-        self.entities = any(tag != "O" for tag in labels) and all(map(_is_iob, labels))
+        self.entities = any(tag != "O" for tag in labels) and all(map(_is_entity_tag, labels))
 
     @property
     def metric(self) -> str:  # type: ignore[override]
@@ -141,13 +141,15 @@ class Tagging(Task[Sentences]):
         return [np.concatenate(windows) for windows in answers]
 
     def metrics(self, answers: Answers, part: Sentences) -> dict[str, float]:
-        losses, right, words = 0.0, 0, 0
+        losses, right, words, words_read = 0.0, 0, 0, 0
         for scores, tags in zip(answers, part.tags, strict=True):
             read = np.array(tags[: len(scores)])
             losses -= float(log_softmax(scores, axis=1)[np.arange(len(read)), read].sum())
             right += int((np.array(self._tagged(scores, len(tags))) == np.array(tags)).sum())
             words += len(tags)
-        found = {"loss": losses / words, "accuracy": right / words}
+            words_read += len(read)
+        # Words that were not read count as wrong where their tag is not O; they have no loss.
+        found = {"loss": losses / words_read, "accuracy": right / words}
         if self.entities:
             found["f1"] = entity_metrics(*self._named(answers, part)).f1
         return found
@@ -235,5 +237,5 @@ def fill_windows(lengths: Sequence[int], room: int) -> list[tuple[int, int]]:
     return [*windows, (first, len(lengths))]
 
 
-def _is_iob(tag: str) -> bool:
-    return tag == "O" or (tag[:2] in ("B-", "I-") and len(tag) > 2)
+def _is_entity_tag(tag: str) -> bool:
+    return tag == "O" or (tag[:1] in PREFIXES and tag[1:2] == "-" and len(tag) > 2)

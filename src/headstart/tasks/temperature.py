@@ -9,9 +9,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
-
+from headstart.checksums import load_arrays, save_arrays
 from headstart.errors import HeadstartError
 from headstart.evaluation.calibration import HIGHEST, LOWEST
 from headstart.files import read_object, replacing, write_text
@@ -25,7 +23,7 @@ def save_validation(task: Task[Any], answers: Any, part: Any, folder: Path) -> N
     """Keep the answers for the validation rows, and the temperature that they give."""
     kept = task.kept(answers, part)
     with replacing(folder / VALIDATION) as temporary:
-        save_file(kept, temporary)
+        save_arrays(kept, temporary)
     write_temperature(task.fit_temperature(kept), folder)
 
 
@@ -46,8 +44,8 @@ def read_temperature(task: Task[Any], folder: Path) -> float:
     if not answers.is_file():
         return 1.0
     try:
-        return task.fit_temperature(load_file(answers))
-    except (SafetensorError, KeyError, ValueError):
+        return task.fit_temperature(load_arrays(answers, fix="copy the run again"))
+    except (KeyError, ValueError):
         raise HeadstartError(
             f"{VALIDATION} is damaged: the probabilities cannot be calibrated",
             where=answers,

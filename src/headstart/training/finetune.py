@@ -10,7 +10,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from headstart.lock import locked
 from headstart.run_folder import SUMMARY, read_summary, write_summary, write_task
@@ -23,6 +25,7 @@ from headstart.training.finetune_loop import (
     measure_epochs,
 )
 from headstart.training.finetune_prepare import FinetuneSetup, identity_of, prepare_finetuning
+from headstart.training.finetune_results import finetune_summary, write_finetuning_card
 from headstart.training.listener import (
     Listener,
     Listeners,
@@ -32,13 +35,16 @@ from headstart.training.listener import (
     reporting,
 )
 from headstart.training.loop import Loop
-from headstart.training.metrics import MetricsFile, epoch_rows
+from headstart.training.metrics import MetricsFile
 from headstart.training.plan import try_threads
 from headstart.training.recipe import FinetuneRecipe
 from headstart.training.recipe_file import resumed, write_identity, write_recipe
 from headstart.training.seen_rows import write_rows
 from headstart.transfer.fit_head import can_be_fitted, fit_head
 from headstart.transfer.swap import SwapRow
+
+# Of the summary of a run that has ended, whoever resumes it.
+NEEDED = ("validation", "epochs", "best_epoch", "steps", "cut")
 
 
 @dataclass(frozen=True)
@@ -77,6 +83,7 @@ def finetune(
     *,
     splits: Parts[Any] | None = None,
     validation: Callable[[TextEncoding], Examples] | None = None,
+    row_weights: NDArray[np.float32] | None = None,
     resume: bool = False,
     listener: Listener | None = None,
     save_seconds: float = 60.0,
@@ -94,6 +101,8 @@ def finetune(
         validation parts are used here: the test part is for `evaluate`.
     validation : callable, optional
         Encodes the validation part, for callers that have tokenized it already.
+    row_weights : array, optional
+        How much each training row counts: (rows,).
     resume : bool
         Resume the run in `folder`, to the same bits as if it had never stopped. A run that
         has ended is not trained again.
@@ -111,12 +120,13 @@ def finetune(
     with locked(folder):
         if resume and (folder / SUMMARY).is_file():
             resumed(recipe, folder)
-            return read_summary(folder)
+            return read_summary(folder, needs=NEEDED)
         setup = prepare_finetuning(
             recipe,
             folder,
             splits=splits,
             validation=validation,
+            row_weights=row_weights,
             resume=resume,
             listener=listener,
             save_seconds=save_seconds,
@@ -202,29 +212,10 @@ def train_task(planned: PlannedFinetuning, *, listener: Listener | None = None) 
 def finish_finetuning(
     planned: PlannedFinetuning, progress: Progress, *, listener: Listener | None = None
 ) -> dict[str, Any]:
-    """Write the summary, and remove the checkpoints of the run that has ended."""
-    setup, plan = planned.setup, planned.plan
-    rows = epoch_rows(setup.folder, best_step=progress.best_step)
-    best = next(row for row in rows if row["best"])
-    summary = {
-        "run": str(setup.folder),
-        "task": plan.task,
-        "labels": list(plan.labels),
-        "base": setup.recipe.base,
-        "seed": setup.recipe.seed,
-        "train_rows": plan.train_rows,
-        "validation_rows": plan.validation_rows,
-        "test_rows": 0 if setup.splits.test is None else len(setup.splits.test),
-        "steps": progress.step,
-        "tokens": progress.tokens,
-        "seconds": progress.seconds,
-        "cut": plan.cut,
-        "epochs": rows,
-        "best_epoch": best["epoch"],
-        "validation": {name: best[name] for name in best if name not in ("epoch", "step", "best")},
-        "parameters": plan.parameters,
-        "swap": [vars(row) for row in plan.swap],
-    }
+    """Write the model card and the summary, and remove the checkpoints: the run has ended."""
+    setup = planned.setup
+    summary = finetune_summary(planned, progress)
+    write_finetuning_card(setup.recipe, setup.task, summary, setup.folder)
     write_summary(summary, setup.folder)
     shutil.rmtree(setup.checkpoints.folder, ignore_errors=True)
     (listener or Listener()).on_finish(summary)

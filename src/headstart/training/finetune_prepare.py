@@ -21,6 +21,8 @@ from headstart.run_folder import Run, open_run
 from headstart.tasks import find_task
 from headstart.tasks.examples import Examples, Long, TextEncoding
 from headstart.tasks.task import Parts, Task
+from headstart.text.checking.splits import take_budget
+from headstart.text.reading.dataset import Splits
 from headstart.text.reading.sources import check_outside, has_parts
 from headstart.text.store.token_source import LengthBatches
 from headstart.text.tokenizers.tokenizer import Tokenizer, hash_of, load_tokenizer
@@ -41,12 +43,16 @@ from headstart.transfer.swap import SwapRow, match_vocabulary, swap_head
 
 def read_splits(recipe: FinetuneRecipe, stages: Stages = quiet) -> Parts[Any]:
     """The parts of the recipe's dataset, the same ones every time."""
-    return find_task(recipe.task).read(
+    parts: Parts[Any] = find_task(recipe.task).read(
         recipe.dataset,
         **recipe.reading(),
         second_column=recipe.second_column or None,
         progress=stages("reading the dataset"),
     )
+    if not recipe.labels:
+        return parts
+    train = take_budget(parts.train, recipe.labels, recipe.seed)
+    return Splits(train, parts.validation, parts.test)
 
 
 def evaluation_rows(
@@ -149,6 +155,7 @@ def prepare_finetuning(
     *,
     splits: Parts[Any] | None = None,
     validation: Callable[[TextEncoding], Examples] | None = None,
+    row_weights: NDArray[np.float32] | None = None,
     resume: bool = False,
     listener: Listener | None = None,
     save_seconds: float = 60.0,
@@ -170,6 +177,9 @@ def prepare_finetuning(
     start.model.base.embedding.sparse = True  # rows that no text of a step uses cost nothing
     encoding = encoding_for(recipe, task, start)
     train = task.encode(splits.train, encoding, progress=listener.stage("reading"))
+    weights = task.balanced(splits.train, train) if recipe.balance else train.weights
+    if row_weights is not None:
+        weights = weights * row_weights[train.owners]
     encode = validation or (lambda encoding: task.encode(splits.validation, encoding))
     return FinetuneSetup(
         recipe=recipe,
@@ -181,7 +191,7 @@ def prepare_finetuning(
         encoding=encoding,
         train=train,
         validation=encode(encoding),
-        weights=task.balanced(splits.train, train) if recipe.balance else train.weights,
+        weights=weights,
         order=LengthBatches(train.lengths, batch_size=recipe.batch_size, seed=recipe.seed),
         save_seconds=save_seconds,
     )

@@ -4,15 +4,15 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
 
+from headstart.checksums import load_arrays, save_arrays
 from headstart.errors import HeadstartError
-from headstart.files import cache_folder, replacing
+from headstart.files import cache_folder, mark_used, replacing, write_text
 from headstart.model.attention import SelfAttention
 from headstart.model.heads import Transform
 from headstart.model.model import Model, build_model
@@ -33,6 +33,7 @@ SMALL_CORPUS = 2_000_000  # bytes
 BYTES_PER_TOKEN = 8  # more than any language has on average
 TASK_TEXT_SHARE = 0.2  # of the steps, at the end
 MOST_TASK_PASSES = 4
+CHECKSUM = ".sha256"  # beside a tokenizer in the cache: its fingerprint
 HANDED_ON = 0.5  # of the neighbours' mean; 0.2 learned more slowly
 
 # Takes a stage's name; returns the callback for its progress in bytes of text (done, total).
@@ -171,15 +172,31 @@ def find_tokenizer(recipe: PretrainRecipe, corpus: Corpus, stages: Stages) -> To
     settings = json.dumps([recipe.tokenizer_kind, vocab_size, 1])
     name = hash_of(corpus.fingerprint.encode(), settings.encode())[:32]
     path = cache_folder() / "tokenizers" / f"{name}.json"
-    if not path.is_file():
-        trained = train_tokenizer(
-            ProgressCorpus(corpus, stages("training the tokenizer")),
-            vocab_size=vocab_size,
-            kind=recipe.tokenizer_kind,
-        )
-        path.parent.mkdir(parents=True, exist_ok=True)
-        trained.save(path)
-    return load_tokenizer(path)
+    if (kept := _kept_tokenizer(path)) is not None:
+        return kept
+    trained = train_tokenizer(
+        ProgressCorpus(corpus, stages("training the tokenizer")),
+        vocab_size=vocab_size,
+        kind=recipe.tokenizer_kind,
+    )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    trained.save(path)
+    tokenizer = load_tokenizer(path)
+    write_text(path.with_suffix(CHECKSUM), tokenizer.fingerprint + "\n")
+    return tokenizer
+
+
+def _kept_tokenizer(path: Path) -> Tokenizer | None:
+    """The tokenizer in the cache, if it is what was saved there."""
+    try:
+        tokenizer = load_tokenizer(path)
+        saved = path.with_suffix(CHECKSUM).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError, HeadstartError):
+        return None
+    if saved != tokenizer.fingerprint:
+        return None
+    mark_used(path)
+    return tokenizer
 
 
 def find_preset(recipe: PretrainRecipe, *, vocab_size: int | None = None) -> Preset:
@@ -236,9 +253,7 @@ def pass_neighbours_on(model: Model) -> None:
             module.dense.weight.copy_(torch.eye(width))
 
 
-VECTORS_FORMAT = (
-    1  # of the kept files: raise it when other vectors are counted from the same tokens
-)
+VECTORS_FORMAT = 1  # raise it when other vectors are counted from the same tokens
 
 
 def count_vectors(
@@ -263,9 +278,10 @@ def count_vectors(
     name = hash_of(store.folder.name.encode(), settings.encode())[:32]
     path = cache_folder() / "cooccurrences" / f"{name}.safetensors"
     try:
-        kept = load_file(path)
+        kept: dict[str, Any] = load_arrays(path, fix="delete the file")
+        mark_used(path)
         return scale_columns(kept["vectors"], kept["values"], power=power)
-    except (OSError, SafetensorError, KeyError):
+    except (OSError, HeadstartError, KeyError):
         pass  # not counted yet, or damaged
     report = stages("counting co-occurrences")
     bytes_per_token = prepared.held_out_bytes / prepared.held_out.store.tokens
@@ -280,5 +296,5 @@ def count_vectors(
         ),
     )
     with replacing(path) as temporary:
-        save_file({"vectors": vectors, "values": values}, temporary)
+        save_arrays({"vectors": vectors, "values": values}, temporary)
     return scale_columns(vectors, values, power=power)

@@ -6,12 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from headstart.files import write_text
+from headstart.files import IDENTITY, read_object
 from headstart.model.model import Model
+from headstart.model_card import CardScore, write_card
 from headstart.objectives.objective import Batch, Objective
 from headstart.training.prepare import Prepared
 from headstart.training.recipe import PretrainRecipe
 
+LIMITS = (
+    "It repeats what its corpus says, true or not, and has seen nothing else.",
+    "The held-out documents come from the same corpus: other texts are harder to predict.",
+)
 HELD_OUT_ROWS = 64  # enough for a stable loss, few enough to take a second
 
 
@@ -56,31 +61,35 @@ def unigram_loss(data: Prepared, *, most: int = 5_000_000) -> float:
     return -total / data.held_out.store.tokens
 
 
-CARD = "README.md"
-
-
 def write_pretraining_card(recipe: PretrainRecipe, summary: dict[str, Any], folder: Path) -> None:
     """Say what the base was trained on, how, and how well it does."""
     found = summary["held_out"]
-    rows = {
+    facts = {
         "corpus": ", ".join(Path(source).name for source in recipe.corpus),
         "objective": recipe.objective,
-        "network": f"preset `{recipe.preset}`, {summary['parameters']:,} parameters",
+        "network": f"preset {recipe.preset}, {summary['parameters']:,} parameters",
         "embedding start": recipe.embedding_start,
         "tokens seen": f"{summary['tokens']:,} in {summary['steps']:,} steps",
         "learning rate": f"{recipe.learning_rate:g}",
-        "seed": str(recipe.seed),
-        "held-out loss": f"{found['loss']:.3f} (best at step {summary['best_step']:,})",
-        "held-out perplexity": f"{found['perplexity']:,.1f}; "
-        f"a unigram model has {summary['unigram_perplexity']:,.1f}",
+        "seed": recipe.seed,
     }
+    on = f"held-out documents, at the best step: {summary['best_step']:,}"
+    unigram = f"a unigram model has {summary['unigram_perplexity']:,.1f}"
+    scores = [
+        CardScore("loss", f"{found['loss']:.3f}", on),
+        CardScore("perplexity", f"{found['perplexity']:,.1f}; {unigram}", on),
+    ]
     if "bits_per_byte" in found:
-        rows["bits per byte"] = f"{found['bits_per_byte']:.3f}"
-    table = "\n".join(f"| {name} | {value} |" for name, value in rows.items())
+        scores.append(CardScore("bits per byte", f"{found['bits_per_byte']:.3f}", on))
     use = "write on (`headstart generate`)" if recipe.objective == "causal" else "fill gaps"
-    write_text(
-        folder / CARD,
-        f"# A base pretrained with Headstart\n\n| | |\n|---|---|\n{table}\n\n"
-        f"It can {use} and be fine-tuned (`headstart finetune --base`). It repeats what its corpus "
-        "says, true or not, and has seen nothing else. Every setting is in `recipe.toml`.\n",
+    fix = "start the run anew, in another folder"
+    write_card(
+        folder,
+        title="A base pretrained with Headstart",
+        facts=facts,
+        scores=scores,
+        fingerprints=read_object(folder / IDENTITY, fix=fix),
+        use=f"It can {use} and be fine-tuned (`headstart finetune --base`). Every setting is in "
+        "`recipe.toml`.",
+        limits=LIMITS,
     )

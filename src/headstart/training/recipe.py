@@ -107,6 +107,7 @@ class FinetuneRecipe(Recipe):
     encoding: str = "utf-8"
     drop_overlap: bool = False
     split_seed: int = 0  # of the parts that are cut from the dataset; not the training's seed
+    labels: str = ""  # how many of the training rows, drawn by the seed: 100, 10%; else all
     arm: str = NETWORK  # or a classifier without one (tfidf, …), or a stack of both
     base: str = NONE  # a run's folder
     fresh: bool = False  # draw the base's weights anew: the same network, from scratch
@@ -165,6 +166,8 @@ class FinetuneRecipe(Recipe):
             problems.append("learning_rate is 0; nothing would be learned")
         if self.label_smoothing >= 1:
             problems.append(f"label_smoothing is {self.label_smoothing}; it must be below 1")
+        if self.labels and self.task != "classification":
+            problems.append(f"labels is {self.labels!r}; a budget is for classification only")
         if self.base == NONE and (self.fresh or self.match_vocabulary):
             problems.append("fresh and match_vocabulary need a base")
         if self.base != NONE and self.sizes():

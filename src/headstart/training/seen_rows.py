@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
 
+from headstart.checksums import load_arrays, save_arrays
 from headstart.errors import HeadstartError
 from headstart.files import replacing
 from headstart.tasks.task import Parts, Task
@@ -27,7 +26,7 @@ def write_rows(task: Task[Any], splits: Parts[Any], folder: Path) -> None:
     parts = {"train": splits.train, "validation": splits.validation}
     content = {name: fingerprints(task.row_texts(part)) for name, part in parts.items()}
     with replacing(folder / ROWS) as temporary:
-        save_file(content, temporary)
+        save_arrays(content, temporary)
 
 
 def unseen_rows(task: Task[Any], part: Any, folder: Path) -> NDArray[np.int64] | None:
@@ -51,14 +50,15 @@ def _seen(
     path = folder / ROWS
     if not path.is_file():
         return None
+    fix = "copy the run again, or delete the file and evaluate on other texts only"
     try:
-        saved = load_file(path)
+        saved = load_arrays(path, fix=fix)
         seen = np.concatenate([saved[role] for role in roles])
-    except (SafetensorError, KeyError, ValueError):
+    except (KeyError, ValueError):
         raise HeadstartError(
             f"{ROWS} is damaged: which rows trained the run is not known",
             where=path,
-            fix="copy the run again, or delete the file and evaluate on other texts only",
+            fix=fix,
         ) from None
     prints = fingerprints(task.row_texts(part))
     if len(prints) != len(part):  # a task whose rows are not known by one text each
@@ -68,6 +68,6 @@ def _seen(
 
 def fingerprints(texts: Sequence[str]) -> Fingerprints:
     """64 bits of each text; equal ones agree, whatever their case, spacing and Unicode form."""
-    # The mark between two texts of a pair counts as white space, which is not to be ignored.
+    # As runs before this mark of pairs have kept them.
     keys = (text_key(text.replace(PAIR_MARK, "\0")) for text in texts)
     return np.array([int.from_bytes(key[:8]) for key in keys], dtype=np.uint64)

@@ -114,7 +114,7 @@ class _Inspector:
             similar.setdefault(owner, Example(text, other, match.similarity))
         for owner in {*places, *similar} - {report.name}:
             equal = owner in places
-            example = Example(text, places[owner], 1.0) if equal else similar[owner]
+            example = Example(text, places[owner], 1.0, equal) if equal else similar[owner]
             # A corpus may repeat a text: what counts is how many of the dataset's it holds.
             counted = text_key(example.other) if report.name == "corpus" else key
             self._note(report.name, owner, counted, "equal" if equal else "similar", example)
@@ -165,7 +165,9 @@ class _Inspector:
             part, within = (other, later) if later == "corpus" else (later, other)
             counts = Counter(how for how, _ in pairs)
             looked_inside = within == "corpus" and part != "train"
-            examples = sorted((example for _, example in pairs), key=lambda e: -e.similarity)
+            examples = sorted(
+                (example for _, example in pairs), key=lambda e: (not e.equal, -e.similarity)
+            )
             found.append(
                 Overlap(
                     part,

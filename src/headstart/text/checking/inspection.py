@@ -32,6 +32,7 @@ class Example:
     text: str
     other: str
     similarity: float
+    equal: bool = False  # case and spacing aside
     inside: bool = False
 
 

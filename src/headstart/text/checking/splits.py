@@ -1,13 +1,13 @@
 """Splits and label budgets that depend on the seed and the set of (text, label) pairs alone.
 
-Part are ordered by a keyed hash of their own content, never by their position, so that another
+Rows are ordered by a keyed hash of their own content, never by their position, so that another
 order of the file, another machine or another Python gives the same rows. `FileParts` is for what is
 not a table: tagged sentences and questions, from files of their own or cut from the training file.
 """
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Generic, TypeVar
@@ -209,15 +209,44 @@ def given_parts(
     validation: str | None,
     test: str | None,
     cut: Callable[[bool], FileParts[Part]],
+    texts: Callable[[Part], Sequence[str]],
+    pick: Callable[[Part, Sequence[int]], Part],
+    drops_overlap: bool,
     notes: tuple[str, ...] = (),
 ) -> FileParts[Part]:
-    """The parts that have files; `cut(with_test)` makes the others."""
+    """The parts that have files; `cut(with_test)` makes the others.
+
+    With `drops_overlap`, what a later part holds is taken out of the files before it: a row is
+    known by its text, and `pick` keeps some of the rows.
+    """
     test_part = None if test is None else read(test)
     if validation is not None:
-        return FileParts(whole, read(validation), test_part, notes)
-    parts = cut(test is None)
-    test_part = parts.test if test is None else test_part
-    return FileParts(parts.train, parts.validation, test_part, notes)
+        parts = FileParts(whole, read(validation), test_part, notes)
+    else:
+        made = cut(test is None)
+        test_part = made.test if test is None else test_part
+        parts = FileParts(made.train, made.validation, test_part, notes)
+    if not drops_overlap or (validation is None and test is None):
+        return parts  # what is cut from one file has no text twice
+
+    def rows(part: Part) -> Dataset:
+        found = list(texts(part))
+        return Dataset("rows", found, list(range(len(found))), ())  # a row's label is its number
+
+    test_rows = None if parts.test is None else rows(parts.test)
+    kept = drop_overlap(Splits(rows(parts.train), rows(parts.validation), test_rows))
+    train, validation_part = pick(parts.train, kept.train.labels), kept.validation.labels
+    return FileParts(train, pick(parts.validation, validation_part), parts.test, notes)
+
+
+def without_conflicts(texts: Sequence[str], answers: Sequence[Hashable]) -> tuple[list[int], int]:
+    """The rows whose text has one answer wherever it occurs, and how many the others are."""
+    found: dict[bytes, set[Hashable]] = defaultdict(set)
+    keys = [text_key(text) for text in texts]
+    for key, answer in zip(keys, answers, strict=True):
+        found[key].add(answer)
+    kept = [row for row, key in enumerate(keys) if len(found[key]) == 1]
+    return kept, len(keys) - len(kept)
 
 
 def cut_parts(

@@ -12,7 +12,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from headstart.errors import HeadstartError
-from headstart.text.checking.splits import FileParts, cut_parts, given_parts
+from headstart.text.checking.splits import (
+    FileParts,
+    cut_parts,
+    given_parts,
+    without_conflicts,
+)
 from headstart.text.reading.dataset import Dataset
 from headstart.text.reading.lenient_rows import LenientLines, LenientRow, checked_row
 from headstart.text.reading.part_files import find_part_files, is_other_text
@@ -48,6 +53,7 @@ def read_sentences(
     test: str | None = None,
     encoding: str = "utf-8",
     seed: int = 0,
+    drop_overlap: bool = False,
     **other: Any,
 ) -> FileParts[Sentences]:
     """Tagged sentences and their parts; a part without a file is cut from the training file."""
@@ -69,6 +75,9 @@ def read_sentences(
         test=files.test,
         notes=files.notes,
         cut=lambda with_test: _split(whole, seed, with_test=with_test),
+        texts=lambda part: [" ".join(words) for words in part.words],
+        pick=Sentences.pick,
+        drops_overlap=drop_overlap,
     )
 
 
@@ -150,6 +159,8 @@ def _order(tag: str) -> tuple[bool, str, str]:
 
 def _split(whole: Sentences, seed: int, *, with_test: bool) -> FileParts[Sentences]:
     texts = [" ".join(words) for words in whole.words]
+    rows, conflicting = without_conflicts(texts, [tuple(tags) for tags in whole.tags])
+    whole, texts = whole.pick(rows), [texts[row] for row in rows]
     row_of = {text: row for row, text in enumerate(texts)}
 
     def picked(part: Dataset) -> Sentences:
@@ -162,7 +173,11 @@ def _split(whole: Sentences, seed: int, *, with_test: bool) -> FileParts[Sentenc
             part.dropped,
         )
 
-    return cut_parts(whole.name, texts, picked, seed=seed, with_test=with_test, of="sentences")
+    parts = cut_parts(whole.name, texts, picked, seed=seed, with_test=with_test, of="sentences")
+    if not conflicting:
+        return parts
+    dropped = {**parts.train.dropped, "conflicting": conflicting}
+    return replace(parts, train=replace(parts.train, dropped=dropped))
 
 
 TOO_LONG = "the sentence is too long to be one; is there no blank line behind it?"

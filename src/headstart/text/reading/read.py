@@ -16,7 +16,7 @@ from headstart.text.checking.checks import (
     unknown_label,
 )
 from headstart.text.checking.splits import drop_overlap as without_overlap
-from headstart.text.checking.splits import split
+from headstart.text.checking.splits import split, without_conflicts
 from headstart.text.reading.dataset import Dataset, Splits
 from headstart.text.reading.named_sources import SPLIT_SEED, open_hub
 from headstart.text.reading.part_files import find_part_files
@@ -194,6 +194,8 @@ def read_dataset(
 
 def _unstratified_split(whole: Dataset, seed: int, *, with_test: bool) -> Splits:
     """Combinations of labels are too many and too rare to have each in every part."""
+    rows, conflicting = without_conflicts(whole.texts, whole.labels)
+    whole = whole.pick(rows, conflicting=conflicting)
     alike = replace(whole, labels=[0] * len(whole), label_names=("",))
     label_of = dict(zip(whole.texts, whole.labels, strict=True))
 

@@ -100,7 +100,8 @@ def _shorten(name: str, length: int = 40) -> str:
     return name if len(name) <= length else name[: length - 1] + "…"
 
 
-PAIR_MARK = "\x1e"  # the record separator
+# One of the 66 code points that Unicode keeps for use inside programs: no white space, no letter.
+PAIR_MARK = "\ufdd0"
 
 
 class Row(NamedTuple):
@@ -141,7 +142,7 @@ class ReadOptions:
 
 
 def join_pair(first: object, second: object) -> object:
-    """Two texts as one, with a mark between them that no text has.
+    """Two texts as one, with a mark between them that neither has: there it becomes a blank.
 
     So whatever splits, compares and counts texts does the same with pairs of them. Where one is
     missing the pair is empty; what is not text stays as it is, for the check that comes later.
@@ -151,7 +152,7 @@ def join_pair(first: object, second: object) -> object:
             return half
         if half is None or not half.strip():
             return ""
-    return f"{first}{PAIR_MARK}{second}"
+    return PAIR_MARK.join(str(half).replace(PAIR_MARK, " ") for half in (first, second))
 
 
 def split_pair(pair: str) -> tuple[str, str]:

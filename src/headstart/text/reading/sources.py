@@ -94,7 +94,8 @@ _CONVERSIONS = {
     ".ods": "open it in the spreadsheet program and save it as CSV (UTF-8)",
     ".docx": "save it as plain text (.txt, UTF-8)",
     ".pdf": "extract its text into a .txt file first",
-    ".conll": "tagged sentences are read with --task tagging",
+    ".conll": "tagged sentences are for headstart finetune FILE --task tagging; "
+    "other commands read tables",
     ".zip": "unpack it first",
     ".bz2": "unpack it first, or compress it with gzip",
     ".xz": "unpack it first, or compress it with gzip",

@@ -53,6 +53,7 @@ def read_questions(
     test: str | None = None,
     encoding: str = "utf-8",
     seed: int = 0,
+    drop_overlap: bool = False,
     **other: Any,
 ) -> FileParts[Questions]:
     """Questions and their parts; a part that has no file is cut off, whole texts at a time."""
@@ -71,6 +72,9 @@ def read_questions(
         test=files.test,
         notes=files.notes,
         cut=lambda with_test: _split(whole, seed, with_test=with_test),
+        texts=lambda part: part.contexts,
+        pick=Questions.pick,
+        drops_overlap=drop_overlap,
     )
 
 

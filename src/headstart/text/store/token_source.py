@@ -101,6 +101,7 @@ class LengthBatches:
 
 PADDING_SEGMENT = 0
 _DRAWS = 20  # of documents, before giving up on finding one with two tokens
+_OTHERS = 8  # draws of a document that is long enough
 
 
 @dataclass(frozen=True)
@@ -254,13 +255,25 @@ class TokenSource:
         low = max(1, len(window) // 4)
         cut = int(random.integers(low, max(low + 1, len(window) * 3 // 4)))
         first, second = window[:cut], window[cut:]
-        if follows:
-            return first, second
-        other, elsewhere = self._document(random)
-        if other == number:  # with two documents or more, the next one is another
-            elsewhere = self.store[(number + 1) % len(self.store)]
-        start = int(random.integers(max(1, len(elsewhere) - len(second) + 1)))
-        return first, elsewhere[start : start + len(second)]
+        # Drawn in both cases, so that the length says nothing about which of them it is.
+        elsewhere = self._other(random, number, len(second))
+        length = min(len(second), len(elsewhere))
+        start = int(random.integers(len(elsewhere) - length + 1))
+        return first, second[:length] if follows else elsewhere[start : start + length]
+
+    def _other(self, random: np.random.Generator, number: int, length: int) -> np.ndarray:
+        """Another document than `number`, of `length` tokens if a few draws find one."""
+        longest: np.ndarray | None = None
+        for _ in range(_OTHERS):
+            other, document = self._document(random)
+            if other == number:  # with two documents or more, the next one is another
+                document = self.store[(number + 1) % len(self.store)]
+            if longest is None or len(document) > len(longest):
+                longest = document
+            if len(longest) >= length:
+                break
+        assert longest is not None
+        return longest
 
     def _document(self, random: np.random.Generator) -> tuple[int, np.ndarray]:
         for _ in range(_DRAWS):

@@ -152,11 +152,13 @@ class TokenStore:
     ----------
     folder : Path
         The store's folder. Missing or damaged files are an error.
+    full : bool
+        Check every byte, not only a sample of `_SAMPLE` megabytes.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, full: bool = False) -> None:
         self.folder = folder
-        self.manifest = _read_manifest(folder)
+        self.manifest = _read_manifest(folder, full=full)
         self.dtype: np.dtype[np.unsignedinteger] = np.dtype(self.manifest["dtype"])
         self.starts = map_array(folder / self.manifest["documents_file"]["name"], ENDS_DTYPE)
         self._shards = [map_array(folder / e["name"], self.dtype) for e in self.manifest["shards"]]
@@ -198,7 +200,7 @@ class TokenStore:
         return total
 
 
-def _read_manifest(folder: Path) -> dict[str, Any]:
+def _read_manifest(folder: Path, *, full: bool) -> dict[str, Any]:
     """The manifest of a store whose files are there and, as far as the sample tells, intact."""
     fix = "delete the folder; the store is made again when it is needed"
     try:
@@ -207,11 +209,14 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
         whole = manifest["format"] == FORMAT and all(
             (folder / entry["name"]).stat().st_size == entry["bytes"] for entry in files
         )
-    except (OSError, ValueError, KeyError, TypeError):
+        blocks = _sample(files, _SAMPLE if not full else None)
+        np.dtype(manifest["dtype"])
+        whole = whole and all(isinstance(manifest[name], int) for name in ("tokens", "documents"))
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         whole = False
     if not whole:
         raise HeadstartError("this is not a finished token store", where=folder, fix=fix)
-    for entry, block in _sample(files):
+    for entry, block in blocks:
         if block_checksum(folder / entry["name"], block) != entry["checksums"][block]:
             raise HeadstartError(
                 f"{entry['name']} is damaged: its checksum is not the manifest's",
@@ -221,9 +226,9 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
     return manifest
 
 
-def _sample(files: list[dict[str, Any]]) -> list[tuple[dict[str, Any], int]]:
-    """Up to `_SAMPLE` blocks, spread evenly over the files, the first and the last among them."""
+def _sample(files: list[dict[str, Any]], most: int | None) -> list[tuple[dict[str, Any], int]]:
+    """Up to `most` blocks, spread evenly over the files, the first and the last among them."""
     blocks = [(entry, block) for entry in files for block in range(len(entry["checksums"]))]
-    if len(blocks) <= _SAMPLE:
+    if most is None or len(blocks) <= most:
         return blocks
-    return [blocks[round(n * (len(blocks) - 1) / (_SAMPLE - 1))] for n in range(_SAMPLE)]
+    return [blocks[round(n * (len(blocks) - 1) / (most - 1))] for n in range(most)]

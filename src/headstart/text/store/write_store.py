@@ -20,8 +20,9 @@ from typing import Protocol
 from filelock import FileLock, Timeout
 
 from headstart.errors import HeadstartError
-from headstart.files import sync, write_text
+from headstart.files import mark_used, sync, write_text
 from headstart.progress import ProgressCallback
+from headstart.text.store.cache import remove_unused_stores
 from headstart.text.store.corpus_split import CorpusSplit
 from headstart.text.store.token_store import FORMAT, MANIFEST, ShardWriter, TokenStore
 from headstart.text.tokenizers.tokenizer import Tokenizer, Tokens, hash_of
@@ -137,9 +138,11 @@ def _store(
 def _open(folder: Path) -> TokenStore | None:
     """The store if it is there and intact."""
     try:
-        return TokenStore(folder)
+        store = TokenStore(folder)
     except HeadstartError:
         return None
+    mark_used(folder / MANIFEST)
+    return store
 
 
 def _make(
@@ -156,6 +159,7 @@ def _make(
         for leftover in (temporary, folder / key):
             shutil.rmtree(leftover, ignore_errors=True)
     _remove_leftovers(folder)
+    remove_unused_stores(folder)
     try:
         total = length_hint(corpus) or None
         _write(documents(corpus), total, sides, tokenizer, temporaries, shard_tokens, progress)

@@ -26,6 +26,7 @@ import tokenizers
 
 from headstart.errors import HeadstartError
 from headstart.files import write_text
+from headstart.text.tokenizers.probe import check_tokenizer_file
 from headstart.text.tokenizers.tokenizer import SPECIAL_NAMES, Tokenizer, Tokens, hash_of
 
 _LETTERS = "A-Za-zÀ-ÖØ-öø-ɏЀ-ҁ"
@@ -106,7 +107,9 @@ class JsonTokenizer(Tokenizer):
     def read(cls, path: Path) -> "JsonTokenizer":
         """Read a `tokenizer.json`."""
         try:
-            return cls(tokenizers.Tokenizer.from_file(str(path)))
+            inner = tokenizers.Tokenizer.from_file(str(path))
+            check_tokenizer_file(path)
+            return cls(inner)
         except HeadstartError:
             raise
         except Exception as error:  # the library raises bare exceptions

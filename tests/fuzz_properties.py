@@ -1,0 +1,291 @@
+"""The promises that fuzzing checks: exit code 0 or 2, no traceback, no row lost, nothing touched.
+
+Each property draws its case from Hypothesis. `tests/test_fuzz.py` tries some cases of each, `make
+fuzz` as many as the time allows.
+"""
+
+import atexit
+import contextlib
+import csv
+import io
+import json
+import os
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+
+import pyarrow.parquet as parquet
+from hypothesis import strategies as st
+
+from tests.conftest import Result, run_here
+from tests.corpora import write_corpus
+from tests.fault_cases import cache_in, compare_words, finetune_words, pretrain_words
+from tests.fuzz_strategies import (
+    FILES,
+    WILD,
+    cells,
+    clean,
+    damaged_bytes,
+    damaged_json,
+    damaged_safetensors,
+)
+from tests.labelled import dataset, write_csv
+
+OUTCOMES: Counter[tuple[str, int]] = Counter()  # of the commands that were run
+
+
+@cache
+def workshop() -> Path:
+    """A corpus, a dataset, a base, a classifier and a study, made once."""
+    folder = Path(tempfile.mkdtemp(prefix="headstart-fuzz-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    write_corpus(folder / "c.txt", 60)
+    write_csv(folder / "d.csv", dataset(80, sentences=1))
+    with cache_in(folder / "cache"):
+        for name, words in (
+            ("base", pretrain_words),
+            ("run", finetune_words),
+            ("study", compare_words),
+        ):
+            result = run_here(words(folder, folder / name))
+            assert result.returncode == 0, result.stderr
+    return folder
+
+
+@contextlib.contextmanager
+def own_folder() -> Iterator[Path]:
+    """A folder to work in, which is also the current one."""
+    workshop()
+    before = Path.cwd()
+    with tempfile.TemporaryDirectory(prefix="headstart-fuzz-") as name:
+        os.chdir(name)
+        try:
+            with cache_in(workshop() / "cache"):
+                yield Path(name)
+        finally:
+            os.chdir(before)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
+def run_promised(*words: object) -> Result:
+    """Run a command; it ends well or with one message."""
+    result = run_here([str(word) for word in words])
+    OUTCOMES[str(words[0]), result.returncode] += 1
+    assert result.returncode in (0, 2), f"{words}: exit {result.returncode}\n{_trace(result)}"
+    assert "Traceback" not in result.stderr, result.stderr
+    if result.returncode == 2:
+        assert result.stderr.strip(), f"{words}: no message"
+    return result
+
+
+def _trace(result: Result) -> str:
+    kept = sorted((workshop() / "cache" / "errors").glob("*.txt"), key=lambda p: p.stat().st_mtime)
+    return result.stderr + (kept[-1].read_text(errors="replace") if kept else "")
+
+
+def any_file(data: st.DataObject, suffixes: list[str]) -> tuple[str, bytes]:
+    suffix = data.draw(st.sampled_from(suffixes))
+    content = data.draw(FILES[suffix])
+    if data.draw(st.integers(0, 3)) == 0:
+        content = data.draw(damaged_bytes(content))
+    return f"d{suffix}", content
+
+
+def reading_any_file(data: st.DataObject) -> None:
+    """Every reader ends well or with one message, and writes nothing."""
+    name, content = any_file(data, list(FILES))
+    with own_folder() as folder:
+        (folder / name).write_bytes(content)
+        kind = data.draw(st.sampled_from([[], ["--corpus"]]))
+        run_promised("inspect", *kind, name, "--json")
+        assert contents(folder) == {name: content}
+
+
+def predicting_any_file(data: st.DataObject) -> None:
+    """Rows in are rows out: every row that was read has its line, in order; or there is no file."""
+    name, content = any_file(data, [".csv", ".tsv", ".jsonl", ".json", ".txt", ".parquet"])
+    output = data.draw(st.sampled_from(["o.jsonl", "o.csv", "o.parquet"]))
+    with own_folder() as folder:
+        (folder / name).write_bytes(content)
+        run = workshop() / "run"
+        result = run_promised("predict", run, "--input", name, "--output", output, "--json")
+        left = contents(folder)
+        assert left.pop(name) == content
+        if result.returncode == 2:
+            assert left == {}
+            return
+        assert set(left) == {output}
+        summary = json.loads(result.stdout)
+        rows = _rows(folder / output)
+        assert len(rows) == summary["rows"]
+        numbers = [int(row["row"]) for row in rows]
+        assert numbers == sorted(set(numbers))
+        assert sum(bool(row["error"]) for row in rows) == summary["bad_rows"]
+
+
+def _rows(path: Path) -> list[dict[str, object]]:
+    if path.suffix == ".parquet":
+        return parquet.read_table(path).to_pylist()
+    if path.suffix == ".jsonl":
+        lines = path.read_text(encoding="utf-8").split("\n")
+        return [_named(json.loads(line)) for line in lines if line]
+    with path.open(encoding="utf-8", newline="") as file:
+        return [_named(row) for row in csv.DictReader(file)]
+
+
+def _named(row: dict[str, object]) -> dict[str, object]:
+    """The columns `row` and `error` may have given way to the input's own."""
+    found = {name: row.get(f"predicted_{name}", row.get(name)) for name in ("row", "error")}
+    return row | found
+
+
+def keeping_every_row(data: st.DataObject) -> None:
+    """A well-formed table with any text in its cells comes back row by row, unchanged."""
+    kept = clean.filter(lambda text: bool(text.strip()))
+    texts = data.draw(st.lists(st.tuples(kept, clean), min_size=1, max_size=10))
+    file = io.StringIO()
+    quoting = data.draw(st.sampled_from([csv.QUOTE_ALL, csv.QUOTE_MINIMAL]))
+    writer = csv.writer(file, quoting=quoting)
+    writer.writerow(["text", "other"])
+    writer.writerows(texts)
+    with own_folder() as folder:
+        (folder / "d.csv").write_text(file.getvalue(), encoding="utf-8", newline="")
+        words = ("--input", "d.csv", "--output", "o.jsonl")
+        result = run_promised("predict", workshop() / "run", *words)
+        assert result.returncode == 0, result.stderr
+        rows = _rows(folder / "o.jsonl")
+        assert [(row["text"], row["other"]) for row in rows] == texts
+
+
+DAMAGED = (".json", ".jsonl", ".toml", ".safetensors", ".csv", ".parquet")
+
+
+def opening_a_damaged_run(data: st.DataObject) -> None:
+    """A run with one damaged file answers or says so; a resume of it does, too."""
+    command, source = data.draw(
+        st.sampled_from(
+            [
+                ("predict", "run"),
+                ("evaluate", "run"),
+                ("finetune", "run"),
+                ("generate", "base"),
+                ("pretrain", "base"),
+                ("report", "study"),
+                ("compare", "study"),
+            ]
+        )
+    )
+    with own_folder() as folder:
+        shutil.copytree(workshop() / source, folder / "r")
+        files = sorted(path for path in (folder / "r").rglob("*") if path.suffix in DAMAGED)
+        path = data.draw(st.sampled_from(files))
+        damage(path, data)
+        words: dict[str, list[object]] = {
+            "predict": ["predict", "r", "the old cat"],
+            "evaluate": ["evaluate", "r"],
+            "finetune": [*finetune_words(workshop(), Path("r"))],
+            "generate": ["generate", "r", "the cat", "--tokens", 2],
+            "pretrain": [*pretrain_words(workshop(), Path("r"))],
+            "report": ["report", "r"],
+            "compare": [*compare_words(workshop(), Path("r"))],
+        }
+        run_promised(*words[command])
+
+
+def damage(path: Path, data: st.DataObject) -> None:
+    """Put something else into the file; in form it may still be one of its kind."""
+    content = path.read_bytes()
+    if path.suffix == ".json" and data.draw(st.booleans()):
+        path.write_bytes(data.draw(damaged_json(content)))
+    elif path.suffix == ".safetensors" and data.draw(st.booleans()):
+        path.write_bytes(data.draw(damaged_safetensors(content)))
+    else:
+        path.write_bytes(data.draw(damaged_bytes(content)))
+
+
+def using_a_damaged_cache(data: st.DataObject) -> None:
+    """Whatever a cache holds, a training comes to the same weights or ends with one message."""
+    with own_folder() as folder:
+        shutil.copytree(workshop() / "cache", folder / "cache")
+        kept = ("stores", "tokenizers", "cooccurrences")
+        files = sorted(
+            path
+            for kind in kept
+            for path in (folder / "cache" / kind).rglob("*.*")
+            if path.is_file()
+        )
+        damage(data.draw(st.sampled_from([one for one in files if one.suffix != ".lock"])), data)
+        with cache_in(folder / "cache"):
+            result = run_promised(*pretrain_words(workshop(), Path("r")))
+        if result.returncode == 0:
+            weights = [place / "model.safetensors" for place in (folder / "r", workshop() / "base")]
+            assert weights[0].read_bytes() == weights[1].read_bytes()
+
+
+# Options whose wild values could only ask for long work are left out.
+OPTIONS = {
+    "inspect": "corpus validation test text-column label-column encoding documents tokenizer "
+    "length seed",
+    "predict": "input output text-column second-column encoding",
+    "evaluate": "text-column label-column",
+    "finetune": "base batch-size choose-by device encoding epochs feed-forward heads "
+    "label-column label-smoothing layer-decay layers learning-rate length long new-head "
+    "objective patience pooling precision preset save-seconds second-column seed split-seed "
+    "strategy task test text-column threads tokenizer tokenizer-kind track validation vocab-size "
+    "warmup weight-decay width balance",
+    "pretrain": "batch-tokens device documents drawn embedding-learning-rate embedding-start "
+    "encoding epochs feed-forward frequent heads held-out layers learning-rate length mask-share "
+    "minutes objective output precision preset save-seconds seed steps task-text text-column "
+    "threads tokenizer tokenizer-kind tokens track vocab-size width",
+    "compare": "arms base corpus encoding epochs feed-forward heads jobs label-column labels "
+    "layers length minutes objective preset seeds task-text test text-column threads tokenizer "
+    "tokens validation vocab-size width",
+    "generate": "seed show-alternatives temperature tokens top-k top-p",
+    "params": "classes feed-forward heads layers objective preset vocab-size width",
+    "tokenizer": "encoding kind text-column vocab-size",
+}
+
+
+def giving_wild_options(data: st.DataObject) -> None:
+    """Any value of any option is used or refused; the user's files stay as they are."""
+    command = data.draw(st.sampled_from(list(OPTIONS)))
+    option = data.draw(st.sampled_from(OPTIONS[command].split()))
+    value = data.draw(st.sampled_from(WILD) | cells.filter(lambda text: "\0" not in text))
+    with own_folder() as folder:
+        for name in ("c.txt", "d.csv"):
+            shutil.copy(workshop() / name, folder / name)
+        before = contents(folder)
+        starts: dict[str, list[object]] = {
+            "inspect": ["inspect", "d.csv"],
+            "predict": ["predict", workshop() / "run", "--input", "d.csv", "--output", "o.csv"],
+            "evaluate": ["evaluate", workshop() / "run"],
+            "finetune": [*finetune_words(folder, Path("r"))],
+            "pretrain": [*pretrain_words(folder, Path("r")), "--dry-run"],
+            "compare": [*compare_words(folder, Path("r")), "--dry-run"],
+            "generate": ["generate", workshop() / "base", "the cat", "--tokens", 2],
+            "params": ["params"],
+            "tokenizer": ["tokenizer", "c.txt", "--vocab-size", 300, "--out", "t.json"],
+        }
+        run_promised(*starts[command], f"--{option}", value)
+        left = contents(folder)
+        assert {name: left.get(name) for name in before} == before
+
+
+PROPERTIES: dict[str, Callable[[st.DataObject], None]] = {
+    check.__name__: check
+    for check in (
+        reading_any_file,
+        predicting_any_file,
+        keeping_every_row,
+        opening_a_damaged_run,
+        using_a_damaged_cache,
+        giving_wild_options,
+    )
+}

@@ -1,0 +1,58 @@
+"""What the objectives draw from a store: padding, pairs, and parts that add up."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from headstart.model.model import build_model
+from headstart.objectives import find_objective
+from headstart.text.reading.corpus import TextList
+from headstart.text.store.token_source import TokenSource
+from headstart.text.store.write_store import store_corpus
+from headstart.text.tokenizers.train_tokenizer import train_tokenizer
+from headstart.training.prepare import find_preset
+from tests.runs import small_recipe
+
+TEXTS = [" ".join(["word"] * (2 + 5 * (number % 9))) for number in range(60)]
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory):
+    tokenizer = train_tokenizer(TEXTS, vocab_size=270)
+    store = store_corpus(TextList(TEXTS), tokenizer, tmp_path_factory.mktemp("stores"))
+    return TokenSource(store, tokenizer, length=32)
+
+
+def test_a_row_with_padding_changes_nothing_for_the_texts_beside_it(source):
+    """Without `separate`, segments only tell padding from text, in every batch."""
+    masked = find_objective("masked")(mask_share=0.3)
+    rows = len(source.packed())
+    batches = [masked.batch(source, 4, (0, step)) for step in range(-(-rows // 4))]
+    padded = [batch for batch in batches if batch.segments is not None]
+    assert padded
+    assert all(int(batch.segments.max()) == 1 for batch in padded)
+
+
+def test_the_length_of_a_second_text_does_not_tell_whether_it_follows(source):
+    pairs = source.pairs(4000, (0, 0))
+    lengths = (pairs.token_types * pairs.segments).sum(dim=1).float()
+    means = [float(lengths[pairs.follows == kind].mean()) for kind in (0, 1)]
+    assert means[0] == pytest.approx(means[1], rel=0.05)
+
+
+def test_parts_of_a_step_add_up_also_where_one_has_no_hidden_token(source, tmp_path):
+    recipe = small_recipe(tmp_path, "masked+next-sentence")
+    objective = find_objective(recipe.objective)(mask_share=0.3)
+    chosen = find_preset(recipe, vocab_size=source.tokenizer.vocab_size)
+    model = build_model(chosen.base, objective.head(chosen), seed=0).eval()
+    batch = objective.batch(source, 4, (0, 0))
+    first = batch.positions < 3 * 32  # of the last text nothing is hidden
+    positions, targets = batch.positions[first], batch.targets[first]
+    share = targets.numel() / 4
+    batch = replace(batch, positions=positions, targets=targets, targets_per_text=share)
+    with torch.no_grad():
+        whole = float(objective.loss(model, batch).total)
+        parts = [float(objective.loss(model, part).total) for part in batch.cut(1)]
+    assert len(parts) == 4
+    assert sum(parts) == pytest.approx(whole, rel=1e-5)

@@ -1,0 +1,34 @@
+"""What a study keeps can be made again from its recipe."""
+
+from headstart.run_folder import open_run
+from headstart.training.finetune import finetune
+from headstart.training.recipe import read_finetune_recipe
+from tests.fault_cases import SIZES, named
+from tests.labelled import dataset, write_csv
+
+
+def test_the_recipe_of_the_best_network_gives_the_same_weights_and_it_has_a_card(
+    headstart, tmp_path
+):
+    write_csv(tmp_path / "d.csv", dataset(80, sentences=1))
+    options = SIZES | {"labels": 20, "seeds": 2, "epochs": 1, "jobs": 1, "arms": "scratch"}
+    result = headstart("compare", tmp_path / "d.csv", "--out", tmp_path / "study", *named(options))
+    assert result.returncode == 0, result.stderr
+    best = tmp_path / "study" / "best"
+    recipe = read_finetune_recipe(best)
+    assert recipe.labels == "20"
+    finetune(recipe, tmp_path / "again")
+    weights = [(folder / "model.safetensors").read_bytes() for folder in (best, tmp_path / "again")]
+    assert weights[0] == weights[1]
+    assert open_run(best).labels == ("animal", "person")
+    assert "## How good it is" in (best / "README.md").read_text(encoding="utf-8")
+
+
+def test_a_folder_for_the_tokenizer_without_one_is_filled(headstart, tmp_path):
+    """A disk may refuse between the two."""
+    write_csv(tmp_path / "d.csv", dataset(80, sentences=1))
+    (tmp_path / "study" / "tokenizer").mkdir(parents=True)
+    options = SIZES | {"labels": 20, "seeds": 2, "epochs": 1, "jobs": 1, "arms": "scratch,tfidf"}
+    result = headstart("compare", tmp_path / "d.csv", "--out", tmp_path / "study", *named(options))
+    assert result.returncode == 0, result.stderr
+    assert (tmp_path / "study" / "tokenizer" / "tokenizer.json").is_file()

@@ -1,0 +1,51 @@
+"""Every trained model comes with a card: date, versions, fingerprints, numbers and limits."""
+
+import json
+import time
+
+from headstart import HeadstartClassifier
+from headstart.evaluation.metrics import wilson_interval
+from headstart.model_card import CardScore, write_card
+from headstart.training.finetune import finetune
+from tests.labelled import TINY, dataset, recipe, splits
+
+
+def test_a_fine_tuned_run_has_one(tmp_path):
+    summary = finetune(recipe(epochs=1), tmp_path / "run", splits=splits())
+    card = (tmp_path / "run" / "README.md").read_text(encoding="utf-8")
+    accuracy, rows = summary["validation"]["accuracy"], summary["validation_rows"]
+    interval = wilson_interval(round(accuracy * rows), rows)
+    assert f"| accuracy | {accuracy:.1%} | {interval.low:.1%} to {interval.high:.1%} |" in card
+    assert "animal, person" in card
+    assert "| date | 20" in card
+    assert "torch 2." in card
+    identity = json.loads((tmp_path / "run" / "identity.json").read_text())
+    assert all(digits[:16] in card for digits in identity.values())
+    assert "## Limits" in card
+
+
+def test_a_saved_estimator_has_one(tmp_path):
+    data = dataset(40)
+    tiny = {**TINY, "threads": 1}
+    arm = HeadstartClassifier(epochs=1, settings=tiny, random_state=0)
+    arm.fit(data.texts, data.labels).save(tmp_path / "run")
+    assert "## How good it is" in (tmp_path / "run" / "README.md").read_text(encoding="utf-8")
+
+
+def test_strings_of_the_user_are_no_markup(tmp_path):
+    write_card(
+        tmp_path,
+        title="a\n# b",
+        facts={"labels": "x | y\n\n<script>, [a](b)", "\x1b[31m": 1},
+        scores=[CardScore("f1", 0.5, "a|b")],
+        fingerprints={},
+        use="nothing",
+        limits=["none"],
+    )
+    card = (tmp_path / "README.md").read_text(encoding="utf-8")
+    assert "<script>" not in card
+    assert "\x1b" not in card
+    assert "x \\| y" in card
+    lines = card.splitlines()
+    assert [line for line in lines if line.startswith("# ")] == [lines[0]]
+    assert f"| date | {time.strftime('%Y-', time.gmtime())}" in card
