@@ -62,10 +62,11 @@ def open_run(folder: Path) -> Run:
     check_format(folder)
     model = load_model(folder).eval()
     tokenizer = load_tokenizer(folder)
-    if tokenizer.vocab_size != model.base.config.vocab_size:
+    pieces = model.base.config.vocab_size - model.base.config.spare_pieces
+    if tokenizer.vocab_size != pieces:
         raise HeadstartError(
-            f"the tokenizer has {tokenizer.vocab_size:,} pieces, the model "
-            f"{model.base.config.vocab_size:,}: they do not belong together",
+            f"the tokenizer has {tokenizer.vocab_size:,} pieces, the model {pieces:,}: "
+            "they do not belong together",
             where=folder,
         )
     _check_tokenizer(tokenizer, folder)

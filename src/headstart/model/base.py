@@ -88,5 +88,5 @@ def _added_positions(config: BaseConfig) -> nn.Module | None:
     if config.positions == "sinusoidal":
         return SinusoidalPositions(config.max_length, config.width)
     if config.positions == "learned":
-        return LearnedPositions(config.max_length, config.width)
+        return LearnedPositions(config.max_length, config.width, offset=config.position_offset)
     return None

@@ -110,7 +110,8 @@ def match_vocabulary(model: Model, old: Tokenizer, new: Tokenizer) -> Model:
         )
     base = model.base
     rows = base.embedding.weight
-    matched = Transformer(replace(base.config, vocab_size=new.vocab_size)).to(rows.device)
+    config = replace(base.config, vocab_size=new.vocab_size, spare_pieces=0)
+    matched = Transformer(config).to(rows.device)
     weights = {k: v for k, v in base.state_dict().items() if k != "embedding.weight"}
     matched.load_state_dict(weights, strict=False)
     places = torch.tensor(list(shared), device=rows.device)

@@ -142,8 +142,12 @@ class JsonTokenizer(Tokenizer):
 
     def save(self, path: Path) -> Path:
         path = path / "tokenizer.json" if path.is_dir() else path
-        write_text(path, self._inner.to_str(pretty=True))
+        write_text(path, self.to_json())
         return path
+
+    def to_json(self) -> str:
+        """The content of its `tokenizer.json`."""
+        return self._inner.to_str(pretty=True)
 
     def _encode_whole(self, texts: list[str]) -> list[list[int]]:
         encodings = self._inner.encode_batch_fast(texts, add_special_tokens=False)
