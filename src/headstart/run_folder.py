@@ -1,6 +1,7 @@
 """A finished run, opened: its model, its tokenizer and its recipe, checked against each other."""
 
 import json
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,15 +15,16 @@ from headstart.files import (
     write_format,
     write_text,
 )
-from headstart.model.checkpoint import load_model, save_model
+from headstart.model.checkpoint import WEIGHTS, load_model, save_model
 from headstart.model.config import LanguageModelingConfig, MaskedNextSentenceConfig
 from headstart.model.model import Model
 from headstart.model.presets import preset_of
+from headstart.registry import Registry
 from headstart.settings import bound_problem
 from headstart.tasks import find_task
 from headstart.tasks.examples import Long, TextEncoding
 from headstart.tasks.task import Task
-from headstart.text.tokenizers.tokenizer import Tokenizer, load_tokenizer
+from headstart.text.tokenizers.tokenizer import Tokenizer, hash_of, load_tokenizer
 
 TASK = "task.json"
 SUMMARY = "summary.json"
@@ -55,8 +57,61 @@ class Run:
         return self.model.base.config.attention == "causal"
 
 
+class BaseSource(ABC):
+    """Bases that are no runs of Headstart, named `PREFIX:NAME` wherever a run's folder can be."""
+
+    @abstractmethod
+    def open(self, name: str) -> Run:
+        """The base as a run; `name` is what stands behind the colon."""
+
+    @abstractmethod
+    def fingerprint(self, name: str) -> str:
+        """Another one for other weights."""
+
+    def pin(self, name: str) -> str:
+        """The name that a recipe keeps: it must still mean the same weights later."""
+        return name
+
+
+BASE_SOURCES: Registry[BaseSource] = Registry(
+    "base source",
+    group="headstart.base_sources",
+    base=BaseSource,
+    built_in={"hf": "headstart.interop.huggingface.read:SOURCE"},
+)
+
+
+def _source_of(base: Path | str) -> tuple[BaseSource, str] | None:
+    """The source that a base names, with the name there; None for a folder."""
+    prefix, colon, name = str(base).partition(":")
+    if not colon or len(prefix) < 2 or Path(base).is_dir():  # C: is a drive
+        return None
+    source = BASE_SOURCES.get(prefix)
+    return None if source is None else (source, name)
+
+
+def pin_base(base: str) -> str:
+    """The name of a base as a recipe keeps it."""
+    found = _source_of(base)
+    return base if found is None else f"{base.partition(':')[0]}:{found[0].pin(found[1])}"
+
+
+def base_fingerprint(base: str) -> str:
+    """A fingerprint of a base's weights."""
+    found = _source_of(base)
+    if found is not None:
+        return found[0].fingerprint(found[1])
+    return hash_of((Path(base) / WEIGHTS).read_bytes())
+
+
 def open_run(folder: Path) -> Run:
-    """Load a run's model and tokenizer; their vocabularies must agree."""
+    """Load a run's model and tokenizer; their vocabularies must agree.
+
+    A base of another source (`hf:PATH`) is opened like a run, too.
+    """
+    found = _source_of(folder)
+    if found is not None:
+        return found[0].open(found[1])
     if not folder.is_dir():
         raise HeadstartError("there is no such run", where=folder, fix="check the path")
     check_format(folder)

@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 
 from headstart.errors import HeadstartError
 from headstart.machine import choose_threads
-from headstart.model.checkpoint import WEIGHTS
 from headstart.model.config import BaseConfig, Pooling
 from headstart.model.model import Model, build_model
 from headstart.model.presets import Preset, preset, preset_of
-from headstart.run_folder import Run, open_run
+from headstart.run_folder import Run, base_fingerprint, open_run
 from headstart.tasks import find_task
 from headstart.tasks.examples import Examples, Long, TextEncoding
 from headstart.tasks.task import Parts, Task
@@ -189,7 +188,7 @@ def identity_of(recipe: FinetuneRecipe, splits: Parts[Any], tokenizer: Tokenizer
         "tokenizer": tokenizer.fingerprint,
     }
     if recipe.base != NONE:
-        identity["base"] = hash_of((Path(recipe.base) / WEIGHTS).read_bytes())
+        identity["base"] = base_fingerprint(recipe.base)
     return identity
 
 

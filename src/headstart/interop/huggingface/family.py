@@ -85,6 +85,11 @@ class Family(ABC):
 # By the first of its model types, in the order in which a base of ours is looked up.
 FAMILIES = {
     "llama": "headstart.interop.huggingface.llama:Llama",
+    "modernbert": "headstart.interop.huggingface.modernbert:ModernBert",
+    "bert": "headstart.interop.huggingface.bert:Bert",
+    "roberta": "headstart.interop.huggingface.roberta:Roberta",
+    "distilbert": "headstart.interop.huggingface.distilbert:DistilBert",
+    "gpt2": "headstart.interop.huggingface.gpt2:Gpt2",
 }
 
 
