@@ -90,6 +90,11 @@ def _source_of(base: Path | str) -> tuple[BaseSource, str] | None:
     return None if source is None else (source, name)
 
 
+def is_foreign(base: str) -> bool:
+    """Whether a base comes from another source than a run."""
+    return _source_of(base) is not None
+
+
 def pin_base(base: str) -> str:
     """The name of a base as a recipe keeps it."""
     found = _source_of(base)

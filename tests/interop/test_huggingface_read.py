@@ -1,4 +1,4 @@
-"""A model of `transformers` computes the same here, whatever its family and however it is padded."""
+"""A model of `transformers` computes the same here, whatever its family and its padding."""
 
 from pathlib import Path
 
@@ -58,7 +58,10 @@ def test_scores_of_pieces_are_the_same_and_the_tensors_go_out_bit_for_bit(kind, 
     theirs = make(kind, language_model(kind))
     found = read_model(save(theirs, tmp_path))
     same(found.model.eval(), theirs, kind)
-    there, back = load_file(tmp_path / "model.safetensors"), export_tensors(found.family, found.model)
+    there, back = (
+        load_file(tmp_path / "model.safetensors"),
+        export_tensors(found.family, found.model),
+    )
     assert there.keys() - back.keys() <= set(found.dropped)
     assert all(torch.equal(there[name], tensor) for name, tensor in back.items())
 

@@ -16,7 +16,8 @@ def finetune(
         typer.Argument(help="Labelled files or a name (rotten-tomatoes).", show_default=False),
     ] = None,
     base: Annotated[
-        str | None, typer.Option(help="A pretrained run, or none: from scratch.")
+        str | None,
+        typer.Option(help="A pretrained run, hf:PATH (or hf:owner/name), or none: from scratch."),
     ] = None,
     out: options.RunFolder = Path("runs/finetuned"),
     task: Annotated[
@@ -39,6 +40,10 @@ def finetune(
     ] = None,
     pooling: Annotated[
         str | None, typer.Option(help="last, mean, first, max, mean+max; else the preset's.")
+    ] = None,
+    head: Annotated[
+        str | None,
+        typer.Option(help="own (default), or huggingface: one that stock transformers has."),
     ] = None,
     fresh: Annotated[
         bool | None, typer.Option("--fresh", help="The base's network, but from scratch.")
@@ -151,6 +156,7 @@ def _run(
 
 def _new_recipe(given: dict[str, Any]) -> Any:
     from headstart.errors import HeadstartError
+    from headstart.run_folder import pin_base
     from headstart.training.recipe import make_recipe
 
     if "dataset" not in given:
@@ -163,4 +169,5 @@ def _new_recipe(given: dict[str, Any]) -> Any:
             "no base was given",
             fix="name a pretrained run with --base RUN, or train from scratch with --base none",
         )
+    given["base"] = pin_base(given["base"])
     return make_recipe(**{**given, **machine_settings(given)})

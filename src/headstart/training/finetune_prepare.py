@@ -15,7 +15,7 @@ from headstart.errors import HeadstartError
 from headstart.machine import choose_threads
 from headstart.model.config import BaseConfig, Pooling
 from headstart.model.model import Model, build_model
-from headstart.model.presets import Preset, preset, preset_of
+from headstart.model.presets import Preset, preset, preset_of, stock_head
 from headstart.run_folder import Run, base_fingerprint, open_run
 from headstart.tasks import find_task
 from headstart.tasks.examples import Examples, Long, TextEncoding
@@ -211,7 +211,10 @@ def find_start(
         if recipe.fresh:
             headless = build_model(headless.base.config, seed=recipe.seed)
     length = PRETRAINING_LENGTH if recipe.base == NONE else _length_of(run)
-    swapped, rows = swap_head(headless, _head(task, chosen, recipe.pooling), seed=recipe.seed)
+    head = _head(task, chosen, recipe.pooling)
+    if recipe.head == "huggingface":
+        head = stock_head(head, chosen.base, chosen_pooling=bool(recipe.pooling))
+    swapped, rows = swap_head(headless, head, seed=recipe.seed)
     pretrained = recipe.base != NONE and not recipe.fresh
     moved = swapped.to(torch.device(recipe.device))
     return Start(tokenizer, moved, rows if pretrained else [], length)

@@ -10,7 +10,7 @@ from headstart.files import write_text
 from headstart.model.model import Model
 from headstart.objectives.objective import Batch, Objective
 from headstart.training.prepare import Prepared
-from headstart.training.recipe import PretrainRecipe
+from headstart.training.recipe import NONE, PretrainRecipe
 
 HELD_OUT_ROWS = 64  # enough for a stable loss, few enough to take a second
 
@@ -62,11 +62,14 @@ CARD = "README.md"
 def write_pretraining_card(recipe: PretrainRecipe, summary: dict[str, Any], folder: Path) -> None:
     """Say what the base was trained on, how, and how well it does."""
     found = summary["held_out"]
+    own = recipe.base == NONE
     rows = {
+        "base": "" if own else recipe.base,
         "corpus": ", ".join(Path(source).name for source in recipe.corpus),
         "objective": recipe.objective,
-        "network": f"preset `{recipe.preset}`, {summary['parameters']:,} parameters",
-        "embedding start": recipe.embedding_start,
+        "network": (f"preset `{recipe.preset}`, " if own else "the base's, ")
+        + f"{summary['parameters']:,} parameters",
+        "embedding start": recipe.embedding_start if own else "the base's",
         "tokens seen": f"{summary['tokens']:,} in {summary['steps']:,} steps",
         "learning rate": f"{recipe.learning_rate:g}",
         "seed": str(recipe.seed),
@@ -76,7 +79,7 @@ def write_pretraining_card(recipe: PretrainRecipe, summary: dict[str, Any], fold
     }
     if "bits_per_byte" in found:
         rows["bits per byte"] = f"{found['bits_per_byte']:.3f}"
-    table = "\n".join(f"| {name} | {value} |" for name, value in rows.items())
+    table = "\n".join(f"| {name} | {value} |" for name, value in rows.items() if value)
     use = "write on (`headstart generate`)" if recipe.objective == "causal" else "fill gaps"
     write_text(
         folder / CARD,

@@ -1,5 +1,6 @@
 """Recipes of pretraining and fine-tuning: every setting, in a TOML file that can be run again."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -9,12 +10,19 @@ from headstart.model.config import POOLINGS
 from headstart.training.recipe_file import Recipe, protocol_of, read_recipe_as
 from headstart.training.schedule import Shape, Strategy
 
+NONE = "none"
+# Weights that somebody trained for weeks forget at the rates with which ours are trained.
+OTHERS_PRETRAINING: dict[str, Any] = {"learning_rate": 1e-4}
+OTHERS_FINETUNING: dict[str, Any] = {"learning_rate": 5e-5}
+
 
 @dataclass(frozen=True, kw_only=True)
 class PretrainRecipe(Recipe):
     """Zero means "not given": the preset's size, or the amount that another setting decides."""
 
     corpus: list[str]
+    base: str = NONE  # a run's folder, or hf:…, whose pretraining goes on
+    match_vocabulary: str = ""  # a tokenizer that the base goes over to
     objective: str = "causal"
     preset: str = "small"
     vocab_size: int = 0
@@ -65,6 +73,10 @@ class PretrainRecipe(Recipe):
             problems.append(f"--{' and --'.join(given)} cannot go together; give one")
         if not self.learning_rate:
             problems.append("learning_rate is 0; nothing would be learned")
+        if self.base == NONE and self.match_vocabulary:
+            problems.append("match_vocabulary needs a base")
+        if self.base != NONE and (given := [*self.sizes(), *["tokenizer"] * bool(self.tokenizer)]):
+            problems.append(f"the base decides about {', '.join(given)}; leave it out")
         if not 0 < self.mask_share < 1:
             problems.append(f"mask_share is {self.mask_share}; it must lie between 0 and 1")
         return problems
@@ -81,15 +93,13 @@ AMOUNTS = ("minutes", "epochs", "tokens", "steps")
 
 def make_pretrain_recipe(**given: Any) -> PretrainRecipe:
     """A recipe from what was given; some presets bring settings of their own with them."""
-    return PretrainRecipe(**{**protocol_of(given.get("preset"), "pretraining"), **given})
+    usual = OTHERS_PRETRAINING if _others(given) else {}
+    return PretrainRecipe(**{**usual, **protocol_of(given.get("preset"), "pretraining"), **given})
 
 
 def read_recipe(folder: Path) -> PretrainRecipe:
     """The recipe of a pretraining's run folder."""
     return read_recipe_as(PretrainRecipe, folder)
-
-
-NONE = "none"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,7 +116,7 @@ class FinetuneRecipe(Recipe):
     encoding: str = "utf-8"
     drop_overlap: bool = False
     split_seed: int = 0  # of the parts that are cut from the dataset; not the training's seed
-    base: str = NONE  # a run's folder
+    base: str = NONE  # a run's folder, or hf:…
     fresh: bool = False  # draw the base's weights anew: the same network, from scratch
     objective: str = "causal"  # what a network without a base looks like: causal or masked
     preset: str = "small"
@@ -119,6 +129,7 @@ class FinetuneRecipe(Recipe):
     tokenizer_kind: Literal["bpe", "unigram"] = "bpe"
     match_vocabulary: str = ""  # a tokenizer to go over to
     pooling: str = ""
+    head: Literal["own", "huggingface"] = "own"  # or the one that stock transformers has
     new_head: Literal["fitted", "drawn"] = "fitted"  # by regression, or at random
     strategy: Strategy = "full"
     layer_decay: float = 1.0
@@ -166,7 +177,18 @@ class FinetuneRecipe(Recipe):
 
 def make_recipe(**given: Any) -> FinetuneRecipe:
     """A recipe from what was given; some presets bring settings of their own with them."""
-    return FinetuneRecipe(**{**protocol_of(given.get("preset"), "finetuning"), **given})
+    usual = OTHERS_FINETUNING if _others(given) else {}
+    return FinetuneRecipe(**{**usual, **protocol_of(given.get("preset"), "finetuning"), **given})
+
+
+def _others(given: Mapping[str, Any]) -> bool:
+    """Whether the base is somebody else's, such as `hf:PATH`."""
+    base = str(given.get("base", NONE))
+    if ":" not in base:
+        return False
+    from headstart.run_folder import is_foreign  # which needs PyTorch
+
+    return is_foreign(base)
 
 
 def read_finetune_recipe(folder: Path) -> FinetuneRecipe:
