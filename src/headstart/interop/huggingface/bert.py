@@ -157,7 +157,7 @@ def write_bert(base: BaseConfig) -> dict[str, Any]:
         "num_attention_heads": base.heads,
         "intermediate_size": base.feed_forward_width,
         "max_position_embeddings": base.max_length + base.position_offset,
-        "layer_norm_eps": base.norm_epsilon,
+        "layer_norm_eps": float(base.norm_epsilon),
         "hidden_act": activations[base.feed_forward],
         "type_vocab_size": base.token_types,
         "hidden_dropout_prob": base.dropout,

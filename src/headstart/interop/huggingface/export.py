@@ -1,9 +1,13 @@
 """Runs for stock `transformers`: `AutoModelFor…` and `pipeline` open them, without custom code."""
 
+import copy
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
+import tokenizers
+import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
@@ -26,7 +30,9 @@ from headstart.model.checkpoint import WEIGHTS
 from headstart.model.config import HeadConfig
 from headstart.model.model import Model
 from headstart.run_folder import Run
+from headstart.text.tokenizers.json_tokenizer import JsonTokenizer
 
+PADDING = "[PAD]"
 PROBLEM_TYPES = {
     "classification": "single_label_classification",
     "pairs": "single_label_classification",
@@ -45,6 +51,7 @@ class HuggingFaceExporter(Exporter):
                 "transformers has no 8-bit form that opens everywhere",
                 fix="leave --int8 out, or export with --to onnx --int8",
             )
+        run, padded = with_padding(run), run.tokenizer.pad_id is None
         family = _family(run)
         head = run.model.head_config
         _refuse_head(family, run, head)
@@ -75,11 +82,11 @@ class HuggingFaceExporter(Exporter):
             model=family.architectures[kind],
             library="transformers",
             usage=_usage(run, folder),
-            notes=_notes(run, temperature),
+            notes=_notes(run, temperature, padded=padded and run.tokenizer.pad_id is not None),
         )
 
     def check(self, run: Run, folder: Path, options: ExportOptions) -> list[OutputDifference]:
-        return compare_with_run(run, folder, fitted_temperature(run))
+        return compare_with_run(with_padding(run), folder, fitted_temperature(run))
 
 
 EXPORTER = HuggingFaceExporter()
@@ -98,6 +105,28 @@ def export_tensors(family: Family, model: Model, temperature: float = 1.0) -> di
     return write_tensors(rules, ours)
 
 
+def with_padding(run: Run) -> Run:
+    """A task's run with a padding piece of its own, where its tokenizer has none (GPT-2).
+
+    To pad with the end of text would hide a text's own end: a classifier reads its last token.
+    """
+    tokenizer = run.tokenizer
+    if run.task is None or tokenizer.pad_id is not None or not isinstance(tokenizer, JsonTokenizer):
+        return run
+    inner = tokenizers.Tokenizer.from_str(tokenizer.to_json())
+    inner.add_special_tokens([PADDING])
+    padded = JsonTokenizer(inner)
+    model = copy.deepcopy(run.model)
+    base = model.base
+    rows = max(base.config.vocab_size, padded.vocab_size)
+    table = base.embedding.weight.detach()
+    grown = torch.cat([table, table.new_zeros(rows - len(table), table.size(1))])
+    base.embedding = torch.nn.Embedding.from_pretrained(grown, freeze=False)
+    spare = rows - padded.vocab_size
+    base.config = replace(base.config, vocab_size=rows, spare_pieces=spare)
+    return replace(run, model=model, tokenizer=padded)
+
+
 def _family(run: Run) -> Family:
     found = family_of_base(run.model.base.config)
     if found is None:
@@ -113,10 +142,13 @@ def _refuse_head(family: Family, run: Run, head: HeadConfig | None) -> None:
     if head is None:
         return
     name = family.architectures.get(head.kind, f"{family.model_types[0]} for {head.kind}")
-    missing = family.no_counterpart(run.model.base.config, head)
+    base = run.model.base.config
+    missing, what = family.no_counterpart(base, head), "head"
+    if missing is None:
+        missing, what = family.pad_problem(base, run.tokenizer.pad_id), "tokenizer"
     if missing is not None:
         raise HeadstartError(
-            f"this run's head has no counterpart in {name}: {missing.why}",
+            f"this run's {what} has no counterpart in {name}: {missing.why}",
             where=run.folder,
             fix=missing.fix,
         )
@@ -148,8 +180,8 @@ def _labels(run: Run) -> dict[str, Any]:
     return labels if problem is None else {**labels, "problem_type": problem}
 
 
-def _notes(run: Run, temperature: float) -> list[str]:
-    notes = []
+def _notes(run: Run, temperature: float, *, padded: bool) -> list[str]:
+    notes = [f"the tokenizer had no padding: a piece {PADDING} was added"] if padded else []
     if temperature != 1.0:
         notes.append(
             f"scores are divided by {temperature:.4g}, the temperature that fits validation: the "

@@ -69,6 +69,10 @@ class Family(ABC):
     def no_counterpart(self, base: BaseConfig, head: HeadConfig) -> NoCounterpart | None:
         """Why this head cannot go out, if it cannot."""
 
+    def pad_problem(self, base: BaseConfig, pad_id: int | None) -> NoCounterpart | None:
+        """Why the tokenizer's padding cannot go out with this base, if it cannot."""
+        return None
+
     def write_head(self, head: HeadConfig) -> dict[str, Any]:
         """Settings that the head adds to theirs."""
         return {}

@@ -70,7 +70,7 @@ class Gpt2(Family):
             "n_inner": base.feed_forward_width,
             "n_positions": base.max_length,
             "n_ctx": base.max_length,
-            "layer_norm_epsilon": base.norm_epsilon,
+            "layer_norm_epsilon": float(base.norm_epsilon),
             "activation_function": activations[base.feed_forward],
             "resid_pdrop": base.dropout,
             "embd_pdrop": base.dropout,

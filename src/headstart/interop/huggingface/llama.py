@@ -67,13 +67,13 @@ class Llama(Family):
             "head_dim": base.head_width,
             "intermediate_size": base.feed_forward_width,
             "max_position_embeddings": base.max_length,
-            "rms_norm_eps": base.norm_epsilon,
+            "rms_norm_eps": float(base.norm_epsilon),
             "hidden_act": "silu",
             "attention_bias": False,
             "mlp_bias": False,
             "attention_dropout": base.dropout,
-            "rope_theta": base.rotary_base,  # version 4; version 5 has the next one
-            "rope_parameters": {"rope_type": "default", "rope_theta": base.rotary_base},
+            "rope_theta": float(base.rotary_base),  # version 4; version 5 has the next one
+            "rope_parameters": {"rope_type": "default", "rope_theta": float(base.rotary_base)},
             "tie_word_embeddings": True,
         }
 

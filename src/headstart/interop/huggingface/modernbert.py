@@ -71,7 +71,7 @@ class ModernBert(Family):
         )
 
     def write_base(self, base: BaseConfig) -> dict[str, Any]:
-        rotary = {"rope_type": "default", "rope_theta": base.rotary_base}
+        rotary = {"rope_type": "default", "rope_theta": float(base.rotary_base)}
         return {
             "vocab_size": base.vocab_size,
             "hidden_size": base.width,
@@ -79,7 +79,7 @@ class ModernBert(Family):
             "num_attention_heads": base.heads,
             "intermediate_size": base.feed_forward_width,
             "max_position_embeddings": base.max_length,
-            "norm_eps": base.norm_epsilon,
+            "norm_eps": float(base.norm_epsilon),
             "norm_bias": False,
             "attention_bias": False,
             "mlp_bias": False,
@@ -94,8 +94,8 @@ class ModernBert(Family):
             "rope_parameters": {"full_attention": rotary, "sliding_attention": rotary},
             # Version 4 has these instead of the two above.
             "global_attn_every_n_layers": 1,
-            "global_rope_theta": base.rotary_base,
-            "local_rope_theta": base.rotary_base,
+            "global_rope_theta": float(base.rotary_base),
+            "local_rope_theta": float(base.rotary_base),
             "tie_word_embeddings": True,
         }
 

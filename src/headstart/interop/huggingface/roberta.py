@@ -11,7 +11,7 @@ from headstart.interop.huggingface.bert import (
     read_bert_head,
     write_bert,
 )
-from headstart.interop.huggingface.family import NoCounterpart
+from headstart.interop.huggingface.family import ONNX, NoCounterpart
 from headstart.interop.huggingface.foreign_config import ForeignConfig
 from headstart.interop.huggingface.tensors import TensorRule, pair
 from headstart.model.config import (
@@ -75,6 +75,15 @@ class Roberta(Bert):
         if isinstance(head, MaskedNextSentenceConfig):
             return NoCounterpart("RoBERTa has no next sentence", "pretrain with --objective masked")
         return bert_head_problem(base, head)
+
+    def pad_problem(self, base: BaseConfig, pad_id: int | None) -> NoCounterpart | None:
+        if pad_id == base.position_offset - 1:
+            return None
+        return NoCounterpart(
+            f"there positions begin at the padding's id + 1, which is {base.position_offset} in "
+            f"this base, and its tokenizer's padding has the id {pad_id}",
+            ONNX,
+        )
 
     def aliases(self, names: set[str]) -> dict[str, str]:
         return old_names(names, "lm_head.bias", "lm_head.decoder.bias")

@@ -100,6 +100,7 @@ class JsonTokenizer(Tokenizer):
             if role == "unknown" and name is None:
                 name = self._unknown_of_model()
             setattr(self, f"{role}_id", None if name is None else inner.token_to_id(name))
+        self.separators = self._count_separators()
         self._cache = WordCache(self._encode_parts, self.dtype) if self._may_be_cut() else None
 
     @classmethod
@@ -174,6 +175,18 @@ class JsonTokenizer(Tokenizer):
         if not _BYTES.keys() >= set(piece):  # a special
             return piece
         return bytes(map(_BYTES.__getitem__, piece)).decode(errors="backslashreplace")
+
+    def _count_separators(self) -> int:
+        """How many separators its own template puts between two texts; without a template, one."""
+        if self.separator_id is None or self._settings["post_processor"] is None:
+            return 1
+        whole = self._inner.encode("a", "b")
+        texts = whole.sequence_ids
+        if 0 not in texts or 1 not in texts:
+            return 1
+        last_of_first = len(texts) - 1 - texts[::-1].index(0)
+        between = whole.ids[last_of_first + 1 : texts.index(1)]
+        return len(between) if between and {*between} == {self.separator_id} else 1
 
     def _unknown_of_model(self) -> str | None:
         model = self._settings["model"]
