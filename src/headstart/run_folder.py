@@ -1,11 +1,11 @@
 """A finished run, opened: its model, its tokenizer and its recipe, checked against each other."""
 
 import json
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from headstart.base_source import ORIGIN, source_of
 from headstart.errors import HeadstartError
 from headstart.files import (
     FORMAT_FILE,
@@ -15,11 +15,10 @@ from headstart.files import (
     write_format,
     write_text,
 )
-from headstart.model.checkpoint import WEIGHTS, load_model, save_model
+from headstart.model.checkpoint import CONFIG, WEIGHTS, load_model, save_model
 from headstart.model.config import LanguageModelingConfig, MaskedNextSentenceConfig
 from headstart.model.model import Model
 from headstart.model.presets import preset_of
-from headstart.registry import Registry
 from headstart.settings import bound_problem
 from headstart.tasks import find_task
 from headstart.tasks.examples import Long, TextEncoding
@@ -57,56 +56,23 @@ class Run:
         return self.model.base.config.attention == "causal"
 
 
-class BaseSource(ABC):
-    """Bases that are no runs of Headstart, named `PREFIX:NAME` wherever a run's folder can be."""
-
-    @abstractmethod
-    def open(self, name: str) -> Run:
-        """The base as a run; `name` is what stands behind the colon."""
-
-    @abstractmethod
-    def fingerprint(self, name: str) -> str:
-        """Another one for other weights."""
-
-    def pin(self, name: str) -> str:
-        """The name that a recipe keeps: it must still mean the same weights later."""
-        return name
-
-
-BASE_SOURCES: Registry[BaseSource] = Registry(
-    "base source",
-    group="headstart.base_sources",
-    base=BaseSource,
-    built_in={"hf": "headstart.interop.huggingface.read:SOURCE"},
-)
-
-
-def _source_of(base: Path | str) -> tuple[BaseSource, str] | None:
-    """The source that a base names, with the name there; None for a folder."""
-    prefix, colon, name = str(base).partition(":")
-    if not colon or len(prefix) < 2 or Path(base).is_dir():  # C: is a drive
-        return None
-    source = BASE_SOURCES.get(prefix)
-    return None if source is None else (source, name)
-
-
-def is_foreign(base: str) -> bool:
-    """Whether a base comes from another source than a run."""
-    return _source_of(base) is not None
-
-
-def pin_base(base: str) -> str:
-    """The name of a base as a recipe keeps it."""
-    found = _source_of(base)
-    return base if found is None else f"{base.partition(':')[0]}:{found[0].pin(found[1])}"
-
-
 def base_fingerprint(base: str) -> str:
     """A fingerprint of a base's weights."""
-    found = _source_of(base)
+    found = source_of(base)
     if found is not None:
         return found[0].fingerprint(found[1])
     return hash_of((Path(base) / WEIGHTS).read_bytes())
+
+
+def local_base(base: str, folder: Path) -> Path:
+    """The folder of a base: its own, or for one of another source that of a copy, made once."""
+    if source_of(base) is None:
+        return Path(base)
+    if not (folder / CONFIG).is_file():  # which is written last
+        folder.mkdir(parents=True, exist_ok=True)
+        write_text(folder / ORIGIN, json.dumps({"base": base}) + "\n")
+        save_run(open_run(Path(base)), folder)
+    return folder
 
 
 def open_run(folder: Path) -> Run:
@@ -114,7 +80,7 @@ def open_run(folder: Path) -> Run:
 
     A base of another source (`hf:PATH`) is opened like a run, too.
     """
-    found = _source_of(folder)
+    found = source_of(folder)
     if found is not None:
         return found[0].open(found[1])
     if not folder.is_dir():

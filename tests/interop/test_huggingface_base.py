@@ -3,12 +3,18 @@
 import pytest
 
 from headstart import HeadstartClassifier
+from headstart.base_source import BASE_SOURCES, BaseSource
 from headstart.run_folder import open_run
+from headstart.studies.run import StudyRun
+from headstart.training.recipe import make_recipe
 from tests.corpora import write_corpus
 from tests.interop.foreign import language_model, make, save
-from tests.labelled import dataset, write_csv
+from tests.labelled import TINY, dataset, write_csv
+from tests.studies.small_study import small_recipe
 
 pytest.importorskip("transformers")
+# The base decides about the sizes.
+ONE_ARM = {"arms": ["pretrained"], "seeds": 1, "epochs": 1, **dict.fromkeys(TINY, 0)}
 
 
 @pytest.fixture(scope="module")
@@ -103,6 +109,37 @@ def test_an_estimator_starts_from_it(bert):
     settings = {"threads": 1}
     arm = HeadstartClassifier(base=bert, epochs=1, settings=settings, random_state=0)
     assert len(arm.fit(data.texts, data.labels).predict(data.texts)) == 24
+
+
+def test_a_study_starts_from_it_at_its_own_learning_rate(bert, tmp_path):
+    """The arms find a copy in the study's folder, as a run."""
+    folder = tmp_path / "study"
+    recipe = small_recipe(tmp_path, base=bert, corpus=[], labels=["20"], **ONE_ARM)
+    StudyRun(recipe, folder).run()
+    (copy,) = (folder / "bases").iterdir()
+    assert open_run(copy).model.base.config == open_run(bert).model.base.config
+    assert make_recipe(dataset=["x"], base=str(copy)).learning_rate == 5e-5
+
+
+class OtherPlace(BaseSource):
+    """Opens the one base that it knows."""
+
+    def __init__(self, base):
+        self.base = base
+
+    def open(self, name):
+        return open_run(self.base)
+
+    def fingerprint(self, name):
+        return "the same"
+
+
+def test_a_registered_source_opens_bases(bert, headstart_json):
+    BASE_SOURCES.register("place", OtherPlace(bert))
+    try:
+        assert headstart_json("fill", "place:anything", "the [MASK] sat")["gaps"]
+    finally:
+        BASE_SOURCES.unregister("place")
 
 
 def test_a_classifier_predicts_as_it_is(tmp_path, headstart_json):

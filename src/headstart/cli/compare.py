@@ -41,7 +41,9 @@ def compare(
     ] = None,
     base: Annotated[
         str | None,
-        typer.Option(help="A run of headstart pretrain, instead of pretraining.", metavar="RUN"),
+        typer.Option(
+            help="A run of headstart pretrain, or hf:PATH, instead of pretraining.", metavar="RUN"
+        ),
     ] = None,
     arms: Annotated[
         str | None,
@@ -121,6 +123,7 @@ def names(written: str) -> list[str]:
 
 
 def _run(given: dict[str, Any], out: Path, *, dry_run: bool, json: bool) -> None:
+    from headstart.base_source import pin_base
     from headstart.cli.compare_display import CompareDisplay, best_words
     from headstart.studies.recipe import make_study_recipe
     from headstart.studies.record import write_results
@@ -128,6 +131,8 @@ def _run(given: dict[str, Any], out: Path, *, dry_run: bool, json: bool) -> None
     from headstart.studies.run import StudyRun
     from headstart.training.loop import Interrupted
 
+    if "base" in given:
+        given["base"] = pin_base(given["base"])
     recipe = make_study_recipe(**given)
     command = shlex.join(["headstart", *sys.argv[1:]])
     with CompareDisplay() as display:

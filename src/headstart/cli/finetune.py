@@ -155,8 +155,8 @@ def _run(
 
 
 def _new_recipe(given: dict[str, Any]) -> Any:
+    from headstart.base_source import pin_base
     from headstart.errors import HeadstartError
-    from headstart.run_folder import pin_base
     from headstart.training.recipe import make_recipe
 
     if "dataset" not in given:

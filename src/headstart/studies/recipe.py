@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from headstart.base_source import source_of
 from headstart.errors import HeadstartError
 from headstart.model.checkpoint import CONFIG, read_config
 from headstart.objectives import find_objective, objectives
@@ -143,8 +144,13 @@ def network_kind(objective: str) -> Literal["causal", "masked"]:
 
 def _of_base(base: Path, wanted: list[str]) -> list[str]:
     """A base has the objective that it was pretrained with."""
-    attention = read_config(base / CONFIG)["base"].get("attention", "causal")
-    own = next(name for name, kind in objectives().items() if kind.attention == attention)
+    if source_of(base) is not None:
+        from headstart.training.further import usual_objective  # which needs PyTorch
+
+        own = usual_objective(str(base))
+    else:
+        attention = read_config(base / CONFIG)["base"].get("attention", "causal")
+        own = next(name for name, kind in objectives().items() if kind.attention == attention)
     if (base / FILE).is_file():
         own = str(read_values(base).get("objective", own))
     if wanted not in ([], [own]):

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from headstart.files import check_folder, write_text
 from headstart.lock import locked
+from headstart.run_folder import local_base
 from headstart.studies.arms import find_arm
 from headstart.studies.arms.arm import START, Arm
 from headstart.studies.bases import (
@@ -135,9 +136,8 @@ class StudyRun:
         )
 
     def base_folder(self, objective: str) -> Path:
-        if self.recipe.base:
-            return Path(self.recipe.base)
-        return self.folder / "bases" / objective
+        folder = self.folder / "bases" / objective
+        return local_base(self.recipe.base, folder) if self.recipe.base else folder
 
     def _train(self, arms: Sequence[Arm]) -> None:
         """The trainings of one stage: those with a network side by side, the others first."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from headstart.base_source import is_foreign
 from headstart.machine import Precision
 from headstart.model.config import POOLINGS
 from headstart.training.recipe_file import Recipe, protocol_of, read_recipe_as
@@ -183,12 +184,7 @@ def make_recipe(**given: Any) -> FinetuneRecipe:
 
 def _others(given: Mapping[str, Any]) -> bool:
     """Whether the base is somebody else's, such as `hf:PATH`."""
-    base = str(given.get("base", NONE))
-    if ":" not in base:
-        return False
-    from headstart.run_folder import is_foreign  # which needs PyTorch
-
-    return is_foreign(base)
+    return is_foreign(str(given.get("base", NONE)))
 
 
 def read_finetune_recipe(folder: Path) -> FinetuneRecipe:

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from headstart.base_source import BaseSource
 from headstart.errors import HeadstartError
 from headstart.interop.huggingface.family import Family, family_of_type
 from headstart.interop.huggingface.foreign_config import ForeignConfig
@@ -19,7 +20,7 @@ from headstart.interop.huggingface.weights import hash_weights, read_weights
 from headstart.model.checkpoint import load_weights
 from headstart.model.config import BaseConfig, HeadConfig
 from headstart.model.model import Model, build_model
-from headstart.run_folder import BaseSource, Run
+from headstart.run_folder import Run
 from headstart.tasks import find_task
 
 LONGEST = 512  # tokens that a task reads at once
