@@ -31,6 +31,7 @@ KINDS = {
     "llama-grouped": ("Llama", {**BERT, "num_attention_heads": 4, "num_key_value_heads": 2}),
     "mistral": ("Mistral", {**BERT, "num_key_value_heads": 1, "sliding_window": None}),
     "modernbert": ("ModernBert", {**BERT, "layer_types": ["full_attention"] * 2}),
+    "modernbert-local": ("ModernBert", {**BERT, "num_hidden_layers": 4, "local_attention": 6}),
 }
 CAUSAL = ("gpt2", "llama", "llama-grouped", "mistral")
 
@@ -46,7 +47,7 @@ def make(kind: str, ending: str = "", seed: int = 0, **more):
     own = tokenizer()
     name, settings = KINDS[kind]
     ids = {"pad_token_id": 1 if "bert" in kind else 0, "bos_token_id": 2, "eos_token_id": 3}
-    if kind == "modernbert":
+    if kind.startswith("modernbert"):
         ids |= {"cls_token_id": 2, "sep_token_id": 3}
     values = {"vocab_size": own.vocab_size, **ids, **settings, **more}
     config = getattr(transformers, f"{name}Config")(**values)

@@ -71,10 +71,10 @@ def test_every_setting_that_ours_lacks_is_named_at_once(folder):
     assert all(name in found for name in ("hidden_act", "is_decoder", "hidden_size"))
 
 
-def test_sliding_windows_and_scaled_positions_are_refused_with_the_reason(tmp_path):
+def test_uneven_windows_and_scaled_positions_are_refused_with_the_reason(tmp_path):
     modern = save(make("modernbert"), tmp_path / "modern")
-    found = refusal(change_config(modern, layer_types=["full_attention", "sliding_attention"]))
-    assert "1 of its 2 layers see only" in found
+    found = refusal(change_config(modern, layer_types=["sliding_attention", "full_attention"]))
+    assert "a global layer at equal steps" in found
     scaled = {"rope_type": "llama3", "rope_theta": 1e4, "factor": 8.0}
     llama = change_config(save(make("llama"), tmp_path / "llama"), rope_parameters=scaled)
     assert "'llama3'" in refusal(llama)

@@ -41,6 +41,9 @@ class BaseConfig(Checked):
     embedding_norm: bool = False
     token_types: int = 0  # kinds of segments with an embedding of their own (BERT: 2)
     rotary_base: float = 10_000.0
+    local_window: int = 0  # tokens to each side that local layers see (ModernBERT); 0: all of them
+    global_every: int = 1  # with a local window, every so many layers one sees the whole text
+    local_rotary_base: float = 10_000.0  # of the local layers
     dropout: float = 0.0
     initialization: Literal["normal", "lab"] = "normal"  # how fresh weights are drawn
 
@@ -52,6 +55,10 @@ class BaseConfig(Checked):
     def key_value_width(self) -> int:
         return (self.key_value_heads or self.heads) * self.head_width
 
+    def is_local(self, layer: int) -> bool:
+        """Whether a layer sees only the tokens around each."""
+        return bool(self.local_window) and layer % self.global_every != 0
+
     @property
     def gated(self) -> bool:
         return self.feed_forward in GATED
@@ -60,8 +67,8 @@ class BaseConfig(Checked):
         return asdict(self)
 
     def _smallest(self, name: str) -> int:
-        may_be_zero = ("token_types", "key_value_heads", "position_offset", "spare_pieces")
-        return 0 if name in may_be_zero else 1
+        may_be_zero = {"token_types", "key_value_heads", "position_offset", "spare_pieces"}
+        return 0 if name in may_be_zero | {"local_window"} else 1
 
     def _cross_problems(self) -> list[str]:
         problems = []
@@ -76,6 +83,8 @@ class BaseConfig(Checked):
             problems.append(
                 f"{self.heads} heads cannot share {self.key_value_heads} keys and values evenly"
             )
+        if self.local_window and (self.attention, self.positions) != ("bidirectional", "rotary"):
+            problems.append("a local window needs bidirectional attention and rotary positions")
         if self.positions == "sinusoidal" and self.width % 2:
             problems.append(f"sinusoidal positions need an even width, not {self.width}")
         if self.dropout >= 1:

@@ -1,4 +1,4 @@
-"""ModernBERT with full attention in every layer: rotary positions, GeGLU, no biases."""
+"""ModernBERT: rotary positions, GeGLU, no biases, and layers that see only the tokens around."""
 
 from typing import Any, ClassVar
 
@@ -48,12 +48,8 @@ class ModernBert(Family):
             config.expect(name, False, "Headstart's network of this kind has no biases")
         config.expect("hidden_activation", "gelu", "Headstart has GeGLU here")
         config.expect("classifier_activation", "gelu", "Headstart has GELU here")
-        if _local_layers(config, layers):
-            config.problems.append(
-                f"{_local_layers(config, layers)} of its {layers} layers see only "
-                f"{config.values.get('local_attention', 128)} tokens around each; Headstart's "
-                "layers all see the whole text"
-            )
+        every = _global_every(config, layers)
+        local = {} if every == 1 else {"local_window": config.whole("local_attention", 128) // 2}
         return BaseConfig(
             vocab_size=config.whole("vocab_size"),
             width=config.whole("hidden_size"),
@@ -66,12 +62,20 @@ class ModernBert(Family):
             norm_epsilon=config.number("norm_eps", 1e-5),
             feed_forward="geglu",
             embedding_norm=True,
-            rotary_base=_rotary_base(config),
+            rotary_base=_rotary_base(config, "full_attention", "global_rope_theta", 160_000.0),
+            global_every=every,
+            local_rotary_base=_rotary_base(config, "sliding_attention", "local_rope_theta", 1e4),
             dropout=config.number("embedding_dropout", 0.0),
+            **local,
         )
 
     def write_base(self, base: BaseConfig) -> dict[str, Any]:
-        rotary = {"rope_type": "default", "rope_theta": float(base.rotary_base)}
+        whole, local = (
+            {"rope_type": "default", "rope_theta": float(theta)}
+            for theta in (base.rotary_base, base.local_rotary_base)
+        )
+        kinds = ["sliding" if base.is_local(n) else "full" for n in range(base.layers)]
+        window = {"local_attention": 2 * base.local_window} if base.local_window else {}
         return {
             "vocab_size": base.vocab_size,
             "hidden_size": base.width,
@@ -90,12 +94,13 @@ class ModernBert(Family):
             "embedding_dropout": base.dropout,
             "attention_dropout": base.dropout,
             "mlp_dropout": base.dropout,
-            "layer_types": ["full_attention"] * base.layers,
-            "rope_parameters": {"full_attention": rotary, "sliding_attention": rotary},
+            "layer_types": [f"{kind}_attention" for kind in kinds],
+            "rope_parameters": {"full_attention": whole, "sliding_attention": local},
+            **window,
             # Version 4 has these instead of the two above.
-            "global_attn_every_n_layers": 1,
+            "global_attn_every_n_layers": base.global_every,
             "global_rope_theta": float(base.rotary_base),
-            "local_rope_theta": float(base.rotary_base),
+            "local_rope_theta": float(base.local_rotary_base),
             "tie_word_embeddings": True,
         }
 
@@ -160,17 +165,21 @@ class ModernBert(Family):
         return None
 
 
-def _local_layers(config: ForeignConfig, layers: int) -> int:
-    """How many layers see only the tokens around each."""
+def _global_every(config: ForeignConfig, layers: int) -> int:
+    """Every how many layers one sees the whole text; the others see the tokens around each."""
     kinds = config.values.get("layer_types")
-    if isinstance(kinds, list):
-        return sum(kind != "full_attention" for kind in kinds)
-    every = config.whole("global_attn_every_n_layers", 3)
-    return sum(bool(number % every) for number in range(layers))
+    if not isinstance(kinds, list):
+        return config.whole("global_attn_every_n_layers", 3)
+    whole = [kind == "full_attention" for kind in kinds]
+    for every in range(1, layers + 1):
+        if whole == [number % every == 0 for number in range(layers)]:
+            return every
+    config.problems.append(f"layer_types is {kinds}; Headstart has a global layer at equal steps")
+    return 1
 
 
-def _rotary_base(config: ForeignConfig) -> float:
-    found = (config.values.get("rope_parameters") or {}).get("full_attention") or {}
+def _rotary_base(config: ForeignConfig, kind: str, older: str, default: float) -> float:
+    found = (config.values.get("rope_parameters") or {}).get(kind) or {}
     if found.get("rope_type", "default") != "default":
         config.problems.append("its rotary positions are scaled; Headstart's are not")
-    return float(found.get("rope_theta", config.values.get("global_rope_theta", 160_000.0)))
+    return float(found.get("rope_theta", config.values.get(older, default)))
