@@ -121,6 +121,17 @@ def test_a_study_starts_from_it_at_its_own_learning_rate(bert, tmp_path):
     assert make_recipe(dataset=["x"], base=str(copy)).learning_rate == 5e-5
 
 
+def test_it_is_an_arm_beside_others_on_the_same_rows(bert, labelled, tmp_path, headstart):
+    few = ("--labels", 20, "--seeds", 2, "--epochs", 1, "--threads", 1, "--jobs", 1)
+    out = tmp_path / "study"
+    result = headstart("compare", labelled, "--arms", f"tfidf,{bert}", *few, "--out", out)
+    assert result.returncode == 0, result.stderr
+    results = (out / "results.csv").read_text()
+    assert results.count(bert) >= 2
+    assert "hf:bert0" in (out / "report.html").read_text()
+    assert len(list((out / "trainings").iterdir())) == 4
+
+
 class OtherPlace(BaseSource):
     """Opens the one base that it knows."""
 

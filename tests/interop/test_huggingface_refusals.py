@@ -183,6 +183,20 @@ def test_a_name_is_pinned_to_its_revision(monkeypatch):
     assert pin("owner/name@def") == "owner/name@def"
 
 
+def test_a_model_of_the_hub_is_got_at_its_revision(monkeypatch, folder):
+    calls = []
+
+    def download(name, *, revision, local_files_only=False, **more):
+        calls.append((name, revision))
+        if local_files_only:
+            raise FileNotFoundError
+        return str(folder)
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", download)
+    assert open_run(Path("hf:owner/name@abc")).model.base.config.width == 16
+    assert set(calls) == {("owner/name", "abc")}
+
+
 def test_no_command_imports_transformers_unless_it_needs_it(folder, tmp_path):
     """Its reader is ours: even a base in its form does not need it."""
     program = f"""

@@ -77,7 +77,18 @@ def write(folder, make):
     return read_tokenizer(folder, ForeignConfig.read(folder))
 
 
-@pytest.mark.parametrize("make", [word_pieces, byte_pairs, unigram, gpt2])
+def modern():
+    """ModernBERT's, which also has an end of text that stands behind no text."""
+    made, _, special = gpt2()
+    made.add_special_tokens(BERT)
+    ids = [(name, made.token_to_id(name)) for name in ("[CLS]", "[SEP]")]
+    made.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B [SEP]", special_tokens=ids
+    )
+    return made, "modernbert", [*special, *BERT]
+
+
+@pytest.mark.parametrize("make", [word_pieces, byte_pairs, unigram, gpt2, modern])
 def test_the_ids_are_the_same(make, tmp_path):
     ours = write(tmp_path, make)
     theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
@@ -86,7 +97,7 @@ def test_the_ids_are_the_same(make, tmp_path):
         assert ours.decode(ids) == theirs.decode(ids, skip_special_tokens=True)
 
 
-@pytest.mark.parametrize("make", [word_pieces, byte_pairs, unigram])
+@pytest.mark.parametrize("make", [word_pieces, byte_pairs, unigram, modern])
 def test_texts_and_pairs_are_framed_the_same(make, tmp_path):
     ours = write(tmp_path, make)
     theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)

@@ -48,8 +48,8 @@ def compare(
     arms: Annotated[
         str | None,
         typer.Option(
-            help=f"Of {', '.join(arms_known())}. By default all but "
-            f"{', '.join(name for name, arm in arms_known().items() if not arm.default)}.",
+            help=f"Of {', '.join(arms_known())}, or hf:PATH for somebody else's base. By default "
+            f"all but {', '.join(name for name, arm in arms_known().items() if not arm.default)}.",
             show_default=False,
         ),
     ] = None,
@@ -133,6 +133,8 @@ def _run(given: dict[str, Any], out: Path, *, dry_run: bool, json: bool) -> None
 
     if "base" in given:
         given["base"] = pin_base(given["base"])
+    if "arms" in given:
+        given["arms"] = [pin_base(name) for name in given["arms"]]
     recipe = make_study_recipe(**given)
     command = shlex.join(["headstart", *sys.argv[1:]])
     with CompareDisplay() as display:

@@ -52,9 +52,9 @@ def _front_matter(run: Run, written: "Written") -> str:
     recipe = read_values(run.folder) if (run.folder / FILE).is_file() else {}
     lines = [f"library_name: {written.library}", f"pipeline_tag: {pipeline_tag(run)}"]
     lines += ["tags:", "- headstart"]
-    base = str(recipe.get("base", ""))
-    if base.startswith("hf:"):
-        lines.append(f"base_model: {_quoted(base.removeprefix('hf:').split('@')[0])}")
+    name, pinned, _ = str(recipe.get("base", "")).removeprefix("hf:").partition("@")
+    if pinned:  # a name of the Hub; a folder is nobody else's
+        lines.append(f"base_model: {_quoted(name)}")
     named = [name for name in recipe.get("dataset", recipe.get("corpus", [])) if _public(name)]
     if named:
         lines += ["datasets:", *(f"- {_quoted(name.removeprefix('hub:'))}" for name in named)]

@@ -11,6 +11,7 @@ from headstart.model.checkpoint import CONFIG, read_config
 from headstart.objectives import find_objective, objectives
 from headstart.studies.arms import arms, find_arm
 from headstart.studies.arms.arm import Arm
+from headstart.studies.arms.foreign import know_foreign_arms
 from headstart.training.recipe import PretrainRecipe
 from headstart.training.recipe_file import FILE, Recipe, read_values
 
@@ -58,6 +59,7 @@ class StudyRecipe(Recipe):
         return 1 if name == "seeds" else 0
 
     def _cross_problems(self) -> list[str]:
+        know_foreign_arms(self.arms)
         problems = _unknown("arm", self.arms, list(arms())) + _unknown(
             "objective", self.objectives, list(objectives())
         )
@@ -102,6 +104,7 @@ def make_study_recipe(**given: Any) -> StudyRecipe:
     dataset = given.pop("dataset", None) or [DATASET]
     corpus = given.pop("corpus", None) or ([CORPUS] if dataset == [DATASET] else [])
     chosen = given.pop("arms", None) or default_arms(corpus, given.get("base", ""))
+    know_foreign_arms(chosen)
     if not given.get("base") and given.get("preset", "small") == "small":
         given.setdefault("width", STUDY_WIDTH)
     wanted = in_order(given.pop("objectives", None) or [], list(objectives()))

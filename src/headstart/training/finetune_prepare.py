@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from headstart.base_source import is_foreign
 from headstart.errors import HeadstartError
 from headstart.machine import choose_threads
 from headstart.model.config import BaseConfig, Pooling
@@ -210,7 +211,7 @@ def find_start(
         chosen = preset_of(headless.base.config)
         if recipe.fresh:
             headless = build_model(headless.base.config, seed=recipe.seed)
-    length = PRETRAINING_LENGTH if recipe.base == NONE else _length_of(run)
+    length = PRETRAINING_LENGTH if recipe.base == NONE else _length_of(run, recipe.base)
     head = _head(task, chosen, recipe.pooling)
     if recipe.head == "huggingface":
         head = stock_head(head, chosen.base, chosen_pooling=bool(recipe.pooling))
@@ -220,8 +221,10 @@ def find_start(
     return Start(tokenizer, moved, rows if pretrained else [], length)
 
 
-def _length_of(base: Run) -> int:
+def _length_of(base: Run, name: str) -> int:
     """The rows that a base is used to: those of its pretraining, or of its own fine-tuning."""
+    if is_foreign(name):
+        return min(base.model.base.config.max_length, CUT_LENGTH)
     if base.task is not None and base.long == "windows":
         return base.length
     if base.task is not None or not (base.folder / FILE).is_file():

@@ -54,25 +54,30 @@ def _newest(name: str) -> str:
 
 
 def _download(name: str, revision: str) -> Path:
-    from huggingface_hub import snapshot_download
     from huggingface_hub.utils import disable_progress_bars
 
     disable_progress_bars()
-    get: Any = snapshot_download
-    for weights in (["*.safetensors", "*.safetensors.index.json"], ["*.bin", "*.bin.index.json"]):
-        wanted: dict[str, Any] = {"revision": revision, "allow_patterns": SMALL_FILES + weights}
-        try:
-            folder = Path(get(name, local_files_only=True, **wanted))  # needs no network
-        except Exception:  # not there yet
-            folder = None
-        if folder is None or not any(folder.glob(weights[0])):
-            try:
-                folder = Path(get(name, **wanted))
-            except Exception as error:
-                raise _unreachable(name, error) from error
-        if any(folder.glob(weights[0])):
-            break
-    return folder
+    found = _get(name, revision, ["*.safetensors", "*.safetensors.index.json"])
+    if any(found.glob("*.safetensors")):
+        return found
+    return _get(name, revision, ["*.bin", "*.bin.index.json"])
+
+
+def _get(name: str, revision: str, weights: list[str]) -> Path:
+    """The files of a revision: those of the cache, which need no network, or the Hub's."""
+    from huggingface_hub import snapshot_download
+
+    wanted: dict[str, Any] = {"revision": revision, "allow_patterns": SMALL_FILES + weights}
+    try:
+        cached = Path(snapshot_download(name, local_files_only=True, **wanted))
+        if any(cached.glob(weights[0])):
+            return cached
+    except Exception:  # not there yet
+        pass
+    try:
+        return Path(snapshot_download(name, **wanted))
+    except Exception as error:
+        raise _unreachable(name, error) from error
 
 
 def _unreachable(name: str, error: Exception) -> HeadstartError:
