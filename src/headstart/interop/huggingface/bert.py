@@ -35,7 +35,7 @@ class Bert(Family):
         "tagging": "BertForTokenClassification",
         "spans": "BertForQuestionAnswering",
     }
-    ignored = (
+    ignored: ClassVar[tuple[str, ...]] = (
         r"(bert\.)?embeddings\.position_ids",
         r"(bert\.)?pooler\..*",
         r"cls\.seq_relationship\..*",

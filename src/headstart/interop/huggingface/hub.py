@@ -54,7 +54,7 @@ def _newest(name: str) -> str:
 
 
 def _download(name: str, revision: str) -> Path:
-    from huggingface_hub.utils import disable_progress_bars
+    from huggingface_hub.utils.tqdm import disable_progress_bars
 
     disable_progress_bars()
     found = _get(name, revision, ["*.safetensors", "*.safetensors.index.json"])

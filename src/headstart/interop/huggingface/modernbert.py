@@ -49,7 +49,7 @@ class ModernBert(Family):
         config.expect("hidden_activation", "gelu", "Headstart has GeGLU here")
         config.expect("classifier_activation", "gelu", "Headstart has GELU here")
         every = _global_every(config, layers)
-        local = {} if every == 1 else {"local_window": config.whole("local_attention", 128) // 2}
+        window = 0 if every == 1 else config.whole("local_attention", 128) // 2
         return BaseConfig(
             vocab_size=config.whole("vocab_size"),
             width=config.whole("hidden_size"),
@@ -66,7 +66,7 @@ class ModernBert(Family):
             global_every=every,
             local_rotary_base=_rotary_base(config, "sliding_attention", "local_rope_theta", 1e4),
             dropout=config.number("embedding_dropout", 0.0),
-            **local,
+            local_window=window,
         )
 
     def write_base(self, base: BaseConfig) -> dict[str, Any]:

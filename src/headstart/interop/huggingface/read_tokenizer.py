@@ -46,7 +46,7 @@ def _settings(folder: Path) -> dict[str, Any]:
 
 def _word_pieces(folder: Path) -> tokenizers.Tokenizer:
     """BERT's: `vocab.txt` has one piece per line."""
-    from tokenizers.implementations import BertWordPieceTokenizer
+    from tokenizers.implementations.bert_wordpiece import BertWordPieceTokenizer
 
     given = _settings(folder)
     made = BertWordPieceTokenizer(
@@ -60,7 +60,7 @@ def _word_pieces(folder: Path) -> tokenizers.Tokenizer:
 
 def _byte_pairs(folder: Path) -> tokenizers.Tokenizer:
     """GPT-2's: pieces with their ids, and the merges that make them."""
-    from tokenizers.implementations import ByteLevelBPETokenizer
+    from tokenizers.implementations.byte_level_bpe import ByteLevelBPETokenizer
 
     prefix = bool(_settings(folder).get("add_prefix_space", False))
     made = ByteLevelBPETokenizer(

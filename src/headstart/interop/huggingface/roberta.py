@@ -36,7 +36,7 @@ class Roberta(Bert):
         "tagging": "RobertaForTokenClassification",
         "spans": "RobertaForQuestionAnswering",
     }
-    ignored = (
+    ignored: ClassVar[tuple[str, ...]] = (
         r"(roberta\.)?embeddings\.position_ids",
         r"(roberta\.)?pooler\..*",
         r"lm_head\.decoder\.(weight|bias)",

@@ -78,7 +78,8 @@ def _frames_alike(inner: tokenizers.Tokenizer, frame: TextFrame) -> bool:
 
 def _template(inner: tokenizers.Tokenizer, frame: TextFrame) -> processors.PostProcessor:
     before, between, after = ([str(inner.id_to_token(i)) for i in ids] for ids in frame)
-    used = {name: int(inner.token_to_id(name)) for name in [*before, *between, *after]}
+    ids = {number for part in frame for number in part}
+    used = {str(inner.id_to_token(number)): number for number in ids}
     template = processors.TemplateProcessing(
         single=[*before, "$A", *after],
         pair=[*before, "$A", *between, "$B:1", *(f"{name}:1" for name in after)],
