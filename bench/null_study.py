@@ -9,7 +9,8 @@ that question was answered with yes, and only if the budget passes further tests
 (`studies/statistics.py`), so what it says of budgets cannot add to the claims counted here.
 
 (Labels told by words that the corpus lacks are no such case: there pretraining costs about ten
-points with networks this small, and a study may well say so.)
+points with networks this small, and a study may well say so.) `simulated_studies.py` asks the same
+of hundreds of studies whose outcomes are drawn, and of other truths.
 
     python bench/null_study.py [--repetitions 20] [--rows 600]
 """
@@ -53,7 +54,7 @@ def one_study(folder: Path, rows: int, seed: int) -> tuple[bool, str]:
     recipe = make_study_recipe(
         dataset=[str(folder / "data.csv")],
         corpus=[str(folder / "corpus.txt")],
-        arms=["scratch", "pretrained"],
+        arms=["scratch", "counted", "pretrained"],
         labels=["40", "all"],
         epochs=3,
         tokens=20_480,

@@ -110,7 +110,7 @@ def test_a_search_ends_when_it_is_interrupted(monkeypatch):
     def stopped(*arguments, **options):
         raise Interrupted(3)
 
-    monkeypatch.setattr("headstart.classifier.finetune", stopped)
+    monkeypatch.setattr("headstart.classifier.finetune_arm", stopped)
     search = GridSearchCV(estimator(), {"epochs": [1, 2]}, cv=2, error_score=0.0)
     with pytest.raises(Interrupted):
         search.fit(TEXTS, LABELS)
@@ -164,6 +164,23 @@ def test_the_summary_of_what_was_saved_names_the_folder_it_was_saved_in(fitted, 
     fitted.save(tmp_path / "run")
     summary = json.loads((tmp_path / "run" / "summary.json").read_text(encoding="utf-8"))
     assert summary["run"] == str(tmp_path / "run")
+
+
+@pytest.mark.parametrize("arm", ["tfidf", "nb"])
+def test_a_classifier_without_a_network_is_an_estimator_too(arm, tmp_path):
+    fitted = HeadstartClassifier(settings={"arm": arm}, random_state=0).fit(TEXTS, LABELS)
+    assert fitted.score(TEXTS, LABELS) > 0.9
+    again = pickle.loads(pickle.dumps(fitted))
+    fitted.save(tmp_path / "run")
+    for other in (again, HeadstartClassifier.from_run(tmp_path / "run")):
+        assert np.array_equal(other.predict_proba(TEXTS), fitted.predict_proba(TEXTS))
+        assert np.array_equal(other.predict(TEXTS), fitted.predict(TEXTS))
+
+
+def test_a_stack_is_an_estimator_too(tmp_path):
+    fitted = estimator(epochs=1, settings={**TINY, "arm": "stack"}).fit(TEXTS, LABELS)
+    again = pickle.loads(pickle.dumps(fitted))
+    assert np.array_equal(again.predict_proba(TEXTS), fitted.predict_proba(TEXTS))
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from headstart.baselines.finetune_arm import finetune_arm
 from headstart.inference.predict.classes import predict_probabilities
-from headstart.run_folder import SUMMARY, VALIDATION, Run, name_place, open_run, save_run
+from headstart.inference.predict.predictor import task_of
+from headstart.run_folder import SUMMARY, name_place, open_task_run
+from headstart.tasks.classification import Classification
+from headstart.tasks.temperature import VALIDATION
 from headstart.text.reading.dataset import Dataset, Splits
-from headstart.training.finetune import finetune
 from headstart.training.metrics import METRICS
 from headstart.training.recipe import NONE, make_recipe
 from headstart.training.recipe_file import FILE
@@ -32,8 +35,8 @@ class HeadstartClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     `base` is the folder of a pretrained run, or `None` for a network from scratch. The other
     parameters are settings of the recipe (`None` is its default); `settings` takes any more of
-    them by name. A tenth of the rows, or those given to `fit`, are for validation: they
-    select the best epoch.
+    them by name (`{"arm": "tfidf"}` trains a classifier without a network). A tenth of the rows, or
+    those given to `fit`, are for validation: they select the best epoch.
 
     >>> texts = ["a fine film", "fine acting", "so fine", "a dull film", "dull acting", "so dull"]
     >>> labels = ["good", "good", "good", "bad", "bad", "bad"]
@@ -113,10 +116,30 @@ class HeadstartClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )
         with tempfile.TemporaryDirectory() as folder:
             run = Path(folder) / "run"
-            self.summary_ = finetune(recipe, run, splits=splits)
-            self.run_ = open_run(run)
-            self.notes_ = {name: (run / name).read_bytes() for name in NOTES}
+            self.summary_ = finetune_arm(recipe, run, splits=splits)
+            self.run_ = open_task_run(run)
+            notes = [name for name in NOTES if (run / name).is_file()]
+            self.notes_ = {name: (run / name).read_bytes() for name in notes}
         return self
+
+    @classmethod
+    def from_run(cls, folder: str | Path) -> "HeadstartClassifier":
+        """A run of any kind as an estimator that is fitted already: the best of a study, say.
+
+        Parameters
+        ----------
+        folder : the run's folder; its task must be to find the class of a text.
+        """
+        made = cls()
+        made.run_ = open_task_run(Path(folder).expanduser())
+        made.classes_ = np.asarray(task_of(made.run_, Classification).labels)
+        made.class_prior_ = np.full(len(made.classes_), 1 / len(made.classes_))
+        made.notes_ = {
+            name: (made.run_.folder / name).read_bytes()
+            for name in NOTES
+            if (made.run_.folder / name).is_file()
+        }
+        return made
 
     def predict_proba(self, texts: Sequence[str]) -> NDArray[np.float64]:
         """The probability of each class, in the order of `classes_`: (texts, classes).
@@ -138,7 +161,7 @@ class HeadstartClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def save(self, folder: str | Path) -> None:
         """Write the run, for `headstart predict` and `headstart.load`."""
         check_is_fitted(self)
-        save_run(self.run_, Path(folder))
+        self.run_.save(Path(folder))
         for name, content in self.notes_.items():
             (Path(folder) / name).write_bytes(content)
         name_place(Path(folder), Path(folder))
@@ -151,18 +174,22 @@ class HeadstartClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = dict(super().__getstate__())
-        if isinstance(state.get("run_"), Run):
+        if "run_" in state:
             with tempfile.TemporaryDirectory() as folder:
-                save_run(self.run_, Path(folder))
-                state["run_"] = {path.name: path.read_bytes() for path in Path(folder).iterdir()}
+                self.run_.save(Path(folder))
+                files = [path for path in Path(folder).rglob("*") if path.is_file()]
+                state["run_"] = {
+                    path.relative_to(folder).as_posix(): path.read_bytes() for path in files
+                }
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         if isinstance(files := state.get("run_"), dict):
             with tempfile.TemporaryDirectory() as folder:
                 for name, content in files.items():
+                    (Path(folder) / name).parent.mkdir(parents=True, exist_ok=True)
                     (Path(folder) / name).write_bytes(content)
-                state = {**state, "run_": open_run(Path(folder))}
+                state = {**state, "run_": open_task_run(Path(folder))}
         super().__setstate__(state)
 
     def __sklearn_tags__(self) -> Any:

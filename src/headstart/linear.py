@@ -1,11 +1,12 @@
-"""Logistic regression whose strength is chosen on validation, for baselines and fresh heads."""
+"""Logistic regression whose strength is chosen on other rows, for baselines and fresh heads."""
 
 import warnings
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_softmax
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
@@ -13,6 +14,7 @@ from threadpoolctl import threadpool_limits
 
 from headstart.errors import HeadstartError
 
+M = TypeVar("M")
 # For features that are pooled from vectors, with one scale for all columns.
 STRENGTHS = (3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1, 1.0)
 MAXIMUM_SHARE = 0.2  # of the mean's scale: a maximum is noisier, and as large it drowns the mean
@@ -36,31 +38,104 @@ def choose_strength(
     have are a constant loss, and are left out. `weights` say how much each training row counts.
     """
     y, wanted = np.asarray(labels), np.asarray(validation_labels)
-    classes = np.unique(y)
-    known = np.flatnonzero(np.isin(wanted, classes))
-    if not len(known):
+    if not np.isin(wanted, y).any():
         raise HeadstartError(
             "no validation row has a class of the training rows",
             fix="split the dataset anew, stratified, so that both parts have every class",
         )
-    columns = np.searchsorted(classes, wanted[known])
-    rows = validation_features[known]
-    best, best_loss = None, np.inf
+
+    def fit(strength: float) -> LogisticRegression:
+        return fit_regression(features, y, strength, weights=weights)
+
+    def loss(model: LogisticRegression) -> float:
+        found, rows = _losses(model, validation_features, wanted)
+        return found / rows
+
+    return _lowest(strengths, fit, loss)[1]
+
+
+@dataclass(frozen=True)
+class FoldFeatures:
+    """One fold of the training rows: the features and labels that train and that were held back."""
+
+    features: Any
+    labels: ArrayLike
+    held_features: Any
+    held_labels: ArrayLike
+    weights: ArrayLike | None = None
+
+
+def choose_strength_in_folds(
+    folds: Sequence[FoldFeatures], strengths: Sequence[float]
+) -> tuple[float, list[LogisticRegression]]:
+    """The strength with the lowest log-loss on the rows that each fold holds back.
+
+    Parameters
+    ----------
+    folds : sequence of FoldFeatures
+    strengths : sequence of float
+
+    Returns
+    -------
+    tuple
+        The strength, and the regressions of that strength, one per fold.
+    """
+
+    def fit(strength: float) -> list[LogisticRegression]:
+        return [
+            fit_regression(fold.features, fold.labels, strength, weights=fold.weights)
+            for fold in folds
+        ]
+
+    def loss(models: list[LogisticRegression]) -> float:
+        found = [
+            _losses(model, fold.held_features, np.asarray(fold.held_labels))
+            for model, fold in zip(models, folds, strict=True)
+        ]
+        return sum(one for one, _ in found) / max(1, sum(rows for _, rows in found))
+
+    return _lowest(strengths, fit, loss)
+
+
+def fit_regression(
+    features: Any, labels: ArrayLike, strength: float, *, weights: ArrayLike | None = None
+) -> LogisticRegression:
+    """A logistic regression of one strength."""
+    model = LogisticRegression(C=strength, max_iter=500)
+    # One thread: its products are small, others' threads only make it wait, and the bits do
+    # not depend on the number of cores.
+    with warnings.catch_warnings(), threadpool_limits(1):
+        # Cut short at a strength this high, it is still a fair candidate.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(features, np.asarray(labels), sample_weight=weights)
+    return model
+
+
+def _lowest(
+    strengths: Sequence[float], fit: Callable[[float], M], loss: Callable[[M], float]
+) -> tuple[float, M]:
+    """Go from weak to strong until the loss rises; the strength before, and what it fitted."""
+    best: tuple[float, M] | None = None
+    lowest = np.inf
     for strength in sorted(strengths):
-        model = LogisticRegression(C=strength, max_iter=500)
-        # One thread: its products are small, others' threads only make it wait, and the bits do
-        # not depend on the number of cores.
-        with warnings.catch_warnings(), threadpool_limits(1):
-            # Cut short at a strength this high, it is still a fair candidate.
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            model.fit(features, y, sample_weight=weights)
-        loss = -float(_log_probabilities(model, rows)[np.arange(len(columns)), columns].mean())
-        if loss >= best_loss:
+        fitted = fit(strength)
+        found = loss(fitted)
+        if best is not None and found >= lowest:
             break
-        best, best_loss = model, loss
+        best, lowest = (strength, fitted), found
     if best is None:
         raise ValueError("at least one strength is needed")
     return best
+
+
+def _losses(model: LogisticRegression, features: Any, wanted: NDArray[Any]) -> tuple[float, int]:
+    """The summed log-loss of the rows whose class the model knows, and how many they are."""
+    known = np.flatnonzero(np.isin(wanted, model.classes_))
+    if not len(known):
+        return 0.0, 0
+    columns = np.searchsorted(model.classes_, wanted[known])
+    logs = _log_probabilities(model, features[known])
+    return -float(logs[np.arange(len(columns)), columns].sum()), len(known)
 
 
 def _log_probabilities(model: LogisticRegression, rows: Any) -> Any:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from headstart.base_source import ORIGIN, source_of
+from headstart.base_source import source_of
 from headstart.errors import HeadstartError
 from headstart.files import (
     FORMAT_FILE,
@@ -15,24 +15,28 @@ from headstart.files import (
     write_format,
     write_text,
 )
-from headstart.model.checkpoint import CONFIG, WEIGHTS, load_model, save_model
+from headstart.model.checkpoint import load_model, save_model
 from headstart.model.config import LanguageModelingConfig, MaskedNextSentenceConfig
 from headstart.model.model import Model
 from headstart.model.presets import preset_of
+from headstart.progress import ProgressCallback
 from headstart.settings import bound_problem
 from headstart.tasks import find_task
+from headstart.tasks.classifier_run import CLASSIFIER, open_classifier
 from headstart.tasks.examples import Long, TextEncoding
+from headstart.tasks.opened_run import Contribution, OpenedRun, RunAnswers
+from headstart.tasks.run_network import run_network
 from headstart.tasks.task import Task
-from headstart.text.tokenizers.tokenizer import Tokenizer, hash_of, load_tokenizer
+from headstart.tasks.temperature import read_temperature, write_temperature
+from headstart.text.tokenizers.tokenizer import Tokenizer, load_tokenizer
 
 TASK = "task.json"
 SUMMARY = "summary.json"
-VALIDATION = "validation.safetensors"  # the best epoch's answers for the validation rows
 
 
 @dataclass(frozen=True)
 class Run:
-    """What a run folder holds, as plain objects. A pretrained base has no task."""
+    """The folder of a network, as plain objects. A pretrained base has no task."""
 
     folder: Path
     model: Model
@@ -40,6 +44,7 @@ class Run:
     task: Task[Any] | None = None
     length: int = 512  # of what the task reads at once
     long: Long = "cut"
+    temperature: float = 1.0
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -55,36 +60,47 @@ class Run:
     def causal(self) -> bool:
         return self.model.base.config.attention == "causal"
 
+    def answers(self, part: Any, *, progress: ProgressCallback | None = None) -> RunAnswers:
+        """One answer per row of the task's rows."""
+        assert self.task is not None
+        examples = self.task.encode(part, self.encoding)
+        outputs = run_network(self.model, examples, progress=progress)
+        return RunAnswers(self.task.join(outputs, examples), examples.cut)
 
-def base_fingerprint(base: str) -> str:
-    """A fingerprint of a base's weights."""
-    found = source_of(base)
-    if found is not None:
-        return found[0].fingerprint(found[1])
-    return hash_of((Path(base) / WEIGHTS).read_bytes())
+    def contributions(self, text: str, column: int) -> list[Contribution] | None:
+        """A network's answer is no sum over words."""
+        return None
+
+    def facts(self) -> dict[str, Any]:
+        """Its kind and its sizes in plain values."""
+        parameters = sum(one.numel() for one in self.model.parameters())
+        return {"kind": "network", "parameters": parameters, "width": self.model.base.config.width}
+
+    def save(self, folder: Path) -> None:
+        """Write what `open_run` reads."""
+        save_run(self, folder)
 
 
-def local_base(base: str, folder: Path) -> Path:
-    """The folder of a base: its own, or for one of another source that of a copy, made once."""
-    if source_of(base) is None:
-        return Path(base)
-    if not (folder / CONFIG).is_file():  # which is written last
-        folder.mkdir(parents=True, exist_ok=True)
-        write_text(folder / ORIGIN, json.dumps({"base": base}) + "\n")
-        save_run(open_run(Path(base)), folder)
-    return folder
+def open_any_run(folder: Path) -> OpenedRun:
+    """A run of any kind: a network, a linear classifier, a stack."""
+    return open_classifier(folder) if (folder / CLASSIFIER).is_file() else open_run(folder)
 
 
 def open_run(folder: Path) -> Run:
-    """Load a run's model and tokenizer; their vocabularies must agree.
-
-    A base of another source (`hf:PATH`) is opened like a run, too.
-    """
+    """Load a network's weights and tokenizer (also of `hf:PATH`); their sizes must agree."""
     found = source_of(folder)
     if found is not None:
         return found[0].open(found[1])
     if not folder.is_dir():
         raise HeadstartError("there is no such run", where=folder, fix="check the path")
+    _refuse_a_study(folder)
+    if (folder / CLASSIFIER).is_file():
+        kind = read_object(folder / CLASSIFIER, fix="copy the run again").get("kind")
+        raise HeadstartError(
+            f"this run has no network: it is a classifier of the kind {kind!r}",
+            where=folder,
+            fix="use it with headstart predict and headstart evaluate; name another run here",
+        )
     check_format(folder)
     model = load_model(folder).eval()
     tokenizer = load_tokenizer(folder)
@@ -106,7 +122,23 @@ def open_run(folder: Path) -> Run:
                 where=folder,
                 fix="fine-tune it again",
             )
-    return Run(folder, model, tokenizer, **kept)
+    task = kept.get("task")
+    temperature = 1.0 if task is None else read_temperature(task, folder)
+    return Run(folder, model, tokenizer, **kept, temperature=temperature)
+
+
+def _refuse_a_study(folder: Path) -> None:
+    """A study is no run itself: it holds some."""
+    if not (folder / "trainings").is_dir() or (folder / TASK).is_file():
+        return
+    runs = [folder / "best"] if (folder / "best").is_dir() else []
+    runs += sorted((folder / "bases").glob("*"))
+    listed = ", ".join(map(str, runs))
+    raise HeadstartError(
+        "this is a study, not a run",
+        where=folder,
+        fix=f"name a run inside it: {listed}" if runs else "its trainings have not ended yet",
+    )
 
 
 def _check_tokenizer(tokenizer: Tokenizer, folder: Path) -> None:
@@ -138,12 +170,13 @@ def _check_head(task: Task[Any], model: Model, folder: Path) -> None:
         )
 
 
-def load(folder: str | Path) -> Run:
-    """Open a run of `pretrain` or `finetune` as plain objects: model, tokenizer, task.
+def load(folder: str | Path) -> Any:
+    """Open a run of `pretrain` or `finetune`, or the best of a study.
 
-    A fine-tuned run predicts with the functions of `headstart.inference.predict`: `predict` for
-    classes, `predict_tags` for tags, `predict_spans` for answers in a text, `predict_file` for a
-    file of any of them.
+    A network (`Run`) has a model, a tokenizer and a task; the other kinds have at least what
+    `headstart.tasks.opened_run.OpenedRun` lists. A run with a task predicts with the functions of
+    `headstart.inference.predict`: `predict` for classes, `predict_tags` for tags, `predict_spans`
+    for answers in a text, `predict_file` for a file of any of them.
 
     >>> import tempfile
     >>> from headstart import HeadstartClassifier, load
@@ -160,7 +193,7 @@ def load(folder: str | Path) -> Run:
     >>> [answer.label in run.labels for answer in predict(run, ["oh yes", "oh no"])]
     [True, True]
     """
-    return open_run(Path(folder).expanduser())
+    return open_any_run(Path(folder).expanduser())
 
 
 def save_run(run: Run, folder: Path) -> None:
@@ -170,6 +203,7 @@ def save_run(run: Run, folder: Path) -> None:
     run.tokenizer.save(folder)
     if run.task is not None:
         write_task(run.task, run.encoding, folder)
+        write_temperature(run.temperature, folder)
     save_model(run.model, folder)
 
 
@@ -211,6 +245,11 @@ def read_summary(folder: Path) -> dict[str, Any]:
     return read_object(folder / SUMMARY, fix=again)
 
 
+def is_unfinished(folder: Path) -> bool:
+    """Whether a training began here that has not ended: it has a recipe and no summary."""
+    return (folder / "recipe.toml").is_file() and not (folder / SUMMARY).is_file()
+
+
 def name_place(folder: Path, place: Path) -> None:
     """Let the summary of the run in `folder` name the place that the run is kept in."""
     write_summary({**read_summary(folder), "run": str(place)}, folder)
@@ -221,9 +260,9 @@ def write_summary(summary: dict[str, Any], folder: Path) -> None:
     write_text(folder / SUMMARY, json.dumps(summary, indent=2, ensure_ascii=False) + "\n")
 
 
-def open_task_run(folder: Path) -> Run:
-    """A run of `headstart finetune`."""
-    run = open_run(folder)
+def open_task_run(folder: Path) -> OpenedRun:
+    """A run that predicts: of `headstart finetune`, or the best of a study."""
+    run = open_any_run(folder)
     if run.task is None:
         raise HeadstartError(
             "this run has no task: it is a base that was not fine-tuned yet",

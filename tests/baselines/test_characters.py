@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.feature_extraction.text import CountVectorizer
 
-from headstart.baselines.tfidf import BATCH, count_characters
+from headstart.baselines.characters import BATCH, count_characters
 
 
 def counted(texts):

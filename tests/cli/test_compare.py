@@ -50,7 +50,11 @@ def test_compare_says_its_plan_its_trainings_its_verdict_and_where_the_report_is
 @pytest.mark.parametrize(
     ("option", "value", "named"),
     [
-        ("--arms", "scratch,wizard", "unknown arm 'wizard'; there are tfidf, cooccurrence"),
+        (
+            "--arms",
+            "scratch,wizard",
+            "unknown arm 'wizard'; there are trivial, tfidf, linear, cooccurrence",
+        ),
         ("--objective", "prefix", "unknown objective 'prefix'; there are causal, masked"),
         ("--labels", "many", "'many' is not a label budget"),
         ("--labels", "5000", "a budget of 5,000 labels"),
@@ -70,7 +74,9 @@ def test_a_wrong_wish_is_named_with_what_there_is_and_nothing_is_written(
     assert not out.exists()
 
 
-def test_without_text_to_pretrain_on_it_says_what_to_give(headstart, data, tmp_path):
-    result = headstart("compare", data / "data.csv", "--out", tmp_path / "study")
-    assert result.returncode == 2
-    assert "--corpus FILE" in result.stderr
+def test_without_a_corpus_the_plan_says_what_is_pretrained_on(headstart, data, tmp_path):
+    out = tmp_path / "study"
+    result = headstart("compare", data / "data.csv", "--out", out, "--dry-run", *TINY)
+    assert result.returncode == 0, result.stderr
+    assert "pretraining on the training texts (no --corpus)" in result.stderr
+    assert not out.exists()

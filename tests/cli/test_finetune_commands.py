@@ -1,9 +1,11 @@
 """finetune, evaluate and predict as a user runs them."""
 
 import json
+import shutil
 from dataclasses import replace
 
 import pytest
+import torch
 
 from tests.labelled import dataset, write_csv
 
@@ -135,3 +137,94 @@ def test_predict_refuses_to_overwrite_its_input(files, headstart, tmp_path):
     assert result.returncode == 2
     assert "would overwrite the input" in result.stderr
     assert (tmp_path / "in.csv").read_text() == "text\nthe cat sits .\n"
+
+
+def test_finetune_and_evaluate_show_baselines_beside_their_numbers(files, headstart):
+    folder, result = files
+    assert "majority class" in result.stdout
+    assert "TF-IDF" in result.stdout
+    shown = headstart("evaluate", folder / "run").stdout
+    assert "majority class" in shown
+    assert "TF-IDF" in shown
+    assert "unfinished" not in shown
+    assert "TF-IDF" not in headstart("evaluate", folder / "run", "--baselines", "off").stdout
+
+
+def test_baselines_are_fitted_to_the_rows_that_trained_the_run(files, headstart_json):
+    found = headstart_json("evaluate", files[0] / "run")
+    assert [one["name"] for one in found["baselines"]] == ["majority class", "TF-IDF"]
+    for one in found["baselines"]:
+        metrics = one["metrics"]["accuracy"]
+        assert metrics["low"] <= metrics["value"] <= metrics["high"]
+    assert found["macro_f1"]["low"] <= found["macro_f1"]["value"] <= found["macro_f1"]["high"]
+
+
+def test_a_dataset_that_is_gone_leaves_the_numbers_and_the_reason(files, headstart, tmp_path):
+    folder, _ = files
+    write_csv(tmp_path / "other.csv", dataset(30, 7))
+    (folder / "train.csv").rename(folder / "moved.csv")
+    try:
+        shown = headstart("evaluate", folder / "run", tmp_path / "other.csv")
+    finally:
+        (folder / "moved.csv").rename(folder / "train.csv")
+    assert shown.returncode == 0, shown.stderr
+    assert "no baselines: there is no file or folder" in " ".join(shown.stdout.split())
+
+
+def test_an_unfinished_run_is_called_that(files, headstart, tmp_path):
+    shutil.copytree(files[0] / "run", tmp_path / "run")
+    (tmp_path / "run" / "summary.json").unlink()
+    shown = headstart("evaluate", tmp_path / "run", "--baselines", "off").stdout
+    assert "unfinished: the training has not ended" in " ".join(shown.split())
+
+
+def test_without_a_test_part_the_hint_says_what_evaluate_needs(files, headstart, tmp_path):
+    write_csv(tmp_path / "valid.csv", dataset(30, 7))
+    arguments = ["finetune", files[0] / "train.csv", "--validation", tmp_path / "valid.csv"]
+    options = ["--base", "none", "--out", tmp_path / "run", "--epochs", 1, "--baselines", "off"]
+    result = headstart(*arguments, *options, *SMALL)
+    assert result.returncode == 0, result.stderr
+    assert f"headstart evaluate {tmp_path / 'run'} FILE" in " ".join(result.stdout.split())
+
+
+def test_a_dry_run_says_how_long_it_takes_and_writes_nothing(files, headstart, headstart_json):
+    folder, _ = files
+    arguments = ["finetune", folder / "train.csv", "--base", "none", "--out", folder / "dry"]
+    result = headstart(*arguments, "--dry-run", *SMALL)
+    assert result.returncode == 0, result.stderr
+    assert "5 epochs of 6 steps, about" in result.stdout
+    plan = headstart_json(*arguments, "--dry-run", *SMALL)
+    assert plan["seconds"] > 0
+    assert (plan["epochs"], plan["steps"]) == (5, 30)
+    assert not (folder / "dry").exists()
+
+
+def test_minutes_in_which_no_epoch_fits_are_refused_with_what_would(files, headstart):
+    folder, _ = files
+    arguments = ["finetune", folder / "train.csv", "--base", "none", "--out", folder / "short"]
+    result = headstart(*arguments, "--minutes", 1e-6, *SMALL)
+    assert result.returncode == 2
+    assert "one epoch takes about" in result.stderr
+    assert "give --minutes" in result.stderr
+    assert not (folder / "short").exists()
+
+
+@pytest.mark.parametrize("command", [["predict", "RUN", "the cat sits ."], ["evaluate", "RUN"]])
+def test_threads_are_chosen_for_predict_and_evaluate(files, headstart, command):
+    words = [files[0] / "run" if word == "RUN" else word for word in command]
+    before = torch.get_num_threads()
+    assert headstart(*words, "--threads", 1).returncode == 0
+    assert torch.get_num_threads() == 1
+    torch.set_num_threads(before)
+    refused = headstart(*words, "--threads", 0)
+    assert refused.returncode == 2
+    assert "threads is 0" in refused.stderr
+
+
+def test_a_study_in_place_of_a_run_names_the_runs_inside(files, headstart, tmp_path):
+    (tmp_path / "trainings").mkdir()
+    assert "have not ended" in headstart("predict", tmp_path, "text").stderr
+    shutil.copytree(files[0] / "run", tmp_path / "best")
+    result = headstart("predict", tmp_path, "text")
+    assert result.returncode == 2
+    assert f"name a run inside it: {tmp_path / 'best'}" in " ".join(result.stderr.split())

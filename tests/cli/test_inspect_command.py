@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.labelled import write_conll, write_squad
+
 SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 
 
@@ -82,3 +84,35 @@ def test_the_labs_folder_is_looked_at(headstart_json):
         "validation": 400,
     }
     assert report["warnings"][0].startswith("13 of 400 validation texts are also in train")
+
+
+def test_files_called_train_and_test_are_not_pooled(headstart, reviews, tmp_path):
+    train, test = tmp_path / "train.csv", tmp_path / "test.csv"
+    train.write_text(reviews.read_text())
+    test.write_text("text,label\nunheard of,0\nquite new,1\n")
+    result = headstart("inspect", train, test)
+    assert result.returncode == 0, result.stderr
+    assert "train is train.csv; test is test.csv" in " ".join(result.stdout.split())
+    pooled = headstart("inspect", reviews, test)
+    assert "reviews.csv, test.csv are read as one dataset" in " ".join(pooled.stdout.split())
+
+
+def test_a_conll_file_is_looked_at_with_the_task_that_its_message_names(
+    headstart, headstart_json, tmp_path
+):
+    path = write_conll(tmp_path / "train.conll", sentences=40)
+    assert "--task tagging" in headstart("inspect", path).stderr
+    report = headstart_json("inspect", path, "--task", "tagging")
+    assert [part["name"] for part in report["parts"]] == ["train", "validation", "test"]
+    assert sum(part["labels"]["entities"] for part in report["parts"]) == 40
+
+
+def test_questions_and_pairs_are_looked_at_as_well(headstart_json, tmp_path):
+    path = write_squad(tmp_path / "train.json", texts=40, none=0.5)
+    report = headstart_json("inspect", path, "--task", "spans")
+    assert set(report["parts"][0]["labels"]) == {"no answer", "answer"}
+    pairs = tmp_path / "pairs.csv"
+    rows = "".join(f"first {n},second {n},{n % 2}\n" for n in range(30))
+    pairs.write_text("text1,text2,label\n" + rows)
+    report = headstart_json("inspect", pairs, "--task", "pairs")
+    assert sum(part["documents"] for part in report["parts"]) == 30

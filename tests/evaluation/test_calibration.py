@@ -56,3 +56,9 @@ def test_no_temperature_changes_an_answer(seed, temperature):
 
 def test_logits_that_say_nothing_leave_the_temperature_at_one():
     assert fit_temperature(np.zeros((5, 2)), [0, 1, 0, 1, 0]) == 1.0
+
+
+def test_a_few_rows_without_a_mistake_do_not_make_a_classifier_certain():
+    logits = np.array([[1.0, 0.0], [0.0, 1.0]])
+    assert fit_temperature(logits, [0, 1]) > 0.5
+    assert fit_temperature(np.tile(logits, (500, 1)), [0, 1] * 500) < 0.2

@@ -1,13 +1,12 @@
 """Evaluation: the numbers, on rows that nothing was chosen by."""
 
-import shutil
 from dataclasses import replace
 
 import pytest
 
 from headstart.errors import HeadstartError
 from headstart.inference.evaluate import evaluate
-from headstart.run_folder import VALIDATION, open_run
+from headstart.run_folder import open_run
 from headstart.text.reading.dataset import Dataset
 from headstart.text.reading.read import read_dataset
 from headstart.training.finetune import finetune
@@ -38,6 +37,20 @@ def test_the_runs_own_dataset_is_judged_by_its_test_part(run, run_folder):
     part, which = evaluation_rows(recipe, run.task, None)
     assert part == read_dataset(recipe.dataset).test
     assert "the test part" in which
+
+
+def test_a_test_file_of_its_own_is_called_that(run, run_folder, tmp_path):
+    path = str(write_csv(tmp_path / "other.csv", dataset(30, 7)))
+    recipe = read_finetune_recipe(run_folder).changed(test=path)
+    part, which = evaluation_rows(recipe, run.task, None)
+    assert (len(part), which) == (30, f"the test file {path}")
+
+
+def test_a_folder_is_judged_by_its_test_file(run, run_folder, tmp_path):
+    write_csv(tmp_path / "train.csv", dataset(30, 6))
+    write_csv(tmp_path / "test.csv", dataset(20, 7))
+    part, which = evaluation_rows(read_finetune_recipe(run_folder), run.task, str(tmp_path))
+    assert (len(part), which) == (20, f"the test part of {tmp_path}")
 
 
 def test_another_file_is_judged_by_all_of_its_rows(run, run_folder, tmp_path):
@@ -122,7 +135,6 @@ def test_rows_that_were_all_seen_are_refused(run, run_folder):
 
 def test_a_run_without_fingerprints_says_that_it_does_not_know(run, tmp_path):
     bare = replace(run, folder=tmp_path)
-    shutil.copy(run.folder / VALIDATION, tmp_path)
     assert evaluate(bare, dataset(20, 8))["seen_rows"] is None
     (tmp_path / ROWS).write_bytes(b"damaged")
     with pytest.raises(HeadstartError, match=f"{ROWS} is damaged"):

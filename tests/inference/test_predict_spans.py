@@ -43,7 +43,7 @@ def test_answers_are_those_that_evaluation_scores(run, answerer):
         answer in [text for _, text in wanted] or not (wanted or answer)
         for answer, wanted in zip(answers, part.answers, strict=True)
     ]
-    assert evaluate(run, part)["exact_match"] == pytest.approx(sum(right) / len(right))
+    assert evaluate(run, part)["exact_match"]["value"] == pytest.approx(sum(right) / len(right))
 
 
 def test_a_text_behind_the_length_is_said_to_be_unread(run):

@@ -2,19 +2,16 @@
 
 import json
 
-import numpy as np
 import pytest
 import torch
-from safetensors.numpy import save_file
 from safetensors.torch import load_file
 
 from headstart.errors import HeadstartError
-from headstart.evaluation.calibration import fit_temperature
 from headstart.inference.predict import predict, predict_tags
 from headstart.interop.exporters import ExportOptions, export_run
 from headstart.model.model import build_model
 from headstart.model.presets import preset, preset_of, stock_head
-from headstart.run_folder import VALIDATION, Run, open_run, save_run
+from headstart.run_folder import Run, open_run, save_run
 from headstart.tasks import find_task
 from headstart.text.reading.rows import join_pair
 from tests.interop.foreign import make, save, tokenizer
@@ -30,7 +27,9 @@ LABELS = {
 }
 
 
-def make_run(folder, name="small", objective="causal", task=None, head="huggingface", pooling=None):
+def make_run(
+    folder, name="small", objective="causal", task=None, head="huggingface", temperature=1.0
+):
     """A run with random weights, large enough for a mistake to show."""
     own = tokenizer()
     chosen = preset(name, objective=objective, vocab_size=own.vocab_size, **SIZES)
@@ -38,13 +37,13 @@ def make_run(folder, name="small", objective="causal", task=None, head="huggingf
     if done is None:
         config = chosen.language_modeling
     else:
-        config = done.head(preset_of(chosen.base), pooling)
+        config = done.head(preset_of(chosen.base), None)
         config = stock_head(config, chosen.base) if head == "huggingface" else config
     model = build_model(chosen.base, config, seed=1).eval()
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(torch.randn(parameter.shape) * 0.1)
-    save_run(Run(folder, model, own, done, length=32), folder)
+    save_run(Run(folder, model, own, done, length=32, temperature=temperature), folder)
     return folder
 
 
@@ -112,16 +111,14 @@ def test_a_bases_pipelines_write_and_fill(tmp_path):
         assert pipe(prompt, **({"max_new_tokens": 3} if objective == "causal" else {}))
 
 
-def test_the_temperature_that_fits_validation_is_folded_in(tmp_path):
-    run = make_run(tmp_path / "run", "bert", "masked", "classification")
-    generator = np.random.default_rng(0)
-    logits, labels = generator.normal(size=(40, 3)) * 5, generator.integers(3, size=40)
-    save_file({"logits": logits, "labels": labels}, run / VALIDATION)
+def test_the_runs_temperature_is_folded_in(tmp_path):
+    run = make_run(tmp_path / "run", "bert", "masked", "classification", temperature=2.5)
     found = export_run(run, "huggingface", tmp_path / "out")
-    temperature = fit_temperature(logits, labels)
-    assert temperature > 2
-    assert f"{temperature:.4g}" in found["notes"][0]
+    assert "2.5" in found["notes"][0]
     assert found["largest_difference"] < 1e-5
+    pipe = transformers.pipeline("text-classification", str(tmp_path / "out"))
+    (ours,) = predict(open_run(run), ["the cat"])
+    assert pipe("the cat")[0]["score"] == pytest.approx(ours.probability, abs=1e-5)
 
 
 @pytest.mark.parametrize("objective", ["causal", "masked"])

@@ -39,7 +39,9 @@ def test_the_style_of_the_report_names_no_arm():
 
 def test_arms_are_listed_in_the_order_in_which_they_are_trained():
     networks = ["scratch", "counted", "pretrained", "frozen"]
-    assert list(arms()) == ["tfidf", "cooccurrence", *networks, "stack"]
+    assert list(arms()) == [
+        "trivial", "tfidf", "linear", "nb", "cooccurrence", *networks, "stack"
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", arms())
@@ -58,7 +60,9 @@ def test_a_study_is_about_the_arm_that_has_a_control():
 
 
 def test_an_unknown_arm_is_an_error_that_lists_the_known_ones():
-    with pytest.raises(HeadstartError, match="unknown arm 'wizard'; there are tfidf, cooccurrence"):
+    with pytest.raises(
+        HeadstartError, match="unknown arm 'wizard'; there are trivial, tfidf, linear"
+    ):
         find_arm("wizard")
 
 

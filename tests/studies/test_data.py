@@ -4,6 +4,7 @@ import pytest
 
 from headstart.errors import HeadstartError
 from headstart.studies.arms import find_arm
+from headstart.studies.bases import pretrain_recipe
 from headstart.studies.context import StudyContext
 from headstart.studies.data import find_budgets, read_data
 from headstart.studies.outcomes import RunKey
@@ -54,16 +55,30 @@ def test_only_the_start_of_scratch_and_pretrained_differs(tmp_path):
     assert scratch.fresh
 
 
-def test_corpus_texts_that_equal_rows_to_be_judged_are_dropped_and_counted(tmp_path):
+def test_corpus_texts_that_hold_rows_to_be_judged_are_dropped_and_counted(tmp_path):
     recipe = small_recipe(tmp_path)
     clean = read_data(recipe, quiet)
-    judged = [clean.test.texts[0], clean.test.texts[1].upper(), clean.splits.validation.texts[0]]
+    judged = [
+        clean.test.texts[0],
+        clean.test.texts[1].upper(),
+        f"They wrote: {clean.splits.validation.texts[0]} And so on.",
+    ]
     with (tmp_path / "corpus.txt").open("a", encoding="utf-8") as file:
         file.writelines(f"{text}\n" for text in judged)
     found = read_data(recipe, quiet)
-    assert clean.overlap_dropped == 0
-    assert found.overlap_dropped == 3
+    # The corpus is made of the same few sentences, so some documents nearly equal a row.
+    assert found.left_out == {**clean.left_out, "equal": 2, "contains": 1}
+    assert found.overlap_dropped == clean.overlap_dropped + 3
     assert not set(found.corpus) & set(judged)
+
+
+def test_what_a_document_is_and_how_many_are_held_out_reaches_the_base(tmp_path):
+    recipe = small_recipe(tmp_path, documents="file", held_out=0.2)
+    assert len([*read_data(recipe, quiet).corpus]) == 1 + len(
+        read_data(recipe, quiet).corpus.task_text
+    )
+    base = pretrain_recipe(recipe, "causal", steps=1, threads=1, output="full")
+    assert (base.documents, base.held_out) == ("file", 0.2)
 
 
 def test_the_usual_budgets_end_where_the_rows_do(tmp_path):
@@ -103,7 +118,10 @@ def test_a_base_that_read_the_test_rows_is_told_of(tmp_path):
     base = small_run(tmp_path, steps=2)
     study = make_study_recipe(dataset=recipe.dataset, base=str(base), arms=["pretrained"])
     assert study.objectives == ["causal"]
-    assert any("pretrained on 2 texts" in warning for warning in read_data(study, quiet).warnings)
+    held = read_data(recipe, quiet).overlap_dropped
+    assert held >= 2
+    warnings = read_data(study, quiet).warnings
+    assert any(f"pretrained on {held} texts that equal" in warning for warning in warnings)
 
 
 def test_a_base_has_the_objective_it_was_pretrained_with(tmp_path):

@@ -1,12 +1,13 @@
 """The plan: which trainings, how long, and what gives way to the minutes, in which order."""
 
+import re
 from dataclasses import replace
 
 import pytest
 
 from headstart.errors import HeadstartError
 from headstart.studies.arms import find_arm
-from headstart.studies.arms.arm import Amounts, Speed
+from headstart.studies.arms.arm import Amounts, Effort, Speed
 from headstart.studies.plan import (
     StudyPlan,
     estimate,
@@ -44,34 +45,37 @@ def test_without_minutes_nothing_is_cut():
     assert plan.seconds == estimate(make_study_recipe(), PLAN, SPEED, AMOUNTS)
 
 
-def test_seeds_give_way_first():
-    whole = fitted(0.0).seconds
-    plan = fitted((whole - 1) / 60)
-    assert len(plan.seeds) == 3
-    assert plan.epochs == PLAN.epochs
-    assert plan.cuts == ["3 seeds instead of 4"]
+def test_the_choice_of_settings_gives_way_first_for_all_networks():
+    plan = fitted((fitted(0.0).seconds - 1) / 60)
+    assert (plan.tries, plan.seeds, plan.epochs) == (1, PLAN.seeds, PLAN.epochs)
+    assert plan.cuts == ["every network takes the usual learning rate and epochs without a choice"]
 
 
-def test_two_seeds_stay_and_epochs_give_way_next():
-    two = fit_plan(
-        make_study_recipe(), StudyPlan(**{**vars(PLAN), "seeds": [0, 1]}), SPEED, AMOUNTS
-    )
-    plan = fitted((two.seconds - 1) / 60)
+def test_seeds_give_way_next_down_to_two():
+    plan = fitted(0.6 * fitted(0.0).seconds / 60)
+    assert 2 <= len(plan.seeds) < 4
+    assert plan.pretrain_steps == PLAN.pretrain_steps
+
+
+def test_pretraining_and_then_budgets_give_way_but_no_training_is_cut_short():
+    plan = fitted(2.0)
     assert plan.seeds == [0, 1]
-    assert plan.epochs[100] < 15
-    assert plan.pretrain_steps == 500
-    assert plan.seconds <= two.seconds - 1
+    assert plan.budgets == [100]
+    assert plan.epochs == {100: PLAN.epochs[100]}
+    assert PLAN.pretrain_steps / 4 <= plan.pretrain_steps
+    assert plan.seconds <= 120
+    assert "no trainings with 400 labels" in plan.cuts
 
 
-def test_pretraining_gives_way_last_and_what_cannot_fit_is_said():
-    plan = fitted(0.5)
-    assert plan.epochs == {100: 1, 400: 1}
-    assert plan.pretrain_steps < 500
-    assert fitted(0.1).cuts[-1] == "even so it takes longer than 0.1 minutes"
+def test_what_does_not_fit_is_said_with_what_would():
+    with pytest.raises(HeadstartError, match="this study does not fit into") as error:
+        fitted(0.1)
+    minutes = float(re.search(r"--minutes (\d+)", error.value.fix)[1])
+    assert fitted(minutes).seconds <= 60 * minutes
 
 
 def test_one_seed_that_was_asked_for_stays_one():
-    plan = fitted(0.1, StudyPlan(**{**vars(PLAN), "seeds": [0]}))
+    plan = fitted(3.0, StudyPlan(**{**vars(PLAN), "seeds": [0]}))
     assert plan.seeds == [0]
 
 
@@ -97,7 +101,7 @@ def test_runs_that_are_compared_stand_next_to_each_other():
 
 
 def test_a_plan_comes_back_from_the_disk_as_it_was(tmp_path):
-    plan = fitted(1.0)
+    plan = fitted(4.0)
     write_plan(plan, tmp_path)
     assert read_plan(tmp_path) == plan
 
@@ -106,7 +110,7 @@ def test_with_all_labels_an_arm_that_the_seed_does_not_change_counts_once():
     recipe = make_study_recipe(arms=["tfidf"])
     some = estimate(recipe, PLAN, SPEED, AMOUNTS)
     everything = estimate(recipe, PLAN, SPEED, replace(AMOUNTS, train_rows=400))
-    seconds = find_arm("tfidf").seconds(400, 0, AMOUNTS, SPEED)
+    seconds = find_arm("tfidf").seconds(400, Effort(1), AMOUNTS, SPEED)
     assert some - everything == pytest.approx(3 * seconds / PLAN.jobs)
 
 

@@ -38,6 +38,17 @@ def test_the_page_opens_with_the_verdict(report):
     assert re.sub("<.*?>", "", heading) == report.sentences[0]
 
 
+def test_the_first_figure_of_the_labs_experiment_is_its_curves_by_epoch(report, tmp_path):
+    folder = fake_study(tmp_path, Recipe(preset="lab", budgets=(400, 1600), test_rows=100))
+    pages = [path.read_text() for path in (report.path, write_report(folder).path)]
+    usual, lab = (re.findall(r'<figure id="([\w+-]+)"', page) for page in pages)
+    assert lab[0] == "epochs-1600"
+    assert usual[0].startswith("difference")
+    assert len(lab) == len(set(lab))
+    assert lab.count("epochs-400") == 1
+    assert "<h1>" in pages[1].partition("<figure")[0]
+
+
 def test_the_page_is_small_and_names_no_other_file_to_load(report):
     page = report.path.read_text()
     assert len(page) < 500_000

@@ -82,10 +82,10 @@ def test_hostile_text_does_not_run(page):
 
 def test_every_arm_has_its_curve(page):
     names = page.find_element("css selector", "#epochs-1600-causal .wide svg").text
-    for arm in ("scratch", "pretrained", "frozen", "stack"):
+    for arm in ("scratch", "counted", "pretrained", "frozen", "stack"):
         assert arm in names
     lines = page.find_elements("css selector", "#epochs-1600-causal .wide .mean path")
-    assert len(lines) == 4
+    assert len(lines) == 5
     assert all(line.size["width"] > 150 for line in lines)
 
 

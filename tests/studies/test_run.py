@@ -8,7 +8,7 @@ import pytest
 from filelock import FileLock
 
 from headstart.errors import HeadstartError
-from headstart.run_folder import open_run
+from headstart.run_folder import open_run, open_task_run
 from headstart.studies.outcomes import FINAL, read_training, training_file
 from headstart.studies.record import write_results
 from headstart.studies.report.build import write_report
@@ -57,7 +57,7 @@ def test_the_report_is_written_with_a_verdict(finished):
 
 def test_the_parameters_told_are_those_of_the_network_that_was_trained(finished):
     study, _, _ = finished
-    trained = open_run(study.folder / "best").model.base.config.vocab_size
+    trained = open_run(study.base_folder("causal")).model.base.config.vocab_size
     told = read_study(study.folder).parameters["causal"]
     assert told["config"]["vocab_size"] == trained
 
@@ -82,16 +82,15 @@ def test_validation_chooses_and_test_is_measured_once(finished):
         assert chosen == ([max(epochs)] if epochs else chosen)
 
 
-def test_the_best_network_is_kept_ready_for_use(finished):
+def test_the_best_arm_is_kept_ready_for_use(finished):
     study, best, _ = finished
-    assert best.network is not None
-    assert read_finetune_recipe(study.folder / "best").seed == best.network.seed
-    opened = open_run(study.folder / "best")
-    assert opened.model.head_config is not None
+    assert best.kept == best.run
+    assert read_finetune_recipe(study.folder / "best").seed == best.kept.seed
+    assert open_task_run(study.folder / "best").labels == study.data.test.label_names
     assert not (study.folder / "runs").exists()
 
 
-def test_the_summary_of_the_best_network_names_the_folder_it_is_kept_in(finished):
+def test_the_summary_of_the_best_arm_names_the_folder_it_is_kept_in(finished):
     study, _, _ = finished
     place = study.folder / "best"
     summary = json.loads((place / "summary.json").read_text(encoding="utf-8"))
@@ -109,12 +108,12 @@ def test_study_json_tells_what_a_reader_needs(finished):
 
 
 def test_a_finished_study_that_is_started_again_trains_nothing(finished):
-    study, _, _ = finished
+    study, best, _ = finished
     before = (study.folder / "results.csv").read_bytes()
     trained = []
     again = StudyRun(study.recipe, study.folder, listener=StudyListener(on_done=trained.append))
     again.run()
-    write_results(again, command="headstart compare")
+    assert write_results(again, command="headstart compare") == best
     assert trained == []
     assert (study.folder / "results.csv").read_bytes() == before
 

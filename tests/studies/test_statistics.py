@@ -9,7 +9,12 @@ from hypothesis import strategies as some
 from scipy import stats
 
 from headstart.evaluation.metrics import wilson_interval
-from headstart.studies.statistics import mcnemar_exact, mean_interval
+from headstart.studies.statistics import (
+    accuracy_interval,
+    mcnemar_exact,
+    mean_interval,
+    share_interval,
+)
 
 
 def test_the_mean_interval_is_scipys_t_interval():
@@ -72,3 +77,22 @@ def test_mcnemar_does_not_care_which_comes_first(one, other):
 
 def test_intervals_take_arrays():
     assert mean_interval(np.array([1.0, 1.0])).low == 1.0
+
+
+def test_no_interval_of_a_share_leaves_what_is_possible():
+    assert mean_interval([0.95, 0.65]).high > 1
+    found = share_interval([0.95, 0.65])
+    assert (found.low, found.high) == (0.0, 1.0)
+
+
+def test_seeds_that_do_not_vary_have_wilsons_interval_over_test_rows():
+    right = np.tile(np.arange(200) < 180, (3, 1))
+    found, expected = accuracy_interval(right), wilson_interval(180, 200)
+    assert (found.value, found.low, found.high) == (0.9, expected.low, expected.high)
+
+
+def test_an_accuracy_over_seeds_that_vary_is_no_surer_than_its_test_rows():
+    random = np.random.default_rng(0)
+    right = random.random((3, 400)) < 0.8
+    found, student = accuracy_interval(right), mean_interval(right.mean(1))
+    assert found.low <= student.low < student.high <= found.high

@@ -27,7 +27,7 @@ def test_it_learns_to_find_answers_and_to_find_none(tmp_path, none):
     run = open_run(tmp_path / "run")
     assert run.labels == (("no answer",) if none else ())
     part, _ = evaluation_rows(settings, run.task, None)
-    assert evaluate(run, part)["exact_match"] > 0.8
+    assert evaluate(run, part)["exact_match"]["value"] > 0.8
 
 
 def perfect(examples):

@@ -29,7 +29,7 @@ def test_it_learns_entities(run):
     assert summary["validation"]["f1"] > 0.9
     part, _ = evaluation_rows(settings, opened.task, None)
     found = evaluate(opened, part)
-    assert found["f1"] > 0.9
+    assert found["f1"]["value"] > 0.9
     assert [row["name"] for row in found["classes"]] == ["LOC", "PER"]
 
 

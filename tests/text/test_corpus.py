@@ -99,6 +99,26 @@ def test_texts_held_out_can_be_left_out(write):
     assert corpus.left_out == 1
 
 
+def test_documents_that_contain_a_held_out_text_are_left_out_in_every_pass(write):
+    text = "nobody in this film can act least of all the dog"
+    path = write("a.txt", f"one\nHe wrote: {text.upper()}!\n{text}\n\nthree\n")
+    corpus = read_corpus(path).without([text])
+    for _ in range(2):
+        assert list(corpus) == ["one", "three"]
+        assert (corpus.empty, corpus.left_out_by) == (1, {"contains": 1, "equal": 1})
+    joined = corpus.with_task_text(["four", f"again {text}"])
+    assert list(joined) == ["one", "three", "four"]
+
+
+def test_a_corpus_that_changes_after_it_was_checked_for_held_out_texts_is_an_error(write):
+    path = write("a.txt", "one\ntwo\n")
+    corpus = read_corpus(path).without(["two"])
+    assert list(corpus) == ["one"]
+    path.write_text("two\none\n")
+    with pytest.raises(HeadstartError, match="changed"):
+        list(corpus)
+
+
 def test_the_size_is_known_where_files_tell_it(write):
     assert read_corpus([write("a.txt", "one\n"), write("b.txt", "deux\n")]).size == 9
     assert read_corpus(write("a.txt.gz", "one\n")).size is None

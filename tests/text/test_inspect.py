@@ -80,6 +80,27 @@ def test_overlap_with_the_corpus_counts_texts_of_the_dataset_once(plain, write):
     assert any("pretraining would see" in warning for warning in inspection.warnings)
 
 
+def test_texts_inside_longer_documents_of_the_corpus_are_counted(write):
+    splits = splits_of([("a", 1), ("b", 0)], [("short one", 1)], [(LONG, 1), ("c", 0)])
+    others = " ".join(f"other{n}" for n in range(40))
+    corpus = read_corpus(write("a.txt", f"{LONG.upper()} {others}\na short one\nc\n"))
+    inspection = inspect_data(splits, corpus)
+    found = overlap(inspection, "test", "corpus")
+    assert (found.equal, found.similar, found.inside, found.texts) == (1, 0, 1, 2)
+    assert overlap(inspection, "validation", "corpus").inside == 0
+    assert overlap(inspection, "train", "corpus").inside is None
+    assert any("1 inside a longer document" in warning for warning in inspection.warnings)
+
+
+def test_a_corpus_without_held_out_texts_has_none_inside(write):
+    splits = splits_of([("a", 1)], [], [(LONG, 1)])
+    corpus = read_corpus(write("a.txt", f"so it was: {LONG} {LONG}\nother\n")).without([LONG])
+    inspection = inspect_data(splits, corpus)
+    assert overlap(inspection, "test", "corpus").inside == 0
+    assert part(inspection, "corpus").dropped == {"held-out": 1}
+    assert any("1 row was left out: each equals" in warning for warning in inspection.warnings)
+
+
 def test_a_part_without_overlap_is_reported_too(plain):
     assert overlap(inspect_data(plain), "test", "train").equal == 0
 

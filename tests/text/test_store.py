@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from headstart.errors import HeadstartError
 from headstart.text.store import token_store
+from headstart.text.store.corpus_split import CorpusSplit
 from headstart.text.store.token_store import CHECKED_BLOCK, TokenStore
 from headstart.text.store.write_store import store_corpus, store_corpus_split, store_key
 from headstart.text.tokenizers.train_tokenizer import train_tokenizer
@@ -160,7 +161,7 @@ def test_damage_beyond_the_first_block_is_found(bpe, tmp_path):
 def test_both_sides_of_a_split_are_written_in_one_reading(bpe, tmp_path):
     documents = [f"film number {n}" for n in range(200)]
     corpus = ListCorpus(documents)
-    train, held_out = store_corpus_split(corpus, bpe, tmp_path, held_out=0.2)
+    train, held_out = store_corpus_split(corpus, bpe, tmp_path, split=CorpusSplit.of_share(0.2))
     assert corpus.readings == 1
     sides = [[bpe.decode(ids.tolist()) for ids in store] for store in (train, held_out)]
     assert sorted(sides[0] + sides[1]) == sorted(documents)
@@ -170,19 +171,23 @@ def test_both_sides_of_a_split_are_written_in_one_reading(bpe, tmp_path):
 
 def test_a_side_that_is_missing_is_made_beside_the_one_that_is_there(bpe, tmp_path):
     corpus = ListCorpus([f"film number {n}" for n in range(200)])
-    train, held_out = store_corpus_split(corpus, bpe, tmp_path, held_out=0.2)
+    train, held_out = store_corpus_split(corpus, bpe, tmp_path, split=CorpusSplit.of_share(0.2))
     before = contents(held_out.folder)
     written = (train.folder / "manifest.json").stat().st_mtime_ns
     (held_out.folder / "manifest.json").unlink()
-    _, again = store_corpus_split(corpus, bpe, tmp_path, held_out=0.2)
+    _, again = store_corpus_split(corpus, bpe, tmp_path, split=CorpusSplit.of_share(0.2))
     assert contents(again.folder) == before
     assert (train.folder / "manifest.json").stat().st_mtime_ns == written
 
 
 def test_equal_documents_are_on_the_same_side_in_any_order(bpe, tmp_path):
     documents = [f"film number {n % 50}" for n in range(200)]
-    first = store_corpus_split(ListCorpus(documents, "a"), bpe, tmp_path, held_out=0.3)
-    second = store_corpus_split(ListCorpus(documents[::-1], "b"), bpe, tmp_path, held_out=0.3)
+    first = store_corpus_split(
+        ListCorpus(documents, "a"), bpe, tmp_path, split=CorpusSplit.of_share(0.3)
+    )
+    second = store_corpus_split(
+        ListCorpus(documents[::-1], "b"), bpe, tmp_path, split=CorpusSplit.of_share(0.3)
+    )
     for one, other in zip(first, second, strict=True):
         assert sorted(ids.tolist() for ids in one) == sorted(ids.tolist() for ids in other)
     sides = [{tuple(ids.tolist()) for ids in store} for store in first]

@@ -305,3 +305,23 @@ def test_a_recipe_survives_the_trip_through_its_file(tmp_path):
 def test_a_wrong_setting_is_said(wrong, message):
     with pytest.raises(HeadstartError, match=message):
         FinetuneRecipe(dataset=["x"], **wrong)
+
+
+def test_minutes_leave_as_many_epochs_as_fit_and_a_resumed_run_keeps_them(tmp_path, monkeypatch):
+    monkeypatch.setattr("headstart.training.finetune.measure_epochs", lambda *_: (20.0, 5.0))
+    settings = recipe(minutes=1.0, epochs=4)
+    summary = finetune(settings, tmp_path / "run", splits=splits(40))
+    assert len(summary["epochs"]) == 2  # 5 + 2 · 20 seconds
+    assert read_recipe(tmp_path / "run").epochs_that_fit == 2
+    assert finetune(settings, tmp_path / "run", splits=splits(40), resume=True) == summary
+    short = finetune(recipe(epochs=2), tmp_path / "short", splits=splits(40))
+    assert short["validation"]["validation_loss"] == summary["validation"]["validation_loss"]
+
+
+def test_the_seconds_of_an_epoch_are_measured_without_learning(tmp_path):
+    setup = prepare_finetuning(recipe(strategy="gradual"), tmp_path / "run", splits=splits(40))
+    before = {name: value.clone() for name, value in setup.model.state_dict().items()}
+    planned = plan_finetuning(setup, timed=True)
+    assert planned.plan.seconds > 0
+    after = planned.setup.model.state_dict()
+    assert all(torch.equal(value, after[name]) for name, value in before.items())

@@ -10,6 +10,7 @@ from headstart.model.attention import attend
 from headstart.text.reading import stream
 from headstart.text.reading.corpus import Corpus
 from headstart.training.prepare import first_model, held_out_share, prepare
+from tests.corpora import write_corpus
 from tests.runs import small_recipe
 
 
@@ -22,6 +23,16 @@ def started(tmp_path, objective, start):
 def test_a_small_corpus_holds_out_a_larger_share():
     assert held_out_share(100_000) == 0.1
     assert held_out_share(50_000_000) == held_out_share(None) == 0.01
+
+
+@pytest.mark.parametrize("files", [1, 2])
+def test_a_folder_of_few_long_files_has_a_held_out_part(tmp_path, files):
+    (tmp_path / "books").mkdir()
+    for number in range(files):
+        write_corpus(tmp_path / "books" / f"{number}.txt", documents=60, seed=number)
+    recipe = small_recipe(tmp_path, corpus=[str(tmp_path / "books")], held_out=0.01)
+    data = prepare(recipe)
+    assert data.train.store.tokens > data.held_out.store.tokens > recipe.length
 
 
 def test_tokens_that_keep_the_same_company_start_close_to_each_other(tmp_path):

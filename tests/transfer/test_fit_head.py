@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from headstart.linear import STRENGTHS, choose_strength
+from headstart.folds import make_folds
+from headstart.linear import STRENGTHS, FoldFeatures, choose_strength_in_folds, fit_regression
 from headstart.model.config import ClassificationConfig
 from headstart.model.model import build_model
 from headstart.model.presets import preset
@@ -35,7 +36,7 @@ def examples(targets, seed=0):
 
 
 def fitted(model, train, validation):
-    fit_head(model, train, train.weights, validation)
+    fit_head(model, train, train.weights)
     return np.asarray(run_network(model, validation))
 
 
@@ -51,10 +52,13 @@ def test_the_layer_answers_as_the_regression_does(classes, pooling):
     if pooling == "mean+max":
         mean, maximum = np.split(known - center, 2, axis=1)
         scale = np.repeat([1 / mean.std(), 0.2 / maximum.std()], width // 2)
-    wanted = choose_strength(
-        (known - center) * scale, train.targets, (other - center) * scale, validation.targets,
-        STRENGTHS,
-    )  # fmt: skip
+    known, targets = (known - center) * scale, np.asarray(train.targets)
+    folds = [
+        FoldFeatures(known[one.train], targets[one.train], known[one.held], targets[one.held])
+        for one in make_folds(targets, 3)
+    ]
+    strength, _ = choose_strength_in_folds(folds, STRENGTHS)
+    wanted = fit_regression(known, targets, strength)
     probabilities = torch.from_numpy(fitted(model, train, validation)).softmax(dim=1).numpy()
     expected = wanted.predict_proba((other - center) * scale)
     np.testing.assert_allclose(probabilities, expected, atol=1e-4)

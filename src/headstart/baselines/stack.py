@@ -1,11 +1,11 @@
 """The `stack` arm: the probabilities of several classifiers, combined.
 
 The combination is a weighted product: log p(class) = Σ weight · log p_arm(class) + constant. The
-weights, one per arm, are fitted on the validation part; their sum acts as a temperature, and an
-overconfident arm gets a low one. Two things keep a hundred validation rows from being overfitted:
-the weights are pulled towards the equal mixture, and where the mixture does not explain
-the validation labels clearly better than the best arm alone (by one nat for each weight: Akaike's
-criterion), that arm is taken as it is.
+weights, one per arm, are fitted to rows that no arm was trained on; their sum acts as a
+temperature, and an overconfident arm gets a low one. Two things keep a hundred rows from being
+overfitted: the weights are pulled towards the equal mixture, and where the mixture does not explain
+the labels clearly better than the best arm alone (by one nat for each weight: Akaike's criterion),
+that arm is taken as it is.
 """
 
 from collections.abc import Sequence
@@ -18,19 +18,24 @@ from scipy.special import log_softmax, softmax
 from sklearn.base import BaseEstimator
 
 from headstart.evaluation.calibration import Floats, checked
+from headstart.folds import make_folds
 
 PULL = 4.0  # of the prior: so many rows' worth of curvature in each weight
+FOLDS = 5
 SMALLEST = 1e-7  # a probability of 0 would be a veto against all other arms
 
 
 class Stack(BaseEstimator):  # type: ignore[misc]
     """Combine two or more classifiers' probabilities (each rows × classes, the same classes).
 
-    `fit` takes the validation part's probabilities and class numbers, `combine` those of any rows.
+    `fit` takes probabilities and class numbers of rows that the members were not trained on,
+    `combine` the probabilities of any rows.
     """
 
     def fit(self, probabilities: Sequence[ArrayLike], labels: ArrayLike) -> "Stack":
-        scores, y = _logs(probabilities), checked(probabilities[0], labels)[1]
+        if len(probabilities) < 2:
+            raise ValueError("a stack needs two or more arms")
+        scores, y = arm_logs(probabilities), checked(probabilities[0], labels)[1]
         arms, rows = len(scores), np.arange(len(y))
         equal = np.full(arms, 1 / arms)
 
@@ -56,12 +61,42 @@ class Stack(BaseEstimator):  # type: ignore[misc]
         self.weights_ = np.asarray(found.x) if better else np.eye(arms)[np.argmin(alone)]
         return self
 
+    @classmethod
+    def equal(cls, arms: int) -> "Stack":
+        """A stack of so many classifiers with the same weight for each, fitted to nothing."""
+        stack = cls()
+        stack.weights_ = np.full(arms, 1 / arms)
+        return stack
+
     def combine(self, probabilities: Sequence[ArrayLike]) -> Floats:
         """The stack's own probabilities of these rows."""
-        scores = _logs(probabilities)
+        scores = arm_logs(probabilities)
         if len(scores) != len(self.weights_):
             raise ValueError(f"fitted on {len(self.weights_)} arms, not {len(scores)}")
-        return np.asarray(softmax(np.tensordot(self.weights_, scores, axes=1), axis=1))
+        return np.asarray(softmax(mixed_logs(scores, self.weights_), axis=1))
+
+
+def mixed_logs(logs: Floats, weights: Floats) -> Floats:
+    """The weighted sum of log-probabilities (arms × rows × classes): rows × classes.
+
+    Arm by arm: one whose weight is 0 may then be left out without a change in any bit.
+    """
+    mixed = np.zeros(logs.shape[1:])
+    for weight, arm in zip(weights, logs, strict=True):
+        if weight:
+            mixed += weight * arm
+    return mixed
+
+
+def fit_out_of_fold(probabilities: Sequence[ArrayLike], labels: ArrayLike) -> tuple[Stack, Floats]:
+    """A stack fitted to all rows, and what stacks say of the rows that they were not fitted to."""
+    members = [np.asarray(member) for member in probabilities]
+    stack, y = Stack().fit(members, labels), np.asarray(labels)
+    own = stack.combine(members)
+    for fold in make_folds(y, FOLDS):
+        other = Stack().fit([member[fold.train] for member in members], y[fold.train])
+        own[fold.held] = other.combine([member[fold.held] for member in members])
+    return stack, own
 
 
 def over_all_classes(probabilities: ArrayLike, own: Sequence[Any], every: Sequence[Any]) -> Floats:
@@ -73,11 +108,9 @@ def over_all_classes(probabilities: ArrayLike, own: Sequence[Any], every: Sequen
     return spread
 
 
-def _logs(probabilities: Sequence[Any]) -> Floats:
-    """Arms × rows × classes."""
+def arm_logs(probabilities: Sequence[Any]) -> Floats:
+    """Logarithms of the probabilities of several arms: arms × rows × classes."""
     arms = [np.asarray(arm, dtype=np.float64) for arm in probabilities]
-    if len(arms) < 2 or any(arm.shape != arms[0].shape or arm.ndim != 2 for arm in arms):
-        raise ValueError(
-            f"need two or more (rows, classes) arrays alike, not {[arm.shape for arm in arms]}"
-        )
+    if not arms or any(arm.shape != arms[0].shape or arm.ndim != 2 for arm in arms):
+        raise ValueError(f"the arms' (rows, classes) differ: {[arm.shape for arm in arms]}")
     return np.asarray(np.log(np.maximum(np.stack(arms), SMALLEST)))

@@ -2,75 +2,27 @@
 
 Words alone and in pairs, and pieces of 3 to 5 characters (they see endings, typos and languages
 without blanks), each weighted by 1 + ln(count) and by rarity, are the features.
-
-scikit-learn cuts each n-gram out as a string and looks it up, which takes minutes for 25,000
-reviews. Here all n-grams of a batch are numbered at once, by a hash that rolls over the code
-points, and counted by one sort.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
-from typing import Any
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.feature_extraction.text import TfidfTransformer, TfidfVectorizer
 
-from headstart.baselines.regression import RegressionClassifier
-
-BATCH = 1_000  # texts
-# Odd numbers without a pattern; any would do, but they must stay: runs are read with them.
-MULTIPLIER, SPREAD = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
-
-
-def count_characters(
-    texts: Sequence[str], *, shortest: int, longest: int, bits: int
-) -> sparse.csr_array:
-    """Rows × 2^bits: how often each n-gram of `shortest` to `longest` characters is in a text.
-
-    Case and the kind of blanks do not count; a text begins and ends with a blank.
-    """
-    blocks = [_count_batch(batch, shortest, longest, bits) for batch in _batches(texts)]
-    if not blocks:
-        return sparse.csr_array((0, 2**bits), dtype=np.float32)
-    return sparse.vstack(blocks, format="csr")
-
-
-def _batches(texts: Iterable[str]) -> Iterator[list[str]]:
-    stream = iter(texts)
-    while batch := list(islice(stream, BATCH)):
-        yield batch
-
-
-def _count_batch(texts: list[str], shortest: int, longest: int, bits: int) -> sparse.csr_array:
-    plain = [f" {' '.join(text.lower().split())} " for text in texts]
-    codes = np.frombuffer("".join(plain).encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
-    owners = np.repeat(np.arange(len(plain), dtype=np.uint64), [len(text) for text in plain])
-    hashes = np.ones(len(codes), dtype=np.uint64)  # not 0: a leading NUL would leave no trace
-    keys = []
-    for size in range(1, longest + 1):
-        hashes = hashes[: len(codes) - size + 1] * MULTIPLIER + codes[size - 1 :]
-        if size >= shortest:
-            first = owners[: len(hashes)]
-            inside = first == owners[size - 1 :]
-            buckets = (hashes[inside] ^ (hashes[inside] >> np.uint64(29))) * SPREAD
-            keys.append(first[inside] << np.uint64(bits) | buckets >> np.uint64(64 - bits))
-    return _tally(np.concatenate(keys), len(texts), bits)
-
-
-def _tally(keys: NDArray[np.uint64], rows: int, bits: int) -> sparse.csr_array:
-    keys.sort()
-    first = np.flatnonzero(np.concatenate([keys[:1] == keys[:1], keys[1:] != keys[:-1]]))
-    times = np.diff(first, append=len(keys)).astype(np.float32)
-    distinct = keys[first]
-    columns = (distinct & np.uint64(2**bits - 1)).astype(np.int32)
-    pointers = np.searchsorted(distinct >> np.uint64(bits), np.arange(rows + 1, dtype=np.uint64))
-    return sparse.csr_array((times, columns, pointers.astype(np.int32)), (rows, 2**bits))
-
+from headstart.baselines.arrays import check_shape, read_vocabulary, write_vocabulary
+from headstart.baselines.characters import Occurrences, count_characters, find_characters
+from headstart.baselines.contributions import find_ngrams, margin_weights, share_out
+from headstart.baselines.regression import RegressionClassifier, linear_scores
+from headstart.tasks.opened_run import Contribution
 
 STRENGTHS = (0.25, 1, 4, 16, 64, 256)
+WORDS = r"\w+"
 HASH_BITS = 20  # a million buckets: few n-grams share one
+CHARACTERS = {"shortest": 3, "longest": 5, "bits": HASH_BITS}
 MAX_FEATURES = 200_000  # words, and as many of characters: the most frequent ones
 
 
@@ -92,13 +44,15 @@ class TfidfClassifier(RegressionClassifier):
     array([1, 0])
     """
 
+    kind = "tfidf"
+
     def __init__(
         self, *, strengths: Sequence[float] = STRENGTHS, max_features: int = MAX_FEATURES
     ) -> None:
         self.strengths = strengths
         self.max_features = max_features
 
-    def _fit_features(self, texts: Sequence[str]) -> sparse.csr_array:
+    def _fit_features(self, texts: Sequence[str], labels: NDArray[Any]) -> sparse.csr_array:
         counts = _characters(texts)
         in_texts = np.bincount(counts.indices, minlength=counts.shape[1])
         self.columns_ = _most_frequent(in_texts, self.max_features)
@@ -112,19 +66,76 @@ class TfidfClassifier(RegressionClassifier):
         characters = self.rarity_.transform(_characters(texts)[:, self.columns_])
         return sparse.hstack([self.words_.transform(texts), characters], format="csr")
 
+    def contributions(self, text: str, column: int) -> list[Contribution]:
+        row, lowered = self._features([text]), text.lower()
+        found = find_characters(lowered, **CHARACTERS)
+        known = np.isin(found.columns, self.columns_)
+        kept: Any = (part[known] for part in found)
+        characters = Occurrences(*kept)
+        columns = np.searchsorted(self.columns_, characters.columns)
+        columns += row.shape[1] - len(self.columns_)  # words come first
+        words = find_ngrams(lowered, self.words_.columns, WORDS)
+        scores = linear_scores(row, self.regression_)[0]
+        weights = margin_weights(self.regression_, scores, column)
+        return share_out(text, row, weights, [words, characters._replace(columns=columns)])
+
+    def _parts(self, folder: Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any], list[Path]]:
+        arrays = {
+            "character_columns": self.columns_,
+            "character_rarity": self.rarity_.idf_,
+            "word_rarity": self.words_.rarity,
+        }
+        return arrays, {}, [write_vocabulary(self.words_.vocabulary, folder)]
+
+    @classmethod
+    def _from_parts(
+        cls, arrays: dict[str, NDArray[Any]], settings: dict[str, Any], folder: Path
+    ) -> tuple[Self, int]:
+        made, columns = cls(), arrays["character_columns"]
+        if columns.size and not 0 <= columns.min() <= columns.max() < 2**HASH_BITS:
+            raise ValueError("a column of characters does not exist")
+        made.columns_ = columns
+        made.rarity_ = TfidfTransformer(sublinear_tf=True)
+        made.rarity_.idf_ = check_shape(
+            "character_rarity", arrays["character_rarity"], len(columns)
+        )
+        made.words_ = _Words(made.max_features, read_vocabulary(folder), arrays["word_rarity"])
+        return made, len(made.words_.vocabulary) + len(columns)
+
 
 class _Words:
     """TF-IDF of words and pairs of them; no columns where no text has a word."""
 
-    def __init__(self, max_features: int) -> None:
+    def __init__(
+        self,
+        max_features: int,
+        columns: dict[str, int] | None = None,
+        rarity: NDArray[Any] | None = None,
+    ) -> None:
         self.vectorizer = TfidfVectorizer(
-            token_pattern=r"\w+",
+            token_pattern=WORDS,
             ngram_range=(1, 2),
             sublinear_tf=True,
             max_features=max_features,
             dtype=np.float32,
+            vocabulary=columns or None,
         )
-        self.any = False
+        self.any = bool(columns)
+        if columns and rarity is not None:
+            self.vectorizer.idf_ = check_shape("word_rarity", rarity, len(columns))
+
+    @property
+    def vocabulary(self) -> list[str]:
+        """Words and pairs of them by column."""
+        return self.vectorizer.get_feature_names_out().tolist() if self.any else []
+
+    @property
+    def columns(self) -> Mapping[str, int]:
+        return self.vectorizer.vocabulary_ if self.any else {}
+
+    @property
+    def rarity(self) -> NDArray[Any]:
+        return np.asarray(self.vectorizer.idf_) if self.any else np.zeros(0, dtype=np.float32)
 
     def fit_transform(self, texts: Sequence[str]) -> Any:
         words = self.vectorizer.build_analyzer()
@@ -138,7 +149,7 @@ class _Words:
 
 
 def _characters(texts: Sequence[str]) -> sparse.csr_array:
-    return count_characters(texts, shortest=3, longest=5, bits=HASH_BITS)
+    return count_characters(texts, **CHARACTERS)
 
 
 def _most_frequent(in_texts: NDArray[np.int64], count: int) -> NDArray[np.int64]:

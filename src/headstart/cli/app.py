@@ -34,6 +34,7 @@ COMMANDS = {
     "params": "Count a network's parameters, part by part, with the formula of each.",
     "doctor": "Look at this machine, measure it, and say what Headstart will do with it.",
     "compare": "Compare ways to get a classifier, with error bars, and write a report.",
+    "labels": "Say how many labels each arm of a study needs for an accuracy.",
     "report": "Write report.html, figures/ and tables/ of a study again.",
 }
 

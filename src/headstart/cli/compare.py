@@ -18,16 +18,29 @@ def compare(
     dataset: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Labelled texts: files, a folder or a name. By default rotten-tomatoes, "
-            "pretrained on imdb.",
+            help="Labelled texts: files, a folder with files called train, validation and test, or "
+            "a name. By default rotten-tomatoes, pretrained on imdb.",
             show_default=False,
         ),
     ] = None,
     out: Annotated[Path, typer.Option(help="The study's folder.")] = Path("studies/compare"),
+    task: Annotated[
+        str | None,
+        typer.Option(
+            help="classification (default), pairs, multi-label, tagging or spans.",
+            show_default=False,
+        ),
+    ] = None,
     corpus: Annotated[
         list[str] | None,
-        typer.Option(help="Text to pretrain on; may be given several times.", show_default=False),
+        typer.Option(
+            help="Text to pretrain on; may be given several times. Without it the dataset's own "
+            "training texts are the corpus.",
+            show_default=False,
+        ),
     ] = None,
+    documents: options.DocumentsOption = None,
+    held_out: options.HeldOut = None,
     task_text: Annotated[
         str | None,
         typer.Option(
@@ -65,18 +78,36 @@ def compare(
         typer.Option(help="Label budgets. By default 100,400,all.", show_default=False),
     ] = None,
     seeds: Annotated[int, typer.Option(help="How often each training is repeated.")] = 3,
+    bases: Annotated[
+        int, typer.Option(help="Pretrainings; with several, intervals include their luck.")
+    ] = 1,
+    choose_by: Annotated[
+        str | None,
+        typer.Option(
+            help="What chooses epochs, strengths and weights: the label budget itself, or the "
+            "validation part beside it (the lab's way).",
+            metavar="budget|validation",
+            show_default=False,
+        ),
+    ] = None,
     epochs: Annotated[
         int | None,
-        typer.Option(help="By default 5, fewer where labels are many.", show_default=False),
+        typer.Option(help="Exactly so many; by default each network chooses.", show_default=False),
     ] = None,
     minutes: Annotated[
         float | None,
         typer.Option(
-            help="Cut seeds, then epochs, then pretraining until it fits.", show_default=False
+            help="Cut choices, seeds, pretraining, then label budgets until it fits.",
+            show_default=False,
         ),
     ] = None,
     tokens: Annotated[
-        int | None, typer.Option(help="Of pretraining, for each objective.", show_default=False)
+        str | None,
+        typer.Option(
+            help="Of pretraining, for each objective: 2M. Several amounts show what more would "
+            "bring: 0.5M,1M,2M.",
+            show_default=False,
+        ),
     ] = None,
     preset: Annotated[str, typer.Option(help="small or lab (with the lab's training).")] = "small",
     vocab_size: options.Size = None,
@@ -90,6 +121,7 @@ def compare(
     validation: options.Word = None,
     test: options.Word = None,
     text_column: options.Word = None,
+    second_column: Annotated[str | None, typer.Option(help="Of pairs.")] = None,
     label_column: options.Word = None,
     encoding: options.Word = None,
     drop_overlap: options.DropOverlap = None,
@@ -124,17 +156,21 @@ def names(written: str) -> list[str]:
 
 def _run(given: dict[str, Any], out: Path, *, dry_run: bool, json: bool) -> None:
     from headstart.base_source import pin_base
-    from headstart.cli.compare_display import CompareDisplay, best_words
+    from headstart.cli.compare_display import CompareDisplay
     from headstart.studies.recipe import make_study_recipe
     from headstart.studies.record import write_results
     from headstart.studies.report.build import write_report
     from headstart.studies.run import StudyRun
+    from headstart.studies.token_series import read_amounts, smaller_study
     from headstart.training.loop import Interrupted
 
     if "base" in given:
         given["base"] = pin_base(given["base"])
     if "arms" in given:
         given["arms"] = [pin_base(name) for name in given["arms"]]
+    smaller: list[int] = []
+    if "tokens" in given:
+        *smaller, given["tokens"] = read_amounts(given["tokens"])
     recipe = make_study_recipe(**given)
     command = shlex.join(["headstart", *sys.argv[1:]])
     with CompareDisplay() as display:
@@ -146,6 +182,10 @@ def _run(given: dict[str, Any], out: Path, *, dry_run: bool, json: bool) -> None
                     print_json(vars(study.plan))
                 return
             study.run()
+            for amount in smaller:
+                part = smaller_study(study, amount, display.listener())
+                part.run()
+                write_results(part, command=command)
         except (Interrupted, KeyboardInterrupt):
             messages().print(
                 f"stopped; what is finished is kept. Resume with: {command}",
@@ -160,9 +200,10 @@ def _run(given: dict[str, Any], out: Path, *, dry_run: bool, json: bool) -> None
         print_json(
             {
                 "verdict": written.sentences,
+                "advice": written.advice,
                 "report": str(written.path),
-                "best": {"arm": best.run.arm, "validation_accuracy": best.accuracy},
-                "kept": str(out / "best") if best.network else None,
+                "best": {"arm": best.run.arm, "own_accuracy": best.accuracy},
+                "kept": str(out / "best") if best.kept else None,
                 "plan": vars(study.plan),
                 "minutes": study.minutes,
             }
@@ -170,7 +211,8 @@ def _run(given: dict[str, Any], out: Path, *, dry_run: bool, json: bool) -> None
         return
     console = results()
     console.print(" ".join(written.sentences), markup=False)
-    console.print(best_words(best, out), markup=False)
+    for line in written.advice:
+        console.print(line, markup=False, soft_wrap=True)
     console.print(f"report: {written.path}", markup=False, soft_wrap=True)
     if written.missing:
         messages().print(written.missing, markup=False)
@@ -199,11 +241,14 @@ def report(
                 "figures": [str(path) for path in written.figures],
                 "tables": [str(path) for path in written.tables],
                 "verdict": written.sentences,
+                "advice": written.advice,
             }
         )
     else:
         console = results()
         console.print(" ".join(written.sentences), markup=False)
+        for line in written.advice:
+            console.print(line, markup=False, soft_wrap=True)
         console.print(str(written.path), markup=False, soft_wrap=True)
     if written.missing:
         messages().print(written.missing, markup=False)

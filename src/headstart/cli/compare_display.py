@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 from rich.text import Text
@@ -15,8 +14,8 @@ from headstart.training.listener import Listener
 
 if TYPE_CHECKING:
     from headstart.studies.outcomes import RunKey
-    from headstart.studies.record import Best
     from headstart.studies.run import StudyListener, StudyRun
+    from headstart.tasks.task import Task
 
 SHOWN = 12  # of the latest lines
 
@@ -69,9 +68,10 @@ class CompareDisplay(Display):
         assert self._study is not None
         self._done += 1
         outcome = read_training(self._study.folder, run)
-        best = outcome.facts.get("best_epoch")
-        accuracy = f"{outcome.measure('validation', 'accuracy'):.1%}"
-        self._show(run, f"best {best}" if best else "", accuracy, "done")
+        best = outcome.facts.get("chosen", {}).get("epochs")
+        metric = self._study.data.task.metric
+        accuracy = f"{outcome.measure('validation', metric):.1%}"
+        self._show(run, f"took {best}" if best else "", accuracy, "done")
 
     def _show(self, run: "RunKey", epoch: str, accuracy: str, state: str) -> None:
         arm = " · ".join(filter(None, (run.arm, run.objective)))
@@ -101,10 +101,12 @@ class CompareDisplay(Display):
 
 def plan_lines(study: "StudyRun") -> list[str | Text]:
     """What will be done, how long it takes, what was cut, and what the data check found."""
+    from headstart.studies.words import dataset_name
+
     recipe, plan = study.recipe, study.plan
     parts = ", ".join(f"{len(part):,} {name}" for name, part in study.data.splits.parts().items())
-    names = study.data.splits.train.label_names
-    dataset = f"{study.data.splits.train.name}, {parts} rows, {len(names)} classes"
+    task = study.data.task
+    dataset = f"{dataset_name(recipe.dataset)}, {parts} {task.row_name}, {_labels_of(task)}"
     trainings = (
         f"{', '.join(recipe.arms)} × {len(plan.seeds)} seeds × "
         f"{', '.join(f'{n:,}' for n in plan.budgets)} labels = {len(study.runs)} trainings"
@@ -116,14 +118,22 @@ def plan_lines(study: "StudyRun") -> list[str | Text]:
     if recipe.has_networks:
         epochs = ", ".join(f"{plan.epochs[n]} at {n:,}" for n in plan.budgets)
         lines.append(f"  epochs: {epochs} labels; {plan.jobs} side by side")
+        if recipe.choose_by == "budget" and plan.tries > 1:
+            lines.append(
+                "  every network chooses between the usual setting and a longer, faster one, with "
+                "the rows of its own budget"
+            )
     if plan.pretrain_steps:
         from headstart.training.recipe import PretrainRecipe
 
         tokens = plan.pretrain_steps * PretrainRecipe.batch_tokens
+        own = recipe.uses_own_texts
+        corpus = "the training texts (no --corpus)" if own else ", ".join(recipe.corpus)
+        join = "; the training texts join, without labels"
         lines.append(
-            f"  pretraining on {', '.join(recipe.corpus)}: {', '.join(recipe.objectives)}, "
-            f"{tokens:,} tokens each, once for all seeds"
-            + ("; the training texts join, without labels" if recipe.task_text == "on" else "")
+            f"  pretraining on {corpus}: {', '.join(recipe.objectives)}, "
+            f"{tokens:,} tokens each, {_times(recipe.bases)}"
+            + (join if recipe.task_text == "on" and not own else "")
         )
     lines.append(styled("  about [bold]{time}[/]", time=duration(plan.seconds)))
     lines += [styled("  [yellow]cut[/]: {cut}", cut=cut) for cut in plan.cuts]
@@ -133,8 +143,8 @@ def plan_lines(study: "StudyRun") -> list[str | Text]:
     if study.data.overlap_dropped:
         lines.append(
             styled(
-                "[yellow]note:[/] {count:,} texts of the corpus equal validation or test rows and "
-                "are left out",
+                "[yellow]note:[/] {count:,} documents of the corpus equal, contain or nearly "
+                "equal a validation or test text and are left out",
                 count=study.data.overlap_dropped,
             )
         )
@@ -142,14 +152,12 @@ def plan_lines(study: "StudyRun") -> list[str | Text]:
     return [*lines, *notes]
 
 
-def best_words(best: "Best", folder: Path) -> str:
-    """Which classifier won by validation, and which one is kept."""
-    words = f"best by validation: {best.run.arm}, {best.accuracy:.1%}"
-    if best.network is None:
-        return words
-    if best.network == best.run:
-        return f"{words}; kept in {folder / 'best'}"
-    return (
-        f"{words}; kept in {folder / 'best'} is the best network, {best.network.arm}, "
-        f"{best.network_accuracy:.1%}"
-    )
+def _times(bases: int) -> str:
+    return "once for all seeds" if bases == 1 else f"{bases} times, from different seeds"
+
+
+def _labels_of(task: "Task[Any]") -> str:
+    if task.name in ("classification", "pairs"):
+        return f"{len(task.labels)} classes"
+    kinds = f"{len(task.labels)} labels" if task.labels else "answers in the text"
+    return f"{task.name}, {kinds}, compared by {task.metric.replace('_', '-').replace('f1', 'F1')}"

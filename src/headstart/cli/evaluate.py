@@ -8,7 +8,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from headstart.cli.options import LabelColumn, TextColumn
+from headstart.cli.baseline_display import interval, show_baselines, spoken
+from headstart.cli.options import Baselines, LabelColumn, TextColumn, Threads, is_on, use_threads
 from headstart.cli.output import Debug, Json, print_json, results, styled
 
 
@@ -23,21 +24,28 @@ def evaluate(
     ] = None,
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
+    baselines: Baselines = "on",
+    threads: Threads = None,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
     """Evaluate a run: accuracy with its interval, F1, calibration, confusion, the worst mistakes.
 
-    Tags are evaluated by whole entities, answers in texts by exact match and F1.
+    Tags are evaluated by whole entities, answers in texts by exact match and F1. The answer without
+    reading and a linear model stand beside the run, fitted to the rows that trained it.
 
     Of a dataset with splits the test part is used, of any other file all rows.
     """
+    from headstart.cli.baseline_display import find_baselines
     from headstart.cli.display import progress_bar
     from headstart.inference.evaluate import evaluate as evaluate_run
-    from headstart.run_folder import open_task_run
+    from headstart.run_folder import is_unfinished, open_task_run
     from headstart.training.finetune_prepare import evaluation_rows
     from headstart.training.recipe import read_finetune_recipe
+    from headstart.training.seen_rows import unseen_rows
 
+    beside = is_on("baselines", baselines)
+    use_threads(threads)
     opened = open_task_run(run)
     assert opened.task is not None
     part, which = evaluation_rows(
@@ -51,8 +59,14 @@ def evaluate(
         found = {
             "run": str(run),
             "evaluated_on": which,
+            "unfinished": is_unfinished(run),
             **evaluate_run(opened, part, progress=show),
         }
+    problem = ""
+    if beside:
+        rows = unseen_rows(opened.task, part, run)
+        part = part if rows is None else opened.task.pick(part, rows.tolist())
+        found["baselines"], problem = find_baselines(run, opened.task, part)
     if json:
         print_json(found)
         return
@@ -67,6 +81,15 @@ def evaluate(
         ),
         soft_wrap=True,
     )
+    if found["unfinished"]:
+        console.print(
+            styled(
+                "[yellow]unfinished[/]: the training has not ended; these are its best weights so "
+                "far (headstart finetune --resume --out {run})",
+                run=str(run),
+            ),
+            soft_wrap=True,
+        )
     if found["seen_rows"]:
         console.print(
             styled(
@@ -90,25 +113,28 @@ def evaluate(
         _show_classification(console, found)
     else:
         _show_numbers(console, found)
+    others = [name for name, value in found.items() if isinstance(value, dict)]
+    metrics = list(dict.fromkeys([opened.task.metric, *others]))
+    show_baselines(console, found.get("baselines", []), problem, names=metrics)
     _show_classes(console, found.get("classes", []), opened.task.class_row_name)
     _show_mistakes(console, found.get("mistakes", []))
 
 
 def _show_classification(console: Console, found: dict[str, Any]) -> None:
     accuracy, calibration = found["accuracy"], found["calibration"]
+    macro = found["macro_f1"]  # without an interval where rows × classes are very many
     console.print(
         styled(
-            "accuracy [bold]{value:.1%}[/] (95 %: {low:.1%} to {high:.1%}), macro-F1 {f1:.1%}",
+            "accuracy [bold]{value:.1%}[/] (95 %: {low:.1%} to {high:.1%}), macro-F1 {f1}",
             **accuracy,
-            f1=found["macro_f1"],
+            f1=interval(macro) if isinstance(macro, dict) else f"{macro:.1%}",
         )
     )
     console.print(
-        f"log-loss {calibration['log_loss_before']:.3f}, with temperature "
+        f"log-loss {calibration['log_loss_after']:.3f}, calibration error "
+        f"{calibration['calibration_error_after']:.1%}; without the run's temperature of "
         f"{calibration['temperature']:.2f} (fitted on validation) "
-        f"{calibration['log_loss_after']:.3f}\n"
-        f"calibration error {calibration['calibration_error_before']:.1%}, with temperature "
-        f"{calibration['calibration_error_after']:.1%}\n"
+        f"{calibration['log_loss_before']:.3f} and {calibration['calibration_error_before']:.1%}\n"
     )
     labels = found["labels"]
     if len(labels) <= 12:
@@ -123,17 +149,13 @@ def _show_numbers(console: Console, found: dict[str, Any]) -> None:
         if isinstance(value, dict) and "value" in value:
             line = styled(
                 "{name} [bold]{value:.1%}[/] (95 %: {low:.1%} to {high:.1%})",
-                name=_spoken(name),
+                name=spoken(name),
                 **value,
             )
             console.print(line)
         elif isinstance(value, float):
             shown = f"{value:.3f}" if "loss" in name else f"{value:.1%}"
-            console.print(styled("{name} [bold]{shown}[/]", name=_spoken(name), shown=shown))
-
-
-def _spoken(name: str) -> str:
-    return name.replace("_f1", "-F1").replace("f1", "F1").replace("_", " ")
+            console.print(styled("{name} [bold]{shown}[/]", name=spoken(name), shown=shown))
 
 
 def _show_classes(console: Console, classes: list[dict[str, Any]], counted: str) -> None:

@@ -2,7 +2,7 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console, Group, RenderableType
@@ -11,13 +11,14 @@ from rich.table import Table
 from rich.text import Text
 
 from headstart.cli.display import progress_bar
-from headstart.cli.options import Encoding, LabelColumn, TextColumn
+from headstart.cli.options import DocumentsOption, Encoding, LabelColumn, TextColumn
 from headstart.cli.output import Debug, Json, print_json, results
 from headstart.errors import HeadstartError
 from headstart.text.checking.inspection import Inspection, Overlap
 
 if TYPE_CHECKING:
     from headstart.text.checking.inspect import Encoder
+    from headstart.text.reading.dataset import Splits
 
 
 def inspect(
@@ -26,25 +27,26 @@ def inspect(
         typer.Argument(
             metavar="DATA…",
             help="Labelled text: CSV, TSV, JSON Lines, JSON or Parquet files (also .gz), a "
-            "built-in name (rotten-tomatoes, imdb), hub:owner/name, or the lab's folder.",
+            "built-in name (rotten-tomatoes, imdb), hub:owner/name, or a folder with files called "
+            "train, validation and test.",
         ),
     ] = None,
     corpus: Annotated[
         list[str] | None,
         typer.Option(help="Unlabelled text: a file, a folder or a name. Can be repeated."),
     ] = None,
+    task: Annotated[
+        str,
+        typer.Option(
+            help="What the labels are: classification, pairs, multi-label, tagging, spans."
+        ),
+    ] = "classification",
     validation: Annotated[str | None, typer.Option(help="A separate file for validation.")] = None,
     test: Annotated[str | None, typer.Option(help="A separate file for the test part.")] = None,
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
     encoding: Encoding = "utf-8",
-    documents: Annotated[
-        str | None,
-        typer.Option(
-            help="What one document of a plain text corpus is: line, blank-line or file. "
-            "Default: a line of a file, a whole file of a folder."
-        ),
-    ] = None,
+    documents: DocumentsOption = None,
     tokenizer: Annotated[
         str | None,
         typer.Option(
@@ -68,7 +70,6 @@ def inspect(
     """Look at data before training: sizes, labels, lengths, duplicates, overlap, odd characters."""
     from headstart.text.checking.inspect import inspect_data
     from headstart.text.reading.corpus import read_corpus
-    from headstart.text.reading.read import read_dataset
 
     if not data and not corpus:
         raise HeadstartError(
@@ -79,7 +80,8 @@ def inspect(
     splits = unlabelled = None
     with progress_bar("reading", "rows") as report:
         if data:
-            splits = read_dataset(
+            splits = read_parts(
+                task,
                 data,
                 text_column=text_column,
                 label_column=label_column,
@@ -112,6 +114,23 @@ def inspect(
         print_json(asdict(inspection))
     else:
         print_page(inspection, results())
+
+
+def read_parts(task: str, data: list[str], **how: Any) -> "Splits":
+    """The parts of any task's dataset, as texts with one label each."""
+    from headstart.tasks import find_task
+    from headstart.text.reading.dataset import Splits
+
+    kind = find_task(task)
+    parts = kind.read(data, **how)
+    reader = kind.of(parts.train)
+    return Splits(
+        reader.inspected(parts.train),
+        reader.inspected(parts.validation),
+        None if parts.test is None else reader.inspected(parts.test),
+        getattr(parts, "found", ()),
+        getattr(parts, "notes", ()),
+    )
 
 
 def _load(path: str | None) -> "Encoder | None":
@@ -192,21 +211,33 @@ def _labels(inspection: Inspection) -> Table:
 
 
 def _overlaps(overlaps: list[Overlap]) -> Group:
-    table = _table("", "equal", "nearly", "of texts")
+    with_corpus = any(overlap.inside is not None for overlap in overlaps)
+    table = _table("", "equal", "nearly", *(["inside"] if with_corpus else []), "of texts")
     for overlap in overlaps:
-        style = "yellow" if overlap.equal + overlap.similar else ""
+        counts = [overlap.equal, overlap.similar, *([overlap.inside] if with_corpus else [])]
         table.add_row(
             f"{overlap.part} texts in {overlap.other}",
-            Text(f"{overlap.equal:,}", style=style if overlap.equal else ""),
-            Text(f"{overlap.similar:,}", style=style if overlap.similar else ""),
+            *(
+                Text("–" if count is None else f"{count:,}", style="yellow" if count else "")
+                for count in counts
+            ),
             f"{overlap.texts:,}",
         )
     parts: list[RenderableType] = [table]
+    if with_corpus:
+        from headstart.text.checking.containment import WINDOW
+
+        inside = (
+            f"inside: a validation or test text of {WINDOW} words or more that stands word for "
+            "word, case and punctuation aside, in a longer document"
+        )
+        parts.append(Text(inside, style="dim"))
     for overlap in overlaps:
         for example in overlap.examples[:2]:
             same = "equal" if example.similarity == 1.0 else f"{example.similarity:.0%} alike"
+            same = "inside a longer document" if example.inside else same
             parts.append(Text(f"{overlap.part} in {overlap.other}, {same}:", style="dim"))
-            parts.append(_quote(example.text))
+            parts.append(_quote(example.other if example.inside else example.text))
             if example.similarity < 1.0:
                 parts.append(_quote(example.other))
     return Group(*parts)

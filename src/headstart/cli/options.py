@@ -27,6 +27,20 @@ LabelColumn = Annotated[
     ),
 ]
 Encoding = Annotated[str, typer.Option(help="The encoding of text files.")]
+DocumentsOption = Annotated[
+    str | None,
+    typer.Option(
+        help="What one document of a plain text corpus is: line, blank-line or file. "
+        "Default: a line of a file, a whole file of a folder.",
+        show_default=False,
+    ),
+]
+HeldOut = Annotated[
+    float | None,
+    typer.Option(
+        help="Share of the corpus's documents that pretraining is measured on.", show_default=False
+    ),
+]
 Size = Annotated[int | None, typer.Option(help="Overrides the preset's.", show_default=False)]
 RunFolder = Annotated[Path, typer.Option(help="The run's folder.")]
 TokenizerKind = Annotated[str | None, typer.Option(help="bpe or unigram.")]
@@ -40,6 +54,18 @@ Resume = Annotated[bool, typer.Option("--resume", help="Continue the run in --ou
 Track = Annotated[
     list[str] | None,
     typer.Option(help="Also send the numbers to tensorboard or another installed tracker."),
+]
+Baselines = Annotated[
+    str,
+    typer.Option(
+        help="on (default) or off: show the answer without reading and a linear model (TF-IDF) "
+        "beside the numbers.",
+        show_default=False,
+    ),
+]
+Threads = Annotated[
+    int | None,
+    typer.Option(help="Of the processor; by default one a physical core.", show_default=False),
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan and stop.")]
 
@@ -84,6 +110,23 @@ def machine_settings(given: dict[str, Any]) -> dict[str, str]:
         make_bf16_safe()
     precision = given.get("precision") or choose_precision(device).precision
     return {"device": str(device), "precision": precision}
+
+
+def use_threads(threads: int | None) -> None:
+    """Compute with so many threads, where a number was given."""
+    if threads is not None:
+        import torch
+
+        from headstart.machine import choose_threads
+
+        torch.set_num_threads(choose_threads(threads))
+
+
+def is_on(option: str, value: str) -> bool:
+    """Whether an option with two words was given as on."""
+    if value not in ("on", "off"):
+        raise HeadstartError(f"--{option} is {value!r}; it can be on, off")
+    return value == "on"
 
 
 @contextmanager

@@ -1,17 +1,18 @@
 """`headstart predict`: predict with a fine-tuned run, for texts or for a whole file of them."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from headstart.cli.options import Encoding, TextColumn
+from headstart.cli.options import Encoding, TextColumn, Threads, use_threads
 from headstart.cli.output import Debug, Json, messages, print_json, results, styled
 from headstart.errors import HeadstartError
 
 if TYPE_CHECKING:
     from headstart.inference.predict import Predictor
-    from headstart.run_folder import Run
+    from headstart.tasks.opened_run import OpenedRun
     from headstart.text.reading.rows import ReadOptions
 
 
@@ -45,8 +46,9 @@ def predict(
     ] = None,
     encoding: Encoding = "utf-8",
     explain: Annotated[
-        bool, typer.Option("--explain", help="Mark the words that moved the decision (occlusion).")
+        bool, typer.Option("--explain", help="Mark the words that moved the decision.")
     ] = False,
+    threads: Threads = None,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -63,6 +65,7 @@ def predict(
         raise HeadstartError("--input and --output go together")
     if input_file is not None and explain:
         raise HeadstartError("--explain is for texts on the command line, not for files")
+    use_threads(threads)
     from headstart.inference.predict import predictor_of
     from headstart.run_folder import open_task_run
 
@@ -89,7 +92,6 @@ def _predict_texts(predictor: "Predictor", texts: list[str], *, explain: bool, j
     answers = predictor.predict(rows)
     effects = None
     if explain:
-        from headstart.inference.explain import METHOD
         from headstart.inference.explain import explain as explain_text
 
         effects = [explain_text(predictor.run, row.text) for row in rows]
@@ -97,7 +99,7 @@ def _predict_texts(predictor: "Predictor", texts: list[str], *, explain: bool, j
         from headstart.cli.predict_display import show_classes, show_predictions
 
         if effects is not None:
-            show_classes(results(), rows, answers, effects, METHOD)
+            show_classes(results(), rows, answers, effects)
         else:
             show_predictions(results(), predictor, rows, answers)
         return
@@ -106,12 +108,12 @@ def _predict_texts(predictor: "Predictor", texts: list[str], *, explain: bool, j
         for row, answer in zip(rows, answers, strict=True)
     ]
     for document, found in zip(documents, effects or [], strict=False):
-        document["explanation"] = {"method": METHOD, "effects": [vars(one) for one in found]}
+        document["explanation"] = asdict(found)
     print_json({"run": str(predictor.run.folder), "predictions": documents})
 
 
 def _predict_file(
-    run: "Run", source: str, output: Path, options: "ReadOptions", *, json: bool
+    run: "OpenedRun", source: str, output: Path, options: "ReadOptions", *, json: bool
 ) -> None:
     from headstart.cli.display import progress_bar
     from headstart.cli.predict_display import TOO_LONG

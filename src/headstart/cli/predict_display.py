@@ -10,7 +10,7 @@ from rich.text import Text
 from headstart.cli.output import styled
 
 if TYPE_CHECKING:
-    from headstart.inference.explain import Effect
+    from headstart.inference.explain import Effect, Explanation
     from headstart.inference.predict import (
         Prediction,
         Predictor,
@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 
 COLOURS = ("green", "cyan", "magenta", "yellow", "blue", "red")
 AROUND = 60  # characters of a text before and behind an answer
+METHODS = {
+    "occlusion": "Each word is left out in turn; the numbers say by how much the label's log-odds "
+    "fall without it.",
+    "contributions": "The label's log-odds are a sum; the numbers are each word's part of it.",
+}
 TOO_LONG = "longer than this run reads (set with finetune's --length, or --long windows)"
 
 
@@ -54,27 +59,24 @@ def show_classes(
     console: Console,
     rows: Sequence[Any],
     answers: "Sequence[Prediction]",
-    effects: "Sequence[list[Effect]] | None" = None,
-    method: str | None = None,
+    explanations: "Sequence[Explanation] | None" = None,
 ) -> None:
-    """One label per text; with `effects`, the words that moved it."""
+    """One label per text; with `explanations`, the words that moved it."""
     table = _table("label", "probability", "text")
     for place, (row, answer) in enumerate(zip(rows, answers, strict=True)):
-        found = effects[place] if effects else []
+        found = explanations[place].effects if explanations else []
         text = row.text if found else " | ".join(map(str, row.columns.values()))
         table.add_row(answer.label, f"{answer.probability:.1%}", _marked(text, found))
         if found:
             table.add_row("", "", Text(_strongest(found), style="dim"))
     console.print(table)
-    if method is not None:
-        console.print(
-            styled(
-                "[dim]method: {method}. Each word is left out in turn; the numbers say by how much "
-                "the label's log-odds fall without it. [/][green]Green[/][dim] words speak for the "
-                "label, [/][red]red[/][dim] ones against it[/]",
-                method=method,
-            )
+    if explanations:
+        method = explanations[0].method
+        line = styled("[dim]method: {method}. {how} [/]", method=method, how=METHODS[method])
+        marks = styled(
+            "[green]Green[/][dim] words speak for the label, [/][red]red[/][dim] ones against it[/]"
         )
+        console.print(line + marks)
 
 
 def show_tags(

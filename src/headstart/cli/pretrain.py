@@ -50,9 +50,7 @@ def pretrain(
     tokenizer_kind: options.TokenizerKind = None,
     text_column: options.Word = None,
     encoding: options.Word = None,
-    documents: Annotated[
-        str | None, typer.Option(help="What one text is: line, blank-line or file.")
-    ] = None,
+    documents: options.DocumentsOption = None,
     task_text: Annotated[
         str | None,
         typer.Option(
@@ -87,7 +85,7 @@ def pretrain(
         float | None,
         typer.Option(help="Of the vocabulary's rows; by default the same.", show_default=False),
     ] = None,
-    held_out: Annotated[float | None, typer.Option(help="Share of the documents.")] = None,
+    held_out: options.HeldOut = None,
     seed: options.Whole = None,
     device: options.Word = None,
     threads: options.Whole = None,

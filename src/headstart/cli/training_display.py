@@ -149,7 +149,10 @@ class FinetuneDisplay(Display, Listener):
             + ", ".join(plan.labels[:8])
             + (", …" if len(plan.labels) > 8 else "")
             + f"; with {threads_in_words(plan.threads)}"
+            + (f", about {duration(plan.seconds)}" if plan.seconds is not None else "")
         )
+        for note in plan.notes:
+            self.console.print(styled("[yellow]note:[/] {note}", note=note), soft_wrap=True)
         if plan.swap:
             self.console.print(swap_table(plan.swap))
         else:

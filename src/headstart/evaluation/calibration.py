@@ -41,7 +41,9 @@ def checked_scores(scores: ArrayLike, labels: ArrayLike) -> tuple[Floats, Intege
 
 
 # Where validation is answered without a mistake, the best temperature is 0: certainty, which
-# a finite sample cannot justify. The bounds end the search.
+# a finite sample cannot justify. So log(temperature) has a prior around 0 that a hundred rows
+# outvote and five do not; the bounds end the search.
+PULL = 4.0  # of the prior: so many rows' worth of curvature
 LOWEST, HIGHEST = 0.05, 20.0
 CALIBRATION_BINS = 15
 
@@ -112,19 +114,35 @@ def calibration_error(
 
 
 def fit_temperature(logits: ArrayLike, labels: ArrayLike) -> float:
-    """The temperature with the lowest log-loss on these (validation) rows."""
+    """The temperature with the lowest log-loss on these (validation) rows, pulled towards 1.
+
+    Parameters
+    ----------
+    logits : (rows, classes), of rows that the classifier was not trained on.
+    labels : (rows), the true class numbers.
+    """
     z, y = checked_scores(logits, labels)
     own = z[np.arange(len(y)), y]
 
     def loss(log_temperature: float) -> float:
         scale = np.exp(-log_temperature)
-        return float(np.mean(logsumexp(z * scale, axis=1) - own * scale))
+        nats = np.sum(logsumexp(z * scale, axis=1) - own * scale)
+        return float(nats + PULL * log_temperature**2 / 2) / len(y)
 
     # The loss is convex in 1/temperature, so it has one valley in log(temperature) too.
     bounds = (np.log(LOWEST), np.log(HIGHEST))
     found = minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": 1e-6})
-    # No valley (all logits alike): the search ends anywhere; 1 is the honest answer.
     return float(np.exp(found.x)) if found.fun < loss(0.0) else 1.0
+
+
+def calibrated_loss(logits: ArrayLike, labels: ArrayLike) -> float:
+    """The log-loss at the best temperature: how good the scores are, however sure of themselves.
+
+    Overconfidence, which a temperature mends, does not count; it moves in smaller steps than the
+    accuracy of a few rows.
+    """
+    z, y = checked_scores(logits, labels)
+    return log_loss(at_temperature(z, fit_temperature(z, y)), y)
 
 
 def at_temperature(logits: ArrayLike, temperature: float) -> Floats:

@@ -8,7 +8,7 @@ Those are where a person learns most, about the model or about the labels.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -26,7 +26,6 @@ from headstart.evaluation.calibration import (
     at_temperature,
     calibration_error,
     checked,
-    fit_temperature,
     log_loss,
     measure_calibration,
 )
@@ -202,9 +201,9 @@ def full_evaluation(
     labels: Sequence[int],
     texts: Sequence[str],
     names: Sequence[str],
-    validation: Mapping[str, NDArray[Any]],
+    temperature: float,
 ) -> dict[str, Any]:
-    """Metrics, calibration with a temperature fitted on validation, and the worst mistakes.
+    """Metrics of the probabilities that `predict` gives, what calibration changed, mistakes.
 
     Parameters
     ----------
@@ -212,14 +211,13 @@ def full_evaluation(
     labels : the true class numbers of the rows.
     texts : the rows' texts, shown with the mistakes.
     names : the names of the classes.
-    validation : `logits` and `labels` of the validation rows, to fit the temperature on.
+    temperature : of the run, fitted on other rows than these.
 
     Returns
     -------
     One plain document.
     """
-    probabilities = at_temperature(logits, 1.0)
-    temperature = fit_temperature(validation["logits"], validation["labels"])
+    probabilities = at_temperature(logits, temperature)
     return {
         **asdict(classification_metrics(probabilities, labels, names)),
         "labels": list(names),

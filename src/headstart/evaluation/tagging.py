@@ -9,6 +9,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from headstart.errors import HeadstartError
 from headstart.evaluation.metrics import ClassRow
 
@@ -46,23 +49,48 @@ def entities(tags: Sequence[str]) -> list[Entity]:
     return found
 
 
-def entity_metrics(
+@dataclass(frozen=True)
+class EntityCounts:
+    """Entities of each sentence and kind: (sentences, kinds)."""
+
+    kinds: list[str]
+    right: NDArray[np.int64]
+    predicted: NDArray[np.int64]
+    true: NDArray[np.int64]
+
+
+def count_entities(
     true: Iterable[Sequence[str]], predicted: Iterable[Sequence[str]]
-) -> EntityMetrics:
+) -> EntityCounts:
     """Compare the tags of sentences with those predicted, sentence by sentence."""
-    counts: dict[str, list[int]] = {}  # kind: right, predicted, true
+    found: list[tuple[int, int, str]] = []  # sentence, which count, kind
+    sentences = 0
     for number, (tags, guesses) in enumerate(zip(true, predicted, strict=True)):
         if len(tags) != len(guesses):
             raise ValueError(f"sentence {number}: {len(tags)} tags, {len(guesses)} predicted")
         wanted, given = set(entities(tags)), set(entities(guesses))
         for place, group in enumerate((wanted & given, given, wanted)):
-            for entity in group:
-                counts.setdefault(entity.kind, [0, 0, 0])[place] += 1
+            found += [(number, place, entity.kind) for entity in group]
+        sentences = number + 1
+    kinds = sorted({kind for _, _, kind in found})
+    columns = {kind: column for column, kind in enumerate(kinds)}
+    counts = np.zeros((3, sentences, len(kinds)), dtype=np.int64)
+    for number, place, kind in found:
+        counts[place, number, columns[kind]] += 1
+    return EntityCounts(kinds, *counts)
+
+
+def entity_metrics(
+    true: Iterable[Sequence[str]], predicted: Iterable[Sequence[str]]
+) -> EntityMetrics:
+    """Precision, recall and F1 of whole entities, over all sentences."""
+    counts = count_entities(true, predicted)
+    sums = [one.sum(0).tolist() for one in (counts.right, counts.predicted, counts.true)]
     rows = [
-        ClassRow(kind, *_scores(*counts[kind]), support=counts[kind][2]) for kind in sorted(counts)
+        ClassRow(kind, *_scores(*numbers), support=numbers[2])
+        for kind, *numbers in zip(counts.kinds, *sums, strict=True)
     ]
-    totals = [sum(column) for column in zip(*counts.values(), strict=True)] or [0, 0, 0]
-    precision, recall, f1 = _scores(*totals)
+    precision, recall, f1 = _scores(*map(sum, sums))
     macro_f1 = sum(row.f1 for row in rows) / len(rows) if rows else 0.0
     return EntityMetrics(precision, recall, f1, macro_f1, rows)
 

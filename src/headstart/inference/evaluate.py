@@ -2,21 +2,20 @@
 
 from typing import Any
 
-from safetensors.numpy import load_file
-
 from headstart.errors import HeadstartError
 from headstart.progress import ProgressCallback
-from headstart.run_folder import VALIDATION, Run
-from headstart.tasks.run_network import run_network
+from headstart.tasks.opened_run import OpenedRun
 from headstart.training.seen_rows import unseen_rows
 
 
-def evaluate(run: Run, part: Any, *, progress: ProgressCallback | None = None) -> dict[str, Any]:
+def evaluate(
+    run: OpenedRun, part: Any, *, progress: ProgressCallback | None = None
+) -> dict[str, Any]:
     """Evaluate a run on labelled rows.
 
     Parameters
     ----------
-    run : a fine-tuned run.
+    run : a run that predicts, of any kind.
     part : rows of the run's task. Those that trained the run, or chose its weights, are left out.
 
     Returns
@@ -36,18 +35,9 @@ def evaluate(run: Run, part: Any, *, progress: ProgressCallback | None = None) -
                 fix="name a file with labelled texts that the run has not seen",
             )
         part = run.task.pick(part, rows.tolist())
-    examples = run.task.encode(part, run.encoding)
-    outputs = run_network(run.model, examples, progress=progress)
-    path = run.folder / VALIDATION
-    if not path.is_file():
-        raise HeadstartError(
-            "the run has no predictions for validation: its first epoch was not finished",
-            where=run.folder,
-            fix="continue it: headstart finetune --resume",
-        )
-    answers = run.task.join(outputs, examples)
-    found = run.task.evaluation(answers, part, load_file(path))
+    answers = run.answers(part, progress=progress)
+    found = run.task.evaluation(answers.scores, part, temperature=run.temperature)
     if rows is not None:
         for mistake in found.get("mistakes", []):  # rows as in the file, not as in what is left
             mistake["row"] = int(rows[mistake["row"] - 1]) + 1
-    return {"rows": len(part), "seen_rows": seen, **found, "cut": examples.cut}
+    return {"rows": len(part), "seen_rows": seen, **found, "cut": answers.cut}

@@ -14,14 +14,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
-from safetensors.numpy import load_file
-
 from headstart.errors import HeadstartError
-from headstart.evaluation.calibration import fit_temperature
 from headstart.files import check_folder, sync
 from headstart.interop.model_card import write_export_card
 from headstart.registry import Registry
-from headstart.run_folder import VALIDATION, Run, open_run
+from headstart.run_folder import Run, open_run
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,18 +131,6 @@ def export_run(
         "largest_difference": max((one.difference for one in comparisons), default=None),
         "notes": written.notes,
     }
-
-
-def fitted_temperature(run: Run) -> float:
-    """The temperature that fits the run's validation answers; 1 where there is none to fit.
-
-    Only where the classes exclude each other do probabilities come from one softmax.
-    """
-    path = run.folder / VALIDATION
-    if run.task is None or run.task.name not in ("classification", "pairs") or not path.is_file():
-        return 1.0
-    kept = load_file(path)
-    return fit_temperature(kept["logits"], kept["labels"])
 
 
 def _check_free(out: Path) -> None:

@@ -1,29 +1,27 @@
 """Every number of a study that a person is shown, computed once, in one place."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from headstart.evaluation.metrics import Interval
-from headstart.studies.arms import arms, headline_arm
-from headstart.studies.arms.arm import Arm
+from headstart.studies.comparison import Comparison, Series, find_comparison, series_of
+from headstart.studies.learning_curves import LabelSavings, label_savings
 from headstart.studies.outcomes import FINAL, Measure, RunKey
+from headstart.studies.power import Power, find_power
 from headstart.studies.results import Predictions, Study
 from headstart.studies.statistics import (
-    LabelSavings,
-    area_under_curve,
-    epochs_to_reach,
-    label_savings,
+    accuracy_interval,
     mcnemar_exact,
-    mean_interval,
     named_budgets,
     paired_difference,
+    share_interval,
     shared_level,
     standing_out,
 )
 
-Series = tuple[str, str]  # arm, objective: one line of a picture
+Right = dict[RunKey, np.ndarray]  # of each training: what test rows add to the metric
 
 
 @dataclass(frozen=True)
@@ -32,9 +30,8 @@ class Score:
 
     series: Series
     labels: int
-    accuracy: Interval  # over seeds
+    accuracy: Interval  # over seeds and test rows
     seeds: dict[int, float]
-    macro_f1: float | None
 
 
 @dataclass(frozen=True)
@@ -45,6 +42,19 @@ class Gap:
     second: Series
     labels: int
     difference: Interval
+    power: Power
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one thing gave, as a mean over all budgets: counting, or pretraining."""
+
+    effect: str
+    first: Series  # has it
+    second: Series  # lacks it and nothing else, as far as that was run
+    difference: Interval
+    power: Power
+    claimed: bool
 
 
 @dataclass(frozen=True)
@@ -72,46 +82,9 @@ class Curve:
         """Mean and interval over the seeds that reached the epoch."""
         longest = max(map(len, self.seeds.values()))
         return [
-            mean_interval([line[epoch] for line in self.seeds.values() if epoch < len(line)])
+            share_interval([line[epoch] for line in self.seeds.values() if epoch < len(line)])
             for epoch in range(longest)
         ]
-
-    @property
-    def epochs_to_95(self) -> float:
-        return float(np.mean([epochs_to_reach(line) for line in self.seeds.values()]))
-
-    @property
-    def area(self) -> float:
-        lines = self.seeds.values()
-        return float(np.mean([area_under_curve(range(1, len(y) + 1), y) for y in lines]))
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """The arm that the study is about, its control, and the references that stand beside."""
-
-    headline: Arm
-    control: Arm
-    references: tuple[Arm, ...]
-
-    @staticmethod
-    def series(arm: Arm, objective: str) -> Series:
-        return (arm.name, objective if arm.uses_objective else "")
-
-    @property
-    def others(self) -> tuple[Arm, ...]:
-        """Everything that the headline arm is held against."""
-        return (self.control, *self.references)
-
-
-def find_comparison(names: Collection[str] | None = None) -> Comparison | None:
-    """The comparison that a study of these arms makes; none if the arm it is about is missing."""
-    headline, known = headline_arm(names), arms()
-    if headline is None:
-        return None
-    control = known[headline.compared_with]
-    references = [arm for arm in known.values() if arm.is_reference and arm is not control]
-    return Comparison(headline, control, tuple(references))
 
 
 @dataclass(frozen=True)
@@ -121,11 +94,16 @@ class Analysis:
     scores: list[Score]
     curves: list[Curve]
     comparison: Comparison | None
-    gaps: list[Gap]  # the headline arm − its control and − the references
-    overall: dict[str, Interval]  # objective -> headline − control over all budgets
+    gaps: list[Gap]  # of each step, of all steps together, and of the headline arm − the references
+    steps: dict[str, list[Step]]  # by objective, from the control to the headline arm
     mcnemar: list[McNemar]
     savings: dict[str, LabelSavings] = field(default_factory=dict)  # by objective
     clear: dict[tuple[Series, Series], list[int]] = field(default_factory=dict)  # budgets
+
+    @property
+    def overall(self) -> dict[str, Interval]:
+        """By objective, what the headline arm's own effect gave over all budgets."""
+        return {objective: steps[-1].difference for objective, steps in self.steps.items()}
 
     def score(self, series: Series, labels: int) -> Score | None:
         return next((s for s in self.scores if (s.series, s.labels) == (series, labels)), None)
@@ -157,119 +135,110 @@ def analyse(
     -------
     Analysis
     """
-    right = {said.run: said for said in predictions}
+    right = {said.run: said.right for said in predictions}
     comparison = find_comparison({run.arm for run in right})
-    about = comparison.headline.name if comparison else None
-    objectives = sorted({run.objective for run in right if run.arm == about})
-    gaps: list[Gap] = []
-    tests: list[McNemar] = []
-    overall: dict[str, Interval] = {}
-    savings: dict[str, LabelSavings] = {}
-    clear: dict[tuple[Series, Series], list[int]] = {}
+    scores, curves = _scores(measures, right, study.metric), _curves(measures, study.metric)
+    found = Analysis(scores, curves, comparison, [], {}, [])
+    if comparison is None:
+        return found
+    headline = comparison.headline.name
+    objectives = sorted({run.objective for run in right if run.arm == headline})
     level = shared_level(max(1, len(objectives)))
-    named = named_budgets(study.budgets)
     for objective in objectives:
-        assert comparison is not None
-        headline = comparison.series(comparison.headline, objective)
-        control = comparison.series(comparison.control, objective)
-        for arm in comparison.others:
-            other = comparison.series(arm, objective)
-            for labels in study.budgets:
-                tables = _tables(right, headline, other, [labels])
-                if tables:
-                    difference = paired_difference(tables[0][0], tables[1][0])
-                    gaps.append(Gap(headline, other, labels, difference))
-            tables = _tables(right, headline, other, named)
-            if tables:
-                found = zip(named, standing_out(*tables, level=level), strict=True)
-                clear[headline, other] = [labels for labels, stands in found if stands]
-        tests += _mcnemar(right, headline, control, study.budgets[-1])
-        tables = _tables(right, headline, control, study.budgets)
-        if tables:
-            overall[objective] = paired_difference(
-                tables[0].mean(0), tables[1].mean(0), level=level
-            )
-            if len(study.budgets) > 1:
-                savings[objective] = label_savings(study.budgets, *tables)
-    return Analysis(
-        scores=_scores(measures),
-        curves=_curves(measures),
-        comparison=comparison,
-        gaps=gaps,
-        overall=overall,
-        mcnemar=tests,
-        savings=savings,
-        clear=clear,
+        _compare(study, right, objective, level, found)
+    return found
+
+
+def _compare(study: Study, right: Right, objective: str, level: float, found: Analysis) -> None:
+    """Add one objective's differences to what was found."""
+    comparison = found.comparison
+    assert comparison is not None
+    headline, control, nearest = (
+        series_of(arm, objective)
+        for arm in (comparison.headline, comparison.control, comparison.nearest)
     )
+    steps = comparison.steps(objective)
+    beside = [(headline, series_of(arm, objective)) for arm in comparison.references]
+    pairs = [(first, second) for _, first, second in steps]
+    named = named_budgets(study.budgets)
+    for first, second in dict.fromkeys([*pairs, (headline, control), *beside]):
+        for labels in study.budgets:
+            tables = _tables(right, (first, second), [labels])
+            if tables:
+                one, other = tables[0][0], tables[1][0]
+                difference, power = paired_difference(one, other), find_power(one, other)
+                found.gaps.append(Gap(first, second, labels, difference, power))
+        tables = _tables(right, (first, second), named)
+        if tables:
+            stands = zip(named, standing_out(*tables, level=level), strict=True)
+            found.clear[first, second] = [labels for labels, out in stands if out]
+    found.mcnemar.extend(_mcnemar(right, headline, nearest, study.budgets[-1]))
+    chain = [series_of(arm, objective) for arm in comparison.chain]
+    tables = _tables(right, chain, study.budgets)  # the same seeds for every step: they add up
+    if not tables:
+        return
+    means = [table.mean(0) for table in tables]  # over budgets: (seeds, rows)
+    whole = paired_difference(means[-1], means[0], level=level)
+    found.steps[objective] = []
+    for k, (effect, first, second) in enumerate(steps):
+        difference = paired_difference(means[k + 1], means[k], level=level)
+        power = find_power(means[k + 1], means[k], level=level)
+        claimed = whole.excludes(0) and difference.excludes(0)
+        found.steps[objective].append(Step(effect, first, second, difference, power, claimed))
+    if len(study.budgets) > 1:
+        found.savings[objective] = label_savings(study.budgets, tables[-1], tables[-2])
 
 
 def _tables(
-    right: dict[RunKey, Predictions], first: Series, second: Series, budgets: Sequence[int]
-) -> tuple[np.ndarray, np.ndarray] | None:
-    """(budgets, seeds, rows) of both arms, 1 where right, for the seeds that both have in full."""
+    right: Right, every: Sequence[Series], budgets: Sequence[int]
+) -> list[np.ndarray] | None:
+    """(budgets, seeds, rows) of each arm, 1 where right, for the seeds that all have in full."""
     seeds = sorted(
         seed
         for seed in {run.seed for run in right}
-        if all(RunKey(*s, labels, seed) in right for s in (first, second) for labels in budgets)
+        if all(RunKey(*series, labels, seed) in right for series in every for labels in budgets)
     )
     if not seeds:
         return None
-
-    def table(series: Series) -> np.ndarray:
-        return np.array(
-            [[_right(right[RunKey(*series, labels, seed)]) for seed in seeds] for labels in budgets]
-        )
-
-    return table(first), table(second)
+    return [
+        np.array([[right[RunKey(*series, labels, seed)] for seed in seeds] for labels in budgets])
+        for series in every
+    ]
 
 
-def _right(said: Predictions) -> np.ndarray:
-    return said.predicted == said.gold
-
-
-def _mcnemar(
-    right: dict[RunKey, Predictions], first: Series, second: Series, labels: int
-) -> list[McNemar]:
+def _mcnemar(right: Right, first: Series, second: Series, labels: int) -> list[McNemar]:
     tests = []
     for seed in sorted({run.seed for run in right}):
-        one, other = (
-            right.get(RunKey(*first, labels, seed)),
-            right.get(RunKey(*second, labels, seed)),
-        )
-        if one and other:
-            only_first = int((_right(one) & ~_right(other)).sum())
-            only_second = int((_right(other) & ~_right(one)).sum())
+        keys = (RunKey(*first, labels, seed), RunKey(*second, labels, seed))
+        if all(key in right and right[key].dtype == bool for key in keys):
+            one, other = (right[key] for key in keys)
+            only_first, only_second = int((one & ~other).sum()), int((other & ~one).sum())
             p = mcnemar_exact(only_first, only_second)
             tests.append(McNemar(first, second, seed, only_first, only_second, p))
     return tests
 
 
-def _scores(measures: Sequence[Measure]) -> list[Score]:
+def _scores(measures: Sequence[Measure], right: Right, metric: str) -> list[Score]:
     accuracies: dict[tuple[Series, int], dict[int, float]] = {}
-    f1: dict[tuple[Series, int], list[float]] = {}
     for m in measures:
-        if m.epoch == FINAL and m.split == "test":
+        if (m.epoch, m.split, m.metric) == (FINAL, "test", metric):
             key = ((m.run.arm, m.run.objective), m.run.labels)
-            if m.metric == "accuracy":
-                accuracies.setdefault(key, {})[m.run.seed] = m.value
-            elif m.metric == "macro_f1":
-                f1.setdefault(key, []).append(m.value)
-    return [
-        Score(
-            series,
-            labels,
-            mean_interval(list(seeds.values())),
-            seeds,
-            float(np.mean(f1[series, labels])) if (series, labels) in f1 else None,
-        )
-        for (series, labels), seeds in accuracies.items()
-    ]
+            accuracies.setdefault(key, {})[m.run.seed] = m.value
+    found = []
+    for (series, labels), seeds in accuracies.items():
+        runs = [RunKey(*series, labels, seed) for seed in sorted(seeds)]
+        if all(run in right for run in runs):
+            accuracy = accuracy_interval(np.array([right[run] for run in runs]))
+        else:
+            accuracy = share_interval(list(seeds.values()))
+        found.append(Score(series, labels, accuracy, seeds))
+    return found
 
 
-def _curves(measures: Sequence[Measure]) -> list[Curve]:
+def _curves(measures: Sequence[Measure], metric: str) -> list[Curve]:
     lines: dict[tuple[Series, int], dict[int, list[tuple[int, float]]]] = {}
     for m in measures:
-        if m.epoch != FINAL and m.split == "validation" and m.metric == "accuracy":
+        if m.epoch != FINAL and m.split == "validation" and m.metric == metric:
             key = ((m.run.arm, m.run.objective), m.run.labels)
             lines.setdefault(key, {}).setdefault(m.run.seed, []).append((m.epoch, m.value))
     return [

@@ -1,7 +1,8 @@
 """What the arms start from: a base for each objective, its tokenizer, and counted vectors.
 
-A base is pretrained once, not once per seed: the seeds of a study vary the labelled rows and the
-fresh head, and its intervals say nothing of how another pretraining would have gone.
+By default a base is pretrained once, not once per seed: the seeds of a study vary the labelled rows
+and the fresh head, and its intervals say nothing of how another pretraining would have gone. With
+`--bases` there are several, and the seeds take turns with them.
 """
 
 import shutil
@@ -33,16 +34,25 @@ PROMPTS = 3
 
 
 def pretrain_recipe(
-    recipe: StudyRecipe, objective: str, *, steps: int, threads: int, output: OutputLayer
+    recipe: StudyRecipe,
+    objective: str,
+    *,
+    seed: int,
+    steps: int,
+    threads: int,
+    output: OutputLayer,
 ) -> PretrainRecipe:
     """The recipe of the study's base for an objective."""
     return make_pretrain_recipe(
-        corpus=recipe.corpus,
+        corpus=recipe.corpus or recipe.dataset,  # of the dataset, only training texts are read
         task_text=recipe.dataset[0] if recipe.task_text == "on" else "",
         objective=objective,
         preset=recipe.preset,
         tokenizer=recipe.tokenizer,
         encoding=recipe.encoding,
+        seed=seed,
+        documents=recipe.documents,
+        held_out=recipe.held_out,
         steps=steps,
         threads=threads,
         output=output,

@@ -6,12 +6,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from headstart.folds import Fold, make_folds
 from headstart.studies.arms.arm import Arm, HeldOutPart
 from headstart.studies.outcomes import Outcome, RunKey, read_training, training_name
 from headstart.studies.recipe import StudyRecipe
+from headstart.studies.study_task import take_rows, task_of
 from headstart.tasks.classification import Classification
 from headstart.tasks.examples import Examples, TextEncoding
-from headstart.text.checking.splits import take_budget
+from headstart.tasks.task import Task
 from headstart.text.reading.dataset import Dataset, Splits
 from headstart.text.tokenizers.tokenizer import Tokenizer, load_tokenizer
 
@@ -29,17 +33,33 @@ class StudyContext:
     folder: Path
     recipe: StudyRecipe
     splits: Splits
-    epochs: dict[int, int]  # of each budget
-    bases: dict[str, str] = field(default_factory=dict)  # objective -> run folder
+    epochs: dict[int, int]  # of each budget, usually
+    tries: int = 1  # settings that a network tries
+    bases: dict[str, list[str]] = field(default_factory=dict)  # objective -> run folders
     tokenizer: str = ""
     vectors: str = ""
     threads: int = 1
     arms: tuple[Arm, ...] = ()  # as objects: a worker may not know those registered at run time
     encoded: dict[tuple[Any, ...], Any] = field(default_factory=dict, compare=False, repr=False)
 
+    @property
+    def stacks(self) -> bool:
+        """Whether an arm of the study joins others."""
+        return self.recipe.has_need("arms")
+
     def for_run(self, run: RunKey, on_epoch: OnEpoch = ignore) -> "ArmContext":
         """The context of one training."""
         return ArmContext(self, run, on_epoch)
+
+    @cached_property
+    def task(self) -> Task[Any]:
+        """The study's task, with the labels of all training rows."""
+        return task_of(self.recipe.task, self.splits.train)
+
+    @property
+    def reads_whole_texts(self) -> bool:
+        """Whether a row is one text, so that its ids serve every arm."""
+        return isinstance(self.task, Classification) and self.task.texts_per_row == 1
 
     def run_folder(self, run: RunKey) -> Path:
         return self.folder / "runs" / training_name(run)
@@ -57,10 +77,11 @@ class StudyContext:
         key = ("examples", encoding.tokenizer.fingerprint, part, encoding.length, encoding.long)
         if key not in self.encoded:
             rows = self._part(part)
-            ids = self.ids(encoding.tokenizer, part)
-            remembered: Any = _Remembered(encoding.tokenizer, rows.texts, ids)
-            task = Classification(rows.label_names)
-            self.encoded[key] = task.encode(rows, replace(encoding, tokenizer=remembered))
+            if self.reads_whole_texts:
+                ids = self.ids(encoding.tokenizer, part)
+                remembered: Any = _Remembered(encoding.tokenizer, rows.texts, ids)
+                encoding = replace(encoding, tokenizer=remembered)
+            self.encoded[key] = self.task.encode(rows, encoding)
         found: Examples = self.encoded[key]
         return found
 
@@ -82,8 +103,23 @@ class ArmContext:
     def splits(self) -> Splits:
         """The rows of the run's budget and seed: the same for every arm, nested in larger ones."""
         whole = self.study.splits
-        rows = take_budget(whole.train, str(self.run.labels), self.run.seed)
+        rows = take_rows(self.task, whole.train, str(self.run.labels), self.run.seed)
         return Splits(rows, whole.validation, whole.test)
+
+    @property
+    def task(self) -> Task[Any]:
+        return self.study.task
+
+    def own_folds(self, count: int) -> list[Fold]:
+        """Folds of the run's own rows, by their content: the same ones for arms that share rows."""
+        train = self.splits.train
+        rows = zip(train.texts, train.labels, strict=True)
+        order = np.array([row for _, row in sorted((one, row) for row, one in enumerate(rows))])
+        labels = np.asarray(train.labels)[order]
+        return [
+            Fold(np.sort(order[fold.train]), np.sort(order[fold.held]))
+            for fold in make_folds(labels, count)
+        ]
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
@@ -91,9 +127,20 @@ class ArmContext:
         return load_tokenizer(self.study.tokenizer)
 
     @property
+    def base(self) -> str | None:
+        """The folder of the base that this training starts from; several bases take turns."""
+        found = self.study.bases.get(self.run.objective)
+        return found[self.run.seed % len(found)] if found else None
+
+    @property
     def folder(self) -> Path:
         """Where the training keeps its checkpoints, and its model if it may be the best one."""
         return self.study.run_folder(self.run)
+
+    @property
+    def may_be_best(self) -> bool:
+        """Whether the training has the study's largest budget, whose runs are kept to the end."""
+        return self.run.labels == max(self.study.epochs)
 
     @property
     def label_names(self) -> tuple[str, ...]:

@@ -1,16 +1,21 @@
 """The data of a study: labelled parts, the corpus without held-out texts, and warnings."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from headstart.errors import HeadstartError
 from headstart.studies.recipe import DEFAULT_LABELS, StudyRecipe
+from headstart.studies.study_task import as_splits, has_classes, take_rows, task_of
+from headstart.tasks import find_task
+from headstart.tasks.task import Task
+from headstart.text.checking.duplicates import text_key
+from headstart.text.checking.held_out import Holding
 from headstart.text.checking.inspect import inspect_data
-from headstart.text.checking.splits import take_budget
 from headstart.text.reading.corpus import Corpus, read_corpus
 from headstart.text.reading.dataset import Dataset, Splits
-from headstart.text.reading.read import read_dataset
+from headstart.text.reading.rows import ReadOptions
 from headstart.text.tokenizers.tokenizer import hash_of
 from headstart.training.prepare import Stages, open_corpus
 from headstart.training.recipe import read_recipe
@@ -23,15 +28,20 @@ class StudyData:
     """What a study reads: labelled parts, the corpus, and the label budgets."""
 
     splits: Splits
-    test: Dataset
+    test: Any  # rows of the task
     corpus: Corpus | None  # without validation and test rows, and with the training texts
-    overlap_dropped: int
+    left_out: dict[Holding, int]  # documents of the corpus, by how they hold a held-out text
     warnings: list[str]
     budgets: list[int]
+    task: Task[Any]
+
+    @property
+    def overlap_dropped(self) -> int:
+        return sum(self.left_out.values())
 
     @property
     def identity(self) -> dict[str, str]:
-        parts = [[part.texts, part.labels] for part in self.splits.parts().values()]
+        parts = [_content(part) for part in self.splits.parts().values()]
         identity = {"dataset": hash_of(json.dumps(parts).encode())}
         if self.corpus is not None:
             identity["corpus"] = self.corpus.fingerprint
@@ -41,57 +51,98 @@ class StudyData:
 def read_data(recipe: StudyRecipe, stages: Stages) -> StudyData:
     """Read and check everything; nothing is written."""
     stage = stages("reading the dataset")
-    splits = read_dataset(recipe.dataset, **recipe.reading(), progress=stage)
-    notes = []
+    how = {**recipe.reading(), "second_column": recipe.second_column or None}
+    splits = as_splits(find_task(recipe.task).read(recipe.dataset, **how, progress=stage))
+    task = task_of(recipe.task, splits.train)
+    notes = list(splits.notes)
     if splits.test is None:
-        splits = _with_test(splits, recipe.split_seed)
+        splits = _with_test(task, splits, recipe.split_seed)
         assert splits.test is not None
         notes.append(
             f"there is no test part: half of the validation part, {len(splits.test):,} rows, "
             "became one (--test FILE)"
         )
     assert splits.test is not None
-    budgets = find_budgets(recipe, splits.train)
+    budgets = find_budgets(recipe, splits.train, task)
     _check_parts(splits)
     if len(splits.test) < FEW_TEST_ROWS:
         notes.append(
             f"the test part has only {len(splits.test):,} rows: each of them is "
-            f"{100 / len(splits.test):.1f} points of accuracy"
+            f"{100 / len(splits.test):.1f} points of {_spoken(task.metric)}"
         )
-    held_out = [*splits.validation.texts, *splits.test.texts]
-    corpus = read_corpus(recipe.corpus, encoding=recipe.encoding) if recipe.corpus else None
-    if corpus is not None:
-        corpus = corpus.without(held_out)
-    found = inspect_data(splits, corpus, progress=stages("looking at the data"))
-    dropped = (corpus.left_out or 0) if corpus is not None else 0
+    held_out = [text for part in (splits.validation, splits.test) for text in task.texts(part)]
+    corpus = None
+    if recipe.corpus:
+        whole = read_corpus(
+            recipe.corpus,
+            encoding=recipe.encoding,
+            documents=recipe.documents or None,  # type: ignore[arg-type]
+        )
+        corpus = whole.without(held_out)
+    texts: dict[str, Any] = {n: _texts(task, p) for n, p in splits.parts().items()}
+    looked_at = replace(splits, **texts)
+    found = inspect_data(looked_at, corpus, progress=stages("looking at the data"))
+    left_out = dict(corpus.left_out_by or {}) if corpus is not None else {}
     if corpus is not None and recipe.task_text == "on":
-        corpus = corpus.with_task_text(splits.train.texts)
+        corpus = corpus.with_task_text(task.texts(splits.train))
+    if recipe.uses_own_texts:
+        name = f"the training texts of {splits.train.name}"
+        corpus = Corpus(name, [], ReadOptions()).without(held_out)
+        corpus = corpus.with_task_text(task.texts(splits.train))
+        notes.append(
+            f"no corpus was given: {name}, {len(corpus.task_text):,} of them, are the corpus, "
+            "without their labels"
+        )
     if recipe.base:
         notes += _seen_by_base(Path(recipe.base), held_out)
-    return StudyData(splits, splits.test, corpus, dropped, [*notes, *found.warnings], budgets)
+    warnings = [*notes, *found.warnings]
+    return StudyData(splits, splits.test, corpus, left_out, warnings, budgets, task)
 
 
-def find_budgets(recipe: StudyRecipe, train: Dataset) -> list[int]:
+def _texts(task: Task[Any], part: Any) -> Dataset:
+    """The rows to be looked at; what are no classes needs no advice about classes."""
+    found = task.inspected(part)
+    if has_classes(task):
+        return found
+    return replace(found, labels=[0] * len(found), label_names=(task.row_name,))
+
+
+def _content(part: Any) -> list[Any]:
+    """What a part holds, as plain values."""
+    if isinstance(part, Dataset):
+        return [part.texts, part.labels]
+    return [value for name, value in vars(part).items() if name not in ("name", "dropped")]
+
+
+def _spoken(metric: str) -> str:
+    return metric.replace("_", "-").replace("f1", "F1")
+
+
+def find_budgets(recipe: StudyRecipe, train: Any, task: Task[Any] | None = None) -> list[int]:
     """The numbers of labelled rows, ascending; the usual ones as far as there are rows."""
+    task = task or task_of(recipe.task, train)
     if recipe.labels:
-        return sorted({len(take_budget(train, budget, 0)) for budget in recipe.labels})
-    rows = len(take_budget(train, "all", 0))
+        return sorted({len(take_rows(task, train, budget, 0)) for budget in recipe.labels})
+    rows = len(take_rows(task, train, "all", 0))
     usual = [int(n) for n in DEFAULT_LABELS if n.isdigit()]
-    return [n for n in usual if 2 * len(train.label_names) <= n < rows] + [rows]
+    least = 2 * len(task.labels) if has_classes(task) else 2
+    return [n for n in usual if least <= n < rows] + [rows]
 
 
-def _with_test(splits: Splits, seed: int) -> Splits:
+def _with_test(task: Task[Any], splits: Splits, seed: int) -> Splits:
     """Half of validation becomes the test part; training rows stay as they were given."""
     part = splits.validation
-    if len(part) < 2 * len(part.label_names):
+    if len(part) < (2 * len(task.labels) if has_classes(task) else 2):
         raise HeadstartError(
             f"there is no test part, and the {len(part):,} validation rows are too few to share",
             fix="give one with --test FILE",
         )
-    test = take_budget(part, "50%", seed)
-    taken = set(test.texts)
-    rest = part.pick([row for row, text in enumerate(part.texts) if text not in taken])
-    return Splits(splits.train, rest, test, splits.found)
+    test = take_rows(task, part, "50%", seed)
+    taken = set(task.row_texts(test))
+    rest = task.pick(
+        part, [row for row, text in enumerate(task.row_texts(part)) if text not in taken]
+    )
+    return replace(splits, validation=rest, test=test)
 
 
 def _check_parts(splits: Splits) -> None:
@@ -109,11 +160,13 @@ def _seen_by_base(base: Path, held_out: list[str]) -> list[str]:
         corpus = open_corpus(read_recipe(base)).without(held_out)
     except (HeadstartError, KeyError):
         return ["the base's corpus is not here, so whether it holds test rows is not known"]
-    for _ in corpus:
+    for _ in corpus:  # those that are left out are counted on the way
         pass
-    if not corpus.left_out:
+    wanted = {text_key(text) for text in held_out}
+    seen = (corpus.left_out or 0) + sum(text_key(text) in wanted for text in corpus.task_text)
+    if not seen:
         return []
     return [
-        f"the base was pretrained on {corpus.left_out:,} texts that are also in validation or "
-        "test: its results may look too good"
+        f"the base was pretrained on {seen:,} texts that equal, contain or nearly equal one of "
+        "validation or test: its results may look too good"
     ]

@@ -8,7 +8,7 @@ import hashlib
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +20,14 @@ from safetensors.numpy import save_file
 from headstart.errors import HeadstartError
 from headstart.evaluation.metrics import classification_metrics
 from headstart.files import replacing
+from headstart.studies.study_task import has_classes, row_scores
+from headstart.tasks.task import Task
 from headstart.text.reading.dataset import Splits
 
 FINAL = -1  # the epoch of a value measured once, at the best epoch; empty in results.csv
 Probabilities = NDArray[np.float32]
+ARRAYS = ("validation", "test", "own", "own_rows", "scores")
+NOTHING = np.zeros((0, 0), dtype=np.float32)
 
 
 @dataclass(frozen=True, order=True)
@@ -55,22 +59,41 @@ class Measure:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one training came to. Probabilities are rows × classes, of its best epoch."""
+    """What one training came to. Probabilities are rows × classes, of the chosen epoch.
+
+    `own` are those of rows of the budget by models that were not trained on them; `own_rows` are
+    the numbers of these rows in the budget. Both are empty for arms that have none. A task without
+    classes has no probabilities, but `scores`: what each test row adds to its metric.
+    """
 
     run: RunKey
     measures: list[Measure]
     validation: Probabilities
     test: Probabilities
-    facts: dict[str, Any]  # whatever else is worth keeping: best epoch, steps, weights
+    facts: dict[str, Any]  # whatever else is worth keeping: what was chosen, steps, weights
+    own: Probabilities = field(default_factory=lambda: np.zeros((0, 0), dtype=np.float32))
+    own_rows: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    scores: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
 
     def measure(self, split: str, metric: str) -> float:
         """A value that was measured at the best epoch."""
         wanted = (FINAL, split, metric)
         return next(m.value for m in self.measures if (m.epoch, m.split, m.metric) == wanted)
 
-    def for_run(self, run: RunKey) -> "Outcome":
-        """The same outcome under another key, for a training that cannot end otherwise."""
-        return replace(self, run=run, measures=[replace(m, run=run) for m in self.measures])
+    def for_run(self, run: RunKey, rows: Sequence[int]) -> "Outcome":
+        """The same outcome under another key, for a training that cannot end otherwise.
+
+        `rows` are the numbers that this one's rows have in the other training.
+        """
+        moved = np.asarray(rows, dtype=np.int64)[self.own_rows]
+        order = np.argsort(moved)
+        return replace(
+            self,
+            run=run,
+            measures=[replace(m, run=run) for m in self.measures],
+            own=self.own[order],
+            own_rows=moved[order],
+        )
 
 
 def make_outcome(
@@ -82,9 +105,25 @@ def make_outcome(
     measures: Sequence[Measure] = (),
     seconds: float,
     facts: dict[str, Any],
+    own: ArrayLike | None = None,
+    own_rows: ArrayLike | None = None,
+    task: Task[Any] | None = None,
 ) -> Outcome:
-    """An outcome from probabilities; accuracy, macro F1 and loss of both parts are measured."""
+    """An outcome from probabilities; accuracy, macro F1 and loss of both parts are measured.
+
+    With a `task` without classes `validation` and `test` are its answers, and its metrics are
+    measured.
+    """
     assert splits.test is not None
+    if task is not None and not has_classes(task):
+        both = {"validation": (validation, splits.validation), "test": (test, splits.test)}
+        values = [
+            Measure(run, FINAL, name, metric, float(value), seconds)
+            for name, (answers, part) in both.items()
+            for metric, value in task.metrics(answers, part).items()
+        ]
+        scores = row_scores(task, test, splits.test)
+        return Outcome(run, [*measures, *values], NOTHING, NOTHING, facts, scores=scores)
     said = [np.asarray(answers, dtype=np.float32) for answers in (validation, test)]
     final = []
     for name, answers, part in zip(
@@ -97,7 +136,14 @@ def make_outcome(
             ("loss", found.log_loss),
         ):
             final.append(Measure(run, FINAL, name, metric, value, seconds))
-    return Outcome(run, [*measures, *final], said[0], said[1], facts)
+    outcome = Outcome(run, [*measures, *final], said[0], said[1], facts)
+    if own is None or own_rows is None:
+        return outcome
+    return replace(
+        outcome,
+        own=np.asarray(own, dtype=np.float32),
+        own_rows=np.asarray(own_rows, dtype=np.int64),
+    )
 
 
 def safe_name(arm: str) -> str:
@@ -126,7 +172,7 @@ def write_training(study: Path, outcome: Outcome) -> None:
         "measures": [[m.epoch, m.split, m.metric, m.value, m.seconds] for m in outcome.measures],
         "facts": outcome.facts,
     }
-    arrays = {"validation": outcome.validation, "test": outcome.test}
+    arrays = {name: np.ascontiguousarray(getattr(outcome, name)) for name in ARRAYS}
     with replacing(training_file(study, outcome.run)) as temporary:
         save_file(arrays, temporary, metadata={"training": json.dumps(about)})
 
@@ -137,7 +183,7 @@ def read_training(study: Path, run: RunKey) -> Outcome:
     try:
         with safe_open(path, framework="numpy") as file:
             about = json.loads(file.metadata()["training"])
-            arrays = [file.get_tensor(name) for name in ("validation", "test")]
+            arrays = {name: file.get_tensor(name) for name in ARRAYS}
     except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
         raise HeadstartError(
             f"this finished training cannot be read: {error}",
@@ -145,7 +191,7 @@ def read_training(study: Path, run: RunKey) -> Outcome:
             fix="delete the file and start the study again: it is trained anew",
         ) from None
     measures = [Measure(run, *line) for line in about["measures"]]
-    return Outcome(run, measures, arrays[0], arrays[1], about["facts"])
+    return Outcome(run, measures, facts=about["facts"], **arrays)
 
 
 def is_finished(study: Path, run: RunKey) -> bool:

@@ -3,8 +3,9 @@
 Made once, before anything is trained, and kept in `plan.json`, so that a study that is started
 again continues with the same one.
 
-Epochs that were not given are `EPOCHS`, or as many as `STEPS` steps allow where the labels are
-many, but no fewer than `FEWEST_EPOCHS`: a hundred rows need many passes, thousands do not.
+Epochs that were not given are usually `EPOCHS`, or as many as `STEPS` steps allow where the labels
+are many, but no fewer than `FEWEST_EPOCHS`; whether more of them do better, each network finds out
+with the rows of its own budget.
 
 The defaults take about a quarter of an hour on two cores: the study of the embedded data took 13
 minutes and 50 seconds (docs/recipes.md has its numbers). Amounts are in tokens, not in minutes: the
@@ -12,6 +13,7 @@ same command gives the same numbers.
 """
 
 import json
+import math
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
@@ -21,18 +23,20 @@ from headstart.machine import choose_threads
 from headstart.model.presets import Preset, preset, preset_of
 from headstart.run_folder import open_run
 from headstart.studies.arms import find_arm
-from headstart.studies.arms.arm import BYTES_PER_TOKEN, Amounts, Speed
+from headstart.studies.arms.arm import BYTES_PER_TOKEN, Amounts, Effort, Speed
+from headstart.studies.arms.choosing import SETTINGS
 from headstart.studies.data import StudyData
 from headstart.studies.outcomes import RunKey
 from headstart.studies.recipe import StudyRecipe, network_kind
 from headstart.studies.speed import measure_finetuning, measure_pretraining
-from headstart.text.checking.splits import take_budget
+from headstart.studies.study_task import take_rows
 from headstart.text.tokenizers.tokenizer import load_tokenizer
 from headstart.training.plan import fastest_threads
 from headstart.training.recipe import FinetuneRecipe, OutputLayer, PretrainRecipe, make_recipe
 
 FILE = "plan.json"
 EPOCHS, STEPS, FEWEST_EPOCHS = 5, 500, 2
+LEAST_PRETRAINING = 0.25  # of the planned steps: less is another question
 MOST_JOBS = 4
 LEAST_SEEDS = 2  # one seed knows nothing of its own spread
 TOKENS = 2_600_000  # of pretraining
@@ -47,11 +51,12 @@ class StudyPlan:
 
     seeds: list[int]
     budgets: list[int]
-    epochs: dict[int, int]  # of each budget
+    epochs: dict[int, int]  # of each budget, usually
     pretrain_steps: int  # of each objective; 0 where nothing is pretrained
     jobs: int
     threads: int  # of each job
     pretrain_threads: int  # it runs alone
+    tries: int = SETTINGS  # settings that each network tries
     outputs: dict[str, OutputLayer] = field(default_factory=dict)  # of each objective's steps
     seconds: float = 0.0
     cuts: list[str] = field(default_factory=list)
@@ -85,7 +90,7 @@ def make_plan(recipe: StudyRecipe, data: StudyData) -> StudyPlan:
     jobs = recipe.jobs or min(pretrain_threads, MOST_JOBS)
     threads = max(1, pretrain_threads // jobs)  # of each
     usual = make_recipe(dataset=["none"], preset=recipe.preset)
-    corpus_bytes = corpus_size(data) if recipe.corpus else 0
+    corpus_bytes = corpus_size(data) if data.corpus is not None else 0
     steps = 0
     if recipe.needs_base and not recipe.base:
         tokens = recipe.tokens or min(TOKENS, round(MOST_PASSES * corpus_bytes / BYTES_PER_TOKEN))
@@ -112,7 +117,7 @@ def make_plan(recipe: StudyRecipe, data: StudyData) -> StudyPlan:
         outputs={name: output for name, (_, output) in found.items()},
     )
     parts = data.splits.parts().values()
-    dataset_bytes = sum(len(text.encode()) for part in parts for text in part.texts)
+    dataset_bytes = sum(len(text.encode()) for part in parts for text in data.task.texts(part))
     rows = sum(len(part) for part in parts)
     amounts = Amounts(
         text_tokens=2 + dataset_bytes / rows / BYTES_PER_TOKEN,
@@ -120,9 +125,9 @@ def make_plan(recipe: StudyRecipe, data: StudyData) -> StudyPlan:
         validation_rows=len(data.splits.validation),
         test_rows=len(data.test),
         corpus_bytes=corpus_bytes,
-        train_rows=len(take_budget(data.splits.train, "all", 0)),
+        train_rows=len(take_rows(data.task, data.splits.train, "all", 0)),
     )
-    classes = len(data.splits.train.label_names)
+    classes = max(2, len(data.task.labels))
     pretraining = {name: step for name, (step, _) in found.items()}
     speed = _measure(recipe, plan, amounts, chosen, pretraining, classes)
     return fit_plan(recipe, plan, speed, amounts)
@@ -185,25 +190,45 @@ def corpus_size(data: StudyData) -> int:
 
 
 def fit_plan(recipe: StudyRecipe, plan: StudyPlan, speed: Speed, amounts: Amounts) -> StudyPlan:
-    """The plan with its time, cut until it fits into the minutes: seeds, epochs, pretraining."""
+    """The plan with its time, cut until it fits into the minutes.
+
+    The choice of settings goes first, for all networks alike; then seeds, down to two; then
+    pretraining, down to a quarter; then label budgets, from the middle. No training is cut short.
+    What does not fit even so is an error that says what would.
+    """
 
     def timed(one: StudyPlan) -> StudyPlan:
         return replace(one, seconds=estimate(recipe, one, speed, amounts))
 
-    plan = timed(plan)
+    plan = wanted = timed(plan)
     if not recipe.minutes or plan.seconds <= 60 * recipe.minutes:
         return plan
-    goal, wanted = 60 * recipe.minutes, plan
-    while plan.seconds > goal and len(plan.seeds) > LEAST_SEEDS:
+    goal = 60 * recipe.minutes
+    if recipe.has_networks and recipe.choose_by == "budget":
+        plan = timed(replace(plan, tries=1))
+    while plan.seconds > goal and len(plan.seeds) > max(LEAST_SEEDS, recipe.bases):
         plan = timed(replace(plan, seeds=plan.seeds[:-1]))
-    while plan.seconds > goal and any(count > 1 for count in plan.epochs.values()):
-        fewer = {labels: max(1, count - 1 - count // 10) for labels, count in plan.epochs.items()}
-        plan = timed(replace(plan, epochs=fewer))
-    if plan.seconds > goal and plan.pretrain_steps:
-        spent = sum(speed.pretrain_step.values())
-        steps = plan.pretrain_steps - int((plan.seconds - goal) / spent) - 1
-        plan = timed(replace(plan, pretrain_steps=max(plan.pretrain_steps // 10, steps, 1)))
-    return replace(plan, cuts=_cuts(wanted, plan, recipe.minutes))
+    while True:
+        if plan.seconds > goal and plan.pretrain_steps:
+            spent = recipe.bases * sum(speed.pretrain_step.values())
+            steps = wanted.pretrain_steps - int((plan.seconds - goal) / spent) - 1
+            least = int(LEAST_PRETRAINING * wanted.pretrain_steps)
+            plan = timed(replace(plan, pretrain_steps=max(least, steps, 1)))
+        if plan.seconds <= goal or len(plan.budgets) == 1:
+            break
+        # A curve needs its ends; the last one to stay is the cheapest.
+        dropped = plan.budgets[1] if len(plan.budgets) > 2 else plan.budgets[-1]
+        budgets = [labels for labels in plan.budgets if labels != dropped]
+        plan = replace(plan, budgets=budgets, pretrain_steps=wanted.pretrain_steps)
+        plan = timed(replace(plan, epochs={labels: plan.epochs[labels] for labels in budgets}))
+    if plan.seconds > goal:
+        raise HeadstartError(
+            f"this study does not fit into {recipe.minutes:g} minutes: with {len(plan.seeds)} "
+            f"seeds, {plan.budgets[0]:,} labels and little pretraining it takes about "
+            f"{plan.seconds / 60:.0f}, in full {wanted.seconds / 60:.0f}",
+            fix=f"give --minutes {math.ceil(1.1 * plan.seconds / 60)} or more, or fewer --arms",
+        )
+    return replace(plan, cuts=_cuts(wanted, plan))
 
 
 def estimate(recipe: StudyRecipe, plan: StudyPlan, speed: Speed, amounts: Amounts) -> float:
@@ -211,33 +236,31 @@ def estimate(recipe: StudyRecipe, plan: StudyPlan, speed: Speed, amounts: Amount
     trainings = 0.0
     for run in plan.runs(recipe):
         arm = find_arm(run.arm)
+        tries = plan.tries if recipe.choose_by == "budget" else 0
+        effort = Effort(plan.epochs[run.labels], tries, fixed=bool(recipe.epochs))
         # The rows are the same for every seed then, and trained on once.
         repeated = run.labels == amounts.train_rows and not arm.varies_with_seed
         if not (repeated and run.seed != plan.seeds[0]):
-            trainings += arm.seconds(run.labels, plan.epochs[run.labels], amounts, speed)
-    pretraining = plan.pretrain_steps * sum(speed.pretrain_step.values())
+            trainings += arm.seconds(run.labels, effort, amounts, speed)
+    pretraining = recipe.bases * plan.pretrain_steps * sum(speed.pretrain_step.values())
     preparing = PREPARING_SECONDS * amounts.corpus_bytes / 1e6
     return preparing + pretraining + trainings / plan.jobs + REPORT_SECONDS
 
 
-def _cuts(wanted: StudyPlan, plan: StudyPlan, minutes: float) -> list[str]:
+def _cuts(wanted: StudyPlan, plan: StudyPlan) -> list[str]:
     """What was cut, in words."""
     cuts = []
+    if plan.tries != wanted.tries:
+        cuts.append("every network takes the usual learning rate and epochs without a choice")
     if plan.seeds != wanted.seeds:
         cuts.append(f"{len(plan.seeds)} seeds instead of {len(wanted.seeds)}")
-    if plan.epochs != wanted.epochs:
-        changes = [
-            f"{plan.epochs[n]} instead of {wanted.epochs[n]} at {n:,} labels"
-            for n in plan.budgets
-            if plan.epochs[n] != wanted.epochs[n]
-        ]
-        cuts.append("epochs: " + ", ".join(changes))
+    if plan.budgets != wanted.budgets:
+        dropped = [f"{labels:,}" for labels in wanted.budgets if labels not in plan.budgets]
+        cuts.append(f"no trainings with {' and '.join(dropped)} labels")
     if plan.pretrain_steps != wanted.pretrain_steps:
         cuts.append(
             f"{plan.pretrain_steps:,} steps of pretraining instead of {wanted.pretrain_steps:,}"
         )
-    if plan.seconds > 60 * minutes:
-        cuts.append(f"even so it takes longer than {minutes:g} minutes")
     return cuts
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from headstart import lab
 from headstart.base_source import source_of
 from headstart.errors import HeadstartError
 from headstart.model.checkpoint import CONFIG, read_config
@@ -12,6 +13,8 @@ from headstart.objectives import find_objective, objectives
 from headstart.studies.arms import arms, find_arm
 from headstart.studies.arms.arm import Arm
 from headstart.studies.arms.foreign import know_foreign_arms
+from headstart.tasks import find_task
+from headstart.tasks.task import Task
 from headstart.training.recipe import PretrainRecipe
 from headstart.training.recipe_file import FILE, Recipe, read_values
 
@@ -20,6 +23,7 @@ DEFAULT_LABELS = ("100", "400", "all")
 # time, and pretraining sees twice the text in the same minutes.
 STUDY_WIDTH = 128
 DATASET, CORPUS = "rotten-tomatoes", "imdb"
+CLASS_TASKS = ("classification", "pairs")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,14 +31,18 @@ class StudyRecipe(Recipe):
     """Zero or nothing means "not given": the study decides, and its plan says how."""
 
     dataset: list[str]
+    task: str = "classification"
     validation: str = ""
     test: str = ""
     text_column: str = ""
+    second_column: str = ""  # of pairs
     label_column: str = ""
     encoding: str = "utf-8"
     drop_overlap: bool = False
     split_seed: int = 0
     corpus: list[str]
+    documents: str = ""  # what one document of a plain text corpus is
+    held_out: float = 0.0  # share of the corpus's documents; by default as the corpus needs it
     task_text: Literal["on", "off"] = "on"  # whether the training texts join the corpus
     tokenizer: str = ""  # a file; without one, a tokenizer is trained on the corpus
     base: str = ""  # an existing run; nothing is pretrained then
@@ -43,6 +51,10 @@ class StudyRecipe(Recipe):
     objectives: list[str]
     labels: list[str]
     seeds: int = 3
+    bases: int = 1  # pretrainings of each objective; the seeds take turns with them
+    # Who pays for choices of epochs, strengths, weights and temperatures: the label budget itself,
+    # or labelled validation rows beside it.
+    choose_by: Literal["budget", "validation"] = "budget"
     epochs: int = 0
     minutes: float = 0.0
     preset: str = "small"
@@ -56,7 +68,7 @@ class StudyRecipe(Recipe):
     threads: int = 0
 
     def _smallest(self, name: str) -> int:
-        return 1 if name == "seeds" else 0
+        return 1 if name in ("seeds", "bases") else 0
 
     def _cross_problems(self) -> list[str]:
         know_foreign_arms(self.arms)
@@ -65,21 +77,32 @@ class StudyRecipe(Recipe):
         )
         if problems:
             return problems
-        # A base that exists already replaces the corpus, but vectors are counted in the corpus.
-        needy = [arm for arm in self.arm_objects if arm.needs_corpus]
-        replaced = self.base and not any("vectors" in arm.needs for arm in needy)
-        if needy and not self.corpus and not replaced:
+        if self.uses_own_texts and self.task_text == "off":
             problems.append(
-                f"{', '.join(arm.name for arm in needy)}: there is no text to learn from without "
-                f"labels; give --corpus FILE or choose --arms {_without_corpus()}"
+                "--task-text off leaves no text to pretrain on; give --corpus FILE or choose "
+                f"--arms {_without_corpus()}"
             )
         for arm in self.arm_objects:
             problems += arm.problems(self)
+            if arm.class_only and not self.has_classes:
+                problems.append(f"{arm.name} is for one class per row, not for {self.task}")
         if self.base and self.tokenizer:
             problems.append("the base has a tokenizer of its own; leave --tokenizer out")
+        if self.base and self.bases > 1:
+            problems.append("--bases is about bases that the study pretrains; --base names one")
+        if self.bases > self.seeds:
+            problems.append(
+                f"{self.bases} bases for {self.seeds} seeds: each seed is fine-tuned from one "
+                f"base, so give --seeds {self.bases} or more"
+            )
         if self.base and self.sizes():
             problems.append(f"the base decides about {', '.join(self.sizes())}; leave it out")
         return problems
+
+    @property
+    def has_classes(self) -> bool:
+        """Whether each row has one class; the other tasks have metrics of their own."""
+        return self.task in CLASS_TASKS
 
     @property
     def arm_objects(self) -> list[Arm]:
@@ -89,6 +112,15 @@ class StudyRecipe(Recipe):
     def has_need(self, need: str) -> bool:
         """Whether an arm of the study needs this: a base, vectors, …"""
         return any(need in arm.needs for arm in self.arm_objects)
+
+    @property
+    def uses_own_texts(self) -> bool:
+        """Whether the training texts are the corpus, because none was given and an arm needs one.
+
+        A base that exists already replaces the corpus, except where vectors are counted in it.
+        """
+        needed = {"vectors"} if self.base else {"vectors", "base"}
+        return not self.corpus and any(arm.needs & needed for arm in self.arm_objects)
 
     @property
     def needs_base(self) -> bool:
@@ -103,10 +135,13 @@ def make_study_recipe(**given: Any) -> StudyRecipe:
     """A recipe from what was given; the usual arms, labels and data fill the gaps."""
     dataset = given.pop("dataset", None) or [DATASET]
     corpus = given.pop("corpus", None) or ([CORPUS] if dataset == [DATASET] else [])
-    chosen = given.pop("arms", None) or default_arms(corpus, given.get("base", ""))
+    task = find_task(given.get("task", "classification"))
+    chosen = given.pop("arms", None) or default_arms(corpus, given.get("base", ""), task)
     know_foreign_arms(chosen)
     if not given.get("base") and given.get("preset", "small") == "small":
         given.setdefault("width", STUDY_WIDTH)
+    if given.get("preset") == lab.PRESET:
+        given.setdefault("choose_by", "validation")  # the lab's protocol: all epochs, best one
     wanted = in_order(given.pop("objectives", None) or [], list(objectives()))
     if given.get("base"):
         wanted = _of_base(Path(given["base"]), wanted)
@@ -120,17 +155,14 @@ def make_study_recipe(**given: Any) -> StudyRecipe:
     )
 
 
-def default_arms(corpus: Sequence[str], base: str) -> list[str]:
-    """The usual arms; without a corpus there is nothing to count co-occurrences in."""
-    if not corpus and not base:
-        raise HeadstartError(
-            "no corpus was given: there is no text to pretrain on",
-            fix="add --corpus FILE (text without labels) or --base RUN; "
-            f"or compare without pretraining: --arms {_without_corpus()}",
-        )
-    usual = [arm for arm in arms().values() if arm.default]
+def default_arms(
+    corpus: Sequence[str], base: str, task: type[Task[Any]] | None = None
+) -> list[str]:
+    """The usual arms; a base without its corpus has nothing to count co-occurrences in."""
     missing = {"start"} if base else set[str]()
-    missing |= set() if corpus else {"vectors"}
+    missing |= {"vectors"} if base and not corpus else set()
+    classes = task is None or task.name in CLASS_TASKS
+    usual = [arm for arm in arms().values() if arm.is_usual(task, classes=classes)]
     return [arm.name for arm in usual if not arm.needs & missing]
 
 

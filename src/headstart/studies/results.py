@@ -36,6 +36,12 @@ class Predictions:
     gold: np.ndarray  # (n,) int64
     predicted: np.ndarray  # (n,) int64
     probabilities: np.ndarray  # (n, classes) float32
+    scores: np.ndarray | None = None  # (n,) float64: of tasks without classes, see `right`
+
+    @property
+    def right(self) -> np.ndarray:
+        """What each row adds to the metric, (n,): right or wrong, or a number whose mean it is."""
+        return self.predicted == self.gold if self.scores is None else self.scores
 
 
 @dataclass(frozen=True)
@@ -72,17 +78,34 @@ class Study:
     splits: dict[str, int]  # rows of train, validation, test
     command: str  # the exact command line
     seeds: list[int]
-    budgets: list[int]  # numbers of labelled rows, ascending; the last is all of them
+    budgets: list[int]  # numbers of labelled rows, ascending
     arms: list[str]
     versions: dict[str, str]
     machine: dict[str, Any]
     minutes: float
+    task: str = "classification"
+    metric: str = "accuracy"  # what the test rows' numbers are the mean of
     warnings: list[str] = field(default_factory=list)  # of the data check
     task_texts: int = 0  # training texts that joined pretraining, without their labels
     overlap_dropped: int = 0  # documents of the corpus left out because they hold test rows
+    overlap_checked: str = ""  # what was looked for and found, in a sentence
     parameters: dict[str, dict[str, Any]] = field(default_factory=dict)
     # ^ objective -> the document of `headstart params --json`
     pretraining: list[PretrainingCurve] = field(default_factory=list)
+    all_labels: int = 0  # labelled rows that a training could have; 0 where that is not known
+    cuts: list[str] = field(default_factory=list)  # what was left out to fit into the minutes
+    choose_by: str = "validation"  # the rows that chose settings: of the "budget", or "validation"
+    best: dict[str, Any] = field(default_factory=dict)  # the run (`RunKey`) that `best/` holds
+
+    @property
+    def has_all_labels(self) -> bool:
+        """Whether the largest budget is every labelled row of the training part."""
+        return self.budgets[-1] >= (self.all_labels or self.splits.get("train", 0))
+
+    @property
+    def has_classes(self) -> bool:
+        """Whether each row has one class, and a probability for each of them."""
+        return self.task in ("classification", "pairs")
 
 
 def write_measures(folder: Path, measures: Iterable[Measure]) -> None:
@@ -149,6 +172,7 @@ _PREDICTIONS = pa.schema(
         ("gold", pa.int64()),
         ("predicted", pa.int64()),
         ("probabilities", pa.list_(pa.float32())),
+        ("score", pa.float64()),  # empty where a row is right or wrong
     ]
 )
 
@@ -159,6 +183,7 @@ def _prediction_table(said: Predictions) -> pa.Table:
     columns = [pa.array([key[name]] * count, type=_PREDICTIONS.field(name).type) for name in key]
     columns += [pa.array(values) for values in (said.rows, said.gold, said.predicted)]
     columns.append(pa.array(list(said.probabilities), type=pa.list_(pa.float32())))
+    columns.append(pa.array([None] * count if said.scores is None else said.scores, pa.float64()))
     return pa.table(columns, schema=_PREDICTIONS)
 
 
@@ -170,12 +195,15 @@ def read_predictions(folder: Path) -> list[Predictions]:
     starts = [i for i, key in enumerate(keys) if i == 0 or key != keys[i - 1]]
     ends = [*starts[1:], len(keys)] if starts else []
     columns = [table[name].to_numpy() for name in ("row", "gold", "predicted")]
+    scored = table["score"].to_numpy() if "score" in table.column_names else None
     found = []
     for start, end in zip(starts, ends, strict=True):
         part = slice(start, end)
         probabilities = np.array(table["probabilities"][part].to_pylist(), dtype=np.float32)
         rows, gold, predicted = (column[part] for column in columns)
-        found.append(Predictions(RunKey(*keys[start]), rows, gold, predicted, probabilities))
+        scores = scored[part] if scored is not None and not np.isnan(scored[start]) else None
+        run = RunKey(*keys[start])
+        found.append(Predictions(run, rows, gold, predicted, probabilities, scores))
     return found
 
 

@@ -1,10 +1,10 @@
 """A study from its recipe to its report. Killed and started again, it resumes where it was.
 
     recipe.toml    the settings that were given     plan.json     what will be done
-    bases/         one pretrained base per objective
+    bases/         the pretrained bases: one per objective, or --bases of them
     trainings/     one file for each finished training
     runs/          trainings that are under way, and those that may become the best
-    best/          the best classifier with a network, ready for `headstart predict`
+    best/          the best classifier, whatever its kind, ready for `headstart predict`
 and, at the end, what `results.py` and `report/` write. `format.json` holds the format of the
 folder.
 """
@@ -15,11 +15,11 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 
 from headstart.files import check_folder, write_text
 from headstart.lock import locked
-from headstart.run_folder import local_base
 from headstart.studies.arms import find_arm
 from headstart.studies.arms.arm import START, Arm
 from headstart.studies.bases import (
@@ -36,6 +36,7 @@ from headstart.studies.recipe import StudyRecipe
 from headstart.studies.workers import OnDone, run_here, run_one, run_side_by_side
 from headstart.text.reading.sources import check_outside
 from headstart.text.tokenizers.tokenizer import load_tokenizer
+from headstart.training.bases import local_base
 from headstart.training.listener import Listener
 from headstart.training.prepare import Prepared, Stages, prepare, quiet
 from headstart.training.recipe import PretrainRecipe
@@ -122,12 +123,16 @@ class StudyRun:
     @cached_property
     def context(self) -> StudyContext:
         """What every training of the study shares."""
-        bases = {name: str(self.base_folder(name)) for name in self.recipe.objectives}
+        bases = {
+            name: [str(self.base_folder(name, number)) for number in range(self.recipe.bases)]
+            for name in self.recipe.objectives
+        }
         return StudyContext(
             folder=self.folder,
             recipe=self.recipe,
             splits=self.data.splits,
             epochs=self.plan.epochs,
+            tries=self.plan.tries,
             bases=bases if self.recipe.needs_base else {},
             tokenizer=str(self.folder / "tokenizer"),
             vectors=str(self.folder / "vectors.safetensors"),
@@ -135,8 +140,9 @@ class StudyRun:
             arms=tuple(self.recipe.arm_objects),
         )
 
-    def base_folder(self, objective: str) -> Path:
-        folder = self.folder / "bases" / objective
+    def base_folder(self, objective: str, number: int = 0) -> Path:
+        """Where a base is: the one that was given, or the study's own of this number."""
+        folder = self.folder / "bases" / (f"{objective}-{number}" if number else objective)
         return local_base(self.recipe.base, folder) if self.recipe.base else folder
 
     def _train(self, arms: Sequence[Arm]) -> None:
@@ -177,7 +183,8 @@ class StudyRun:
                 load_tokenizer(Path(self.recipe.tokenizer)).save(place)
             elif not self.recipe.needs_base and not place.is_dir():
                 size = study_preset(self.recipe).base.vocab_size
-                train_task_tokenizer(self.data.splits.train.texts, size, place)
+                texts = self.data.task.texts(self.data.splits.train)
+                train_task_tokenizer(texts, size, place)
             return
         place.mkdir(parents=True, exist_ok=True)
         self.prepared.tokenizer.save(place)
@@ -191,10 +198,11 @@ class StudyRun:
         recipe = self._pretrain_recipe(self.recipe.objectives[0])
         return prepare(recipe, stages=self.listener.stages, corpus=self.data.corpus)
 
-    def _pretrain_recipe(self, objective: str) -> PretrainRecipe:
+    def _pretrain_recipe(self, objective: str, seed: int = 0) -> PretrainRecipe:
         return pretrain_recipe(
             self.recipe,
             objective,
+            seed=seed,
             steps=self.plan.pretrain_steps,
             threads=self.plan.pretrain_threads,
             output=self.plan.outputs.get(objective, "full"),
@@ -204,10 +212,11 @@ class StudyRun:
         if self.recipe.base or not self.recipe.needs_base:
             return
         assert self.data.corpus is not None
-        for objective in self.recipe.objectives:
-            recipe = self._pretrain_recipe(objective)
+        several = product(self.recipe.objectives, range(self.recipe.bases))
+        for objective, number in several:
+            recipe = self._pretrain_recipe(objective, number)
             with self.listener.pretraining(objective) as listener:
-                folder = self.base_folder(objective)
+                folder = self.base_folder(objective, number)
                 start = START if self.recipe.has_need("start") else None
                 pretrain_base(recipe, folder, self.data.corpus, listener, keep_start=start)
 

@@ -8,16 +8,20 @@ Student's t over seeds allows for few seeds, but does not see that all seeds sha
 rows: up to 55 %. The interval that covers both claimed one in 0 to 6 %. So that is the one used.
 
 Which differences a study may claim: looking several times must not be several chances to err.
-Three rules, from the outside in:
+Four rules, from the outside in:
 - Each objective gets its share of the 5 % (Bonferroni), because the one that gains most speaks.
-- A difference between an arm and its control is claimed only where its mean over all label budgets
-  excludes zero. So a study of arms that are alike claims one no more often than that one question
-  allows, however many budgets it has and whatever is said of them.
+- The difference between the headline arm and its control is the sum of steps: counting, then
+  pretraining. A step is claimed only where the whole difference excludes zero as well as its own
+  does (closed testing: Marcus, Peritz and Gabriel 1976). So where neither does anything, one is
+  claimed in at most 5 % of studies; where only one does, the other is claimed in at most 5 %.
+- Both are means over all label budgets. So a study of arms that are alike claims a difference no
+  more often than that one question allows, however many budgets it has and whatever is said of
+  them.
 - Of the budgets that are named, one stands out only if the mean over every group of them that it
-  belongs to excludes zero (closed testing: Marcus, Peritz and Gabriel 1976). So where some budgets
-  differ and others do not, one of the others is named with at most the same 5 %. Unlike dividing
-  the 5 %, this leaves the intervals of three seeds as narrow as they are: a budget's own interval
-  is the last test that it has to pass.
+  belongs to excludes zero (closed testing again). So where some budgets differ and others do not,
+  one of the others is named with at most the same 5 %. Unlike dividing the 5 %, this leaves the
+  intervals of three seeds as narrow as they are: a budget's own interval is the last test that it
+  has to pass.
 
 A study may hence claim a difference over all budgets and none at a single one, and that is what is
 to be said then. The opposite cannot happen. What is said of the reference arm beside is a question
@@ -26,13 +30,12 @@ of its own, with 5 % of its own and the last rule.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 from scipy import stats
 
-from headstart.evaluation.metrics import LEVEL, Interval
+from headstart.evaluation.metrics import LEVEL, Interval, wilson_interval
 
 DRAWS = 2000
 CELLS_AT_ONCE = 4_000_000  # draws × kinds of rows held in memory
@@ -50,6 +53,45 @@ def mean_interval(values: Sequence[float] | np.ndarray, level: float = LEVEL) ->
     standard_error = float(array.std(ddof=1)) / math.sqrt(len(array))
     reach = float(stats.t.ppf((1 + level) / 2, len(array) - 1)) * standard_error
     return Interval(mean, mean - reach, mean + reach)
+
+
+def share_interval(values: Sequence[float] | np.ndarray) -> Interval:
+    """The same for shares, such as accuracies: no bound is below 0 or above 1."""
+    return _as_share(mean_interval(values))
+
+
+def accuracy_interval(right: np.ndarray, *, draws: int = DRAWS, seed: int = 0) -> Interval:
+    """The accuracy of an arm and its interval over seeds and test rows.
+
+    Parameters
+    ----------
+    right : array of shape (seeds, rows)
+        1 where the run is right.
+    draws, seed
+        Of the bootstrap.
+
+    Returns
+    -------
+    Interval
+        The wider of a bootstrap over both and Student's t over seeds, within 0 and 1. Of one seed,
+        or of seeds that do not vary, Wilson's interval over test rows.
+    """
+    accuracies = right.mean(1)
+    rows = right.shape[1]
+    value = float(accuracies.mean())
+    if (accuracies == accuracies[0]).all():
+        over_rows = wilson_interval(round(value * rows), rows)
+        return Interval(value, over_rows.low, over_rows.high)
+    drawn = bootstrap_means(right.astype(float), draws=draws, seed=seed)
+    low, high = np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    student = mean_interval(accuracies)
+    return _as_share(Interval(value, min(float(low), student.low), max(float(high), student.high)))
+
+
+def _as_share(interval: Interval) -> Interval:
+    if not interval.bounded:
+        return interval
+    return Interval(interval.value, max(0.0, interval.low), min(1.0, interval.high))
 
 
 def mcnemar_exact(only_first: int, only_second: int) -> float:
@@ -143,89 +185,3 @@ def standing_out(first: np.ndarray, second: np.ndarray, *, level: float = LEVEL)
             if not mean.excludes(0):
                 found = [stands and k not in group for k, stands in enumerate(found)]
     return found
-
-
-def epochs_to_reach(accuracies: Sequence[float], share: float = 0.95) -> int:
-    """The first epoch (from 1) whose accuracy is at least `share` of the curve's best."""
-    goal = share * max(accuracies)
-    return next(epoch for epoch, value in enumerate(accuracies, 1) if value >= goal)
-
-
-def area_under_curve(x: Sequence[float], y: Sequence[float]) -> float:
-    """The mean height of the curve between its ends (trapezoids): 1 is a perfect start."""
-    if len(x) == 1:
-        return float(y[0])
-    return float(np.trapezoid(y, x) / (x[-1] - x[0]))
-
-
-def labels_to_reach(budgets: Sequence[int], accuracies: np.ndarray, goal: float) -> float:
-    """The number of labels at which the curve first reaches `goal`.
-
-    Between two budgets the accuracy is taken to grow evenly with the logarithm of the labels.
-    0 where the fewest labels already reach it, infinity where all of them do not.
-    """
-    reached = np.flatnonzero(np.asarray(accuracies) >= goal)
-    if len(reached) == 0:
-        return math.inf
-    k = int(reached[0])
-    if k == 0:
-        return 0.0
-    below, above = accuracies[k - 1], accuracies[k]
-    share = (goal - below) / (above - below)
-    return float(math.exp(np.interp(share, [0, 1], np.log(budgets[k - 1 : k + 1]))))
-
-
-@dataclass(frozen=True)
-class LabelSavings:
-    """At how many labels one arm reaches what another needs all of them for.
-
-    `labels`, `low` and `high` are 0 for "fewer than the fewest tried" and infinite for "not within
-    this range".
-    """
-
-    goal: float  # the accuracy that the other arm reaches with all labels
-    all_labels: int
-    fewest: int
-    labels: float
-    low: float
-    high: float
-
-
-def label_savings(
-    budgets: Sequence[int],
-    first: np.ndarray,
-    second: np.ndarray,
-    *,
-    level: float = LEVEL,
-    draws: int = DRAWS,
-    seed: int = 0,
-) -> LabelSavings:
-    """At how many labels `first` reaches what `second` reaches with all of them.
-
-    Both are (budgets, seeds, rows), 1 where the run is right. Rows are drawn with replacement.
-    The seeds' share is drawn from the multivariate t of their observed spread, because so few
-    of them, drawn with replacement, would show too little of it.
-    """
-    both = np.concatenate([first, second]).astype(float)  # (2·budgets, seeds, rows)
-    curves, count = len(both), len(budgets)
-    by_row, by_seed = both.mean(1), both.mean(2)  # (curves, rows), (curves, seeds)
-    goal = float(by_seed[-1].mean())
-    labels = labels_to_reach(budgets, by_seed[:count].mean(1), goal)
-    random = np.random.default_rng(seed)
-    drawn = draw_rows(by_row, draws, random) + _seed_noise(by_seed, draws, random)
-    found = [labels_to_reach(budgets, curve[:count], curve[curves - 1]) for curve in drawn]
-    # Order statistics, not interpolation: between "beyond the range" and a number lies nothing.
-    low, high = np.quantile(found, [(1 - level) / 2, (1 + level) / 2], method="nearest")
-    if both.shape[1] < 2:
-        low, high = 0.0, math.inf
-    return LabelSavings(goal, budgets[-1], budgets[0], labels, float(low), float(high))
-
-
-def _seed_noise(by_seed: np.ndarray, draws: int, random: np.random.Generator) -> np.ndarray:
-    """Draws (draws, curves) of the error of a mean over seeds, correlated as the curves are."""
-    seeds = by_seed.shape[1]
-    if seeds < 2:
-        return np.zeros((draws, len(by_seed)))
-    deviations = (by_seed - by_seed.mean(1, keepdims=True)) / math.sqrt(seeds * (seeds - 1))
-    normal = random.normal(size=(draws, seeds)) @ deviations.T
-    return normal / np.sqrt(random.chisquare(seeds - 1, size=(draws, 1)) / (seeds - 1))

@@ -1,117 +1,94 @@
-"""Two or three plain sentences that say what a study found, and no more than it found.
+"""A few plain sentences that say what a study found, and no more than it found.
 
 What may be claimed is decided in `statistics.py`. A study whose arms are alike claims a difference
 as often as the one question about all budgets does, whatever is said of single budgets: they are
 spoken of only after that, and stand out only where they pass further tests.
+
+An arm's effect is credited to what that arm alone has: pretraining is held against counting where
+that was run, and the second sentence says how the two make the whole. A difference that a few seeds
+could not show is not called none: the sentence says how many would show it.
 """
 
 import math
 from dataclasses import dataclass
 
 from headstart.evaluation.metrics import Interval
-from headstart.studies.analysis import Analysis, Gap, Series, find_comparison
-from headstart.studies.arms import arm_label
-from headstart.studies.arms.arm import Arm
+from headstart.studies.analysis import Analysis, Gap, Step
+from headstart.studies.comparison import Series, find_comparison, series_of
+from headstart.studies.learning_curves import LabelSavings
+from headstart.studies.power import MOST_SEEDS, Power, is_level
 from headstart.studies.results import Study
-from headstart.studies.statistics import LabelSavings, named_budgets
-
-
-def points(value: float) -> str:
-    """An accuracy difference in points, without its sign."""
-    return f"{abs(100 * value):.1f}"
-
-
-def signed(value: float) -> str:
-    """The same with its sign; the minus is a real one."""
-    text = f"{100 * value:+.1f}"
-    return text.replace("+", "").replace("-", "−") if float(text) != 0 else "0.0"
-
-
-def within(interval: Interval) -> str:
-    """The interval in words, in points."""
-    return f"{signed(interval.low)} to {signed(interval.high)}"
-
-
-def percent(share: float) -> str:
-    """A share in whole percent."""
-    return f"{100 * share:.0f} %"
-
-
-def exact(interval: Interval) -> str:
-    """A mean and its interval, in percent."""
-    mean = f"{100 * interval.value:.1f} %"
-    return f"{mean} ({within(interval)})" if interval.bounded else mean
-
-
-def labelled(count: int) -> str:
-    """A number of labels in words."""
-    return f"{count:,} labels"
-
-
-def capital(sentence: str) -> str:
-    """The same with a capital first letter; `str.capitalize` would change the others."""
-    return sentence[:1].upper() + sentence[1:]
-
-
-def series_name(series: Series, study: Study) -> str:
-    """The arm, with its objective where the study has several."""
-    arm, objective = series
-    several = len(study.pretraining) > 1 and objective
-    return f"{arm_label(arm)} · {objective}" if several else arm_label(arm)
+from headstart.studies.statistics import named_budgets
+from headstart.studies.words import (
+    capital,
+    exact,
+    labelled,
+    most_labels,
+    points,
+    seed_count,
+    series_name,
+    signed,
+    size,
+    within,
+)
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """The sentences, and whether they claim that what the study is about changes the accuracy."""
+    """The sentences, and the effects that they claim: pretraining, counting, or none."""
 
     sentences: list[str]
-    claims_difference: bool
+    claims: tuple[str, ...] = ()
+
+    @property
+    def claims_difference(self) -> bool:
+        return bool(self.claims)
 
 
 def verdict(study: Study, analysis: Analysis) -> Verdict:
     """Sum up a study; a difference is claimed only where it stands out over all budgets."""
     comparison = analysis.comparison
-    if comparison is None or not analysis.overall:
-        return Verdict([_best(study, analysis)], False)
+    if comparison is None or not analysis.steps:
+        return Verdict([_best(study, analysis), *_cuts(study)])
     objective = speaking_objective(analysis)
-    overall = analysis.overall[objective]
-    effect = comparison.headline.effect
-    name = f"{objective} {effect}" if len(analysis.overall) > 1 else effect
-    claims = overall.excludes(0)
-    gaps = _named_gaps(study, analysis, objective, comparison.control)
-    sentences = [_difference(study, overall, gaps, name, analysis)]
-    if claims and overall.value > 0 and objective in analysis.savings:
-        sentences.append(_savings(analysis.savings[objective], comparison.control.phrase))
+    steps = analysis.steps[objective]
+    name = f"{objective} {steps[-1].effect}" if len(analysis.steps) > 1 else steps[-1].effect
+    sentences = [_difference(study, analysis, steps[-1], name)]
+    if len(steps) > 1 and steps[-1].difference.bounded:
+        sentences.append(_sum(study, analysis, steps))
+    if comparison.missing:
+        effects = " and ".join(arm.effect for arm in comparison.missing)
+        arms = " and ".join(arm.label for arm in comparison.missing)
+        sentences.append(
+            f"What {effects} gave, if anything, is inside: the study has no arm {arms}."
+        )
+    if steps[-1].claimed and steps[-1].difference.value > 0 and objective in analysis.savings:
+        sentences += _savings(study, analysis.savings[objective], comparison.nearest.phrase)
+    headline = series_of(comparison.headline, objective)
     for reference in comparison.references:
-        gaps = _named_gaps(study, analysis, objective, reference)
+        gaps = _named_gaps(study, analysis, headline, series_of(reference, objective))
         if gaps:
             said = [_beside(gap, analysis.stands_out(gap)) for gap in gaps]
             sentences.append(f"Beside it, {reference.phrase} is {' and '.join(said)}.")
-    return Verdict(sentences, claims)
+    claims = tuple(step.effect for step in steps if step.claimed)
+    return Verdict([*sentences, *_cuts(study)], claims)
 
 
 def speaking_objective(analysis: Analysis) -> str:
     """The one that gains most; if it cannot be told from noise, the most of those that can."""
     overall = analysis.overall
-    clear = [name for name in overall if overall[name].excludes(0)]
+    clear = [name for name, steps in analysis.steps.items() if steps[-1].claimed]
     return max(clear or overall, key=lambda name: overall[name].value)
 
 
-def _difference(
-    study: Study, shown: Interval, gaps: list[Gap], name: str, analysis: Analysis
-) -> str:
-    if not shown.bounded:
-        return (
-            f"{capital(name)} {_verb(shown)} {points(shown.value)} points here, but one seed "
-            "cannot tell that from noise: run the study with --seeds 3 or more."
-        )
-    if not shown.excludes(0):
-        where = "on average over all label budgets " if len(study.budgets) > 1 else ""
-        said = (
-            f"{capital(name)} makes no difference that can be told from noise: {where}it changes "
-            f"the accuracy by {signed(shown.value)} points ({within(shown)})."
-        )
-        return said + _opposite(gaps)
+def _difference(study: Study, analysis: Analysis, step: Step, name: str) -> str:
+    """What the headline arm's own effect gave."""
+    shown = step.difference
+    gaps = _named_gaps(study, analysis, step.first, step.second)
+    if not shown.bounded:  # a difference without its interval is not shown
+        return f"One seed cannot tell whether {name} helps: run the study with --seeds 3 or more."
+    if not step.claimed:
+        return _unclaimed(study, step, name) + _opposite(gaps)
     if not any(map(analysis.stands_out, gaps)):
         return _only_together(shown, gaps, name)
     parts = [
@@ -120,12 +97,52 @@ def _difference(
     return capital("; ".join(parts)) + "."
 
 
-def _named_gaps(study: Study, analysis: Analysis, objective: str, other: Arm) -> list[Gap]:
-    comparison = analysis.comparison
-    assert comparison is not None
-    first, second = (comparison.series(arm, objective) for arm in (comparison.headline, other))
+def _unclaimed(study: Study, step: Step, name: str) -> str:
+    """No difference, or one that these seeds and rows cannot show: what could."""
+    shown, where = step.difference, ""
+    if len(study.budgets) > 1:
+        where = "on average over all label budgets "
+    change = f"{where}it changes the accuracy by {signed(shown.value)} points ({within(shown)})"
+    if is_level(shown):
+        return f"{capital(name)} makes no difference here: {change}."
+    if shown.excludes(0):  # but counting and pretraining together do not
+        return f"Whether {name} helps is not clear: {change}, which may be chance."
+    count = seed_count(step.power.seeds)
+    return f"{capital(count)} cannot tell whether {name} helps: {change}{_remedy(step.power)}."
+
+
+def _remedy(power: Power) -> str:
+    """What would show a difference of the size seen."""
+    if math.isfinite(power.needed):
+        return f"; if it is that much, about {power.needed:.0f} seeds would show it"
+    if power.rows_needed:
+        rows = f"{float(f'{power.rows_needed:.2g}'):,.0f}"
+        return f"; to show so little, about {rows} test rows would be needed"
+    return f"; to show so little, more than {MOST_SEEDS} seeds would be needed"
+
+
+def _sum(study: Study, analysis: Analysis, steps: list[Step]) -> str:
+    """The whole difference as the sum of its steps, at the named budgets."""
+    first, last = steps[-1].first, steps[0].second
+    said = []
+    for labels in named_budgets(study.budgets):
+        whole = analysis.gap(first, last, labels)
+        parts = [analysis.gap(step.first, step.second, labels) for step in steps]
+        if whole is None or None in parts:
+            continue
+        terms = " + ".join(
+            f"{signed(gap.difference.value)} from {step.effect} ({within(gap.difference)})"
+            for step, gap in zip(steps, parts, strict=True)
+            if gap is not None
+        )
+        said.append(f"with {labelled(labels)} {signed(whole.difference.value)} = {terms}")
+    names = f"{series_name(first, study)} − {series_name(last, study)}"
+    return capital(f"{names}, in points: {'; '.join(said)}.")
+
+
+def _named_gaps(study: Study, analysis: Analysis, first: Series, second: Series) -> list[Gap]:
     found = [analysis.gap(first, second, labels) for labels in named_budgets(study.budgets)]
-    return [gap for gap in found if gap is not None]
+    return [gap for gap in found if gap is not None and gap.difference.bounded]
 
 
 def _opposite(gaps: list[Gap]) -> str:
@@ -142,42 +159,35 @@ def _only_together(overall: Interval, gaps: list[Gap], name: str) -> str:
     each = " or ".join(f"{gap.labels:,} ({within(gap.difference)})" for gap in gaps)
     return (
         f"Over all label budgets {name} {_verb(overall)} {points(overall.value)} points "
-        f"({_size(overall)}); what it does at a single budget is not clear: {each} "
+        f"({size(overall)}); what it does at a single budget is not clear: {each} "
         "labels."
     )
 
 
 def _gap(gap: Gap, subject: str, stands_out: bool) -> str:
     difference, labels = gap.difference, labelled(gap.labels)
-    verb, size = _verb(difference), f"{points(difference.value)} points"
+    verb, amount = _verb(difference), f"{points(difference.value)} points"
     if stands_out:
-        return f"with {labels} {subject} {verb} {size} ({_size(difference)})"
-    chance = "may be chance" if difference.excludes(0) else "are within noise"
-    return f"with {labels} the {size} {subject} {verb} ({within(difference)}) {chance}"
+        return f"with {labels} {subject} {verb} {amount} ({size(difference)})"
+    chance = "may be chance" if difference.excludes(0) else "may be noise"
+    return f"with {labels} the {amount} {subject} {verb} ({within(difference)}) {chance}"
 
 
 def _verb(difference: Interval) -> str:
     return "adds" if difference.value >= 0 else "costs"
 
 
-def _savings(savings: LabelSavings, control: str) -> str:
-    goal = f"what {control} needs all {savings.all_labels:,} for"
+def _savings(study: Study, savings: LabelSavings, other: str) -> list[str]:
+    """Only where the interval ends within the labels that were tried."""
+    if math.isinf(savings.high):
+        return []
+    goal = f"what {other} needs {most_labels(study)} for"
     if savings.labels == 0:
-        often = (
-            "" if savings.high == 0 else f" (95 % interval: up to {_bound(savings.high, savings)})"
-        )
-        return f"It reaches with {labelled(savings.fewest)}, the fewest tried, {goal}{often}."
-    if math.isinf(savings.labels):
-        return f"It does not reach {goal} within this range of labels."
-    low, high = _bound(savings.low, savings), _bound(savings.high, savings)
-    about = f"about {_rounded(savings.labels):,} labels ({low} to {high})"
-    return f"It reaches with {about} {goal}."
-
-
-def _bound(labels: float, savings: LabelSavings) -> str:
-    if labels == 0:
-        return f"fewer than {savings.fewest:,}"
-    return f"more than {savings.all_labels:,}" if math.isinf(labels) else f"{_rounded(labels):,}"
+        often = f" (95 % interval: up to {_rounded(savings.high):,})" if savings.high else ""
+        return [f"It reaches with {labelled(savings.fewest)}, the fewest tried, {goal}{often}."]
+    low = f"fewer than {savings.fewest:,}" if savings.low == 0 else f"{_rounded(savings.low):,}"
+    reach = f"{low} to {_rounded(savings.high):,}"
+    return [f"It reaches with about {_rounded(savings.labels):,} labels ({reach}) {goal}."]
 
 
 def _rounded(labels: float) -> int:
@@ -187,20 +197,22 @@ def _rounded(labels: float) -> int:
 
 def _beside(gap: Gap, stands_out: bool) -> str:
     ahead = Interval(-gap.difference.value, -gap.difference.high, -gap.difference.low)
-    size = f"{points(ahead.value)} points {'ahead' if ahead.value > 0 else 'behind'}"
-    if not ahead.bounded:
-        return f"{size} with {labelled(gap.labels)} (one seed)"
+    amount = f"{points(ahead.value)} points {'ahead' if ahead.value > 0 else 'behind'}"
+    labels = f"with {labelled(gap.labels)}"
     if stands_out:
-        return f"{size} with {labelled(gap.labels)} ({_size(ahead)})"
+        return f"{amount} {labels} ({size(ahead)})"
     reach = f"{signed(ahead.value)} points, {within(ahead)}"
-    level = "not clearly apart" if ahead.excludes(0) else "level within noise"
-    return f"{level} with {labelled(gap.labels)} ({reach})"
+    if is_level(ahead):
+        return f"as good {labels} ({reach})"
+    if ahead.excludes(0):
+        return f"not clearly apart {labels} ({reach})"
+    would = f"; about {gap.power.needed:.0f} would" if math.isfinite(gap.power.needed) else ""
+    return f"not told apart by {seed_count(gap.power.seeds)} {labels} ({reach}{would})"
 
 
-def _size(interval: Interval) -> str:
-    """An interval that excludes zero, in points without their sign."""
-    low, high = sorted((abs(interval.low), abs(interval.high)))
-    return f"{points(low)} to {points(high)}"
+def _cuts(study: Study) -> list[str]:
+    """What was left out to fit into the minutes; it may be why an arm looks bad."""
+    return [f"Cut to fit into the minutes: {'; '.join(study.cuts)}."] if study.cuts else []
 
 
 def _best(study: Study, analysis: Analysis) -> str:
@@ -208,11 +220,15 @@ def _best(study: Study, analysis: Analysis) -> str:
     if not scores:
         return "The study has no finished run."
     best = max(scores, key=lambda score: score.accuracy.value)
-    arm = " · ".join(filter(None, best.series))
     said = (
-        f"With {labelled(best.labels)} {arm} is the best of the arms tried, with "
-        f"{100 * best.accuracy.value:.1f} % of the test rows right"
+        f"With {labelled(best.labels)} {series_name(best.series, study)} is the best of the arms "
+        f"tried, with {exact(best.accuracy)} of the test rows right"
     )
+    if len(scores) == 1:
+        said = (
+            f"With {labelled(best.labels)} {series_name(best.series, study)} gets "
+            f"{exact(best.accuracy)} of the test rows right"
+        )
     missing = find_comparison()
     if missing is None:
         return f"{said}."

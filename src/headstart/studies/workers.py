@@ -11,6 +11,7 @@ import pickle
 import threading
 import traceback
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 
@@ -18,6 +19,7 @@ from headstart.errors import HeadstartError
 from headstart.studies.arms import arms, find_arm, register
 from headstart.studies.arms.arm import Arm
 from headstart.studies.context import ArmContext, OnEpoch, StudyContext
+from headstart.studies.keep_best import SAME_AS_SEED
 from headstart.studies.outcomes import Outcome, RunKey, is_finished, write_training
 from headstart.training.loop import Interrupted
 
@@ -43,14 +45,19 @@ def same_training(arm: Arm, context: ArmContext) -> Outcome | None:
     for seed in range(context.study.recipe.seeds):
         other = RunKey(context.run.arm, context.run.objective, context.run.labels, seed)
         if other != context.run and is_finished(context.study.folder, other):
-            same = _rows(context) == _rows(context.study.for_run(other))
-            return context.outcome(other).for_run(context.run) if same else None
+            here, there = _rows(context), _rows(context.study.for_run(other))
+            if sorted(here) != sorted(there):
+                return None
+            place = {one: row for row, one in enumerate(here)}
+            found = context.outcome(other).for_run(context.run, [place[one] for one in there])
+            return replace(found, facts={SAME_AS_SEED: seed, **found.facts})
     return None
 
 
 def _rows(context: ArmContext) -> list[tuple[str, int]]:
     train = context.splits.train
-    return sorted(zip(train.texts, train.labels, strict=True))
+    texts = context.task.row_texts(train)
+    return list(zip(texts, getattr(train, "labels", [0] * len(texts)), strict=True))
 
 
 def run_here(

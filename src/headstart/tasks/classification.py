@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from headstart.errors import HeadstartError
-from headstart.evaluation.calibration import at_temperature
+from headstart.evaluation.calibration import at_temperature, fit_temperature
 from headstart.evaluation.metrics import classification_metrics, full_evaluation
+from headstart.evaluation.row_scores import RowScores, f1_scores, mean_scores
 from headstart.model.config import ClassificationConfig, Pooling
 from headstart.model.presets import Preset
 from headstart.progress import ProgressCallback
@@ -25,12 +26,15 @@ from headstart.tasks.task import Output, Task
 from headstart.text.reading.dataset import Dataset, Splits
 from headstart.text.reading.read import read_dataset, read_labelled
 
+MOST_CELLS = 20_000_000  # rows × classes that a macro average is drawn over
+
 
 class Classification(Task[Dataset]):
     """One of the classes for each text."""
 
     name: ClassVar[str] = "classification"
     metric = "accuracy"
+    linear = "headstart.baselines.task_baselines:fit_tfidf"
 
     @classmethod
     def read(cls, sources: Sequence[str], **how: Any) -> Splits:
@@ -100,9 +104,11 @@ class Classification(Task[Dataset]):
         """The scores of each text: (rows, classes)."""
         return np.asarray(outputs, dtype=np.float64)
 
-    def probabilities(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    def probabilities(
+        self, scores: NDArray[np.float64], temperature: float = 1.0
+    ) -> NDArray[np.float64]:
         """The probability of each class: (rows, classes), from scores of that shape."""
-        return at_temperature(scores, 1.0)
+        return at_temperature(scores, temperature)
 
     def label_of(self, probabilities: Mapping[str, float]) -> str:
         """The predicted label, from the probability of each class by name."""
@@ -117,9 +123,26 @@ class Classification(Task[Dataset]):
         }
 
     def evaluation(
-        self, answers: NDArray[np.float64], part: Dataset, validation: Mapping[str, NDArray[Any]]
+        self, answers: NDArray[np.float64], part: Dataset, *, temperature: float = 1.0
     ) -> dict[str, Any]:
-        return full_evaluation(answers, part.labels, part.texts, self.labels, validation)
+        found = full_evaluation(answers, part.labels, part.texts, self.labels, temperature)
+        return found | self.intervals(answers, part)
+
+    def fit_temperature(self, validation: Mapping[str, NDArray[Any]]) -> float:
+        return fit_temperature(validation["logits"], validation["labels"])
+
+    def row_scores(self, answers: NDArray[np.float64], part: Dataset) -> dict[str, RowScores]:
+        true, predicted = np.asarray(part.labels), answers.argmax(axis=1)
+        found = {"accuracy": mean_scores(true == predicted)}
+        if len(part) * len(self.labels) <= MOST_CELLS:
+            wanted, given = np.eye(len(self.labels))[true], np.eye(len(self.labels))[predicted]
+            found["macro_f1"] = f1_scores(wanted * given, given, wanted)
+        return found
+
+    def trivial(self, train: Dataset, part: Dataset) -> tuple[str, NDArray[np.float64]]:
+        counts = np.bincount(train.labels, minlength=len(self.labels))
+        scores = np.tile(np.log((counts + 1) / (counts + 1).sum()), (len(part), 1))
+        return f"majority class: always '{self.labels[int(counts.argmax())]}'", scores
 
     def kept(self, answers: NDArray[np.float64], part: Dataset) -> dict[str, NDArray[Any]]:
         return {"logits": answers, "labels": np.asarray(part.labels, dtype=np.int64)}

@@ -6,6 +6,7 @@ classification. Where both do not fit, the longer one is cut first.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -35,6 +36,10 @@ class Pairs(Classification):
 
     def texts(self, part: Dataset) -> Sequence[str]:
         return [half for pair in part.texts for half in split_pair(pair)]
+
+    def inspected(self, part: Dataset) -> Dataset:
+        texts = [" ¦ ".join(split_pair(pair)) for pair in part.texts]
+        return replace(part, texts=texts)
 
     def encode(
         self, part: Dataset, encoding: TextEncoding, *, progress: ProgressCallback | None = None

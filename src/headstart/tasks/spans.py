@@ -18,7 +18,8 @@ from scipy.special import log_softmax, logsumexp
 from torch import Tensor
 
 from headstart.errors import HeadstartError
-from headstart.evaluation.spans import span_metrics
+from headstart.evaluation.row_scores import RowScores, mean_scores
+from headstart.evaluation.spans import exact_match, f1, span_metrics
 from headstart.model.config import Pooling, SpansConfig
 from headstart.model.presets import Preset
 from headstart.progress import ProgressCallback
@@ -33,8 +34,9 @@ from headstart.tasks.examples import (
 from headstart.tasks.pairs import between_texts
 from headstart.tasks.task import Output, Task
 from headstart.text.checking.splits import FileParts
+from headstart.text.reading.dataset import Dataset
 from headstart.text.reading.squad import Questions, read_question_file, read_questions
-from headstart.text.tokenizers.words import find_words
+from headstart.text.tokenizers.words import find_words, first_sentence
 
 NO_ANSWER = "no answer"  # a label of the task where some questions have none
 LONGEST_ANSWER = 30  # words
@@ -89,6 +91,13 @@ class Spans(Task[Questions]):
     def row_texts(self, part: Questions) -> Sequence[str]:
         rows = zip(part.questions, part.contexts, strict=True)
         return [f"{question}\x1e{context}" for question, context in rows]
+
+    def inspected(self, part: Questions) -> Dataset:
+        rows = zip(part.questions, part.contexts, strict=True)
+        texts = [f"{question} ¦ {context}" for question, context in rows]
+        names = ("answer", *self.labels)
+        labels = [0 if one or len(names) == 1 else 1 for one in part.answers]
+        return Dataset(part.name, texts, labels, names, part.dropped)
 
     def unlabelled(self, questions: Sequence[str], contexts: Sequence[str]) -> Questions:
         """Questions to be answered, in the form of questions with their answers."""
@@ -173,6 +182,28 @@ class Spans(Task[Questions]):
         found = span_metrics([answer.text for answer in answers], right)
         loss = float(np.mean([answer.loss for answer in answers]))
         return {"loss": loss, "exact_match": found.exact_match, "f1": found.f1}
+
+    def row_scores(self, answers: list[Answer], part: Questions) -> dict[str, RowScores]:
+        right = [[text for _, text in one] for one in part.answers]
+        pairs = [(answer.text, one) for answer, one in zip(answers, right, strict=True)]
+        return {
+            "exact_match": mean_scores([exact_match(*pair) for pair in pairs]),
+            "f1": mean_scores([f1(*pair) for pair in pairs]),
+        }
+
+    def trivial(self, train: Questions, part: Questions) -> tuple[str, list[Answer]]:
+        """The first sentence of the text, or no answer where that is right more often."""
+
+        def first(rows: Questions) -> list[Answer]:
+            found = [first_sentence(context) for context in rows.contexts]
+            return [Answer(text, 0, len(text), 1.0, len(text), 0.0) for text in found]
+
+        empty = [Answer("", 0, 0, 1.0, 0, 0.0)]
+        if NO_ANSWER in self.labels:
+            said = self.row_scores(first(train), train)["f1"].value
+            if self.row_scores(empty * len(train), train)["f1"].value >= said:
+                return "no answer to any question", empty * len(part)
+        return "first sentence of the text", first(part)
 
     def kept(self, answers: list[Answer], part: Questions) -> dict[str, NDArray[Any]]:
         return {"loss": np.array([answer.loss for answer in answers])}

@@ -5,8 +5,9 @@ has read the whole word. Entities (IOB tags) are scored whole: kind, start and e
 Sentences longer than the length are read in windows, or cut: then the words behind count as `O`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
+from operator import eq
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,7 +17,8 @@ from scipy.special import log_softmax
 from torch import Tensor
 
 from headstart.errors import HeadstartError
-from headstart.evaluation.tagging import entity_metrics
+from headstart.evaluation.row_scores import RowScores, f1_scores
+from headstart.evaluation.tagging import count_entities, entity_metrics
 from headstart.model.config import Pooling, TaggingConfig
 from headstart.model.presets import Preset
 from headstart.progress import ProgressCallback
@@ -31,6 +33,7 @@ from headstart.tasks.examples import (
 from headstart.tasks.task import Output, Task
 from headstart.text.checking.splits import FileParts
 from headstart.text.reading.conll import Sentences, read_sentences, read_tagged
+from headstart.text.reading.dataset import Dataset
 
 Answers = list[NDArray[np.float64]]  # of each sentence: (words, tags), as far as it was read
 
@@ -42,6 +45,7 @@ class Tagging(Task[Sentences]):
     predictor = "headstart.inference.predict.tags:TagPredictor"
     row_name = "sentences"
     class_row_name = "entities"
+    linear = "headstart.baselines.word_tagger:fit_tagger"
 
     def __init__(self, labels: Sequence[str]) -> None:
         super().__init__(labels)
@@ -75,6 +79,12 @@ class Tagging(Task[Sentences]):
 
     def texts(self, part: Sentences) -> Sequence[str]:
         return [" ".join(words) for words in part.words]
+
+    def inspected(self, part: Sentences) -> Dataset:
+        nothing = self.labels.index("O") if "O" in self.labels else -1
+        some = [int(any(tag != nothing for tag in tags)) for tags in part.tags]
+        names = ("no entity", "entities") if self.entities else ("no tag", "tagged")
+        return Dataset(part.name, list(self.texts(part)), some, names, part.dropped)
 
     def unlabelled(self, words: Sequence[Sequence[str]]) -> Sentences:
         """Words to be tagged, in the form of tagged sentences."""
@@ -143,7 +153,7 @@ class Tagging(Task[Sentences]):
         return found
 
     def evaluation(
-        self, answers: Answers, part: Sentences, validation: Mapping[str, NDArray[Any]]
+        self, answers: Answers, part: Sentences, *, temperature: float = 1.0
     ) -> dict[str, Any]:
         found: dict[str, Any] = dict(self.metrics(answers, part))
         found["labels"] = list(self.labels)
@@ -151,7 +161,37 @@ class Tagging(Task[Sentences]):
             entities = asdict(entity_metrics(*self._named(answers, part)))
             found |= {**entities, "classes": entities.pop("kinds")}
             found.pop("kinds")
+        return found | self.intervals(answers, part)
+
+    def row_scores(self, answers: Answers, part: Sentences) -> dict[str, RowScores]:
+        tagged = [
+            self._tagged(one, len(tags)) for one, tags in zip(answers, part.tags, strict=True)
+        ]
+        words = np.array([[len(tags)] for tags in part.tags], dtype=np.float64)
+        right = [[sum(map(eq, one, tags))] for one, tags in zip(tagged, part.tags, strict=True)]
+        found = {"accuracy": RowScores(np.array(right, dtype=np.float64), words)}
+        if self.entities:
+            counts = count_entities(*self._named(answers, part))
+            sums = [one.sum(1) for one in (counts.right, counts.predicted, counts.true)]
+            hits, given, wanted = (one.reshape(-1, 1).astype(np.float64) for one in sums)
+            found["f1"] = f1_scores(*sums)
+            found["precision"], found["recall"] = RowScores(hits, given), RowScores(hits, wanted)
+            if counts.kinds:
+                found["macro_f1"] = f1_scores(counts.right, counts.predicted, counts.true)
         return found
+
+    def trivial(self, train: Sentences, part: Sentences) -> tuple[str, Answers]:
+        tags = np.concatenate([np.asarray(one, dtype=np.int64) for one in train.tags])
+        counts = np.bincount(tags, minlength=len(self.labels))
+        scores = np.log((counts + 1) / (counts + 1).sum())
+        words = "no entity: every word is O"
+        if (
+            self.entities
+        ):  # whatever the most frequent tag is, to mark nothing is the trivial answer
+            scores[self.labels.index("O") if "O" in self.labels else 0] = 0.0
+        else:
+            words = f"most frequent tag: always {self.labels[int(counts.argmax())]}"
+        return words, [np.tile(scores, (len(one), 1)) for one in part.words]
 
     def kept(self, answers: Answers, part: Sentences) -> dict[str, NDArray[Any]]:
         tags = [tags[: len(scores)] for scores, tags in zip(answers, part.tags, strict=True)]

@@ -5,16 +5,19 @@ The network runs the same way for all of them: `model(tokens, segments, token_ty
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from headstart.evaluation.row_scores import RowScores
 from headstart.model.config import HeadConfig, Pooling
 from headstart.model.presets import Preset
 from headstart.progress import ProgressCallback
 from headstart.tasks.examples import Examples, LabelledBatch, TextEncoding
+from headstart.text.reading.dataset import Dataset
 
 Part = TypeVar("Part")  # labelled rows: training, validation or test
 Part_co = TypeVar("Part_co", covariant=True)
@@ -48,6 +51,7 @@ class Task(ABC, Generic[Part]):
     texts_per_row: ClassVar[int] = 1  # 2 where a row is a pair of texts
     row_name: ClassVar[str] = "rows"  # what is counted, in messages
     class_row_name: ClassVar[str] = "rows"  # what the per-class table counts
+    linear: ClassVar[Any] = None  # a linear baseline's `fit`, or where it is found: `module:name`
 
     def __init__(self, labels: Sequence[str]) -> None:
         self.labels = tuple(labels)
@@ -78,6 +82,13 @@ class Task(ABC, Generic[Part]):
         """What each row is known by: one text per row, the same wherever the row comes from."""
         return self.texts(part)
 
+    def inspected(self, part: Part) -> Dataset:
+        """The rows as texts with one label each, to be looked at before training."""
+        if isinstance(part, Dataset):
+            return part
+        texts = list(self.row_texts(part))
+        return Dataset("rows", texts, [0] * len(texts), (self.row_name,))
+
     def pick(self, part: Part, rows: Sequence[int]) -> Part:
         """These rows of a part, in this order."""
         picked: Part = part.pick(rows)  # type: ignore[attr-defined]
@@ -105,11 +116,26 @@ class Task(ABC, Generic[Part]):
     def metrics(self, answers: Any, part: Part) -> dict[str, float]:
         """Named numbers, among them "loss" (lower is better) and `metric` (higher is better)."""
 
-    def evaluation(
-        self, answers: Any, part: Part, validation: Mapping[str, NDArray[Any]]
-    ) -> dict[str, Any]:
-        """The full evaluation of answers; `validation` is what `kept` returned for validation."""
-        return dict(self.metrics(answers, part))
+    def evaluation(self, answers: Any, part: Part, *, temperature: float = 1.0) -> dict[str, Any]:
+        """The full evaluation of answers; `temperature` is the run's."""
+        return {**self.metrics(answers, part), **self.intervals(answers, part)}
+
+    def row_scores(self, answers: Any, part: Part) -> dict[str, RowScores]:
+        """What each row adds to each metric; those that are not here have no interval."""
+        return {}
+
+    def intervals(self, answers: Any, part: Part) -> dict[str, dict[str, float]]:
+        """Each metric as `value`, `low` and `high`, over rows."""
+        scores = self.row_scores(answers, part)
+        return {name: asdict(one.interval()) for name, one in scores.items()}
+
+    def trivial(self, train: Part, part: Part) -> tuple[str, Any] | None:
+        """What is answered without reading, in words, and such answers for the rows of `part`."""
+        return None
+
+    def fit_temperature(self, validation: Mapping[str, NDArray[Any]]) -> float:
+        """The temperature for this task's probabilities, from what `kept` returned; 1 is none."""
+        return 1.0
 
     @abstractmethod
     def kept(self, answers: Any, part: Part) -> dict[str, NDArray[Any]]:

@@ -7,21 +7,21 @@ difference: batches, head and everything else come from the recipe and its seed.
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
-from safetensors.numpy import save_file
 
-from headstart.files import replacing
 from headstart.lock import locked
-from headstart.model.checkpoint import save_model
-from headstart.run_folder import SUMMARY, VALIDATION, read_summary, write_summary, write_task
-from headstart.tasks.examples import Examples, LabelledBatch, TextEncoding
-from headstart.tasks.run_network import run_network
+from headstart.run_folder import SUMMARY, read_summary, write_summary, write_task
+from headstart.tasks.examples import Examples, TextEncoding
 from headstart.tasks.task import Parts
+from headstart.training.finetune_loop import (
+    Validation,
+    fitting_epochs,
+    make_loop,
+    measure_epochs,
+)
 from headstart.training.finetune_prepare import FinetuneSetup, identity_of, prepare_finetuning
 from headstart.training.listener import (
     Listener,
@@ -31,17 +31,14 @@ from headstart.training.listener import (
     SaveBest,
     reporting,
 )
-from headstart.training.loop import Loop, LoopSettings, MicroBatch
+from headstart.training.loop import Loop
 from headstart.training.metrics import MetricsFile, epoch_rows
 from headstart.training.plan import try_threads
 from headstart.training.recipe import FinetuneRecipe
 from headstart.training.recipe_file import resumed, write_identity, write_recipe
-from headstart.training.schedule import learning_rate_scales, train_down_to, trained_depth
 from headstart.training.seen_rows import write_rows
 from headstart.transfer.fit_head import can_be_fitted, fit_head
 from headstart.transfer.swap import SwapRow
-
-BETAS = (0.9, 0.999)
 
 
 @dataclass(frozen=True)
@@ -59,27 +56,9 @@ class FinetunePlan:
     swap: list[SwapRow]  # what became of the base's parts; empty from scratch
     length: int  # tokens of a row at most
     cut: dict[str, int]  # what of the training texts is longer
-
-
-class Validation:
-    """Evaluates the validation rows, and remembers the answers in case they are the best."""
-
-    def __init__(self, setup: FinetuneSetup) -> None:
-        self.setup = setup
-        self.answers: Any = None  # the latest
-
-    def evaluate(self) -> dict[str, float]:
-        """Numbers about the model as it is, "loss" and the task's metric among them."""
-        task, examples = self.setup.task, self.setup.validation
-        self.answers = task.join(run_network(self.setup.model, examples), examples)
-        return task.metrics(self.answers, self.setup.splits.validation)
-
-    def save(self) -> None:
-        """Write the model and its latest answers."""
-        setup = self.setup
-        save_model(setup.model, setup.folder)
-        with replacing(setup.folder / VALIDATION) as temporary:
-            save_file(setup.task.kept(self.answers, setup.splits.validation), temporary)
+    notes: tuple[str, ...] = ()  # what was made of several files
+    epochs: int = 0
+    seconds: float | None = None  # measured only where it matters
 
 
 @dataclass(frozen=True)
@@ -147,14 +126,39 @@ def finetune(
         return finish_finetuning(planned, progress, listener=listener)
 
 
-def plan_finetuning(setup: FinetuneSetup) -> PlannedFinetuning:
-    """Decide on the number of threads. Nothing is learned yet."""
+def plan_finetuning(
+    setup: FinetuneSetup,
+    *,
+    timed: bool = False,
+    checkpoints: bool = True,
+    evaluate_last: bool = False,
+) -> PlannedFinetuning:
+    """Decide on the number of threads, and on that of epochs that fit into the minutes.
+
+    Nothing is learned yet. With `timed` the seconds are measured in any case. Without `checkpoints`
+    nothing is written; with `evaluate_last` validation is evaluated after the last epoch only.
+    """
     # Built once: which parameters the optimizer knows depends on those that are not frozen yet.
     validation = Validation(setup)
-    loop = make_loop(setup, validation)
+    loop = make_loop(
+        setup, validation, checkpoints=checkpoints, every=setup.steps if evaluate_last else None
+    )
     if not setup.recipe.threads:
         setup = replace(setup, recipe=setup.recipe.changed(threads=try_threads(loop)))
         torch.set_num_threads(setup.recipe.threads)
+    seconds = None
+    notes = tuple(getattr(setup.splits, "notes", ()))
+    undecided = bool(setup.recipe.minutes) and not setup.recipe.epochs_that_fit
+    if undecided or timed:
+        epoch, before = measure_epochs(setup, loop)
+        if undecided:
+            fitting = fitting_epochs(setup.recipe, epoch, before)
+            setup = replace(setup, recipe=setup.recipe.changed(epochs_that_fit=fitting))
+            loop.set_steps(setup.steps)
+        seconds = before + epoch * setup.epochs
+    if setup.epochs < setup.recipe.epochs:
+        of = f"{setup.epochs} of {setup.recipe.epochs} epochs"
+        notes += (f"{of} fit into {setup.recipe.minutes:g} minutes",)
     plan = FinetunePlan(
         task=setup.task.name,
         labels=setup.task.labels,
@@ -167,6 +171,9 @@ def plan_finetuning(setup: FinetuneSetup) -> PlannedFinetuning:
         swap=setup.start.swap,
         length=setup.encoding.length,
         cut=setup.train.cut,
+        notes=notes,
+        epochs=setup.epochs,
+        seconds=seconds,
     )
     return PlannedFinetuning(setup, plan, loop, validation)
 
@@ -188,7 +195,7 @@ def train_task(planned: PlannedFinetuning, *, listener: Listener | None = None) 
     with reporting(everyone, RunStart("finetuning", folder, setup.recipe, planned.plan, step)):
         if not found and setup.recipe.new_head == "fitted" and can_be_fitted(setup.model):
             fitting = listener.stage("fitting the head")
-            fit_head(setup.model, setup.train, setup.weights, setup.validation, progress=fitting)
+            fit_head(setup.model, setup.train, setup.weights, progress=fitting)
         return planned.loop.run(resume=bool(found), listener=everyone)
 
 
@@ -207,6 +214,7 @@ def finish_finetuning(
         "seed": setup.recipe.seed,
         "train_rows": plan.train_rows,
         "validation_rows": plan.validation_rows,
+        "test_rows": 0 if setup.splits.test is None else len(setup.splits.test),
         "steps": progress.step,
         "tokens": progress.tokens,
         "seconds": progress.seconds,
@@ -221,80 +229,3 @@ def finish_finetuning(
     shutil.rmtree(setup.checkpoints.folder, ignore_errors=True)
     (listener or Listener()).on_finish(summary)
     return summary
-
-
-def make_loop(setup: FinetuneSetup, validation: Validation) -> Loop:
-    """The loop over the setup's model, evaluated once per epoch."""
-    recipe, model, epoch = setup.recipe, setup.model, setup.order.steps_per_epoch
-    if recipe.strategy == "frozen":
-        train_down_to(model, 0)  # so that the optimizer does not even know the rest
-    settings = LoopSettings(
-        steps=setup.steps,
-        learning_rate=recipe.learning_rate,
-        seed=recipe.seed,
-        warmup=recipe.warmup,
-        weight_decay=recipe.weight_decay,
-        betas=BETAS,
-        shape=recipe.schedule,
-        exploded=float("inf"),  # one confident mistake in a batch of few is no breakdown
-        precision=recipe.precision,
-        evaluate_every=epoch,
-        save_seconds=setup.save_seconds,
-    )
-
-    def choose(evaluation: dict[str, float]) -> float:
-        if recipe.choose_by == "loss":
-            return evaluation["loss"]
-        # Of two epochs that are equally good, the one with the lower loss.
-        return -evaluation[setup.task.metric] + 1e-6 * min(evaluation["loss"], 100.0)
-
-    def enough(progress: Progress) -> bool:
-        waited = progress.step - progress.best_step
-        return bool(recipe.patience) and waited >= recipe.patience * epoch
-
-    return Loop(
-        model,
-        settings,
-        batches=partial(micro_batches, setup),
-        evaluate=validation.evaluate,
-        checkpoints=setup.checkpoints,
-        choose=choose,
-        enough=enough,
-        scales=learning_rate_scales(model, recipe.layer_decay),
-    )
-
-
-def micro_batches(setup: FinetuneSetup, step: int) -> list[MicroBatch]:
-    """A step's texts, cut where they would not fit into memory."""
-    recipe, model = setup.recipe, setup.model
-    epoch = step // setup.order.steps_per_epoch
-    train_down_to(model, trained_depth(recipe.strategy, epoch, model.base.config.layers))
-    rows = setup.order.batch(step)
-    most = max(1, recipe.micro_batch_tokens // int(setup.lengths[rows].max()))
-    return [_micro_batch(setup, part, most) for part in _fitting(rows, setup.rows[rows], most)]
-
-
-def _fitting(rows: Any, counts: Any, most: int) -> list[Any]:
-    """A step's texts in parts of at most `most` rows, however many windows they have."""
-    parts: list[list[int]] = [[]]
-    taken = 0
-    for row, count in zip(rows, np.minimum(counts, most), strict=True):
-        if parts[-1] and taken + count > most:
-            parts.append([])
-            taken = 0
-        parts[-1].append(int(row))
-        taken += int(count)
-    return [np.array(part) for part in parts]
-
-
-def _micro_batch(setup: FinetuneSetup, rows: Any, most: int) -> MicroBatch:
-    model, device = setup.model, next(setup.model.parameters()).device
-    batch: LabelledBatch = setup.train.batch(rows, most=most).to(device)
-    weights = torch.from_numpy(setup.weights[rows]).to(device)
-
-    def compute() -> torch.Tensor:
-        outputs = model(batch.tokens, batch.segments, batch.token_types, owners=batch.owners)
-        smoothing = setup.recipe.label_smoothing
-        return (setup.task.losses(outputs, batch, smoothing=smoothing) * weights).sum()
-
-    return MicroBatch(compute, float(weights.sum()), int(batch.segments.sum()))

@@ -17,7 +17,7 @@ from headstart.machine import choose_threads
 from headstart.model.config import BaseConfig, Pooling
 from headstart.model.model import Model, build_model
 from headstart.model.presets import Preset, preset, preset_of, stock_head
-from headstart.run_folder import Run, base_fingerprint, open_run
+from headstart.run_folder import Run, open_run
 from headstart.tasks import find_task
 from headstart.tasks.examples import Examples, Long, TextEncoding
 from headstart.tasks.task import Parts, Task
@@ -25,6 +25,7 @@ from headstart.text.reading.sources import check_outside, has_parts
 from headstart.text.store.token_source import LengthBatches
 from headstart.text.tokenizers.tokenizer import Tokenizer, hash_of, load_tokenizer
 from headstart.text.tokenizers.train_tokenizer import train_tokenizer
+from headstart.training.bases import base_fingerprint
 from headstart.training.checkpoints import Checkpoints
 from headstart.training.listener import Listener
 from headstart.training.prepare import Stages, quiet
@@ -61,7 +62,7 @@ def evaluation_rows(
     """The rows to evaluate a run on, and what they are in words.
 
     The test part of a dataset that has parts (the run's own, a built-in one, one of the Hub,
-    a folder such as the lab's); every row of any other file.
+    a folder of files called train and test); every row of any other file.
     """
     how = {"encoding": recipe.encoding, "progress": stages("reading the dataset")}
     if dataset is None or [dataset] == recipe.dataset:
@@ -80,7 +81,9 @@ def evaluation_rows(
             where=name,
             fix="name a file with labelled texts that the run has not seen",
         )
-    return task.fitted(splits.test, name), f"the test part of {name}"
+    own = dataset is None or [dataset] == recipe.dataset
+    which = f"the test file {recipe.test}" if own and recipe.test else f"the test part of {name}"
+    return task.fitted(splits.test, name), which
 
 
 PRETRAINING_LENGTH = 128  # of a base that does not say, and of none
@@ -119,8 +122,12 @@ class FinetuneSetup:
         return self.start.model
 
     @property
+    def epochs(self) -> int:
+        return self.recipe.epochs_that_fit or self.recipe.epochs
+
+    @property
     def steps(self) -> int:
-        return self.recipe.epochs * self.order.steps_per_epoch
+        return self.epochs * self.order.steps_per_epoch
 
     @property
     def checkpoints(self) -> Checkpoints:

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import FrameType
 
 import numpy as np
@@ -118,6 +118,12 @@ class Loop:
         if settings.precision == "bf16" and self.device.type == "cpu":
             make_bf16_safe()
         self._began = time.monotonic()
+
+    def set_steps(self, steps: int) -> None:
+        """Change the number of steps, before the first one is taken."""
+        settings = self.settings = replace(self.settings, steps=steps)
+        self.schedule = Schedule(settings.learning_rate, steps, settings.warmup, settings.shape)
+        self.progress = Progress(steps)
 
     def run(self, *, resume: bool = False, listener: Listener | None = None) -> Progress:
         """Train to the end, from the newest checkpoint if `resume`.

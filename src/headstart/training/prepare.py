@@ -19,18 +19,20 @@ from headstart.model.model import Model, build_model
 from headstart.model.presets import Preset, PresetObjective, preset
 from headstart.objectives import find_objective
 from headstart.progress import ProgressCallback
-from headstart.run_folder import base_fingerprint
 from headstart.text.cooccurrence import cooccurrence_decomposition, scale_columns
 from headstart.text.reading.corpus import Corpus, ProgressCorpus, TextList, read_corpus
 from headstart.text.reading.read import read_dataset
+from headstart.text.store.corpus_split import CorpusSplit, choose_split
 from headstart.text.store.token_source import TokenSource
-from headstart.text.store.write_store import is_held_out, store_corpus, store_corpus_split
+from headstart.text.store.write_store import store_corpus, store_corpus_split
 from headstart.text.tokenizers.tokenizer import Tokenizer, hash_of, load_tokenizer
 from headstart.text.tokenizers.train_tokenizer import train_tokenizer
+from headstart.training.bases import base_fingerprint
 from headstart.training.further import base_tokenizer, further_model
 from headstart.training.recipe import NONE, PretrainRecipe
 
 SMALL_CORPUS = 2_000_000  # bytes
+BYTES_PER_TOKEN = 8  # more than any language has on average
 TASK_TEXT_SHARE = 0.2  # of the steps, at the end
 MOST_TASK_PASSES = 4
 HANDED_ON = 0.5  # of the neighbours' mean; 0.2 learned more slowly
@@ -100,14 +102,15 @@ def prepare(
     tokenizer = tokenizer or find_tokenizer(recipe, corpus, stages)
     folder = cache_folder() / "stores"
     share = recipe.held_out or held_out_share(corpus.size)
+    split = choose_split(corpus, share, least_bytes=BYTES_PER_TOKEN * recipe.length)
     counted = ProgressCorpus(corpus, stages("tokenizing"))
-    stores = store_corpus_split(counted, tokenizer, folder, held_out=share)
+    stores = store_corpus_split(counted, tokenizer, folder, split=split)
     if any(store.tokens <= recipe.length for store in stores):
         raise HeadstartError(
             f"the corpus is too small: {stores[0].tokens:,} tokens to train on and "
             f"{stores[1].tokens:,} held out, where a row has {recipe.length}",
             where=corpus.name,
-            fix="give more text, a larger --held-out share or a smaller --length",
+            fix="give more text with --corpus, a larger --held-out share or a smaller --length",
         )
     sources = [
         TokenSource(store, tokenizer, length=recipe.length, separate=recipe.separate)
@@ -121,18 +124,19 @@ def prepare(
         size,
         corpus.fingerprint,
         recipe.rows,
-        _task_source(recipe, corpus, tokenizer, share),
+        _task_source(recipe, corpus, tokenizer, split),
         base_fingerprint(recipe.base) if recipe.base != NONE else "",
     )
 
 
 def _task_source(
-    recipe: PretrainRecipe, corpus: Corpus, tokenizer: Tokenizer, held_out: float
+    recipe: PretrainRecipe, corpus: Corpus, tokenizer: Tokenizer, split: CorpusSplit
 ) -> TokenSource | None:
-    if not corpus.task_text:
+    if not corpus.task_text or corpus.is_task_text:
         return None
-    # Texts that the held-out share has are not trained on here either.
-    kept = TextList([text for text in corpus.task_text if not is_held_out(text, held_out)])
+    # Texts that are held out are not trained on here either.
+    documents = split.documents(corpus.task_text)
+    kept = TextList(text for text in documents if not split.holds_out(text))
     if not kept:
         return None
     store = store_corpus(kept, tokenizer, cache_folder() / "stores")

@@ -12,6 +12,7 @@ from headstart.training.recipe_file import Recipe, protocol_of, read_recipe_as
 from headstart.training.schedule import Shape, Strategy
 
 NONE = "none"
+NETWORK = "network"
 # Weights that somebody trained for weeks forget at the rates with which ours are trained.
 OTHERS_PRETRAINING: dict[str, Any] = {"learning_rate": 1e-4}
 OTHERS_FINETUNING: dict[str, Any] = {"learning_rate": 5e-5}
@@ -117,6 +118,7 @@ class FinetuneRecipe(Recipe):
     encoding: str = "utf-8"
     drop_overlap: bool = False
     split_seed: int = 0  # of the parts that are cut from the dataset; not the training's seed
+    arm: str = NETWORK  # or a classifier without one (tfidf, …), or a stack of both
     base: str = NONE  # a run's folder, or hf:…
     fresh: bool = False  # draw the base's weights anew: the same network, from scratch
     objective: str = "causal"  # what a network without a base looks like: causal or masked
@@ -135,8 +137,12 @@ class FinetuneRecipe(Recipe):
     strategy: Strategy = "full"
     layer_decay: float = 1.0
     epochs: int = 5
+    minutes: float = 0.0  # fewer epochs, where more would take longer
+    epochs_that_fit: int = 0  # measured: as many as the minutes allow
     patience: int = 0  # epochs without a better one, then training ends; 0 never does
-    choose_by: Literal["metric", "loss"] = "metric"  # of validation: which epoch is the best
+    # Which epoch is kept: the best on validation by the task's metric or by its loss, or the last
+    # one, whatever validation says.
+    choose_by: Literal["metric", "loss", "last"] = "metric"
     batch_size: int = 16
     micro_batch_tokens: int = 8_192  # what is held in memory at once
     length: int = 0  # tokens of a row; by default those of the base's pretraining, or 512 cut
@@ -159,6 +165,8 @@ class FinetuneRecipe(Recipe):
         problems = []
         if not self.dataset:
             problems.append("no dataset was given")
+        if self.choose_by == "last" and self.patience:
+            problems.append("patience waits for a better epoch, and choose_by last takes the last")
         if self.pooling and self.pooling not in POOLINGS:
             problems.append(f"pooling is {self.pooling!r}; it can be {', '.join(POOLINGS)}")
         if self.objective not in ("causal", "masked"):

@@ -26,7 +26,8 @@ from headstart.files import (
 from headstart.settings import Checked, from_dict
 
 FILE = "recipe.toml"
-MEASURED = {"threads": 0, "output": "auto"}  # where they have this value, a measurement decides
+MEASURED = {"threads": 0, "output": "auto", "epochs_that_fit": 0}
+# where they have this value, a measurement decides
 DATASET_SETTINGS = (  # where labelled rows are, and how they are read and split
     "dataset",
     "validation",

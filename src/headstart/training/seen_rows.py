@@ -35,12 +35,25 @@ def unseen_rows(task: Task[Any], part: Any, folder: Path) -> NDArray[np.int64] |
 
     `None` for a run without fingerprints: one of an older version.
     """
+    known = _seen(task, part, folder, ("train", "validation"))
+    return None if known is None else np.flatnonzero(~known)
+
+
+def seen_rows(task: Task[Any], part: Any, folder: Path, role: str) -> NDArray[np.int64] | None:
+    """The numbers of the rows that were the run's `role`, "train" or "validation"; see above."""
+    known = _seen(task, part, folder, (role,))
+    return None if known is None else np.flatnonzero(known)
+
+
+def _seen(
+    task: Task[Any], part: Any, folder: Path, roles: Sequence[str]
+) -> NDArray[np.bool_] | None:
     path = folder / ROWS
     if not path.is_file():
         return None
     try:
         saved = load_file(path)
-        seen = np.concatenate([saved["train"], saved["validation"]])
+        seen = np.concatenate([saved[role] for role in roles])
     except (SafetensorError, KeyError, ValueError):
         raise HeadstartError(
             f"{ROWS} is damaged: which rows trained the run is not known",
@@ -50,7 +63,7 @@ def unseen_rows(task: Task[Any], part: Any, folder: Path) -> NDArray[np.int64] |
     prints = fingerprints(task.row_texts(part))
     if len(prints) != len(part):  # a task whose rows are not known by one text each
         return None
-    return np.flatnonzero(~np.isin(prints, seen))
+    return np.isin(prints, seen)
 
 
 def fingerprints(texts: Sequence[str]) -> Fingerprints:

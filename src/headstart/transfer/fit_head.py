@@ -16,7 +16,14 @@ from numpy.typing import NDArray
 from torch import nn
 
 from headstart.evaluation.calibration import Floats
-from headstart.linear import MAXIMUM_SHARE, STRENGTHS, choose_strength
+from headstart.folds import make_folds
+from headstart.linear import (
+    MAXIMUM_SHARE,
+    STRENGTHS,
+    FoldFeatures,
+    choose_strength_in_folds,
+    fit_regression,
+)
 from headstart.model.heads import ClassificationHead
 from headstart.model.model import Model
 from headstart.progress import ProgressCallback
@@ -24,6 +31,7 @@ from headstart.tasks.examples import Examples
 from headstart.tasks.run_network import run_network
 
 UNSEEN = 5.0  # how far below the others a class starts that no training text has
+FOLDS = 3
 MOST = 10_000  # examples: more make a regression slow, and no better a place to start from
 
 
@@ -36,35 +44,34 @@ def fit_head(
     model: Model,
     train: Examples,
     weights: NDArray[np.float32],
-    validation: Examples,
     *,
     progress: ProgressCallback | None = None,
 ) -> None:
     """Put the regression's weights into the head's output layer; the rest stays as it is.
 
-    Its strength is chosen on validation. Labels that exclude each other are one regression; labels
-    that do not are one each, and one that all or no text has stays as it was drawn.
+    Its strength is chosen among the training rows themselves, in folds. Labels that exclude each
+    other are one regression; labels that do not are one each, and one that all or no text has stays
+    as it was drawn.
     """
     head = model.head
     assert isinstance(head, ClassificationHead)
     if len(train) > MOST:
         rows = _some(np.asarray(train.targets))
         train, weights = train.picked(rows), weights[rows]
-    targets, wanted = np.asarray(train.targets), np.asarray(validation.targets)
-    seen = np.unique(targets)
-    if len(seen) < 2 or not np.isin(wanted, seen).any():
-        return  # nothing to fit, or nothing to choose a strength by
-    known, other = read_features(model, train, progress), read_features(model, validation)
+    targets = np.asarray(train.targets)
+    if len(np.unique(targets)) < 2:
+        return  # nothing to fit
+    known = read_features(model, train, progress)
     center = known.mean(axis=0)
     scale = _scale(known - center, halves=head.config.pooling == "mean+max" and head.dense is None)
-    known, other = (known - center) * scale, (other - center) * scale
+    known = (known - center) * scale
     output = head.output if head.config.bias else _with_bias(head.output)
     if targets.ndim == 1:
-        _put(output, _fit(known, targets, weights, other, wanted), center, scale)
+        _put(output, _fit(known, targets, weights), center, scale)
     for label in range(targets.shape[1] if targets.ndim > 1 else 0):
-        yes, held_out = targets[:, label] > 0.5, wanted[:, label] > 0.5
+        yes = targets[:, label] > 0.5
         if yes.any() and not yes.all():
-            fitted = _fit(known, yes, weights, other, held_out, STRENGTHS[1::3])
+            fitted = _fit(known, yes, weights, STRENGTHS[1::3])
             _put_row(output, label, fitted.coef_[0], fitted.intercept_[0])
             _unscale(output, [label], center, scale)
     if output is not head.output:
@@ -91,11 +98,22 @@ def _fit(
     known: Floats,
     targets: NDArray[Any],
     weights: NDArray[np.float32],
-    other: Floats,
-    wanted: NDArray[Any],
     strengths: Sequence[float] = STRENGTHS,
 ) -> Any:
-    return choose_strength(known, targets, other, wanted, strengths, weights=weights)
+    folds = [
+        FoldFeatures(
+            known[fold.train],
+            targets[fold.train],
+            known[fold.held],
+            targets[fold.held],
+            weights[fold.train],
+        )
+        for fold in make_folds(targets, FOLDS)
+    ]
+    # Too few rows to choose by: the middle is neither blind nor sure of itself.
+    middle = sorted(strengths)[len(strengths) // 2]
+    strength = choose_strength_in_folds(folds, strengths)[0] if folds else middle
+    return fit_regression(known, targets, strength, weights=weights)
 
 
 def _some(targets: NDArray[Any]) -> NDArray[np.int64]:

@@ -19,8 +19,8 @@ from headstart.inference.predict.predictor import (
 )
 from headstart.inference.predict.writers import Csv, JsonLines, Parquet, Writer
 from headstart.progress import ProgressCallback
-from headstart.run_folder import Run
 from headstart.tasks.classification import Classification
+from headstart.tasks.opened_run import OpenedRun
 from headstart.text.reading.lenient_rows import LenientRows
 from headstart.text.reading.rows import ReadOptions, join_pair
 
@@ -81,9 +81,9 @@ class ClassPredictor(Predictor):
 
 
 def predict_scores(
-    run: Run, texts: Sequence[str], *, progress: ProgressCallback | None = None
+    run: OpenedRun, texts: Sequence[str], *, progress: ProgressCallback | None = None
 ) -> NDArray[np.float64]:
-    """The logits of each text: (texts, classes). No text may be empty."""
+    """The logits of each text: (texts, classes), not calibrated. No text may be empty."""
     task_of(run, Classification)
     check_texts(texts)
     if not len(texts):
@@ -94,15 +94,18 @@ def predict_scores(
 
 
 def predict_probabilities(
-    run: Run, texts: Sequence[str], *, progress: ProgressCallback | None = None
+    run: OpenedRun, texts: Sequence[str], *, progress: ProgressCallback | None = None
 ) -> NDArray[np.float64]:
-    """The probability of each class (or of each label by itself): (texts, classes)."""
+    """The probability of each class (or of each label by itself): (texts, classes).
+
+    They are calibrated: the scores are divided by the run's temperature.
+    """
     scores = predict_scores(run, texts, progress=progress)
-    return task_of(run, Classification).probabilities(scores)
+    return task_of(run, Classification).probabilities(scores, run.temperature)
 
 
 def predict(
-    run: Run, texts: Sequence[str], *, progress: ProgressCallback | None = None
+    run: OpenedRun, texts: Sequence[str], *, progress: ProgressCallback | None = None
 ) -> list[Prediction]:
     """Classify texts.
 

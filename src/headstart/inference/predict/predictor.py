@@ -11,8 +11,7 @@ from headstart.errors import HeadstartError
 from headstart.files import check_file, replacing
 from headstart.inference.predict.writers import JsonLines, Writer
 from headstart.progress import ProgressCallback
-from headstart.run_folder import Run
-from headstart.tasks.run_network import run_network
+from headstart.tasks.opened_run import OpenedRun
 from headstart.tasks.task import Task
 from headstart.text.checking.checks import checked_text
 from headstart.text.reading.rows import ReadOptions
@@ -47,7 +46,7 @@ class Predictor(ABC):
 
     explains = False  # whether `inference.explain` can say which words mattered
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: OpenedRun) -> None:
         assert run.task is not None
         self.run = run
         self.task: Any = run.task
@@ -86,11 +85,10 @@ class Predictor(ABC):
 
     def run_network(self, part: Any, progress: ProgressCallback | None = None) -> Any:
         """The task's answers for rows in the form that it encodes."""
-        examples = self.task.encode(part, self.run.encoding)
-        return self.task.join(run_network(self.run.model, examples, progress=progress), examples)
+        return self.run.answers(part, progress=progress).scores
 
 
-def predictor_of(run: Run) -> Predictor:
+def predictor_of(run: OpenedRun) -> Predictor:
     """The predictor of a run's task."""
     if run.task is None:
         raise HeadstartError(
@@ -106,7 +104,7 @@ def predictor_of(run: Run) -> Predictor:
     return made
 
 
-def task_of(run: Run, kind: type[AnyTask]) -> AnyTask:
+def task_of(run: OpenedRun, kind: type[AnyTask]) -> AnyTask:
     """The run's task if it is of this kind; else an error that says what to call instead."""
     if not isinstance(run.task, kind):
         name = "none: it has not been fine-tuned" if run.task is None else run.task.name
@@ -144,7 +142,7 @@ SHOWN = 20  # of the rows with a problem
 
 
 def predict_file(
-    run: Run,
+    run: OpenedRun,
     source: str | Path,
     output: Path,
     *,

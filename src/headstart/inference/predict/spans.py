@@ -11,7 +11,7 @@ from headstart.errors import HeadstartError
 from headstart.inference.predict.predictor import Predictor, Rows, check_texts, in_pairs, task_of
 from headstart.inference.predict.writers import Answered, JsonLines, TextWriter, Writer
 from headstart.progress import ProgressCallback
-from headstart.run_folder import Run
+from headstart.tasks.opened_run import OpenedRun
 from headstart.tasks.spans import Answer, Spans
 from headstart.text.reading.lenient_rows import LenientRows
 from headstart.text.reading.rows import ReadOptions, split_pair
@@ -99,7 +99,7 @@ class SpanPredictor(Predictor):
 
 
 def predict_spans(
-    run: Run,
+    run: OpenedRun,
     questions: Sequence[str],
     texts: Sequence[str],
     *,

@@ -15,7 +15,7 @@ from headstart.evaluation.tagging import entities
 from headstart.inference.predict.predictor import Predictor, Rows, check_texts, task_of
 from headstart.inference.predict.writers import Answered, JsonLines, TextWriter, Writer
 from headstart.progress import ProgressCallback
-from headstart.run_folder import Run
+from headstart.tasks.opened_run import OpenedRun
 from headstart.tasks.tagging import Tagging
 from headstart.text.reading.conll import LenientSentences, ends_in_tags
 from headstart.text.reading.lenient_rows import LenientRows
@@ -121,7 +121,7 @@ class TagPredictor(Predictor):
 
 
 def predict_tags(
-    run: Run, texts: Sequence[str], *, progress: ProgressCallback | None = None
+    run: OpenedRun, texts: Sequence[str], *, progress: ProgressCallback | None = None
 ) -> list[TaggedText]:
     """Tag the words of texts, which are split as in CoNLL files. No text may be empty."""
     task_of(run, Tagging)

@@ -18,7 +18,6 @@ from headstart.interop.exporters import (
     ExportOptions,
     OutputDifference,
     Written,
-    fitted_temperature,
 )
 from headstart.interop.huggingface.check import compare_with_run
 from headstart.interop.huggingface.family import Family, family_of_base
@@ -55,7 +54,7 @@ class HuggingFaceExporter(Exporter):
         family = _family(run)
         head = run.model.head_config
         _refuse_head(family, run, head)
-        temperature = fitted_temperature(run)
+        temperature = run.temperature
         kind = "" if head is None else head.kind
         config = {
             "architectures": [family.architectures[kind]],
@@ -86,7 +85,7 @@ class HuggingFaceExporter(Exporter):
         )
 
     def check(self, run: Run, folder: Path, options: ExportOptions) -> list[OutputDifference]:
-        return compare_with_run(with_padding(run), folder, fitted_temperature(run))
+        return compare_with_run(with_padding(run), folder, run.temperature)
 
 
 EXPORTER = HuggingFaceExporter()

@@ -9,12 +9,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 if TYPE_CHECKING:  # arms are listed by `headstart compare --help`, which must not wait for NumPy
+    from pathlib import Path
+
     import numpy as np
     from numpy.typing import NDArray
 
     from headstart.studies.context import ArmContext
     from headstart.studies.outcomes import Measure, Outcome, RunKey
     from headstart.studies.recipe import StudyRecipe
+    from headstart.tasks.task import Task
 
 Need = Literal["tokenizer", "vectors", "base", "start", "arms"]
 HeldOutPart = Literal["validation", "test"]
@@ -49,6 +52,15 @@ class Amounts:
 
 
 @dataclass(frozen=True)
+class Effort:
+    """How much a training of a network tries."""
+
+    epochs: int  # of the usual setting
+    tries: int = 2  # settings among which it chooses; none where validation chooses
+    fixed: bool = False  # whether the epochs were given
+
+
+@dataclass(frozen=True)
 class Speed:
     """Measured seconds; of fine-tuning for one training alone, with one job's threads."""
 
@@ -61,14 +73,20 @@ class Speed:
 class Fitted:
     """What `Arm.fit` returns: how to answer, and what is worth keeping.
 
-    `answer` takes "validation" or "test" and gives probabilities (rows × classes). `seconds` are
-    those of training; where they are None, fitting and answering are timed together.
+    `answer` takes "validation" or "test" and gives probabilities (rows × classes), or the answers
+    of a task without classes in the form of `Task.join`. `seconds` are those of training; where
+    they are None, fitting and answering are timed together. `own` are probabilities of rows of the
+    budget itself by models that were not trained on them, and `own_rows` their numbers: what a
+    stack, a temperature and the choice of the best arm rest on.
     """
 
-    answer: Callable[[HeldOutPart], NDArray[np.floating[Any]]]
+    answer: Callable[[HeldOutPart], Any]
     facts: dict[str, Any] = field(default_factory=dict)
     measures: Sequence[Measure] = ()
     seconds: float | None = None
+    own: NDArray[np.floating[Any]] | None = None
+    own_rows: NDArray[np.int64] | None = None
+    save: Callable[[Path], None] | None = None  # write the fitted classifier as a run
 
 
 class Arm(ABC):
@@ -87,10 +105,12 @@ class Arm(ABC):
     uses_objective: ClassVar[bool] = False  # trained once for each pretraining objective
     varies_with_seed: ClassVar[bool] = True  # also where the training rows are the same
     is_network: ClassVar[bool] = False  # trains in epochs, in a process of its own; keeps a run
+    class_only: ClassVar[bool] = False  # gives probabilities of classes, and nothing else
     stackable: ClassVar[bool] = False  # may be joined by an arm that needs "arms"
     is_reference: ClassVar[bool] = False  # the headline arm is held against it, too, in words
     compared_with: ClassVar[str] = ""  # the arm that lacks only what this one is about …
     effect: ClassVar[str] = ""  # … and what that is called in a sentence
+    between: ClassVar[tuple[str, ...]] = ()  # arms with a part of it, from that one to this
 
     @property
     def phrase(self) -> str:
@@ -111,11 +131,15 @@ class Arm(ABC):
         """Whether text without labels is needed (a base that exists already may replace it)."""
         return bool(self.needs & {"vectors", "base"})
 
+    def is_usual(self, task: type[Task[Any]] | None, *, classes: bool) -> bool:
+        """Whether a study of this task that names no arms has it (none: one class per text)."""
+        return self.default and (classes or not self.class_only)
+
     def settings_grid(self) -> Mapping[str, Sequence[Any]]:
-        """The settings that are selected on validation, each with its values."""
+        """The settings that each training chooses for itself, each with its values."""
         return {}
 
-    def seconds(self, labels: int, epochs: int, amounts: Amounts, speed: Speed) -> float:
+    def seconds(self, labels: int, effort: Effort, amounts: Amounts, speed: Speed) -> float:
         """An estimate of one training, for the plan."""
         return 0.0
 
@@ -155,14 +179,27 @@ class Arm(ABC):
 
         started = time.monotonic()
         fitted = self.fit(context)
-        validation, test = fitted.answer("validation"), fitted.answer("test")
-        seconds = time.monotonic() - started if fitted.seconds is None else fitted.seconds
+        validation = fitted.answer("validation")
+        answering = time.monotonic()
+        test = fitted.answer("test")
+        ended = time.monotonic()
+        # Choosing included; after a kill, at least what the training itself has counted.
+        seconds = max(ended - started, fitted.seconds or 0.0)
+        if fitted.save is not None and context.may_be_best:
+            fitted.save(context.folder)
+        facts = {**fitted.facts, "test_seconds": round(ended - answering, 3)}
+        if "arms" not in self.needs and context.folder.is_dir():  # a stack's are its members'
+            files = [file for file in context.folder.rglob("*") if file.is_file()]
+            facts["bytes"] = sum(file.stat().st_size for file in files)
         return make_outcome(
             context.run,
             context.splits,
             validation,
             test,
+            task=context.task,
             measures=fitted.measures,
             seconds=seconds,
-            facts=fitted.facts,
+            facts=facts,
+            own=fitted.own,
+            own_rows=fitted.own_rows,
         )

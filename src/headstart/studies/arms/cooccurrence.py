@@ -29,7 +29,8 @@ class CooccurrenceArm(RegressionArm):
 
         from headstart.baselines.cooccurrence import CooccurrenceClassifier
 
-        return CooccurrenceClassifier(load_file(context.study.vectors)["vectors"])
+        vectors = load_file(context.study.vectors)["vectors"]
+        return CooccurrenceClassifier(vectors, tokenizer=context.tokenizer)
 
     def strengths(self) -> Sequence[float]:
         from headstart.linear import STRENGTHS

@@ -25,7 +25,7 @@ class CountedArm(NetworkArm):
     colours = Colours("#8a6d3b", "#c9a66b", light_text="#735a2e", dark_text="#d3b57f")
     position = 15
     default = True
-    is_reference = True
+    effect = "counting"
     needs = frozenset({"tokenizer", "base", "start"})
 
     @property

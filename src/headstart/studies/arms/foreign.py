@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from headstart.base_source import source_of
-from headstart.studies.arms.arm import Amounts, Colours, Need, Speed
+from headstart.studies.arms.arm import Amounts, Colours, Effort, Need, Speed
 from headstart.studies.arms.network import NetworkArm
 from headstart.studies.arms.registry import ARMS
 
@@ -42,14 +42,14 @@ class ForeignArm(NetworkArm):
             f"{short}, which others have pretrained, its head swapped, fine-tuned as a whole."
         )
 
-    def seconds(self, labels: int, epochs: int, amounts: Amounts, speed: Speed) -> float:
+    def seconds(self, labels: int, effort: Effort, amounts: Amounts, speed: Speed) -> float:
         times = _times_slower(self.name)
         slower = replace(
             speed,
             trained_token=speed.trained_token * times,
             read_token=speed.read_token * times,
         )
-        return super().seconds(labels, epochs, amounts, slower)
+        return super().seconds(labels, effort, amounts, slower)
 
     def recipe(self, context: ArmContext) -> FinetuneRecipe:
         from headstart.training.recipe import make_recipe
@@ -61,6 +61,8 @@ class ForeignArm(NetworkArm):
             settings["length"] = study.length
         return make_recipe(
             **settings,
+            task=study.task,
+            second_column=study.second_column,
             base=str(self.copy(context)),
             epochs=context.study.epochs[run.labels],
             seed=run.seed,
@@ -72,13 +74,15 @@ class ForeignArm(NetworkArm):
         from headstart.text.tokenizers.tokenizer import load_tokenizer
 
         tokenizer = load_tokenizer(self.copy(context))
+        if not context.study.reads_whole_texts:
+            return
         context.study.ids(tokenizer, "validation")
         context.study.ids(tokenizer, "test")
 
     def copy(self, context: ArmContext) -> Path:
         """The base as a run in the study's folder."""
-        from headstart.run_folder import local_base
         from headstart.studies.outcomes import safe_name
+        from headstart.training.bases import local_base
 
         return local_base(self.name, context.study.folder / "bases" / safe_name(self.name))
 

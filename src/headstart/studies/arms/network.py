@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from headstart.studies.arms.arm import (
     Amounts,
     Arm,
+    Effort,
     Fitted,
     HeldOutPart,
     Need,
@@ -15,18 +16,20 @@ from headstart.studies.arms.arm import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
     from headstart.studies.context import ArmContext
     from headstart.studies.outcomes import Measure, RunKey
     from headstart.training.listener import Listener, Progress
     from headstart.training.recipe import FinetuneRecipe
 
-# What is kept of every epoch: part, metric, and its name in the training's table.
+# What is kept of every epoch, beside the task's own metrics: part, metric, name in the table.
 KEPT = (
     ("train", "loss", "train_loss"),
     ("validation", "loss", "validation_loss"),
-    ("validation", "accuracy", "accuracy"),
-    ("validation", "macro_f1", "macro_f1"),
 )
+SHOWN_APART = ("epoch", "step", "best", "seconds", "train_loss", "validation_loss")
 
 
 class NetworkArm(Arm):
@@ -35,6 +38,7 @@ class NetworkArm(Arm):
     needs: ClassVar[frozenset[Need]] = frozenset({"tokenizer"})
     uses_objective: ClassVar[bool] = True
     is_network: ClassVar[bool] = True
+    learns_long: ClassVar[bool] = False  # whether it is expected to choose the longer setting
 
     def changes(self, context: ArmContext, recipe: FinetuneRecipe) -> dict[str, Any]:
         """Settings in which this arm differs from fine-tuning the base."""
@@ -44,12 +48,24 @@ class NetworkArm(Arm):
         """Seconds to learn from one token."""
         return speed.trained_token
 
-    def seconds(self, labels: int, epochs: int, amounts: Amounts, speed: Speed) -> float:
-        trained = epochs * labels * amounts.text_tokens
+    def seconds(self, labels: int, effort: Effort, amounts: Amounts, speed: Speed) -> float:
+        from headstart.folds import MANY
+        from headstart.studies.arms.choosing import FOLDS, MOST_JUDGED, long_epochs
+
+        usual, long = effort.epochs, effort.epochs if effort.fixed else long_epochs(effort.epochs)
+        epochs = long if effort.tries > 1 and self.learns_long else usual
+        trained, read = float(epochs * labels), float(labels)
+        if effort.tries and labels >= MANY:
+            trained += (usual + long) * (effort.tries > 1) * min(labels, MOST_JUDGED) * 2 / 3
+        elif effort.tries:
+            folds = usual + long if effort.tries > 1 else usual
+            folds += epochs * (FOLDS - 1) * self.stackable
+            trained += folds * labels * (FOLDS - 1) / FOLDS
+            read += (effort.tries + FOLDS) * labels
         # Every row is read once more before the first step, to fit the head.
-        rows = labels + (epochs + 1) * amounts.validation_rows + amounts.test_rows
-        read = rows * amounts.text_tokens
-        return trained * self.learning_seconds(speed) + read * speed.read_token
+        read += (epochs + 1) * amounts.validation_rows + amounts.test_rows
+        seconds = trained * self.learning_seconds(speed) + read * speed.read_token
+        return seconds * amounts.text_tokens
 
     def recipe(self, context: ArmContext) -> FinetuneRecipe:
         """The recipe of this training, the same for every such arm except for `changes`."""
@@ -60,6 +76,8 @@ class NetworkArm(Arm):
         study, run = context.study.recipe, context.run
         settings: dict[str, Any] = {
             **{name: getattr(study, name) for name in DATASET_SETTINGS},
+            "task": study.task,
+            "second_column": study.second_column,
             "preset": study.preset,
             "objective": network_kind(run.objective),
             "epochs": context.study.epochs[run.labels],
@@ -68,8 +86,8 @@ class NetworkArm(Arm):
         }
         if study.length:
             settings["length"] = study.length
-        if run.objective in context.study.bases:
-            settings["base"] = context.study.bases[run.objective]
+        if context.base is not None:
+            settings["base"] = context.base
         else:
             settings |= {"tokenizer": context.study.tokenizer, **study.sizes()}
         usual = make_recipe(**settings)
@@ -79,40 +97,98 @@ class NetworkArm(Arm):
         """Tokenize the held-out parts before the first training, not in each of them."""
         from headstart.text.tokenizers.tokenizer import load_tokenizer
 
-        base = context.study.bases.get(context.run.objective)
-        tokenizer = context.tokenizer if base is None else load_tokenizer(base)
+        if not context.study.reads_whole_texts:
+            return
+        tokenizer = context.tokenizer if context.base is None else load_tokenizer(context.base)
         context.study.ids(tokenizer, "validation")
         context.study.ids(tokenizer, "test")
 
     def fit(self, context: ArmContext) -> Fitted:
+        from headstart.evaluation.calibration import at_temperature
+        from headstart.studies.arms.choosing import train_within_budget
+
+        if not context.study.recipe.has_classes:
+            return self._fit_task(context)
+        if context.study.recipe.choose_by == "validation":
+            return self._fit_by_validation(context)
+        found = train_within_budget(
+            self.recipe(context),
+            context,
+            _epochs(context),
+            fixed=bool(context.study.recipe.epochs),
+            stacked=self.stackable and context.study.stacks,
+        )
+        measures, seconds = _measures(context.run, found.rows)
+        facts = {
+            "chosen": vars(found.setting),
+            "tries": found.tries,
+            "temperature": found.temperature,
+        }
+        own = None if found.own is None else at_temperature(found.own, found.temperature)
+        return Fitted(
+            lambda part: _probabilities(context, part, found.temperature),
+            facts,
+            measures,
+            seconds,
+            own=own,
+            own_rows=found.own_rows,
+            save=_keep_temperature(found.temperature),
+        )
+
+    def _fit_task(self, context: ArmContext) -> Fitted:
+        """Train for a task without classes; a part of the budget chooses the epoch."""
+        from headstart.studies.arms.held_back import train_held_back
+
+        summary, rows = train_held_back(
+            self.recipe(context),
+            context,
+            _epochs(context),
+            fixed=bool(context.study.recipe.epochs),
+        )
+        measures, seconds = _measures(context.run, rows)
+        facts = {"chosen": {"epochs": summary["best_epoch"]}, "tries": 1}
+        return Fitted(lambda part: _answers(context, part), facts, measures, seconds)
+
+    def _fit_by_validation(self, context: ArmContext) -> Fitted:
+        """Train once; the validation part chooses the epoch and the temperature."""
         from safetensors.numpy import load_file
 
-        from headstart.evaluation.calibration import at_temperature
-        from headstart.run_folder import VALIDATION
+        from headstart.evaluation.calibration import fit_temperature
+        from headstart.studies.arms.choosing import begun
+        from headstart.tasks.temperature import VALIDATION
         from headstart.training.finetune import finetune
-        from headstart.training.recipe_file import FILE
 
         folder = context.folder
-        resume = (folder / FILE).is_file()
-        if not resume:
-            shutil.rmtree(folder, ignore_errors=True)  # killed before it was a run
         summary = finetune(
             self.recipe(context),
             folder,
             splits=context.splits,
             validation=lambda encoding: context.study.examples(encoding, "validation"),
-            resume=resume,
+            resume=begun(folder),
             listener=_epochs(context),
         )
-
-        def answer(part: HeldOutPart) -> Any:
-            if part == "validation":  # kept by the best epoch
-                return at_temperature(load_file(folder / VALIDATION)["logits"], 1.0)
-            return _probabilities(context)
-
+        logits = load_file(folder / VALIDATION)["logits"]  # kept by the best epoch
+        temperature = fit_temperature(logits, context.splits.validation.labels)
         measures, seconds = _measures(context.run, summary["epochs"])
-        facts = {name: summary[name] for name in ("best_epoch", "steps", "cut")}
-        return Fitted(answer, facts, measures, seconds)
+        facts = {
+            "chosen": {"epochs": summary["best_epoch"]},
+            "tries": 1,
+            "temperature": temperature,
+        }
+        return Fitted(
+            lambda part: _probabilities(context, part, temperature),
+            facts,
+            measures,
+            seconds,
+            save=_keep_temperature(temperature),
+        )
+
+
+def _keep_temperature(temperature: float) -> Callable[[Path], None]:
+    """The run is in its folder already; it was calibrated with the rows that it was watched by."""
+    from headstart.tasks.temperature import write_temperature
+
+    return partial(write_temperature, temperature)
 
 
 def _epochs(context: ArmContext) -> Listener:
@@ -121,7 +197,8 @@ def _epochs(context: ArmContext) -> Listener:
 
     class Epochs(Listener):
         def on_evaluation(self, progress: Progress) -> None:
-            context.report_epoch(progress.evaluations, progress.evaluation["accuracy"])
+            found = progress.evaluation[context.task.metric]
+            context.report_epoch(progress.evaluations, found)
 
     return Epochs()
 
@@ -133,22 +210,29 @@ def _measures(run: RunKey, epochs: list[dict[str, Any]]) -> tuple[list[Measure],
     measures, seconds = [], 0.0
     for row in epochs:
         seconds += row["seconds"]
-        for split, metric, name in KEPT:
+        others = [("validation", name, name) for name in row if name not in SHOWN_APART]
+        for split, metric, name in [*KEPT, *others]:
             measures.append(Measure(run, row["epoch"], split, metric, row[name], seconds))
     return measures, seconds
 
 
-def _probabilities(context: ArmContext) -> Any:
-    """The predictions of the run's best epoch for the test rows."""
+def _probabilities(context: ArmContext, part: HeldOutPart, temperature: float) -> Any:
+    """The predictions of the run's kept epoch for the rows of a held-out part."""
+    from headstart.evaluation.calibration import at_temperature
+
+    return at_temperature(_answers(context, part), temperature)
+
+
+def _answers(context: ArmContext, part: HeldOutPart) -> Any:
+    """The same as the task joins them: scores of classes, tags of words, answers."""
     import torch
 
-    from headstart.evaluation.calibration import at_temperature
     from headstart.run_folder import open_run
-    from headstart.tasks.classification import Classification
     from headstart.tasks.run_network import run_network
 
     opened = open_run(context.folder)
-    examples = context.study.examples(opened.encoding, "test")
+    assert opened.task is not None
+    examples = context.study.examples(opened.encoding, part)
     with torch.no_grad():
         outputs = run_network(opened.model, examples)
-    return at_temperature(Classification(context.label_names).join(outputs, examples), 1.0)
+    return opened.task.join(outputs, examples)

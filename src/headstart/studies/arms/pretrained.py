@@ -5,7 +5,7 @@ from headstart.studies.arms.network import NetworkArm
 
 
 class PretrainedArm(NetworkArm):
-    """What the study is about: its difference to `scratch` is what pretraining bought."""
+    """What the study is about: counting and pretraining make its difference to `scratch`."""
 
     name = "pretrained"
     label = "pretrained"
@@ -17,6 +17,7 @@ class PretrainedArm(NetworkArm):
     stackable = True
     compared_with = "scratch"
     effect = "pretraining"
+    between = ("counted",)
 
 
 ARM = PretrainedArm()

@@ -6,7 +6,9 @@ from headstart.errors import HeadstartError
 from headstart.registry import Registry
 from headstart.studies.arms.arm import Arm
 
-BUILT_IN = ("tfidf", "cooccurrence", "scratch", "counted", "pretrained", "frozen", "stack")
+LINEAR = ("trivial", "tfidf", "linear", "nb", "cooccurrence")
+NETWORKS = ("scratch", "counted", "pretrained", "frozen")
+BUILT_IN = (*LINEAR, *NETWORKS, "stack")
 ARMS: Registry[Arm] = Registry(
     "arm",
     group="headstart.arms",

@@ -6,18 +6,22 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from headstart.studies.arms.arm import Amounts, Arm, Fitted, HeldOutPart, Speed
+from headstart.studies.arms.arm import Amounts, Arm, Effort, Fitted, HeldOutPart, Speed
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from headstart.baselines.regression import RegressionClassifier
     from headstart.studies.context import ArmContext
 
 SECONDS = 3.0  # for each MB of labelled text
+FOLDS = 5
 
 
 class RegressionArm(Arm):
     """A `RegressionClassifier`: a subclass says which one, and what it reads."""
 
+    class_only: ClassVar[bool] = True
     stackable: ClassVar[bool] = True
     varies_with_seed: ClassVar[bool] = False
 
@@ -31,25 +35,41 @@ class RegressionArm(Arm):
 
     @abstractmethod
     def strengths(self) -> Sequence[float]:
-        """The strengths (scikit-learn's C) that are tried on validation."""
+        """The strengths (scikit-learn's C) that are tried."""
 
     def settings_grid(self) -> Mapping[str, Sequence[Any]]:
         return {"strength": self.strengths()}
 
-    def seconds(self, labels: int, epochs: int, amounts: Amounts, speed: Speed) -> float:
-        rows = labels + amounts.validation_rows + amounts.test_rows
+    def seconds(self, labels: int, effort: Effort, amounts: Amounts, speed: Speed) -> float:
+        from headstart.folds import MANY
+
+        times = 1 if not effort.tries else 2 if labels >= MANY else FOLDS
+        rows = times * labels + amounts.validation_rows + amounts.test_rows
         return SECONDS * amounts.megabytes(rows)
 
     def fit(self, context: ArmContext) -> Fitted:
         from headstart.baselines.stack import over_all_classes
 
         splits, every = context.splits, range(len(context.label_names))
-        classifier = self.classifier(context)
-        held_out = (self.inputs(context, "validation"), splits.validation.labels)
-        classifier.fit(self.inputs(context, None), splits.train.labels, validation=held_out)
+        classifier, train = self.classifier(context), self.inputs(context, None)
+        if context.study.recipe.choose_by == "validation":
+            held_out = (self.inputs(context, "validation"), splits.validation.labels)
+            classifier.fit(train, splits.train.labels, validation=held_out)
+        else:
+            classifier.fit(train, splits.train.labels, folds=context.own_folds(FOLDS))
 
         def answer(part: HeldOutPart) -> Any:
             found = classifier.predict_proba(self.inputs(context, part))
             return over_all_classes(found, classifier.classes_.tolist(), every)
 
-        return Fitted(answer, {"strength": classifier.strength_})
+        def save(folder: Path) -> None:
+            from headstart.studies.keep_best import save_classifier
+
+            save_classifier(context, classifier, folder)
+
+        facts = {"chosen": {"strength": classifier.strength_}, "tries": len(self.strengths())}
+        rows: Any = getattr(classifier, "held_rows_", ())
+        if not len(rows):
+            return Fitted(answer, facts, save=save)
+        own = over_all_classes(classifier.held_probabilities_, classifier.classes_.tolist(), every)
+        return Fitted(answer, facts, own=own, own_rows=rows, save=save)

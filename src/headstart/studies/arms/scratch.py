@@ -21,13 +21,14 @@ class ScratchArm(NetworkArm):
     colours = Colours("#d55e00", "#f0803c", light_text="#b34f00", dark_text="#f0803c")
     position = 10
     default = True
+    learns_long = True
 
     @property
     def phrase(self) -> str:
         return "training from scratch"
 
     def changes(self, context: ArmContext, recipe: FinetuneRecipe) -> dict[str, Any]:
-        return {"fresh": context.run.objective in context.study.bases}
+        return {"fresh": context.base is not None}
 
 
 ARM = ScratchArm()

@@ -13,8 +13,12 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from headstart.errors import HeadstartError
-from headstart.evaluation.metrics import Interval, wilson_interval
+from headstart.evaluation.metrics import Interval
+from headstart.evaluation.row_scores import mean_scores
 from headstart.files import harmless, replacing, write_text
+from headstart.studies.costs import choice_words, find_cost
+from headstart.studies.learning_curves import area_under_curve, epochs_to_reach
+from headstart.studies.metric_words import in_metric
 from headstart.studies.report.evidence import (
     calibrations,
     data_section,
@@ -37,16 +41,13 @@ def write_tables(folder: Path, data: ReportData) -> list[Path]:
     return [
         _write(
             folder / "accuracy.csv",
-            ("arm", "objective", "labels", "mean", "low", "high", "macro_f1", "seeds"),
-            [
-                (*s.series, s.labels, *_ends(s.accuracy), s.macro_f1, len(s.seeds))
-                for s in analysis.scores
-            ],
+            ("arm", "objective", "labels", "mean", "low", "high", "seeds"),
+            [(*s.series, s.labels, *_ends(s.accuracy), len(s.seeds)) for s in analysis.scores],
         ),
         _write(
             folder / "single_runs.csv",
             ("arm", "objective", "labels", "seed", "accuracy", "wilson_low", "wilson_high"),
-            [(*_run(p), *_ends(wilson_interval(_right(p), len(p.gold)))) for p in data.predictions],
+            [(*_run(p), *_ends(_over_rows(p))) for p in data.predictions],
         ),
         _write(
             folder / "differences.csv",
@@ -63,18 +64,34 @@ def write_tables(folder: Path, data: ReportData) -> list[Path]:
         ),
         _write(
             folder / "learning.csv",
-            ("arm", "objective", "labels", "epochs_to_95_percent", "area_under_curve"),
-            [(*c.series, c.labels, c.epochs_to_95, c.area) for c in analysis.curves],
+            ("arm", "objective", "labels", "seed", "epochs_to_95_percent", "area_under_curve"),
+            [
+                (*c.series, c.labels, seed, epochs_to_reach(line), area_under_curve(line))
+                for c in analysis.curves
+                for seed, line in c.seeds.items()
+            ],
         ),
         _write(
             folder / "label_savings.csv",
-            ("objective", "goal_accuracy", "all_labels", "labels", "low", "high"),
+            ("objective", "goal_accuracy", "most_labels", "labels", "low", "high"),
             [
-                (objective, s.goal, s.all_labels, s.labels, s.low, s.high)
+                (objective, s.goal, s.most, s.labels, s.low, s.high)
                 for objective, s in analysis.savings.items()
             ],
         ),
         *_by_row(folder, data),
+        _write(
+            folder / "costs.csv",
+            ("arm", "objective", "labels", "minutes", "bytes", "milliseconds_per_text", "chosen"),
+            [
+                (
+                    *(*s.series, s.labels),
+                    *vars(find_cost(data.study, data.facts, s.series, s.labels)).values(),
+                    choice_words(data.facts, s.series, s.labels),
+                )
+                for s in analysis.scores
+            ],
+        ),
         _write(
             folder / "parameters.csv",
             ("objective", "part", "of", "formula", "count", "trainable"),
@@ -112,8 +129,8 @@ def _run(said: Predictions) -> tuple[str, str, int, int]:
     return said.run.arm, said.run.objective, said.run.labels, said.run.seed
 
 
-def _right(said: Predictions) -> int:
-    return int((said.predicted == said.gold).sum())
+def _over_rows(said: Predictions) -> Interval:
+    return mean_scores(said.right).interval()
 
 
 def _ends(interval: Interval) -> tuple[float, float, float]:
@@ -159,6 +176,7 @@ class Report:
     figures: list[Path]
     tables: list[Path]
     sentences: list[str]
+    advice: list[str]  # which arm to take; the command is the last line
     missing: str | None  # what would have been written too, and how to get it
 
 
@@ -179,8 +197,11 @@ def write_report(folder: Path) -> Report:
     write_text(folder / "report.html", page(data))
     figures, missing = _write_figures(folder / "figures", data.pictures)
     tables = write_tables(folder / "tables", data)
-    sentences = data.verdict.sentences
-    return Report(folder / "report.html", figures, tables, sentences, missing)
+    sentences = [in_metric(one, data.study) for one in data.verdict.sentences]
+    advice = []
+    if data.advice:
+        advice = [in_metric(" ".join(data.advice.sentences), data.study), data.advice.command]
+    return Report(folder / "report.html", figures, tables, sentences, advice, missing)
 
 
 def page(data: ReportData) -> str:
@@ -193,6 +214,8 @@ def page(data: ReportData) -> str:
     about = f"{seeds}, {study.splits.get('test', 0):,} test rows"
     if study.corpus:
         about = f"pretrained on {study.corpus} · {about}"
+    # Only our own words: not the script, whose hash is above.
+    sections = in_metric("".join(make(data) for make in SECTIONS), study)
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="{policy}">
@@ -202,7 +225,7 @@ def page(data: ReportData) -> str:
 <header><span><strong>{escape(study.dataset)}</strong> · {escape(about)}</span>
 <label class="switch"><input type="checkbox" id="seeds"> single seeds</label>
 <button id="theme" type="button">light / dark</button></header>
-<main>{"".join(make(data) for make in SECTIONS)}</main>
+<main>{sections}</main>
 <footer>Made by Headstart {escape(study.versions.get("headstart", ""))}. The pictures are in
 <code>figures/</code>, the tables in <code>tables/</code>, every number in <code>results.csv</code>,
 beside this file.</footer>

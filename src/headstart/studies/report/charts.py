@@ -4,8 +4,9 @@ import math
 from collections.abc import Callable, Sequence
 
 from headstart.evaluation.metrics import Interval
-from headstart.studies.analysis import Analysis, Curve, Gap, Series
-from headstart.studies.arms import arm_label
+from headstart.studies.analysis import Analysis, Curve, Gap
+from headstart.studies.arms import arm_label, arms
+from headstart.studies.comparison import Series
 from headstart.studies.report.rows import Calibration
 from headstart.studies.report.svg import (
     Frame,
@@ -23,7 +24,9 @@ from headstart.studies.report.svg import (
     y_axis,
 )
 from headstart.studies.results import PretrainingCurve, Study
-from headstart.studies.verdict import exact, labelled, percent, series_name, signed
+from headstart.studies.words import exact, labelled, percent, series_name, signed
+
+GROUP_ROOM = 0.5  # between two groups of lines, in lines
 
 
 def dash(series: Series, study: Study) -> str:
@@ -32,13 +35,13 @@ def dash(series: Series, study: Study) -> str:
     return "" if not objectives or series[1] in ("", objectives[0]) else "6 4"
 
 
-def gap_chart(gaps: Sequence[Gap], among: Sequence[Gap], effect: str, frame: Frame) -> Picture:
-    """One arm minus another, by budget; the scale is that of all differences `among`.
+def gap_chart(groups: Sequence[Sequence[tuple[str, Gap]]], frame: Frame) -> Picture:
+    """Differences in accuracy, a group of named ones for each budget, on one scale.
 
-    A line that crosses zero is noise.
+    A line that crosses zero may be noise.
     """
-    picture = Picture(frame, "Difference in accuracy by number of labels, with 95 % intervals")
-    ends = [0.0] + [v for g in among for v in _ends(g.difference)]
+    picture = Picture(frame, "Differences in accuracy by number of labels, with 95 % intervals")
+    ends = [0.0] + [v for group in groups for _, gap in group for v in _ends(gap.difference)]
     low, high = min(ends), max(ends)
     margin = 0.06 * (high - low or 0.01)
     x = frame.x(low - margin, high + margin)
@@ -46,21 +49,24 @@ def gap_chart(gaps: Sequence[Gap], among: Sequence[Gap], effect: str, frame: Fra
     shown = ticks(low, high, 3 if frame.narrow else 5)
     for tick in shown:
         picture.add(rule(x(tick), frame.top, x(tick), base, "ink" if tick == 0 else "rule"))
-    name = "points of accuracy" if frame.narrow else f"points of test accuracy gained by {effect}"
+    name = "points of accuracy" if frame.narrow else "points of test accuracy"
     picture.add(x_axis(frame, x, shown, lambda v: signed(v).removesuffix(".0"), name))
-    step = (base - frame.top) / max(1, len(gaps))
-    for i, gap in enumerate(gaps):
-        y = frame.top + (i + 0.5) * step
-        fill = colour(gap.second[0])
-        if gap.difference.bounded:
+    lines = sum(map(len, groups)) + GROUP_ROOM * (len(groups) - 1)
+    step = (base - frame.top) / max(1, lines)
+    y = frame.top + 0.5 * step
+    for group in groups:
+        picture.add(text(frame.left - 8, y + 4, labelled(group[0][1].labels), anchor="end"))
+        for what, gap in group:
+            beside = arms().get(gap.second[0])
+            fill = colour(gap.second[0] if beside and beside.is_reference else gap.first[0])
             picture.add(line([(x(gap.difference.low), y), (x(gap.difference.high), y)], fill))
-        picture.add(dot(x(gap.difference.value), y, fill, 5))
-        picture.add(text(frame.left - 8, y + 4, labelled(gap.labels), anchor="end"))
-        value = signed(gap.difference.value)
-        plus = "+" if gap.difference.value > 0 else ""
-        picture.add(
-            text(frame.width - frame.right + 10, y + 4, plus + value, fill="ink", weight=600)
-        )
+            picture.add(dot(x(gap.difference.value), y, fill, 5))
+            plus = "+" if gap.difference.value > 0 else ""
+            words = f"{plus}{signed(gap.difference.value)} {what}"
+            edge = frame.width - frame.right + 10
+            picture.add(text(edge, y + 4, words, fill=ink_of(fill), weight=600))
+            y += step
+        y += GROUP_ROOM * step
     return picture
 
 
@@ -106,7 +112,7 @@ def epoch_chart(
         ends.append((points[-1], name, stroke))
         for e, m in enumerate(mean):
             hover[e]["rows"].append([stroke, name, exact(m)])  # type: ignore[attr-defined]
-    _label_ends(picture, ends)
+    label_ends(picture, ends)
     picture.hover = hover
     return picture
 
@@ -115,7 +121,7 @@ def label_chart(analysis: Analysis, study: Study, frame: Frame) -> Picture:
     """Test accuracy by number of labels, on a log scale, with its interval over seeds."""
     every = list(dict.fromkeys(score.series for score in analysis.scores))
     frame = frame.with_room_for([series_name(series, study) for series in every])
-    picture = Picture(frame, "Test accuracy by number of labels, mean and 95 % interval over seeds")
+    picture = Picture(frame, "Test accuracy by number of labels, mean and 95 % interval")
     values = [v for s in analysis.scores for v in s.seeds.values()]
     low, high = limits_of(values, [s.accuracy for s in analysis.scores])
     x = _log_scale(frame, study.budgets)
@@ -149,7 +155,7 @@ def label_chart(analysis: Analysis, study: Study, frame: Frame) -> Picture:
         ends.append((points[-1], name, stroke))
         for s in scores:
             hover.setdefault(s.labels, []).append([stroke, name, exact(s.accuracy)])
-    _label_ends(picture, ends)
+    label_ends(picture, ends)
     picture.hover = [
         {"x": middle(k), "title": f"{k:,} labels", "rows": rows} for k, rows in hover.items()
     ]
@@ -183,14 +189,14 @@ def loss_chart(part: PretrainingCurve, frame: Frame) -> Picture:
     x, y = frame.x(0, tokens), frame.y(low - 0.05 * (high - low), high)
     picture.add(y_axis(frame, y, ticks(low, high), lambda v: f"{v:g}"))
     shown = ticks(0, tokens, 3 if frame.narrow else 5)
-    picture.add(x_axis(frame, x, shown, _millions, "tokens read; loss in nats per token"))
+    picture.add(x_axis(frame, x, shown, millions, "tokens read; loss in nats per token"))
     ends = []
     for key, name, stroke in kinds:
         points = [(x(float(t or 0)), y(float(v or 0))) for t, v in lines[key]]
         if points:
             picture.add(line(points, stroke, width=2.5 if key == "held_out_loss" else 1.5))
             ends.append((points[-1], name, stroke))
-    _label_ends(picture, ends)
+    label_ends(picture, ends)
     for p in part.points:
         said = [
             [stroke, name, f"{p[key]:.3f}"] for key, name, stroke in kinds if p.get(key) is not None
@@ -198,7 +204,7 @@ def loss_chart(part: PretrainingCurve, frame: Frame) -> Picture:
         for key, name in (("perplexity", "perplexity"), ("bits_per_byte", "bits per byte")):
             if p.get(key) is not None:
                 said.append(["transparent", name, f"{p[key]:.2f}"])
-        title = f"step {p['step']:,.0f}, {_millions(float(p['tokens'] or 0))} tokens"
+        title = f"step {p['step']:,.0f}, {millions(float(p['tokens'] or 0))} tokens"
         picture.hover.append({"x": x(float(p["tokens"] or 0)), "title": title, "rows": said})
     return picture
 
@@ -224,7 +230,7 @@ def calibration_chart(found: Sequence[Calibration], study: Study, frame: Frame) 
         for c, r, count in one.bins:
             said = [[stroke, name, f"right {100 * r:.0f} % of {count:,}"]]
             picture.hover.append({"x": x(c), "title": f"sure to {100 * c:.0f} %", "rows": said})
-    _label_ends(picture, ends)
+    label_ends(picture, ends)
     return picture
 
 
@@ -241,7 +247,7 @@ def limits_of(values: Sequence[float], intervals: Sequence[Interval]) -> tuple[f
     return max(0.0, low - 0.01), min(1.0, high + 0.01)
 
 
-def _label_ends(picture: Picture, ends: Sequence[tuple[tuple[float, float], str, str]]) -> None:
+def label_ends(picture: Picture, ends: Sequence[tuple[tuple[float, float], str, str]]) -> None:
     """Names beside the ends of the lines, moved apart where they would overlap."""
     frame = picture.frame
     places = spread([y for (_, y), _, _ in ends], 16, frame.top, frame.height - frame.bottom)
@@ -253,12 +259,17 @@ def _label_ends(picture: Picture, ends: Sequence[tuple[tuple[float, float], str,
                 f'<path d="M{x + 5:.1f} {y:.1f}L{start - 3:.1f} {place:.1f}" fill="none" '
                 f'stroke="{stroke}" stroke-width="0.8" opacity="0.6"/>'
             )
-        ink = stroke.replace(")", "-text)") if stroke.startswith("var(--") else stroke
-        picture.add(text(start, place + 4, name, fill=ink, weight=600))
+        picture.add(text(start, place + 4, name, fill=ink_of(stroke), weight=600))
 
 
-def _millions(tokens: float) -> str:
-    return f"{tokens / 1e6:g} M" if tokens >= 1e5 else f"{tokens:,.0f}"
+def ink_of(stroke: str) -> str:
+    """The shade of a colour that letters are written in."""
+    return stroke.replace(")", "-text)") if stroke.startswith("var(--") else stroke
+
+
+def millions(tokens: float) -> str:
+    """A number of tokens, in millions where that is shorter."""
+    return f"{tokens / 1e6:.3g} M" if tokens >= 1e5 else f"{tokens:,.0f}"
 
 
 Draw = Callable[[Frame], Picture]

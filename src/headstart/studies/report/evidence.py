@@ -25,8 +25,9 @@ from headstart.studies.report.rows import (
     of_series,
 )
 from headstart.studies.report.svg import Frame
+from headstart.studies.report.token_chart import token_figure
 from headstart.studies.results import PretrainingCurve
-from headstart.studies.verdict import series_name
+from headstart.studies.words import labelled, series_name
 
 LONGEST = 400  # characters of an example that are shown
 
@@ -58,6 +59,8 @@ def _objective(data: ReportData, part: PretrainingCurve) -> str:
                 Frame(780, 300),
             )
         )
+    longer = [one for one in data.tokens if one.objective == part.objective]
+    shown += [token_figure(data, one) for one in longer]
     if part.samples:
         kind = objectives().get(part.objective)
         verb = "continues" if kind is None or kind.can_generate else "fills in"
@@ -73,25 +76,24 @@ def _objective(data: ReportData, part: PretrainingCurve) -> str:
 
 
 def trust_section(data: ReportData) -> str:
-    """Calibration of the two contenders, and what each takes for what."""
+    """Calibration of the arm to take and of the two compared, and what each takes for what."""
     found = calibrations(data)
     if not found:
-        return section("trust", "When to trust it", paragraph("No test predictions were kept."))
-    errors = ", ".join(
-        f"{series_name(c.series, data.study)} {100 * c.error:.1f} points" for c in found
-    )
-    tables = "".join(_confusion(data, c) for c in found)
+        words = "No test predictions were kept."
+        if not data.study.has_classes:
+            words = "Rows of this task have no classes, whose probabilities could be checked."
+        return section("trust", "When to trust it", paragraph(words))
+    tables = "".join(_confusion(data, c) for c in found[:2])
     return section(
         "trust",
         "When to trust it",
         paragraph(
-            "On the dotted line a classifier is right as often as it says; below it, less often. "
-            f"Mean distance from the line: {errors}.",
+            "On the dotted line a classifier is right as often as it says; below it, less often.",
             "note",
         ),
         data.figure(
             "calibration",
-            "Share right by stated confidence, all labels",
+            f"Share right by stated confidence, {labelled(data.study.budgets[-1])}",
             lambda frame: calibration_chart(found, data.study, frame),
             Frame(780, 340),
             PHONE,
@@ -101,10 +103,11 @@ def trust_section(data: ReportData) -> str:
 
 
 def calibrations(data: ReportData) -> list[Calibration]:
-    """Of the contenders, with all labels."""
+    """Of the arm to take and of those compared, with the most labels, where rows have classes."""
+    if not data.study.has_classes:
+        return []
     runs = {
-        series: of_series(data.predictions, series, data.study.budgets[-1])
-        for series in data.contenders
+        series: of_series(data.predictions, series, data.study.budgets[-1]) for series in data.shown
     }
     return [calibration(series, found) for series, found in runs.items() if found]
 
@@ -131,10 +134,13 @@ def _confusion(data: ReportData, one: Calibration) -> str:
 
 
 def examples_section(data: ReportData) -> str:
-    """Rows that one contender gets right and the other wrong."""
-    if len(data.contenders) < 2:
+    """Rows that one arm gets right and another wrong: the one to take goes first."""
+    if not data.study.has_classes:
+        words = "Rows of this task are not right or wrong as a whole."
+        return section("examples", "Row by row", paragraph(words))
+    if len(data.shown) < 2:
         return section("examples", "Row by row", paragraph("One arm has nothing to differ from."))
-    one, other = data.contenders
+    one, other = data.shown[:2]
     parts = []
     for first, second in ((one, other), (other, one)):
         runs = [
@@ -166,7 +172,9 @@ def data_section(data: ReportData) -> str:
     study = data.study
     splits = [(name, f"{count:,} rows") for name, count in study.splits.items()]
     labels = ", ".join(study.label_names)
-    if study.overlap_dropped:
+    if study.overlap_checked:
+        overlap = study.overlap_checked
+    elif study.overlap_dropped:  # a study of an earlier version
         overlap = (
             f"{study.overlap_dropped:,} documents of the corpus held test rows and were left out"
         )

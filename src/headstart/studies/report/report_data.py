@@ -6,7 +6,11 @@ from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 
-from headstart.studies.analysis import Analysis, Series, analyse
+from headstart.lab import PRESET
+from headstart.studies.analysis import Analysis, analyse
+from headstart.studies.comparison import Series, series_of
+from headstart.studies.costs import TrainingFacts, read_facts
+from headstart.studies.recommendation import Recommendation, recommend
 from headstart.studies.report.charts import Draw
 from headstart.studies.report.svg import Frame, Picture, colour
 from headstart.studies.results import (
@@ -18,7 +22,9 @@ from headstart.studies.results import (
     read_study,
     read_test_rows,
 )
-from headstart.studies.verdict import Verdict, series_name, speaking_objective, verdict
+from headstart.studies.token_series import TokenSeries, read_token_series
+from headstart.studies.verdict import Verdict, speaking_objective, verdict
+from headstart.studies.words import series_name
 
 WIDE = Frame(780, 380)
 PHONE = Frame(350, 330, left=50, right=98)
@@ -33,29 +39,45 @@ class ReportData:
     verdict: Verdict
     predictions: list[Predictions]
     test_rows: list[TestRow]
+    facts: TrainingFacts = field(default_factory=dict)  # of each training
+    advice: Recommendation | None = None
+    tokens: list[TokenSeries] = field(default_factory=list)  # where several amounts were tried
     pictures: dict[str, Picture] = field(default_factory=dict)
 
     @classmethod
     def read(cls, folder: Path) -> "ReportData":
-        study, said = read_study(folder), read_predictions(folder)
-        analysis = analyse(study, read_measures(folder), said)
-        return cls(study, analysis, verdict(study, analysis), said, read_test_rows(folder))
+        study, said, measures = read_study(folder), read_predictions(folder), read_measures(folder)
+        analysis = analyse(study, measures, said)
+        facts = read_facts(folder, [one.run for one in said])
+        advice = recommend(folder, study, analysis, measures, said, facts)
+        rows, tokens = read_test_rows(folder), read_token_series(folder, study, said)
+        return cls(study, analysis, verdict(study, analysis), said, rows, facts, advice, tokens)
 
     @property
     def several(self) -> bool:
         """Whether there is more than one objective to tell apart."""
-        return len(self.analysis.overall) > 1 or len(self.study.pretraining) > 1
+        return len(self.analysis.steps) > 1 or len(self.study.pretraining) > 1
+
+    @property
+    def is_lab(self) -> bool:
+        """Whether this is the lab's experiment, whose picture is that of the curves by epoch."""
+        return any(network.get("preset") == PRESET for network in self.study.parameters.values())
 
     @property
     def contenders(self) -> list[Series]:
-        """The two arms that the study is about, for the objective that the verdict speaks of."""
+        """The arms of the comparison, headline arm first, of the objective that speaks."""
         comparison = self.analysis.comparison
-        if comparison is None or not self.analysis.overall:
+        if comparison is None or not self.analysis.steps:
             series = dict.fromkeys(score.series for score in self.analysis.scores)
             return list(series)[:2]
         objective = speaking_objective(self.analysis)
-        pair = (comparison.headline, comparison.control)
-        return [comparison.series(arm, objective) for arm in pair]
+        return [series_of(arm, objective) for arm in reversed(comparison.chain)]
+
+    @property
+    def shown(self) -> list[Series]:
+        """The arms that are looked at row by row: the two that are compared, and the one taken."""
+        winner = [self.advice.series] if self.advice else []
+        return list(dict.fromkeys([*winner, *self.contenders[:2]]))
 
     def figure(
         self, name: str, caption: str, draw: Draw, wide: Frame = WIDE, phone: Frame = PHONE

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headstart.studies.analysis import Series
+from headstart.evaluation.calibration import calibration_error, reliability_bins
+from headstart.studies.comparison import Series
 from headstart.studies.results import Predictions, TestRow
-
-BINS = 10
 
 
 @dataclass(frozen=True)
@@ -36,16 +35,12 @@ def of_series(said: Sequence[Predictions], series: Series, labels: int) -> list[
 
 
 def calibration(series: Series, runs: Sequence[Predictions]) -> Calibration:
-    """Ten bins of equal width over the highest probability (Guo et al., 2017)."""
-    sure = np.concatenate([run.probabilities.max(1) for run in runs]).astype(float)
-    right = np.concatenate([run.predicted == run.gold for run in runs])
-    bins = np.minimum((sure * BINS).astype(int), BINS - 1)
-    found = []
-    for k in np.unique(bins):
-        inside = bins == k
-        found.append((float(sure[inside].mean()), float(right[inside].mean()), int(inside.sum())))
-    error = sum(abs(said - was) * count for said, was, count in found) / len(sure)
-    return Calibration(series, found, float(error))
+    """The bins and the error of `evaluation.calibration`, which `evaluate` shows as well."""
+    probabilities = np.concatenate([run.probabilities for run in runs]).astype(np.float64)
+    gold = np.concatenate([run.gold for run in runs])
+    found = reliability_bins(probabilities, gold)
+    bins = [(one.confidence, one.accuracy, one.rows) for one in found]
+    return Calibration(series, bins, calibration_error(probabilities, gold))
 
 
 def confusion(runs: Sequence[Predictions], classes: int) -> np.ndarray:
@@ -60,7 +55,7 @@ def examples(
     first: Sequence[Predictions],
     second: Sequence[Predictions],
     rows: Sequence[TestRow],
-    count: int = 5,
+    count: int = 2,
 ) -> list[ExampleRow]:
     """Rows that most seeds of `first` get right and most of `second` wrong, clearest first."""
     if not first or not second:

@@ -9,11 +9,12 @@ import itertools
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Protocol
+from typing import Literal, Protocol, get_args
 
 import numpy as np
 
 from headstart.text.checking.checks import odd_characters
+from headstart.text.checking.containment import ContainedTexts
 from headstart.text.checking.duplicates import SimilarTexts, text_key
 from headstart.text.checking.inspection import (
     Conflict,
@@ -33,6 +34,9 @@ CORPUS_DOCUMENTS = 100_000
 CORPUS_CHARACTERS = 150_000_000
 _BATCH = 500
 
+_How = Literal["equal", "similar", "inside"]
+_HOW = get_args(_How)
+
 
 class Encoder(Protocol):
     """The one ability of a tokenizer that is needed here."""
@@ -49,6 +53,7 @@ class _Inspector:
         tokenizer: Encoder | None,
         progress: Callable[[int, int | None], None] | None,
         bytes_total: int | None,
+        held_out: Sequence[tuple[str, str]] = (),
     ) -> None:
         self.length = length
         self.tokenizer = tokenizer
@@ -58,9 +63,12 @@ class _Inspector:
         self.index = SimilarTexts()
         self.owners: list[str] = []  # the part of each indexed text
         self.seen: dict[bytes, dict[str, str]] = {}  # text key → part → the text as it is there
-        self.overlapping: dict[tuple[str, str], dict[bytes, tuple[bool, Example]]] = defaultdict(
+        # Pair of parts → text key → how the text stands there.
+        self.overlapping: dict[tuple[str, str], dict[bytes, tuple[_How, Example]]] = defaultdict(
             dict
         )
+        self.held_out = held_out  # (part, text): what is looked for inside the corpus
+        self.contained = ContainedTexts(text for _, text in held_out)
         self.odd_examples: dict[str, str] = {}
 
     def look_at(self, report: PartReport, texts: Iterable[str]) -> None:
@@ -71,6 +79,8 @@ class _Inspector:
         for batch in _batches(texts):
             lengths.extend(self._count(batch))
             signatures = self.index.signatures(batch)
+            if report.name == "corpus":
+                self._note_contained(batch)
             for text, signature in zip(batch, signatures, strict=True):
                 oddities = odd_characters(text)
                 report.odd_documents += bool(oddities)
@@ -107,9 +117,7 @@ class _Inspector:
             example = Example(text, places[owner], 1.0) if equal else similar[owner]
             # A corpus may repeat a text: what counts is how many of the dataset's it holds.
             counted = text_key(example.other) if report.name == "corpus" else key
-            pair = self.overlapping[report.name, owner]
-            if equal or counted not in pair:
-                pair[counted] = (equal, example)
+            self._note(report.name, owner, counted, "equal" if equal else "similar", example)
         if not keep:
             return
         report.compared += 1
@@ -122,6 +130,18 @@ class _Inspector:
         else:
             self.index.add(text, signature)
             self.owners.append(report.name)
+
+    def _note_contained(self, documents: Sequence[str]) -> None:
+        for document, texts in zip(documents, self.contained.find(documents), strict=True):
+            for part, text in (self.held_out[number] for number in texts):
+                example = Example(document, text, 1.0, inside=True)
+                self._note("corpus", part, text_key(text), "inside", example)
+
+    def _note(self, later: str, owner: str, key: bytes, how: "_How", example: Example) -> None:
+        """Each text counts once, as what comes first of equal, similar and inside."""
+        pair = self.overlapping[later, owner]
+        if key not in pair or _HOW.index(how) < _HOW.index(pair[key][0]):
+            pair[key] = (how, example)
 
     def _measure(self, report: PartReport, lengths: "array[int]") -> None:
         counts = np.frombuffer(lengths, dtype=np.dtype("L"))
@@ -143,10 +163,19 @@ class _Inspector:
         for other, later in itertools.combinations(sizes, 2):
             pairs = self.overlapping[later, other].values()
             part, within = (other, later) if later == "corpus" else (later, other)
-            equal = sum(is_equal for is_equal, _ in pairs)
+            counts = Counter(how for how, _ in pairs)
+            looked_inside = within == "corpus" and part != "train"
             examples = sorted((example for _, example in pairs), key=lambda e: -e.similarity)
             found.append(
-                Overlap(part, within, sizes[part], equal, len(pairs) - equal, _varied(examples))
+                Overlap(
+                    part,
+                    within,
+                    sizes[part],
+                    counts["equal"],
+                    counts["similar"],
+                    counts["inside"] if looked_inside else None,
+                    _varied(examples),
+                )
             )
         return found
 
@@ -180,7 +209,8 @@ def inspect_data(
     total = corpus.size if corpus else 0
     if total is not None and splits is not None:
         total += sum(_size(part.texts) for part in splits.parts().values())
-    inspector = _Inspector(length, tokenizer, progress, total)
+    held_out = _held_out(splits, corpus) if splits and corpus else []
+    inspector = _Inspector(length, tokenizer, progress, total, held_out)
     parts = []
     for name, dataset in (splits.parts() if splits else {}).items():
         report = PartReport(name, labels=dataset.class_counts(), dropped=dict(dataset.dropped))
@@ -191,7 +221,7 @@ def inspect_data(
         inspector.look_at(report, corpus)
         report.dropped = {
             reason: count
-            for reason, count in (("empty", corpus.empty), ("overlap", corpus.left_out))
+            for reason, count in (("empty", corpus.empty), ("held-out", corpus.left_out))
             if count
         }
         parts.append(report)
@@ -199,7 +229,10 @@ def inspect_data(
     inspection = Inspection(
         length=length,
         unit="words" if tokenizer is None else "tokens",
-        found=[*(splits.found if splits else ()), *(corpus.found if corpus else ())],
+        found=[
+            *((*splits.notes, *splits.found) if splits else ()),
+            *(corpus.found if corpus else ()),
+        ],
         parts=parts,
         overlaps=inspector.overlaps(parts),
         conflicts=len(conflicts),
@@ -208,6 +241,16 @@ def inspect_data(
     )
     inspection.warnings = find_warnings(inspection, corpus.unread_files if corpus else [])
     return inspection
+
+
+def _held_out(splits: Splits, corpus: Corpus) -> list[tuple[str, str]]:
+    """The validation and test texts that the corpus may contain, each with its part's name."""
+    return [
+        (name, text)
+        for name, part in splits.parts().items()
+        for text in part.texts
+        if name != "train" and text_key(text) not in corpus.held_out_keys
+    ]
 
 
 def _conflicts(splits: Splits | None) -> list[Conflict]:

@@ -27,22 +27,27 @@ class PartReport:
 
 @dataclass
 class Example:
-    """Two texts that are the same or nearly so."""
+    """Two texts that are the same or nearly so, or of which the first contains the other."""
 
     text: str
     other: str
     similarity: float
+    inside: bool = False
 
 
 @dataclass
 class Overlap:
-    """Texts of `part` that also stand in `other`, equal or nearly so."""
+    """Texts of `part` that also stand in `other`: equal, nearly so, or inside a longer one.
+
+    `inside` is None where that was not looked for: between labelled parts, and for training texts.
+    """
 
     part: str
     other: str
     texts: int
     equal: int = 0
     similar: int = 0
+    inside: int | None = None
     examples: list[Example] = field(default_factory=list)
 
 
@@ -95,21 +100,22 @@ def find_warnings(inspection: Inspection, unread_files: list[str]) -> list[str]:
 
 
 def _count(overlap: Overlap) -> int:
-    return overlap.equal + overlap.similar
+    return overlap.equal + overlap.similar + (overlap.inside or 0)
 
 
 def _overlap(overlap: Overlap) -> str:
+    inside = "" if overlap.inside is None else f", {overlap.inside:,} inside a longer document"
     start = (
         f"{_count(overlap):,} of {overlap.texts:,} {overlap.part} texts are also in "
-        f"{overlap.other} ({overlap.equal:,} equal, {overlap.similar:,} nearly)"
+        f"{overlap.other} ({overlap.equal:,} equal, {overlap.similar:,} nearly{inside})"
     )
     if overlap.other != "corpus":
         return f"{start}: results would look too good (--drop-overlap removes them)"
     if overlap.part == "train":
         return f"{start}: harmless, but pretraining sees them without their labels"
     return (
-        f"{start}: pretraining would see validation or test texts (--drop-overlap removes "
-        "equal ones)"
+        f"{start}: pretraining would see validation or test texts (--drop-overlap leaves these "
+        "documents out)"
     )
 
 
@@ -141,6 +147,7 @@ def _losses(part: PartReport) -> list[str]:
         "duplicate": "were left out of the splits: they repeat another text",
         "conflicting": "were left out of the splits: the same text has several labels",
         "overlap": "were removed: equal or nearly equal texts are in validation or test",
+        "held-out": "were left out: each equals, contains or nearly equals a held-out text",
     }
     for reason, count in part.dropped.items():
         why = reasons[reason].replace("were", "was") if count == 1 else reasons[reason]

@@ -8,7 +8,7 @@ not a table: tagged sentences and questions, from files of their own or cut from
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Generic, TypeVar
 
@@ -80,7 +80,7 @@ def drop_overlap(splits: Splits) -> Splits:
         held_out.add(splits.test)
     validation = held_out.taken_out_of(splits.validation)
     held_out.add(validation)
-    return Splits(held_out.taken_out_of(splits.train), validation, splits.test, splits.found)
+    return replace(splits, train=held_out.taken_out_of(splits.train), validation=validation)
 
 
 class _HeldOut:
@@ -199,6 +199,7 @@ class FileParts(Generic[Part]):
     train: Part
     validation: Part
     test: Part | None
+    notes: tuple[str, ...] = ()  # what was made of several files
 
 
 def given_parts(
@@ -208,13 +209,15 @@ def given_parts(
     validation: str | None,
     test: str | None,
     cut: Callable[[bool], FileParts[Part]],
+    notes: tuple[str, ...] = (),
 ) -> FileParts[Part]:
     """The parts that have files; `cut(with_test)` makes the others."""
     test_part = None if test is None else read(test)
     if validation is not None:
-        return FileParts(whole, read(validation), test_part)
+        return FileParts(whole, read(validation), test_part, notes)
     parts = cut(test is None)
-    return FileParts(parts.train, parts.validation, parts.test if test is None else test_part)
+    test_part = parts.test if test is None else test_part
+    return FileParts(parts.train, parts.validation, test_part, notes)
 
 
 def cut_parts(

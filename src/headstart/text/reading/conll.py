@@ -15,6 +15,7 @@ from headstart.errors import HeadstartError
 from headstart.text.checking.splits import FileParts, cut_parts, given_parts
 from headstart.text.reading.dataset import Dataset
 from headstart.text.reading.lenient_rows import LenientLines, LenientRow, checked_row
+from headstart.text.reading.part_files import find_part_files, is_other_text
 from headstart.text.reading.records import read_lines
 from headstart.text.reading.sources import Source, open_file
 from headstart.text.reading.stream import LONGEST_DOCUMENT
@@ -49,8 +50,9 @@ def read_sentences(
     seed: int = 0,
     **other: Any,
 ) -> FileParts[Sentences]:
-    """Tagged sentences and their parts; a part that has no file is cut from the training file."""
-    given = [pair for source in sources for pair in _read_file(source, encoding)]
+    """Tagged sentences and their parts; a part without a file is cut from the training file."""
+    files = find_part_files(sources, validation=validation, test=test, suits=is_other_text)
+    given = [pair for source in files.train for pair in _read_file(source, encoding)]
     names = tuple(sorted({tag for _, tags in given for tag in tags}, key=_order))
     if len(names) < 2:
         raise HeadstartError(
@@ -63,8 +65,9 @@ def read_sentences(
     return given_parts(
         whole,
         lambda path: numbered(name, _read_file(path, encoding), names, path),
-        validation=validation,
-        test=test,
+        validation=files.validation,
+        test=files.test,
+        notes=files.notes,
         cut=lambda with_test: _split(whole, seed, with_test=with_test),
     )
 

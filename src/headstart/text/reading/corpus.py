@@ -4,38 +4,31 @@ Memory stays flat whatever the size: documents pass one by one and are never col
 """
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from itertools import repeat
 from pathlib import Path
-from typing import Literal, get_args
+from typing import get_args
 
 import xxhash
 
 from headstart.errors import HeadstartError
 from headstart.progress import ProgressCallback
 from headstart.text.checking.checks import checked_text
-from headstart.text.checking.duplicates import text_key
-from headstart.text.reading import records
+from headstart.text.checking.held_out import CHECKED, HeldOutCheck, HeldOutTexts, Holding
+from headstart.text.reading.documents import Documents, read_documents
 from headstart.text.reading.named_sources import TEXT_BYTES, embedded_file, hub_revision
 from headstart.text.reading.rows import ReadOptions, open_rows
 from headstart.text.reading.sources import Source, find_parts, find_sources
-from headstart.text.reading.stream import (
-    LONGEST_DOCUMENT,
-    ContentHashes,
-    changed,
-    read_checked,
-    too_long,
-)
-
-# What one document of a plain text file is.
-Documents = Literal["line", "blank-line", "file"]
+from headstart.text.reading.stream import ContentHashes, changed
 
 
 class Corpus:
     """An iterable of documents that starts anew at every `iter`.
 
-    `empty` and `left_out` count what the last complete pass dropped: documents without text, and
-    those that `without` names.
+    `empty` and `left_out_by` count what the last complete pass dropped: documents without text,
+    and those that hold a text given to `without`, by how they hold it.
     """
 
     def __init__(
@@ -44,28 +37,39 @@ class Corpus:
         self.name = name
         self.unread_files: list[str] = []
         self.empty: int | None = None
-        self.left_out: int | None = None
+        self.left_out_by: Counter[Holding] | None = None
         self._sources = list(sources)
         self._options = options
-        self._excluded: frozenset[bytes] = frozenset()
-        self._task_left_out = 0
+        self._held_out: HeldOutCheck | None = None
+        self._task_left_out: Counter[Holding] = Counter()
         self.task_text = TextList([])  # also in the corpus, behind everything else
         self._hashes = ContentHashes()
         self._fingerprint: str | None = None
 
     def __iter__(self) -> Iterator[str]:
-        empty = left_out = 0
-        for source, documents in self._sources:
-            for text in self._read(source, documents):
-                if not text:
-                    empty += 1
-                elif self._excluded and text_key(text) in self._excluded:
-                    left_out += 1
-                else:
-                    yield text
+        empty, left_out = 0, self._task_left_out.copy()
+        if self._held_out:
+            # What the first pass finds holds as long as the files stay as they are.
+            self._fingerprint = self.fingerprint
+        for text, holding in _checked(self._held_out, self._documents()):
+            if holding is not None:
+                left_out[holding] += 1
+            elif text:
+                yield text
+            else:
+                empty += 1
         yield from self.task_text
         self._check_unchanged()
-        self.empty, self.left_out = empty, left_out + self._task_left_out
+        self.empty, self.left_out_by = empty, left_out
+
+    def _documents(self) -> Iterator[str]:
+        for source, documents in self._sources:
+            yield from self._read(source, documents)
+
+    @property
+    def is_task_text(self) -> bool:
+        """Whether it holds nothing but the training texts of a task."""
+        return not self._sources
 
     @property
     def fingerprint(self) -> str:
@@ -84,8 +88,10 @@ class Corpus:
         for source, documents in self._sources:
             settings += [source.kind, str(source.gzipped), documents, self._hash(source)]
         hashed.update(json.dumps(settings).encode())
-        for key in sorted(self._excluded):
-            hashed.update(key)
+        if self._held_out:
+            hashed.update(CHECKED.encode())
+            for key in sorted(self._held_out.texts.keys):
+                hashed.update(key)
         if self.task_text:
             hashed.update(self.task_text.fingerprint.encode())
         return hashed.hexdigest()
@@ -137,43 +143,62 @@ class Corpus:
             for kind, count in kinds.items()
         ]
 
+    @property
+    def held_out_keys(self) -> frozenset[bytes]:
+        """The fingerprints (`text_key`) of the texts that `without` was given."""
+        return self._held_out.texts.keys if self._held_out else frozenset()
+
+    @property
+    def left_out(self) -> int | None:
+        """How many documents the last complete pass dropped because of `without`."""
+        return None if self.left_out_by is None else self.left_out_by.total()
+
     def without(self, texts: Iterable[str]) -> "Corpus":
-        """The same corpus minus the documents that equal one of `texts`, such as a test part."""
+        """The same corpus minus the documents that hold one of `texts`, such as a test part.
+
+        A document holds a text that it equals, contains or nearly equals (`HeldOutTexts`).
+        """
         smaller = self._copy()
-        smaller._excluded = self._excluded | {text_key(text) for text in texts}
-        kept = [text for text in self.task_text if text_key(text) not in smaller._excluded]
-        smaller._task_left_out = len(self.task_text) - len(kept)
-        smaller.task_text = TextList(kept)
-        return smaller
+        earlier = self._held_out.texts.texts if self._held_out else []
+        smaller._held_out = HeldOutCheck(HeldOutTexts([*earlier, *texts]))
+        return smaller._with_task_text(self.task_text)
 
     def with_task_text(self, texts: Iterable[str]) -> "Corpus":
         """The same corpus with the training texts of a task behind it, which are read most last.
 
         What `without` leaves out is left out of them, too.
         """
-        larger = self._copy()
-        kept = [text for text in texts if text_key(text) not in self._excluded]
-        larger.task_text = TextList(kept)
-        return larger
+        return self._copy()._with_task_text(texts)
+
+    def _with_task_text(self, texts: Iterable[str]) -> "Corpus":
+        checked = list(
+            _checked(HeldOutCheck(self._held_out.texts) if self._held_out else None, texts)
+        )
+        self.task_text = TextList(text for text, holding in checked if holding is None)
+        self._task_left_out = Counter(holding for _, holding in checked if holding is not None)
+        return self
 
     def _copy(self) -> "Corpus":
         same = Corpus(self.name, self._sources, self._options)
         same.unread_files, same._hashes = self.unread_files, self._hashes
-        same._excluded, same.task_text = self._excluded, self.task_text
+        same._held_out, same.task_text = self._held_out, self.task_text
         return same
 
     def _read(self, source: Source, documents: Documents) -> Iterator[str]:
         encoding = self._options.encoding
-        if source.kind == "text" and documents == "file":
-            yield _whole_file(source, encoding)
-        elif source.kind == "text" and documents == "blank-line":
-            yield from _paragraphs(source, encoding)
-        elif source.kind == "text":  # the stream has checked all that `checked_text` checks
-            yield from (line.strip() and line for line in records.read_lines(source, encoding))
+        if source.kind == "text":
+            yield from read_documents(source, documents, encoding)
         else:
             opened = open_rows(source, self._options, labelled=False)
             for row in opened.rows:
                 yield checked_text(row.text, partial(opened.where, row.number, encoding))
+
+
+def _checked(
+    check: HeldOutCheck | None, texts: Iterable[str]
+) -> Iterable[tuple[str, Holding | None]]:
+    """Every text with how it holds a held-out one."""
+    return check.check(texts) if check else zip(texts, repeat(None))
 
 
 class TextList(list[str]):
@@ -262,34 +287,3 @@ def read_corpus(
     if next(iter(corpus), None) is None:
         raise HeadstartError("there is no text in it", where=corpus.name)
     return corpus
-
-
-def _whole_file(source: Source, encoding: str) -> str:
-    blocks, length = [], 0
-    for block in read_checked(source, encoding, lines=False):
-        blocks.append(block)
-        length += len(block)
-        if length > LONGEST_DOCUMENT:
-            raise HeadstartError(
-                f"the file is longer than {LONGEST_DOCUMENT >> 20} MB, too much for one document",
-                where=source.name,
-                fix="a file of a folder is one document, unless you say --documents line "
-                "or --documents blank-line",
-            )
-    return b"".join(blocks).decode().strip()
-
-
-def _paragraphs(source: Source, encoding: str) -> Iterator[str]:
-    lines: list[str] = []
-    length = 0
-    for number, line in enumerate(records.read_lines(source, encoding), start=1):
-        if line.strip():
-            lines.append(line)
-            length += len(line)
-            if length > LONGEST_DOCUMENT:
-                raise too_long(source.row(number))
-        elif lines:
-            yield "\n".join(lines)
-            lines, length = [], 0
-    if lines:
-        yield "\n".join(lines)

@@ -45,13 +45,15 @@ class Dataset:
 class Splits:
     """Train fits the weights, validation selects settings, test reports, once.
 
-    `found` says how each file was understood, for the person to check.
+    `found` says how each file was understood and `notes` what was made of several files, for the
+    person to check.
     """
 
     train: Dataset
     validation: Dataset
     test: Dataset | None
     found: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def parts(self) -> dict[str, Dataset]:
         """The parts that exist, by name."""

@@ -19,6 +19,7 @@ from headstart.text.checking.splits import drop_overlap as without_overlap
 from headstart.text.checking.splits import split
 from headstart.text.reading.dataset import Dataset, Splits
 from headstart.text.reading.named_sources import SPLIT_SEED, open_hub
+from headstart.text.reading.part_files import find_part_files
 from headstart.text.reading.rows import ReadOptions, SourceRows, open_rows
 from headstart.text.reading.sources import Source, find_parts, find_source
 
@@ -120,15 +121,17 @@ def read_dataset(
     several_labels: bool = False,
     progress: ProgressCallback | None = None,
 ) -> Splits:
-    """Read labelled texts and their splits; several sources are parts of one training file.
+    """Read labelled texts and their splits.
 
-    A part that is not given is cut from the training texts, stratified and without duplicates;
+    Several files are the parts that their names tell (`part_files`), else one training file. A part
+    that is not given is cut from the training texts, stratified and without duplicates;
     only with `validation` alone there is no test part, as the file was split already.
 
     Parameters
     ----------
     source : path, name or a list of them
-        Files, a folder that a reader knows, `rotten-tomatoes`, `imdb` or `hub:owner/name`.
+        Files, a folder with files called train, validation and test, `rotten-tomatoes`, `imdb` or
+        `hub:owner/name`.
     text_column, label_column, second_column : str, optional
         The columns of a table, where their names do not tell.
     encoding : str
@@ -157,7 +160,7 @@ def read_dataset(
     """
     options = ReadOptions(text_column, label_column, encoding, pairs, second_column)
     given = [source] if isinstance(source, str | Path) else list(source)
-    train_sources, given_validation, given_test = _parts(given, validation, test)
+    train_sources, given_validation, given_test, notes = _parts(given, validation, test)
 
     train = _Labelled(options, progress, several_labels=several_labels)
     for one in train_sources:
@@ -185,7 +188,7 @@ def read_dataset(
         if not several_labels:
             check_classes(_learnable(splits), f"{name}, after removing duplicates")
         splits = Splits(splits.train, splits.validation, read.get("test", splits.test))
-    splits = Splits(splits.train, splits.validation, splits.test, tuple(found))
+    splits = Splits(splits.train, splits.validation, splits.test, tuple(found), notes)
     return without_overlap(splits) if drop_overlap and read else splits
 
 
@@ -205,13 +208,19 @@ def _unstratified_split(whole: Dataset, seed: int, *, with_test: bool) -> Splits
 
 def _parts(
     given: Sequence[Given], validation: Given | None, test: Given | None
-) -> tuple[list[Source], Source | None, Source | None]:
-    """The sources of the three parts; some folders and the Hub bring parts of their own."""
+) -> tuple[list[Source], Source | None, Source | None, tuple[str, ...]]:
+    """The sources of the three parts; folders, names of files and the Hub bring parts of their own.
+
+    What was made of several files is said in the last one, for people.
+    """
     sources = find_parts(given[0]) if len(given) == 1 else {}
+    notes: tuple[str, ...] = ()
     if sources:
         train = [sources["train"]]
     else:
-        train = [find_source(one) for one in given]
+        files = find_part_files(given, validation=validation, test=test)
+        train, notes = [find_source(one) for one in files.train], files.notes
+        validation, test = files.validation, files.test
         if len(given) == 1 and train[0].kind == "hub":
             opened = open_hub(train[0].name)
             sources = {role: train[0] for role in ("validation", "test") if opened.split(role)}
@@ -219,7 +228,7 @@ def _parts(
         sources["validation"] = find_source(validation)
     if test is not None:
         sources["test"] = find_source(test)
-    return train, sources.get("validation"), sources.get("test")
+    return train, sources.get("validation"), sources.get("test"), notes
 
 
 def _present(dataset: Dataset) -> Counter[str]:

@@ -141,7 +141,8 @@ def find_parts(given: str | Path) -> dict[str, Source]:
 
 def has_parts(given: str) -> bool:
     """Whether a dataset brings its own parts, so that its test part can be told from the rest."""
-    return given in EMBEDDED_NAMES or given.startswith("hub:") or bool(find_parts(given))
+    named = given in EMBEDDED_NAMES or given.startswith("hub:")
+    return named or Path(given).expanduser().is_dir()
 
 
 def find_source(given: str | Path) -> Source:

@@ -16,7 +16,8 @@ from headstart.text.checking.checks import checked_text
 from headstart.text.checking.splits import FileParts, cut_parts, given_parts
 from headstart.text.reading.dataset import Dataset
 from headstart.text.reading.lenient_rows import checked_row
-from headstart.text.reading.sources import open_file
+from headstart.text.reading.part_files import find_part_files
+from headstart.text.reading.sources import kind_by_suffix, open_file
 from headstart.text.reading.stream import read_checked
 
 FORM = 'the form is SQuAD\'s: {"data": [{"paragraphs": [{"context": …, "qas": [{"question": …, '
@@ -55,7 +56,8 @@ def read_questions(
     **other: Any,
 ) -> FileParts[Questions]:
     """Questions and their parts; a part that has no file is cut off, whole texts at a time."""
-    read = [read_question_file(source, encoding=encoding) for source in sources]
+    files = find_part_files(sources, validation=validation, test=test, suits=_is_json)
+    read = [read_question_file(source, encoding=encoding) for source in files.train]
     whole = Questions(
         ", ".join(Path(source).name for source in sources),
         [question for part in read for question in part.questions],
@@ -65,10 +67,15 @@ def read_questions(
     return given_parts(
         whole,
         lambda path: read_question_file(path, encoding=encoding),
-        validation=validation,
-        test=test,
+        validation=files.validation,
+        test=files.test,
+        notes=files.notes,
         cut=lambda with_test: _split(whole, seed, with_test=with_test),
     )
+
+
+def _is_json(path: Path) -> bool:
+    return kind_by_suffix(path)[0] == "json"
 
 
 def read_question_file(source: str, *, encoding: str = "utf-8") -> Questions:

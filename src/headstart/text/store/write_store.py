@@ -6,7 +6,6 @@ renamed. What a killed process left behind is removed by the next one, and a sto
 be damaged is made again.
 """
 
-import hashlib
 import json
 import shutil
 from collections import deque
@@ -23,6 +22,7 @@ from filelock import FileLock, Timeout
 from headstart.errors import HeadstartError
 from headstart.files import sync, write_text
 from headstart.progress import ProgressCallback
+from headstart.text.store.corpus_split import CorpusSplit
 from headstart.text.store.token_store import FORMAT, MANIFEST, ShardWriter, TokenStore
 from headstart.text.tokenizers.tokenizer import Tokenizer, Tokens, hash_of
 
@@ -31,6 +31,7 @@ _BATCH_CHARACTERS = 1 << 19  # what is held in memory at a time
 _BATCH_DOCUMENTS = 1 << 13
 _THREADS = 2  # one tokenizes what is new while the other looks up what is known
 
+DocumentsOf = Callable[[Iterable[str]], Iterator[str]]
 DocumentBatch = list[tuple[int, str]]  # documents, each with the number of its store
 
 
@@ -83,29 +84,25 @@ def store_corpus_split(
     tokenizer: Tokenizer,
     folder: Path,
     *,
-    held_out: float,
+    split: CorpusSplit,
     shard_tokens: int = SHARD_TOKENS,
     progress: ProgressCallback | None = None,
 ) -> tuple[TokenStore, TokenStore]:
-    """Two stores from one pass over `corpus`: what is trained on, and the held-out share.
+    """Two stores from one pass over `corpus`: what is trained on, and what is held out.
 
     The side of a document depends on its text alone, so equal documents land on the same side and
     the split does not change with the order of the files. Parameters are those of `store_corpus`;
-    `held_out` is the share of documents, between 0 and 1.
+    `split` is made by `choose_split`.
     """
-    fingerprint = corpus.fingerprint
+    key = f"{corpus.fingerprint}:{split}"
     sides = [
-        _Side(f"{fingerprint}:kept:{held_out!r}", lambda text: not is_held_out(text, held_out)),
-        _Side(f"{fingerprint}:held out:{held_out!r}", lambda text: is_held_out(text, held_out)),
+        _Side(f"{key}:kept", lambda text: not split.holds_out(text)),
+        _Side(f"{key}:held out", split.holds_out),
     ]
-    train, measured = _store(corpus, sides, tokenizer, folder, shard_tokens, progress)
-    return train, measured
-
-
-def is_held_out(text: str, share: float) -> bool:
-    """Whether a document belongs to the held-out share."""
-    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    return int.from_bytes(digest, "big") < share * 2**64
+    train, held_out = _store(
+        corpus, sides, tokenizer, folder, shard_tokens, progress, documents=split.documents
+    )
+    return train, held_out
 
 
 def store_key(fingerprint: str, tokenizer: Tokenizer, shard_tokens: int = SHARD_TOKENS) -> str:
@@ -122,6 +119,7 @@ def _store(
     folder: Path,
     shard_tokens: int,
     progress: ProgressCallback | None,
+    documents: DocumentsOf = iter,
 ) -> list[TokenStore]:
     by_key = {store_key(side.fingerprint, tokenizer, shard_tokens): side for side in sides}
     stores = {key: _open(folder / key) for key in by_key}
@@ -132,7 +130,7 @@ def _store(
                 locks.enter_context(FileLock(folder / f"{key}.lock"))
             missing = {key: side for key, side in by_key.items() if _open(folder / key) is None}
             if missing:
-                _make(corpus, missing, tokenizer, folder, shard_tokens, progress)
+                _make(corpus, missing, tokenizer, folder, shard_tokens, progress, documents)
     return [stores[key] or TokenStore(folder / key) for key in by_key]
 
 
@@ -151,6 +149,7 @@ def _make(
     folder: Path,
     shard_tokens: int,
     progress: ProgressCallback | None,
+    documents: DocumentsOf,
 ) -> None:
     temporaries = {key: folder / f"{key}.part" for key in sides}
     for key, temporary in temporaries.items():
@@ -158,7 +157,8 @@ def _make(
             shutil.rmtree(leftover, ignore_errors=True)
     _remove_leftovers(folder)
     try:
-        _write(corpus, sides, tokenizer, temporaries, shard_tokens, progress)
+        total = length_hint(corpus) or None
+        _write(documents(corpus), total, sides, tokenizer, temporaries, shard_tokens, progress)
         for key, temporary in temporaries.items():
             temporary.replace(folder / key)
     finally:
@@ -168,14 +168,14 @@ def _make(
 
 
 def _write(
-    corpus: CorpusLike,
+    documents: Iterator[str],
+    total: int | None,
     sides: dict[str, _Side],
     tokenizer: Tokenizer,
     folders: dict[str, Path],
     shard_tokens: int,
     progress: ProgressCallback | None,
 ) -> None:
-    total = length_hint(corpus) or None
     writers: list[ShardWriter] = []
     try:
         for folder in folders.values():
@@ -186,7 +186,7 @@ def _write(
             arrays = tokenizer.encode_arrays([text for _, text in batch])
             return [(number, array) for (number, _), array in zip(batch, arrays, strict=True)]
 
-        for encoded in _in_order(encode, _batches(corpus, list(sides.values()))):
+        for encoded in _in_order(encode, _batches(documents, list(sides.values()))):
             for number, writer in enumerate(writers):
                 writer.write([array for side, array in encoded if side == number])
             if progress is not None:

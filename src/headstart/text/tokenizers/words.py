@@ -8,6 +8,7 @@ from headstart.scripts import unspaced
 _WORD = re.compile(r"\w+|[^\w\s]")
 _BETWEEN_BLANKS = re.compile(r"\S+")
 _ABBREVIATION = re.compile(r"(?:\w\.){2,}")  # U.S., e.g.
+_SENTENCE = re.compile(r".*?(?:[.!?](?=\s)|[。！？]|\Z)", re.DOTALL)
 
 Places = list[tuple[int, int]]
 
@@ -18,6 +19,18 @@ def find_words(text: str) -> Places:
     for match in _WORD.finditer(text):
         words += _apart(text, *match.span())
     return words
+
+
+def first_sentence(text: str) -> str:
+    """Everything up to the first full stop, question or exclamation mark.
+
+    Example
+    -------
+    >>> first_sentence("It costs 3.50 here. Not there.")
+    'It costs 3.50 here.'
+    """
+    found = _SENTENCE.match(text)
+    return text if found is None else found[0]
 
 
 def split_words(text: str) -> Places:

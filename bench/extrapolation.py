@@ -1,0 +1,113 @@
+"""How often do larger label budgets fall into the intervals predicted from smaller ones?
+
+The larger budgets of studies are hidden, a power law (`studies/power_law.py`) is fitted to the
+others, and the accuracy at each hidden budget is predicted with its 95 % interval. Simulated
+studies have a known truth: power laws with and without a floor, and a curve that is no power law.
+Of real studies (folders that `headstart compare` wrote) the measured mean stands for it.
+
+    python bench/extrapolation.py [--studies 60] [STUDY …]
+"""
+
+import argparse
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from scipy import stats
+
+from headstart.studies.power_law import FARTHEST, FEWEST_BUDGETS, fit_power_laws, labels_needed
+from headstart.studies.results import read_predictions
+
+SEEDS, ROWS = 3, 800
+SHOWN, HIDDEN = (100, 200, 400, 800), (1600, 3200, 8000)
+TRUTHS: dict[str, Callable[[float], float]] = {
+    "no floor": lambda n: 2.0 * n**-0.35,
+    "floor of 10 %": lambda n: 1.2 * n**-0.35 + 0.10,
+    "floor of 20 %, flat": lambda n: 0.5 * n**-0.20 + 0.20,
+    "logistic, no power law": lambda n: 0.12 + 0.33 / (1 + (n / 400) ** 0.8),
+}
+
+
+def simulated(error: Callable[[float], float], random: np.random.Generator) -> np.ndarray:
+    """(budgets, seeds, rows) of what three runs get right.
+
+    A row is wrong where its own difficulty and the run's chance exceed what the error allows;
+    seeds spread more with fewer labels.
+    """
+    difficulty = random.normal(0, 0.7**0.5, ROWS)
+    lines = []
+    for labels in SHOWN:
+        luck = random.normal(0, 0.15 / np.sqrt(labels), SEEDS)
+        chance = random.normal(0, 0.3**0.5, (SEEDS, ROWS))
+        bound = stats.norm.ppf(np.clip(error(labels) + luck, 0.001, 0.999))
+        lines.append(difficulty + chance > bound[:, None])
+    return np.array(lines)
+
+
+def simulate(name: str, studies: int) -> None:
+    inside: dict[int, int] = defaultdict(int)
+    width: dict[int, list[float]] = defaultdict(list)
+    answered = right = 0
+    goal = 1 - TRUTHS[name](HIDDEN[0])
+    for number in range(studies):
+        table = simulated(TRUTHS[name], np.random.default_rng([number, len(name)]))
+        laws = fit_power_laws(SHOWN, table)
+        for labels in HIDDEN:
+            found = laws.accuracy(labels)
+            inside[labels] += found.low <= 1 - TRUTHS[name](labels) <= found.high
+            width[labels].append(100 * (found.high - found.low))
+        needed = labels_needed(SHOWN, table, goal).labels
+        if needed is not None:
+            answered += 1
+            right += needed.low <= HIDDEN[0] <= needed.high
+    said = ", ".join(
+        f"{labels:,}: {100 * inside[labels] / studies:.0f} % ({np.mean(width[labels]):.1f} points)"
+        for labels in HIDDEN
+    )
+    print(
+        f"{name:<24} accuracy at {said}; labels for {100 * goal:.0f} %: {right} of {answered} "
+        f"answers, {studies - answered} refusals",
+        flush=True,
+    )
+
+
+def back_test(folder: Path) -> None:
+    """Hide the last budgets of a study, one, two, … of them, as long as three are left."""
+    runs: dict[tuple[str, str], dict[tuple[int, int], np.ndarray]] = defaultdict(dict)
+    for said in read_predictions(folder):
+        right = said.predicted == said.gold
+        runs[said.run.arm, said.run.objective][said.run.labels, said.run.seed] = right
+    inside = total = 0
+    for (arm, _), table in runs.items():
+        budgets = sorted({labels for labels, _ in table})
+        seeds = sorted({seed for _, seed in table})
+        right = np.array([[table[labels, seed] for seed in seeds] for labels in budgets])
+        for shown in range(FEWEST_BUDGETS, len(budgets)):
+            laws = fit_power_laws(budgets[:shown], right[:shown])
+            for labels, answers in zip(budgets[shown:], right[shown:], strict=True):
+                if labels > FARTHEST * budgets[shown - 1]:
+                    continue
+                found, measured = laws.accuracy(labels), float(answers.mean())
+                inside, total = inside + (found.low <= measured <= found.high), total + 1
+                print(
+                    f"{arm}, {budgets[0]:,} to {budgets[shown - 1]:,} labels shown: at {labels:,} "
+                    f"{100 * measured:.1f} %, predicted {100 * found.value:.1f} "
+                    f"({100 * found.low:.1f} to {100 * found.high:.1f})"
+                )
+    print(f"{folder}: {inside} of {total} inside")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--studies", type=int, default=60)
+    parser.add_argument("study", nargs="*", type=Path)
+    options = parser.parse_args()
+    for name in TRUTHS:
+        simulate(name, options.studies)
+    for folder in options.study:
+        back_test(folder)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,198 @@
+"""`finetune` for every arm that a run can be made of without a study: TF-IDF, naive Bayes, a stack.
+
+The validation part chooses a linear arm's strength and temperature, as it chooses a network's
+epoch. A stack joins a linear arm and a fine-tuned network; its weights come from validation too.
+"""
+
+import shutil
+import time
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from headstart.baselines.nb import NaiveBayesClassifier
+from headstart.baselines.regression import RegressionClassifier
+from headstart.baselines.stack import Stack
+from headstart.baselines.stack_run import MEMBERS, StackScorer
+from headstart.baselines.tfidf import TfidfClassifier
+from headstart.errors import HeadstartError
+from headstart.evaluation.calibration import fit_temperature
+from headstart.lock import locked
+from headstart.run_folder import SUMMARY, open_run, read_summary, write_summary
+from headstart.tasks import find_task
+from headstart.tasks.classifier_run import ClassifierRun
+from headstart.tasks.opened_run import OpenedRun
+from headstart.tasks.task import Parts
+from headstart.text.reading.dataset import Dataset
+from headstart.text.reading.sources import check_outside
+from headstart.training.finetune import finetune
+from headstart.training.finetune_prepare import read_splits
+from headstart.training.listener import Listener
+from headstart.training.recipe import NETWORK, FinetuneRecipe
+from headstart.training.recipe_file import (
+    DATASET_SETTINGS,
+    FILE,
+    refuse_a_second_run,
+    resumed,
+    write_recipe,
+)
+from headstart.training.seen_rows import write_rows
+
+STACK = "stack"
+LINEAR: dict[str, type[RegressionClassifier]] = {
+    "tfidf": TfidfClassifier,
+    "nb": NaiveBayesClassifier,
+}
+ARMS = (NETWORK, *LINEAR, STACK)
+TASKS = ("classification", "pairs")  # one class per row
+# What a linear arm takes of a recipe: the rows, and what the machine decides for every training.
+SHARED = (
+    *DATASET_SETTINGS,
+    *("task", "second_column", "arm", "seed", "device", "threads", "precision"),
+)
+
+
+def finetune_arm(
+    recipe: FinetuneRecipe,
+    folder: Path,
+    *,
+    splits: Parts[Any] | None = None,
+    resume: bool = False,
+    listener: Listener | None = None,
+    save_seconds: float = 60.0,
+) -> dict[str, Any]:
+    """Train the arm that the recipe names; parameters and result are those of `finetune`."""
+    if recipe.arm == NETWORK:
+        return finetune(
+            recipe,
+            folder,
+            splits=splits,
+            resume=resume,
+            listener=listener,
+            save_seconds=save_seconds,
+        )
+    check_arm(recipe)
+    listener = listener or Listener()
+    started = time.monotonic()
+    with locked(folder):
+        check_outside(folder, recipe.dataset if splits is None else [])
+        if resume:
+            recipe = resumed(recipe, folder)
+            if (folder / SUMMARY).is_file():
+                return read_summary(folder)
+        else:
+            refuse_a_second_run(folder)
+        parts: Any = read_splits(recipe, listener.stage) if splits is None else splits
+        write_recipe(recipe, folder)
+        if recipe.arm == STACK:
+            run = _stack(recipe, folder, parts, listener, save_seconds)
+        else:
+            run = fit_linear(recipe.arm, recipe.task, parts, folder)
+        summary = save_arm(run, recipe, parts, folder)
+        summary["seconds"] = time.monotonic() - started
+        summary["validation"] = _measured(run, parts.validation)
+        write_summary(summary, folder)
+    listener.on_finish(summary)
+    return summary
+
+
+def check_arm(recipe: FinetuneRecipe) -> None:
+    """Refuse an arm that is not known here, and settings that it does not have."""
+    if recipe.arm not in ARMS:
+        raise HeadstartError(
+            f"finetune cannot train the arm {recipe.arm!r}: it can train {', '.join(ARMS)}",
+            fix="headstart compare trains every arm, and keeps the best of them in best/",
+        )
+    if recipe.task not in TASKS:
+        raise HeadstartError(
+            f"the arm {recipe.arm} is for the tasks {' and '.join(TASKS)}, not for {recipe.task}",
+            fix="leave --arm out: a network does every task",
+        )
+    if recipe.arm == STACK:
+        return
+    given = [
+        one.name
+        for one in fields(recipe)
+        if one.name not in SHARED and getattr(recipe, one.name) != one.default
+    ]
+    if given:
+        raise HeadstartError(
+            f"the arm {recipe.arm} has no network, so it does not take "
+            + ", ".join(f"--{name.replace('_', '-')}" for name in given),
+            fix="leave it out; --arm stack joins TF-IDF and a network",
+        )
+
+
+def fit_linear(arm: str, task: str, splits: Parts[Dataset], folder: Path) -> ClassifierRun:
+    """A linear arm on the training rows, in no folder yet."""
+    validation = splits.validation
+    scorer = LINEAR[arm]()
+    scorer.fit(
+        splits.train.texts, splits.train.labels, validation=(validation.texts, validation.labels)
+    )
+    kind: Any = find_task(task).of(splits.train)
+    run = ClassifierRun(folder, kind, scorer)
+    scores = run.answers(validation).scores
+    return ClassifierRun(folder, kind, scorer, fit_temperature(scores, validation.labels))
+
+
+def save_arm(
+    run: ClassifierRun, recipe: FinetuneRecipe, splits: Parts[Dataset], folder: Path
+) -> dict[str, Any]:
+    """Write a fitted classifier as a run, with its recipe and the rows that it has seen."""
+    run.save(folder)
+    write_rows(run.task, splits, folder)
+    write_recipe(recipe, folder)
+    summary = {
+        "run": str(folder),
+        "task": run.task.name,
+        "labels": list(run.labels),
+        "arm": recipe.arm,
+        "seed": recipe.seed,
+        "train_rows": len(splits.train),
+        "validation_rows": len(splits.validation),
+        **run.facts(),
+    }
+    write_summary(summary, folder)
+    return summary
+
+
+def _stack(
+    recipe: FinetuneRecipe, folder: Path, splits: Any, listener: Listener, save_seconds: float
+) -> ClassifierRun:
+    place = folder / MEMBERS / NETWORK
+    finetune(
+        recipe.changed(arm=NETWORK),
+        place,
+        splits=splits,
+        resume=(place / FILE).is_file(),
+        listener=listener,
+        save_seconds=save_seconds,
+    )
+    linear = fit_linear("tfidf", recipe.task, splits, folder)
+    members: dict[str, OpenedRun] = {"tfidf": linear, NETWORK: open_run(place)}
+    said = [_probabilities(run, splits.validation) for run in members.values()]
+    weights = Stack().fit(said, splits.validation.labels).weights_
+    kept = {name: run for (name, run), one in zip(members.items(), weights, strict=True) if one}
+    if NETWORK not in kept:
+        shutil.rmtree(place)
+    scorer = StackScorer(kept, [float(one) for one in weights if one])
+    return ClassifierRun(folder, linear.task, scorer)
+
+
+def _probabilities(run: OpenedRun, part: Dataset) -> Any:
+    task: Any = run.task
+    return task.probabilities(run.answers(part).scores, run.temperature).astype(np.float32)
+
+
+def _measured(run: ClassifierRun, part: Dataset) -> dict[str, float]:
+    scores = run.answers(part).scores / run.temperature
+    found = run.task.metrics(scores, part)
+    return {"validation_loss": found.pop("loss"), **found}
+
+
+def needs_base(arm: str) -> bool:
+    """Whether the arm has a network, for which a base (or none) must be named."""
+    return arm in (NETWORK, STACK)

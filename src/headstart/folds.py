@@ -1,0 +1,83 @@
+"""Which rows of a label budget choose settings: all of them in turn, or a part that is held back.
+
+A budget of a hundred labels pays for everything that labels are used for. Few rows are cut into
+folds, so that each of them chooses once and trains otherwise; of many rows a tenth is enough to
+choose by, and one training is enough.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+RowNumbers = NDArray[np.int64]
+MANY = 2_000  # rows, from which on a part is held back in place of folds
+HELD_BACK = 10  # one row in so many
+MOST_HELD_BACK = 1_000
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Numbers of rows: those that train, and those that were held back from it."""
+
+    train: RowNumbers
+    held: RowNumbers
+
+
+def make_folds(
+    labels: ArrayLike, count: int, *, seed: int = 0, many: int | None = None
+) -> list[Fold]:
+    """Stratified folds of a budget's rows; one fold where there are many rows.
+
+    Parameters
+    ----------
+    labels : array of shape (rows,)
+        Class numbers.
+    count : int
+        How many folds, where the rows are few.
+    seed : int
+        Which rows go together.
+    many : int, optional
+        From how many rows on there is one fold; `MANY` by default.
+
+    Returns
+    -------
+    list of Fold
+        None at all where a fold would leave fewer than two classes to train on: so few rows cannot
+        choose anything.
+
+    Example
+    -------
+    >>> [fold.held.tolist() for fold in make_folds([0, 0, 1, 1, 0, 1], 3)]
+    [[3, 4], [0, 2], [1, 5]]
+    """
+    y = np.asarray(labels)
+    if len(y) >= (MANY if many is None else many):
+        every = max(HELD_BACK, -(-len(y) // MOST_HELD_BACK))
+        places = _places(y, every, seed)
+        folds = [_fold(places == 0)]
+    else:
+        count = min(count, len(y))
+        places = _places(y, count, seed)
+        folds = [_fold(places == number) for number in range(count)]
+    enough = all(len(np.unique(y[fold.train])) > 1 and len(fold.held) for fold in folds)
+    return folds if enough else []
+
+
+def _places(y: NDArray[np.int64], count: int, seed: int) -> NDArray[np.int64]:
+    """A number from 0 to `count` - 1 for each row, dealt out class by class in a drawn order."""
+    drawn = np.random.default_rng(seed).permutation(len(y))
+    order = drawn[np.argsort(y[drawn], kind="stable")]
+    places = np.empty(len(y), dtype=np.int64)
+    places[order] = np.arange(len(y)) % count
+    return places
+
+
+def _fold(held: NDArray[np.bool_]) -> Fold:
+    return Fold(np.flatnonzero(~held), np.flatnonzero(held))
+
+
+def held_rows(folds: Sequence[Fold]) -> RowNumbers:
+    """Every row that is held back by one of the folds, in order."""
+    return np.sort(np.concatenate([fold.held for fold in folds]))

@@ -1,0 +1,265 @@
+"""A network's learning rate and epochs, chosen with nothing but the rows of its own budget.
+
+Two settings are tried, the same two for every arm: the usual one, and one that learns longer and
+faster, which is what a network without pretraining needs. A third of the rows (of many rows, of a
+thousand of them) judges both. Then the network is trained on all rows with the better one. Networks
+that are stacked answer for every row of the budget unseen: few rows in folds, of many rows a tenth
+that is held back. Every training ends its schedule: one that is stopped half-way, at a high rate,
+is worse than a shorter one (docs/recipes.md).
+
+What decides is the log-loss at the best temperature, which moves in smaller steps than the accuracy
+of a few rows.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from safetensors.numpy import load_file, save_file
+
+from headstart.evaluation.calibration import calibrated_loss, fit_temperature
+from headstart.files import replacing, write_text
+from headstart.folds import Fold, held_rows, make_folds
+from headstart.lock import locked
+from headstart.run_folder import SUMMARY, read_summary
+from headstart.tasks.run_network import run_network
+from headstart.tasks.temperature import VALIDATION
+from headstart.text.reading.dataset import Splits
+from headstart.training.finetune import (
+    PlannedFinetuning,
+    finetune,
+    finish_finetuning,
+    plan_finetuning,
+    train_task,
+)
+from headstart.training.finetune_prepare import prepare_finetuning
+from headstart.training.listener import Listener, Listeners, Progress
+from headstart.training.recipe_file import FILE
+from headstart.transfer.fit_head import can_be_fitted, fit_head
+
+if TYPE_CHECKING:
+    from headstart.evaluation.calibration import Floats
+    from headstart.folds import RowNumbers
+    from headstart.studies.context import ArmContext
+    from headstart.training.recipe import FinetuneRecipe
+
+SETTINGS = 2  # that are tried
+LONGER, LEAST_LONG = 2, 6  # times the usual epochs, and at least so many
+FASTER = 3.0  # times the usual rate
+FOLDS = 3
+MOST_JUDGED = 1_000  # rows that judge the settings or train for that
+WATCHED = "watched.json"  # what the validation part said after each epoch, for the curves alone
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One try: how fast, and how long."""
+
+    learning_rate: float
+    epochs: int
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A training that has ended in the run folder, and how it came to its setting."""
+
+    setting: Setting
+    tries: int
+    rows: list[dict[str, Any]]  # one per epoch, as the run's summary has them
+    temperature: float = 1.0
+    own: Floats | None = None  # logits of budget rows by networks that were not trained on them
+    own_rows: RowNumbers | None = None
+
+
+def settings_of(recipe: FinetuneRecipe, tries: int, *, fixed: bool) -> list[Setting]:
+    """What is tried: the recipe's own setting and the longer one; `fixed` epochs stay."""
+    usual = Setting(recipe.learning_rate, recipe.epochs)
+    epochs = recipe.epochs if fixed else long_epochs(recipe.epochs)
+    return [usual, Setting(FASTER * recipe.learning_rate, epochs)][:tries]
+
+
+def long_epochs(usual: int) -> int:
+    """The epochs of the longer setting."""
+    return max(LONGER * usual, LEAST_LONG)
+
+
+def train_within_budget(
+    recipe: FinetuneRecipe, context: ArmContext, listener: Listener, *, fixed: bool, stacked: bool
+) -> Chosen:
+    """Choose, and leave the chosen network in the context's folder.
+
+    Parameters
+    ----------
+    recipe : FinetuneRecipe
+        The usual setting.
+    context : ArmContext
+        Whose rows train and choose. Its validation part is only watched.
+    listener : Listener
+        Receives the epochs of the training that is kept.
+    fixed : bool
+        Whether the number of epochs was given.
+    stacked : bool
+        Whether a stack needs to know what networks say of every row that they have not seen.
+    """
+    settings = settings_of(recipe, context.study.tries, fixed=fixed)
+    folds = context.own_folds(FOLDS)
+    tried = _Tries(recipe, context)
+    if not folds:  # too few rows to choose by
+        return Chosen(settings[0], 1, tried.train_all(settings[0], listener))
+    if len(folds) == 1:
+        setting = tried.best(_few_of(folds[0], context), settings) if settings[1:] else settings[0]
+        epochs, own = tried.train_with_held_back(folds[0], setting, listener)
+        return tried.kept(Chosen(setting, len(settings), epochs, own=own, own_rows=folds[0].held))
+    setting = tried.best(folds[0], settings)
+    joined = folds if stacked else folds[:1]
+    rows = held_rows(joined)
+    own = np.zeros((len(rows), len(context.label_names)))
+    for number, fold in enumerate(joined):
+        own[np.searchsorted(rows, fold.held)] = tried.answers(fold, number, setting)
+    epochs = tried.train_all(setting, listener)
+    return tried.kept(Chosen(setting, len(settings), epochs, own=own, own_rows=rows))
+
+
+def _few_of(fold: Fold, context: ArmContext) -> Fold:
+    """Some of the many rows, to try the settings on: two thirds train, a third judges."""
+    labels = np.asarray(context.splits.train.labels)
+    count = max(2, -(-len(fold.train) // MOST_JUDGED))
+    parts = make_folds(labels[fold.train], count, many=len(labels) + 1)
+    few = fold.train[parts[0].held]
+    inner = make_folds(labels[few], FOLDS)
+    return Fold(few[inner[0].train], few[inner[0].held]) if inner else fold
+
+
+class _Tries:
+    """The trainings of one choice; what was learned by those set aside is kept until it is made."""
+
+    def __init__(self, recipe: FinetuneRecipe, context: ArmContext) -> None:
+        self.recipe, self.context = recipe.changed(choose_by="last"), context
+        self.folder = context.folder.with_name(f"{context.folder.name}-choosing")
+        self.labels = np.asarray(context.splits.train.labels)
+
+    def best(self, fold: Fold, settings: Sequence[Setting]) -> Setting:
+        """The setting with the lowest loss on the rows that the fold holds back."""
+
+        def loss(setting: Setting) -> float:
+            return calibrated_loss(self.answers(fold, 0, setting), self.labels[fold.held])
+
+        return settings[0] if len(settings) == 1 else min(settings, key=loss)
+
+    def answers(self, fold: Fold, number: int, setting: Setting) -> Floats:
+        """What a network says of the rows that the fold holds back (rows × classes)."""
+        name = f"fold-{number}-{setting.epochs}-epochs-{setting.learning_rate:g}.safetensors"
+        path = self.folder / name
+        if not path.is_file():
+            found = self._train_aside(fold, setting)
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with replacing(path) as temporary:
+                save_file({"logits": found}, temporary)
+        return load_file(path)["logits"]
+
+    def train_all(self, setting: Setting, listener: Listener) -> list[dict[str, Any]]:
+        """Train on all rows of the budget."""
+        return train_all(self._recipe(setting), self.context, listener)
+
+    def train_with_held_back(
+        self, fold: Fold, setting: Setting, listener: Listener
+    ) -> tuple[list[dict[str, Any]], Floats]:
+        """Train without the rows held back, and answer for them; the curves are of validation."""
+        recipe, context = self._recipe(setting), self.context
+        summary, watched = train_and_watch(recipe, context, fold, listener)
+        rows = [{**row, **seen} for row, seen in zip(summary["epochs"], watched, strict=True)]
+        return rows, load_file(context.folder / VALIDATION)["logits"]
+
+    def kept(self, found: Chosen) -> Chosen:
+        """Leave in the run folder what its temperature is fitted on: rows of the budget alone."""
+        assert found.own is not None
+        logits, wanted = np.asarray(found.own, dtype=np.float32), self.labels[found.own_rows]
+        with replacing(self.context.folder / VALIDATION) as temporary:
+            save_file({"logits": logits, "labels": wanted.astype(np.int64)}, temporary)
+        shutil.rmtree(self.folder, ignore_errors=True)
+        own = logits.astype(np.float64)
+        return replace(found, own=own, temperature=fit_temperature(own, wanted))
+
+    def _recipe(self, setting: Setting) -> FinetuneRecipe:
+        return self.recipe.changed(learning_rate=setting.learning_rate, epochs=setting.epochs)
+
+    def _train_aside(self, fold: Fold, setting: Setting) -> Floats:
+        """Train in memory."""
+        parts, nowhere = _parts(self.context, fold), self.folder / "none"
+        setup = prepare_finetuning(self._recipe(setting), nowhere, splits=parts)
+        planned = plan_finetuning(setup, checkpoints=False, evaluate_last=True)
+        if self.recipe.new_head == "fitted" and can_be_fitted(setup.model):
+            fit_head(setup.model, setup.train, setup.weights)
+        planned.loop.run()
+        return np.asarray(planned.validation.answers)
+
+
+def train_all(
+    recipe: FinetuneRecipe, context: ArmContext, listener: Listener
+) -> list[dict[str, Any]]:
+    """Train on all rows of the budget; the validation part is evaluated for the curves alone."""
+    summary = finetune(
+        recipe,
+        context.folder,
+        splits=context.splits,
+        validation=lambda encoding: context.study.examples(encoding, "validation"),
+        resume=begun(context.folder),
+        listener=listener,
+    )
+    rows: list[dict[str, Any]] = summary["epochs"]
+    return rows
+
+
+def train_and_watch(
+    recipe: FinetuneRecipe, context: ArmContext, fold: Fold, listener: Listener
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Train with a part held back, and evaluate the validation part beside it for the curves."""
+    folder, resume = context.folder, begun(context.folder)
+    if resume and (folder / SUMMARY).is_file():
+        return read_summary(folder), _read_watched(folder)
+    with locked(folder):
+        setup = prepare_finetuning(recipe, folder, splits=_parts(context, fold), resume=resume)
+        planned = plan_finetuning(setup)
+        watch = _Watch(planned, context)
+        progress = train_task(planned, listener=Listeners([watch, listener]))
+        return finish_finetuning(planned, progress), _read_watched(folder)
+
+
+def begun(folder: Path) -> bool:
+    """Whether there is a run to resume; what is there without being one is removed."""
+    if (folder / FILE).is_file():
+        return True
+    shutil.rmtree(folder, ignore_errors=True)  # killed before it was a run
+    return False
+
+
+class _Watch(Listener):
+    """Writes what the validation part says after each epoch; a resumed run writes it again."""
+
+    def __init__(self, planned: PlannedFinetuning, context: ArmContext) -> None:
+        self.setup, self.context = planned.setup, context
+
+    def on_evaluation(self, progress: Progress) -> None:
+        setup, folder = self.setup, self.setup.folder
+        examples = self.context.study.examples(setup.encoding, "validation")
+        answers = setup.task.join(run_network(setup.model, examples), examples)
+        found = setup.task.metrics(answers, self.context.splits.validation)
+        row = {("validation_loss" if name == "loss" else name): found[name] for name in found}
+        rows = _read_watched(folder)[: progress.evaluations - 1]
+        write_text(folder / WATCHED, json.dumps([*rows, row]))
+
+
+def _read_watched(folder: Path) -> list[dict[str, Any]]:
+    path = folder / WATCHED
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
+
+
+def _parts(context: ArmContext, fold: Fold) -> Splits:
+    train = context.splits.train
+    return Splits(train.pick(fold.train.tolist()), train.pick(fold.held.tolist()), None)

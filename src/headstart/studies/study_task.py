@@ -1,0 +1,70 @@
+"""What a study needs of a task: its rows by budget, and what each test row adds to its metric.
+
+Tasks with one class per row (classification, pairs) keep probabilities: a row is right or wrong.
+The others keep one number per test row whose mean over rows is the task's metric (see
+`RowScores.per_row`), so that the same statistics compare them.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headstart.tasks import find_task
+from headstart.tasks.classification import Classification
+from headstart.tasks.multi_label import MultiLabel
+from headstart.tasks.task import Parts, Task
+from headstart.text.checking.splits import take_budget
+from headstart.text.reading.dataset import Dataset, Splits
+
+HELD_BACK = 5  # of a budget, one row in so many chooses the epoch of a task without classes
+
+
+def has_classes(task: Task[Any]) -> bool:
+    """Whether each row has one class, so that it has a probability for each of them."""
+    return isinstance(task, Classification) and not isinstance(task, MultiLabel)
+
+
+def task_of(name: str, train: Any) -> Task[Any]:
+    """The task with the labels of these training rows."""
+    return find_task(name).of(train)
+
+
+def as_splits(parts: Parts[Any]) -> Splits:
+    """The parts of any task's dataset in the form that studies pass around."""
+    if isinstance(parts, Splits):
+        return parts
+    notes: tuple[str, ...] = getattr(parts, "notes", ())
+    return Splits(parts.train, parts.validation, parts.test, notes=notes)
+
+
+def take_rows(task: Task[Any], part: Any, budget: str, seed: int) -> Any:
+    """The rows of a label budget; stratified where rows have classes."""
+    if has_classes(task):
+        return take_budget(part, budget, seed)
+    texts = list(task.row_texts(part))
+    row_of: dict[str, int] = {}
+    for row, text in enumerate(texts):
+        row_of.setdefault(text, row)
+    taken = take_budget(Dataset("rows", texts, [0] * len(texts), ("",)), budget, seed)
+    return task.pick(part, [row_of[text] for text in taken.texts])
+
+
+def hold_back(task: Task[Any], part: Any) -> tuple[list[int], list[int]]:
+    """Rows of a budget that train, and those that choose the epoch; rows come in a drawn order."""
+    count = max(1, len(part) // HELD_BACK)
+    return list(range(count, len(part))), list(range(count))
+
+
+def row_scores(task: Task[Any], answers: Any, part: Any) -> NDArray[np.float64]:
+    """What each row adds to the task's metric: (rows,), whose mean it is."""
+    return task.row_scores(answers, part)[task.metric].per_row()
+
+
+def gold_words(task: Task[Any], part: Any) -> list[str]:
+    """The right answer of each row, for people."""
+    if isinstance(part, Dataset):
+        return [part.label_names[label] for label in part.labels]
+    if hasattr(part, "answers"):
+        return [answers[0][1] if answers else "" for answers in part.answers]
+    return [" ".join(task.labels[tag] for tag in tags) for tags in getattr(part, "tags", [])]

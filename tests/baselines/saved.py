@@ -1,0 +1,47 @@
+"""Small classifiers of every kind, as runs; for tests of saving and using them."""
+
+from pathlib import Path
+
+import numpy as np
+
+from headstart.baselines.cooccurrence import CooccurrenceClassifier
+from headstart.baselines.nb import NaiveBayesClassifier
+from headstart.baselines.stack_run import StackScorer
+from headstart.baselines.tfidf import TfidfClassifier
+from headstart.run_folder import open_run
+from headstart.tasks.classification import Classification
+from headstart.tasks.classifier_run import ClassifierRun
+from headstart.text.tokenizers.train_tokenizer import train_tokenizer
+from tests.labelled import dataset
+
+KINDS = ("tfidf", "nb", "cooccurrence", "stack")
+TRAIN, HELD_OUT = dataset(60), dataset(30, 1)
+
+
+def classifier_run(kind: str, network: Path | None = None) -> ClassifierRun:
+    """A fitted run that is in no folder yet."""
+    task = Classification(TRAIN.label_names)
+    made = {
+        "tfidf": TfidfClassifier,
+        "nb": NaiveBayesClassifier,
+        "cooccurrence": _cooccurrence,
+    }.get(kind)
+    if made is not None:
+        scorer = made()
+        held_out = (HELD_OUT.texts, HELD_OUT.labels)
+        return ClassifierRun(
+            Path(kind), task, scorer.fit(TRAIN.texts, TRAIN.labels, validation=held_out)
+        )
+    members = {"tfidf": classifier_run("tfidf"), "cooccurrence": classifier_run("cooccurrence")}
+    if network is not None:
+        members = {"tfidf": members["tfidf"], "network": open_run(network)}
+    return ClassifierRun(Path(kind), task, StackScorer(members, [0.7, 0.4]))
+
+
+def _cooccurrence():
+    tokenizer = train_tokenizer(TRAIN.texts, vocab_size=300)
+    vectors = np.random.default_rng(0).normal(size=(tokenizer.vocab_size, 8))
+    return CooccurrenceClassifier(vectors.astype(np.float32), tokenizer=tokenizer)
+
+
+MADE = {"tfidf": TfidfClassifier, "nb": NaiveBayesClassifier, "cooccurrence": _cooccurrence}

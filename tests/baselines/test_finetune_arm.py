@@ -1,0 +1,92 @@
+"""`finetune --arm` trains a linear classifier or a stack, and says what it cannot do."""
+
+import json
+
+import numpy as np
+import pytest
+
+from headstart.baselines.finetune_arm import finetune_arm
+from headstart.baselines.stack_run import MEMBERS
+from headstart.errors import HeadstartError
+from headstart.inference.evaluate import evaluate
+from headstart.inference.predict.classes import predict_probabilities
+from headstart.run_folder import open_task_run
+from headstart.training.recipe import FinetuneRecipe
+from tests.labelled import dataset, recipe, splits, write_csv
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    return write_csv(tmp_path_factory.mktemp("data") / "train.csv", dataset(100, wrong=0.1))
+
+
+@pytest.mark.parametrize("arm", ["tfidf", "nb"])
+def test_a_linear_arm_is_trained_and_evaluated_on_the_command_line(
+    data, arm, tmp_path, headstart_json
+):
+    summary = headstart_json("finetune", data, "--arm", arm, "--out", tmp_path / "run")
+    assert summary["arm"] == arm
+    assert summary["validation"]["accuracy"] > 0.5
+    found = headstart_json("evaluate", tmp_path / "run")
+    assert found["seen_rows"] == 0
+    assert found["accuracy"]["value"] > 0.5
+    again = headstart_json("finetune", "--resume", "--out", tmp_path / "run")
+    assert again == summary
+
+
+def test_the_outcome_is_told_in_words(data, tmp_path, headstart):
+    result = headstart("finetune", data, "--arm", "tfidf", "--out", tmp_path / "run")
+    assert "tfidf, by validation: accuracy" in " ".join(result.stdout.split())
+
+
+def test_a_stack_joins_tfidf_and_a_network(tmp_path):
+    parts = splits(rows=60, wrong=0.2)
+    summary = finetune_arm(recipe(arm="stack", epochs=2), tmp_path / "run", splits=parts)
+    opened = open_task_run(tmp_path / "run")
+    assert set(summary["weights"]) <= {"tfidf", "network"}
+    kept = {path.name for path in (tmp_path / "run" / MEMBERS).iterdir()}
+    assert kept == set(summary["weights"])
+    assert evaluate(opened, parts.test)["accuracy"]["value"] > 0.5
+    assert np.allclose(predict_probabilities(opened, parts.test.texts).sum(axis=1), 1)
+    assert finetune_arm(
+        recipe(arm="stack", epochs=2), tmp_path / "run", splits=parts, resume=True
+    ) == json.loads((tmp_path / "run" / "summary.json").read_text())
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"arm": "cooccurrence"}, "cannot train the arm 'cooccurrence'"),
+        ({"arm": "tfidf", "epochs": 3}, "does not take --epochs"),
+        ({"arm": "nb", "base": "runs/base"}, "does not take --base"),
+        ({"arm": "tfidf", "task": "tagging"}, "not for tagging"),
+        ({"arm": "stack", "task": "multi-label"}, "not for multi-label"),
+    ],
+)
+def test_what_an_arm_cannot_do_is_said_before_the_work(tmp_path, changes, told):
+    with pytest.raises(HeadstartError, match=told) as error:
+        finetune_arm(FinetuneRecipe(dataset=["d.csv"], **changes), tmp_path / "run")
+    assert error.value.fix
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_run_is_not_overwritten(data, tmp_path):
+    settings = FinetuneRecipe(dataset=[str(data)], arm="tfidf")
+    finetune_arm(settings, tmp_path / "run")
+    with pytest.raises(HeadstartError, match="a run in this folder already"):
+        finetune_arm(settings, tmp_path / "run")
+
+
+def test_pairs_of_texts_have_a_linear_arm_too(tmp_path):
+    rows = [("a cat", "a cat", "same"), ("a dog", "a cat", "other")] * 20
+    lines = [f"{first} {n},{second} {n},{label}" for n, (first, second, label) in enumerate(rows)]
+    (tmp_path / "pairs.csv").write_text("\n".join(["first,second,label", *lines]) + "\n")
+    settings = FinetuneRecipe(
+        dataset=[str(tmp_path / "pairs.csv")],
+        task="pairs",
+        arm="tfidf",
+        text_column="first",
+        second_column="second",
+    )
+    finetune_arm(settings, tmp_path / "run")
+    assert open_task_run(tmp_path / "run").task.name == "pairs"

@@ -1,0 +1,241 @@
+"""A classifier without a network is a run like any other: saved, opened, used, checked."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+from scipy.special import logit
+
+import headstart
+from headstart.baselines.arrays import ARRAYS, VOCABULARY
+from headstart.baselines.stack import Stack
+from headstart.baselines.stack_run import MEMBERS
+from headstart.baselines.tfidf import TfidfClassifier
+from headstart.errors import HeadstartError
+from headstart.inference.evaluate import evaluate
+from headstart.inference.explain import explain
+from headstart.inference.predict import predict, predict_file
+from headstart.inference.predict.classes import predict_probabilities
+from headstart.run_folder import open_run, open_task_run
+from headstart.tasks.classification import Classification
+from headstart.tasks.classifier_run import CLASSIFIER, SCORERS, ClassifierRun, TextScorer
+from headstart.tasks.temperature import CALIBRATION
+from tests.baselines.saved import KINDS, TRAIN, classifier_run
+from tests.labelled import dataset
+
+TEXTS = dataset(40, 5).texts
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    """A saved classifier of each kind."""
+    place = tmp_path_factory.mktemp("saved")
+    for kind in KINDS:
+        classifier_run(kind).save(place / kind)
+    return place
+
+
+@pytest.fixture
+def copied(folders, tmp_path):
+    """A copy of each that may be damaged."""
+    return shutil.copytree(folders, tmp_path / "copied")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_was_saved_answers_with_the_same_bits(folders, kind):
+    before = predict_probabilities(classifier_run(kind), TEXTS)
+    assert np.array_equal(predict_probabilities(headstart.load(folders / kind), TEXTS), before)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_text_has_the_same_answer_alone_and_among_others(folders, kind):
+    run = headstart.load(folders / kind)
+    alone = np.concatenate([predict_probabilities(run, [text]) for text in TEXTS[:5]])
+    assert np.array_equal(alone, predict_probabilities(run, TEXTS)[:5])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_is_saved_again_as_it_is(folders, kind, tmp_path):
+    headstart.load(folders / kind).save(tmp_path / "again")
+    assert np.array_equal(
+        predict_probabilities(headstart.load(tmp_path / "again"), TEXTS),
+        predict_probabilities(headstart.load(folders / kind), TEXTS),
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_file_of_it_can_hold_code(folders, kind):
+    suffixes = {path.suffix for path in (folders / kind).rglob("*") if path.is_file()}
+    assert suffixes <= {".json", ".safetensors"}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_predicts_and_is_evaluated_as_a_network_is(folders, kind, tmp_path):
+    run = open_task_run(folders / kind)
+    assert run.labels == TRAIN.label_names
+    assert {answer.label for answer in predict(run, TEXTS)} <= set(run.labels)
+    found = evaluate(run, dataset(40, 9))
+    assert found["accuracy"]["value"] > 0.8
+    assert found["calibration"]["temperature"] == run.temperature
+    (tmp_path / "in.csv").write_text("text\nthe cat sleeps .\n")
+    assert predict_file(run, tmp_path / "in.csv", tmp_path / "out.csv")["rows"] == 1
+    assert run.facts()["kind"] == kind
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_command_line_predicts_and_explains(folders, kind, headstart_json):
+    found = headstart_json("predict", folders / kind, "the old judge reads the law .", "--explain")
+    answer = found["predictions"][0]
+    exact = kind in ("tfidf", "nb")
+    assert answer["explanation"]["method"] == ("contributions" if exact else "occlusion")
+    words = {one["text"]: one["effect"] for one in answer["explanation"]["effects"]}
+    assert (words["judge"] > 0) == (answer["label"] == "person")
+
+
+def test_a_base_for_finetuning_must_be_a_network(folders):
+    with pytest.raises(HeadstartError, match="has no network: it is a classifier of the kind"):
+        open_run(folders / "tfidf")
+
+
+@pytest.mark.parametrize("text", ["the old judge , reads it !", "İSTANBUL judge ΣΑΣ", "judge", "?"])
+@pytest.mark.parametrize("label", TRAIN.label_names)
+@pytest.mark.parametrize("kind", ["tfidf", "nb"])
+def test_the_parts_of_the_words_add_up_to_the_log_odds(folders, kind, text, label):
+    run = headstart.load(folders / kind)
+    found = explain(run, text, label)
+    p = predict_probabilities(run, [text])[0, run.labels.index(label)]
+    sign = 1 if label == run.labels[1] else -1
+    intercept = sign * float(run.scorer.regression_.intercept_[0])
+    total = sum(one.effect for one in found.effects) + intercept
+    assert total == pytest.approx(logit(p), abs=1e-6)
+    assert "".join(one.text for one in found.effects) == "".join(text.split())
+
+
+def test_the_parts_of_the_words_add_up_with_many_classes():
+    texts = ["red apples", "green pears", "blue plums", "red cherries", "green limes", "blue sky"]
+    labels = [0, 1, 2, 0, 1, 2]
+    arm = TfidfClassifier().fit(texts, labels, validation=(texts, labels))
+    run = ClassifierRun("nowhere", Classification(["r", "g", "b"]), arm)
+    effects = {one.text: one.effect for one in explain(run, "a red sky", "r").effects}
+    assert effects["red"] > 0 > effects["sky"]
+
+
+@pytest.mark.parametrize("name", [ARRAYS, VOCABULARY, CLASSIFIER, CALIBRATION])
+def test_a_damaged_file_is_one_clear_error(copied, name):
+    path = copied / "tfidf" / name
+    path.write_bytes(path.read_bytes()[:10])
+    with pytest.raises(HeadstartError, match="damaged") as told:
+        headstart.load(copied / "tfidf")
+    assert "copy the run again" in told.value.fix
+
+
+@pytest.mark.parametrize("name", [ARRAYS, VOCABULARY])
+def test_a_missing_file_is_said(copied, name):
+    (copied / "tfidf" / name).unlink()
+    with pytest.raises(HeadstartError, match=f"{name} is missing"):
+        headstart.load(copied / "tfidf")
+
+
+def test_a_file_of_another_run_is_noticed(copied):
+    words = json.loads((copied / "tfidf" / VOCABULARY).read_text())
+    (copied / "tfidf" / VOCABULARY).write_text(json.dumps(words[::-1]))
+    with pytest.raises(HeadstartError, match="not the file that was saved"):
+        headstart.load(copied / "tfidf")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"kind": "wizard"},
+        {"labels": ["one"]},
+        {"labels": 3},
+        {"task": "nothing"},
+        {"settings": {}},
+        {"files": {"../x": ""}},
+        {"files": None},
+    ],
+)
+@pytest.mark.parametrize("kind", ["tfidf", "stack"])
+def test_a_changed_description_is_one_clear_error(copied, kind, change):
+    path = copied / kind / CLASSIFIER
+    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    with pytest.raises(HeadstartError):
+        headstart.load(copied / kind)
+
+
+@pytest.mark.parametrize("weights", [{}, {"tfidf": -1}, {"../x": 1}, {"tfidf": "much"}, [1]])
+def test_the_weights_of_a_stack_are_checked(copied, weights):
+    path = copied / "stack" / CLASSIFIER
+    content = {**json.loads(path.read_text()), "settings": {"weights": weights}}
+    path.write_text(json.dumps(content))
+    with pytest.raises(HeadstartError, match="damaged"):
+        headstart.load(copied / "stack")
+
+
+def test_numbers_that_are_none_are_refused(copied):
+    folder = copied / "tfidf"
+    arrays = load_file(folder / ARRAYS)
+    arrays["coefficients"] = arrays["coefficients"] * np.nan
+    save_file(arrays, folder / ARRAYS)
+    content = json.loads((folder / CLASSIFIER).read_text())
+    del content["files"][ARRAYS]
+    (folder / CLASSIFIER).write_text(json.dumps(content))
+    with pytest.raises(HeadstartError, match="coefficients holds NaN"):
+        headstart.load(folder)
+
+
+def test_a_stack_without_one_of_its_members_is_said(copied):
+    shutil.rmtree(copied / "stack" / MEMBERS / "tfidf")
+    with pytest.raises(HeadstartError, match="no such run"):
+        headstart.load(copied / "stack")
+
+
+def test_a_member_that_counts_for_nothing_changes_no_bit():
+    draw = np.random.default_rng(0)
+    arms = [draw.dirichlet([1, 1, 1], 50).astype(np.float32) for _ in range(3)]
+    stack = Stack()
+    stack.weights_ = np.array([0.7, 0.0, 0.4])
+    fewer = Stack()
+    fewer.weights_ = np.array([0.7, 0.4])
+    assert np.array_equal(stack.combine(arms), fewer.combine([arms[0], arms[2]]))
+
+
+def test_a_class_without_a_training_row_has_no_probability(tmp_path):
+    arm = TfidfClassifier().fit(["a b", "c d"], [0, 2], validation=(["a", "c"], [0, 2]))
+    run = ClassifierRun(tmp_path, Classification(["x", "y", "z"]), arm)
+    run.save(tmp_path)
+    assert predict(headstart.load(tmp_path), ["a b"])[0].probabilities["y"] == 0
+
+
+class Constant(TextScorer):
+    """A kind of classifier as another package would bring it."""
+
+    kind = "constant"
+    classes_ = np.arange(2)
+
+    def __init__(self, scores):
+        self.constant = scores
+
+    def scores(self, texts, *, progress=None):
+        return np.tile(self.constant, (len(texts), 1))
+
+    def write(self, folder):
+        return {"scores": self.constant}, []
+
+    @classmethod
+    def read(cls, folder, settings):
+        return cls(settings["scores"])
+
+
+def test_a_kind_from_outside_is_read_by_its_name(tmp_path):
+    run = ClassifierRun(tmp_path, Classification(["x", "y"]), Constant([0.0, 1.0]))
+    run.save(tmp_path)
+    with pytest.raises(HeadstartError, match="unknown kind of classifier 'constant'"):
+        headstart.load(tmp_path)
+    SCORERS.register("constant", Constant)
+    try:
+        assert predict(headstart.load(tmp_path), ["any text"])[0].label == "y"
+    finally:
+        SCORERS.unregister("constant")

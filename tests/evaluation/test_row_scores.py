@@ -1,0 +1,75 @@
+"""Every metric that is a ratio of sums over rows has an interval over rows."""
+
+import numpy as np
+import pytest
+from sklearn.metrics import f1_score
+
+from headstart.evaluation.row_scores import f1_scores, mean_scores
+
+
+def entities(rows=300, seed=0):
+    """Right, predicted and true entities of sentences; many have none."""
+    random = np.random.default_rng(seed)
+    true = random.poisson(1.0, rows)
+    right = random.binomial(true, 0.7)
+    return right, right + random.poisson(0.3, rows), true
+
+
+def test_a_mean_is_the_mean_with_an_interval_around_it():
+    found = mean_scores([1.0] * 70 + [0.0] * 30).interval()
+    assert found.value == 0.7
+    assert 0.58 < found.low < 0.64  # Wilson's: it is a share of rows
+    assert 0.76 < found.high < 0.82
+
+
+def test_f1_is_that_of_all_rows_together():
+    right, predicted, true = entities()
+    expected = 2 * right.sum() / (predicted.sum() + true.sum())
+    assert f1_scores(right, predicted, true).value == pytest.approx(expected)
+
+
+def test_macro_f1_is_scikit_learns():
+    random = np.random.default_rng(0)
+    true, predicted = random.integers(0, 3, 200), random.integers(0, 3, 200)
+    hot, guess = np.eye(4)[true], np.eye(4)[predicted]  # a class that never occurs counts as 0
+    expected = f1_score(true, predicted, labels=range(4), average="macro", zero_division=0)
+    assert f1_scores(hot * guess, guess, hot).value == pytest.approx(expected)
+
+
+def test_the_numbers_per_row_have_the_metric_as_their_mean_and_vary_as_it_does():
+    scores = f1_scores(*entities())
+    per_row = scores.per_row()
+    assert per_row.mean() == pytest.approx(scores.value)
+    exact, linear = scores.interval(), mean_scores(per_row).interval()
+    assert linear.low == pytest.approx(exact.low, abs=0.005)
+    assert linear.high == pytest.approx(exact.high, abs=0.005)
+
+
+def test_the_numbers_per_row_of_an_accuracy_are_right_or_wrong():
+    assert mean_scores([1, 0, 1]).per_row().tolist() == [1, 0, 1]
+
+
+def test_rows_without_anything_to_find_count_as_zero():
+    empty = f1_scores([0, 0], [0, 0], [0, 0])
+    assert (empty.value, empty.per_row().tolist()) == (0.0, [0.0, 0.0])
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0])
+def test_rows_that_are_all_alike_still_prove_little_when_they_are_few(value):
+    found = mean_scores([value] * 20).interval()
+    assert found.high - found.low > 0.1
+
+
+def test_nine_of_ten_intervals_or_more_hold_the_truth():
+    truth = f1_scores(*entities(100_000, seed=99)).value
+    held = [
+        found.low <= truth <= found.high
+        for found in (f1_scores(*entities(120, seed)).interval(draws=300) for seed in range(100))
+    ]
+    assert sum(held) >= 90
+
+
+def test_a_chunk_of_draws_changes_nothing_but_memory(monkeypatch):
+    whole = f1_scores(*entities()).interval()
+    monkeypatch.setattr("headstart.evaluation.row_scores.CELLS_AT_ONCE", 3000)
+    assert f1_scores(*entities()).interval() == whole

@@ -1,0 +1,132 @@
+"""A budget of n labels means that n labelled rows were used for everything."""
+
+import csv
+
+import numpy as np
+import pytest
+
+from headstart.baselines.tfidf import TfidfClassifier
+from headstart.folds import make_folds
+from headstart.studies.arms import find_arm
+from headstart.studies.outcomes import read_training
+from headstart.studies.run import StudyRun
+from tests.labelled import dataset, write_csv
+from tests.studies.small_study import small_recipe
+
+ARMS = ["tfidf", "cooccurrence", "scratch", "pretrained", "stack"]
+
+
+def run_study(folder, **changes):
+    study = StudyRun(small_recipe(folder, **changes), folder / "out")
+    study.run()
+    return {run: read_training(study.folder, run) for run in study.runs}
+
+
+def flipped(path, to):
+    """The same file with every label turned around."""
+    with path.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    names = sorted({row["label"] for row in rows})
+    other = dict(zip(names, names[::-1], strict=True))
+    with to.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, rows[0].keys())
+        writer.writeheader()
+        writer.writerows({**row, "label": other[row["label"]]} for row in rows)
+    return to
+
+
+@pytest.fixture(scope="module")
+def told_and_misled(tmp_path_factory):
+    """A study, and the same one with false labels on its validation and test rows."""
+    outcomes = []
+    for name in ("told", "misled"):
+        folder = tmp_path_factory.mktemp(name)
+        parts = {}
+        for seed, part in enumerate(("validation", "test"), start=1):
+            path = folder / f"{part}.csv"
+            write_csv(path, dataset(60, seed=seed))
+            if name == "misled":
+                path = flipped(path, folder / f"{part}-flipped.csv")
+            parts[part] = str(path)
+        settings = {
+            "arms": ARMS,
+            "labels": ["20"],
+            "seeds": 1,
+            "epochs": 0,
+            "jobs": 1,
+            "tokens": 2048,
+        }
+        settings |= parts
+        outcomes.append(run_study(folder, **settings))
+    return outcomes
+
+
+@pytest.mark.parametrize("arm", ARMS)
+def test_labels_outside_the_budget_change_neither_weights_nor_choices(told_and_misled, arm):
+    (told,), (misled,) = (
+        [outcome for run, outcome in outcomes.items() if run.arm == arm]
+        for outcomes in told_and_misled
+    )
+    np.testing.assert_array_equal(told.test, misled.test)
+    np.testing.assert_array_equal(told.own, misled.own)
+    assert told.facts.get("chosen") == misled.facts.get("chosen")
+    assert told.measure("test", "accuracy") != misled.measure("test", "accuracy")
+
+
+@pytest.mark.parametrize("arm", ARMS)
+def test_arms_that_are_stacked_answer_for_every_row_of_a_small_budget_unseen(told_and_misled, arm):
+    (outcome,) = [one for run, one in told_and_misled[0].items() if run.arm == arm]
+    stacked = find_arm(arm).stackable or arm == "stack"
+    assert len(outcome.own_rows) == (20 if stacked else 7)  # others judge their settings alone
+    np.testing.assert_allclose(outcome.own.sum(axis=1), 1, atol=1e-5)
+
+
+@pytest.mark.parametrize("arm", ["scratch", "pretrained"])
+def test_a_network_says_what_it_chose(told_and_misled, arm):
+    (outcome,) = [one for run, one in told_and_misled[0].items() if run.arm == arm]
+    chosen = outcome.facts["chosen"]
+    curve = [m for m in outcome.measures if (m.split, m.metric) == ("validation", "accuracy")]
+    assert outcome.facts["tries"] == 2
+    assert len(curve) - 1 == chosen["epochs"]  # and one for the epoch that was kept
+
+
+def test_what_a_fold_held_back_is_answered_by_a_model_that_has_not_seen_it():
+    texts = [f"word{number}" for number in range(60)]  # nothing in common: all there is, is memory
+    labels = np.arange(60) % 2
+    arm = TfidfClassifier().fit(texts, labels, folds=make_folds(labels, 5))
+    assert (arm.predict(texts) == labels).mean() > 0.9
+    held = arm.held_probabilities_.argmax(axis=1)
+    assert (held == labels[arm.held_rows_]).mean() < 0.75
+
+
+def test_many_rows_are_chosen_by_with_a_part_held_back(tmp_path, monkeypatch):
+    monkeypatch.setattr("headstart.folds.MANY", 50)
+    settings = {"arms": ["tfidf", "scratch"], "labels": ["all"], "seeds": 1, "jobs": 1}
+    outcomes = run_study(tmp_path, **settings, corpus=None, epochs=0)
+    held = {tuple(one.own_rows) for run, one in outcomes.items() if run.seed == 0}
+    assert len(held) == 1
+    assert 0 < len(held.pop()) < 50
+    for run, one in outcomes.items():
+        if run.arm == "scratch":
+            curve = [m for m in one.measures if (m.split, m.metric) == ("validation", "accuracy")]
+            assert len(curve) - 1 >= one.facts["chosen"]["epochs"]
+
+
+def test_the_validation_part_chooses_where_that_is_wanted(tmp_path):
+    settings = {"arms": ["tfidf", "scratch"], "labels": ["20"], "seeds": 1, "jobs": 1}
+    outcomes = run_study(tmp_path, **settings, corpus=None, choose_by="validation")
+    assert all(len(one.own_rows) == 0 for one in outcomes.values())
+
+
+def test_seeds_take_turns_with_several_bases(tmp_path):
+    recipe = small_recipe(
+        tmp_path, arms=["pretrained"], labels=["20"], bases=2, jobs=1, tokens=2048
+    )
+    study = StudyRun(recipe, tmp_path / "out")
+    study.run()
+    contexts = [study.context.for_run(run) for run in study.runs]
+    assert [context.base.rsplit("/", 1)[1] for context in contexts] == ["causal", "causal-1"]
+    weights = [
+        (study.folder / "bases" / name / "model.safetensors") for name in ("causal", "causal-1")
+    ]
+    assert weights[0].read_bytes() != weights[1].read_bytes()

@@ -1,0 +1,81 @@
+"""The lab's notebook is the lab's page: written from it, and run as a student would run it."""
+
+import importlib.util
+import json
+import re
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+from tests.pages import ROOT, read_blocks
+
+PAGE = "docs/lab.md"
+
+
+def writer():
+    spec = importlib.util.spec_from_file_location("notebook", ROOT / "docs" / "notebook.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def code_of(notebook):
+    return [cell for cell in notebook.cells if cell.cell_type == "code"]
+
+
+@pytest.fixture
+def notebook():
+    found = nbformat.read(ROOT / "docs" / "lab.ipynb", as_version=4)
+    nbformat.validate(found)
+    return found
+
+
+def test_the_notebook_is_what_the_page_makes():
+    text = (ROOT / PAGE).read_text(encoding="utf-8")
+    made = writer().notebook(text)
+    assert (ROOT / "docs" / "lab.ipynb").read_text(encoding="utf-8") == made, (
+        "run: python docs/notebook.py"
+    )
+
+
+def test_the_cells_are_the_python_of_the_page_and_hold_no_outputs(notebook):
+    python = [block.code for block in read_blocks(PAGE) if block.language == "python"]
+    assert [cell.source for cell in code_of(notebook)] == python
+    assert all(not cell.outputs for cell in code_of(notebook))
+
+
+def test_nothing_that_the_page_says_is_lost_but_what_cells_print():
+    page = (
+        "# T\n\nwords\n```\nheadstart doctor\n```\n```text\nfine\n```\n```python\nprint(1)\n```\n"
+    )
+    page += "prints\n```text\n1\n```\nmore\n\n## Next\nend\n"
+    made = json.loads(writer().notebook(page))
+    found = [(cell["cell_type"], "".join(cell["source"])) for cell in made["cells"]]
+    assert found[0][1].startswith("# T\n\n*This notebook")
+    assert found[0][1].endswith("words\n```\nheadstart doctor\n```\n```text\nfine\n```")
+    assert found[1:] == [("code", "print(1)"), ("markdown", "more"), ("markdown", "## Next\nend")]
+
+
+def test_most_cells_begin_with_something_to_change(notebook):
+    capitals = [
+        cell for cell in code_of(notebook) if re.search(r"^[A-Z]+\b.* = ", cell.source, re.M)
+    ]
+    assert len(capitals) >= 5
+    assert sum("*Try it" in cell.source for cell in notebook.cells) >= 5
+
+
+@pytest.mark.slow
+def test_the_whole_notebook_runs_and_prints_what_the_page_shows(notebook, tmp_path, monkeypatch):
+    for name in ("IPYTHONDIR", "JUPYTER_RUNTIME_DIR", "TMPDIR"):  # nothing is left behind
+        monkeypatch.setenv(name, str(tmp_path))
+    place = {"metadata": {"path": str(tmp_path)}}
+    NotebookClient(notebook, timeout=600, kernel_name="python3", resources=place).execute()
+    python = [block for block in read_blocks(PAGE) if block.language == "python"]
+    for block, cell in zip(python, code_of(notebook), strict=True):
+        printed = "".join(output.text for output in cell.outputs if output.output_type == "stream")
+        if block.printed:
+            assert printed.splitlines() == block.printed
+    (picture,) = code_of(notebook)[-1].outputs
+    for arm in ("scratch", "counted", "pretrained"):
+        assert arm in picture.data["image/svg+xml"]
