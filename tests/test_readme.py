@@ -9,6 +9,7 @@ import pytest
 
 from headstart.cli.app import COMMANDS, main
 from tests.corpora import write_corpus
+from tests.interop.foreign import make, save
 from tests.labelled import dataset, write_csv
 from tests.pages import (
     REFUSED,
@@ -20,7 +21,7 @@ from tests.pages import (
     words_of,
 )
 
-PAGES = ("README.md", "docs/lab.md")
+PAGES = ("README.md", "docs/lab.md", "docs/interop.md")
 SHARED = ROOT.parent / "shared" / "data"
 
 # Everything that is not run as it stands: smaller networks, fewer steps, less text.
@@ -79,6 +80,16 @@ def write_lab_part(folder: Path, name: str, pieces: list[str], labels: list[str]
     (folder / f"{name}.label").write_text("\n".join(labels) + "\n", encoding="utf-8")
 
 
+def write_models(folder: Path) -> None:
+    """Small models of `transformers` in the place of the large ones that a page names."""
+    pytest.importorskip("transformers")
+    own = {"pad_token_id": 0, "max_position_embeddings": 128}  # as the small tokenizer needs it
+    save(make("camembert", "ForMaskedLM", **own), folder / "models" / "camembert-base")
+    save(make("llama-grouped", "ForCausalLM"), folder / "models" / "SmolLM2-135M")
+    classifier = make("roberta", "ForSequenceClassification", **own)
+    save(classifier, folder / "models" / "some-classifier")
+
+
 @pytest.fixture
 def typed(monkeypatch, capsys):
     """Type a command; it must end as the page says. What it printed comes back."""
@@ -125,6 +136,8 @@ def assert_printed(block: Block, printed: str) -> None:
 @pytest.mark.parametrize("page", PAGES)
 def test_every_command_and_then_every_python_block_of_a_page_works(page, folder, typed, capsys):
     blocks = read_blocks(page)
+    if any("hf:" in command for block in blocks for command in block.commands):
+        write_models(folder)
     if not any("--out runs/masked" in command for block in blocks for command in block.commands):
         command = "headstart pretrain all-my-text.txt --objective masked --out runs/masked"
         typed(command, shorter(words_of(command)))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from headstart.base_source import source_of
 from headstart.errors import HeadstartError
 from headstart.files import (
     FORMAT_FILE,
@@ -91,7 +92,10 @@ def open_any_run(folder: Path) -> OpenedRun:
 
 
 def open_run(folder: Path) -> Run:
-    """Load a network's weights and tokenizer; their vocabularies must agree."""
+    """Load a network's weights and tokenizer (also of `hf:PATH`); their sizes must agree."""
+    found = source_of(folder)
+    if found is not None:
+        return found[0].open(found[1])
     if not folder.is_dir():
         raise HeadstartError("there is no such run", where=folder, fix="check the path")
     _refuse_a_study(folder)
@@ -105,10 +109,11 @@ def open_run(folder: Path) -> Run:
     check_format(folder)
     model = load_model(folder).eval()
     tokenizer = load_tokenizer(folder)
-    if tokenizer.vocab_size != model.base.config.vocab_size:
+    pieces = model.base.config.vocab_size - model.base.config.spare_pieces
+    if tokenizer.vocab_size != pieces:
         raise HeadstartError(
-            f"the tokenizer has {tokenizer.vocab_size:,} pieces, the model "
-            f"{model.base.config.vocab_size:,}: they do not belong together",
+            f"the tokenizer has {tokenizer.vocab_size:,} pieces, the model {pieces:,}: "
+            "they do not belong together",
             where=folder,
         )
     _check_tokenizer(tokenizer, folder)

@@ -54,13 +54,15 @@ def compare(
     ] = None,
     base: Annotated[
         str | None,
-        typer.Option(help="A run of headstart pretrain, instead of pretraining.", metavar="RUN"),
+        typer.Option(
+            help="A run of headstart pretrain, or hf:PATH, instead of pretraining.", metavar="RUN"
+        ),
     ] = None,
     arms: Annotated[
         str | None,
         typer.Option(
-            help=f"Of {', '.join(arms_known())}. By default all but "
-            f"{', '.join(name for name, arm in arms_known().items() if not arm.default)}.",
+            help=f"Of {', '.join(arms_known())}, or hf:PATH for somebody else's base. By default "
+            f"all but {', '.join(name for name, arm in arms_known().items() if not arm.default)}.",
             show_default=False,
         ),
     ] = None,
@@ -153,6 +155,7 @@ def names(written: str) -> list[str]:
 
 
 def _run(given: dict[str, Any], out: Path, *, dry_run: bool, json: bool) -> None:
+    from headstart.base_source import pin_base
     from headstart.cli.compare_display import CompareDisplay
     from headstart.studies.recipe import make_study_recipe
     from headstart.studies.record import write_results
@@ -161,6 +164,10 @@ def _run(given: dict[str, Any], out: Path, *, dry_run: bool, json: bool) -> None
     from headstart.studies.token_series import read_amounts, smaller_study
     from headstart.training.loop import Interrupted
 
+    if "base" in given:
+        given["base"] = pin_base(given["base"])
+    if "arms" in given:
+        given["arms"] = [pin_base(name) for name in given["arms"]]
     smaller: list[int] = []
     if "tokens" in given:
         *smaller, given["tokens"] = read_amounts(given["tokens"])

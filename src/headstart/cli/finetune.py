@@ -20,7 +20,8 @@ def finetune(
         ),
     ] = None,
     base: Annotated[
-        str | None, typer.Option(help="A pretrained run, or none: from scratch.")
+        str | None,
+        typer.Option(help="A pretrained run, hf:PATH (or hf:owner/name), or none: from scratch."),
     ] = None,
     arm: Annotated[
         str | None,
@@ -49,6 +50,10 @@ def finetune(
     ] = None,
     pooling: Annotated[
         str | None, typer.Option(help="last, mean, first, max, mean+max; else the preset's.")
+    ] = None,
+    head: Annotated[
+        str | None,
+        typer.Option(help="own (default), or huggingface: one that stock transformers has."),
     ] = None,
     fresh: Annotated[
         bool | None, typer.Option("--fresh", help="The base's network, but from scratch.")
@@ -217,6 +222,7 @@ def _show_plan(recipe: Any, out: Path, *, json: bool) -> None:
 
 
 def _new_recipe(given: dict[str, Any]) -> Any:
+    from headstart.base_source import pin_base
     from headstart.baselines.finetune_arm import needs_base
     from headstart.errors import HeadstartError
     from headstart.training.recipe import NETWORK, make_recipe
@@ -231,4 +237,6 @@ def _new_recipe(given: dict[str, Any]) -> Any:
             "no base was given",
             fix="name a pretrained run with --base RUN, or train from scratch with --base none",
         )
+    if "base" in given:
+        given["base"] = pin_base(given["base"])
     return make_recipe(**{**given, **machine_settings(given)})

@@ -15,6 +15,17 @@ def pretrain(
         list[str] | None,
         typer.Argument(help="Text files, folders or names (imdb).", show_default=False),
     ] = None,
+    base: Annotated[
+        str | None,
+        typer.Option(
+            help="Go on with this run, hf:PATH or hf:owner/name; else a base is made.",
+            show_default=False,
+        ),
+    ] = None,
+    match_vocabulary: Annotated[
+        str | None,
+        typer.Option(help="Let the base go over to this tokenizer.", show_default=False),
+    ] = None,
     out: options.RunFolder = Path("runs/base"),
     objective: Annotated[
         str | None,
@@ -155,13 +166,18 @@ def _run(
 
 
 def _new_recipe(given: dict[str, Any]) -> Any:
+    from headstart.base_source import pin_base
     from headstart.errors import HeadstartError
+    from headstart.training.further import usual_objective
     from headstart.training.recipe import make_pretrain_recipe
 
     if "corpus" not in given:
         raise HeadstartError(
             "no corpus was given", fix="name a text file: headstart pretrain my-text.txt --out RUN"
         )
+    if "base" in given:
+        given["base"] = pin_base(given["base"])
+        given.setdefault("objective", usual_objective(given["base"]))
     return make_pretrain_recipe(**{**given, **machine_settings(given)})
 
 

@@ -59,6 +59,7 @@ def generate(
         hidden = model.base(fresh, cache=cache)[:, -1:]  # (1, 1, d)
         scores = model.head(hidden)[0, -1].float()  # type: ignore[misc]
         scores[never] = float("-inf")
+        scores[tokenizer.vocab_size :] = float("-inf")  # spare rows of the embedding
         probable = scores.softmax(-1).topk(min(alternatives, scores.numel()))
         token = pick(scores, sampling, generator)
         pairs = zip(probable.indices.tolist(), probable.values.tolist(), strict=True)
@@ -110,6 +111,7 @@ def fill(run: Run, text: str, *, candidates: int = 5) -> list[FilledGap]:
     tokens = torch.tensor([ids])
     scores = run.model(tokens)[0].float()  # (T, V)
     scores[:, sorted(tokenizer.specials.values())] = float("-inf")
+    scores[:, tokenizer.vocab_size :] = float("-inf")  # spare rows of the embedding
     filled = []
     for number, place in enumerate((tokens[0] == tokenizer.mask_id).nonzero().flatten().tolist()):
         best = scores[place].softmax(-1).topk(min(candidates, scores.size(1)))

@@ -1,7 +1,8 @@
 """Parameter accounts: what each part of a network holds and costs, by formula. Needs no PyTorch.
 
 Symbols: v vocabulary · d width · n layers · f feed-forward width · c classes · p learned
-positions · t token types. `account_report.check_accounts` compares every line with the module.
+positions · t token types · k key and value width. `account_report.check_accounts` compares every
+line with the module.
 """
 
 import re
@@ -19,6 +20,7 @@ SYMBOLS = {
     "c": "classes",
     "p": "learned positions",
     "t": "token types",
+    "k": "key and value width",
 }
 
 
@@ -87,25 +89,27 @@ def symbol_values(base: BaseConfig, classes: int) -> dict[str, int]:
         "n": base.layers,
         "f": base.feed_forward_width,
         "c": classes,
-        "p": base.max_length,
+        "p": base.max_length + base.position_offset,
         "t": base.token_types,
+        "k": base.key_value_width,
     }
 
 
 def layer_lines(base: BaseConfig) -> list[Line]:
     """One layer, taken by itself."""
-    d, f = base.width, base.feed_forward_width
+    d, f, k = base.width, base.feed_forward_width, base.key_value_width
     attention, feed_forward = "4·d²", "3·d·f" if base.gated else "2·d·f"
+    attention = attention if k == d else "2·d² + 2·d·k"
     matrices = (3 if base.gated else 2) * d * f
     biases_up = 2 * f if base.gated else f
     if base.biases:
-        attention += " + 4·d"
+        attention += " + 4·d" if k == d else " + 2·d + 2·k"
         feed_forward += " + 2·f + d" if base.gated else " + f + d"
     return [
         Line(
             "attention",
             attention,
-            4 * d * d + (4 * d if base.biases else 0),
+            2 * (d + k) * d + (2 * (d + k) if base.biases else 0),
             r"base\.blocks\.\d+\.attention\.",
             "queries, keys, values and the way back",
         ),
@@ -166,7 +170,7 @@ class Multiplications:
 def multiplications(base: BaseConfig, head: LanguageModelingConfig) -> Multiplications:
     """The matrix products of one token in language modelling; an embedding is a lookup."""
     d, f = base.width, base.feed_forward_width
-    layer = 4 * d * d + (3 if base.gated else 2) * d * f
+    layer = 2 * d * (d + base.key_value_width) + (3 if base.gated else 2) * d * f
     transform = d * d if head.transform else 0
     return Multiplications(
         layers=base.layers * layer,
@@ -180,7 +184,8 @@ def _base_lines(base: BaseConfig) -> Iterator[Line]:
     norm = "2·d" if _norm_has_bias(base) else "d"
     yield Line("embedding", "v·d", v * d, r"base\.embedding\.")
     if base.positions == "learned":
-        yield Line("positions", "p·d", base.max_length * d, r"base\.positions\.", "learned")
+        count = (base.max_length + base.position_offset) * d
+        yield Line("positions", "p·d", count, r"base\.positions\.", "learned")
     else:
         yield Line("positions", "0", 0, r"base\.positions\.", "computed")
     if base.token_types:
@@ -224,10 +229,16 @@ def _classification_lines(base: BaseConfig, head: ClassificationConfig) -> Itera
     if head.dense:
         formula = "4·d² + 2·d" if twice else "d² + d"
         yield Line("dense", formula, width * width + width, r"head\.dense\.", "with tanh")
+    if head.transform:
+        norm = "2·d" if _norm_has_bias(base) else "d"
+        formula = f"d² + d + {norm}" if base.biases else f"d² + {norm}"
+        count = base.width**2 + (base.width if base.biases else 0) + norm_count(base)
+        yield Line("transform", formula, count, r"head\.transform\.", "dense, GELU, norm")
     formula = "2·d·c" if twice else "d·c"
     note = f"pooling: {head.pooling}"
     yield Line("output weight", formula, width * head.classes, r"head\.output\.weight", note)
-    yield Line("output bias", "c", head.classes, r"head\.output\.bias")
+    if head.bias:
+        yield Line("output bias", "c", head.classes, r"head\.output\.bias")
 
 
 def _norm_has_bias(base: BaseConfig) -> bool:

@@ -48,10 +48,12 @@ class SelfAttention(nn.Module):
         super().__init__()
         self.layer = layer
         self.heads = config.heads
+        self.groups = config.heads // (config.key_value_heads or config.heads)
         self.causal = config.attention == "causal"
         self.dropout = config.dropout
         self.path: Path = "auto"
-        self.query_key_value = nn.Linear(config.width, 3 * config.width, bias=config.biases)
+        joined = config.width + 2 * config.key_value_width
+        self.query_key_value = nn.Linear(config.width, joined, bias=config.biases)
         self.output = nn.Linear(config.width, config.width, bias=config.biases)
 
     def forward(
@@ -66,7 +68,7 @@ class SelfAttention(nn.Module):
         if only_at is not None:
             return self._gather_one(x, mask, rotary, only_at)
         batch, length, width = x.shape
-        query, key, value = self._split(self.query_key_value(x), 3)
+        query, key, value = self._queries_keys_values(self.query_key_value(x))
         if rotary is not None:
             query, key = rotate(query, rotary), rotate(key, rotary)
         if cache is not None:
@@ -82,11 +84,24 @@ class SelfAttention(nn.Module):
         )
         return self.output(gathered.transpose(1, 2).reshape(batch, length, width))
 
-    def _split(self, joined: Tensor, parts: int) -> Tensor:
-        """(B, T, parts · d) → (parts, B, nh, T, hs)"""
+    def _queries_keys_values(self, joined: Tensor) -> tuple[Tensor, ...]:
+        if self.groups == 1:
+            return self._split(joined, 3).unbind()
+        width = self.output.in_features
+        (query,) = self._split(joined[..., :width], 1)
+        return (query, *self._keys_values(joined[..., width:]))
+
+    def _keys_values(self, joined: Tensor) -> tuple[Tensor, ...]:
+        """Keys and values for every head; those of a group of heads are the same."""
+        found = self._split(joined, 2, self.heads // self.groups)
+        return (found if self.groups == 1 else found.repeat_interleave(self.groups, 2)).unbind()
+
+    def _split(self, joined: Tensor, parts: int, heads: int = 0) -> Tensor:
+        """(B, T, parts · nh · hs) → (parts, B, nh, T, hs)"""
         batch, length, width = joined.shape
-        heads = joined.view(batch, length, parts, self.heads, width // (parts * self.heads))
-        return heads.permute(2, 0, 3, 1, 4)
+        heads = heads or self.heads
+        split = joined.view(batch, length, parts, heads, width // (parts * heads))
+        return split.permute(2, 0, 3, 1, 4)
 
     def _gather_one(
         self, x: Tensor, mask: Tensor | None, rotary: Tensor | None, only_at: Tensor
@@ -96,7 +111,7 @@ class SelfAttention(nn.Module):
         weight, bias = self.query_key_value.weight, self.query_key_value.bias
         biases = (None, None) if bias is None else (bias[:width], bias[width:])
         (query,) = self._split(F.linear(take(x, only_at), weight[:width], biases[0]), 1)
-        key, value = self._split(F.linear(x, weight[width:], biases[1]), 2)
+        key, value = self._keys_values(F.linear(x, weight[width:], biases[1]))
         if rotary is not None:
             # (T, ·) where all rows stand at the same positions, else (B, 1, T, ·)
             angles = rotary.expand(batch, 1, length, -1)[:, 0]

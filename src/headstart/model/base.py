@@ -9,7 +9,7 @@ from headstart.errors import HeadstartError
 from headstart.model.attention import KeyValueCache
 from headstart.model.block import Block, make_norm
 from headstart.model.config import BaseConfig
-from headstart.model.mask import layout, square_mask
+from headstart.model.mask import layout, local_mask, square_mask
 from headstart.model.positions import LearnedPositions, RotaryPositions, SinusoidalPositions
 
 
@@ -37,6 +37,11 @@ class Transformer(nn.Module):
             if config.positions == "rotary"
             else None
         )
+        self.local_rotary = (
+            RotaryPositions(config.max_length, config.head_width, config.local_rotary_base)
+            if config.local_window
+            else None
+        )
         self.embedding_norm = make_norm(config) if config.embedding_norm else nn.Identity()
         self.dropout = nn.Dropout(config.dropout)
         self.blocks = nn.ModuleList(Block(config, layer=number) for number in range(config.layers))
@@ -59,9 +64,15 @@ class Transformer(nn.Module):
         x = self.embed(tokens, positions, token_types)  # (B, T, d)
         length = max(length, tokens.size(1))
         rotary = None if self.rotary is None else self.rotary(length, positions)
-        for block in self.blocks[:-1]:
-            x = block(x, mask, rotary, cache)
-        x = self.blocks[-1](x, mask, rotary, cache, only_at)
+        near, turned = mask, rotary
+        if self.local_rotary is not None:
+            near = local_mask(mask, tokens, self.config.local_window)
+            turned = self.local_rotary(length, positions)
+        for number, block in enumerate(self.blocks):
+            local = self.config.is_local(number)
+            last = number == self.config.layers - 1
+            sight = (near, turned) if local else (mask, rotary)
+            x = block(x, *sight, cache, only_at if last else None)
         return self.final_norm(x)
 
     def embed(self, tokens: Tensor, positions: Tensor | None, token_types: Tensor | None) -> Tensor:
@@ -88,5 +99,5 @@ def _added_positions(config: BaseConfig) -> nn.Module | None:
     if config.positions == "sinusoidal":
         return SinusoidalPositions(config.max_length, config.width)
     if config.positions == "learned":
-        return LearnedPositions(config.max_length, config.width)
+        return LearnedPositions(config.max_length, config.width, offset=config.position_offset)
     return None

@@ -26,9 +26,12 @@ class BaseConfig(Checked):
     layers: int
     heads: int
     feed_forward_width: int
+    key_value_heads: int = 0  # shared by groups of heads (Llama); 0: each has its own
     attention: Attention = "causal"
     positions: Positions = "rotary"
     max_length: int = 512  # learned positions end here; the computed ones have no end
+    position_offset: int = 0  # rows of learned positions before the first (RoBERTa: 2)
+    spare_pieces: int = 0  # rows of the embedding that the tokenizer has no piece for
     norm: Norm = "rms"
     norm_place: NormPlace = "before"
     norm_epsilon: float = 1e-5
@@ -38,12 +41,23 @@ class BaseConfig(Checked):
     embedding_norm: bool = False
     token_types: int = 0  # kinds of segments with an embedding of their own (BERT: 2)
     rotary_base: float = 10_000.0
+    local_window: int = 0  # tokens to each side that local layers see (ModernBERT); 0: all of them
+    global_every: int = 1  # with a local window, every so many layers one sees the whole text
+    local_rotary_base: float = 10_000.0  # of the local layers
     dropout: float = 0.0
     initialization: Literal["normal", "lab"] = "normal"  # how fresh weights are drawn
 
     @property
     def head_width(self) -> int:
         return self.width // self.heads
+
+    @property
+    def key_value_width(self) -> int:
+        return (self.key_value_heads or self.heads) * self.head_width
+
+    def is_local(self, layer: int) -> bool:
+        """Whether a layer sees only the tokens around each."""
+        return bool(self.local_window) and layer % self.global_every != 0
 
     @property
     def gated(self) -> bool:
@@ -53,7 +67,8 @@ class BaseConfig(Checked):
         return asdict(self)
 
     def _smallest(self, name: str) -> int:
-        return 0 if name == "token_types" else 1
+        may_be_zero = {"token_types", "key_value_heads", "position_offset", "spare_pieces"}
+        return 0 if name in may_be_zero | {"local_window"} else 1
 
     def _cross_problems(self) -> list[str]:
         problems = []
@@ -64,6 +79,12 @@ class BaseConfig(Checked):
                 f"rotary positions turn pairs of numbers, but width {self.width} / "
                 f"{self.heads} heads = {self.head_width} is odd"
             )
+        if self.key_value_heads and self.heads % self.key_value_heads:
+            problems.append(
+                f"{self.heads} heads cannot share {self.key_value_heads} keys and values evenly"
+            )
+        if self.local_window and (self.attention, self.positions) != ("bidirectional", "rotary"):
+            problems.append("a local window needs bidirectional attention and rotary positions")
         if self.positions == "sinusoidal" and self.width % 2:
             problems.append(f"sinusoidal positions need an even width, not {self.width}")
         if self.dropout >= 1:
@@ -115,11 +136,18 @@ class ClassificationConfig(Checked):
     classes: int
     pooling: Pooling = "mean+max"
     dense: bool = False  # a dense layer and tanh before the answer (BERT's pooler)
+    transform: bool = False  # a dense layer, GELU and a norm before it (ModernBERT)
+    bias: bool = True
     dropout: float = 0.0
     kind: Literal["classification"] = "classification"
 
     def _smallest(self, name: str) -> int:
         return 2
+
+    def _cross_problems(self) -> list[str]:
+        if self.transform and self.pooling == "mean+max":
+            return ["transform is as wide as the base, and mean+max twice as wide"]
+        return []
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,6 +155,7 @@ class TaggingConfig(Checked):
     """One answer per token."""
 
     tags: int
+    transform: bool = False  # a dense layer, GELU and a norm before the answer (ModernBERT)
     dropout: float = 0.0
     kind: Literal["tagging"] = "tagging"
 
@@ -138,6 +167,7 @@ class TaggingConfig(Checked):
 class SpansConfig(Checked):
     """Where an answer starts and where it ends."""
 
+    transform: bool = False  # a dense layer, GELU and a norm before the answer (ModernBERT)
     kind: Literal["spans"] = "spans"
 
 

@@ -71,15 +71,16 @@ class Transform(nn.Module):
 
 
 class ClassificationHead(nn.Module):
-    """One answer per text: pool, then (for BERT) dense and tanh, then the classes."""
+    """One answer per text: pool, then (for BERT and ModernBERT) a layer more, then the classes."""
 
     def __init__(self, base: BaseConfig, config: ClassificationConfig) -> None:
         super().__init__()
         self.config = config
         width = base.width * (2 if config.pooling == "mean+max" else 1)
         self.dense = nn.Linear(width, width) if config.dense else None
+        self.transform = Transform(base) if config.transform else nn.Identity()
         self.dropout = nn.Dropout(config.dropout)
-        self.output = nn.Linear(width, config.classes)
+        self.output = nn.Linear(width, config.classes, bias=config.bias)
 
     def forward(self, hidden: Tensor, segments: Tensor | None = None) -> Tensor:
         return self.answer(pool(hidden, segments, self.config.pooling))
@@ -88,7 +89,7 @@ class ClassificationHead(nn.Module):
         """The classes' scores from pooled vectors: (B, d) or (B, 2d) → (B, classes)."""
         if self.dense is not None:
             pooled = torch.tanh(self.dense(pooled))
-        return self.output(self.dropout(pooled))
+        return self.output(self.dropout(self.transform(pooled)))
 
 
 class NextSentenceHead(nn.Module):
@@ -129,11 +130,12 @@ class TaggingHead(nn.Module):
     def __init__(self, base: BaseConfig, config: TaggingConfig) -> None:
         super().__init__()
         self.config = config
+        self.transform = Transform(base) if config.transform else nn.Identity()
         self.dropout = nn.Dropout(config.dropout)
         self.output = nn.Linear(base.width, config.tags)
 
     def forward(self, hidden: Tensor, segments: Tensor | None = None) -> Tensor:
-        return self.output(self.dropout(hidden))
+        return self.output(self.dropout(self.transform(hidden)))
 
 
 class SpansHead(nn.Module):
@@ -142,10 +144,11 @@ class SpansHead(nn.Module):
     def __init__(self, base: BaseConfig, config: SpansConfig) -> None:
         super().__init__()
         self.config = config
+        self.transform = Transform(base) if config.transform else nn.Identity()
         self.output = nn.Linear(base.width, 2)
 
     def forward(self, hidden: Tensor, segments: Tensor | None = None) -> Tensor:
-        scores: Tensor = self.output(hidden)
+        scores: Tensor = self.output(self.transform(hidden))
         if segments is None:
             return scores
         # An answer never starts in the padding.

@@ -34,6 +34,20 @@ def segment_mask(segments: Tensor) -> Tensor:
     return segments.unsqueeze(-1) == segments.unsqueeze(-2)  # (B, T, T)
 
 
+def local_mask(mask: Tensor | None, tokens: Tensor, window: int) -> Tensor | None:
+    """A mask that also hides what stands more than `window` tokens away: (B, 1, T, T).
+
+    Padding far behind a text would see nothing then, so every token sees itself.
+    """
+    batch, length = tokens.shape
+    if length <= window + 1:
+        return mask
+    place = torch.arange(length, device=tokens.device)
+    distance = (place.unsqueeze(0) - place.unsqueeze(1)).abs()  # (T, T)
+    near = (distance <= window).expand(batch, 1, length, length)
+    return near if mask is None else (near & mask) | (distance == 0)
+
+
 def layout(segments: Tensor | None, *, causal: bool) -> tuple[Tensor | None, Tensor | None]:
     """The mask (B, 1, T, T) and the positions (B, T) a batch needs; `None` where it needs none.
 

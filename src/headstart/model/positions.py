@@ -70,17 +70,20 @@ class SinusoidalPositions(_Table):
 class LearnedPositions(nn.Module):
     """One trained vector per position, added to the embedding; there is a last one."""
 
-    def __init__(self, max_length: int, width: int) -> None:
+    def __init__(self, max_length: int, width: int, *, offset: int = 0) -> None:
         super().__init__()
-        self.weight = nn.Parameter(torch.empty(max_length, width))
+        self.max_length, self.offset = max_length, offset
+        self.weight = nn.Parameter(torch.empty(offset + max_length, width))
 
     def forward(self, length: int, positions: Tensor | None) -> Tensor:
-        if length > self.weight.size(0):
+        if length > self.max_length:
             raise HeadstartError(
-                f"a text of {length} tokens; this base has learned {self.weight.size(0)} positions",
-                fix=f"cut the texts to {self.weight.size(0)} tokens, or read them in windows",
+                f"a text of {length} tokens; this base has learned {self.max_length} positions",
+                fix=f"cut the texts to {self.max_length} tokens, or read them in windows",
             )
-        return self.weight[:length] if positions is None else self.weight[positions]
+        if positions is None:
+            return self.weight[self.offset : self.offset + length]
+        return self.weight[self.offset + positions]
 
 
 class RotaryPositions(_Table):

@@ -8,8 +8,11 @@ from headstart.errors import HeadstartError
 from headstart.model.config import (
     BaseConfig,
     ClassificationConfig,
+    HeadConfig,
     LanguageModelingConfig,
     Pooling,
+    SpansConfig,
+    TaggingConfig,
 )
 from headstart.registry import Registry
 
@@ -182,6 +185,31 @@ PRESETS: Registry[PresetFactory] = Registry(
         "gpt2": PresetFactory(_gpt2),
     },
 )
+
+
+def stock_head(head: HeadConfig, base: BaseConfig, *, chosen_pooling: bool = False) -> HeadConfig:
+    """The head that stock `transformers` has for a base like this one, so that it can go there.
+
+    Parameters
+    ----------
+    head : HeadConfig
+        The head for the task.
+    base : BaseConfig
+    chosen_pooling : bool
+        The user has chosen the pooling: it is kept where it exists there.
+    """
+    causal, rotary = base.attention == "causal", base.positions == "rotary"
+    if isinstance(head, TaggingConfig | SpansConfig):
+        return replace(head, transform=rotary and not causal)
+    if not isinstance(head, ClassificationConfig):
+        return head
+    if causal:
+        return replace(head, pooling="last", dense=False, bias=False)
+    if rotary:
+        kept = chosen_pooling and head.pooling in ("first", "mean")
+        pooling: Pooling = head.pooling if kept else "mean"
+        return replace(head, pooling=pooling, dense=False, transform=True)
+    return replace(head, pooling="first", dense=True)
 
 
 def preset_of(base: BaseConfig) -> Preset:

@@ -4,7 +4,9 @@ A finished training is one file, written whole or not at all, so what is there a
 trusted, and a study that is started again does only what is missing.
 """
 
+import hashlib
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -145,9 +147,17 @@ def make_outcome(
     )
 
 
+def safe_name(arm: str) -> str:
+    """An arm's name in the names of files: `hf:PATH` has characters that those cannot have."""
+    plain = re.sub(r"[^\w.-]+", "-", arm)
+    if plain == arm:
+        return arm
+    return f"{plain[-60:].strip('-')}-{hashlib.sha256(arm.encode()).hexdigest()[:8]}"
+
+
 def training_name(run: RunKey) -> str:
     """A name for files and folders that sorts by what it says."""
-    parts = [run.arm, run.objective, f"{run.labels:06d}", f"seed-{run.seed}"]
+    parts = [safe_name(run.arm), run.objective, f"{run.labels:06d}", f"seed-{run.seed}"]
     return "-".join(part for part in parts if part)
 
 

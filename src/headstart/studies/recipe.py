@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from headstart import lab
+from headstart.base_source import source_of
 from headstart.errors import HeadstartError
 from headstart.model.checkpoint import CONFIG, read_config
 from headstart.objectives import find_objective, objectives
 from headstart.studies.arms import arms, find_arm
 from headstart.studies.arms.arm import Arm
+from headstart.studies.arms.foreign import know_foreign_arms
 from headstart.tasks import find_task
 from headstart.tasks.task import Task
 from headstart.training.recipe import PretrainRecipe
@@ -69,6 +71,7 @@ class StudyRecipe(Recipe):
         return 1 if name in ("seeds", "bases") else 0
 
     def _cross_problems(self) -> list[str]:
+        know_foreign_arms(self.arms)
         problems = _unknown("arm", self.arms, list(arms())) + _unknown(
             "objective", self.objectives, list(objectives())
         )
@@ -134,6 +137,7 @@ def make_study_recipe(**given: Any) -> StudyRecipe:
     corpus = given.pop("corpus", None) or ([CORPUS] if dataset == [DATASET] else [])
     task = find_task(given.get("task", "classification"))
     chosen = given.pop("arms", None) or default_arms(corpus, given.get("base", ""), task)
+    know_foreign_arms(chosen)
     if not given.get("base") and given.get("preset", "small") == "small":
         given.setdefault("width", STUDY_WIDTH)
     if given.get("preset") == lab.PRESET:
@@ -175,8 +179,13 @@ def network_kind(objective: str) -> Literal["causal", "masked"]:
 
 def _of_base(base: Path, wanted: list[str]) -> list[str]:
     """A base has the objective that it was pretrained with."""
-    attention = read_config(base / CONFIG)["base"].get("attention", "causal")
-    own = next(name for name, kind in objectives().items() if kind.attention == attention)
+    if source_of(base) is not None:
+        from headstart.training.further import usual_objective  # which needs PyTorch
+
+        own = usual_objective(str(base))
+    else:
+        attention = read_config(base / CONFIG)["base"].get("attention", "causal")
+        own = next(name for name, kind in objectives().items() if kind.attention == attention)
     if (base / FILE).is_file():
         own = str(read_values(base).get("objective", own))
     if wanted not in ([], [own]):

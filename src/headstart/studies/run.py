@@ -36,6 +36,7 @@ from headstart.studies.recipe import StudyRecipe
 from headstart.studies.workers import OnDone, run_here, run_one, run_side_by_side
 from headstart.text.reading.sources import check_outside
 from headstart.text.tokenizers.tokenizer import load_tokenizer
+from headstart.training.bases import local_base
 from headstart.training.listener import Listener
 from headstart.training.prepare import Prepared, Stages, prepare, quiet
 from headstart.training.recipe import PretrainRecipe
@@ -141,9 +142,8 @@ class StudyRun:
 
     def base_folder(self, objective: str, number: int = 0) -> Path:
         """Where a base is: the one that was given, or the study's own of this number."""
-        if self.recipe.base:
-            return Path(self.recipe.base)
-        return self.folder / "bases" / (f"{objective}-{number}" if number else objective)
+        folder = self.folder / "bases" / (f"{objective}-{number}" if number else objective)
+        return local_base(self.recipe.base, folder) if self.recipe.base else folder
 
     def _train(self, arms: Sequence[Arm]) -> None:
         """The trainings of one stage: those with a network side by side, the others first."""

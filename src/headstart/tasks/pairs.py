@@ -75,9 +75,9 @@ class Pairs(Classification):
 
 
 def between_texts(encoding: TextEncoding) -> list[int]:
-    """What separates two texts: the separator, or the end of the first."""
+    """What separates two texts: as many separators as the tokenizer has there, or an end."""
     separator = encoding.tokenizer.separator_id
-    return encoding.after if separator is None else [separator]
+    return encoding.after if separator is None else [separator] * encoding.tokenizer.separators
 
 
 def fit_pair(first: Ids, second: Ids, room: int) -> tuple[Ids, Ids]:

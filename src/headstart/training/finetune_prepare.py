@@ -11,12 +11,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from headstart.base_source import is_foreign
 from headstart.errors import HeadstartError
 from headstart.machine import choose_threads
-from headstart.model.checkpoint import WEIGHTS
 from headstart.model.config import BaseConfig, Pooling
 from headstart.model.model import Model, build_model
-from headstart.model.presets import Preset, preset, preset_of
+from headstart.model.presets import Preset, preset, preset_of, stock_head
 from headstart.run_folder import Run, open_run
 from headstart.tasks import find_task
 from headstart.tasks.examples import Examples, Long, TextEncoding
@@ -27,6 +27,7 @@ from headstart.text.reading.sources import check_outside, has_parts
 from headstart.text.store.token_source import LengthBatches
 from headstart.text.tokenizers.tokenizer import Tokenizer, hash_of, load_tokenizer
 from headstart.text.tokenizers.train_tokenizer import train_tokenizer
+from headstart.training.bases import base_fingerprint
 from headstart.training.checkpoints import Checkpoints
 from headstart.training.listener import Listener
 from headstart.training.prepare import Stages, quiet
@@ -205,7 +206,7 @@ def identity_of(recipe: FinetuneRecipe, splits: Parts[Any], tokenizer: Tokenizer
         "tokenizer": tokenizer.fingerprint,
     }
     if recipe.base != NONE:
-        identity["base"] = hash_of((Path(recipe.base) / WEIGHTS).read_bytes())
+        identity["base"] = base_fingerprint(recipe.base)
     return identity
 
 
@@ -227,15 +228,20 @@ def find_start(
         chosen = preset_of(headless.base.config)
         if recipe.fresh:
             headless = build_model(headless.base.config, seed=recipe.seed)
-    length = PRETRAINING_LENGTH if recipe.base == NONE else _length_of(run)
-    swapped, rows = swap_head(headless, _head(task, chosen, recipe.pooling), seed=recipe.seed)
+    length = PRETRAINING_LENGTH if recipe.base == NONE else _length_of(run, recipe.base)
+    head = _head(task, chosen, recipe.pooling)
+    if recipe.head == "huggingface":
+        head = stock_head(head, chosen.base, chosen_pooling=bool(recipe.pooling))
+    swapped, rows = swap_head(headless, head, seed=recipe.seed)
     pretrained = recipe.base != NONE and not recipe.fresh
     moved = swapped.to(torch.device(recipe.device))
     return Start(tokenizer, moved, rows if pretrained else [], length)
 
 
-def _length_of(base: Run) -> int:
+def _length_of(base: Run, name: str) -> int:
     """The rows that a base is used to: those of its pretraining, or of its own fine-tuning."""
+    if is_foreign(name):
+        return min(base.model.base.config.max_length, CUT_LENGTH)
     if base.task is not None and base.long == "windows":
         return base.length
     if base.task is not None or not (base.folder / FILE).is_file():

@@ -27,7 +27,9 @@ from headstart.text.store.token_source import TokenSource
 from headstart.text.store.write_store import store_corpus, store_corpus_split
 from headstart.text.tokenizers.tokenizer import Tokenizer, hash_of, load_tokenizer
 from headstart.text.tokenizers.train_tokenizer import train_tokenizer
-from headstart.training.recipe import PretrainRecipe
+from headstart.training.bases import base_fingerprint
+from headstart.training.further import base_tokenizer, further_model
+from headstart.training.recipe import NONE, PretrainRecipe
 
 SMALL_CORPUS = 2_000_000  # bytes
 BYTES_PER_TOKEN = 8  # more than any language has on average
@@ -56,11 +58,13 @@ class Prepared:
     corpus_fingerprint: str
     rows: int = 1  # of a step
     task_text: TokenSource | None = None  # training texts of the task, which are read most last
+    base_fingerprint: str = ""  # of the base whose pretraining goes on
 
     @property
     def identity(self) -> dict[str, str]:
         """Fingerprints of what a run is made of."""
-        return {"corpus": self.corpus_fingerprint, "tokenizer": self.tokenizer.fingerprint}
+        own = {"corpus": self.corpus_fingerprint, "tokenizer": self.tokenizer.fingerprint}
+        return {**own, "base": self.base_fingerprint} if self.base_fingerprint else own
 
     def source(self, step: int, steps: int) -> tuple[TokenSource, int]:
         """Where the batch of a step comes from, and the number of that batch there.
@@ -122,6 +126,7 @@ def prepare(
         corpus.fingerprint,
         recipe.rows,
         _task_source(recipe, corpus, tokenizer, split),
+        base_fingerprint(recipe.base) if recipe.base != NONE else "",
     )
 
 
@@ -165,7 +170,9 @@ def check_corpus(recipe: PretrainRecipe, *, stages: Stages = quiet) -> list[str]
 
 
 def find_tokenizer(recipe: PretrainRecipe, corpus: Corpus, stages: Stages) -> Tokenizer:
-    """The one given, or one trained on the corpus (kept for the next time)."""
+    """The one given or the base's, or one trained on the corpus (kept for the next time)."""
+    if recipe.base != NONE:
+        return base_tokenizer(recipe)
     if recipe.tokenizer:
         return load_tokenizer(Path(recipe.tokenizer))
     vocab_size = find_preset(recipe).base.vocab_size
@@ -210,7 +217,9 @@ def find_preset(recipe: PretrainRecipe, *, vocab_size: int | None = None) -> Pre
 
 
 def first_model(recipe: PretrainRecipe, prepared: Prepared, *, stages: Stages = quiet) -> Model:
-    """Fresh weights; by default the embedding starts from co-occurrence."""
+    """The base's weights, or fresh ones; by default their embedding starts from co-occurrence."""
+    if recipe.base != NONE:
+        return further_model(recipe, prepared.tokenizer).to(torch.device(recipe.device))
     chosen = find_preset(recipe, vocab_size=prepared.tokenizer.vocab_size)
     head = find_objective(recipe.objective).head(chosen)
     model = build_model(chosen.base, head, seed=recipe.seed)

@@ -11,7 +11,7 @@ from headstart.model.model import Model
 from headstart.model_card import CardScore, write_card
 from headstart.objectives.objective import Batch, Objective
 from headstart.training.prepare import Prepared
-from headstart.training.recipe import PretrainRecipe
+from headstart.training.recipe import NONE, PretrainRecipe
 
 LIMITS = (
     "It repeats what its corpus says, true or not, and has seen nothing else.",
@@ -64,11 +64,14 @@ def unigram_loss(data: Prepared, *, most: int = 5_000_000) -> float:
 def write_pretraining_card(recipe: PretrainRecipe, summary: dict[str, Any], folder: Path) -> None:
     """Say what the base was trained on, how, and how well it does."""
     found = summary["held_out"]
+    own = recipe.base == NONE
     facts = {
+        "base": "" if own else recipe.base,
         "corpus": ", ".join(Path(source).name for source in recipe.corpus),
         "objective": recipe.objective,
-        "network": f"preset {recipe.preset}, {summary['parameters']:,} parameters",
-        "embedding start": recipe.embedding_start,
+        "network": (f"preset {recipe.preset}, " if own else "the base's, ")
+        + f"{summary['parameters']:,} parameters",
+        "embedding start": recipe.embedding_start if own else "the base's",
         "tokens seen": f"{summary['tokens']:,} in {summary['steps']:,} steps",
         "learning rate": f"{recipe.learning_rate:g}",
         "seed": recipe.seed,
@@ -86,7 +89,7 @@ def write_pretraining_card(recipe: PretrainRecipe, summary: dict[str, Any], fold
     write_card(
         folder,
         title="A base pretrained with Headstart",
-        facts=facts,
+        facts={name: value for name, value in facts.items() if value != ""},
         scores=scores,
         fingerprints=read_object(folder / IDENTITY, fix=fix),
         use=f"It can {use} and be fine-tuned (`headstart finetune --base`). Every setting is in "

@@ -1,13 +1,21 @@
 """Recipes of pretraining and fine-tuning: every setting, in a TOML file that can be run again."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from headstart.base_source import is_foreign
 from headstart.machine import Precision
 from headstart.model.config import POOLINGS
 from headstart.training.recipe_file import Recipe, protocol_of, read_recipe_as
 from headstart.training.schedule import Shape, Strategy
+
+NONE = "none"
+NETWORK = "network"
+# Weights that somebody trained for weeks forget at the rates with which ours are trained.
+OTHERS_PRETRAINING: dict[str, Any] = {"learning_rate": 1e-4}
+OTHERS_FINETUNING: dict[str, Any] = {"learning_rate": 5e-5}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -15,6 +23,8 @@ class PretrainRecipe(Recipe):
     """Zero means "not given": the preset's size, or the amount that another setting decides."""
 
     corpus: list[str]
+    base: str = NONE  # a run's folder, or hf:…, whose pretraining goes on
+    match_vocabulary: str = ""  # a tokenizer that the base goes over to
     objective: str = "causal"
     preset: str = "small"
     vocab_size: int = 0
@@ -65,6 +75,10 @@ class PretrainRecipe(Recipe):
             problems.append(f"--{' and --'.join(given)} cannot go together; give one")
         if not self.learning_rate:
             problems.append("learning_rate is 0; nothing would be learned")
+        if self.base == NONE and self.match_vocabulary:
+            problems.append("match_vocabulary needs a base")
+        if self.base != NONE and (given := [*self.sizes(), *["tokenizer"] * bool(self.tokenizer)]):
+            problems.append(f"the base decides about {', '.join(given)}; leave it out")
         if not 0 < self.mask_share < 1:
             problems.append(f"mask_share is {self.mask_share}; it must lie between 0 and 1")
         return problems
@@ -81,16 +95,13 @@ AMOUNTS = ("minutes", "epochs", "tokens", "steps")
 
 def make_pretrain_recipe(**given: Any) -> PretrainRecipe:
     """A recipe from what was given; some presets bring settings of their own with them."""
-    return PretrainRecipe(**{**protocol_of(given.get("preset"), "pretraining"), **given})
+    usual = OTHERS_PRETRAINING if _others(given) else {}
+    return PretrainRecipe(**{**usual, **protocol_of(given.get("preset"), "pretraining"), **given})
 
 
 def read_recipe(folder: Path) -> PretrainRecipe:
     """The recipe of a pretraining's run folder."""
     return read_recipe_as(PretrainRecipe, folder)
-
-
-NONE = "none"
-NETWORK = "network"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +120,7 @@ class FinetuneRecipe(Recipe):
     split_seed: int = 0  # of the parts that are cut from the dataset; not the training's seed
     labels: str = ""  # how many of the training rows, drawn by the seed: 100, 10%; else all
     arm: str = NETWORK  # or a classifier without one (tfidf, …), or a stack of both
-    base: str = NONE  # a run's folder
+    base: str = NONE  # a run's folder, or hf:…
     fresh: bool = False  # draw the base's weights anew: the same network, from scratch
     objective: str = "causal"  # what a network without a base looks like: causal or masked
     preset: str = "small"
@@ -122,6 +133,7 @@ class FinetuneRecipe(Recipe):
     tokenizer_kind: Literal["bpe", "unigram"] = "bpe"
     match_vocabulary: str = ""  # a tokenizer to go over to
     pooling: str = ""
+    head: Literal["own", "huggingface"] = "own"  # or the one that stock transformers has
     new_head: Literal["fitted", "drawn"] = "fitted"  # by regression, or at random
     strategy: Strategy = "full"
     layer_decay: float = 1.0
@@ -177,7 +189,13 @@ class FinetuneRecipe(Recipe):
 
 def make_recipe(**given: Any) -> FinetuneRecipe:
     """A recipe from what was given; some presets bring settings of their own with them."""
-    return FinetuneRecipe(**{**protocol_of(given.get("preset"), "finetuning"), **given})
+    usual = OTHERS_FINETUNING if _others(given) else {}
+    return FinetuneRecipe(**{**usual, **protocol_of(given.get("preset"), "finetuning"), **given})
+
+
+def _others(given: Mapping[str, Any]) -> bool:
+    """Whether the base is somebody else's, such as `hf:PATH`."""
+    return is_foreign(str(given.get("base", NONE)))
 
 
 def read_finetune_recipe(folder: Path) -> FinetuneRecipe:

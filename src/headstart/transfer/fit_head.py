@@ -65,15 +65,17 @@ def fit_head(
     center = known.mean(axis=0)
     scale = _scale(known - center, halves=head.config.pooling == "mean+max" and head.dense is None)
     known = (known - center) * scale
+    output = head.output if head.config.bias else _with_bias(head.output)
     if targets.ndim == 1:
-        _put(head.output, _fit(known, targets, weights), center, scale)
-        return
-    for label in range(targets.shape[1]):
+        _put(output, _fit(known, targets, weights), center, scale)
+    for label in range(targets.shape[1] if targets.ndim > 1 else 0):
         yes = targets[:, label] > 0.5
         if yes.any() and not yes.all():
             fitted = _fit(known, yes, weights, STRENGTHS[1::3])
-            _put_row(head.output, label, fitted.coef_[0], fitted.intercept_[0])
-            _unscale(head.output, [label], center, scale)
+            _put_row(output, label, fitted.coef_[0], fitted.intercept_[0])
+            _unscale(output, [label], center, scale)
+    if output is not head.output:
+        _fold_bias(output, head.output, center)
 
 
 def read_features(
@@ -131,6 +133,21 @@ def _scale(centred: Floats, *, halves: bool) -> Floats:
         for part, share in zip(parts, shares, strict=False)
     ]
     return np.repeat(scales, parts[0].shape[1])
+
+
+@torch.no_grad()
+def _with_bias(output: nn.Linear) -> nn.Linear:
+    layer = nn.Linear(output.in_features, output.out_features).to(output.weight)
+    layer.weight.copy_(output.weight)
+    nn.init.zeros_(layer.bias)
+    return layer
+
+
+@torch.no_grad()
+def _fold_bias(fitted: nn.Linear, output: nn.Linear, center: Floats) -> None:
+    """Without a bias, a step along the mean text stands in for it: on average it is the same."""
+    mean = torch.from_numpy(center).to(fitted.weight)
+    output.weight.copy_(fitted.weight + torch.outer(fitted.bias, mean) / mean.square().sum())
 
 
 def _put(output: nn.Linear, fitted: Any, center: Floats, scale: Floats) -> None:

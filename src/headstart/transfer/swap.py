@@ -9,10 +9,12 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
+from torch import nn
 
 from headstart.errors import HeadstartError
 from headstart.model.base import Transformer
 from headstart.model.config import HeadConfig, LanguageModelingConfig
+from headstart.model.heads import MaskedNextSentenceHead, Transform
 from headstart.model.model import Model, fresh_head
 from headstart.text.tokenizers.tokenizer import Tokenizer
 
@@ -34,6 +36,7 @@ def swap_head(model: Model, head: HeadConfig, *, seed: int) -> tuple[Model, list
     """
     swapped = Model(model.base, fresh_head(model.base, head, seed=seed))
     swapped.train(model.training)
+    kept = _keep_transform(model.head, swapped.head)
     rows = [
         SwapRow("embedding", "kept", _count(model.base.embedding), "what the tokens mean"),
         SwapRow(
@@ -48,14 +51,27 @@ def swap_head(model: Model, head: HeadConfig, *, seed: int) -> tuple[Model, list
             SwapRow(
                 f"{_name(model.head.config)} head",
                 "dropped",
-                _own(model),
+                _own(model) - kept,
                 _why_dropped(model.head.config, head),
             )
         )
-    rows.append(
-        SwapRow(f"{_name(head)} head", "new", _own(swapped), "for the new question, to be trained")
-    )
+    if kept:
+        rows.append(SwapRow("transform", "kept", kept, "the layer before pieces or answers"))
+    new = _own(swapped) - kept
+    rows.append(SwapRow(f"{_name(head)} head", "new", new, "for the new question, to be trained"))
     return swapped, rows
+
+
+@torch.no_grad()
+def _keep_transform(old: nn.Module | None, new: nn.Module | None) -> int:
+    """Copy the layer before the output, where both heads have one; returns its parameters."""
+    if isinstance(old, MaskedNextSentenceHead):
+        old = old.language_modeling
+    before, after = getattr(old, "transform", None), getattr(new, "transform", None)
+    if not isinstance(before, Transform) or not isinstance(after, Transform):
+        return 0
+    after.load_state_dict(before.state_dict())
+    return _count(after)
 
 
 def _own(model: Model) -> int:
@@ -110,7 +126,8 @@ def match_vocabulary(model: Model, old: Tokenizer, new: Tokenizer) -> Model:
         )
     base = model.base
     rows = base.embedding.weight
-    matched = Transformer(replace(base.config, vocab_size=new.vocab_size)).to(rows.device)
+    config = replace(base.config, vocab_size=new.vocab_size, spare_pieces=0)
+    matched = Transformer(config).to(rows.device)
     weights = {k: v for k, v in base.state_dict().items() if k != "embedding.weight"}
     matched.load_state_dict(weights, strict=False)
     places = torch.tensor(list(shared), device=rows.device)

@@ -101,6 +101,7 @@ class JsonTokenizer(Tokenizer):
             if role == "unknown" and name is None:
                 name = self._unknown_of_model()
             setattr(self, f"{role}_id", None if name is None else inner.token_to_id(name))
+        self._read_template(names)
         self._cache = WordCache(self._encode_parts, self.dtype) if self._may_be_cut() else None
 
     @classmethod
@@ -145,8 +146,12 @@ class JsonTokenizer(Tokenizer):
 
     def save(self, path: Path) -> Path:
         path = path / "tokenizer.json" if path.is_dir() else path
-        write_text(path, self._inner.to_str(pretty=True))
+        write_text(path, self.to_json())
         return path
+
+    def to_json(self) -> str:
+        """The content of its `tokenizer.json`."""
+        return self._inner.to_str(pretty=True)
 
     def _encode_whole(self, texts: list[str]) -> list[list[int]]:
         encodings = self._inner.encode_batch_fast(texts, add_special_tokens=False)
@@ -173,6 +178,31 @@ class JsonTokenizer(Tokenizer):
         if not _BYTES.keys() >= set(piece):  # a special
             return piece
         return bytes(map(_BYTES.__getitem__, piece)).decode(errors="backslashreplace")
+
+    def _read_template(self, names: set[str]) -> None:
+        """What its own template puts around a text and between two: it knows better than names."""
+        if self._settings["post_processor"] is None:
+            return
+        specials = {self._inner.token_to_id(name) for name in names}
+        before, after = self._around(self._inner.encode("a"), 0)
+        if len(before) == 1 and before[0] in specials:
+            self.begin_id = before[0]
+        if len(after) == 1 and after[0] in specials:
+            self.end_id = after[0]
+        between, _ = self._around(self._inner.encode("a", "b"), 1)
+        if between and {*between} == {self.separator_id}:
+            self.separators = len(between)
+
+    @staticmethod
+    def _around(encoding: tokenizers.Encoding, text: int) -> tuple[list[int], list[int]]:
+        """The specials before the text of this number, back to the one before it, and behind it."""
+        texts, ids = encoding.sequence_ids, encoding.ids
+        if text not in texts:
+            return [], []
+        first, last = texts.index(text), len(texts) - 1 - texts[::-1].index(text)
+        start = next((n + 1 for n in reversed(range(first)) if texts[n] is not None), 0)
+        stop = next((n for n in range(last + 1, len(texts)) if texts[n] is not None), len(texts))
+        return ids[start:first], ids[last + 1 : stop]
 
     def _unknown_of_model(self) -> str | None:
         model = self._settings["model"]

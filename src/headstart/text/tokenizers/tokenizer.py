@@ -43,6 +43,7 @@ class Tokenizer(ABC):
     end_id: int | None = None
     mask_id: int | None = None
     separator_id: int | None = None
+    separators: int = 1  # that stand between the two texts of a pair (RoBERTa: 2)
 
     @property
     @abstractmethod

@@ -1,0 +1,34 @@
+"""`headstart export`: a run in the form of another tool, checked against the run."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from headstart.cli.output import Debug, Json, print_json, results, styled
+
+
+def export(
+    run: Annotated[Path, typer.Argument(help="The folder of a run.")],
+    to: Annotated[str, typer.Option(help="huggingface or onnx.")],
+    out: Annotated[Path, typer.Option(help="A new folder.")],
+    int8: Annotated[bool, typer.Option("--int8", help="Store the weights in 8 bits.")] = False,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Export a run for another tool, and check that its outputs stay the same.
+
+    headstart export runs/classifier --to huggingface --out exported
+    """
+    from headstart.interop.exporters import ExportOptions, export_run
+
+    found = export_run(run, to, out, ExportOptions(int8=int8))
+    if json:
+        print_json(found)
+        return
+    console = results()
+    console.print(styled("[bold]{out}[/]: {model}", out=str(out), model=found["model"]))
+    for one in found["comparisons"]:
+        console.print(f"  {one['inputs']}: differs by {one['difference']:.2g} at most")
+    for note in found["notes"]:
+        console.print(f"  note: {note}")

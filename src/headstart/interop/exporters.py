@@ -1,0 +1,171 @@
+"""Runs in another tool's form: written beside, reopened, compared with the run, and only then kept.
+
+An exporter is found by its name: ours, another package's (entry point group `headstart.exporters`),
+or one of your own after `register_exporter`.
+"""
+
+import math
+import shutil
+import tempfile
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+from headstart.errors import HeadstartError
+from headstart.files import check_folder, sync
+from headstart.interop.model_card import write_export_card
+from headstart.registry import Registry
+from headstart.run_folder import Run, open_run
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportOptions:
+    """What the user chose for an export."""
+
+    int8: bool = False  # weights in 8 bits
+
+
+@dataclass(frozen=True)
+class OutputDifference:
+    """How far the export's outputs lie from the run's, over one kind of input."""
+
+    inputs: str  # in words: "a batch of 3, padded on the right"
+    difference: float  # the largest one
+    allowed: float
+
+    @property
+    def passed(self) -> bool:
+        return math.isfinite(self.difference) and self.difference <= self.allowed
+
+
+@dataclass(frozen=True, kw_only=True)
+class Written:
+    """What an exporter wrote, for the model card."""
+
+    model: str  # what kind of model it is there: "LlamaForCausalLM"
+    library: str  # the Hub's name of the library that opens it
+    usage: str = ""  # a few lines of Python that open it
+    notes: list[str] = field(default_factory=list)  # what differs from the run, in words
+
+
+class Exporter(ABC):
+    """One form that runs can be given. A new one is a subclass with these two methods."""
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def write(self, run: Run, folder: Path, options: ExportOptions) -> Written:
+        """Write every file into `folder`, which is empty.
+
+        A run that has no counterpart there is a `HeadstartError` with the way to get one.
+        """
+
+    @abstractmethod
+    def check(self, run: Run, folder: Path, options: ExportOptions) -> list[OutputDifference]:
+        """Open what was written and compare its outputs with the run's."""
+
+
+EXPORTERS: Registry[Exporter] = Registry(
+    "exporter",
+    group="headstart.exporters",
+    base=Exporter,
+    built_in={"huggingface": "headstart.interop.huggingface.export:EXPORTER"},
+)
+
+
+def register_exporter(exporter: Exporter) -> Exporter:
+    """Let `headstart export --to NAME` find an exporter by its name; returns it."""
+    return EXPORTERS.add(exporter)
+
+
+def unregister_exporter(name: str) -> None:
+    """Remove an exporter that `register_exporter` added."""
+    EXPORTERS.unregister(name)
+
+
+def find_exporter(name: str) -> Exporter:
+    """The exporter of that name; an unknown one is an error that lists the known ones."""
+    found = EXPORTERS.get(name)
+    if found is None:
+        known = ", ".join(EXPORTERS.entries())
+        raise HeadstartError(f"runs cannot be exported to {name!r}", fix=f"choose one of: {known}")
+    return found
+
+
+def export_run(
+    folder: Path, to: str, out: Path, options: ExportOptions | None = None
+) -> dict[str, Any]:
+    """Write a run in another tool's form, check it, and only then give it its name.
+
+    Parameters
+    ----------
+    folder : Path
+        A run.
+    to : str
+        The name of an exporter.
+    out : Path
+        A folder that does not exist yet or is empty.
+    options : ExportOptions, optional
+
+    Returns
+    -------
+    What was written, and how far its outputs lie from the run's.
+    """
+    exporter, options = find_exporter(to), options or ExportOptions()
+    _check_free(out)
+    run = open_run(folder)
+    with _all_or_nothing(out) as temporary:
+        written = exporter.write(run, temporary, options)
+        comparisons = exporter.check(run, temporary, options)
+        _refuse_differences(comparisons, folder)
+        write_export_card(run, written, comparisons, temporary)
+    return {
+        "run": str(folder),
+        "to": to,
+        "out": str(out),
+        "model": written.model,
+        "comparisons": [vars(one) for one in comparisons],
+        "largest_difference": max((one.difference for one in comparisons), default=None),
+        "notes": written.notes,
+    }
+
+
+def _check_free(out: Path) -> None:
+    check_folder(out)
+    if out.is_dir() and any(out.iterdir()):
+        raise HeadstartError(
+            "there is something in this folder already", where=out, fix="choose another --out"
+        )
+
+
+@contextmanager
+def _all_or_nothing(out: Path) -> Iterator[Path]:
+    """A folder beside `out` that takes its place on success and is gone otherwise."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(prefix=f".{out.name[:40]}.", suffix=".part", dir=out.parent))
+    try:
+        yield temporary
+        temporary.chmod(0o755)  # mkdtemp's 0700 would lock out everyone else
+        for file in temporary.iterdir():
+            sync(file)
+        if out.is_dir():
+            out.rmdir()  # it is empty
+        temporary.rename(out)
+        sync(out.parent)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _refuse_differences(comparisons: list[OutputDifference], folder: Path) -> None:
+    failed = [one for one in comparisons if not one.passed]
+    if failed:
+        lines = [f"{c.inputs}: {c.difference:.2g}, allowed {c.allowed:.2g}" for c in failed]
+        raise HeadstartError(
+            "the export does not compute what the run computes, and was removed:\n  "
+            + "\n  ".join(lines),
+            where=folder,
+            fix="report it, with the run's config.json: this should not happen",
+        )

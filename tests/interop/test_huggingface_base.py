@@ -1,0 +1,160 @@
+"""`hf:PATH` is a base wherever a base can be named."""
+
+import pytest
+
+from headstart import HeadstartClassifier
+from headstart.base_source import BASE_SOURCES, BaseSource
+from headstart.run_folder import open_run
+from headstart.studies.run import StudyRun
+from headstart.training.recipe import make_recipe
+from tests.corpora import write_corpus
+from tests.interop.foreign import language_model, make, save
+from tests.labelled import TINY, dataset, write_csv
+from tests.studies.small_study import small_recipe
+
+pytest.importorskip("transformers")
+# The base decides about the sizes.
+ONE_ARM = {"arms": ["pretrained"], "seeds": 1, "epochs": 1, **dict.fromkeys(TINY, 0)}
+
+
+@pytest.fixture(scope="module")
+def bert(tmp_path_factory):
+    return f"hf:{save(make('bert', language_model('bert')), tmp_path_factory.mktemp('bert'))}"
+
+
+@pytest.fixture(scope="module")
+def llama(tmp_path_factory):
+    theirs = make("llama-grouped", language_model("llama"))
+    return f"hf:{save(theirs, tmp_path_factory.mktemp('llama'))}"
+
+
+@pytest.fixture(scope="module")
+def labelled(tmp_path_factory):
+    return write_csv(tmp_path_factory.mktemp("data") / "data.csv", dataset(60))
+
+
+def test_it_is_fine_tuned_and_predicts(bert, labelled, tmp_path, headstart, headstart_json):
+    run, few = tmp_path / "run", ("--epochs", 1, "--threads", 1)
+    found = headstart_json("finetune", labelled, "--base", bert, "--out", run, *few)
+    assert {row["part"]: row["fate"] for row in found["swap"]} == {
+        "embedding": "kept",
+        "blocks × 2": "kept",
+        "language modeling head": "dropped",
+        "classification head": "new",
+    }
+    assert open_run(run).model.base.config.width == 16
+    assert f'base = "{bert}"' in (run / "recipe.toml").read_text()
+    assert "learning_rate = 5e-05" in (run / "recipe.toml").read_text()
+    assert headstart("predict", run, "the cat sat").returncode == 0
+
+
+def test_a_run_that_is_resumed_must_find_the_same_weights(labelled, tmp_path, headstart):
+    base = save(make("bert"), tmp_path / "theirs")
+    words = ("--base", f"hf:{base}", "--out", tmp_path / "run", "--epochs", 1, "--threads", 1)
+    assert headstart("finetune", labelled, *words).returncode == 0
+    (tmp_path / "run" / "summary.json").unlink()
+    save(make("bert", seed=1), base)
+    result = headstart("finetune", labelled, *words, "--resume")
+    assert result.returncode == 2
+    assert "the base is not the one" in result.stderr
+
+
+def test_it_fills_gaps(bert, headstart_json):
+    found = headstart_json("fill", bert, "the [MASK] sat")
+    assert len(found["gaps"][0]) == 5
+
+
+def test_it_writes_and_its_perplexity_is_measured(llama, tmp_path, headstart_json):
+    assert headstart_json("generate", llama, "the cat", "--tokens", 3)["text"]
+    write_corpus(tmp_path / "corpus.txt", 5)
+    assert headstart_json("perplexity", llama, tmp_path / "corpus.txt")["perplexity"] > 1
+
+
+@pytest.mark.parametrize("base", ["bert", "llama"])
+def test_its_pretraining_goes_on_with_its_own_tokenizer(base, tmp_path, headstart_json, request):
+    base = request.getfixturevalue(base)
+    write_corpus(tmp_path / "corpus.txt")
+    words = ("--out", tmp_path / "run", "--steps", 2, "--length", 16, "--threads", 1)
+    found = headstart_json("pretrain", tmp_path / "corpus.txt", "--base", base, *words)
+    assert found["objective"] == ("masked" if "bert" in base else "causal")
+    before, after = open_run(base), open_run(tmp_path / "run")
+    assert after.tokenizer.fingerprint == before.tokenizer.fingerprint
+    assert after.model.base.config == before.model.base.config
+    moved = after.model.base.embedding.weight - before.model.base.embedding.weight
+    assert 0 < float(moved.detach().abs().max()) < 0.01
+
+
+def test_its_pretraining_goes_over_to_another_tokenizer(llama, tmp_path, headstart, headstart_json):
+    corpus = tmp_path / "corpus.txt"
+    write_corpus(corpus)
+    other = tmp_path / "other.json"
+    assert headstart("tokenizer", corpus, "--vocab-size", 320, "--out", other).returncode == 0
+    words = ("--out", tmp_path / "run", "--steps", 1, "--length", 16, "--threads", 1)
+    more = ("--base", llama, "--match-vocabulary", other)
+    headstart_json("pretrain", corpus, *more, *words)
+    run = open_run(tmp_path / "run")
+    assert run.model.base.config.vocab_size == run.tokenizer.vocab_size != 300
+
+
+def test_another_objective_than_the_bases_is_one_clear_message(bert, tmp_path, headstart):
+    write_corpus(tmp_path / "corpus.txt")
+    words = ("--base", bert, "--objective", "causal", "--out", tmp_path / "run", "--steps", 1)
+    result = headstart("pretrain", tmp_path / "corpus.txt", *words)
+    assert result.returncode == 2
+    assert "use --objective masked" in result.stderr
+
+
+def test_an_estimator_starts_from_it(bert):
+    data = dataset(24)
+    settings = {"threads": 1}
+    arm = HeadstartClassifier(base=bert, epochs=1, settings=settings, random_state=0)
+    assert len(arm.fit(data.texts, data.labels).predict(data.texts)) == 24
+
+
+def test_a_study_starts_from_it_at_its_own_learning_rate(bert, tmp_path):
+    """The arms find a copy in the study's folder, as a run."""
+    folder = tmp_path / "study"
+    recipe = small_recipe(tmp_path, base=bert, corpus=[], labels=["20"], **ONE_ARM)
+    StudyRun(recipe, folder).run()
+    (copy,) = (folder / "bases").iterdir()
+    assert open_run(copy).model.base.config == open_run(bert).model.base.config
+    assert make_recipe(dataset=["x"], base=str(copy)).learning_rate == 5e-5
+
+
+def test_it_is_an_arm_beside_others_on_the_same_rows(bert, labelled, tmp_path, headstart):
+    few = ("--labels", 20, "--seeds", 2, "--epochs", 1, "--threads", 1, "--jobs", 1)
+    out = tmp_path / "study"
+    result = headstart("compare", labelled, "--arms", f"tfidf,{bert}", *few, "--out", out)
+    assert result.returncode == 0, result.stderr
+    results = (out / "results.csv").read_text()
+    assert results.count(bert) >= 2
+    assert "hf:bert0" in (out / "report.html").read_text()
+    assert len(list((out / "trainings").iterdir())) == 4
+
+
+class OtherPlace(BaseSource):
+    """Opens the one base that it knows."""
+
+    def __init__(self, base):
+        self.base = base
+
+    def open(self, name):
+        return open_run(self.base)
+
+    def fingerprint(self, name):
+        return "the same"
+
+
+def test_a_registered_source_opens_bases(bert, headstart_json):
+    BASE_SOURCES.register("place", OtherPlace(bert))
+    try:
+        assert headstart_json("fill", "place:anything", "the [MASK] sat")["gaps"]
+    finally:
+        BASE_SOURCES.unregister("place")
+
+
+def test_a_classifier_predicts_as_it_is(tmp_path, headstart_json):
+    labels = {0: "bad", 1: "good"}
+    theirs = make("roberta", "ForSequenceClassification", id2label=labels)
+    found = headstart_json("predict", f"hf:{save(theirs, tmp_path)}", "the cat sat")
+    assert found["predictions"][0]["label"] in ("bad", "good")

@@ -1,0 +1,191 @@
+"""An exported run opens with stock `transformers`, and answers as the run does."""
+
+import json
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from headstart.errors import HeadstartError
+from headstart.inference.predict import predict, predict_tags
+from headstart.interop.exporters import ExportOptions, export_run
+from headstart.model.model import build_model
+from headstart.model.presets import preset, preset_of, stock_head
+from headstart.run_folder import Run, open_run, save_run
+from headstart.tasks import find_task
+from headstart.text.reading.rows import join_pair
+from tests.interop.foreign import make, save, tokenizer
+
+transformers = pytest.importorskip("transformers")
+SIZES = {"width": 16, "layers": 2, "heads": 2, "feed_forward_width": 32}
+LABELS = {
+    "classification": ["bad", "good", "neither"],
+    "pairs": ["no", "yes"],
+    "multi-label": ["a", "b", "c"],
+    "tagging": ["O", "B-PER", "I-PER"],
+    "spans": [],
+}
+
+
+def make_run(
+    folder, name="small", objective="causal", task=None, head="huggingface", temperature=1.0
+):
+    """A run with random weights, large enough for a mistake to show."""
+    own = tokenizer()
+    chosen = preset(name, objective=objective, vocab_size=own.vocab_size, **SIZES)
+    done = None if task is None else find_task(task)(LABELS[task])
+    if done is None:
+        config = chosen.language_modeling
+    else:
+        config = done.head(preset_of(chosen.base), None)
+        config = stock_head(config, chosen.base) if head == "huggingface" else config
+    model = build_model(chosen.base, config, seed=1).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn(parameter.shape) * 0.1)
+    save_run(Run(folder, model, own, done, length=32, temperature=temperature), folder)
+    return folder
+
+
+ARCHITECTURES = {
+    ("small", "causal"): "Llama",
+    ("small", "masked"): "ModernBert",
+    ("bert", "masked"): "Bert",
+    ("gpt2", "causal"): "GPT2",
+}
+
+
+@pytest.mark.parametrize("task", [None, *LABELS])
+@pytest.mark.parametrize(("name", "objective"), ARCHITECTURES)
+def test_every_preset_with_every_task_goes_out_and_computes_the_same(
+    name, objective, task, tmp_path
+):
+    run = make_run(tmp_path / "run", name, objective, task)
+    found = export_run(run, "huggingface", tmp_path / "out", ExportOptions())
+    assert found["model"].startswith(ARCHITECTURES[name, objective])
+    assert found["largest_difference"] < 1e-5
+    assert "ids" in found["comparisons"][0]["inputs"]
+
+
+@pytest.mark.parametrize(("name", "objective"), ARCHITECTURES)
+def test_its_pipeline_gives_the_runs_labels_and_probabilities(name, objective, tmp_path):
+    run = make_run(tmp_path / "run", name, objective, "classification")
+    export_run(run, "huggingface", tmp_path / "out")
+    texts = ["the cat sat on the mat", "le café", "Straße und Bäume 東京"]
+    pipe = transformers.pipeline("text-classification", str(tmp_path / "out"), batch_size=3)
+    for ours, theirs in zip(predict(open_run(run), texts), pipe(texts), strict=True):
+        assert theirs["label"] == ours.label
+        assert theirs["score"] == pytest.approx(ours.probability, abs=1e-5)
+
+
+def test_pairs_keep_their_token_types_in_a_pipeline(tmp_path):
+    run = make_run(tmp_path / "run", "bert", "masked", "pairs")
+    export_run(run, "huggingface", tmp_path / "out")
+    pipe = transformers.pipeline("text-classification", str(tmp_path / "out"))
+    theirs = pipe({"text": "the cat", "text_pair": "le café"})
+    (ours,) = predict(open_run(run), [join_pair("the cat", "le café")])
+    assert theirs["score"] == pytest.approx(ours.probability, abs=1e-5)
+
+
+def test_labels_that_do_not_exclude_each_other_say_so(tmp_path):
+    run = make_run(tmp_path / "run", "bert", "masked", "multi-label")
+    export_run(run, "huggingface", tmp_path / "out")
+    config = json.loads((tmp_path / "out" / "config.json").read_text())
+    assert config["problem_type"] == "multi_label_classification"
+    pipe = transformers.pipeline("text-classification", str(tmp_path / "out"), top_k=None)
+    theirs = {one["label"]: one["score"] for one in pipe(["the cat"])[0]}
+    (ours,) = predict(open_run(run), ["the cat"])
+    assert theirs == pytest.approx(ours.probabilities, abs=1e-5)
+
+
+def test_a_bases_pipelines_write_and_fill(tmp_path):
+    for objective, tag, prompt in [
+        ("causal", "text-generation", "the cat"),
+        ("masked", "fill-mask", "the [MASK] sat"),
+    ]:
+        run = make_run(tmp_path / objective, "small", objective)
+        out = tmp_path / f"{objective}-out"
+        export_run(run, "huggingface", out)
+        assert f"pipeline_tag: {tag}" in (out / "README.md").read_text()
+        pipe = transformers.pipeline(tag, str(out))
+        assert pipe(prompt, **({"max_new_tokens": 3} if objective == "causal" else {}))
+
+
+def test_the_runs_temperature_is_folded_in(tmp_path):
+    run = make_run(tmp_path / "run", "bert", "masked", "classification", temperature=2.5)
+    found = export_run(run, "huggingface", tmp_path / "out")
+    assert "2.5" in found["notes"][0]
+    assert found["largest_difference"] < 1e-5
+    pipe = transformers.pipeline("text-classification", str(tmp_path / "out"))
+    (ours,) = predict(open_run(run), ["the cat"])
+    assert pipe("the cat")[0]["score"] == pytest.approx(ours.probability, abs=1e-5)
+
+
+@pytest.mark.parametrize("objective", ["causal", "masked"])
+def test_a_default_head_without_a_counterpart_is_refused_with_the_way_to_one(objective, tmp_path):
+    run = make_run(tmp_path / "run", "small", objective, "classification", head="own")
+    with pytest.raises(HeadstartError, match="pools by mean\\+max") as error:
+        export_run(run, "huggingface", tmp_path / "out")
+    assert "--head huggingface" in error.value.fix
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_labs_network_has_no_counterpart(tmp_path):
+    run = make_run(tmp_path / "run", "lab")
+    with pytest.raises(HeadstartError, match="no model of transformers") as error:
+        export_run(run, "huggingface", tmp_path / "out")
+    assert "--to onnx" in error.value.fix
+
+
+def test_eight_bits_are_for_onnx(tmp_path):
+    run = make_run(tmp_path / "run")
+    with pytest.raises(HeadstartError, match="8-bit"):
+        export_run(run, "huggingface", tmp_path / "out", ExportOptions(int8=True))
+
+
+def test_a_network_that_is_not_the_runs_is_noticed(tmp_path, monkeypatch):
+    from headstart.interop.huggingface.llama import Llama
+
+    right, wrong = Llama.write_base, {"rms_norm_eps": 1.0}
+    monkeypatch.setattr(Llama, "write_base", lambda self, base: {**right(self, base), **wrong})
+    run = make_run(tmp_path / "run")
+    with pytest.raises(HeadstartError, match="does not compute what the run computes"):
+        export_run(run, "huggingface", tmp_path / "out")
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def test_what_came_in_goes_out_as_the_same_kind(tmp_path):
+    for kind, ending in [
+        ("roberta", "ForTokenClassification"),
+        ("distilbert", "ForMaskedLM"),
+        ("modernbert-local", "ForMaskedLM"),
+        ("bert", "Model"),
+    ]:
+        theirs = save(make(kind, ending, pad_token_id=0), tmp_path / kind)
+        found = export_run(f"hf:{theirs}", "huggingface", tmp_path / f"{kind}-out")
+        assert found["model"] == type(make(kind, ending)).__name__
+        there, back = (
+            load_file(f / "model.safetensors") for f in (theirs, tmp_path / f"{kind}-out")
+        )
+        assert {name.split(".")[0] for name in there.keys() - back.keys()} <= {"pooler"}
+        assert all(torch.equal(there[name], tensor) for name, tensor in back.items())
+
+
+def test_robertas_padding_decides_where_its_positions_begin(tmp_path):
+    theirs = save(make("roberta", "ForMaskedLM", pad_token_id=1), tmp_path / "theirs")
+    with pytest.raises(HeadstartError, match="the padding's id"):
+        export_run(f"hf:{theirs}", "huggingface", tmp_path / "out")
+
+
+def test_without_transformers_it_is_checked_by_our_own_reader(tmp_path, monkeypatch):
+    monkeypatch.setattr("headstart.interop.huggingface.check._installed", lambda: False)
+    run = make_run(tmp_path / "run", "gpt2", "causal", "tagging")
+    assert export_run(run, "huggingface", tmp_path / "out")["largest_difference"] < 1e-6
+
+
+def test_a_tagger_opens_again_here(tmp_path):
+    run = make_run(tmp_path / "run", "bert", "masked", "tagging")
+    export_run(run, "huggingface", tmp_path / "out")
+    here = open_run(f"hf:{tmp_path / 'out'}")
+    words = ["the cat sat"]
+    assert predict_tags(here, words) == predict_tags(open_run(run), words)

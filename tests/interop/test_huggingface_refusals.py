@@ -1,0 +1,213 @@
+"""A folder that cannot be a base is one clear message, exit code 2, and nothing half-written."""
+
+import json
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from headstart.errors import HeadstartError
+from headstart.interop.huggingface.check import TEXTS
+from headstart.interop.huggingface.hub import find_folder, pin
+from headstart.run_folder import open_run
+from headstart.text.tokenizers.train_tokenizer import train_tokenizer
+from tests.interop.foreign import change_config, make, save
+from tests.labelled import dataset, write_csv
+
+pytest.importorskip("transformers")
+WEIGHTS = "model.safetensors"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return save(make("bert", "ForMaskedLM"), tmp_path / "theirs")
+
+
+def change_weights(folder, change):
+    tensors = load_file(folder / WEIGHTS)
+    change(tensors)
+    save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
+
+
+def refusal(folder):
+    with pytest.raises(HeadstartError) as error:
+        open_run(Path(f"hf:{folder}"))
+    return str(error.value)
+
+
+def test_the_command_ends_with_code_2_and_leaves_nothing(folder, tmp_path, headstart):
+    (folder / "config.json").unlink()
+    data = write_csv(tmp_path / "data.csv", dataset(20))
+    run = tmp_path / "run"
+    result = headstart("finetune", data, "--base", f"hf:{folder}", "--out", run)
+    assert result.returncode == 2
+    assert "no config.json" in result.stderr
+    assert "Traceback" not in result.stderr
+    assert not (run / "recipe.toml").exists()
+
+
+def test_a_damaged_or_foreign_config(folder):
+    (folder / "config.json").write_text("{")
+    assert "damaged" in refusal(folder)
+    (folder / "config.json").write_text('{"hello": 1}')
+    assert "names no model_type" in refusal(folder)
+    (folder / "config.json").write_text('{"format": 1, "base": {}, "head": null}')
+    assert "is a run of Headstart" in refusal(folder)
+
+
+def test_an_unknown_model_type_lists_the_known_ones(folder):
+    found = refusal(change_config(folder, model_type="mamba"))
+    assert "'mamba'" in found
+    assert "camembert" in found
+
+
+def test_every_setting_that_ours_lacks_is_named_at_once(folder):
+    found = refusal(change_config(folder, hidden_act="swish", is_decoder=True, hidden_size="x"))
+    assert all(name in found for name in ("hidden_act", "is_decoder", "hidden_size"))
+
+
+def test_uneven_windows_and_scaled_positions_are_refused_with_the_reason(tmp_path):
+    modern = save(make("modernbert"), tmp_path / "modern")
+    found = refusal(change_config(modern, layer_types=["sliding_attention", "full_attention"]))
+    assert "a global layer at equal steps" in found
+    scaled = {"rope_type": "llama3", "rope_theta": 1e4, "factor": 8.0}
+    llama = change_config(save(make("llama"), tmp_path / "llama"), rope_parameters=scaled)
+    assert "'llama3'" in refusal(llama)
+
+
+def test_shapes_that_do_not_fit_are_named_as_they_are_there(folder):
+    found = refusal(change_config(folder, intermediate_size=32))
+    assert "bert.encoder.layer.0.intermediate.dense.weight is (24, 16)" in found
+
+
+def test_missing_and_surplus_tensors_are_each_listed(folder):
+    def change(tensors):
+        for number in (0, 1):
+            del tensors[f"bert.encoder.layer.{number}.output.dense.bias"]
+            tensors[f"bert.encoder.layer.{number}.adapter.weight"] = torch.zeros(2)
+
+    change_weights(folder, change)
+    found = refusal(folder)
+    for number in (0, 1):
+        assert f"bert.encoder.layer.{number}.output.dense.bias is missing" in found
+        assert f"bert.encoder.layer.{number}.adapter.weight has no place here" in found
+
+
+def test_an_output_layer_that_is_not_the_embedding_after_all(folder):
+    def change(tensors):
+        embedding = tensors["bert.embeddings.word_embeddings.weight"]
+        tensors["cls.predictions.decoder.weight"] = embedding + 1
+
+    change_weights(folder, change)
+    assert "is not the embedding" in refusal(folder)
+
+
+def test_weights_that_are_not_numbers(folder):
+    change_weights(folder, lambda tensors: tensors["cls.predictions.bias"].fill_(float("nan")))
+    assert "NaN" in refusal(folder)
+
+
+class Code:
+    def __reduce__(self):
+        return os.system, ("touch /tmp/headstart-was-here",)
+
+
+def test_a_pickle_with_code_is_not_opened(folder):
+    (folder / WEIGHTS).unlink()
+    torch.save({"weight": Code()}, folder / "pytorch_model.bin", pickle_module=pickle)
+    assert "holds more than weights" in refusal(folder)
+    assert not Path("/tmp/headstart-was-here").exists()
+
+
+def test_a_pickle_of_weights_is_read(folder):
+    wanted = open_run(Path(f"hf:{folder}")).model.state_dict()
+    torch.save(load_file(folder / WEIGHTS), folder / "pytorch_model.bin")
+    (folder / WEIGHTS).unlink()
+    found = open_run(Path(f"hf:{folder}")).model.state_dict()
+    assert all(torch.equal(found[name], tensor) for name, tensor in wanted.items())
+
+
+def test_a_tokenizer_with_more_pieces_than_the_embedding(folder):
+    pieces = train_tokenizer(TEXTS, vocab_size=330)
+    pieces.save(folder)
+    found = refusal(folder)
+    assert f"the tokenizer has {pieces.vocab_size} pieces, the embedding only" in found
+
+
+def test_an_embedding_with_spare_rows_is_used_and_saved(tmp_path, headstart_json):
+    theirs = save(make("bert", vocab_size=320), tmp_path / "theirs")
+    run = open_run(Path(f"hf:{theirs}"))
+    assert run.model.base.config.spare_pieces == 320 - run.tokenizer.vocab_size
+    data = write_csv(tmp_path / "data.csv", dataset(40))
+    words = ("--out", tmp_path / "run", "--epochs", 1, "--threads", 1)
+    headstart_json("finetune", data, "--base", f"hf:{theirs}", *words)
+    assert open_run(tmp_path / "run").model.base.config.vocab_size == 320
+
+
+def test_a_folder_without_weights_or_with_half_of_them(folder):
+    content = (folder / WEIGHTS).read_bytes()
+    (folder / WEIGHTS).write_bytes(content[: len(content) // 2])
+    assert "damaged or cut short" in refusal(folder)
+    (folder / WEIGHTS).unlink()
+    assert "neither model.safetensors nor pytorch_model.bin" in refusal(folder)
+    index = {"weight_map": {"a": "model-00001-of-00002.safetensors"}}
+    (folder / f"{WEIGHTS}.index.json").write_text(json.dumps(index))
+    assert "model-00001-of-00002.safetensors is missing" in refusal(folder)
+
+
+def test_a_folder_without_a_tokenizer(folder):
+    (folder / "tokenizer.json").unlink()
+    assert "no tokenizer.json" in refusal(folder)
+
+
+def test_without_a_network_there_is_one_clear_message(monkeypatch, tmp_path):
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    for call in (find_folder, pin):
+        with pytest.raises(HeadstartError, match="cannot be reached"):
+            call("owner/name")
+
+
+def test_a_path_that_does_not_exist_is_not_looked_up(tmp_path):
+    assert "no such folder" in refusal(tmp_path / "nowhere")
+
+
+def test_a_name_is_pinned_to_its_revision(monkeypatch):
+    monkeypatch.setattr("headstart.interop.huggingface.hub._newest", lambda name: "abc123")
+    assert pin("owner/name") == "owner/name@abc123"
+    assert pin("owner/name@def") == "owner/name@def"
+
+
+def test_a_model_of_the_hub_is_got_at_its_revision(monkeypatch, folder):
+    calls = []
+
+    def download(name, *, revision, local_files_only=False, **more):
+        calls.append((name, revision))
+        if local_files_only:
+            raise FileNotFoundError
+        return str(folder)
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", download)
+    assert open_run(Path("hf:owner/name@abc")).model.base.config.width == 16
+    assert set(calls) == {("owner/name", "abc")}
+
+
+def test_no_command_imports_transformers_unless_it_needs_it(folder, tmp_path):
+    """Its reader is ours: even a base in its form does not need it."""
+    program = f"""
+import sys
+from pathlib import Path
+from headstart.cli.app import COMMANDS, command_function
+from headstart.run_folder import open_run
+for name in COMMANDS:
+    command_function(name)
+import headstart, headstart.interop.exporters, headstart.interop.huggingface.export
+open_run(Path("hf:{folder}"))
+assert "transformers" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=300)

@@ -1,0 +1,120 @@
+"""A tokenizer that comes along gives the ids that `transformers` gives, in any language."""
+
+import json
+
+import pytest
+import tokenizers
+from tokenizers import decoders, models, normalizers, pre_tokenizers, processors, trainers
+
+from headstart.interop.huggingface.check import TEXTS
+from headstart.interop.huggingface.foreign_config import ForeignConfig
+from headstart.interop.huggingface.read_tokenizer import read_tokenizer
+from headstart.tasks.examples import TextEncoding
+from headstart.tasks.pairs import between_texts
+
+transformers = pytest.importorskip("transformers")
+BERT = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+ROBERTA = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+
+
+def word_pieces():
+    """BERT's."""
+    made = tokenizers.Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    made.normalizer = normalizers.BertNormalizer(lowercase=True)
+    made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    made.train_from_iterator(TEXTS, trainers.WordPieceTrainer(vocab_size=300, special_tokens=BERT))
+    made.decoder = decoders.WordPiece()
+    made.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
+    return made, "bert", BERT
+
+
+def byte_pairs():
+    """RoBERTa's, whose pairs have two separators."""
+    made = tokenizers.Tokenizer(models.BPE())
+    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(vocab_size=400, special_tokens=ROBERTA, initial_alphabet=alphabet)
+    made.train_from_iterator(TEXTS, trainer)
+    made.decoder = decoders.ByteLevel()
+    made.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0))
+    return made, "roberta", ROBERTA
+
+
+def unigram():
+    """XLM-R's and CamemBERT's: SentencePiece's pieces, in the form of the `tokenizers` library."""
+    made = tokenizers.Tokenizer(models.Unigram())
+    made.normalizer = normalizers.Sequence([normalizers.NFKC()])
+    made.pre_tokenizer = pre_tokenizers.Metaspace()
+    trainer = trainers.UnigramTrainer(vocab_size=300, special_tokens=ROBERTA, unk_token="<unk>")
+    made.train_from_iterator(TEXTS, trainer)
+    made.decoder = decoders.Metaspace()
+    made.post_processor = processors.TemplateProcessing(
+        single="<s> $A </s>",
+        pair="<s> $A </s> </s> $B </s>",
+        special_tokens=[("<s>", 0), ("</s>", 2)],
+    )
+    return made, "xlm-roberta", ROBERTA
+
+
+def gpt2():
+    """GPT-2's: nothing around a text, and only an end."""
+    made = tokenizers.Tokenizer(models.BPE())
+    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    special = ["<|endoftext|>"]
+    trainer = trainers.BpeTrainer(vocab_size=400, special_tokens=special, initial_alphabet=alphabet)
+    made.train_from_iterator(TEXTS, trainer)
+    made.decoder = decoders.ByteLevel()
+    return made, "gpt2", special
+
+
+def write(folder, make):
+    made, model_type, _ = make()
+    made.save(str(folder / "tokenizer.json"))
+    (folder / "config.json").write_text(json.dumps({"model_type": model_type}))
+    settings = {"tokenizer_class": "PreTrainedTokenizerFast"}
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    return read_tokenizer(folder, ForeignConfig.read(folder))
+
+
+def modern():
+    """ModernBERT's, which also has an end of text that stands behind no text."""
+    made, _, special = gpt2()
+    made.add_special_tokens(BERT)
+    ids = [(name, made.token_to_id(name)) for name in ("[CLS]", "[SEP]")]
+    made.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B [SEP]", special_tokens=ids
+    )
+    return made, "modernbert", [*special, *BERT]
+
+
+@pytest.mark.parametrize("make", [word_pieces, byte_pairs, unigram, gpt2, modern])
+def test_the_ids_are_the_same(make, tmp_path):
+    ours = write(tmp_path, make)
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    for text, ids in zip(TEXTS, ours.encode(TEXTS), strict=True):
+        assert ids == theirs(text, add_special_tokens=False)["input_ids"]
+        assert ours.decode(ids) == theirs.decode(ids, skip_special_tokens=True)
+
+
+@pytest.mark.parametrize("make", [word_pieces, byte_pairs, unigram, modern])
+def test_texts_and_pairs_are_framed_the_same(make, tmp_path):
+    ours = write(tmp_path, make)
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    encoding = TextEncoding(ours, 64)
+    one, two = ours.encode(TEXTS[:2])
+    assert theirs(TEXTS[0])["input_ids"] == encoding.framed(one).tolist()
+    pair = [*encoding.before, *one, *between_texts(encoding), *two, *encoding.after]
+    assert theirs(*TEXTS[:2])["input_ids"] == pair
+
+
+def test_the_files_of_the_first_years_give_the_same_ids(tmp_path):
+    for make in (word_pieces, gpt2):
+        folder = tmp_path / make.__name__
+        folder.mkdir()
+        ours = write(folder, make)
+        tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json")).model.save(str(folder))
+        (folder / "tokenizer.json").unlink()
+        older = read_tokenizer(folder, ForeignConfig.read(folder))
+        assert older.encode(TEXTS) == ours.encode(TEXTS)
+        assert older.specials == ours.specials
