@@ -39,6 +39,7 @@ TEXTS, BATCH = 2_000, 16
 SORTED = TEXTS // (4 * BATCH)
 UNIT = "texts/s"
 OURS = {"who": "ours"}
+EXPORTED = {"Headstart, ONNX": False, "Headstart, ONNX, int8": True}
 
 
 def speed(task: Task) -> float:
@@ -99,6 +100,11 @@ def _answers(task: Task, documents: list, folder: Path) -> Iterator[int]:
         from peers.pipeline import Predictor as Pipeline
 
         predictor = Pipeline(task["sizes"], task["batch"], task["attention"], folder)
+    elif task["who"] == "onnx":
+        from peers.ours_finetune import ExportedPredictor
+
+        network = (task["name"], task["kind"], task["sizes"])
+        predictor = ExportedPredictor(*network, folder, int8=task["int8"])
     else:
         from peers.ours_finetune import Predictor as Ours
 
@@ -154,20 +160,23 @@ def predict(common: Task, repetitions: int) -> None:
         "pipeline, one text at a time": pipeline | one,
         "Headstart, one text at a time": task | OURS | one,
     }
+    first, ours, alone, _ = tasks
+    for name, int8 in EXPORTED.items():
+        exported = {"who": "onnx", "int8": int8}
+        tasks[name] = many | exported
+        tasks[f"{name}, one text at a time"] = task | exported | one
     found = in_turn(tasks, repetitions)
-    first, ours, alone, ours_alone = found
     best = max(first, alone, key=lambda name: found[name]["speed"])  # a short trial may err
-    latency = [1e3 / found[name]["speed"] for name in (alone, ours_alone)]
-    show(
-        f"prediction, BERT as large as small, {AT_ONCE} texts a call, fp32",
-        found,
-        [
-            f"{ratio(found, ours, best):.1f} × pipeline at its best (goal: 3)",
-            f"one text: {latency[1]:.1f} ms against {latency[0]:.1f} ms, "
-            f"{ratio(found, ours_alone, alone):.1f} × pipeline",
-        ],
-        UNIT,
-    )
+    goals = []
+    for name in (ours, *EXPORTED):
+        single = f"{name}, one text at a time"
+        latency = [1e3 / found[key]["speed"] for key in (alone, single)]
+        goals.append(
+            f"{name}: {ratio(found, name, best):.1f} × pipeline at its best (goal: 3); one text: "
+            f"{latency[1]:.1f} ms against {latency[0]:.1f} ms, "
+            f"{ratio(found, single, alone):.1f} × pipeline"
+        )
+    show(f"prediction, BERT as large as small, {AT_ONCE} texts a call", found, goals, UNIT)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import sys
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -16,6 +17,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import estimator_checks as checks
 
 from headstart import HeadstartClassifier, load
+from headstart.errors import HeadstartError
 from headstart.training.loop import Interrupted
 from tests.labelled import dataset, write_csv
 from tests.runs import small_run
@@ -217,26 +219,38 @@ def test_importing_headstart_is_cheap():
     assert result.stdout.strip() == "[]"
 
 
-def test_arguments_have_scikit_learns_names_and_a_table_of_one_column_is_one():
-    arm = estimator(epochs=1).fit(X=np.array(TEXTS, dtype=object)[:, None], y=LABELS)
-    plain = estimator(epochs=1).fit(TEXTS, LABELS)
-    column = np.array(TEXTS)[:, None]
-    np.testing.assert_array_equal(arm.predict_proba(X=column), plain.predict_proba(TEXTS))
-    with pytest.raises(ValueError, match="not a string"):
-        arm.predict(np.array([TEXTS[:2], TEXTS[:2]]))
+def test_scikit_learns_names_of_the_arguments_work_and_a_table_of_one_column(fitted):
+    table = pd.DataFrame({"review": TEXTS})
+    arm = estimator().fit(X=table, y=pd.Series(LABELS))
+    assert np.array_equal(arm.predict_proba(X=table), fitted.predict_proba(TEXTS))
+    assert np.array_equal(arm.predict(np.array(TEXTS).reshape(-1, 1)), fitted.predict(TEXTS))
 
 
-def test_weights_of_one_change_nothing_and_weights_of_zero_leave_texts_out():
-    plain = estimator(epochs=1).fit(TEXTS, LABELS, validation=(TEXTS, LABELS))
-    same = np.full(len(TEXTS), 3.0)
-    equal = estimator(epochs=1).fit(TEXTS, LABELS, same, validation=(TEXTS, LABELS))
-    np.testing.assert_array_equal(equal.predict_proba(TEXTS), plain.predict_proba(TEXTS))
-    half = np.arange(len(TEXTS)) < len(TEXTS) // 2
-    some = estimator(epochs=1).fit(TEXTS, LABELS, half, validation=(TEXTS, LABELS))
-    assert some.summary_["train_rows"] == int(half.sum())
+def test_a_weight_of_zero_leaves_a_text_out_and_the_size_of_weights_does_not_matter():
+    without = estimator(epochs=1).fit(TEXTS[:40], LABELS[:40])
+    weights = np.array([7.0] * 40 + [0.0] * 20)
+    weighted = estimator(epochs=1).fit(TEXTS, LABELS, sample_weight=weights)
+    np.testing.assert_allclose(
+        weighted.predict_proba(TEXTS), without.predict_proba(TEXTS), atol=1e-6
+    )
 
 
-@pytest.mark.parametrize("weights", [[1.0], [-1.0] * 40, [np.nan] * 40, [0.0] * 40])
-def test_weights_that_are_none_are_refused(weights):
-    with pytest.raises(ValueError, match="weights"):
-        estimator().fit(TEXTS[:40], LABELS[:40], weights[: len(TEXTS[:40])])
+def test_heavy_texts_win_over_light_ones():
+    turned = {"animal": "person", "person": "animal"}
+    texts, labels = TEXTS * 2, LABELS + [turned[label] for label in LABELS]
+    weights = [20.0] * len(TEXTS) + [1.0] * len(TEXTS)
+    validation = (TEXTS[:10], LABELS[:10])
+    arm = estimator(epochs=2).fit(texts, labels, sample_weight=weights, validation=validation)
+    assert arm.score(TEXTS, LABELS) > 0.8
+
+
+@pytest.mark.parametrize("weights", [[1.0], [-1.0] * 60, [0.0] * 60, [np.nan] * 60])
+def test_weights_that_mean_nothing_are_refused(weights):
+    with pytest.raises(ValueError, match="weight"):
+        estimator().fit(TEXTS, LABELS, sample_weight=weights)
+
+
+def test_a_pickle_of_a_newer_version_says_why_it_is_not_read(fitted):
+    state = {**fitted.__getstate__(), "headstart_pickle": {"format": 99, "headstart": "9.0"}}
+    with pytest.raises(HeadstartError, match="in format 99"):
+        estimator().__setstate__(state)

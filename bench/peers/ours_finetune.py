@@ -6,10 +6,13 @@ from pathlib import Path
 import numpy as np
 
 from headstart.inference.predict import predict
+from headstart.interop.exporters import ExportOptions, export_run
+from headstart.interop.onnx.exported_run import open_export
 from headstart.model.model import build_model
 from headstart.model.presets import preset
 from headstart.run_folder import Run
 from headstart.tasks.classification import Classification
+from headstart.tasks.opened_run import OpenedRun
 from headstart.text.reading.dataset import Dataset, Splits
 from headstart.text.tokenizers.tokenizer import load_tokenizer
 from headstart.training.finetune import plan_finetuning
@@ -63,7 +66,20 @@ class Predictor:
         chosen = preset(name, objective=kind, **sizes)
         model = build_model(chosen.base, chosen.classification(len(CLASSES))).eval()
         tokenizer = load_tokenizer(make_tokenizer(sizes["vocab_size"], folder))
-        self.run = Run(folder, model, tokenizer, task=Classification(CLASSES))
+        self.run: OpenedRun = Run(folder, model, tokenizer, task=Classification(CLASSES))
 
     def __call__(self, texts: list[str]) -> None:
         assert len(predict(self.run, texts)) == len(texts)
+
+
+class ExportedPredictor(Predictor):
+    """The same with its export to ONNX."""
+
+    def __init__(
+        self, name: str, kind: str, sizes: dict[str, int], folder: Path, *, int8: bool
+    ) -> None:
+        super().__init__(name, kind, sizes, folder)
+        out = folder / "onnx"
+        self.run.save(folder / "run")
+        export_run(folder / "run", "onnx", out, ExportOptions(int8=int8))
+        self.run = open_export(out)

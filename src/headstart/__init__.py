@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from headstart.classifier import HeadstartClassifier as HeadstartClassifier
+    from headstart.embedder import HeadstartEmbedder as HeadstartEmbedder
     from headstart.run_folder import load as load
     from headstart.training.listener import register_tracker as register_tracker
 
-__all__ = ["HeadstartClassifier", "load", "register_tracker"]
+__all__ = ["HeadstartClassifier", "HeadstartEmbedder", "load", "register_tracker"]
 
 
 def __getattr__(name: str) -> Any:
@@ -19,6 +20,10 @@ def __getattr__(name: str) -> Any:
         from headstart.classifier import HeadstartClassifier
 
         return HeadstartClassifier
+    if name == "HeadstartEmbedder":
+        from headstart.embedder import HeadstartEmbedder
+
+        return HeadstartEmbedder
     if name == "load":
         from headstart.run_folder import load
 

@@ -1,7 +1,6 @@
 """Fine-tuning as a scikit-learn estimator over lists of strings: `HeadstartClassifier`."""
 
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from headstart.baselines.finetune_arm import finetune_arm
+from headstart.estimator_parts import packed, texts_of, unpacked
 from headstart.inference.predict.classes import predict_probabilities
 from headstart.inference.predict.predictor import task_of
 from headstart.model_card import CARD
@@ -22,7 +22,7 @@ from headstart.tasks.classification import Classification
 from headstart.tasks.temperature import VALIDATION
 from headstart.text.reading.dataset import Dataset, Splits
 from headstart.training.metrics import METRICS
-from headstart.training.recipe import NONE, make_recipe
+from headstart.training.recipe import NETWORK, NONE, make_recipe
 from headstart.training.recipe_file import FILE
 from headstart.training.seen_rows import ROWS
 
@@ -34,10 +34,10 @@ GIVEN = ("preset", "epochs", "batch_size", "learning_rate", "strategy", "pooling
 class HeadstartClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A text classifier: a small Transformer, fine-tuned from a base or from scratch.
 
-    `base` is the folder of a pretrained run, or `None` for a network from scratch. The other
-    parameters are settings of the recipe (`None` is its default); `settings` takes any more of
-    them by name (`{"arm": "tfidf"}` trains a classifier without a network). A tenth of the rows, or
-    those given to `fit`, are for validation: they select the best epoch.
+    `base` is the folder of a pretrained run, `hf:PATH`, or `None` for a network from scratch. The
+    other parameters are settings of the recipe (`None` is its default); `settings` takes any more
+    of them by name (`{"arm": "tfidf"}` trains a classifier without a network). A tenth of the rows,
+    or those given to `fit`, are for validation: they select the best epoch.
 
     >>> texts = ["a fine film", "fine acting", "so fine", "a dull film", "dull acting", "so dull"]
     >>> labels = ["good", "good", "good", "bad", "bad", "bad"]
@@ -76,30 +76,36 @@ class HeadstartClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit(
         self,
-        X: Sequence[str],
+        X: Any,
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         *,
-        validation: tuple[Sequence[str], ArrayLike] | None = None,
+        validation: tuple[Any, ArrayLike] | None = None,
     ) -> "HeadstartClassifier":
         """Learn from texts and their labels.
 
         Parameters
         ----------
-        X : texts
-            A list, an array or a column of a data frame.
-        y : labels
-            One per text.
-        sample_weight : array, optional
-            How much each text counts in training; a text of weight 0 is not trained on.
-        validation : (texts, labels), optional
-            Select the best epoch; by default a tenth of the rows does, whatever its weight.
+        X : list, array, series or table of one column
+            The texts.
+        y : array-like of shape (texts,)
+            Their labels, of any kind.
+        sample_weight : array-like of shape (texts,), optional
+            How much each text counts in training; one of weight 0 is left out. Only their
+            proportions matter.
+        validation : (X, y), optional
+            Rows that select the best epoch; by default a tenth of the others.
         """
-        rows, y = _texts(X), np.asarray(y)
+        rows, y = texts_of(X), np.asarray(y)
         if y.ndim != 1 or len(rows) != len(y):
             raise ValueError(
                 f"{len(rows)} texts and labels of shape {y.shape}: one label per text is needed"
             )
+        weights = None
+        if sample_weight is not None:
+            scaled = _weights(sample_weight, len(rows))
+            kept = np.flatnonzero(scaled)
+            rows, y, weights = [rows[row] for row in kept], y[kept], scaled[kept].tolist()
         check_classification_targets(y)
         self.classes_, numbers = np.unique(y, return_inverse=True)
         self.class_prior_ = np.bincount(numbers, minlength=len(self.classes_)) / max(1, len(y))
@@ -108,16 +114,13 @@ class HeadstartClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         random = check_random_state(self.random_state)
         seed = int(random.randint(2**31 - 1))
         names = tuple(map(str, self.classes_))
-        whole = Dataset("texts", rows, numbers.tolist(), names)
-        weights = _weights(sample_weight, len(rows))
-        train, held_out = _split(whole, random)
-        if validation is None:
-            checks = whole.pick(held_out)
-        else:
-            train, numbers = list(range(len(rows))), self._numbers(validation[1])
-            checks = Dataset("texts", _texts(validation[0]), numbers, names)
-        train = [row for row in train if weights[row] > 0]
-        splits = Splits(whole.pick(train), checks, None)
+        whole = Dataset("texts", rows, numbers.tolist(), names, weights=weights)
+        splits = _split(whole, random)
+        if validation is not None:
+            checks = texts_of(validation[0])
+            splits = Splits(
+                whole, Dataset("texts", checks, self._numbers(validation[1]), names), None
+            )
         given = {name: getattr(self, name) for name in GIVEN}
         chosen = {name: value for name, value in given.items() if value is not None}
         base = NONE if self.base is None else str(self.base)
@@ -131,9 +134,11 @@ class HeadstartClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 **(self.settings or {}),
             }
         )
+        if weights is not None and recipe.arm != NETWORK:
+            raise ValueError(f"sample_weight is for networks; the arm {recipe.arm} takes none")
         with tempfile.TemporaryDirectory() as folder:
             run = Path(folder) / "run"
-            self.summary_ = finetune_arm(recipe, run, splits=splits, row_weights=weights[train])
+            self.summary_ = finetune_arm(recipe, run, splits=splits)
             self.run_ = open_task_run(run)
             notes = [name for name in NOTES if (run / name).is_file()]
             self.notes_ = {name: (run / name).read_bytes() for name in notes}
@@ -158,19 +163,19 @@ class HeadstartClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         }
         return made
 
-    def predict_proba(self, X: Sequence[str]) -> NDArray[np.float64]:
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """The probability of each class, in the order of `classes_`: (texts, classes).
 
         About a text of white space nothing is known but how frequent the classes are.
         """
         check_is_fitted(self)
-        rows = _texts(X)
+        rows = texts_of(X)
         found = np.tile(self.class_prior_, (len(rows), 1))
         filled = [number for number, text in enumerate(rows) if text.strip()]
         found[filled] = predict_probabilities(self.run_, [rows[number] for number in filled])
         return found
 
-    def predict(self, X: Sequence[str]) -> NDArray[Any]:
+    def predict(self, X: Any) -> NDArray[Any]:
         """The most probable class of each text."""
         probabilities = self.predict_proba(X)
         return np.asarray(self.classes_[probabilities.argmax(axis=1)])
@@ -190,24 +195,10 @@ class HeadstartClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return np.searchsorted(self.classes_, y).tolist()
 
     def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = dict(super().__getstate__())
-        if "run_" in state:
-            with tempfile.TemporaryDirectory() as folder:
-                self.run_.save(Path(folder))
-                files = [path for path in Path(folder).rglob("*") if path.is_file()]
-                state["run_"] = {
-                    path.relative_to(folder).as_posix(): path.read_bytes() for path in files
-                }
-        return state
+        return packed(super().__getstate__())
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        if isinstance(files := state.get("run_"), dict):
-            with tempfile.TemporaryDirectory() as folder:
-                for name, content in files.items():
-                    (Path(folder) / name).parent.mkdir(parents=True, exist_ok=True)
-                    (Path(folder) / name).write_bytes(content)
-                state = {**state, "run_": open_task_run(Path(folder))}
-        super().__setstate__(state)
+        super().__setstate__(unpacked(state, type(self)))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -217,29 +208,19 @@ class HeadstartClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-def _texts(texts: Any) -> list[str]:
-    if isinstance(texts, str):
-        raise ValueError("a list of texts is wanted, not one text")
-    if getattr(texts, "ndim", 1) == 2 and texts.shape[1] == 1:  # a table of one column
-        texts = np.asarray(texts)[:, 0]
-    rows = list(texts)
-    for number, text in enumerate(rows):
-        if not isinstance(text, str):
-            raise ValueError(f"text {number} is not a string but a {type(text).__name__}")
-    return [str(text) for text in rows]  # NumPy's own strings as plain ones
-
-
-def _weights(given: ArrayLike | None, rows: int) -> NDArray[np.float32]:
-    """The weight of each row, 1 on average."""
-    weights = np.ones(rows) if given is None else np.asarray(given, dtype=np.float64)
+def _weights(sample_weight: ArrayLike, rows: int) -> NDArray[np.float64]:
+    """Weights with a mean of 1: their size must not change how strongly the head is fitted."""
+    weights = np.asarray(sample_weight, dtype=np.float64)
     if weights.shape != (rows,):
-        raise ValueError(f"{rows} texts and weights of shape {weights.shape}")
-    if not np.isfinite(weights).all() or (weights < 0).any() or not weights.sum() > 0:
-        raise ValueError("weights are finite numbers of at least 0, and not all of them are 0")
-    return np.asarray(weights / weights.mean(), dtype=np.float32)
+        raise ValueError(
+            f"{rows} texts and weights of shape {weights.shape}: one per text is needed"
+        )
+    if not np.isfinite(weights).all() or (weights < 0).any() or not weights.any():
+        raise ValueError("sample weights are finite, not negative, and not all 0")
+    return weights * (np.count_nonzero(weights) / weights.sum())
 
 
-def _split(whole: Dataset, random: np.random.RandomState) -> tuple[list[int], list[int]]:
+def _split(whole: Dataset, random: np.random.RandomState) -> Splits:
     """A tenth of each class for validation; a class of one row is learned from."""
     held_out: list[int] = []
     labels = np.asarray(whole.labels)
@@ -250,4 +231,4 @@ def _split(whole: Dataset, random: np.random.RandomState) -> tuple[list[int], li
     chosen = set(held_out)
     train = [row for row in range(len(whole)) if row not in chosen]
     validation = sorted(held_out) or train  # one row per class: there is nothing to choose by
-    return train, validation
+    return Splits(whole.pick(train), whole.pick(validation), None)

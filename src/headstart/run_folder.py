@@ -3,6 +3,7 @@
 import json
 from collections.abc import Collection
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,6 @@ from headstart.files import (
     write_text,
 )
 from headstart.model.checkpoint import load_model, save_model
-from headstart.model.config import LanguageModelingConfig, MaskedNextSentenceConfig
 from headstart.model.model import Model
 from headstart.model.presets import preset_of
 from headstart.progress import ProgressCallback
@@ -86,8 +86,16 @@ class Run:
         save_run(self, folder)
 
 
+EXPORTED = "model.onnx"
+
+
 def open_any_run(folder: Path) -> OpenedRun:
-    """A run of any kind: a network, a linear classifier, a stack."""
+    """A run of any kind: a network, a linear classifier, a stack, an export to ONNX."""
+    if (folder / EXPORTED).is_file():
+        # By its name, because what reads exports stands above the runs that they are made of.
+        reader = import_module("headstart.interop.onnx.exported_run")
+        exported: OpenedRun = reader.open_export(folder)
+        return exported
     return open_classifier(folder) if (folder / CLASSIFIER).is_file() else open_run(folder)
 
 
@@ -105,6 +113,12 @@ def open_run(folder: Path) -> Run:
             f"this run has no network: it is a classifier of the kind {kind!r}",
             where=folder,
             fix="use it with headstart predict and headstart evaluate; name another run here",
+        )
+    if (folder / EXPORTED).is_file():
+        raise HeadstartError(
+            "this is an export to ONNX: it predicts and is evaluated, but has no weights to train",
+            where=folder,
+            fix="name the run that it was made of",
         )
     check_format(folder)
     model = load_model(folder).eval()
@@ -268,32 +282,5 @@ def open_task_run(folder: Path) -> OpenedRun:
             "this run has no task: it is a base that was not fine-tuned yet",
             where=folder,
             fix=f"fine-tune it: headstart finetune DATASET --base {folder} --out RUN",
-        )
-    return run
-
-
-def open_language_model(folder: Path, *, causal: bool, to: str) -> Run:
-    """A run that can `to` (write, fill …); if it cannot, the message says why and which can."""
-    run = open_run(folder)
-    kinds = (LanguageModelingConfig, MaskedNextSentenceConfig)
-    if not isinstance(run.model.head_config, kinds):
-        raise HeadstartError(
-            f"this run has no language-modelling head, so it cannot {to}",
-            where=folder,
-            fix="name a run of headstart pretrain",
-        )
-    if causal and not run.causal:
-        raise HeadstartError(
-            f"a masked base cannot {to}: it was trained to read hidden words off both sides of "
-            "them, and has never had to continue a text from its left side alone",
-            where=folder,
-            fix="use headstart fill with it, or pretrain with --objective causal",
-        )
-    if not causal and run.causal:
-        raise HeadstartError(
-            f"a causal base cannot {to}: the square mask keeps it from seeing what stands to the "
-            "right of the gap",
-            where=folder,
-            fix="use headstart generate with it, or pretrain with --objective masked",
         )
     return run

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from headstart.baselines.nb import NaiveBayesClassifier
 from headstart.baselines.regression import RegressionClassifier
@@ -63,7 +62,6 @@ def finetune_arm(
     folder: Path,
     *,
     splits: Parts[Any] | None = None,
-    row_weights: NDArray[np.float32] | None = None,
     resume: bool = False,
     listener: Listener | None = None,
     save_seconds: float = 60.0,
@@ -74,12 +72,12 @@ def finetune_arm(
             recipe,
             folder,
             splits=splits,
-            row_weights=row_weights,
             resume=resume,
             listener=listener,
             save_seconds=save_seconds,
         )
-    if row_weights is not None and (row_weights != 1).any():
+    weights = getattr(getattr(splits, "train", None), "weights", None)
+    if weights is not None and len(set(weights)) > 1:
         raise HeadstartError(
             f"the arm {recipe.arm} takes no weights of rows", fix="leave sample_weight out"
         )

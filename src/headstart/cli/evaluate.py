@@ -1,7 +1,7 @@
 """`headstart evaluate`: evaluate a fine-tuned run on rows that it has not seen."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -11,10 +11,16 @@ from rich.text import Text
 from headstart.cli.baseline_display import interval, show_baselines, spoken
 from headstart.cli.options import Baselines, LabelColumn, TextColumn, Threads, is_on, use_threads
 from headstart.cli.output import Debug, Json, print_json, results, styled
+from headstart.errors import HeadstartError
+
+if TYPE_CHECKING:
+    from headstart.training.recipe import FinetuneRecipe
 
 
 def evaluate(
-    run: Annotated[Path, typer.Argument(help="The folder of a fine-tuned run.")],
+    run: Annotated[
+        Path, typer.Argument(help="The folder of a fine-tuned run, or of its export to ONNX.")
+    ],
     dataset: Annotated[
         str | None,
         typer.Argument(
@@ -41,7 +47,6 @@ def evaluate(
     from headstart.inference.evaluate import evaluate as evaluate_run
     from headstart.run_folder import is_unfinished, open_task_run
     from headstart.training.finetune_prepare import evaluation_rows
-    from headstart.training.recipe import read_finetune_recipe
     from headstart.training.seen_rows import unseen_rows
 
     beside = is_on("baselines", baselines)
@@ -49,7 +54,7 @@ def evaluate(
     opened = open_task_run(run)
     assert opened.task is not None
     part, which = evaluation_rows(
-        read_finetune_recipe(run),
+        _recipe(run, opened.task.name, dataset),
         opened.task,
         dataset,
         text_column=text_column,
@@ -118,6 +123,22 @@ def evaluate(
     show_baselines(console, found.get("baselines", []), problem, names=metrics)
     _show_classes(console, found.get("classes", []), opened.task.class_row_name)
     _show_mistakes(console, found.get("mistakes", []))
+
+
+def _recipe(run: Path, task: str, dataset: str | None) -> "FinetuneRecipe":
+    """The run's own recipe. An export has none: where a person keeps files does not go with it."""
+    from headstart.run_folder import EXPORTED
+    from headstart.training.recipe import make_recipe, read_finetune_recipe
+
+    if not (run / EXPORTED).is_file():
+        return read_finetune_recipe(run)
+    if dataset is None:
+        raise HeadstartError(
+            "an export does not know the dataset of its run",
+            where=run,
+            fix=f"name one: headstart evaluate {run} DATASET",
+        )
+    return make_recipe(dataset=["the run's own"], task=task)
 
 
 def _show_classification(console: Console, found: dict[str, Any]) -> None:

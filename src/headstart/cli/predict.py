@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 
 def predict(
-    run: Annotated[Path, typer.Argument(help="The folder of a fine-tuned run.")],
+    run: Annotated[
+        Path, typer.Argument(help="The folder of a fine-tuned run, or of its export to ONNX.")
+    ],
     texts: Annotated[
         list[str] | None,
         typer.Argument(

@@ -4,15 +4,44 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 
 import torch
 from torch import Tensor
 
 from headstart.errors import HeadstartError
 from headstart.model.attention import KeyValueCache
+from headstart.model.config import LanguageModelingConfig, MaskedNextSentenceConfig
 from headstart.model.heads import LanguageModelingHead
 from headstart.model.vocabulary_loss import chunked_cross_entropy
-from headstart.run_folder import Run
+from headstart.run_folder import Run, open_run
+
+
+def open_language_model(folder: Path, *, causal: bool, to: str) -> Run:
+    """A run that can `to` (write, fill …); if it cannot, the message says why and which can."""
+    run = open_run(folder)
+    kinds = (LanguageModelingConfig, MaskedNextSentenceConfig)
+    if not isinstance(run.model.head_config, kinds):
+        raise HeadstartError(
+            f"this run has no language-modelling head, so it cannot {to}",
+            where=folder,
+            fix="name a run of headstart pretrain",
+        )
+    if causal and not run.causal:
+        raise HeadstartError(
+            f"a masked base cannot {to}: it was trained to read hidden words off both sides of "
+            "them, and has never had to continue a text from its left side alone",
+            where=folder,
+            fix="use headstart fill with it, or pretrain with --objective causal",
+        )
+    if not causal and run.causal:
+        raise HeadstartError(
+            f"a causal base cannot {to}: the square mask keeps it from seeing what stands to the "
+            "right of the gap",
+            where=folder,
+            fix="use headstart generate with it, or pretrain with --objective masked",
+        )
+    return run
 
 
 @dataclass(frozen=True, kw_only=True)

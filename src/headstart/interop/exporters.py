@@ -72,7 +72,10 @@ EXPORTERS: Registry[Exporter] = Registry(
     "exporter",
     group="headstart.exporters",
     base=Exporter,
-    built_in={"huggingface": "headstart.interop.huggingface.export:EXPORTER"},
+    built_in={
+        "huggingface": "headstart.interop.huggingface.export:EXPORTER",
+        "onnx": "headstart.interop.onnx.export:EXPORTER",
+    },
 )
 
 

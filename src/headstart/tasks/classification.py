@@ -90,7 +90,7 @@ class Classification(Task[Dataset]):
             tokens=[np.concatenate(parts) for parts in windows],
             owners=np.arange(len(ids)),
             targets=list(part.labels),
-            weights=np.ones(len(ids), dtype=np.float32),
+            weights=weights_of(part),
             cut=left_out(ids, encoding),
             windows=[np.array([len(p) for p in parts]) for parts in windows] if several else None,
         )
@@ -153,6 +153,12 @@ class Classification(Task[Dataset]):
         weight = np.zeros(len(self.labels))
         weight[present] = len(labels) / (len(present) * counts)
         return (examples.weights * weight[labels[examples.owners]]).astype(np.float32)
+
+
+def weights_of(part: Dataset) -> NDArray[np.float32]:
+    """How much each text counts in training: what the rows say, or all the same."""
+    given = [1.0] * len(part) if part.weights is None else part.weights
+    return np.array(given, dtype=np.float32)
 
 
 def _listed(names: Sequence[str]) -> str:

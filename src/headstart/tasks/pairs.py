@@ -13,7 +13,7 @@ import numpy as np
 
 from headstart.errors import HeadstartError
 from headstart.progress import ProgressCallback
-from headstart.tasks.classification import Classification
+from headstart.tasks.classification import Classification, weights_of
 from headstart.tasks.examples import Examples, Ids, TextEncoding, encode_texts
 from headstart.text.reading.dataset import Dataset, Splits
 from headstart.text.reading.read import read_dataset, read_labelled
@@ -68,7 +68,7 @@ class Pairs(Classification):
             tokens=tokens,
             owners=np.arange(len(tokens)),
             targets=list(part.labels),
-            weights=np.ones(len(tokens), dtype=np.float32),
+            weights=weights_of(part),
             token_types=kinds,
             cut=cut if cut["texts"] else {},
         )

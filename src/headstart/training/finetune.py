@@ -10,9 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from headstart.lock import locked
 from headstart.run_folder import SUMMARY, read_summary, write_summary, write_task
@@ -83,7 +81,6 @@ def finetune(
     *,
     splits: Parts[Any] | None = None,
     validation: Callable[[TextEncoding], Examples] | None = None,
-    row_weights: NDArray[np.float32] | None = None,
     resume: bool = False,
     listener: Listener | None = None,
     save_seconds: float = 60.0,
@@ -101,8 +98,6 @@ def finetune(
         validation parts are used here: the test part is for `evaluate`.
     validation : callable, optional
         Encodes the validation part, for callers that have tokenized it already.
-    row_weights : array, optional
-        How much each training row counts: (rows,).
     resume : bool
         Resume the run in `folder`, to the same bits as if it had never stopped. A run that
         has ended is not trained again.
@@ -126,7 +121,6 @@ def finetune(
             folder,
             splits=splits,
             validation=validation,
-            row_weights=row_weights,
             resume=resume,
             listener=listener,
             save_seconds=save_seconds,

@@ -156,7 +156,6 @@ def prepare_finetuning(
     *,
     splits: Parts[Any] | None = None,
     validation: Callable[[TextEncoding], Examples] | None = None,
-    row_weights: NDArray[np.float32] | None = None,
     resume: bool = False,
     listener: Listener | None = None,
     save_seconds: float = 60.0,
@@ -179,8 +178,6 @@ def prepare_finetuning(
     encoding = encoding_for(recipe, task, start)
     train = task.encode(splits.train, encoding, progress=listener.stage("reading"))
     weights = task.balanced(splits.train, train) if recipe.balance else train.weights
-    if row_weights is not None:
-        weights = weights * row_weights[train.owners]
     encode = validation or (lambda encoding: task.encode(splits.validation, encoding))
     return FinetuneSetup(
         recipe=recipe,
@@ -200,7 +197,10 @@ def prepare_finetuning(
 
 def identity_of(recipe: FinetuneRecipe, splits: Parts[Any], tokenizer: Tokenizer) -> dict[str, str]:
     """Fingerprints of what a run is made of."""
-    parts = [vars(splits.train), vars(splits.validation)]
+    parts = [
+        {name: value for name, value in vars(part).items() if value is not None}
+        for part in (splits.train, splits.validation)
+    ]
     identity = {
         "dataset": hash_of(json.dumps(parts, default=list).encode()),
         "tokenizer": tokenizer.fingerprint,
@@ -228,7 +228,7 @@ def find_start(
         chosen = preset_of(headless.base.config)
         if recipe.fresh:
             headless = build_model(headless.base.config, seed=recipe.seed)
-    length = PRETRAINING_LENGTH if recipe.base == NONE else _length_of(run, recipe.base)
+    length = PRETRAINING_LENGTH if recipe.base == NONE else reading_length(run, recipe.base)
     head = _head(task, chosen, recipe.pooling)
     if recipe.head == "huggingface":
         head = stock_head(head, chosen.base, chosen_pooling=bool(recipe.pooling))
@@ -238,7 +238,7 @@ def find_start(
     return Start(tokenizer, moved, rows if pretrained else [], length)
 
 
-def _length_of(base: Run, name: str) -> int:
+def reading_length(base: Run, name: str) -> int:
     """The rows that a base is used to: those of its pretraining, or of its own fine-tuning."""
     if is_foreign(name):
         return min(base.model.base.config.max_length, CUT_LENGTH)

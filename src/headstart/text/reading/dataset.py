@@ -17,6 +17,7 @@ class Dataset:
     labels: list[int]
     label_names: tuple[str, ...]
     dropped: dict[str, int] = field(default_factory=dict)
+    weights: list[float] | None = None  # how much each text counts; None: all the same
 
     def __post_init__(self) -> None:
         assert len(self.texts) == len(self.labels), (len(self.texts), len(self.labels))
@@ -38,6 +39,7 @@ class Dataset:
             texts=[self.texts[row] for row in rows],
             labels=[self.labels[row] for row in rows],
             dropped=dict(reasons),
+            weights=None if self.weights is None else [self.weights[row] for row in rows],
         )
 
 

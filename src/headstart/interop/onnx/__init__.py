@@ -1,0 +1,1 @@
+"""Runs as ONNX graphs: written operator by operator, checked, and opened again to predict."""

@@ -1,0 +1,214 @@
+"""An exported ONNX folder, opened: it predicts and is evaluated as the run that it came from."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from headstart.errors import HeadstartError
+from headstart.files import read_object, replacing
+from headstart.interop.onnx.export import (
+    CONFIG,
+    FORMAT,
+    MODEL,
+    WINDOWS,
+    need_packages,
+    write_config,
+)
+from headstart.machine import choose_threads
+from headstart.progress import ProgressCallback
+from headstart.settings import bound_problem
+from headstart.tasks import find_task
+from headstart.tasks.examples import Examples, Ids, Long, TextEncoding
+from headstart.tasks.opened_run import Contribution, RunAnswers
+from headstart.tasks.task import Output, Task
+from headstart.text.tokenizers.tokenizer import Tokenizer, load_tokenizer
+
+BATCH_TOKENS = 512  # a session has little to do beside products: small batches stay in the cache
+AGAIN = "export the run again"
+
+
+@dataclass(frozen=True)
+class OnnxRun:
+    """The counterpart of `run_folder.Run`, with a graph of onnxruntime in place of the network."""
+
+    folder: Path
+    graph: bytes
+    config: dict[str, Any]  # as the folder has it
+    tokenizer: Tokenizer
+    task: Task[Any]
+    length: int
+    long: Long
+    temperature: float = 1.0
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The names of the task's answers."""
+        return self.task.labels
+
+    @property
+    def encoding(self) -> TextEncoding:
+        """How the task's texts become ids."""
+        return TextEncoding(self.tokenizer, self.length, self.long)
+
+    @cached_property
+    def threads(self) -> int:
+        """How many cores there are to work on."""
+        return choose_threads()
+
+    @cached_property
+    def one_thread(self) -> Any:
+        """A session for many batches, each on a core of its own."""
+        return open_session(self.graph, threads=1, where=self.folder)
+
+    @cached_property
+    def all_threads(self) -> Any:
+        """A session for one batch that all cores work on."""
+        if self.threads == 1:
+            return self.one_thread
+        return open_session(self.graph, threads=self.threads, where=self.folder)
+
+    def outputs(
+        self, examples: Examples, *, progress: ProgressCallback | None = None
+    ) -> list[Output]:
+        """The scores of each example, as `tasks.run_network` gives them."""
+        batches = list(_batches(examples))
+        session = self.all_threads if len(batches) == 1 else self.one_thread
+        found: list[Output | None] = [None] * len(examples)
+        done = 0
+        with ThreadPoolExecutor(self.threads) as pool:
+            # One batch is run here: a thread would take longer to start than a short text to read.
+            run = partial(self._run, session, examples)
+            read = map(run, batches) if len(batches) == 1 else pool.map(run, batches)
+            for rows, scores in zip(batches, read, strict=True):
+                for row, one in zip(rows, scores, strict=True):
+                    found[row] = one
+                done += len(rows)
+                if progress is not None:
+                    progress(done, len(examples))
+        return [one for one in found if one is not None]
+
+    def _run(self, session: Any, examples: Examples, rows: Ids) -> list[Output]:
+        """The scores of these examples, in this order."""
+        batch = examples.batch(rows)
+        feeds = {"input_ids": batch.tokens.numpy(), "attention_mask": batch.segments.numpy()}
+        if batch.token_types is not None and "token_type_ids" in self.config["inputs"]:
+            feeds["token_type_ids"] = batch.token_types.numpy()
+        if batch.owners is not None:
+            feeds[WINDOWS] = batch.owners.numpy()
+        scores: Output = session.run(["logits"], feeds)[0] * np.float32(self.temperature)
+        lengths = examples.lengths[rows]
+        return [
+            one if one.ndim == 1 else one[:length]
+            for one, length in zip(scores, lengths, strict=True)
+        ]
+
+    def answers(self, part: Any, *, progress: ProgressCallback | None = None) -> RunAnswers:
+        """One answer per row of the task's rows."""
+        examples = self.task.encode(part, self.encoding)
+        outputs = self.outputs(examples, progress=progress)
+        return RunAnswers(self.task.join(outputs, examples), examples.cut)
+
+    def contributions(self, text: str, column: int) -> list[Contribution] | None:
+        """A network's answer is no sum over words."""
+        return None
+
+    def facts(self) -> dict[str, Any]:
+        """Its kind and its sizes in plain values."""
+        precision = self.config.get("precision")
+        return {"kind": "onnx", "precision": precision, "bytes": len(self.graph)}
+
+    def save(self, folder: Path) -> None:
+        """Write what `open_export` reads."""
+        folder.mkdir(parents=True, exist_ok=True)
+        self.tokenizer.save(folder)
+        with replacing(folder / MODEL) as temporary:
+            temporary.write_bytes(self.graph)
+        write_config(self.config, folder)
+
+
+def open_export(folder: str | Path) -> OnnxRun:
+    """Open a folder that `headstart export --to onnx` wrote."""
+    folder = Path(folder).expanduser()
+    need_packages("onnxruntime")
+    config = read_object(folder / CONFIG, fix=AGAIN)
+    number = config.get("format")
+    if config.get("export") != "onnx" or not isinstance(number, int):
+        raise HeadstartError(
+            f"Headstart did not write this {MODEL}", where=folder / CONFIG, fix=AGAIN
+        )
+    if number > FORMAT:
+        raise HeadstartError(
+            f"Headstart {config.get('headstart')} wrote this export, in format {number}; this "
+            f"version reads formats up to {FORMAT}",
+            where=folder,
+            fix="install that version or a newer one",
+        )
+    length, long, labels = config.get("length"), config.get("long"), config.get("labels")
+    temperature, inputs = config.get("temperature"), config.get("inputs")
+    if (
+        not isinstance(config.get("task"), str)
+        or not isinstance(labels, list)
+        or not all(isinstance(label, str) for label in labels)
+        or not isinstance(length, int)
+        or bound_problem("length", length, smallest=1)
+        or long not in ("cut", "windows")
+        or not isinstance(temperature, int | float)
+        or not temperature > 0
+        or not isinstance(inputs, list)
+    ):
+        raise HeadstartError(f"{CONFIG} is damaged", where=folder / CONFIG, fix=AGAIN)
+    task = find_task(config["task"])(labels)
+    return OnnxRun(
+        folder,
+        (folder / MODEL).read_bytes(),
+        config,
+        load_tokenizer(folder),
+        task,
+        length,
+        long,
+        float(temperature),
+    )
+
+
+def open_session(graph: bytes, *, threads: int, where: Path) -> Any:
+    """A session of onnxruntime on the CPU; a file that it cannot open is one clear message."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.log_severity_level = 3  # inputs with a default are meant; no warning about them
+    try:
+        return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # onnxruntime's own kinds have no common base
+        raise HeadstartError(
+            f"onnxruntime cannot open the graph: {str(error).splitlines()[0][:200]}",
+            where=where / MODEL,
+            fix=AGAIN,
+        ) from error
+
+
+def _batches(examples: Examples) -> Iterator[Ids]:
+    """Rows of the same length: without padding, an answer is the same in every batch.
+
+    A text in windows is a batch of its own.
+    """
+    lengths, rows = examples.lengths, examples.rows
+    order = np.lexsort((rows, lengths))
+    start = 0
+    while start < len(order):
+        first = order[start]
+        most = start + max(1, BATCH_TOKENS // int(lengths[first]))
+        stop = start + 1
+        while (
+            stop < min(most, len(order))
+            and lengths[order[stop]] == lengths[first]
+            and rows[order[stop]] == rows[first] == 1
+        ):
+            stop += 1
+        yield order[start:stop]
+        start = stop

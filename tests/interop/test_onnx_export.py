@@ -1,0 +1,360 @@
+"""A run as an ONNX graph: the same numbers for every preset, head, length and padding."""
+
+import json
+import pickle
+import re
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from headstart import HeadstartClassifier
+from headstart.errors import HeadstartError
+from headstart.inference.predict import predict, predict_spans, predict_tags
+from headstart.interop.exporters import ExportOptions, export_run
+from headstart.model.config import BaseConfig, ClassificationConfig, SpansConfig, TaggingConfig
+from headstart.model.model import build_model
+from headstart.model.presets import preset
+from headstart.run_folder import Run, open_run, save_run
+from headstart.tasks import find_task
+from headstart.text.tokenizers.train_tokenizer import train_tokenizer
+from headstart.training.finetune import finetune
+from tests.labelled import dataset, recipe, write_csv
+from tests.pages import ROOT
+
+onnxruntime = pytest.importorskip("onnxruntime")
+pytest.importorskip("onnx")
+
+from headstart.interop.onnx.exported_run import open_export, open_session  # noqa: E402
+from headstart.interop.onnx.heads import WINDOWS, network_graph  # noqa: E402
+from headstart.interop.onnx.measure import paired_share_difference  # noqa: E402
+
+TINY = {"vocab_size": 100, "width": 16, "layers": 2, "heads": 2, "feed_forward_width": 32}
+HEADS = {
+    "first": ClassificationConfig(classes=3, pooling="first", dense=True),
+    "last": ClassificationConfig(classes=3, pooling="last", bias=False),
+    "mean": ClassificationConfig(classes=3, pooling="mean", transform=True),
+    "max": ClassificationConfig(classes=3, pooling="max"),
+    "mean+max": ClassificationConfig(classes=3, pooling="mean+max"),
+    "tags": TaggingConfig(tags=3, transform=True),
+    "spans": SpansConfig(),
+}
+GROUPED = BaseConfig(**{**TINY, "heads": 4}, key_value_heads=2)
+ROBERTA = BaseConfig(
+    **TINY, attention="bidirectional", positions="learned", position_offset=2, biases=True
+)
+MODERN = BaseConfig(
+    **{**TINY, "layers": 3}, attention="bidirectional", local_window=3, global_every=3
+)
+
+
+def strong(model, seed=0):
+    """Weights large enough that a mistake in any part shows in the answers."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.3 * torch.randn(parameter.shape, generator=generator))
+    return model.eval()
+
+
+def session(model, tmp_path, **options):
+    graph = network_graph(model, 64, **options).SerializeToString()
+    return open_session(graph, threads=1, where=tmp_path)
+
+
+def outputs(model, opened, tokens, real, kinds=None, owners=None):
+    """Those of the network and of the graph, where the texts are."""
+    feeds = {"input_ids": tokens, "attention_mask": real, "token_type_ids": kinds, WINDOWS: owners}
+    given = {name: value.numpy() for name, value in feeds.items() if value is not None}
+    theirs = opened.run(["logits"], given)[0]
+    with torch.no_grad():
+        ours = model(tokens, real, kinds, owners=owners).numpy()
+    assert ours.shape == theirs.shape
+    kept = (real > 0).numpy()
+    return (ours, theirs) if ours.ndim == 2 else (ours[kept], theirs[kept])
+
+
+def shapes():
+    """Tokens with masks: one token, many, padded on the right and on the left."""
+    generator = torch.Generator().manual_seed(1)
+    for rows, length in ((1, 1), (1, 64), (3, 9)):
+        tokens = torch.randint(100, (rows, length), generator=generator)
+        real = torch.ones_like(tokens)
+        yield tokens, real
+        if rows > 1:
+            real[0, 4:], real[1, 1:] = 0, 0
+            yield tokens, real
+            yield tokens, real.flip(1)
+
+
+@pytest.mark.parametrize("head", HEADS)
+@pytest.mark.parametrize("objective", ["causal", "masked"])
+@pytest.mark.parametrize("name", ["lab", "small", "bert", "gpt2"])
+def test_a_graph_computes_what_the_network_computes(name, objective, head, tmp_path):
+    model = strong(build_model(preset(name, objective=objective, **TINY).base, HEADS[head]))
+    opened = session(model, tmp_path)
+    for tokens, real in shapes():
+        kinds = None if model.base.token_types is None else (tokens > 50).long()
+        ours, theirs = outputs(model, opened, tokens, real, kinds)
+        np.testing.assert_allclose(theirs, ours, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("head", ["first", "mean"])
+@pytest.mark.parametrize("base", [GROUPED, ROBERTA, MODERN])
+def test_foreign_structures_have_a_graph_too(base, head, tmp_path):
+    model = strong(build_model(base, HEADS[head]))
+    opened = session(model, tmp_path)
+    for tokens, real in shapes():
+        ours, theirs = outputs(model, opened, tokens, real)
+        np.testing.assert_allclose(theirs, ours, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("head", ["first", "mean", "max", "mean+max"])
+def test_windows_are_joined_inside_the_graph(head, tmp_path):
+    model = strong(build_model(preset("small", **TINY).base, HEADS[head]))
+    opened = session(model, tmp_path, windows=True)
+    tokens, real = list(shapes())[3]
+    ours, theirs = outputs(model, opened, tokens, real, owners=torch.tensor([0, 0, 1]))
+    assert theirs.shape == (2, 3)
+    np.testing.assert_allclose(theirs, ours, atol=1e-4, rtol=1e-4)
+    ours, theirs = outputs(model, opened, tokens, real)  # without it, each row is a text
+    np.testing.assert_allclose(theirs, ours, atol=1e-4, rtol=1e-4)
+
+
+def test_token_types_may_be_left_out(tmp_path):
+    model = strong(build_model(preset("bert", **TINY).base, HEADS["first"]))
+    tokens, real = list(shapes())[3]
+    ours, theirs = outputs(model, session(model, tmp_path), tokens, real)
+    np.testing.assert_allclose(theirs, ours, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["small", "bert"])
+def test_8_bit_weights_are_a_quarter_as_large_and_stay_close(name, tmp_path):
+    sizes = {**TINY, "vocab_size": 2_000, "width": 64, "feed_forward_width": 128}
+    model = build_model(preset(name, **sizes).base, HEADS["mean+max"]).eval()
+    whole = network_graph(model, 64).ByteSize()
+    assert network_graph(model, 64, int8=True).ByteSize() < 0.4 * whole
+    opened = session(model, tmp_path, int8=True)
+    for tokens, real in shapes():
+        ours, theirs = outputs(model, opened, tokens, real)
+        assert np.abs(theirs - ours).max() < 0.1 * np.abs(ours).max()
+
+
+def test_in_8_bits_an_answer_does_not_depend_on_its_neighbours(tmp_path):
+    model = strong(build_model(preset("small", **TINY).base, HEADS["mean+max"]))
+    opened = session(model, tmp_path, int8=True)
+    tokens = torch.randint(100, (16, 20), generator=torch.Generator().manual_seed(2)).numpy()
+    together = opened.run(None, {"input_ids": tokens, "attention_mask": np.ones_like(tokens)})[0]
+    for row in range(len(tokens)):
+        one = tokens[row : row + 1]
+        alone = opened.run(None, {"input_ids": one, "attention_mask": np.ones_like(one)})[0]
+        np.testing.assert_allclose(together[row : row + 1], alone, atol=1e-5)
+
+
+@pytest.fixture(scope="module")
+def classifier(tmp_path_factory):
+    """A run that reads its texts in windows, beside the files that it was trained on."""
+    folder = tmp_path_factory.mktemp("classifier")
+    write_csv(folder / "rows.csv", dataset(120, sentences=3))
+    chosen = recipe(dataset=[str(folder / "rows.csv")], length=16, long="windows", epochs=4)
+    finetune(chosen, folder / "run")
+    return folder / "run"
+
+
+@pytest.fixture(scope="module")
+def exported(classifier, tmp_path_factory):
+    out = tmp_path_factory.mktemp("exported") / "out"
+    return out, export_run(classifier, "onnx", out)
+
+
+def untrained(folder, task, labels, head, name="bert"):
+    """The folder of a run with random weights."""
+    tokenizer = train_tokenizer(["who lives here? ada lives there!"] * 3, vocab_size=300)
+    chosen = preset(name, **{**TINY, "vocab_size": tokenizer.vocab_size})
+    model = strong(build_model(chosen.base, head))
+    run = Run(folder, model, tokenizer, task=find_task(task)(labels), length=32)
+    save_run(run, folder)
+    return folder
+
+
+def test_an_export_is_checked_over_batches_lengths_paddings_and_windows(exported):
+    out, found = exported
+    checked = " ".join(one["inputs"] for one in found["comparisons"])
+    for words in ("one token", "padded on the right", "padded on the left", "windows", "ids"):
+        assert words in checked
+    assert found["largest_difference"] < 1e-4
+    card = (out / "README.md").read_text()
+    assert "library_name: onnx" in card
+    assert "padded on the left" in card
+
+
+def test_the_test_metric_is_measured_again(exported):
+    out, found = exported
+    (note,) = [note for note in found["notes"] if "accuracy" in note]
+    assert "difference +0.00 points" in note
+    assert note in (out / "README.md").read_text()
+
+
+def test_the_config_says_what_the_graph_does_not(exported, classifier):
+    out, _ = exported
+    config = json.loads((out / "config.json").read_text())
+    run = open_run(classifier)
+    assert config["labels"] == list(run.labels)
+    assert (config["task"], config["long"], config["length"]) == ("classification", "windows", 16)
+    assert config["pooling"] == "mean+max"
+    assert config["temperature"] > 0
+    assert config["before"] == run.encoding.before
+
+
+def test_a_run_with_8_bit_weights_names_size_and_difference(classifier, tmp_path):
+    found = export_run(classifier, "onnx", tmp_path / "out", ExportOptions(int8=True))
+    notes = " ".join(found["notes"])
+    assert "MB" in notes
+    assert "(95 %:" in notes
+    assert "int8" in found["model"]
+
+
+def test_an_export_predicts_what_its_run_predicts(exported, classifier):
+    texts = ["the cat sleeps", *(text * n for n, text in enumerate(["a dog runs. "] * 9, start=1))]
+    run, opened = open_run(classifier), open_export(exported[0])
+    for ours, theirs in zip(predict(run, texts), predict(opened, texts), strict=True):
+        assert theirs.label == ours.label
+        assert theirs.probability == pytest.approx(ours.probability, abs=1e-5)
+
+
+def test_pairs_tags_and_spans_are_predicted_alike(tmp_path):
+    pairs = untrained(
+        tmp_path / "pairs", "pairs", ("no", "yes"), ClassificationConfig(classes=2, pooling="first")
+    )
+    tags = untrained(tmp_path / "tags", "tagging", ("O", "B-PER"), TaggingConfig(tags=2), "small")
+    spans = untrained(tmp_path / "spans", "spans", (), SpansConfig())
+    several = untrained(
+        tmp_path / "several", "multi-label", ("a", "b", "c"), ClassificationConfig(classes=3)
+    )
+    for folder in (pairs, tags, spans, several):
+        export_run(folder, "onnx", folder / "onnx")
+    both = [(open_run(folder), open_export(folder / "onnx")) for folder in (pairs, tags, spans)]
+    questions, texts = ["who lives here?"] * 2, ["ada lives here.", "nobody " * 40 + "lives here"]
+    joined = [f"{a}\x1e{b}" for a, b in zip(questions, texts, strict=True)]
+    for (ours, theirs), call in zip(
+        both,
+        (
+            lambda run: [one.probability for one in predict(run, joined)],
+            lambda run: [p for one in predict_tags(run, texts) for p in one.probabilities if p],
+            lambda run: [one.probability for one in predict_spans(run, questions, texts)],
+        ),
+        strict=True,
+    ):
+        np.testing.assert_allclose(call(theirs), call(ours), atol=1e-4)
+
+
+def test_a_base_is_refused(tmp_path):
+    tokenizer = train_tokenizer(["the cat sat on the mat"] * 3, vocab_size=300)
+    chosen = preset("small", **{**TINY, "vocab_size": tokenizer.vocab_size})
+    run = Run(tmp_path / "base", build_model(chosen.base, chosen.language_modeling), tokenizer)
+    save_run(run, run.folder)
+    with pytest.raises(HeadstartError, match="no head for a task"):
+        export_run(run.folder, "onnx", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_weights_above_two_gigabytes_are_refused(classifier, tmp_path, monkeypatch):
+    monkeypatch.setattr("headstart.interop.onnx.export.MOST_BYTES", 1_000)
+    with pytest.raises(HeadstartError, match="one ONNX file holds 2"):
+        export_run(classifier, "onnx", tmp_path / "out")
+
+
+def test_a_graph_that_computes_something_else_leaves_nothing_behind(
+    classifier, tmp_path, monkeypatch
+):
+    from headstart.interop.onnx.network import BaseGraph
+
+    monkeypatch.setattr(BaseGraph, "_activation", lambda self, kind, x: x)
+    with pytest.raises(HeadstartError, match="does not compute what the run computes"):
+        export_run(classifier, "onnx", tmp_path / "out")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("package", ["onnx", "onnxruntime"])
+def test_a_missing_package_is_named_with_its_command(package, classifier, tmp_path, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == package else 1)
+    with pytest.raises(HeadstartError, match="is not installed") as error:
+        export_run(classifier, "onnx", tmp_path / "out")
+    assert "headstart[onnx]" in str(error.value.fix)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"format": 99}, "in format 99"),
+        ({"export": "other"}, "did not write"),
+        ({"length": "x"}, "damaged"),
+        ({"task": "none such"}, "unknown task"),
+    ],
+)
+def test_a_foreign_or_damaged_export_is_one_message(change, message, exported, tmp_path):
+    config = json.loads((exported[0] / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps({**config, **change}))
+    (tmp_path / "model.onnx").write_bytes(b"")
+    with pytest.raises(HeadstartError, match=message):
+        open_export(tmp_path)
+
+
+def test_the_interval_of_two_equal_columns_is_not_empty():
+    same = np.array([True] * 50 + [False] * 50)
+    interval = paired_share_difference(same, same)
+    assert interval.low < 0 < interval.high
+    assert paired_share_difference(same, ~same).value == 0.0
+    assert paired_share_difference(np.zeros(20, bool), np.ones(20, bool)).low > 0.7
+
+
+def test_the_commands_take_an_export_for_a_run(
+    exported, classifier, headstart, headstart_json, tmp_path
+):
+    rows = write_csv(tmp_path / "rows.csv", dataset(30, seed=5))
+    results = [headstart_json("predict", one, "the cat runs") for one in (classifier, exported[0])]
+    labels = [found["predictions"][0]["label"] for found in results]
+    assert labels[0] == labels[1]
+    both = [headstart_json("evaluate", one, rows) for one in (classifier, exported[0])]
+    for name in ("rows", "seen_rows", "accuracy", "confusion"):
+        assert both[0][name] == both[1][name]
+    assert both[0]["calibration"]["temperature"] == both[1]["calibration"]["temperature"]
+    assert "DATASET" in headstart("evaluate", exported[0]).stderr
+    assert "no weights to train" in headstart("finetune", rows, "--base", exported[0]).stderr
+
+
+def test_the_page_s_reader_needs_no_torch_and_gives_the_run_s_probabilities(exported, classifier):
+    page = (ROOT / "docs" / "onnx.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    texts = ["the cat sleeps", "[MASK]", "a dog runs here. " * 12]
+    blocked = "import sys\nsys.modules['torch'] = sys.modules['headstart'] = None\n"
+    asked = f"print(json.dumps([classify(text) for text in {texts!r}]))"
+    command = [sys.executable, "-c", f"{blocked}{code}\n{asked}"]
+    folder = exported[0].rename(exported[0].parent / "exported")
+    try:
+        ended = subprocess.run(command, cwd=folder.parent, capture_output=True, text=True)
+    finally:
+        folder.rename(exported[0])
+    assert ended.returncode == 0, ended.stderr
+    answers = predict(open_run(classifier), texts)
+    for theirs, ours in zip(json.loads(ended.stdout), answers, strict=True):
+        assert theirs == pytest.approx(ours.probabilities, abs=1e-5)
+
+
+def test_an_export_is_an_estimator_that_can_be_pickled(exported, classifier):
+    arm = HeadstartClassifier.from_run(exported[0])
+    texts = ["the cat sleeps", "the judge reads the law"]
+    expected = [list(one.probabilities.values()) for one in predict(open_run(classifier), texts)]
+    np.testing.assert_allclose(arm.predict_proba(texts), expected, atol=1e-5)
+    copy = pickle.loads(pickle.dumps(arm))
+    assert np.array_equal(copy.predict_proba(texts), arm.predict_proba(texts))
+
+
+def test_a_graph_that_onnxruntime_cannot_open_is_one_message(exported, tmp_path):
+    run = open_export(exported[0])
+    broken = replace(run, folder=tmp_path, graph=b"not a graph")
+    with pytest.raises(HeadstartError, match="onnxruntime cannot open"):
+        broken.one_thread  # noqa: B018

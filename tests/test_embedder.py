@@ -1,0 +1,157 @@
+"""Vectors of texts as a scikit-learn transformer."""
+
+import pickle
+import re
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import skops.io
+import torch
+from sklearn.base import clone
+from sklearn.compose import make_column_transformer
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.utils import estimator_checks as checks
+
+from headstart import HeadstartEmbedder
+from headstart.errors import HeadstartError
+from headstart.estimator_parts import MARK, PICKLE_FORMAT
+from headstart.model.model import build_model
+from headstart.model.pooling import pool
+from headstart.model.presets import preset
+from headstart.run_folder import Run, open_run, save_run
+from headstart.text.tokenizers.train_tokenizer import train_tokenizer
+from tests.labelled import dataset
+from tests.pages import ROOT
+
+DATA = dataset(40, 4)
+TINY = {"width": 16, "layers": 1, "heads": 2, "feed_forward_width": 32}
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory):
+    """The folder of a base with random weights."""
+    folder = tmp_path_factory.mktemp("base") / "run"
+    tokenizer = train_tokenizer(DATA.texts, vocab_size=300)
+    chosen = preset("small", vocab_size=tokenizer.vocab_size, **TINY)
+    save_run(Run(folder, build_model(chosen.base, chosen.language_modeling), tokenizer), folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def fitted(base):
+    return HeadstartEmbedder(base, pooling="mean").fit()
+
+
+def test_a_vector_is_the_mean_of_the_hidden_states(fitted, base):
+    run = open_run(base)
+    text = DATA.texts[0]
+    ids = run.encoding.framed(run.tokenizer.encode_arrays([text])[0])
+    with torch.no_grad():
+        hidden = run.model.base(torch.from_numpy(ids).unsqueeze(0))
+    expected = pool(hidden, None, "mean").numpy()
+    np.testing.assert_allclose(fitted.transform([text]), expected, atol=1e-6)
+
+
+def test_a_long_text_is_read_whole_in_windows(base):
+    short = HeadstartEmbedder(base, pooling="max", length=8).fit()
+    text = " ".join(DATA.texts[:5])
+    whole, cut = short.transform([text, DATA.texts[0]])
+    assert not np.array_equal(whole, cut)
+    assert np.array_equal(whole, short.transform([text])[0])
+
+
+def test_by_default_it_pools_as_the_preset_does(base):
+    found = HeadstartEmbedder(base).fit_transform(DATA.texts[:3])
+    assert found.shape == (3, 32)
+    assert found.dtype == np.float32
+
+
+def test_blank_texts_are_zeros_and_none_are_no_rows(fitted):
+    assert not fitted.transform([" ", DATA.texts[0]])[0].any()
+    assert fitted.transform([]).shape == (0, 16)
+
+
+def test_features_have_names_and_come_as_a_table(fitted):
+    names = fitted.get_feature_names_out()
+    assert names[0] == "headstartembedder0"
+    table = clone(fitted).set_output(transform="pandas").fit(DATA.texts).transform(DATA.texts[:2])
+    assert isinstance(table, pd.DataFrame)
+    assert table.columns.tolist() == names.tolist()
+
+
+def test_it_works_in_pipelines_searches_and_column_transformers(base):
+    labels = DATA.labels
+    pipeline = make_pipeline(HeadstartEmbedder(base), LogisticRegression(max_iter=1000))
+    search = GridSearchCV(pipeline, {"headstartembedder__pooling": ["mean", "mean+max"]}, cv=2)
+    assert search.fit(DATA.texts, labels).best_score_ > 0.4
+    table = pd.DataFrame({"text": DATA.texts, "stars": 3.0})
+    columns = make_column_transformer((HeadstartEmbedder(base), ["text"]), remainder="passthrough")
+    assert columns.fit_transform(table).shape == (40, 33)
+
+
+def test_a_table_of_several_columns_is_refused_with_their_names(fitted):
+    with pytest.raises(ValueError, match="text, stars"):
+        fitted.transform(pd.DataFrame({"text": ["a"], "stars": [1]}))
+
+
+def test_a_pickle_gives_the_same_vectors_without_the_run(fitted):
+    copy = pickle.loads(pickle.dumps(fitted))
+    assert np.array_equal(copy.transform(DATA.texts), fitted.transform(DATA.texts))
+
+
+def test_skops_needs_to_trust_our_class_alone(base):
+    fitted = HeadstartEmbedder(str(base)).fit()
+    kept = skops.io.dumps(fitted)
+    assert skops.io.get_untrusted_types(data=kept) == ["headstart.embedder.HeadstartEmbedder"]
+    copy = skops.io.loads(kept, trusted=["headstart.embedder.HeadstartEmbedder"])
+    assert np.array_equal(copy.transform(["a cat"]), fitted.transform(["a cat"]))
+
+
+def test_a_pickle_of_a_newer_format_says_why_it_is_not_read(fitted):
+    state = fitted.__getstate__()
+    state[MARK] = {"format": PICKLE_FORMAT + 1, "headstart": "9.0"}
+    with pytest.raises(HeadstartError, match=r"Headstart 9\.0 wrote this pickle"):
+        HeadstartEmbedder("").__setstate__(state)
+
+
+def test_a_pickle_of_an_older_version_gets_the_new_parameters_defaults(fitted):
+    state = fitted.__getstate__()
+    del state[MARK], state["length"]
+    copy = HeadstartEmbedder("")
+    copy.__setstate__(state)
+    assert copy.length is None
+    assert np.array_equal(copy.transform(["a cat"]), fitted.transform(["a cat"]))
+
+
+@pytest.mark.parametrize("options", [{"pooling": "sum"}, {"length": 0}])
+def test_a_wrong_parameter_is_refused_when_fitting(base, options):
+    with pytest.raises(ValueError, match=next(iter(options))):
+        HeadstartEmbedder(base, **options).fit()
+
+
+def test_it_must_be_fitted_first(base):
+    with pytest.raises(NotFittedError):
+        HeadstartEmbedder(base).transform(["a"])
+
+
+def test_scikit_learns_suite_finds_nothing_that_applies_to_text(base):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it says which checks need a table of numbers
+        checks.check_estimator(HeadstartEmbedder(base))
+
+
+def test_the_page_s_code_works(base, tmp_path, monkeypatch):
+    page = (ROOT / "docs" / "scikit-learn.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "base").symlink_to(base)
+    monkeypatch.chdir(tmp_path)
+    names = {"texts": DATA.texts, "labels": DATA.labels}
+    exec(compile(code, "docs/scikit-learn.md", "exec"), names)
+    assert names["probabilities"].shape == (40, 2)
+    assert names["accuracy"] > 0.5
