@@ -53,7 +53,7 @@ def test_compare_says_its_plan_its_trainings_its_verdict_and_where_the_report_is
         (
             "--arms",
             "scratch,wizard",
-            "unknown arm 'wizard'; there are trivial, tfidf, linear, cooccurrence",
+            "unknown arm 'wizard'; there are trivial, tfidf, linear, nb",
         ),
         ("--objective", "prefix", "unknown objective 'prefix'; there are causal, masked"),
         ("--labels", "many", "'many' is not a label budget"),
