@@ -32,8 +32,9 @@ from headstart.text.reading.corpus import read_corpus
 from headstart.text.reading.dataset import Splits
 from headstart.text.reading.read import read_dataset
 from headstart.training.finetune import finetune
+from headstart.training.first_weights import count_vectors
 from headstart.training.listener import Listener
-from headstart.training.prepare import count_vectors, prepare, quiet
+from headstart.training.prepare import prepare, quiet
 from headstart.training.recipe import PretrainRecipe, make_pretrain_recipe, make_recipe
 from recipes import parse
 

@@ -13,8 +13,9 @@ from headstart.inference.evaluate import evaluate
 from headstart.model.checkpoint import save_model
 from headstart.run_folder import open_run
 from headstart.training.finetune import finetune
+from headstart.training.first_weights import count_vectors
 from headstart.training.loop import Interrupted
-from headstart.training.prepare import count_vectors, prepare, quiet
+from headstart.training.prepare import prepare, quiet
 from tests.labelled import recipe, splits
 from tests.listeners import StopAt
 from tests.runs import small_recipe

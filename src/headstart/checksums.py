@@ -8,6 +8,7 @@ import json
 import struct
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import xxhash
@@ -27,7 +28,8 @@ def checksum(arrays: Mapping[str, Bytes], about: str = "") -> str:
     for name in sorted(arrays):
         values = np.ascontiguousarray(arrays[name])
         digest.update(f"{name}\0{values.nbytes}\0".encode())
-        digest.update(values.reshape(-1).view(np.uint8))
+        flat: Any = values.reshape(-1).view(np.uint8)
+        digest.update(flat)
     return digest.hexdigest()
 
 

@@ -61,7 +61,7 @@ def write_card(
     """
     named = {name: f"`{digits[:SHOWN_FINGERPRINT]}…`" for name, digits in fingerprints.items()}
     made = {"date": time.strftime("%Y-%m-%d", time.gmtime()), "versions": _versions()}
-    parts = [f"# {_plain(title)}", _table(("", ""), facts | made), "## How good it is"]
+    parts = [f"# {_plain(title)}", _table(("", ""), {**facts, **made}), "## How good it is"]
     if scores:
         parts.append(_score_table(scores))
     else:

@@ -264,6 +264,11 @@ def read_summary(folder: Path, *, needs: Collection[str] = ()) -> dict[str, Any]
     return read_object(folder / SUMMARY, fix=again, needs=needs, forms=SUMMARY_FORMS)
 
 
+def is_unfinished(folder: Path) -> bool:
+    """Whether a training began here that has not ended: it has a recipe and no summary."""
+    return (folder / "recipe.toml").is_file() and not (folder / SUMMARY).is_file()
+
+
 def name_place(folder: Path, place: Path) -> None:
     """Let the summary of the run in `folder` name the place that the run is kept in."""
     write_summary({**read_summary(folder), "run": str(place)}, folder)

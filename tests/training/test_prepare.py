@@ -9,7 +9,8 @@ import torch
 from headstart.model.attention import attend
 from headstart.text.reading import stream
 from headstart.text.reading.corpus import Corpus
-from headstart.training.prepare import first_model, held_out_share, prepare
+from headstart.training.first_weights import first_model
+from headstart.training.prepare import held_out_share, prepare
 from tests.corpora import write_corpus
 from tests.runs import small_recipe
 

@@ -18,9 +18,10 @@ from headstart.studies.recipe import StudyRecipe
 from headstart.studies.results import PretrainingCurve
 from headstart.text.reading.corpus import Corpus
 from headstart.text.tokenizers.train_tokenizer import train_tokenizer
+from headstart.training.first_weights import count_vectors
 from headstart.training.listener import Listener
 from headstart.training.metrics import read_metrics
-from headstart.training.prepare import Prepared, Stages, count_vectors
+from headstart.training.prepare import Prepared, Stages
 from headstart.training.pretrain import (
     finish_pretraining,
     plan_pretraining,

@@ -41,7 +41,7 @@ from headstart.training.seen_rows import write_rows
 from headstart.transfer.fit_head import can_be_fitted, fit_head
 from headstart.transfer.swap import SwapRow
 
-# Of the summary of a run that has ended, whoever resumes it.
+# What resuming a run that has ended needs of its summary.
 NEEDED = ("validation", "epochs", "best_epoch", "steps", "cut")
 
 

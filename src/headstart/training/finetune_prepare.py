@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from headstart.base_source import is_foreign
 from headstart.errors import HeadstartError
 from headstart.machine import choose_threads
-from headstart.model.config import BaseConfig, Pooling
+from headstart.model.config import BaseConfig
 from headstart.model.model import Model, build_model
-from headstart.model.presets import Preset, preset, preset_of, stock_head
+from headstart.model.presets import preset, preset_of, stock_head
 from headstart.run_folder import Run, open_run
 from headstart.tasks import find_task
 from headstart.tasks.examples import Examples, Long, TextEncoding
@@ -229,7 +229,8 @@ def find_start(
         if recipe.fresh:
             headless = build_model(headless.base.config, seed=recipe.seed)
     length = PRETRAINING_LENGTH if recipe.base == NONE else reading_length(run, recipe.base)
-    head = _head(task, chosen, recipe.pooling)
+    pooling: Any = recipe.pooling or None
+    head = task.head(chosen, pooling)
     if recipe.head == "huggingface":
         head = stock_head(head, chosen.base, chosen_pooling=bool(recipe.pooling))
     swapped, rows = swap_head(headless, head, seed=recipe.seed)
@@ -258,11 +259,6 @@ def encoding_for(recipe: FinetuneRecipe, task: Task[Any], start: Start) -> TextE
         length = min(length, base.max_length)
     _check_length(length, base)
     return TextEncoding(start.tokenizer, length, long)
-
-
-def _head(task: Task[Any], chosen: Preset, pooling: str) -> Any:
-    given: Pooling | None = pooling or None  # type: ignore[assignment]
-    return task.head(chosen, given)
 
 
 def _tokenizer(recipe: FinetuneRecipe, texts: Sequence[str], stages: Stages) -> Tokenizer:

@@ -20,6 +20,7 @@ from headstart.text.reading.corpus import Corpus
 from headstart.text.reading.sources import check_outside
 from headstart.text.tokenizers.tokenizer import load_tokenizer
 from headstart.training.checkpoints import Checkpoints
+from headstart.training.first_weights import first_model
 from headstart.training.listener import (
     Listener,
     Listeners,
@@ -40,7 +41,7 @@ from headstart.training.plan import (
     try_threads,
     write_plan,
 )
-from headstart.training.prepare import Prepared, check_corpus, first_model, prepare
+from headstart.training.prepare import Prepared, check_corpus, prepare
 from headstart.training.pretrain_results import (
     evaluate_held_out,
     unigram_loss,

@@ -101,7 +101,7 @@ class LengthBatches:
 
 PADDING_SEGMENT = 0
 _DRAWS = 20  # of documents, before giving up on finding one with two tokens
-_OTHERS = 8  # draws of a document that is long enough
+_OTHERS = 16  # draws of a document that is long enough
 
 
 @dataclass(frozen=True)
@@ -255,14 +255,14 @@ class TokenSource:
         low = max(1, len(window) // 4)
         cut = int(random.integers(low, max(low + 1, len(window) * 3 // 4)))
         first, second = window[:cut], window[cut:]
-        # Drawn in both cases, so that the length says nothing about which of them it is.
+        if follows:
+            return first, second
         elsewhere = self._other(random, number, len(second))
-        length = min(len(second), len(elsewhere))
-        start = int(random.integers(len(elsewhere) - length + 1))
-        return first, second[:length] if follows else elsewhere[start : start + length]
+        start = int(random.integers(max(1, len(elsewhere) - len(second) + 1)))
+        return first, elsewhere[start : start + len(second)]
 
     def _other(self, random: np.random.Generator, number: int, length: int) -> np.ndarray:
-        """Another document than `number`, of `length` tokens if a few draws find one."""
+        """Another document, of `length` tokens if a few draws find one: length tells nothing."""
         longest: np.ndarray | None = None
         for _ in range(_OTHERS):
             other, document = self._document(random)
