@@ -29,6 +29,8 @@ LARGEST: dict[str, tuple[float, str]] = {
     "save_seconds": (604_800, "a week of training could be lost"),
     "minutes": (525_600, "that is a year"),
     "epochs": (100_000, "every text would be read that often"),
+    "epochs_that_fit": (100_000, "every text would be read that often"),
+    "bases": (1_000, "the intervals hardly get narrower"),
     "patience": (100_000, "it is counted in epochs"),
     "evaluations": (1_000_000, "evaluating would take longer than training"),
     "seeds": (1_000, "the intervals hardly get narrower"),

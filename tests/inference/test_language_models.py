@@ -6,10 +6,17 @@ import pytest
 import torch
 
 from headstart.errors import HeadstartError
-from headstart.inference.language_model import Sampling, fill, generate, perplexity, pick
+from headstart.inference.language_model import (
+    Sampling,
+    fill,
+    generate,
+    open_language_model,
+    perplexity,
+    pick,
+)
 from headstart.inference.predict import predict_file
 from headstart.model.attention import KeyValueCache
-from headstart.run_folder import open_language_model, open_run
+from headstart.run_folder import open_run
 from tests.model.networks import tiny, tokens
 from tests.runs import small_run
 

@@ -74,7 +74,7 @@ def test_a_damaged_temperature_is_said(copied, content):
 def test_answers_that_are_damaged_are_said(copied):
     (copied / CALIBRATION).unlink()
     (copied / VALIDATION).write_bytes(b"damaged")
-    with pytest.raises(HeadstartError, match="cannot be calibrated"):
+    with pytest.raises(HeadstartError, match="is damaged"):
         open_run(copied)
 
 

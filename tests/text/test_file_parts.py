@@ -17,7 +17,16 @@ def parts(validation=None, test=None):
         asked.append(with_test)
         return CUT if with_test else FileParts("rest", "cut validation", None)
 
-    found = given_parts("whole", str.upper, validation=validation, test=test, cut=cut)
+    found = given_parts(
+        "whole",
+        str.upper,
+        validation=validation,
+        test=test,
+        cut=cut,
+        texts=list,
+        pick=lambda part, rows: part,
+        drops_overlap=False,
+    )
     return (found.train, found.validation, found.test), asked
 
 

@@ -81,7 +81,7 @@ class NetworkArm(Arm):
             "preset": study.preset,
             "objective": network_kind(run.objective),
             "epochs": context.study.epochs[run.labels],
-            "labels": str(run.labels),
+            "labels": str(run.labels) if study.task == "classification" else "",
             "seed": run.seed,
             "threads": context.study.threads,
         }
