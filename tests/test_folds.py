@@ -16,7 +16,14 @@ def test_every_row_is_held_back_once_and_trains_otherwise(labels, count):
     for fold in folds:
         assert sorted([*fold.train, *fold.held]) == list(range(len(labels)))
     if folds:
-        assert held_rows(folds).tolist() == list(range(len(labels)))
+        alone = [row for row, label in enumerate(labels) if labels.count(label) == 1]
+        assert held_rows(folds).tolist() == sorted({*range(len(labels))} - {*alone})
+
+
+@given(LABELS, st.integers(2, 6))
+def test_what_is_held_back_is_of_a_class_that_trains(labels, count):
+    y = np.asarray(labels)
+    assert all(np.isin(y[fold.held], y[fold.train]).all() for fold in make_folds(labels, count))
 
 
 @given(LABELS, st.integers(2, 6))

@@ -44,8 +44,9 @@ def make_folds(
     Returns
     -------
     list of Fold
-        None at all where a fold would leave fewer than two classes to train on: so few rows cannot
-        choose anything.
+        Every row is held back by one of them, except for the only row of a class. None at all where
+        a fold would hold nothing back or leave fewer than two classes to train on: so few rows
+        cannot choose anything.
 
     Example
     -------
@@ -56,11 +57,11 @@ def make_folds(
     if len(y) >= (MANY if many is None else many):
         every = max(HELD_BACK, -(-len(y) // MOST_HELD_BACK))
         places = _places(y, every, seed)
-        folds = [_fold(places == 0)]
+        folds = [_fold(y, places == 0)]
     else:
         count = min(count, len(y))
         places = _places(y, count, seed)
-        folds = [_fold(places == number) for number in range(count)]
+        folds = [_fold(y, places == number) for number in range(count)]
     enough = all(len(np.unique(y[fold.train])) > 1 and len(fold.held) for fold in folds)
     return folds if enough else []
 
@@ -74,7 +75,9 @@ def _places(y: NDArray[np.int64], count: int, seed: int) -> NDArray[np.int64]:
     return places
 
 
-def _fold(held: NDArray[np.bool_]) -> Fold:
+def _fold(y: NDArray[np.int64], held: NDArray[np.bool_]) -> Fold:
+    """A row whose class no other row has stays in training: nothing could be said of it."""
+    held = held & np.isin(y, y[~held])
     return Fold(np.flatnonzero(~held), np.flatnonzero(held))
 
 

@@ -59,6 +59,8 @@ class Stack(BaseEstimator):  # type: ignore[misc]
         alone = [loss(arm)[0] for arm in np.eye(arms)]
         better = loss(found.x)[0] + arms < min(alone)
         self.weights_ = np.asarray(found.x) if better else np.eye(arms)[np.argmin(alone)]
+        if not self.weights_.any():  # no arm knows anything about these rows
+            self.weights_ = equal
         return self
 
     @classmethod

@@ -75,7 +75,8 @@ def find_cost(study: Study, facts: TrainingFacts, series: Series, labels: int) -
 
 def _members(facts: TrainingFacts, run: RunKey) -> list[RunKey]:
     """The trainings that a stack joins."""
-    joined = facts[run].get("weights") or {}
+    weights = facts[run].get("weights") or {}
+    joined = [arm for arm, weight in weights.items() if weight]  # the others are not kept
     keys = [
         RunKey(arm, objective, run.labels, run.seed)
         for arm in joined

@@ -18,7 +18,7 @@ from headstart.baselines.stack_run import StackScorer, link_member
 from headstart.evaluation.calibration import checked, log_loss
 from headstart.run_folder import SUMMARY, open_task_run, read_summary, write_summary
 from headstart.studies.context import ArmContext, StudyContext
-from headstart.studies.outcomes import Outcome, RunKey
+from headstart.studies.outcomes import Outcome, RunKey, safe_name
 from headstart.tasks.classification import Classification
 from headstart.tasks.classifier_run import CLASSIFIER, ClassifierRun, TextScorer
 from headstart.training.recipe import make_recipe
@@ -36,7 +36,7 @@ class Best:
     """
 
     run: RunKey
-    accuracy: float  # of rows that chose neither its weights nor its settings
+    accuracy: float  # of rows that did not train it; they chose its settings
     kept: RunKey | None
     kept_accuracy: float | None
 
@@ -150,7 +150,7 @@ def save_stack(context: ArmContext, weights: dict[RunKey, float], folder: Path) 
         return
     shutil.rmtree(folder, ignore_errors=True)
     members = {
-        run.arm: open_task_run(link_member(source, folder, run.arm))
+        safe_name(run.arm): open_task_run(link_member(source, folder, safe_name(run.arm)))
         for run, source in sources.items()
     }
     _write(context, StackScorer(members, list(counted.values())), folder)

@@ -15,6 +15,7 @@ from headstart.evaluation.metrics import Interval
 from headstart.studies.analysis import Analysis, Score
 from headstart.studies.comparison import Series
 from headstart.studies.costs import Cost, TrainingFacts, find_cost, minutes_words, size_words
+from headstart.studies.metric_words import metric_name
 from headstart.studies.outcomes import FINAL, Measure
 from headstart.studies.power import is_level
 from headstart.studies.results import Predictions, Study
@@ -56,8 +57,10 @@ def recommend(
         return None
     best = kept_series(study, measures, scores)
     cost = find_cost(study, facts, best, labels)
-    first = f"Take {series_name(best, study)}: expect {exact(scores[best].accuracy)} of new texts"
-    words = [f"{first} to be right{_cost_words(cost)}."]
+    expected = f"{exact(scores[best].accuracy)} of new texts to be right"
+    if study.metric != "accuracy":
+        expected = f"{exact(scores[best].accuracy)} {metric_name(study.metric)} on new texts"
+    words = [f"Take {series_name(best, study)}: expect {expected}{_cost_words(cost)}."]
     for series in scores:
         gap = _difference(predictions, series, best, labels)
         if series == best or gap is None or not gap.bounded or gap.high < 0:
@@ -70,7 +73,10 @@ def recommend(
                 f"{capital(series_name(series, study))} is {judged} ({signed(gap.value)} points, "
                 f"{within(gap)}) and {' and '.join(ratios)}."
             )
-    return Recommendation(best, words, f"headstart predict {folder / 'best'} --input texts.csv")
+    use = f"headstart predict {folder / 'best'} --input texts.csv"
+    if study.best and not (folder / "best").is_dir():
+        use = f"# {series_name(best, study)} cannot be kept: there is no {folder / 'best'}"
+    return Recommendation(best, words, use)
 
 
 def kept_series(study: Study, measures: Sequence[Measure], scores: dict[Series, Score]) -> Series:

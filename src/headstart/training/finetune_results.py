@@ -60,8 +60,8 @@ def write_finetuning_card(
         "task": summary["task"],
         "labels": listed or "answers in a text",
         "dataset": ", ".join(Path(source).name for source in recipe.dataset),
-        "rows": f"{summary['train_rows']:,} trained it, {summary['validation_rows']:,} selected "
-        "the epoch",
+        "rows": f"{summary['train_rows']:,} trained it, {summary['validation_rows']:,} "
+        + ("watched it" if recipe.choose_by == "last" else "selected the epoch"),
         "base": "none: trained from scratch" if recipe.base == NONE else Path(recipe.base).name,
         "network": f"{summary['parameters']:,} parameters",
         "epochs": f"{len(summary['epochs'])}, the best is {summary['best_epoch']}",

@@ -131,6 +131,8 @@ def _few_of(fold: Fold, context: ArmContext) -> Fold:
     labels = np.asarray(context.splits.train.labels)
     count = max(2, -(-len(fold.train) // MOST_JUDGED))
     parts = make_folds(labels[fold.train], count, many=len(labels) + 1)
+    if not parts:  # hardly a row of the second class
+        return fold
     few = fold.train[parts[0].held]
     inner = make_folds(labels[few], FOLDS)
     return Fold(few[inner[0].train], few[inner[0].held]) if inner else fold
