@@ -74,7 +74,7 @@ def recommend(
                 f"{within(gap)}) and {' and '.join(ratios)}."
             )
     use = f"headstart predict {folder / 'best'} --input texts.csv"
-    if study.best and not (folder / "best").is_dir():
+    if study.best and folder.is_dir() and not (folder / "best").is_dir():
         use = f"# {series_name(best, study)} cannot be kept: there is no {folder / 'best'}"
     return Recommendation(best, words, use)
 
