@@ -18,7 +18,7 @@ KILLS = int(os.environ.get("HEADSTART_KILLS", "3"))
 def command(folder, out, jobs):
     recipe = small_recipe(folder)
     options = {
-        "--labels": "20,60",
+        "--labels": "20,60" if jobs > 1 else "60",
         "--seeds": 2,
         "--epochs": 2,
         "--tokens": recipe.tokens,

@@ -7,9 +7,9 @@ Epochs that were not given are usually `EPOCHS`, or as many as `STEPS` steps all
 are many, but no fewer than `FEWEST_EPOCHS`; whether more of them do better, each network finds out
 with the rows of its own budget.
 
-The defaults take about a quarter of an hour on two cores: the study of the embedded data took 13
-minutes and 50 seconds (docs/recipes.md has its numbers). Amounts are in tokens, not in minutes: the
-same command gives the same numbers.
+The defaults take about twenty minutes on two cores: the study of the embedded data took 19 minutes
+and 30 seconds (docs/recipes.md has its numbers). Amounts are in tokens, not in minutes: the same
+command gives the same numbers.
 """
 
 import json
