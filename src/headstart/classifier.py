@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from headstart.baselines.finetune_arm import finetune_arm
-from headstart.estimator_parts import packed, texts_of, unpacked
+from headstart.estimator_parts import TextEstimator, texts_of
 from headstart.inference.predict.classes import predict_probabilities
 from headstart.inference.predict.predictor import task_of
 from headstart.model_card import CARD
@@ -31,7 +31,7 @@ NOTES = (FILE, SUMMARY, METRICS, VALIDATION, ROWS, CARD)
 GIVEN = ("preset", "epochs", "batch_size", "learning_rate", "strategy", "pooling", "length")
 
 
-class HeadstartClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class HeadstartClassifier(ClassifierMixin, TextEstimator):  # type: ignore[misc]
     """A text classifier: a small Transformer, fine-tuned from a base or from scratch.
 
     `base` is the folder of a pretrained run, `hf:PATH`, or `None` for a network from scratch. The
@@ -194,16 +194,8 @@ class HeadstartClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"validation has classes that training does not: {sorted(unknown)}")
         return np.searchsorted(self.classes_, y).tolist()
 
-    def __getstate__(self) -> dict[str, Any]:
-        return packed(super().__getstate__())
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(unpacked(state, type(self)))
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.string = True
-        tags.input_tags.two_d_array = False
         tags.non_deterministic = self.random_state is None
         return tags
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from headstart.estimator_parts import packed, texts_of, unpacked
+from headstart.estimator_parts import TextEstimator, texts_of
 from headstart.model.config import POOLINGS, ClassificationConfig
 from headstart.model.heads import ClassificationHead
 from headstart.model.model import Model
@@ -24,7 +24,7 @@ from headstart.training.finetune_prepare import reading_length
 class HeadstartEmbedder(
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
     TransformerMixin,  # type: ignore[misc]
-    BaseEstimator,  # type: ignore[misc]
+    TextEstimator,
 ):
     """Vectors of texts: the pooled hidden states of a base, or of a fine-tuned run.
 
@@ -113,15 +113,7 @@ class HeadstartEmbedder(
         encoding = TextEncoding(self.run_.tokenizer, length, "windows")
         return task.encode(task.unlabelled(texts), encoding)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return packed(super().__getstate__())
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(unpacked(state, type(self)))
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.string = True
-        tags.input_tags.two_d_array = False
         tags.requires_fit = True
         return tags

@@ -6,12 +6,30 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from sklearn.base import BaseEstimator
+
 from headstart.errors import HeadstartError
 from headstart.files import installed_version
 from headstart.run_folder import open_any_run
 
 PICKLE_FORMAT = 1  # raise it when this version could no longer be read by the one before
 MARK = "headstart_pickle"
+
+
+class TextEstimator(BaseEstimator):  # type: ignore[misc]
+    """An estimator over texts whose pickle holds its run and names the version that wrote it."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return packed(super().__getstate__())
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(unpacked(state, type(self)))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
+        return tags
 
 
 def texts_of(texts: Any) -> list[str]:

@@ -25,9 +25,7 @@ class Fold:
     held: RowNumbers
 
 
-def make_folds(
-    labels: ArrayLike, count: int, *, seed: int = 0, many: int | None = None
-) -> list[Fold]:
+def make_folds(labels: ArrayLike, count: int, *, many: int | None = None) -> list[Fold]:
     """Stratified folds of a budget's rows; one fold where there are many rows.
 
     Parameters
@@ -36,8 +34,6 @@ def make_folds(
         Class numbers.
     count : int
         How many folds, where the rows are few.
-    seed : int
-        Which rows go together.
     many : int, optional
         From how many rows on there is one fold; `MANY` by default.
 
@@ -56,19 +52,19 @@ def make_folds(
     y = np.asarray(labels)
     if len(y) >= (MANY if many is None else many):
         every = max(HELD_BACK, -(-len(y) // MOST_HELD_BACK))
-        places = _places(y, every, seed)
+        places = _places(y, every)
         folds = [_fold(y, places == 0)]
     else:
         count = min(count, len(y))
-        places = _places(y, count, seed)
+        places = _places(y, count)
         folds = [_fold(y, places == number) for number in range(count)]
     enough = all(len(np.unique(y[fold.train])) > 1 and len(fold.held) for fold in folds)
     return folds if enough else []
 
 
-def _places(y: NDArray[np.int64], count: int, seed: int) -> NDArray[np.int64]:
+def _places(y: NDArray[np.int64], count: int) -> NDArray[np.int64]:
     """A number from 0 to `count` - 1 for each row, dealt out class by class in a drawn order."""
-    drawn = np.random.default_rng(seed).permutation(len(y))
+    drawn = np.random.default_rng(0).permutation(len(y))
     order = drawn[np.argsort(y[drawn], kind="stable")]
     places = np.empty(len(y), dtype=np.int64)
     places[order] = np.arange(len(y)) % count

@@ -147,9 +147,17 @@ def fit_linear(arm: str, task: str, splits: Parts[Dataset], folder: Path) -> Cla
 
 
 def save_arm(
-    run: ClassifierRun, recipe: FinetuneRecipe, splits: Parts[Dataset], folder: Path
+    run: ClassifierRun,
+    recipe: FinetuneRecipe,
+    splits: Parts[Dataset],
+    folder: Path,
+    *,
+    role: str = "selected its settings",
 ) -> dict[str, Any]:
-    """Write a fitted classifier as a run, with its recipe and the rows that it has seen."""
+    """Write a fitted classifier as a run, with its recipe and the rows that it has seen.
+
+    `role` is what the validation rows did, for the card.
+    """
     run.save(folder)
     write_rows(run.task, splits, folder)
     write_recipe(recipe, folder)
@@ -164,14 +172,16 @@ def save_arm(
         **run.facts(),
     }
     write_summary(summary, folder)
-    _write_card(run, summary, _measured(run, splits.validation)["accuracy"], folder)
+    _write_card(run, summary, _measured(run, splits.validation)["accuracy"], folder, role)
     return summary
 
 
-def _write_card(run: ClassifierRun, summary: dict[str, Any], accuracy: float, folder: Path) -> None:
+def _write_card(
+    run: ClassifierRun, summary: dict[str, Any], accuracy: float, folder: Path, role: str
+) -> None:
     rows = summary["validation_rows"]
     ends = wilson_interval(round(accuracy * rows), rows)
-    trained = f"{summary['train_rows']:,} trained it, {rows:,} selected its settings"
+    trained = f"{summary['train_rows']:,} trained it, {rows:,} {role}"
     facts = {name: summary[name] for name in ("task", "arm", "seed")}
     write_card(
         folder,

@@ -58,9 +58,7 @@ class CompareDisplay(Display):
             yield display
 
     def on_epoch(self, run: "RunKey", epoch: int, accuracy: float) -> None:
-        assert self._study is not None
-        of = f"{epoch}/{self._study.plan.epochs[run.labels]}"
-        self._show(run, of, f"{accuracy:.1%}", "")
+        self._show(run, str(epoch), f"{accuracy:.1%}", "")
 
     def on_done(self, run: "RunKey") -> None:
         from headstart.studies.outcomes import read_training

@@ -162,4 +162,6 @@ def _write(context: ArmContext, scorer: TextScorer, folder: Path) -> None:
     settings |= {"task": study.task, "second_column": study.second_column}
     recipe = make_recipe(**settings, arm=run.arm, seed=run.seed)
     assert isinstance(context.task, Classification)
-    save_arm(ClassifierRun(folder, context.task, scorer), recipe, context.splits, folder)
+    role = "selected its settings" if study.choose_by == "validation" else "measured it"
+    classifier = ClassifierRun(folder, context.task, scorer)
+    save_arm(classifier, recipe, context.splits, folder, role=role)

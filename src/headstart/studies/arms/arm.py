@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -134,10 +134,6 @@ class Arm(ABC):
     def is_usual(self, task: type[Task[Any]] | None, *, classes: bool) -> bool:
         """Whether a study of this task that names no arms has it (none: one class per text)."""
         return self.default and (classes or not self.class_only)
-
-    def settings_grid(self) -> Mapping[str, Sequence[Any]]:
-        """The settings that each training chooses for itself, each with its values."""
-        return {}
 
     def seconds(self, labels: int, effort: Effort, amounts: Amounts, speed: Speed) -> float:
         """An estimate of one training, for the plan."""

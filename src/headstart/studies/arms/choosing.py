@@ -39,7 +39,7 @@ from headstart.training.finetune import (
     train_task,
 )
 from headstart.training.finetune_prepare import prepare_finetuning
-from headstart.training.listener import Listener, Listeners, Progress
+from headstart.training.listener import Listener, Progress
 from headstart.training.recipe_file import FILE
 from headstart.transfer.fit_head import can_be_fitted, fit_head
 
@@ -114,7 +114,7 @@ def train_within_budget(
         return Chosen(settings[0], 1, tried.train_all(settings[0], listener))
     if len(folds) == 1:
         setting = tried.best(_few_of(folds[0], context), settings) if settings[1:] else settings[0]
-        epochs, own = tried.train_with_held_back(folds[0], setting, listener)
+        epochs, own = tried.train_with_held_back(folds[0], setting)
         return tried.kept(Chosen(setting, len(settings), epochs, own=own, own_rows=folds[0].held))
     setting = tried.best(folds[0], settings)
     joined = folds if stacked else folds[:1]
@@ -170,11 +170,11 @@ class _Tries:
         return train_all(self._recipe(setting), self.context, listener)
 
     def train_with_held_back(
-        self, fold: Fold, setting: Setting, listener: Listener
+        self, fold: Fold, setting: Setting
     ) -> tuple[list[dict[str, Any]], Floats]:
         """Train without the rows held back, and answer for them; the curves are of validation."""
         recipe, context = self._recipe(setting), self.context
-        summary, watched = train_and_watch(recipe, context, fold, listener)
+        summary, watched = train_and_watch(recipe, context, fold)
         rows = [{**row, **seen} for row, seen in zip(summary["epochs"], watched, strict=True)]
         return rows, load_file(context.folder / VALIDATION)["logits"]
 
@@ -219,7 +219,7 @@ def train_all(
 
 
 def train_and_watch(
-    recipe: FinetuneRecipe, context: ArmContext, fold: Fold, listener: Listener
+    recipe: FinetuneRecipe, context: ArmContext, fold: Fold
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Train with a part held back, and evaluate the validation part beside it for the curves."""
     folder, resume = context.folder, begun(context.folder)
@@ -228,8 +228,7 @@ def train_and_watch(
     with locked(folder):
         setup = prepare_finetuning(recipe, folder, splits=_parts(context, fold), resume=resume)
         planned = plan_finetuning(setup)
-        watch = _Watch(planned, context)
-        progress = train_task(planned, listener=Listeners([watch, listener]))
+        progress = train_task(planned, listener=_Watch(planned, context))
         return finish_finetuning(planned, progress), _read_watched(folder)
 
 
@@ -242,7 +241,7 @@ def begun(folder: Path) -> bool:
 
 
 class _Watch(Listener):
-    """Writes what the validation part says after each epoch; a resumed run writes it again."""
+    """Writes and reports what the validation part says after each epoch."""
 
     def __init__(self, planned: PlannedFinetuning, context: ArmContext) -> None:
         self.setup, self.context = planned.setup, context
@@ -255,6 +254,7 @@ class _Watch(Listener):
         row = {("validation_loss" if name == "loss" else name): found[name] for name in found}
         rows = _read_watched(folder)[: progress.evaluations - 1]
         write_text(folder / WATCHED, json.dumps([*rows, row]))
+        self.context.report_epoch(progress.evaluations, found[setup.task.metric])
 
 
 def _read_watched(folder: Path) -> list[dict[str, Any]]:

@@ -32,11 +32,6 @@ class CooccurrenceArm(RegressionArm):
         vectors = load_file(context.study.vectors)["vectors"]
         return CooccurrenceClassifier(vectors, tokenizer=context.tokenizer)
 
-    def strengths(self) -> Sequence[float]:
-        from headstart.linear import STRENGTHS
-
-        return STRENGTHS
-
     def inputs(self, context: ArmContext, part: HeldOutPart | None) -> Sequence[Any]:
         if part is None:
             return context.tokenizer.encode_arrays(context.splits.train.texts)

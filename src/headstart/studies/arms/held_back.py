@@ -41,5 +41,5 @@ def train_held_back(
         return read_summary(context.folder), rows
     kept, back = hold_back(context.task, context.splits.train)
     fold = Fold(np.array(kept, dtype=np.int64), np.array(back, dtype=np.int64))
-    summary, watched = train_and_watch(recipe, context, fold, listener)
+    summary, watched = train_and_watch(recipe, context, fold)
     return summary, [{**row, **seen} for row, seen in zip(summary["epochs"], watched, strict=True)]

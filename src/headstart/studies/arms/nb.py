@@ -27,11 +27,6 @@ class NaiveBayesArm(RegressionArm):
 
         return NaiveBayesClassifier()
 
-    def strengths(self) -> Sequence[float]:
-        from headstart.baselines.nb import STRENGTHS
-
-        return STRENGTHS
-
     def inputs(self, context: ArmContext, part: HeldOutPart | None) -> Sequence[str]:
         return context.splits.parts()[part or "train"].texts
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from headstart.studies.arms.arm import Amounts, Arm, Effort, Fitted, HeldOutPart, Speed
@@ -33,13 +33,6 @@ class RegressionArm(Arm):
     def inputs(self, context: ArmContext, part: HeldOutPart | None) -> Sequence[Any]:
         """What the classifier reads of a held-out part; of the training rows where it is None."""
 
-    @abstractmethod
-    def strengths(self) -> Sequence[float]:
-        """The strengths (scikit-learn's C) that are tried."""
-
-    def settings_grid(self) -> Mapping[str, Sequence[Any]]:
-        return {"strength": self.strengths()}
-
     def seconds(self, labels: int, effort: Effort, amounts: Amounts, speed: Speed) -> float:
         from headstart.folds import MANY
 
@@ -67,7 +60,7 @@ class RegressionArm(Arm):
 
             save_classifier(context, classifier, folder)
 
-        facts = {"chosen": {"strength": classifier.strength_}, "tries": len(self.strengths())}
+        facts = {"chosen": {"strength": classifier.strength_}, "tries": len(classifier.strengths)}
         rows: Any = getattr(classifier, "held_rows_", ())
         if not len(rows):
             return Fitted(answer, facts, save=save)

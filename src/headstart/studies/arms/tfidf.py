@@ -30,11 +30,6 @@ class TfidfArm(RegressionArm):
 
         return TfidfClassifier()
 
-    def strengths(self) -> Sequence[float]:
-        from headstart.baselines.tfidf import STRENGTHS
-
-        return STRENGTHS
-
     def inputs(self, context: ArmContext, part: HeldOutPart | None) -> Sequence[str]:
         return context.splits.parts()[part or "train"].texts
 
