@@ -7,7 +7,7 @@ import pytest
 
 from headstart.baselines.tfidf import TfidfClassifier
 from headstart.folds import make_folds
-from headstart.studies.arms import find_arm
+from headstart.studies.arms import choosing, find_arm
 from headstart.studies.outcomes import read_training
 from headstart.studies.run import StudyRun
 from tests.labelled import dataset, write_csv
@@ -110,6 +110,25 @@ def test_many_rows_are_chosen_by_with_a_part_held_back(tmp_path, monkeypatch):
         if run.arm == "scratch":
             curve = [m for m in one.measures if (m.split, m.metric) == ("validation", "accuracy")]
             assert len(curve) - 1 >= one.facts["chosen"]["epochs"]
+
+
+@pytest.mark.parametrize("many", [50, 10_000])
+def test_with_all_labels_one_choice_serves_every_seed(tmp_path, monkeypatch, many):
+    monkeypatch.setattr("headstart.folds.MANY", many)
+    seeds = []
+    train_aside = choosing._Tries._train_aside
+
+    def spy(tries, fold, setting):
+        seeds.append(tries.recipe.seed)
+        return train_aside(tries, fold, setting)
+
+    monkeypatch.setattr(choosing._Tries, "_train_aside", spy)
+    settings = {"arms": ["scratch"], "labels": ["all"], "seeds": 3, "jobs": 1}
+    outcomes = run_study(tmp_path, **settings, corpus=None, epochs=0)
+    assert len({str(one.facts["chosen"]) for one in outcomes.values()}) == 1
+    assert seeds[:2] == [0, 0]  # both settings
+    assert len(seeds) == (2 if many == 50 else 4)  # few rows: each other seed has its own fold
+    assert len({one.test.tobytes() for one in outcomes.values()}) == 3
 
 
 def test_the_validation_part_chooses_where_that_is_wanted(tmp_path):

@@ -110,6 +110,13 @@ class ArmContext:
     def task(self) -> Task[Any]:
         return self.study.task
 
+    @property
+    def has_all_rows(self) -> bool:
+        """Whether the budget is every training row, the same ones for every seed."""
+        return len(self.splits.train) == len(
+            take_rows(self.task, self.study.splits.train, "all", 0)
+        )
+
     def own_folds(self, count: int) -> list[Fold]:
         """Folds of the run's own rows, by their content: the same ones for arms that share rows."""
         train = self.splits.train

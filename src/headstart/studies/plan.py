@@ -237,9 +237,15 @@ def estimate(recipe: StudyRecipe, plan: StudyPlan, speed: Speed, amounts: Amount
     for run in plan.runs(recipe):
         arm = find_arm(run.arm)
         tries = plan.tries if recipe.choose_by == "budget" else 0
-        effort = Effort(plan.epochs[run.labels], tries, fixed=bool(recipe.epochs))
-        # The rows are the same for every seed then, and trained on once.
-        repeated = run.labels == amounts.train_rows and not arm.varies_with_seed
+        # With all labels the rows are the same for every seed: settings are chosen once.
+        same_rows = run.labels == amounts.train_rows
+        effort = Effort(
+            plan.epochs[run.labels],
+            tries,
+            fixed=bool(recipe.epochs),
+            chosen=same_rows and run.seed >= recipe.bases,
+        )
+        repeated = same_rows and not arm.varies_with_seed
         if not (repeated and run.seed != plan.seeds[0]):
             trainings += arm.seconds(run.labels, effort, amounts, speed)
     pretraining = recipe.bases * plan.pretrain_steps * sum(speed.pretrain_step.values())

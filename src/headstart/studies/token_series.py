@@ -7,7 +7,7 @@ have the learning rate of a training that goes on. No tokens at all is the arm `
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -70,7 +70,11 @@ def smaller_study(study: "StudyRun", tokens: int, listener: "StudyListener") -> 
         labels=[str(labels) for labels in study.plan.budgets],
         minutes=0.0,
     )
-    return StudyRun(recipe, study.folder / FOLDER / str(tokens), listener=listener)
+    smaller = StudyRun(recipe, study.folder / FOLDER / str(tokens), listener=listener)
+    if not smaller.is_resumed:  # nothing but the tokens may differ
+        kept = ("epochs", "jobs", "threads", "pretrain_threads", "tries", "outputs")
+        smaller.plan = replace(smaller.plan, **{name: getattr(study.plan, name) for name in kept})
+    return smaller
 
 
 @dataclass(frozen=True)

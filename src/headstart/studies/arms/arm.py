@@ -58,6 +58,7 @@ class Effort:
     epochs: int  # of the usual setting
     tries: int = 2  # settings among which it chooses; none where validation chooses
     fixed: bool = False  # whether the epochs were given
+    chosen: bool = False  # whether another seed has chosen already
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,12 @@
 """A network's learning rate and epochs, chosen with nothing but the rows of its own budget.
 
 Two settings are tried, the same two for every arm: the usual one, and one that learns longer and
-faster, which is what a network without pretraining needs. A third of the rows (of many rows, of a
-thousand of them) judges both. Then the network is trained on all rows with the better one. Networks
-that are stacked answer for every row of the budget unseen: few rows in folds, of many rows a tenth
-that is held back. Every training ends its schedule: one that is stopped half-way, at a high rate,
-is worse than a shorter one (docs/recipes.md).
+faster, which is what a network without pretraining needs. A third of the rows (of many rows, of two
+thousand of them) judges both. Then the network is trained on all rows with the better one. With all
+labels every seed has the same rows, and so one choice. Networks that are stacked answer for every
+row of the budget unseen: few rows in folds, of many rows a tenth that is held back. Every training
+ends its schedule: one that is stopped half-way, at a high rate, is worse than a shorter one
+(docs/recipes.md).
 
 What decides is the log-loss at the best temperature, which moves in smaller steps than the accuracy
 of a few rows.
@@ -53,7 +54,7 @@ SETTINGS = 2  # that are tried
 LONGER, LEAST_LONG = 2, 6  # times the usual epochs, and at least so many
 FASTER = 3.0  # times the usual rate
 FOLDS = 3
-MOST_JUDGED = 1_000  # rows that judge the settings or train for that
+MOST_JUDGED = 2_000  # rows that judge the settings or train for that
 WATCHED = "watched.json"  # what the validation part said after each epoch, for the curves alone
 
 
@@ -112,18 +113,28 @@ def train_within_budget(
     tried = _Tries(recipe, context)
     if not folds:  # too few rows to choose by
         return Chosen(settings[0], 1, tried.train_all(settings[0], listener))
+    chooser = _chooser(recipe, context)
+    setting = chooser.best(settings)
     if len(folds) == 1:
-        setting = tried.best(_few_of(folds[0], context), settings) if settings[1:] else settings[0]
         epochs, own = tried.train_with_held_back(folds[0], setting)
         return tried.kept(Chosen(setting, len(settings), epochs, own=own, own_rows=folds[0].held))
-    setting = tried.best(folds[0], settings)
     joined = folds if stacked else folds[:1]
     rows = held_rows(joined)
     own = np.zeros((len(rows), len(context.label_names)))
     for number, fold in enumerate(joined):
-        own[np.searchsorted(rows, fold.held)] = tried.answers(fold, number, setting)
+        known = chooser if number == 0 and chooser.recipe == tried.recipe else tried
+        own[np.searchsorted(rows, fold.held)] = known.answers(fold, number, setting)
     epochs = tried.train_all(setting, listener)
     return tried.kept(Chosen(setting, len(settings), epochs, own=own, own_rows=rows))
+
+
+def _chooser(recipe: FinetuneRecipe, context: ArmContext) -> _Tries:
+    """Who chooses: the run itself, or, where every seed has the same rows, one for all of them."""
+    if not context.has_all_rows:
+        return _Tries(recipe, context)
+    seed = context.run.seed % context.study.recipe.bases  # the first one with this base
+    first = replace(context, run=replace(context.run, seed=seed))
+    return _Tries(recipe.changed(seed=seed), first, "every-seed")
 
 
 def _few_of(fold: Fold, context: ArmContext) -> Fold:
@@ -134,20 +145,22 @@ def _few_of(fold: Fold, context: ArmContext) -> Fold:
     if not parts:  # hardly a row of the second class
         return fold
     few = fold.train[parts[0].held]
-    inner = make_folds(labels[few], FOLDS)
+    inner = make_folds(labels[few], FOLDS, many=len(labels) + 1)
     return Fold(few[inner[0].train], few[inner[0].held]) if inner else fold
 
 
 class _Tries:
     """The trainings of one choice; what was learned by those set aside is kept until it is made."""
 
-    def __init__(self, recipe: FinetuneRecipe, context: ArmContext) -> None:
+    def __init__(self, recipe: FinetuneRecipe, context: ArmContext, name: str = "choosing") -> None:
         self.recipe, self.context = recipe.changed(choose_by="last"), context
-        self.folder = context.folder.with_name(f"{context.folder.name}-choosing")
+        self.folder = context.folder.with_name(f"{context.folder.name}-{name}")
         self.labels = np.asarray(context.splits.train.labels)
 
-    def best(self, fold: Fold, settings: Sequence[Setting]) -> Setting:
-        """The setting with the lowest loss on the rows that the fold holds back."""
+    def best(self, settings: Sequence[Setting]) -> Setting:
+        """The setting with the lowest loss on rows that the first fold holds back."""
+        folds = self.context.own_folds(FOLDS)
+        fold = _few_of(folds[0], self.context) if len(folds) == 1 else folds[0]
 
         def loss(setting: Setting) -> float:
             return calibrated_loss(self.answers(fold, 0, setting), self.labels[fold.held])

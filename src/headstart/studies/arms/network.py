@@ -55,10 +55,11 @@ class NetworkArm(Arm):
         usual, long = effort.epochs, effort.epochs if effort.fixed else long_epochs(effort.epochs)
         epochs = long if effort.tries > 1 and self.learns_long else usual
         trained, read = float(epochs * labels), float(labels)
+        chooses = effort.tries > 1 and not effort.chosen
         if effort.tries and labels >= MANY:
-            trained += (usual + long) * (effort.tries > 1) * min(labels, MOST_JUDGED) * 2 / 3
+            trained += (usual + long) * chooses * min(labels, MOST_JUDGED) * 2 / 3
         elif effort.tries:
-            folds = usual + long if effort.tries > 1 else usual
+            folds = usual + long if chooses else epochs
             folds += epochs * (FOLDS - 1) * self.stackable
             trained += folds * labels * (FOLDS - 1) / FOLDS
             read += (effort.tries + FOLDS) * labels
