@@ -11,6 +11,7 @@ from headstart.studies.results import read_study
 from headstart.studies.run import StudyRun
 from headstart.training.prepare import open_corpus, quiet
 from headstart.training.recipe import read_recipe
+from tests.labelled import dataset, write_csv
 from tests.studies.small_study import small_recipe
 
 
@@ -63,3 +64,12 @@ def test_the_bases_recipe_leads_to_no_text_that_is_to_be_judged(study):
     splits = study.data.splits
     texts = set(open_corpus(read_recipe(study.base_folder("causal"))))
     assert texts == set(splits.train.texts)
+
+
+def test_texts_too_few_to_pretrain_on_are_refused_before_anything_is_trained(tmp_path):
+    recipe = small_recipe(tmp_path, corpus=[])
+    write_csv(tmp_path / "data.csv", dataset(30))
+    with pytest.raises(HeadstartError, match="too little text to pretrain on") as caught:
+        StudyRun(recipe, tmp_path / "out")
+    assert "--corpus FILE, or choose --arms tfidf,scratch" in caught.value.fix
+    assert not (tmp_path / "out").exists()

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from headstart.errors import HeadstartError
-from headstart.studies.recipe import DEFAULT_LABELS, StudyRecipe
+from headstart.studies.recipe import DEFAULT_LABELS, StudyRecipe, arms_without_corpus
 from headstart.studies.study_task import as_splits, has_classes, take_rows, task_of
 from headstart.tasks import find_task
 from headstart.tasks.task import Task
@@ -21,6 +21,7 @@ from headstart.training.prepare import Stages, open_corpus
 from headstart.training.recipe import read_recipe
 
 FEW_TEST_ROWS = 100
+LEAST_OWN_BYTES = 4_096  # of training texts, to be pretrained on: some rows of 128 tokens
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,13 @@ def read_data(recipe: StudyRecipe, stages: Stages) -> StudyData:
         name = f"the training texts of {splits.train.name}"
         corpus = Corpus(name, [], ReadOptions()).without(held_out)
         corpus = corpus.with_task_text(task.texts(splits.train))
+        if sum(len(text.encode()) for text in corpus.task_text) < LEAST_OWN_BYTES:
+            raise HeadstartError(
+                f"there is no corpus, and {name}, {len(corpus.task_text):,} of them, are too "
+                "little text to pretrain on",
+                fix="give text without labels with --corpus FILE, or choose --arms "
+                f"{arms_without_corpus()}",
+            )
         notes.append(
             f"no corpus was given: {name}, {len(corpus.task_text):,} of them, are the corpus, "
             "without their labels"

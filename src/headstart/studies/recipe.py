@@ -81,7 +81,7 @@ class StudyRecipe(Recipe):
         if self.uses_own_texts and self.task_text == "off":
             problems.append(
                 "--task-text off leaves no text to pretrain on; give --corpus FILE or choose "
-                f"--arms {_without_corpus()}"
+                f"--arms {arms_without_corpus()}"
             )
         for arm in self.arm_objects:
             problems += arm.problems(self)
@@ -168,7 +168,7 @@ def default_arms(
     return [arm.name for arm in usual if not arm.needs & missing]
 
 
-def _without_corpus() -> str:
+def arms_without_corpus() -> str:
     """The usual arms that learn from labelled rows alone."""
     usual = [arm for arm in arms().values() if arm.default]
     return ",".join(arm.name for arm in usual if not arm.needs_corpus and "arms" not in arm.needs)

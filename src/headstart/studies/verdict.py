@@ -130,11 +130,13 @@ def _sum(study: Study, analysis: Analysis, steps: list[Step]) -> str:
         parts = [analysis.gap(step.first, step.second, labels) for step in steps]
         if whole is None or None in parts:
             continue
-        terms = " + ".join(
-            f"{signed(gap.difference.value)} from {step.effect} ({within(gap.difference)})"
-            for step, gap in zip(steps, parts, strict=True)
-            if gap is not None
-        )
+        terms = ""
+        for step, gap in zip(steps, parts, strict=True):
+            assert gap is not None
+            value = gap.difference.value
+            sign, size = (" − ", -value) if value < 0 else (" + ", value)
+            shown = f"{sign}{signed(size)}" if terms else signed(value)
+            terms += f"{shown} from {step.effect} ({within(gap.difference)})"
         said.append(f"with {labelled(labels)} {signed(whole.difference.value)} = {terms}")
     names = f"{series_name(first, study)} − {series_name(last, study)}"
     return capital(f"{names}, in points: {'; '.join(said)}.")
