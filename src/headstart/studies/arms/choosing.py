@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from headstart.training.recipe import FinetuneRecipe
 
 SETTINGS = 2  # that are tried
-LONGER, LEAST_LONG = 2, 6  # times the usual epochs, and at least so many
+LONGER, LEAST_LONG = 2, 4  # times the usual epochs, and at least so many
 FASTER = 3.0  # times the usual rate
 FOLDS = 3
 MOST_JUDGED = 2_000  # rows that judge the settings or train for that
