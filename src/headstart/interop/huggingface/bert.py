@@ -186,16 +186,19 @@ def read_bert_head(kind: str, base: BaseConfig, config: ForeignConfig) -> HeadCo
     return SpansConfig() if kind == "spans" else None
 
 
-def bert_head_problem(base: BaseConfig, head: HeadConfig) -> NoCounterpart | None:
-    """Why a head has no counterpart in BERT or RoBERTa."""
+def bert_head_problem(
+    base: BaseConfig, head: HeadConfig, activation: str = "tanh"
+) -> NoCounterpart | None:
+    """Why a head has no counterpart in BERT, RoBERTa or, with a ReLU, in DistilBERT."""
     if isinstance(head, LanguageModelingConfig | MaskedNextSentenceConfig):
         if not (head.tied and head.bias and head.transform and base.feed_forward == "gelu"):
             return NoCounterpart("there it is tied, with a bias and a GELU before it", ONNX)
         return None
     if isinstance(head, ClassificationConfig):
-        if head.pooling != "first" or not head.dense or head.transform or not head.bias:
-            why = "there the first token counts, with a dense layer and tanh before the classes"
-            return NoCounterpart(why, f"fine-tune with --pooling first, or {ONNX}")
+        plain = head.pooling == "first" and head.dense and head.bias and not head.transform
+        if not plain or head.dense_activation != activation:
+            why = f"there the first token counts, with a dense layer and {activation} before the "
+            return NoCounterpart(f"{why}classes", OTHER_HEAD)
         return None
     if isinstance(head, TaggingConfig | SpansConfig):
         if head.transform:

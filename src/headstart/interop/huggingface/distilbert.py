@@ -1,8 +1,14 @@
 """DistilBERT: BERT's blocks under other names, without token types and without a pooler."""
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
-from headstart.interop.huggingface.bert import BERT_BLOCKS, bert_head_problem, like_bert
+from headstart.interop.huggingface.bert import (
+    BERT_BLOCKS,
+    bert_head_problem,
+    like_bert,
+    read_bert_head,
+)
 from headstart.interop.huggingface.family import ACTIVATIONS, ONNX, Family, NoCounterpart
 from headstart.interop.huggingface.foreign_config import ForeignConfig
 from headstart.interop.huggingface.tensors import TensorRule, pair
@@ -13,14 +19,13 @@ from headstart.model.config import (
     LanguageModelingConfig,
     MaskedNextSentenceConfig,
     SpansConfig,
-    TaggingConfig,
 )
 
 EPSILON = 1e-12  # which is no setting there
 
 
 class DistilBert(Family):
-    """Its classifier has a ReLU where BERT's has a tanh, so that one head stays behind."""
+    """Its classifier has a ReLU where BERT's has a tanh."""
 
     model_types: ClassVar[tuple[str, ...]] = ("distilbert",)
     prefix = "distilbert."
@@ -33,7 +38,6 @@ class DistilBert(Family):
     }
     ignored = (
         r"vocab_projector\.weight",
-        r"pre_classifier\..*",
         r"(distilbert\.)?embeddings\.position_ids",
     )
 
@@ -92,19 +96,24 @@ class DistilBert(Family):
             rules = pair("head.transform.dense", "vocab_transform")
             rules += pair("head.transform.norm", "vocab_layer_norm")
             return [*rules, TensorRule("head.output.bias", ("vocab_projector.bias",))]
-        spans = isinstance(head, SpansConfig)
-        return pair("head.output", "qa_outputs" if spans else "classifier")
+        if isinstance(head, SpansConfig):
+            return pair("head.output", "qa_outputs")
+        rules = pair("head.dense", "pre_classifier") if head.kind == "classification" else []
+        return rules + pair("head.output", "classifier")
 
     def read_head(self, kind: str, base: BaseConfig, config: ForeignConfig) -> HeadConfig | None:
-        if kind == "language_modeling" and base.feed_forward == "gelu":
-            return LanguageModelingConfig(bias=True, transform=True)
-        if kind == "tagging":
-            return TaggingConfig(tags=len(config.labels), dropout=base.dropout)
-        return SpansConfig() if kind == "spans" else None
+        head = read_bert_head(kind, base, config)
+        if isinstance(head, ClassificationConfig):
+            dropout = config.number("seq_classif_dropout", 0.2)
+            return replace(head, dense_activation="relu", dropout=dropout)
+        return head
 
     def no_counterpart(self, base: BaseConfig, head: HeadConfig) -> NoCounterpart | None:
-        if isinstance(head, ClassificationConfig):
-            return NoCounterpart("there a dense layer and a ReLU stand before the classes", ONNX)
         if isinstance(head, MaskedNextSentenceConfig):
             return NoCounterpart("DistilBERT has no next sentence", ONNX)
-        return bert_head_problem(base, head)
+        return bert_head_problem(base, head, "relu")
+
+    def write_head(self, head: HeadConfig) -> dict[str, Any]:
+        if not isinstance(head, ClassificationConfig):
+            return {}
+        return {"seq_classif_dropout": head.dropout}
