@@ -1,15 +1,28 @@
-"""DistilBERT: BERT's blocks under other names, without token types and without a pooler."""
+"""RoBERTa (CamemBERT, XLM-R) and DistilBERT: BERT's blocks with other embeddings and names."""
 
 from dataclasses import replace
 from typing import Any, ClassVar
 
 from headstart.interop.huggingface.bert import (
     BERT_BLOCKS,
+    Bert,
     bert_head_problem,
     like_bert,
+    old_names,
+    piece_rules,
+    read_bert,
     read_bert_head,
+    write_bert,
 )
-from headstart.interop.huggingface.family import ACTIVATIONS, ONNX, Family, NoCounterpart
+from headstart.interop.huggingface.family import (
+    ACTIVATION_NAMES,
+    ACTIVATIONS,
+    ENCODER,
+    ONNX,
+    Family,
+    NoCounterpart,
+    answer_rules,
+)
 from headstart.interop.huggingface.foreign_config import ForeignConfig
 from headstart.interop.huggingface.tensors import TensorRule, pair
 from headstart.model.config import (
@@ -18,10 +31,66 @@ from headstart.model.config import (
     HeadConfig,
     LanguageModelingConfig,
     MaskedNextSentenceConfig,
-    SpansConfig,
 )
 
-EPSILON = 1e-12  # which is no setting there
+DISTILBERT_EPSILON = 1e-12  # which is no setting there
+
+
+class Roberta(Bert):
+    """The positions of a text start at the padding's id + 1; the rows before are not used."""
+
+    model_types: ClassVar[tuple[str, ...]] = ("roberta", "camembert", "xlm-roberta")
+    prefix = "roberta."
+    class_name = "Roberta"
+    endings: ClassVar[dict[str, str]] = ENCODER
+    ignored: ClassVar[tuple[str, ...]] = (
+        r"(roberta\.)?embeddings\.position_ids",
+        r"(roberta\.)?pooler\..*",
+        r"lm_head\.decoder\.(weight|bias)",
+    )
+    token_types = False
+
+    def fits(self, base: BaseConfig) -> bool:
+        return like_bert(base) and base.token_types > 0 and base.position_offset > 0
+
+    def read_base(self, config: ForeignConfig) -> BaseConfig:
+        padding = config.values.get("pad_token_id", 1)
+        offset = (padding if isinstance(padding, int) else 1) + 1
+        rows = config.whole("max_position_embeddings", 514)
+        if rows <= offset:
+            config.problems.append(f"{rows} positions, of which the first {offset} are not used")
+        return read_bert(config, max_length=max(rows - offset, 1), position_offset=offset)
+
+    def write_base(self, base: BaseConfig) -> dict[str, Any]:
+        return {**write_bert(base), "pad_token_id": base.position_offset - 1}
+
+    def head_rules(self, base: BaseConfig, head: HeadConfig) -> list[TensorRule]:
+        if isinstance(head, LanguageModelingConfig):
+            return piece_rules("lm_head.dense", "lm_head.layer_norm", "lm_head")
+        if isinstance(head, ClassificationConfig):
+            rules = pair("head.dense", "classifier.dense")
+            return rules + pair("head.output", "classifier.out_proj")
+        return answer_rules(head)
+
+    def read_head(self, kind: str, base: BaseConfig, config: ForeignConfig) -> HeadConfig | None:
+        return read_bert_head(kind, base, config)
+
+    def no_counterpart(self, base: BaseConfig, head: HeadConfig) -> NoCounterpart | None:
+        if isinstance(head, MaskedNextSentenceConfig):
+            return NoCounterpart("RoBERTa has no next sentence", "pretrain with --objective masked")
+        return bert_head_problem(base, head)
+
+    def pad_problem(self, base: BaseConfig, pad_id: int | None) -> NoCounterpart | None:
+        if pad_id == base.position_offset - 1:
+            return None
+        return NoCounterpart(
+            f"there positions begin at the padding's id + 1, which is {base.position_offset} in "
+            f"this base, and its tokenizer's padding has the id {pad_id}",
+            ONNX,
+        )
+
+    def aliases(self, names: set[str]) -> dict[str, str]:
+        return old_names(names, "lm_head.bias", "lm_head.decoder.bias")
 
 
 class DistilBert(Family):
@@ -29,13 +98,7 @@ class DistilBert(Family):
 
     model_types: ClassVar[tuple[str, ...]] = ("distilbert",)
     prefix = "distilbert."
-    architectures: ClassVar[dict[str, str]] = {
-        "": "DistilBertModel",
-        "language_modeling": "DistilBertForMaskedLM",
-        "classification": "DistilBertForSequenceClassification",
-        "tagging": "DistilBertForTokenClassification",
-        "spans": "DistilBertForQuestionAnswering",
-    }
+    class_name = "DistilBert"
     ignored = (
         r"vocab_projector\.weight",
         r"(distilbert\.)?embeddings\.position_ids",
@@ -43,7 +106,7 @@ class DistilBert(Family):
 
     def fits(self, base: BaseConfig) -> bool:
         plain = not base.token_types and not base.position_offset
-        return like_bert(base) and plain and base.norm_epsilon == EPSILON
+        return like_bert(base) and plain and base.norm_epsilon == DISTILBERT_EPSILON
 
     def read_base(self, config: ForeignConfig) -> BaseConfig:
         return BaseConfig(
@@ -53,14 +116,13 @@ class DistilBert(Family):
             heads=config.whole("n_heads"),
             feed_forward_width=config.whole("hidden_dim"),
             max_length=config.whole("max_position_embeddings", 512),
-            norm_epsilon=EPSILON,
+            norm_epsilon=DISTILBERT_EPSILON,
             feed_forward=config.choose("activation", ACTIVATIONS, "gelu"),
             dropout=config.number("dropout", 0.1),
             **BERT_BLOCKS,
         )
 
     def write_base(self, base: BaseConfig) -> dict[str, Any]:
-        activations = {ours: theirs for theirs, ours in reversed(ACTIVATIONS.items())}
         return {
             "vocab_size": base.vocab_size,
             "dim": base.width,
@@ -68,7 +130,7 @@ class DistilBert(Family):
             "n_heads": base.heads,
             "hidden_dim": base.feed_forward_width,
             "max_position_embeddings": base.max_length,
-            "activation": activations[base.feed_forward],
+            "activation": ACTIVATION_NAMES[base.feed_forward],
             "dropout": base.dropout,
             "attention_dropout": base.dropout,
             "sinusoidal_pos_embds": False,
@@ -93,13 +155,9 @@ class DistilBert(Family):
 
     def head_rules(self, base: BaseConfig, head: HeadConfig) -> list[TensorRule]:
         if isinstance(head, LanguageModelingConfig):
-            rules = pair("head.transform.dense", "vocab_transform")
-            rules += pair("head.transform.norm", "vocab_layer_norm")
-            return [*rules, TensorRule("head.output.bias", ("vocab_projector.bias",))]
-        if isinstance(head, SpansConfig):
-            return pair("head.output", "qa_outputs")
+            return piece_rules("vocab_transform", "vocab_layer_norm", "vocab_projector")
         rules = pair("head.dense", "pre_classifier") if head.kind == "classification" else []
-        return rules + pair("head.output", "classifier")
+        return rules + answer_rules(head)
 
     def read_head(self, kind: str, base: BaseConfig, config: ForeignConfig) -> HeadConfig | None:
         head = read_bert_head(kind, base, config)
