@@ -1,29 +1,33 @@
-"""Commands in forks of this process, which has loaded everything: a kill hits their work."""
+"""Work in forks of this process, which has loaded everything: they start quickly, to be killed."""
 
 import os
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tests.conftest import run_here
+from tests.conftest import Result, run_here
+
+MOST = 10_000  # characters of messages: what a pipe holds without a reader
 
 
 class Fork:
-    """`headstart WORDS…` in a process of its own, that costs no start of Python."""
+    """A process that calls a function and ends with the exit code of what it returns."""
 
-    def __init__(self, words: Sequence[str]) -> None:
+    def __init__(self, call: Callable[[], Result]) -> None:
+        self.messages = ""  # on standard error, once it has ended
         self._code: int | None = None
+        self._pipe, there = os.pipe()
         self.pid = os.fork()
         if not self.pid:
             code = 1
             try:
-                result = run_here(list(words))
+                result = call()
                 code = result.returncode
-                if code:
-                    os.write(2, result.stderr.encode())
+                os.write(there, result.stderr[-MOST:].encode())
             finally:
                 os._exit(code)
+        os.close(there)
 
     def poll(self) -> int | None:
         """The exit code, negative for a signal; `None` while it runs."""
@@ -53,4 +57,17 @@ class Fork:
         pid, status = os.waitpid(self.pid, options)
         if pid:
             self._code = os.waitstatus_to_exitcode(status)
+            with os.fdopen(self._pipe, encoding="utf-8", errors="replace") as pipe:
+                self.messages = pipe.read()
         return self._code
+
+
+def start(words: Sequence[object], *, first: Callable[[], None] | None = None) -> Fork:
+    """`headstart WORDS…` in a fork, which calls `first` before anything else."""
+
+    def call() -> Result:
+        if first is not None:
+            first()
+        return run_here(list(map(str, words)))
+
+    return Fork(call)

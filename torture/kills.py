@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.fault_cases import CASES, cache_in, uninterrupted, write_inputs
-from tests.forked import Fork
+from tests.forked import start
 
 NAMES = ("pretrain", "finetune", "compare")
 LONGEST_CHAIN = 12  # kills of one run, before a process is left alone
@@ -72,12 +72,12 @@ def _kill_until_done(
         for killed in range(LONGEST_CHAIN):
             # Early moments more often, or a chain would end after two or three kills.
             moment = generator.random() * generator.random() * seconds
-            process = Fork(words)
+            process = start(words)
             if not process.kill(after=moment):
-                assert process.wait() == 0, f"{name}: exit code {process.wait()}"
+                assert process.wait() == 0, f"{name}: {process.messages}"
                 return killed
-        code = Fork(words).wait()
-        assert code == 0, f"{name}: exit code {code}"
+        process = start(words)
+        assert process.wait() == 0, f"{name}: {process.messages}"
     return LONGEST_CHAIN
 
 

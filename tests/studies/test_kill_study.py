@@ -8,7 +8,7 @@ import time
 import pytest
 
 from tests.conftest import run_here
-from tests.forked import Fork
+from tests.forked import start
 from tests.studies.small_study import small_recipe
 
 KILLS = int(os.environ.get("HEADSTART_KILLS", "3"))
@@ -68,7 +68,7 @@ def test_a_study_killed_at_random_moments_ends_with_the_same_results(data, whole
     # Side by side, each start brings two new processes, which take seconds to load.
     kills = KILLS if jobs == 1 else 2
     for attempt in range(kills):
-        process = Fork(command(data, killed, jobs))
+        process = start(command(data, killed, jobs))
         # After some more trainings, then at a random moment within what comes next.
         wait_for_trainings(killed / "trainings", trainings * attempt // kills, process)
         assert process.kill(after=generator.uniform(0, 1))

@@ -7,7 +7,7 @@ import pytest
 
 from tests.conftest import run_here
 from tests.corpora import write_corpus
-from tests.forked import Fork
+from tests.forked import start
 from tests.labelled import dataset, write_csv
 from tests.runs import options
 
@@ -35,7 +35,7 @@ FINETUNE = {
 def kill_and_resume(command, out, generator, lines):
     """Kill the command again and again, each time at a random step or before the first one."""
     for _ in range(KILLS):
-        process = Fork([*command, "--out", str(out), "--resume"])
+        process = start([*command, "--out", str(out), "--resume"])
         process.wait_for_lines(out / "metrics.jsonl", generator.randint(0, lines))
         assert process.kill(after=generator.uniform(0, 0.1))  # at a random moment within a step
     result = run_here([*command, "--out", str(out), "--resume"])
