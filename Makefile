@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 .DEFAULT_GOAL := help
 .PHONY: help demo test quick lint types bench fuzz torture findings audit clean
 
-# How long `make fuzz` and each part of `make torture` may take.
+# How long `make fuzz` and the faults of `make torture` may take.
 MINUTES ?= 10
 
 help:  ## list these targets
@@ -53,9 +53,9 @@ bench: $(VENV)/.bench  ## speed and memory beside named peers, and what pretrain
 fuzz: $(READY)  ## broken files, folders and options for MINUTES minutes (default 10)
 	$(BIN)/python -m torture.fuzz --minutes $(MINUTES)
 
-torture: $(READY)  ## faults at every operation, kills at random moments, memory; MINUTES for each
+torture: $(READY)  ## faults for MINUTES, a thousand kills, memory: about three quarters of an hour
 	$(BIN)/python -m torture.faults --minutes $(MINUTES)
-	$(BIN)/python -m torture.kills --minutes $(MINUTES)
+	$(BIN)/python -m torture.kills --kills 1000
 	$(BIN)/python -m torture.memory
 
 findings: $(READY)  ## what was found by hostile and by new users, what happens now, and its test
@@ -63,6 +63,8 @@ findings: $(READY)  ## what was found by hostile and by new users, what happens 
 
 # In an environment of its own: the auditor's packages are not to be audited.
 audit:  ## look the lock file's versions up among known vulnerabilities (needs the network)
+	@$(PYTHON) -c 'import urllib.request as r; r.urlopen("https://pypi.org/pypi/pip/24.0/json", timeout=20)' 2>/dev/null \
+	  || { echo "make audit: nothing was audited, since the vulnerabilities of versions (https://pypi.org/pypi/pip/24.0/json) cannot be looked up from here" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)-audit
 	$(VENV)-audit/bin/python -m pip install --quiet --disable-pip-version-check pip-audit
 	$(VENV)-audit/bin/pip-audit --strict --disable-pip --no-deps --requirement requirements.lock

@@ -1,31 +1,30 @@
-"""Kills at random moments: `python -m torture.kills --minutes 30`, part of `make torture`.
+"""Kills at random moments: `python -m torture.kills --kills 1000`, part of `make torture`.
 
 A pretraining, a fine-tuning and a study are ended with `kill -9` at random moments, again and
 again, until one process comes to the end. Its weights and results must be the bits of an
 undisturbed run. The processes are forks of one that has loaded everything already, so that kills
-hit the work and not the start of Python.
+hit the work and not the start of Python, and cost little more than the work that they undo.
 """
 
 import argparse
-import os
 import random
 import shutil
-import signal
 import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
-from tests.conftest import run_here
 from tests.fault_cases import CASES, cache_in, uninterrupted, write_inputs
+from tests.forked import start
 
 NAMES = ("pretrain", "finetune", "compare")
-MOST = 12  # kills of one run
+LONGEST_CHAIN = 12  # kills of one run, before a process is left alone
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--minutes", type=float, default=30.0)
+    parser.add_argument("--kills", type=int, default=1_000)
+    parser.add_argument("--minutes", type=float, default=30.0, help="stop earlier than that")
     parser.add_argument("--seed", type=int, default=0)
     words = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="headstart-kills-"))
@@ -35,16 +34,12 @@ def main() -> int:
     try:
         inputs = write_inputs(folder / "inputs")
         expected = {name: _undisturbed(name, inputs, folder) for name in NAMES}
-        while time.monotonic() - began < 60 * words.minutes:
+        while sum(kills.values()) < words.kills and time.monotonic() - began < 60 * words.minutes:
             name = min(NAMES, key=lambda one: kills[one])
             outcome, seconds = expected[name]
             trial = folder / "trial"
             shutil.rmtree(trial, ignore_errors=True)
-            while _killed(name, inputs, trial, generator.uniform(0, 0.6) * seconds):
-                kills[name] += 1
-                if kills[name] % MOST == 0:
-                    break
-            assert not _killed(name, inputs, trial, None)
+            kills[name] += _kill_until_done(name, inputs, trial, seconds, generator)
             runs[name] += 1
             if CASES[name].outcome(trial / "out") != outcome:
                 unequal += 1
@@ -67,23 +62,23 @@ def _undisturbed(name: str, inputs: Path, folder: Path) -> tuple[Any, float]:
     return outcome, time.monotonic() - began
 
 
-def _killed(name: str, inputs: Path, trial: Path, after: float | None) -> bool:
-    """Run the command in a process of its own; whether it was killed before its end."""
-    trial.mkdir(exist_ok=True)
-    child = os.fork()
-    if not child:
-        code = 1
-        try:
-            with cache_in(trial / "cache"):
-                code = run_here(CASES[name].words(inputs, trial / "out")).returncode
-        finally:
-            os._exit(code)
-    if after is not None:
-        time.sleep(after)
-        os.kill(child, signal.SIGKILL)  # a process that has ended waits for us until here
-    ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    assert ended in (0, -signal.SIGKILL), f"{name}: exit code {ended}"
-    return ended == -signal.SIGKILL
+def _kill_until_done(
+    name: str, inputs: Path, trial: Path, seconds: float, generator: random.Random
+) -> int:
+    """Run the command, killed again and again, to its end; how often it was killed."""
+    trial.mkdir()
+    words = CASES[name].words(inputs, trial / "out")
+    with cache_in(trial / "cache"):
+        for killed in range(LONGEST_CHAIN):
+            # Early moments more often, or a chain would end after two or three kills.
+            moment = generator.random() * generator.random() * seconds
+            process = start(words)
+            if not process.kill(after=moment):
+                assert process.wait() == 0, f"{name}: {process.messages}"
+                return killed
+        process = start(words)
+        assert process.wait() == 0, f"{name}: {process.messages}"
+    return LONGEST_CHAIN
 
 
 if __name__ == "__main__":

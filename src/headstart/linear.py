@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_softmax
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from headstart.errors import HeadstartError
 
@@ -104,11 +105,17 @@ def fit_regression(
     model = LogisticRegression(C=strength, max_iter=500)
     # One thread: its products are small, others' threads only make it wait, and the bits do
     # not depend on the number of cores.
-    with warnings.catch_warnings(), threadpool_limits(1):
+    with warnings.catch_warnings(), _thread_pools().limit(limits=1):
         # Cut short at a strength this high, it is still a fair candidate.
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(features, np.asarray(labels), sample_weight=weights)
     return model
+
+
+@cache
+def _thread_pools() -> ThreadpoolController:
+    """The libraries with threads of their own; finding them takes as long as a small fit."""
+    return ThreadpoolController()
 
 
 def _lowest(

@@ -3,13 +3,11 @@
 import json
 import os
 import signal
-import subprocess
-import sys
-import time
 
 import pytest
 
 from tests.corpora import write_corpus
+from tests.forked import start
 from tests.runs import options
 
 OPTIONS = options()
@@ -67,18 +65,13 @@ def test_wrong_use_is_one_message_and_nothing_is_written(
 
 
 @pytest.mark.parametrize("kind", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_saves_and_says_how_to_go_on(corpus, headstart, tmp_path, kind):
+def test_a_signal_saves_and_says_how_to_go_on(corpus, tmp_path, kind):
     out = tmp_path / "run"
-    command = [sys.executable, "-m", "headstart", "pretrain", str(corpus), *OPTIONS]
-    process = subprocess.Popen(
-        [*command, "--steps", "5000", "--out", str(out)], stderr=subprocess.PIPE, text=True
-    )
-    while not (out / "metrics.jsonl").exists() and process.poll() is None:
-        time.sleep(0.05)
+    process = start(["pretrain", corpus, *OPTIONS, "--steps", 5000, "--out", out])
+    process.wait_for_lines(out / "metrics.jsonl", 1)
     os.kill(process.pid, kind)
-    _, messages = process.communicate(timeout=120)
-    assert process.returncode == 130, messages
-    assert "resume with: headstart pretrain --resume" in messages.replace("\n", " ")
+    assert process.wait() == 130, process.messages
+    assert "resume with: headstart pretrain --resume" in process.messages.replace("\n", " ")
     assert list((out / "checkpoints").glob("step-*"))
 
 

@@ -153,13 +153,12 @@ def test_an_ending_that_does_not_fit_tags_is_refused_before_any_work(run, tmp_pa
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.slow
-def test_a_hundred_thousand_sentences_with_a_broken_one_in_the_middle_lose_nothing(run, tmp_path):
-    lines = [b"Ada O\nsaw O\n\n"] * 100_000
-    lines[49_999] = b"caf\xe9 O\n\n"
+def test_ten_thousand_sentences_with_a_broken_one_in_the_middle_lose_nothing(run, tmp_path):
+    lines = [b"Ada O\nsaw O\n\n"] * 10_000
+    lines[4_999] = b"caf\xe9 O\n\n"
     (tmp_path / "in.conll").write_bytes(b"".join(lines))
     summary = predict_file(run, tmp_path / "in.conll", tmp_path / "out.jsonl")
     rows = read_rows(tmp_path / "out.jsonl")
-    assert [row["row"] for row in rows] == list(range(1, 100_001))
-    assert [row["row"] for row in rows if row["error"]] == [50_000]
+    assert [row["row"] for row in rows] == list(range(1, 10_001))
+    assert [row["row"] for row in rows if row["error"]] == [5_000]
     assert summary["bad_rows"] == 1

@@ -4,6 +4,7 @@ import json
 
 import pytest
 import torch
+from huggingface_hub import ModelCard
 from safetensors.torch import load_file
 
 from headstart.errors import HeadstartError
@@ -14,7 +15,9 @@ from headstart.model.presets import preset, preset_of, stock_head
 from headstart.run_folder import Run, open_run, save_run
 from headstart.tasks import find_task
 from headstart.text.reading.rows import join_pair
+from headstart.training.finetune import finetune
 from tests.interop.foreign import make, save, tokenizer
+from tests.labelled import dataset, recipe, write_csv
 
 transformers = pytest.importorskip("transformers")
 SIZES = {"width": 16, "layers": 2, "heads": 2, "feed_forward_width": 32}
@@ -130,6 +133,31 @@ def test_a_default_head_without_a_counterpart_is_refused_with_the_way_to_one(obj
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("long", ["cut", "windows"])
+def test_the_test_metric_is_measured_again_through_the_export(long, tmp_path):
+    write_csv(tmp_path / "rows.csv", dataset(100, wrong=0.2))
+    settings = {"head": "huggingface", "long": long, "length": 16}
+    finetune(recipe(dataset=[str(tmp_path / "rows.csv")], **settings), tmp_path / "run")
+    found = export_run(tmp_path / "run", "huggingface", tmp_path / "out")
+    measured, compared = found["measured"], found["comparisons"][-1]["inputs"]
+    assert measured["rows"] == 10
+    if long == "cut":  # windows have no counterpart there, so that the metric may differ
+        assert measured["export"] == measured["run"]
+        assert compared == "accuracy on 10 rows of the test part of rows.csv"
+    (result,) = ModelCard.load(tmp_path / "out" / "README.md").data.eval_results
+    assert result.metric_value == pytest.approx(measured["export"]["value"], abs=1e-4)
+    assert "95 % interval" in result.metric_name
+    assert result.dataset_split == "test"
+
+
+def test_where_no_test_part_is_left_the_export_says_so(tmp_path):
+    run = make_run(tmp_path / "run", task="classification")
+    found = export_run(run, "huggingface", tmp_path / "out")
+    assert found["measured"] is None
+    assert "its test metric was not measured" in found["notes"][-1]
+    assert found["notes"][-1] in (tmp_path / "out" / "README.md").read_text()
+
+
 def test_the_labs_network_has_no_counterpart(tmp_path):
     run = make_run(tmp_path / "run", "lab")
     with pytest.raises(HeadstartError, match="no model of transformers") as error:
@@ -158,15 +186,15 @@ def test_what_came_in_goes_out_as_the_same_kind(tmp_path):
     for kind, ending in [
         ("roberta", "ForTokenClassification"),
         ("distilbert", "ForMaskedLM"),
+        ("distilbert", "ForSequenceClassification"),
         ("modernbert-local", "ForMaskedLM"),
         ("bert", "Model"),
     ]:
-        theirs = save(make(kind, ending, pad_token_id=0), tmp_path / kind)
-        found = export_run(f"hf:{theirs}", "huggingface", tmp_path / f"{kind}-out")
+        theirs = save(make(kind, ending, pad_token_id=0), tmp_path / kind / ending)
+        out = tmp_path / f"{kind}-{ending}-out"
+        found = export_run(f"hf:{theirs}", "huggingface", out)
         assert found["model"] == type(make(kind, ending)).__name__
-        there, back = (
-            load_file(f / "model.safetensors") for f in (theirs, tmp_path / f"{kind}-out")
-        )
+        there, back = (load_file(f / "model.safetensors") for f in (theirs, out))
         assert {name.split(".")[0] for name in there.keys() - back.keys()} <= {"pooler"}
         assert all(torch.equal(there[name], tensor) for name, tensor in back.items())
 

@@ -70,7 +70,9 @@ def test_scores_of_pieces_are_the_same_and_the_tensors_go_out_bit_for_bit(kind, 
 
 
 @pytest.mark.parametrize("ending", ["ForSequenceClassification", "ForTokenClassification"])
-@pytest.mark.parametrize("kind", ["bert", "roberta", "gpt2", "llama", "modernbert-local"])
+@pytest.mark.parametrize(
+    "kind", ["bert", "roberta", "distilbert", "gpt2", "llama", "modernbert-local"]
+)
 def test_a_classifier_or_tagger_computes_the_same(kind, ending, tmp_path):
     theirs = make(kind, ending, num_labels=3)
     run = open_run(Path(f"hf:{save(theirs, tmp_path)}"))

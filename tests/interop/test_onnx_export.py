@@ -15,6 +15,7 @@ from headstart import HeadstartClassifier
 from headstart.errors import HeadstartError
 from headstart.inference.predict import predict, predict_spans, predict_tags
 from headstart.interop.exporters import ExportOptions, export_run
+from headstart.interop.measure import paired_share_difference
 from headstart.model.config import BaseConfig, ClassificationConfig, SpansConfig, TaggingConfig
 from headstart.model.model import build_model
 from headstart.model.presets import preset
@@ -28,9 +29,8 @@ from tests.pages import ROOT
 onnxruntime = pytest.importorskip("onnxruntime")
 pytest.importorskip("onnx")
 
-from headstart.interop.onnx.exported_run import open_export, open_session  # noqa: E402
+from headstart.interop.onnx.exported_run import OnnxRun, open_export, open_session  # noqa: E402
 from headstart.interop.onnx.heads import WINDOWS, network_graph  # noqa: E402
-from headstart.interop.onnx.measure import paired_share_difference  # noqa: E402
 
 TINY = {"vocab_size": 100, "width": 16, "layers": 2, "heads": 2, "feed_forward_width": 32}
 HEADS = {
@@ -195,7 +195,34 @@ def test_the_test_metric_is_measured_again(exported):
     out, found = exported
     (note,) = [note for note in found["notes"] if "accuracy" in note]
     assert "difference +0.00 points" in note
-    assert note in (out / "README.md").read_text()
+    assert found["measured"]["export"] == found["measured"]["run"]
+    assert "accuracy on" in found["comparisons"][-1]["inputs"]
+    card = (out / "README.md").read_text()
+    assert "rows of the test part of rows.csv | | 95 % interval |" in card
+    assert "split: test}" in card
+    assert "(95 % interval " in card.split("---")[1]
+
+
+def test_a_test_metric_that_differs_leaves_nothing_behind(classifier, tmp_path, monkeypatch):
+    monkeypatch.setattr(OnnxRun, "outputs", lambda self, examples, **more: wrong_way(examples))
+    with pytest.raises(HeadstartError, match="accuracy on"):
+        export_run(classifier, "onnx", tmp_path / "out")
+    assert not list(tmp_path.iterdir())
+
+
+def wrong_way(examples):
+    """One class for every text."""
+    return [np.array([9.0, 0.0], dtype=np.float32)] * len(examples)
+
+
+def test_other_texts_can_measure_an_export_and_must_be_readable(classifier, tmp_path, headstart):
+    other = write_csv(tmp_path / "other.csv", dataset(30, seed=9, sentences=3))
+    words = ("export", classifier, "--to", "onnx", "--out", tmp_path / "out")
+    found = headstart(*words, "--test", other)
+    assert "accuracy on 30 rows of other.csv" in " ".join(found.stdout.split())
+    missing = headstart(*words[:-1], tmp_path / "none", "--test", tmp_path / "missing.csv")
+    assert missing.returncode == 2
+    assert not (tmp_path / "none").exists()
 
 
 def test_the_config_says_what_the_graph_does_not(exported, classifier):

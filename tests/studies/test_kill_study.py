@@ -3,13 +3,12 @@
 import csv
 import os
 import random
-import signal
-import subprocess
-import sys
 import time
 
 import pytest
 
+from tests.conftest import run_here
+from tests.forked import start
 from tests.studies.small_study import small_recipe
 
 KILLS = int(os.environ.get("HEADSTART_KILLS", "3"))
@@ -18,22 +17,36 @@ KILLS = int(os.environ.get("HEADSTART_KILLS", "3"))
 def command(folder, out, jobs):
     recipe = small_recipe(folder)
     options = {
-        "--labels": "20,60" if jobs > 1 else "60",
+        "--corpus": recipe.corpus[0],
+        "--arms": "tfidf,scratch,pretrained,stack",
+        "--labels": 20,
         "--seeds": 2,
-        "--epochs": 2,
+        "--epochs": 1,
         "--tokens": recipe.tokens,
         "--vocab-size": recipe.vocab_size,
         "--width": recipe.width,
         "--layers": recipe.layers,
         "--heads": recipe.heads,
         "--feed-forward": recipe.feed_forward_width,
-        "--threads": jobs,
+        "--threads": 1,  # the bits of a training depend on their number
         "--jobs": jobs,
         "--out": out,
     }
     words = [str(word) for pair in options.items() for word in pair]
-    start = [sys.executable, "-m", "headstart", "compare", recipe.dataset[0]]
-    return [*start, "--corpus", recipe.corpus[0], *words]
+    return ["compare", recipe.dataset[0], *words]
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    return tmp_path_factory.mktemp("data")
+
+
+@pytest.fixture(scope="module")
+def whole(data):
+    """The folder of an undisturbed study, one training after another."""
+    result = run_here(command(data, data / "whole", jobs=1))
+    assert result.returncode == 0, result.stderr
+    return data / "whole"
 
 
 def measured(out):
@@ -41,30 +54,25 @@ def measured(out):
         return [[v for k, v in line.items() if k != "seconds"] for line in csv.DictReader(file)]
 
 
-def wait_for_files(folder, count, process):
+def wait_for_trainings(folder, count, process):
     while process.poll() is None and len(list(folder.glob("*.safetensors"))) < count:
         time.sleep(0.01)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_a_study_killed_at_random_moments_ends_with_the_same_results(tmp_path, jobs):
-    whole = tmp_path / "whole"
-    subprocess.run(command(tmp_path, whole, jobs), check=True, capture_output=True)
+def test_a_study_killed_at_random_moments_ends_with_the_same_results(data, whole, tmp_path, jobs):
     killed = tmp_path / "killed"
     generator = random.Random(jobs)
     trainings = len(list((whole / "trainings").iterdir()))
-    for attempt in range(KILLS):
-        process = subprocess.Popen(
-            command(tmp_path, killed, jobs), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
+    # Side by side, each start brings two new processes, which take seconds to load.
+    kills = KILLS if jobs == 1 else 2
+    for attempt in range(kills):
+        process = start(command(data, killed, jobs))
         # After some more trainings, then at a random moment within what comes next.
-        reached = trainings * attempt // KILLS
-        wait_for_files(killed / "trainings", reached, process)
-        time.sleep(generator.uniform(0, 2))
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-    result = subprocess.run(command(tmp_path, killed, jobs), capture_output=True, text=True)
+        wait_for_trainings(killed / "trainings", trainings * attempt // kills, process)
+        assert process.kill(after=generator.uniform(0, 1))
+    result = run_here(command(data, killed, jobs))
     assert result.returncode == 0, result.stderr
     assert measured(killed) == measured(whole)
     assert (killed / "predictions.parquet").stat().st_size

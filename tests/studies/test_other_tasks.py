@@ -168,3 +168,20 @@ def test_the_usual_arms_of_each_task(task, arms):
 def test_an_arm_that_does_not_suit_the_task_is_refused(task, arm, said):
     with pytest.raises(HeadstartError, match=said):
         make_study_recipe(dataset=["d"], task=task, arms=[arm, "scratch"])
+
+
+@pytest.mark.parametrize("task", ["multi-label", "tagging", "spans"])
+def test_one_row_cannot_train_and_choose(task, tmp_path):
+    with pytest.raises(HeadstartError, match="a budget of 1 is too small") as error:
+        StudyRun(recipe(task, tmp_path, labels=["1", "20"], arms=["scratch"]), tmp_path / "out")
+    assert error.value.fix == "give --labels 2 or more"
+
+
+@pytest.mark.parametrize("task", ["tagging", "spans"])
+def test_two_rows_are_enough(task, tmp_path):
+    study = StudyRun(
+        recipe(task, tmp_path, labels=["2"], seeds=1, arms=["trivial", "scratch"]), tmp_path / "out"
+    )
+    study.run()
+    write_results(study, command="headstart compare")
+    assert write_report(study.folder).path.is_file()

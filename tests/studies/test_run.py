@@ -17,6 +17,7 @@ from headstart.studies.run import StudyListener, StudyRun
 from headstart.text import cooccurrence
 from headstart.text.tokenizers.json_tokenizer import JsonTokenizer
 from headstart.training.recipe import read_finetune_recipe
+from tests.corpora import write_corpus
 from tests.labelled import dataset, write_csv
 from tests.studies.small_study import small_recipe
 
@@ -26,6 +27,8 @@ def finished(tmp_path_factory):
     """A study with every arm, run to its report."""
     folder = tmp_path_factory.mktemp("study")
     arms = ["tfidf", "cooccurrence", "scratch", "counted", "pretrained", "frozen", "stack"]
+    write_csv(folder / "data.csv", dataset(100, wrong=0.1))
+    write_corpus(folder / "corpus.txt", 100)
     study = StudyRun(small_recipe(folder, arms=arms), folder / "out")
     study.run()
     best = write_results(study, command="headstart compare")
@@ -146,7 +149,8 @@ def test_a_study_that_ended_leaves_its_lock_free(finished):
 
 
 def test_the_held_out_texts_are_tokenized_once_for_all_trainings(tmp_path, monkeypatch):
-    recipe = small_recipe(tmp_path, arms=["cooccurrence", "scratch", "pretrained"], seeds=2)
+    arms = ["cooccurrence", "scratch", "pretrained"]
+    recipe = small_recipe(tmp_path, arms=arms, labels=["20"], seeds=2, epochs=1)
     study = StudyRun(recipe, tmp_path / "out")
     held_out = set(study.data.test.texts)
     tokenized = []
@@ -177,9 +181,13 @@ def test_co_occurrences_are_counted_once_for_the_start_and_for_the_arm(tmp_path,
 @pytest.mark.slow
 def test_trainings_side_by_side_come_to_the_same_numbers(finished, tmp_path):
     study, _, _ = finished
-    other = StudyRun(study.recipe.changed(jobs=2), tmp_path / "out")
+    arms = ["tfidf", "scratch", "pretrained", "stack"]
+    shutil.copytree(study.base_folder("causal"), tmp_path / "out" / "bases" / "causal")
+    recipe = study.recipe.changed(jobs=2, arms=arms, labels=["20"])
+    other = StudyRun(recipe, tmp_path / "out")
     other.run()
-    for run in study.runs:
+    assert {run.arm for run in other.runs} == set(arms)
+    for run in other.runs:
         one, same = read_training(study.folder, run), read_training(other.folder, run)
         assert np.array_equal(one.test, same.test)
         assert np.array_equal(one.validation, same.validation)

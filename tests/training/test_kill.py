@@ -2,63 +2,78 @@
 
 import os
 import random
-import signal
-import subprocess
-import sys
-import time
 
 import pytest
 
+from tests.conftest import run_here
 from tests.corpora import write_corpus
+from tests.forked import start
+from tests.labelled import dataset, write_csv
 from tests.runs import options
 
 KILLS = int(os.environ.get("HEADSTART_KILLS", "4"))
-OPTIONS = options(steps=120, precision="fp32", save_seconds=0.1)
+STEPS = 120
+PRETRAIN = options(steps=STEPS, precision="fp32", save_seconds=0.1)
+FINETUNE = {
+    "--base": "none",
+    "--vocab-size": 300,
+    "--width": 32,
+    "--layers": 2,
+    "--heads": 2,
+    "--epochs": 12,
+    "--batch-size": 8,
+    "--learning-rate": 0.003,
+    "--patience": 6,
+    "--strategy": "gradual",
+    "--layer-decay": 0.9,
+    "--threads": 1,
+    "--precision": "fp32",
+    "--save-seconds": 0.1,
+}
 
 
-def command(folder, out, kind, *more):
-    objective, output = kind
-    start = [sys.executable, "-m", "headstart", "pretrain", str(folder / "corpus.txt")]
-    settings = ["--objective", objective, *OPTIONS, "--output", output, "--drawn", "40"]
-    return [*start, *settings, "--frequent", "40", "--out", str(out), *more]
+def kill_and_resume(command, out, generator, lines):
+    """Kill the command again and again, each time at a random step or before the first one."""
+    for _ in range(KILLS):
+        process = start([*command, "--out", str(out), "--resume"])
+        process.wait_for_lines(out / "metrics.jsonl", generator.randint(0, lines))
+        assert process.kill(after=generator.uniform(0, 0.1))  # at a random moment within a step
+    result = run_here([*command, "--out", str(out), "--resume"])
+    assert result.returncode == 0, result.stderr
 
 
-def final_bytes(run):
+def run_whole(command, out):
+    result = run_here([*command, "--out", str(out)])
+    assert result.returncode == 0, result.stderr
+
+
+def last_checkpoint(run):
     last = max((run / "checkpoints").iterdir())
-    assert last.name == "step-00000120"
-    return [
-        (run / "model.safetensors").read_bytes(),
-        (last / "model.safetensors").read_bytes(),
-        (last / "optimizer.safetensors").read_bytes(),
-    ]
-
-
-def wait_for_lines(path, lines, process):
-    while process.poll() is None:
-        if path.is_file() and path.read_bytes().count(b"\n") >= lines:
-            return
-        time.sleep(0.01)
+    assert last.name == f"step-{STEPS:08}"
+    return [(last / f"{name}.safetensors").read_bytes() for name in ("model", "optimizer")]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("objective", [("causal", "candidates"), ("masked", "full")])
-def test_a_run_killed_at_random_moments_ends_with_the_same_bits(tmp_path, objective):
-    write_corpus(tmp_path / "corpus.txt")
-    whole = tmp_path / "whole"
-    subprocess.run(command(tmp_path, whole, objective), check=True, capture_output=True)
-    killed = tmp_path / "killed"
-    generator = random.Random(str(objective))
-    for _ in range(KILLS):
-        process = subprocess.Popen(
-            command(tmp_path, killed, objective, "--resume"),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        # At a random step, or before the first one; then at a random moment within it.
-        wait_for_lines(killed / "metrics.jsonl", generator.randint(0, 100), process)
-        time.sleep(generator.uniform(0, 0.1))
-        process.send_signal(signal.SIGKILL)
-        assert process.wait() == -signal.SIGKILL
-    result = subprocess.run(command(tmp_path, killed, objective, "--resume"), capture_output=True)
-    assert result.returncode == 0, result.stderr.decode()
-    assert final_bytes(killed) == final_bytes(whole)
+@pytest.mark.parametrize(("objective", "output"), [("causal", "candidates"), ("masked", "full")])
+def test_a_run_killed_at_random_moments_ends_with_the_same_bits(tmp_path, objective, output):
+    corpus = write_corpus(tmp_path / "corpus.txt")
+    kind = ["--objective", objective, "--output", output, "--drawn", "40", "--frequent", "40"]
+    command = ["pretrain", str(corpus), *PRETRAIN, *kind]
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    run_whole(command, whole)
+    kill_and_resume(command, killed, random.Random(objective), STEPS - 20)
+    name = "model.safetensors"
+    assert (killed / name).read_bytes() == (whole / name).read_bytes()
+    assert last_checkpoint(killed) == last_checkpoint(whole)
+
+
+@pytest.mark.slow
+def test_a_fine_tuning_killed_at_random_moments_ends_with_the_same_bits(tmp_path):
+    data = write_csv(tmp_path / "train.csv", dataset(160, wrong=0.3))
+    settings = [str(word) for pair in FINETUNE.items() for word in pair]
+    command = ["finetune", str(data), *settings]
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    run_whole(command, whole)
+    kill_and_resume(command, killed, random.Random(0), 80)
+    for name in ("model.safetensors", "validation.safetensors"):
+        assert (killed / name).read_bytes() == (whole / name).read_bytes()

@@ -13,16 +13,24 @@ def export(
     to: Annotated[str, typer.Option(help="huggingface or onnx.")],
     out: Annotated[Path, typer.Option(help="A new folder.")],
     int8: Annotated[bool, typer.Option("--int8", help="Store the weights in 8 bits.")] = False,
+    test: Annotated[
+        str | None,
+        typer.Option(
+            help="Labelled texts to measure the export on; by default the test part of the "
+            "run's dataset.",
+            show_default=False,
+        ),
+    ] = None,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Export a run for another tool, and check that its outputs stay the same.
+    """Export a run for another tool; check that its outputs and its test metric stay the same.
 
     headstart export runs/classifier --to huggingface --out exported
     """
     from headstart.interop.exporters import ExportOptions, export_run
 
-    found = export_run(run, to, out, ExportOptions(int8=int8))
+    found = export_run(run, to, out, ExportOptions(int8=int8, test=test))
     if json:
         print_json(found)
         return

@@ -4,21 +4,28 @@ An exporter is found by its name: ours, another package's (entry point group `he
 or one of your own after `register_exporter`.
 """
 
-import math
 import shutil
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
 from headstart.errors import HeadstartError
 from headstart.files import check_folder, sync
+from headstart.interop.measure import (
+    ExportMetric,
+    OutputDifference,
+    TestRows,
+    find_test_rows,
+    measure_export,
+)
 from headstart.interop.model_card import write_export_card
 from headstart.registry import Registry
 from headstart.run_folder import Run, open_run
+from headstart.tasks.opened_run import OpenedRun
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,19 +33,7 @@ class ExportOptions:
     """What the user chose for an export."""
 
     int8: bool = False  # weights in 8 bits
-
-
-@dataclass(frozen=True)
-class OutputDifference:
-    """How far the export's outputs lie from the run's, over one kind of input."""
-
-    inputs: str  # in words: "a batch of 3, padded on the right"
-    difference: float  # the largest one
-    allowed: float
-
-    @property
-    def passed(self) -> bool:
-        return math.isfinite(self.difference) and self.difference <= self.allowed
+    test: str | None = None  # labelled texts; by default the test part of the run's dataset
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,10 +44,11 @@ class Written:
     library: str  # the Hub's name of the library that opens it
     usage: str = ""  # a few lines of Python that open it
     notes: list[str] = field(default_factory=list)  # what differs from the run, in words
+    reads_less: bool = False  # long texts are cut that the run reads: its metric may differ
 
 
 class Exporter(ABC):
-    """One form that runs can be given. A new one is a subclass with these two methods."""
+    """One form that runs can be given. A new one is a subclass with `write` and `check`."""
 
     name: ClassVar[str]
 
@@ -66,6 +62,10 @@ class Exporter(ABC):
     @abstractmethod
     def check(self, run: Run, folder: Path, options: ExportOptions) -> list[OutputDifference]:
         """Open what was written and compare its outputs with the run's."""
+
+    def open(self, run: Run, folder: Path) -> OpenedRun | None:
+        """What was written, as a run that answers; None where that is not possible."""
+        return None
 
 
 EXPORTERS: Registry[Exporter] = Registry(
@@ -115,25 +115,45 @@ def export_run(
 
     Returns
     -------
-    What was written, and how far its outputs lie from the run's.
+    What was written, how far its outputs lie from the run's, and its test metric.
     """
     exporter, options = find_exporter(to), options or ExportOptions()
     _check_free(out)
     run = open_run(folder)
+    test = find_test_rows(run, options.test)
     with _all_or_nothing(out) as temporary:
         written = exporter.write(run, temporary, options)
         comparisons = exporter.check(run, temporary, options)
         _refuse_differences(comparisons, folder)
-        write_export_card(run, written, comparisons, temporary)
+        largest = max((one.difference for one in comparisons), default=None)
+        measured = _measure(exporter, run, temporary, test, written)
+        if measured is not None and not written.reads_less:
+            comparisons.append(measured.compare(int8=options.int8))
+            _refuse_differences(comparisons, folder)
+        write_export_card(run, written, comparisons, temporary, measured)
     return {
         "run": str(folder),
         "to": to,
         "out": str(out),
         "model": written.model,
         "comparisons": [vars(one) for one in comparisons],
-        "largest_difference": max((one.difference for one in comparisons), default=None),
-        "notes": written.notes,
+        "largest_difference": largest,
+        "measured": None if measured is None else asdict(measured),
+        "notes": written.notes + ([] if measured is None else [measured.describe()]),
     }
+
+
+def _measure(
+    exporter: Exporter, run: Run, folder: Path, test: TestRows | str, written: Written
+) -> ExportMetric | None:
+    """The test metric of run and export; where there is none, a note says why."""
+    exported = exporter.open(run, folder) if run.task is not None else None
+    if exported is None:
+        return None
+    if isinstance(test, str):
+        written.notes.append(f"its test metric was not measured: {test} (--test FILE)")
+        return None
+    return measure_export(run, exported, test)
 
 
 def _check_free(out: Path) -> None:

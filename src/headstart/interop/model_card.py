@@ -9,7 +9,8 @@ from headstart.run_folder import SUMMARY, Run, read_summary
 from headstart.training.recipe_file import FILE, read_values
 
 if TYPE_CHECKING:
-    from headstart.interop.exporters import OutputDifference, Written
+    from headstart.interop.exporters import Written
+    from headstart.interop.measure import ExportMetric, OutputDifference
 
 CARD = "README.md"
 # The Hub's names of what a model does, by the kind of its head.
@@ -30,7 +31,11 @@ def pipeline_tag(run: Run) -> str:
 
 
 def write_export_card(
-    run: Run, written: "Written", comparisons: "Sequence[OutputDifference]", folder: Path
+    run: Run,
+    written: "Written",
+    comparisons: "Sequence[OutputDifference]",
+    folder: Path,
+    measured: "ExportMetric | None" = None,
 ) -> None:
     """Write the `README.md` of an export."""
     notes = "".join(f"- {note}\n" for note in written.notes)
@@ -40,15 +45,29 @@ def write_export_card(
     usage = f"```python\n{written.usage.strip()}\n```\n\n" if written.usage else ""
     write_text(
         folder / CARD,
-        f"{_front_matter(run, written)}\n# {run.folder.name}\n\n"
+        f"{_front_matter(run, written, measured)}\n# {run.folder.name}\n\n"
         f"A run of Headstart, exported as `{written.model}`.\n\n{usage}"
         + (f"What differs from the run:\n\n{notes}\n" if notes else "")
         + "The export was opened again and compared with the run before it was kept:\n\n"
-        f"| inputs | largest difference | allowed |\n|---|---|---|\n{rows}",
+        f"| inputs | largest difference | allowed |\n|---|---|---|\n{rows}"
+        + ("" if measured is None else _metric_table(measured)),
     )
 
 
-def _front_matter(run: Run, written: "Written") -> str:
+def _metric_table(measured: "ExportMetric") -> str:
+    """The test metric of the export beside the run's."""
+    rows = {"export": measured.export, "run": measured.run, "difference": measured.difference}
+    lines = [
+        f"\n| {measured.metric} on {measured.measured_on} | | 95 % interval |",
+        "|---|---|---|",
+    ]
+    for name, one in rows.items():
+        ends = f"{one.low:.2%} to {one.high:.2%}" if one.bounded else ""
+        lines.append(f"| {name} | {one.value:.2%} | {ends} |")
+    return "\n".join(lines) + "\n"
+
+
+def _front_matter(run: Run, written: "Written", measured: "ExportMetric | None") -> str:
     recipe = read_values(run.folder) if (run.folder / FILE).is_file() else {}
     lines = [f"library_name: {written.library}", f"pipeline_tag: {pipeline_tag(run)}"]
     lines += ["tags:", "- headstart"]
@@ -58,25 +77,38 @@ def _front_matter(run: Run, written: "Written") -> str:
     named = [name for name in recipe.get("dataset", recipe.get("corpus", [])) if _public(name)]
     if named:
         lines += ["datasets:", *(f"- {_quoted(name.removeprefix('hub:'))}" for name in named)]
-    lines += _results(run, recipe)
+    lines += _results(run, recipe, measured)
     return "---\n" + "\n".join(lines) + "\n---\n"
 
 
-def _results(run: Run, recipe: dict[str, Any]) -> list[str]:
-    """What the best epoch reached on validation, where the run has kept it."""
-    if run.task is None or not (run.folder / SUMMARY).is_file():
+def _results(run: Run, recipe: dict[str, Any], measured: "ExportMetric | None") -> list[str]:
+    """The test metric of the export, or else what the best epoch reached on validation."""
+    if run.task is None:
         return []
-    found = read_summary(run.folder).get("validation", {}).get(run.task.metric)
-    if not isinstance(found, float):
-        return []
+    metric, split = {"type": run.task.metric}, "test"
     dataset = ", ".join(Path(name).name for name in recipe.get("dataset", [])) or "unknown"
+    if measured is not None:
+        one, dataset = measured.export, measured.dataset
+        metric["value"] = f"{one.value:.4f}"
+        if one.bounded:
+            metric["name"] = _quoted(
+                f"{run.task.metric} (95 % interval {one.low:.4f} to {one.high:.4f}, "
+                f"{measured.rows:,} rows)"
+            )
+    else:
+        split = "validation"
+        found = read_summary(run.folder) if (run.folder / SUMMARY).is_file() else {}
+        value = found.get("validation", {}).get(run.task.metric)
+        if not isinstance(value, float):
+            return []
+        metric["value"] = f"{value:.4f}"
     return [
         "model-index:",
         f"- name: {_quoted(run.folder.name)}",
         "  results:",
         f"  - task: {{type: {pipeline_tag(run)}}}",
-        f"    dataset: {{name: {_quoted(dataset)}, type: {_quoted(dataset)}, split: validation}}",
-        f"    metrics: [{{type: {run.task.metric}, value: {found:.4f}}}]",
+        f"    dataset: {{name: {_quoted(dataset)}, type: {_quoted(dataset)}, split: {split}}}",
+        "    metrics: [{" + ", ".join(f"{key}: {value}" for key, value in metric.items()) + "}]",
     ]
 
 

@@ -228,7 +228,13 @@ def _classification_lines(base: BaseConfig, head: ClassificationConfig) -> Itera
     width = base.width * (2 if twice else 1)
     if head.dense:
         formula = "4·d² + 2·d" if twice else "d² + d"
-        yield Line("dense", formula, width * width + width, r"head\.dense\.", "with tanh")
+        yield Line(
+            "dense",
+            formula,
+            width * width + width,
+            r"head\.dense\.",
+            f"with {head.dense_activation}",
+        )
     if head.transform:
         norm = "2·d" if _norm_has_bias(base) else "d"
         formula = f"d² + d + {norm}" if base.biases else f"d² + {norm}"

@@ -135,7 +135,8 @@ class ClassificationConfig(Checked):
 
     classes: int
     pooling: Pooling = "mean+max"
-    dense: bool = False  # a dense layer and tanh before the answer (BERT's pooler)
+    dense: bool = False  # a dense layer and an activation before the answer (BERT's pooler)
+    dense_activation: Literal["tanh", "relu"] = "tanh"  # DistilBERT's is a ReLU
     transform: bool = False  # a dense layer, GELU and a norm before it (ModernBERT)
     bias: bool = True
     dropout: float = 0.0

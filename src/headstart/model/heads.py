@@ -88,7 +88,9 @@ class ClassificationHead(nn.Module):
     def answer(self, pooled: Tensor) -> Tensor:
         """The classes' scores from pooled vectors: (B, d) or (B, 2d) → (B, classes)."""
         if self.dense is not None:
-            pooled = torch.tanh(self.dense(pooled))
+            pooled = self.dense(pooled)
+            tanh = self.config.dense_activation == "tanh"
+            pooled = torch.tanh(pooled) if tanh else F.relu(pooled)
         return self.output(self.dropout(self.transform(pooled)))
 
 

@@ -209,7 +209,8 @@ def stock_head(head: HeadConfig, base: BaseConfig, *, chosen_pooling: bool = Fal
         kept = chosen_pooling and head.pooling in ("first", "mean")
         pooling: Pooling = head.pooling if kept else "mean"
         return replace(head, pooling=pooling, dense=False, transform=True)
-    return replace(head, pooling="first", dense=True)
+    activation: Literal["tanh", "relu"] = "tanh" if base.token_types else "relu"  # DistilBERT
+    return replace(head, pooling="first", dense=True, dense_activation=activation)
 
 
 def preset_of(base: BaseConfig) -> Preset:

@@ -129,11 +129,18 @@ def _spoken(metric: str) -> str:
 def find_budgets(recipe: StudyRecipe, train: Any, task: Task[Any] | None = None) -> list[int]:
     """The numbers of labelled rows, ascending; the usual ones as far as there are rows."""
     task = task or task_of(recipe.task, train)
+    least = 2 * len(task.labels) if has_classes(task) else 2
     if recipe.labels:
-        return sorted({len(take_rows(task, train, budget, 0)) for budget in recipe.labels})
+        budgets = sorted({len(take_rows(task, train, budget, 0)) for budget in recipe.labels})
+        if not has_classes(task) and budgets[0] < least:
+            raise HeadstartError(
+                f"a budget of {budgets[0]} is too small for a study of {task.row_name}: one row "
+                "trains, and another one chooses the epoch",
+                fix=f"give --labels {least} or more",
+            )
+        return budgets
     rows = len(take_rows(task, train, "all", 0))
     usual = [int(n) for n in DEFAULT_LABELS if n.isdigit()]
-    least = 2 * len(task.labels) if has_classes(task) else 2
     return [n for n in usual if least <= n < rows] + [rows]
 
 

@@ -1,13 +1,17 @@
 """BERT and what is built like it (MiniLM): learned positions, norms after the sums, token types."""
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from headstart.interop.huggingface.family import (
+    ACTIVATION_NAMES,
     ACTIVATIONS,
+    ENCODER,
     ONNX,
     OTHER_HEAD,
     Family,
     NoCounterpart,
+    answer_rules,
 )
 from headstart.interop.huggingface.foreign_config import ForeignConfig
 from headstart.interop.huggingface.tensors import TensorRule, pair
@@ -27,14 +31,8 @@ class Bert(Family):
 
     model_types: ClassVar[tuple[str, ...]] = ("bert",)
     prefix = "bert."
-    architectures: ClassVar[dict[str, str]] = {
-        "": "BertModel",
-        "language_modeling": "BertForMaskedLM",
-        "masked_next_sentence": "BertForPreTraining",
-        "classification": "BertForSequenceClassification",
-        "tagging": "BertForTokenClassification",
-        "spans": "BertForQuestionAnswering",
-    }
+    class_name = "Bert"
+    endings: ClassVar[dict[str, str]] = {**ENCODER, "masked_next_sentence": "ForPreTraining"}
     ignored: ClassVar[tuple[str, ...]] = (
         r"(bert\.)?embeddings\.position_ids",
         r"(bert\.)?pooler\..*",
@@ -71,9 +69,13 @@ class Bert(Family):
 
     def head_rules(self, base: BaseConfig, head: HeadConfig) -> list[TensorRule]:
         if isinstance(head, LanguageModelingConfig):
-            return self._predictions("head.")
+            theirs = "cls.predictions"
+            return piece_rules(f"{theirs}.transform.dense", f"{theirs}.transform.LayerNorm", theirs)
         if isinstance(head, MaskedNextSentenceConfig):
-            rules = self._predictions("head.language_modeling.")
+            rules = [
+                replace(rule, ours=rule.ours.replace("head.", "head.language_modeling.", 1))
+                for rule in self.head_rules(base, LanguageModelingConfig())
+            ]
             rules += pair("head.next_sentence.dense", "bert.pooler.dense")
             # There 0 means "follows", here 1 does.
             for part in ("weight", "bias"):
@@ -82,14 +84,7 @@ class Bert(Family):
             return rules
         if isinstance(head, ClassificationConfig):
             return pair("head.dense", "bert.pooler.dense") + pair("head.output", "classifier")
-        spans = isinstance(head, SpansConfig)
-        return pair("head.output", "qa_outputs" if spans else "classifier")
-
-    def _predictions(self, ours: str) -> list[TensorRule]:
-        theirs = "cls.predictions"
-        rules = pair(f"{ours}transform.dense", f"{theirs}.transform.dense")
-        rules += pair(f"{ours}transform.norm", f"{theirs}.transform.LayerNorm")
-        return [*rules, TensorRule(f"{ours}output.bias", (f"{theirs}.bias",))]
+        return answer_rules(head)
 
     def read_head(self, kind: str, base: BaseConfig, config: ForeignConfig) -> HeadConfig | None:
         if kind == "masked_next_sentence":
@@ -101,6 +96,12 @@ class Bert(Family):
 
     def aliases(self, names: set[str]) -> dict[str, str]:
         return old_names(names, "cls.predictions.bias", "cls.predictions.decoder.bias")
+
+
+def piece_rules(dense: str, norm: str, output: str) -> list[TensorRule]:
+    """The head that scores pieces: a dense layer, a norm, and a bias for the tied output layer."""
+    rules = pair("head.transform.dense", dense) + pair("head.transform.norm", norm)
+    return [*rules, TensorRule("head.output.bias", (f"{output}.bias",))]
 
 
 def like_bert(base: BaseConfig) -> bool:
@@ -149,7 +150,6 @@ BERT_BLOCKS: dict[str, Any] = {
 
 def write_bert(base: BaseConfig) -> dict[str, Any]:
     """A base in BERT's names."""
-    activations = {ours: theirs for theirs, ours in reversed(ACTIVATIONS.items())}
     return {
         "vocab_size": base.vocab_size,
         "hidden_size": base.width,
@@ -158,7 +158,7 @@ def write_bert(base: BaseConfig) -> dict[str, Any]:
         "intermediate_size": base.feed_forward_width,
         "max_position_embeddings": base.max_length + base.position_offset,
         "layer_norm_eps": float(base.norm_epsilon),
-        "hidden_act": activations[base.feed_forward],
+        "hidden_act": ACTIVATION_NAMES[base.feed_forward],
         "type_vocab_size": base.token_types,
         "hidden_dropout_prob": base.dropout,
         "attention_probs_dropout_prob": base.dropout,
@@ -186,16 +186,19 @@ def read_bert_head(kind: str, base: BaseConfig, config: ForeignConfig) -> HeadCo
     return SpansConfig() if kind == "spans" else None
 
 
-def bert_head_problem(base: BaseConfig, head: HeadConfig) -> NoCounterpart | None:
-    """Why a head has no counterpart in BERT or RoBERTa."""
+def bert_head_problem(
+    base: BaseConfig, head: HeadConfig, activation: str = "tanh"
+) -> NoCounterpart | None:
+    """Why a head has no counterpart in BERT, RoBERTa or, with a ReLU, in DistilBERT."""
     if isinstance(head, LanguageModelingConfig | MaskedNextSentenceConfig):
         if not (head.tied and head.bias and head.transform and base.feed_forward == "gelu"):
             return NoCounterpart("there it is tied, with a bias and a GELU before it", ONNX)
         return None
     if isinstance(head, ClassificationConfig):
-        if head.pooling != "first" or not head.dense or head.transform or not head.bias:
-            why = "there the first token counts, with a dense layer and tanh before the classes"
-            return NoCounterpart(why, f"fine-tune with --pooling first, or {ONNX}")
+        plain = head.pooling == "first" and head.dense and head.bias and not head.transform
+        if not plain or head.dense_activation != activation:
+            why = f"there the first token counts, with a dense layer and {activation} before the "
+            return NoCounterpart(f"{why}classes", OTHER_HEAD)
         return None
     if isinstance(head, TaggingConfig | SpansConfig):
         if head.transform:

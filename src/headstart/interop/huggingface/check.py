@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from headstart.errors import HeadstartError
-from headstart.interop.exporters import OutputDifference
 from headstart.interop.huggingface.foreign_config import ForeignConfig
+from headstart.interop.measure import OutputDifference
 from headstart.run_folder import Run
 from headstart.tasks.pairs import between_texts
 
@@ -27,7 +27,8 @@ TEXTS = [
     "Москва не сразу строилась. 東京は日本の首都です。 مرحبا بالعالم 🙂",
     "don't stop: they'll re-read it, we've seen 1,000.5 e-mails @ 10:30",
 ]
-Call = Callable[[Tensor, Tensor], Tensor]
+# Tokens (B, T), the mask of the real ones and, for some, which of a pair's texts each is from.
+Call = Callable[[Tensor, Tensor, Tensor | None], Tensor]
 
 
 def compare_with_run(run: Run, folder: Path, temperature: float) -> list[OutputDifference]:
@@ -39,9 +40,22 @@ def compare_with_run(run: Run, folder: Path, temperature: float) -> list[OutputD
     for words, tokens, real in _inputs(run, 0 if pad is None else pad):
         with torch.no_grad():
             ours = run.model(tokens, real).float() / temperature
-            output = theirs(tokens, real).float()
+            output = theirs(tokens, real, None).float()
         found.append(OutputDifference(words, *_difference(ours, output, real)))
     return found
+
+
+class ExportedNetwork(torch.nn.Module):
+    """An export in the place of a run's network; its scores are the run's, temperature and all."""
+
+    def __init__(self, folder: Path, temperature: float) -> None:
+        super().__init__()
+        with _quiet():
+            self.call = _open(folder)
+        self.temperature = torch.nn.Parameter(torch.tensor(temperature), requires_grad=False)
+
+    def forward(self, tokens: Tensor, real: Tensor, token_types: Tensor | None = None) -> Tensor:
+        return self.call(tokens, real, token_types) * self.temperature
 
 
 def _installed() -> bool:
@@ -49,12 +63,12 @@ def _installed() -> bool:
 
 
 def _open(folder: Path) -> Call:
-    """The exported model as a function of tokens (B, T) and the mask of the real ones."""
+    """The exported model as a function."""
     if not _installed():
         from headstart.interop.huggingface.read import read_model
 
         model = read_model(folder).model.eval()
-        return lambda tokens, real: model(tokens, real)
+        return model
     import transformers
 
     config = ForeignConfig.read(folder)
@@ -71,11 +85,12 @@ def _open(folder: Path) -> Call:
                 where=folder,
             )
 
-    def call(tokens: Tensor, real: Tensor) -> Tensor:
+    def call(tokens: Tensor, real: Tensor, token_types: Tensor | None) -> Tensor:
         # Padding on the left moves learned positions, so they are given.
         left = bool((real[:, 0] == 0).any())
         positions = {"position_ids": (real.cumsum(1) - 1).clamp(min=0)} if left else {}
-        output = model(input_ids=tokens, attention_mask=real, **positions)
+        kinds = {} if token_types is None else {"token_type_ids": token_types}
+        output = model(input_ids=tokens, attention_mask=real, **positions, **kinds)
         if hasattr(output, "start_logits"):
             return torch.stack([output.start_logits, output.end_logits], dim=-1)
         names = ("logits", "prediction_logits", "last_hidden_state")

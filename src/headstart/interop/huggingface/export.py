@@ -16,19 +16,20 @@ from headstart.files import replacing, write_text
 from headstart.interop.exporters import (
     Exporter,
     ExportOptions,
-    OutputDifference,
     Written,
 )
-from headstart.interop.huggingface.check import compare_with_run
+from headstart.interop.huggingface.check import ExportedNetwork, compare_with_run
 from headstart.interop.huggingface.family import Family, family_of_base
 from headstart.interop.huggingface.foreign_config import CONFIG
 from headstart.interop.huggingface.tensors import write_tensors
 from headstart.interop.huggingface.tokenizer_files import tokenizer_files
+from headstart.interop.measure import OutputDifference
 from headstart.interop.model_card import pipeline_tag
 from headstart.model.checkpoint import WEIGHTS
 from headstart.model.config import HeadConfig
 from headstart.model.model import Model
 from headstart.run_folder import Run
+from headstart.tasks.opened_run import OpenedRun
 from headstart.text.tokenizers.json_tokenizer import JsonTokenizer
 
 PADDING = "[PAD]"
@@ -82,10 +83,15 @@ class HuggingFaceExporter(Exporter):
             library="transformers",
             usage=_usage(run, folder),
             notes=_notes(run, temperature, padded=padded and run.tokenizer.pad_id is not None),
+            reads_less=run.task is not None and run.long == "windows",
         )
 
     def check(self, run: Run, folder: Path, options: ExportOptions) -> list[OutputDifference]:
         return compare_with_run(with_padding(run), folder, run.temperature)
+
+    def open(self, run: Run, folder: Path) -> OpenedRun:
+        network: Any = ExportedNetwork(folder, run.temperature)
+        return replace(with_padding(run), model=network, long="cut")
 
 
 EXPORTER = HuggingFaceExporter()

@@ -12,11 +12,21 @@ from typing import Any, ClassVar
 
 from headstart.errors import HeadstartError
 from headstart.interop.huggingface.foreign_config import ForeignConfig
-from headstart.interop.huggingface.tensors import TensorRule
+from headstart.interop.huggingface.tensors import TensorRule, pair
 from headstart.model.config import BaseConfig, HeadConfig
 
 ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu-tanh", "gelu_pytorch_tanh": "gelu-tanh"}
 ACTIVATIONS["relu"] = "relu"
+# The other way round: of several names the first one.
+ACTIVATION_NAMES = {ours: theirs for theirs, ours in reversed(ACTIVATIONS.items())}
+# How the classes of transformers end, by the kind of our head; causal ones differ by one.
+ENCODER = {
+    "": "Model",
+    "language_modeling": "ForMaskedLM",
+    "classification": "ForSequenceClassification",
+    "tagging": "ForTokenClassification",
+    "spans": "ForQuestionAnswering",
+}
 
 ONNX = "export it with --to onnx"
 OTHER_HEAD = f"fine-tune with --head huggingface, or {ONNX}"
@@ -35,11 +45,17 @@ class Family(ABC):
 
     model_types: ClassVar[tuple[str, ...]]  # what its config.json may say; the first is written
     prefix: ClassVar[str]  # of the base's tensors; files of a base alone may leave it out
-    architectures: ClassVar[Mapping[str, str]]  # the class of transformers, by the head's kind
+    class_name: ClassVar[str]  # how the names of its classes begin
+    endings: ClassVar[Mapping[str, str]] = ENCODER  # and end, by the head's kind
     # Tensors that a file may hold without their being weights of ours: tables that are computed,
     # copies of tied weights, and heads of the pretraining that the named class does not have.
     ignored: ClassVar[tuple[str, ...]] = ()
     token_types: ClassVar[bool] = False  # whether its models are given token_type_ids
+
+    @property
+    def architectures(self) -> dict[str, str]:
+        """The classes of transformers, by the head's kind."""
+        return {kind: f"{self.class_name}{ending}" for kind, ending in self.endings.items()}
 
     @abstractmethod
     def fits(self, base: BaseConfig) -> bool:
@@ -86,13 +102,18 @@ class Family(ABC):
         return "" if head is None else self.prefix
 
 
+def answer_rules(head: HeadConfig) -> list[TensorRule]:
+    """The output layer of a head for a task, as most families call it."""
+    return pair("head.output", "qa_outputs" if head.kind == "spans" else "classifier")
+
+
 # By the first of its model types, in the order in which a base of ours is looked up.
 FAMILIES = {
     "llama": "headstart.interop.huggingface.llama:Llama",
     "modernbert": "headstart.interop.huggingface.modernbert:ModernBert",
     "bert": "headstart.interop.huggingface.bert:Bert",
-    "roberta": "headstart.interop.huggingface.roberta:Roberta",
-    "distilbert": "headstart.interop.huggingface.distilbert:DistilBert",
+    "roberta": "headstart.interop.huggingface.bert_relatives:Roberta",
+    "distilbert": "headstart.interop.huggingface.bert_relatives:DistilBert",
     "gpt2": "headstart.interop.huggingface.gpt2:Gpt2",
 }
 

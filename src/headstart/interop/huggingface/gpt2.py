@@ -2,7 +2,14 @@
 
 from typing import Any, ClassVar
 
-from headstart.interop.huggingface.family import ACTIVATIONS, Family, NoCounterpart
+from headstart.interop.huggingface.family import (
+    ACTIVATION_NAMES,
+    ACTIVATIONS,
+    ENCODER,
+    Family,
+    NoCounterpart,
+    answer_rules,
+)
 from headstart.interop.huggingface.foreign_config import ForeignConfig
 from headstart.interop.huggingface.llama import last_token_head
 from headstart.interop.huggingface.tensors import TensorRule, pair
@@ -21,13 +28,8 @@ class Gpt2(Family):
 
     model_types: ClassVar[tuple[str, ...]] = ("gpt2",)
     prefix = "transformer."
-    architectures: ClassVar[dict[str, str]] = {
-        "": "GPT2Model",
-        "language_modeling": "GPT2LMHeadModel",
-        "classification": "GPT2ForSequenceClassification",
-        "tagging": "GPT2ForTokenClassification",
-        "spans": "GPT2ForQuestionAnswering",
-    }
+    class_name = "GPT2"
+    endings: ClassVar[dict[str, str]] = {**ENCODER, "language_modeling": "LMHeadModel"}
     ignored = (r"(transformer\.)?h\.\d+\.attn\.(masked_)?bias", r"lm_head\.weight")
 
     def fits(self, base: BaseConfig) -> bool:
@@ -61,7 +63,6 @@ class Gpt2(Family):
         )
 
     def write_base(self, base: BaseConfig) -> dict[str, Any]:
-        activations = {"gelu": "gelu", "gelu-tanh": "gelu_new", "relu": "relu"}
         return {
             "vocab_size": base.vocab_size,
             "n_embd": base.width,
@@ -71,7 +72,7 @@ class Gpt2(Family):
             "n_positions": base.max_length,
             "n_ctx": base.max_length,
             "layer_norm_epsilon": float(base.norm_epsilon),
-            "activation_function": activations[base.feed_forward],
+            "activation_function": ACTIVATION_NAMES[base.feed_forward],
             "resid_pdrop": base.dropout,
             "embd_pdrop": base.dropout,
             "attn_pdrop": base.dropout,
@@ -98,8 +99,7 @@ class Gpt2(Family):
             return []  # tied
         if isinstance(head, ClassificationConfig):
             return pair("head.output", "score", bias=False)
-        spans = isinstance(head, SpansConfig)
-        return pair("head.output", "qa_outputs" if spans else "classifier")
+        return answer_rules(head)
 
     def read_head(self, kind: str, base: BaseConfig, config: ForeignConfig) -> HeadConfig | None:
         if kind == "language_modeling":

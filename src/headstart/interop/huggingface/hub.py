@@ -4,6 +4,7 @@
 model there has changed. Files go into the cache that all tools of Hugging Face share.
 """
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from headstart.errors import HeadstartError
 
 NAME = re.compile(r"(?P<name>[\w.-]+(?:/[\w.-]+)?)(?:@(?P<revision>[\w./-]+))?")
 SMALL_FILES = ["config.json", "tokenizer*", "special_tokens_map.json", "vocab.*", "merges.txt"]
+WEIGHTS = ("*.safetensors", "*.bin")  # in the order of preference
 
 
 def find_folder(given: str) -> Path:
@@ -50,37 +52,69 @@ def _newest(name: str) -> str:
     try:
         return str(HfApi().model_info(name, timeout=10).sha)
     except Exception as error:  # the Hub's library passes on its transport's own errors
-        raise _unreachable(name, error) from error
+        raise _refused(name, error) or HeadstartError(
+            "there is no such folder, and the Hugging Face Hub cannot be reached "
+            f"({_first_line(error)})",
+            where=f"hf:{name}",
+            fix="check the path or the network; a folder that was downloaded is named by its path",
+        ) from error
 
 
 def _download(name: str, revision: str) -> Path:
+    """The files of a revision: those of the cache, which need no network, or the Hub's.
+
+    What an interrupted download left is kept, and completed by the next one.
+    """
     from huggingface_hub.utils.tqdm import disable_progress_bars
 
     disable_progress_bars()
-    found = _get(name, revision, ["*.safetensors", "*.safetensors.index.json"])
-    if any(found.glob("*.safetensors")):
-        return found
-    return _get(name, revision, ["*.bin", "*.bin.index.json"])
+    for weights in WEIGHTS:
+        if (cached := _cached(name, revision, weights)) is not None:
+            return cached
+    for weights in WEIGHTS:
+        found = _get(name, revision, weights)
+        if any(found.glob(weights)):
+            break
+    return found
 
 
-def _get(name: str, revision: str, weights: list[str]) -> Path:
-    """The files of a revision: those of the cache, which need no network, or the Hub's."""
+def _cached(name: str, revision: str, weights: str) -> Path | None:
+    """The folder of a download that came to its end."""
+    try:
+        folder = _get(name, revision, weights, local_files_only=True)
+    except HeadstartError:
+        return None
+    # Where another tool began the download, nobody noted which files belong to it.
+    indexes = list(folder.glob(f"{weights}.index.json"))
+    shards = {shard for index in indexes for shard in _shards(index)}
+    there = {path.name for path in folder.iterdir()}
+    whole = "config.json" in there and any(folder.glob(weights)) and shards <= there
+    return folder if whole else None
+
+
+def _shards(index: Path) -> set[str]:
+    try:
+        return set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
+    except (ValueError, KeyError, AttributeError, TypeError):
+        return set()  # its reader says what is wrong with it
+
+
+def _get(name: str, revision: str, weights: str, **how: Any) -> Path:
     from huggingface_hub import snapshot_download
 
-    wanted: dict[str, Any] = {"revision": revision, "allow_patterns": SMALL_FILES + weights}
+    wanted = [*SMALL_FILES, weights, f"{weights}.index.json"]
     try:
-        cached = Path(snapshot_download(name, local_files_only=True, **wanted))
-        if any(cached.glob(weights[0])):
-            return cached
-    except Exception:  # not there yet
-        pass
-    try:
-        return Path(snapshot_download(name, **wanted))
+        return Path(snapshot_download(name, revision=revision, allow_patterns=wanted, **how))
     except Exception as error:
-        raise _unreachable(name, error) from error
+        raise _refused(name, error) or HeadstartError(
+            f"the download from the Hub did not come to its end ({_first_line(error)})",
+            where=f"hf:{name}",
+            fix="check the network and start the same command again: what was downloaded is kept",
+        ) from error
 
 
-def _unreachable(name: str, error: Exception) -> HeadstartError:
+def _refused(name: str, error: Exception) -> HeadstartError | None:
+    """What the Hub itself has against a request."""
     from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError
 
     if isinstance(error, GatedRepoError):
@@ -95,9 +129,8 @@ def _unreachable(name: str, error: Exception) -> HeadstartError:
             where=f"hf:{name}",
             fix="check the name",
         )
-    first = next(iter(str(error).splitlines()), type(error).__name__)
-    return HeadstartError(
-        f"there is no such folder, and the Hugging Face Hub cannot be reached ({first})",
-        where=f"hf:{name}",
-        fix="check the path or the network; a folder that was downloaded is named by its path",
-    )
+    return None
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)

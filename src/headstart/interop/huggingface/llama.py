@@ -2,7 +2,7 @@
 
 from typing import Any, ClassVar
 
-from headstart.interop.huggingface.family import ONNX, OTHER_HEAD, Family, NoCounterpart
+from headstart.interop.huggingface.family import ENCODER, ONNX, OTHER_HEAD, Family, NoCounterpart
 from headstart.interop.huggingface.foreign_config import ForeignConfig
 from headstart.interop.huggingface.tensors import TensorRule, pair
 from headstart.model.config import (
@@ -20,13 +20,8 @@ class Llama(Family):
 
     model_types = ("llama", "mistral")
     prefix = "model."
-    architectures: ClassVar[dict[str, str]] = {
-        "": "LlamaModel",
-        "language_modeling": "LlamaForCausalLM",
-        "classification": "LlamaForSequenceClassification",
-        "tagging": "LlamaForTokenClassification",
-        "spans": "LlamaForQuestionAnswering",
-    }
+    class_name = "Llama"
+    endings: ClassVar[dict[str, str]] = {**ENCODER, "language_modeling": "ForCausalLM"}
     ignored = (r"(.*\.)?rotary_emb\.inv_freq",)
 
     def fits(self, base: BaseConfig) -> bool:

@@ -23,13 +23,7 @@ class ModernBert(Family):
 
     model_types: ClassVar[tuple[str, ...]] = ("modernbert",)
     prefix = "model."
-    architectures: ClassVar[dict[str, str]] = {
-        "": "ModernBertModel",
-        "language_modeling": "ModernBertForMaskedLM",
-        "classification": "ModernBertForSequenceClassification",
-        "tagging": "ModernBertForTokenClassification",
-        "spans": "ModernBertForQuestionAnswering",
-    }
+    class_name = "ModernBert"
     ignored = (r"decoder\.weight", r"(.*\.)?rotary_emb\..*inv_freq")
 
     def fits(self, base: BaseConfig) -> bool:

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from headstart.interop.exporters import OutputDifference
+from headstart.interop.measure import OutputDifference
 from headstart.interop.onnx.export import WINDOWS
 from headstart.interop.onnx.exported_run import open_export
 from headstart.model.config import ClassificationConfig

@@ -11,11 +11,12 @@ from headstart.files import installed_version, replacing, write_text
 from headstart.interop.exporters import (
     Exporter,
     ExportOptions,
-    OutputDifference,
     Written,
 )
+from headstart.interop.measure import OutputDifference
 from headstart.model.config import ClassificationConfig
 from headstart.run_folder import EXPORTED, Run
+from headstart.tasks.opened_run import OpenedRun
 from headstart.tasks.pairs import between_texts
 from headstart.training.seen_rows import ROWS
 
@@ -44,7 +45,6 @@ class OnnxExporter(Exporter):
         need_packages(*PACKAGES)
         _refuse(run, options)
         from headstart.interop.onnx.heads import network_graph
-        from headstart.interop.onnx.measure import measure_export
 
         config = export_config(run, options)
         graph = network_graph(
@@ -64,13 +64,18 @@ class OnnxExporter(Exporter):
             model=f"ONNX graph, {config['precision']}",
             library="onnx",
             usage=USAGE,
-            notes=_notes(run, config, folder) + measure_export(run, folder),
+            notes=_notes(run, config, folder),
         )
 
     def check(self, run: Run, folder: Path, options: ExportOptions) -> list[OutputDifference]:
         from headstart.interop.onnx.check import compare_with_run
 
         return compare_with_run(run, folder, int8=options.int8)
+
+    def open(self, run: Run, folder: Path) -> OpenedRun:
+        from headstart.interop.onnx.exported_run import open_export
+
+        return open_export(folder)
 
 
 EXPORTER = OnnxExporter()

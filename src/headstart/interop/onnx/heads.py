@@ -74,7 +74,8 @@ class HeadGraph:
         else:
             vectors = self._pooled(self.base.hidden(inputs), real, pooling, windows=windows)
         if head.dense is not None:
-            vectors = self.graph.add("Tanh", self._layer("head.dense", head.dense, vectors))
+            activation = "Tanh" if head.config.dense_activation == "tanh" else "Relu"
+            vectors = self.graph.add(activation, self._layer("head.dense", head.dense, vectors))
         vectors = self._transform(head.transform, vectors)
         scores = self._output(head.output, vectors)
         self.graph.output(scores, "logits", ["texts", head.output.out_features])
