@@ -6,8 +6,10 @@ environment variables that torchrun sets.
 """
 
 import os
+import signal
 import socket
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -26,7 +28,6 @@ Work = Callable[..., None]  # what the processes beside rank 0 do: called with t
 STUCK_SECONDS = 300.0  # without an answer; that a process has died is noticed within seconds
 PATIENCE = 10.0  # seconds that a process is given to end
 LOST = 3  # the exit code of a process that ends because another one did
-INTERFACE = "GLOO_SOCKET_IFNAME"
 
 
 def under_torchrun() -> bool:
@@ -41,7 +42,11 @@ def is_follower() -> bool:
 
 def is_restarted() -> bool:
     """Whether torchrun has started this command again after a failure (`--max-restarts`)."""
-    return under_torchrun() and int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
+    return under_torchrun() and _restarts() > 0
+
+
+def _restarts() -> int:
+    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
 
 
 def process_count(wanted: int) -> int:
@@ -89,15 +94,22 @@ def follow_first(work: Work, *, stuck_seconds: float) -> None:
             if group.speaks_for(lost):
                 raise
             raise SystemExit(LOST) from None
+        except BaseException as error:
+            group.report(error)
+            raise
 
 
 @contextmanager
 def _torchrun_group(stuck_seconds: float) -> Iterator["ProcessGroup"]:
+    from torch.distributed import PrefixStore
     from torch.distributed.rendezvous import rendezvous
 
     from headstart.training.processes.group import Place, ProcessGroup
 
-    store, rank, count = next(iter(rendezvous("env://")))
+    limit = timedelta(seconds=stuck_seconds)
+    store, rank, count = next(iter(rendezvous("env://", timeout=limit)))
+    # The launcher's store outlives a restart, and what was agreed on before it holds no more.
+    store = PrefixStore(f"headstart/{_restarts()} of {count}", store)
     number = {name: int(os.environ.get(name, "0")) for name in ("LOCAL_RANK", "GROUP_RANK")}
     local = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
     place = Place(rank, count, number["LOCAL_RANK"], local, number["GROUP_RANK"])
@@ -119,16 +131,16 @@ def _started_here(
 
     limit = timedelta(seconds=stuck_seconds)
     store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False, timeout=limit)
-    with _only_this_machine():
-        started = start_processes(
-            _work,
-            (store.port, count, work, arguments, stuck_seconds),
-            nprocs=count - 1,
-            join=False,
-            daemon=True,
-            start_method="spawn",  # forked PyTorch threads would hang
-        )
-        processes = started.processes
+    with _local_environment():
+        with _ctrl_c_ignored():  # until a process has begun to train: rank 0 ends it
+            processes = start_processes(
+                _work,
+                (store.port, count, work, arguments, stuck_seconds),
+                nprocs=count - 1,
+                join=False,
+                daemon=True,
+                start_method="spawn",  # forked PyTorch threads would hang
+            ).processes
 
         def exit_codes() -> dict[int, int]:
             codes = {rank: process.exitcode for rank, process in enumerate(processes, start=1)}
@@ -146,24 +158,40 @@ def _started_here(
             for process in processes:
                 process.join(patience)
                 process.kill()  # it writes nothing, and one that is stuck hears nothing else
+                process.join()
 
 
 @contextmanager
-def _only_this_machine() -> Iterator[None]:
-    """Let gloo use the loopback interface, here and in the processes that are started."""
-    before = os.environ.get(INTERFACE)
+def _ctrl_c_ignored() -> Iterator[None]:
+    """Let processes that are started here ignore Ctrl-C; this one does so for a moment."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread may decide about signals
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def _local_environment() -> Iterator[None]:
+    """Let gloo use the loopback interface, and let PyTorch's C++ leave messages to us."""
     loopback = [
         name
         for name, addresses in psutil.net_if_addrs().items()
         if any(one.family == socket.AF_INET and one.address == "127.0.0.1" for one in addresses)
     ]
-    if before is None and loopback:
-        os.environ[INTERFACE] = loopback[0]
+    wanted = {"TORCH_CPP_LOG_LEVEL": "ERROR"}
+    if loopback:
+        wanted["GLOO_SOCKET_IFNAME"] = loopback[0]
+    added = {name: value for name, value in wanted.items() if name not in os.environ}
+    os.environ.update(added)
     try:
         yield
     finally:
-        if before is None:
-            os.environ.pop(INTERFACE, None)
+        for name in added:
+            os.environ.pop(name, None)
 
 
 def _work(

@@ -1,0 +1,141 @@
+"""Two processes train like one: the same losses and evaluations, whatever they exchange."""
+
+import hashlib
+import json
+from dataclasses import replace
+from itertools import product
+
+import pytest
+import torch
+
+from headstart.errors import HeadstartError
+from headstart.training.listener import Listener
+from headstart.training.pretrain_loop import make_loop, make_model
+from headstart.training.pretrain_prepare import prepare_pretraining
+from headstart.training.processes.exchange import GradientExchange
+from headstart.training.processes.launch import joined, process_count
+from headstart.training.processes.ranks import ONE
+from tests.runs import small_recipe
+
+STEPS = 50
+OBJECTIVES = ("causal", "masked", "masked+next-sentence")
+PRESETS = {"tied": "small", "untied": "lab"}
+OUTPUTS = {"dense": "full", "rows": "candidates"}  # the gradients of the output layer
+TINY = {"width": 16, "layers": 1, "feed_forward_width": 16, "length": 16, "batch_tokens": 80}
+KINDS = [*product(OBJECTIVES, PRESETS, OUTPUTS)]
+AGAIN = KINDS[1]
+
+
+class Losses(Listener):
+    def __init__(self):
+        self.losses, self.evaluations = [], []
+
+    def on_step(self, progress):
+        self.losses.append(progress.loss)
+
+    def on_evaluation(self, progress):
+        self.evaluations.append(progress.evaluation)
+
+
+def train_all(ranks, folder):
+    """Train every kind; what this process has found goes into a file of its own."""
+    torch.set_num_threads(1)
+    ranks.connect(torch.device("cpu"))
+    found = [train(ranks, folder, *kind) for kind in [*KINDS, AGAIN]]
+    (folder / f"{ranks.rank} of {ranks.count}.json").write_text(json.dumps(found))
+    ranks.gather(True)  # nobody leaves while another one still exchanges
+
+
+def train(ranks, folder, objective, preset, output):
+    recipe = small_recipe(
+        folder,
+        objective,
+        preset=PRESETS[preset],
+        output=OUTPUTS[output],
+        frequent=40,
+        drawn=40,
+        **TINY,
+    )
+    setup = replace(prepare_pretraining(recipe, folder / "none"), ranks=ranks)
+    setup = replace(setup, folder=folder / f"{ranks.count} {objective} {preset} {output}")
+    model = make_model(setup)
+    heard = Losses()
+    make_loop(setup, model, steps=STEPS, evaluate_every=STEPS).run(listener=heard)
+    weights = b"".join(value.detach().numpy().tobytes() for value in model.parameters())
+    return {
+        "losses": heard.losses,
+        "evaluation": heard.evaluations[-1],
+        "weights": hashlib.sha256(weights).hexdigest(),
+        "bytes": getattr(ranks, "exchanged_bytes", 0),
+        "all bytes": len(weights),
+    }
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("processes")
+    train_all(ONE, folder)
+    with joined(2, train_all, (folder,), stuck_seconds=120) as ranks:
+        train_all(ranks, folder)
+    names = ("0 of 1", "0 of 2", "1 of 2")
+    return {name: json.loads((folder / f"{name}.json").read_text()) for name in names}
+
+
+@pytest.mark.parametrize("kind", KINDS, ids="-".join)
+def test_two_processes_have_the_losses_of_one(found, kind):
+    one, two = (found[name][KINDS.index(kind)] for name in ("0 of 1", "0 of 2"))
+    assert len(two["losses"]) == STEPS
+    assert two["losses"] == pytest.approx(one["losses"], abs=1e-5)
+    assert two["evaluation"] == pytest.approx(one["evaluation"], rel=1e-4)
+
+
+def test_both_processes_have_the_same_weights(found):
+    assert [one["weights"] for one in found["0 of 2"]] == [
+        one["weights"] for one in found["1 of 2"]
+    ]
+
+
+def test_the_same_number_of_processes_gives_the_same_bits_again(found):
+    first, again = found["0 of 2"][KINDS.index(AGAIN)], found["0 of 2"][-1]
+    assert first["weights"] == again["weights"]
+
+
+def test_where_rows_are_updated_only_touched_rows_are_exchanged(found):
+    for kind, one in zip(KINDS, found["0 of 2"], strict=False):
+        assert (one["bytes"] < one["all bytes"]) == ("rows" in kind or "untied" in kind)
+
+
+def test_the_rows_of_all_processes_are_added_up():
+    parameter = torch.nn.Parameter(torch.zeros(6, 2))
+    model = torch.nn.Module()
+    model.rows, model.vocabulary_rows = parameter, [parameter]
+
+    def sparse(rows, value):
+        values = torch.full((len(rows), 2), value)
+        return torch.sparse_coo_tensor(torch.tensor([rows]), values, (6, 2))
+
+    def all_reduce(tensor, largest):  # another process has touched rows 1 and 4
+        if largest:
+            tensor[[2 + 1, 2 + 4]] = 1
+        else:
+            assert len(tensor) == 3 * 2 + 1  # of 6 rows, the 3 that were touched; and the loss
+            tensor += torch.tensor([10.0, 10, 0, 0, 10, 10, 0.5])
+
+    parameter.grad = sparse([3, 1, 1], 1.0)
+    loss, stop = GradientExchange(model, all_reduce)(1.0, stop=False)
+    expected = torch.zeros(6, 2)
+    expected[1], expected[3], expected[4] = 12.0, 1.0, 10.0
+    assert torch.equal(parameter.grad.to_dense(), expected)
+    assert (loss, stop) == (1.5, False)
+
+
+def test_more_processes_than_rows_of_a_step_are_refused(tmp_path):
+    with pytest.raises(HeadstartError, match="processes is 17, and a step has only 16 rows"):
+        small_recipe(tmp_path, processes=17)
+
+
+def test_torchrun_decides_how_many_processes_there_are(monkeypatch):
+    assert process_count(2) == 2
+    for name, value in {"RANK": 1, "WORLD_SIZE": 4, "MASTER_ADDR": "x", "MASTER_PORT": 1}.items():
+        monkeypatch.setenv(name, str(value))
+    assert process_count(1) == 4
