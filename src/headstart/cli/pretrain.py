@@ -127,7 +127,7 @@ def _run(
     given: dict[str, Any],
     out: Path,
     trackers: list[str],
-    seconds: dict[str, float],
+    seconds: dict[str, Any],
     *,
     resume: bool,
     dry_run: bool,

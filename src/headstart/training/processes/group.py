@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch.distributed import PrefixStore  # type: ignore[attr-defined]
 
 from headstart.errors import HeadstartError
 from headstart.explain_errors import explain
@@ -157,7 +158,7 @@ class ProcessGroup(Ranks):
         with self._watched():
             dist.init_process_group(
                 BACKENDS[device.type],
-                store=dist.PrefixStore("group", self.store),
+                store=PrefixStore("group", self.store),
                 rank=self.rank,
                 world_size=self.count,
                 timeout=timedelta(seconds=self.stuck_seconds),

@@ -101,7 +101,7 @@ def follow_first(work: Work, *, stuck_seconds: float) -> None:
 
 @contextmanager
 def _torchrun_group(stuck_seconds: float) -> Iterator["ProcessGroup"]:
-    from torch.distributed import PrefixStore
+    from torch.distributed import PrefixStore  # type: ignore[attr-defined]
     from torch.distributed.rendezvous import rendezvous
 
     from headstart.training.processes.group import Place, ProcessGroup
@@ -124,13 +124,13 @@ def _torchrun_group(stuck_seconds: float) -> Iterator["ProcessGroup"]:
 def _started_here(
     count: int, work: Work, arguments: tuple[Any, ...], stuck_seconds: float
 ) -> Iterator["ProcessGroup"]:
-    import torch.distributed as dist
-    from torch.multiprocessing import start_processes
+    from torch.distributed import TCPStore  # type: ignore[attr-defined]
+    from torch.multiprocessing.spawn import start_processes
 
     from headstart.training.processes.group import Place, ProcessGroup
 
     limit = timedelta(seconds=stuck_seconds)
-    store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False, timeout=limit)
+    store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False, timeout=limit)
     with _local_environment():
         with _ctrl_c_ignored():  # until a process has begun to train: rank 0 ends it
             processes = start_processes(
@@ -203,12 +203,12 @@ def _work(
     stuck_seconds: float,
 ) -> None:
     """The life of a process that was started here."""
-    import torch.distributed as dist
+    from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
     from headstart.training.processes.group import Ended, LostProcessError, Place, ProcessGroup
 
     rank, limit = index + 1, timedelta(seconds=stuck_seconds)
-    store = dist.TCPStore("127.0.0.1", port, is_master=False, timeout=limit)
+    store = TCPStore("127.0.0.1", port, is_master=False, timeout=limit)
     group = ProcessGroup(store, Place(rank, count, rank, count), stuck_seconds=stuck_seconds)
     try:
         work(group, *arguments)
