@@ -134,13 +134,23 @@ def _run(
     json: bool,
 ) -> None:
     from headstart.cli.training_display import TrainingDisplay
+    from headstart.errors import HeadstartError
     from headstart.training.listener import Listeners, find_trackers
     from headstart.training.pretrain import follow, plan_pretraining, pretrain, sharing
     from headstart.training.pretrain_prepare import prepare_pretraining
-    from headstart.training.processes.launch import follow_first, is_follower, is_restarted
+    from headstart.training.processes.launch import (
+        follow_first,
+        is_follower,
+        is_restarted,
+        under_torchrun,
+    )
     from headstart.training.recipe import read_recipe
     from headstart.training.recipe_file import FILE
 
+    if "processes" in given and under_torchrun():
+        raise HeadstartError(
+            "torchrun has started the processes already", fix="leave --processes out"
+        )
     if is_follower():  # of a process that torchrun has started, which prints and writes
         follow_first(follow, stuck_seconds=seconds["stuck_seconds"])
         return

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from operator import itemgetter
 from typing import Any, TypeVar
 
 import torch
@@ -62,7 +63,7 @@ class ProcessGroup(Ranks):
     stuck_seconds : float
         How long an exchange waits for a process that lives but does not answer.
     exit_codes : callable
-        The exit codes of the ranks that have ended, where this process has started them.
+        The exit codes of the ranks that have ended by themselves, where they were started here.
     """
 
     def __init__(
@@ -135,7 +136,7 @@ class ProcessGroup(Ranks):
         try:
             while not self.store.check([key]):
                 if limit is not None and time.monotonic() - began > limit:
-                    raise self.lost([whose], f"does not answer since {limit:g} seconds")
+                    raise self.lost([whose], f"has not answered for {limit:g} seconds")
                 if not self.first and self.store.check(["end"]) and not self.store.check([key]):
                     raise Ended
                 if self.first and (gone := self._gone()):
@@ -220,9 +221,10 @@ class ProcessGroup(Ranks):
             yield
         except RuntimeError as error:
             waited = time.monotonic() - began >= 0.9 * self.stuck_seconds
-            raise self._diagnosis(waited) from error
+            raise (self._diagnosis(waited) or error) from error
 
-    def _diagnosis(self, waited: bool) -> HeadstartError:
+    def _diagnosis(self, waited: bool) -> HeadstartError | None:
+        """Who is to blame for an exchange that has failed; None if all processes live."""
         self._disconnect()  # who is waiting for this process need not wait longer
         how = f"has not answered for {self.stuck_seconds:g} seconds" if waited else "has ended"
         try:
@@ -233,28 +235,30 @@ class ProcessGroup(Ranks):
                 if self.first and (gone := self._gone()):
                     return gone
                 missing = [rank for rank in others if not self.store.check([f"lives/{rank}"])]
-                if not missing:
+                if not missing and not self.first:  # rank 0 may still hear of an error
                     break
                 time.sleep(BETWEEN_LOOKS)
         except RuntimeError:
             missing = [0]
-        return self.lost(missing, how)
+        return self.lost(missing, how) if missing else None
 
     def _gone(self) -> HeadstartError | None:
         """Why another process has ended, where that is known."""
         if self.store.check(["error"]):
             rank, what, fix = json.loads(self.store.get("error"))
             return HeadstartError(f"process {rank}: {what}", fix=fix)
-        killed = {rank: code for rank, code in self.exit_codes().items() if code < 0}
-        if not killed:
+        codes = self.exit_codes()
+        if not codes:
             return None
-        code = next(iter(killed.values()))
+        rank, code = min(codes.items(), key=itemgetter(1))  # a signal (below 0) says most
+        if code >= 0:
+            return self.lost([rank], f"has ended with exit code {code}")
         memory = "; the system may have run out of memory" if code == -9 else ""
-        return self.lost(list(killed), f"was ended by signal {-code}{memory}")
+        return self.lost([rank], f"was ended by signal {-code}{memory}")
 
     def lost(self, ranks: Sequence[int], how: str) -> LostProcessError:
         """The error that names the processes, the step, and how to go on."""
-        numbers = " and ".join(map(str, ranks)) or "beside this one"
+        numbers = " and ".join(map(str, ranks))
         place = f"at step {self.step}" if self.step else "before the first step"
         error = LostProcessError(
             f"{place}, process {numbers} of {self.count} (counted from 0) {how}", fix=GO_ON

@@ -144,7 +144,7 @@ def _started_here(
 
         def exit_codes() -> dict[int, int]:
             codes = {rank: process.exitcode for rank, process in enumerate(processes, start=1)}
-            return {rank: code for rank, code in codes.items() if code is not None}
+            return {n: code for n, code in codes.items() if code is not None and code != LOST}
 
         group = ProcessGroup(
             store, Place(0, count, 0, count), stuck_seconds=stuck_seconds, exit_codes=exit_codes
