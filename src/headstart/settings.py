@@ -10,6 +10,8 @@ from headstart.errors import HeadstartError
 # there is no such training: a slip of the finger would crash or run for ever.
 LARGEST: dict[str, tuple[float, str]] = {
     "threads": (512, "more of them only wait for each other"),
+    "processes": (4_096, "a step has fewer rows to share out"),
+    "stuck_seconds": (604_800, "nobody waits for a week"),
     "jobs": (512, "more of them only wait for each other"),
     "vocab_size": (1_000_000, "the largest vocabularies in use have a quarter of that"),
     "width": (16_384, "the largest networks in use are as wide"),

@@ -18,7 +18,8 @@ from headstart.training.listener import (
 )
 from headstart.training.loop import Interrupted
 from headstart.training.plan import Plan
-from headstart.training.pretrain import prepare_pretraining, pretrain
+from headstart.training.pretrain import pretrain
+from headstart.training.pretrain_prepare import prepare_pretraining
 from headstart.training.pretrain_results import evaluate_held_out
 from tests.labelled import recipe, splits
 from tests.listeners import Recorder, StopAt

@@ -10,12 +10,9 @@ from headstart.model.checkpoint import load_model
 from headstart.training.listener import Listener
 from headstart.training.loop import Interrupted
 from headstart.training.plan import choose_output
-from headstart.training.pretrain import (
-    make_loop,
-    plan_pretraining,
-    prepare_pretraining,
-    pretrain,
-)
+from headstart.training.pretrain import plan_pretraining, pretrain
+from headstart.training.pretrain_loop import make_loop
+from headstart.training.pretrain_prepare import prepare_pretraining
 from headstart.training.recipe import PretrainRecipe, read_recipe
 from tests.runs import small_recipe
 

@@ -83,8 +83,9 @@ def given_settings(values: dict[str, Any], *, but: Collection[str]) -> dict[str,
         for name, value in values.items()
         if value is not None and value != [] and name not in but
     }
-    if save_seconds := values.get("save_seconds"):
-        check_number("save_seconds", save_seconds)
+    for name, smallest in (("save_seconds", 0), ("stuck_seconds", 1)):
+        if values.get(name) is not None:
+            check_number(name, values[name], smallest)
     for name, value in given.items():
         number = isinstance(value, int | float) and not isinstance(value, bool)
         if number and value == 0 and name not in ZERO_IS_A_VALUE:

@@ -9,6 +9,9 @@ from headstart.cli import options
 from headstart.cli.options import machine_settings, saved_when_stopped
 from headstart.cli.output import Debug, Json, print_json, results, styled
 
+SECONDS = ("save_seconds", "stuck_seconds")
+NO_SETTINGS = ("out", "track", "tensorboard", *SECONDS, "resume", "dry_run", "json", "debug")
+
 
 def pretrain(
     corpus: Annotated[
@@ -89,12 +92,22 @@ def pretrain(
     seed: options.Whole = None,
     device: options.Word = None,
     threads: options.Whole = None,
+    processes: Annotated[
+        int | None,
+        typer.Option(
+            help="Share every batch among so many processes; under torchrun, leave it out.",
+            show_default=False,
+        ),
+    ] = None,
     precision: options.PrecisionOption = None,
     track: options.Track = None,
     tensorboard: Annotated[
         bool, typer.Option("--tensorboard", help="The same as --track tensorboard.")
     ] = False,
     save_seconds: options.SaveSeconds = 60.0,
+    stuck_seconds: Annotated[
+        float, typer.Option(help="How long processes wait for one that does not answer.")
+    ] = 300.0,
     resume: options.Resume = False,
     dry_run: options.DryRun = False,
     json: Json = False,
@@ -104,43 +117,57 @@ def pretrain(
 
     headstart pretrain my-text.txt --minutes 10 --out runs/base
     """
-    given = options.given_settings(
-        locals(),
-        but=("out", "track", "tensorboard", "save_seconds", "resume", "dry_run", "json", "debug"),
-    )
+    given = options.given_settings(locals(), but=NO_SETTINGS)
     names = [*(track or []), *(["tensorboard"] if tensorboard else [])]
-    _run(given, out, names, save_seconds, resume=resume, dry_run=dry_run, json=json)
+    seconds = {"save_seconds": save_seconds, "stuck_seconds": stuck_seconds}
+    _run(given, out, names, seconds, resume=resume, dry_run=dry_run, json=json)
 
 
 def _run(
     given: dict[str, Any],
     out: Path,
     trackers: list[str],
-    save_seconds: float,
+    seconds: dict[str, Any],
     *,
     resume: bool,
     dry_run: bool,
     json: bool,
 ) -> None:
     from headstart.cli.training_display import TrainingDisplay
+    from headstart.errors import HeadstartError
     from headstart.training.listener import Listeners, find_trackers
-    from headstart.training.pretrain import plan_pretraining, prepare_pretraining, pretrain
+    from headstart.training.pretrain import follow, plan_pretraining, pretrain, sharing
+    from headstart.training.pretrain_prepare import prepare_pretraining
+    from headstart.training.processes.launch import (
+        follow_first,
+        is_follower,
+        is_restarted,
+        under_torchrun,
+    )
     from headstart.training.recipe import read_recipe
     from headstart.training.recipe_file import FILE
 
+    if "processes" in given and under_torchrun():
+        raise HeadstartError(
+            "torchrun has started the processes already", fix="leave --processes out"
+        )
+    if is_follower():  # of a process that torchrun has started, which prints and writes
+        follow_first(follow, stuck_seconds=seconds["stuck_seconds"])
+        return
     # Killed before there was anything to resume from: a resumed run simply starts.
-    resume = resume and ((out / FILE).exists() or "corpus" not in given)
+    resume = (resume or is_restarted()) and ((out / FILE).exists() or "corpus" not in given)
     recipe = read_recipe(out).changed(**given) if resume else _new_recipe(given)
     with TrainingDisplay() as display:
         listener = Listeners([display, *find_trackers(trackers)])
         if dry_run:
-            setup = prepare_pretraining(recipe, out, resume=resume, listener=listener)
-            _show_plan(plan_pretraining(setup, listener=listener).plan, json)
+            with sharing(recipe, stuck_seconds=seconds["stuck_seconds"]) as ranks:
+                setup = prepare_pretraining(
+                    recipe, out, resume=resume, listener=listener, ranks=ranks
+                )
+                _show_plan(plan_pretraining(setup, listener=listener).plan, json)
             return
         with saved_when_stopped(f"headstart pretrain --resume --out {out}"):
-            summary = pretrain(
-                recipe, out, resume=resume, listener=listener, save_seconds=save_seconds
-            )
+            summary = pretrain(recipe, out, resume=resume, listener=listener, **seconds)
     if json:
         print_json(summary)
         return
@@ -182,7 +209,7 @@ def _new_recipe(given: dict[str, Any]) -> Any:
 
 
 def _show_plan(plan: Any, json: bool) -> None:
-    from headstart.cli.training_display import duration, threads_in_words
+    from headstart.cli.training_display import duration, processes_in_words
 
     if json:
         print_json(vars(plan))
@@ -194,5 +221,5 @@ def _show_plan(plan: Any, json: bool) -> None:
         f"{plan.steps:,} steps, {plan.tokens:,} tokens: {plan.epochs:.2f} epochs of the corpus's "
         f"{plan.corpus_tokens:,}\n"
         f"about {duration(plan.seconds)} at {speed:,.0f} tokens per second "
-        f"with {threads_in_words(plan.threads)}"
+        f"with {processes_in_words(plan)}"
     )

@@ -38,7 +38,7 @@ class TrainingDisplay(Display, Listener):
             styled("[bold]plan[/]: ")
             + f"{plan.steps:,} steps, {plan.tokens:,} tokens ({plan.epochs:.2f} "
             f"epochs of {plan.corpus_tokens:,}), {plan.parameters:,} parameters, "
-            f"about {duration(plan.seconds)} with {threads_in_words(plan.threads)}"
+            f"about {duration(plan.seconds)} with {processes_in_words(plan)}"
         )
         if self.console.is_terminal:
             self._begin_live(transient=True)
@@ -110,6 +110,12 @@ def sparkline(values: list[float], *, width: int = 20) -> str:
 def threads_in_words(count: int) -> str:
     """The number with its noun: 1 thread, 2 threads."""
     return "1 thread" if count == 1 else f"{count} threads"
+
+
+def processes_in_words(plan: Plan) -> str:
+    """What the steps are computed with: 2 threads, or 2 processes of 1 thread each."""
+    threads = threads_in_words(plan.threads)
+    return threads if plan.processes == 1 else f"{plan.processes} processes of {threads} each"
 
 
 def duration(seconds: float) -> str:

@@ -22,12 +22,8 @@ from headstart.training.first_weights import count_vectors
 from headstart.training.listener import Listener
 from headstart.training.metrics import read_metrics
 from headstart.training.prepare import Prepared, Stages
-from headstart.training.pretrain import (
-    finish_pretraining,
-    plan_pretraining,
-    prepare_pretraining,
-    train_base,
-)
+from headstart.training.pretrain import finish_pretraining, plan_pretraining, train_base
+from headstart.training.pretrain_prepare import prepare_pretraining
 from headstart.training.recipe import OutputLayer, PretrainRecipe, make_pretrain_recipe
 from headstart.training.recipe_file import FILE, SIZES, write_recipe
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from types import FrameType
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,6 +24,7 @@ from headstart.machine import Precision, make_bf16_safe
 from headstart.training.checkpoints import Checkpoints
 from headstart.training.listener import Listener, Progress
 from headstart.training.optimizer import clip_gradients, make_optimizer, set_learning_rate
+from headstart.training.processes.ranks import ONE, Ranks
 from headstart.training.schedule import Schedule, Shape
 
 EXPLODED = 3.0  # times the first step's loss
@@ -82,7 +84,9 @@ class Loop:
     of them together, which makes accumulation equal to the large batch. `evaluate()` returns
     numbers with a "loss" among them; `choose` makes one of them (the lower the better), which
     selects the best. `enough(progress)` ends the training early; it is called between steps, and
-    must depend on the progress alone, so that a resumed run ends at the same step.
+    must depend on the progress alone, so that a resumed run ends at the same step. Of several
+    processes (`ranks`) each takes its share of a step's micro-batches, and rank 0 has the
+    checkpoints.
     """
 
     def __init__(
@@ -96,8 +100,9 @@ class Loop:
         choose: Callable[[dict[str, float]], float] = by_loss,
         enough: Callable[[Progress], bool] = lambda progress: False,
         scales: Mapping[str, float] | None = None,
+        ranks: Ranks = ONE,
     ) -> None:
-        self.model = model
+        self.model, self.ranks = model, ranks
         self.settings = settings
         self.batches, self.evaluate = batches, evaluate
         self.checkpoints = checkpoints
@@ -132,8 +137,11 @@ class Loop:
         """
         self.listener = listener or self.listener
         progress = self.progress
-        if resume and self.checkpoints is not None:
-            _, state = self.checkpoints.load(self.model, self.optimizer)
+        if resume:
+            state: dict[str, Any] = {"progress": {}}
+            if self.checkpoints is not None:
+                _, state = self.checkpoints.load(self.model, self.optimizer)
+            state = self.ranks.copy_training(self.model, self.optimizer, state)
             for key, value in state["progress"].items():
                 setattr(progress, key, value)
         saved = time.monotonic()
@@ -147,10 +155,11 @@ class Loop:
                 if progress.step % self.settings.evaluate_every == 0 or last:
                     self._evaluate()
                 due = time.monotonic() - saved >= self.settings.save_seconds
-                if self.checkpoints is not None and (due or last or stop.is_set()):
+                stopping = self.ranks.agree_to_stop(stop.is_set())
+                if self.checkpoints is not None and (due or last or stopping):
                     self.save()
                     saved = time.monotonic()
-                if stop.is_set() and not last:
+                if stopping and not last:
                     raise Interrupted(progress.step)
         return progress
 
@@ -165,10 +174,11 @@ class Loop:
         targets = sum(batch.targets for batch in batches)
         total = 0.0
         with self.precision():  # one context for all of them: weights are converted once per step
-            for batch in batches:
+            for batch in self.ranks.share(batches):
                 loss = batch.compute()
                 (loss / targets).backward()
                 total += float(loss.detach())
+        total = self.ranks.sum_gradients(self.model, total)
         return total / targets, sum(batch.tokens for batch in batches)
 
     @contextmanager
@@ -180,7 +190,9 @@ class Loop:
     def _step(self) -> None:
         progress = self.progress
         self.model.train()
-        torch.manual_seed(step_seed(self.settings.seed, progress.step))  # for dropout
+        self.ranks.step = progress.step + 1
+        seed = step_seed(self.settings.seed, progress.step, self.ranks.rank)
+        torch.manual_seed(seed)  # for dropout
         loss, tokens = self.gradients(progress.step)
         self._check(loss)
         norm = clip_gradients(self.model.parameters(), self.settings.clip)
@@ -234,9 +246,10 @@ class Loop:
         )
 
 
-def step_seed(seed: int, step: int) -> int:
-    """The seed of one step, drawn from that of the run."""
-    return int(np.random.SeedSequence([seed, step]).generate_state(1)[0])
+def step_seed(seed: int, step: int, rank: int = 0) -> int:
+    """The seed of one step, drawn from that of the run; each process has its own."""
+    key = [seed, step, rank] if rank else [seed, step]
+    return int(np.random.SeedSequence(key).generate_state(1)[0])
 
 
 @contextmanager

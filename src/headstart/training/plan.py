@@ -53,7 +53,8 @@ class Plan:
     peak_memory_bytes: int  # of the whole process, seen in the steps that were tried
     seconds_per_step: float
     seconds: float
-    threads: int = 0
+    threads: int = 0  # of each process
+    processes: int = 1
 
 
 def make_plan(recipe: PretrainRecipe, prepared: "Prepared", loop: Loop) -> Plan:
@@ -88,6 +89,7 @@ def make_plan(recipe: PretrainRecipe, prepared: "Prepared", loop: Loop) -> Plan:
         memory_bytes=training_memory(parameters).total,
         peak_memory_bytes=peak_memory() + training_memory(parameters).optimizer,
         threads=recipe.threads,
+        processes=recipe.processes,
         seconds_per_step=pace,
         seconds=steps * pace + evaluation,
     )
@@ -112,7 +114,7 @@ def measure(loop: Loop) -> tuple[float, float]:
     step = step_seconds(loop)
     start = time.monotonic()
     loop.evaluation()
-    return step, time.monotonic() - start
+    return step, loop.ranks.agree(time.monotonic() - start)
 
 
 def fastest_threads(seconds: Callable[[int], float]) -> int:
@@ -141,7 +143,8 @@ def step_seconds(loop: Loop) -> float:
         loop.model.zero_grad(set_to_none=True)
 
     with own_random_state():
-        return median_seconds(gradients)
+        seconds = median_seconds(gradients)
+    return loop.ranks.agree(seconds)  # all processes must decide the same
 
 
 def median_seconds(work: Callable[[int], None]) -> float:

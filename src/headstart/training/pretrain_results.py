@@ -1,6 +1,8 @@
 """How well a pretrained base does: held-out documents, a unigram model's loss, the model card."""
 
 import math
+from itertools import chain
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ from headstart.model.model import Model
 from headstart.model_card import CardScore, write_card
 from headstart.objectives.objective import Batch, Objective
 from headstart.training.prepare import Prepared
+from headstart.training.processes.ranks import ONE, Ranks
 from headstart.training.recipe import NONE, PretrainRecipe
 
 LIMITS = (
@@ -21,18 +24,26 @@ HELD_OUT_ROWS = 64  # enough for a stable loss, few enough to take a second
 
 
 def evaluate_held_out(
-    model: Model, objective: Objective, data: Prepared, *, rows: int
+    model: Model, objective: Objective, data: Prepared, *, rows: int, ranks: Ranks = ONE
 ) -> dict[str, float]:
-    """The loss on held-out rows, always the same ones with the same tokens hidden."""
+    """The loss on held-out rows, always the same ones with the same tokens hidden.
+
+    Of several processes each evaluates some of the batches; their sums are added in one order.
+    """
     source = data.held_out
     device = next(model.parameters()).device
-    total, targets, parts = 0.0, 0, dict[str, list[float]]()
-    for step in range(max(1, min(HELD_OUT_ROWS, len(source.packed(extra=1))) // rows)):
+    own: list[tuple[int, float, int, dict[str, tuple[float, int]]]] = []
+    batches = max(1, min(HELD_OUT_ROWS, len(source.packed(extra=1))) // rows)
+    for step in ranks.share(range(batches)):
         batch: Batch = objective.batch(source, rows, (0, step))
         loss = objective.loss(model, batch.to(device))
-        total += float(loss.total)
-        targets += loss.targets
-        for name, (value, count) in loss.parts.items():
+        own.append((step, float(loss.total), loss.targets, loss.parts))
+    total, targets, parts = 0.0, 0, dict[str, list[float]]()
+    everyones = sorted(chain(*ranks.gather(own)), key=itemgetter(0))
+    for _, batch_total, batch_targets, sums_by_name in everyones:
+        total += batch_total
+        targets += batch_targets
+        for name, (value, count) in sums_by_name.items():
             sums = parts.setdefault(name, [0.0, 0])
             sums[0] += value
             sums[1] += count

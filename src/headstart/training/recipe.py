@@ -60,11 +60,14 @@ class PretrainRecipe(Recipe):
     evaluations: int = 10
     seed: int = 0
     device: str = "cpu"
-    threads: int = 0  # without a number, as many as are faster
+    threads: int = 0  # without a number, as many as are faster; of each process
+    processes: int = 1  # that share every batch; they change nothing but the rounding
     precision: Precision = "fp32"
 
     def _smallest(self, name: str) -> int:
-        return 2 if name == "length" else 1 if name.endswith("batch_tokens") else 0
+        if name == "length":
+            return 2
+        return 1 if name.endswith("batch_tokens") or name == "processes" else 0
 
     def _cross_problems(self) -> list[str]:
         problems = []
@@ -79,6 +82,10 @@ class PretrainRecipe(Recipe):
             problems.append("match_vocabulary needs a base")
         if self.base != NONE and (given := [*self.sizes(), *["tokenizer"] * bool(self.tokenizer)]):
             problems.append(f"the base decides about {', '.join(given)}; leave it out")
+        if self.processes > self.rows:
+            problems.append(
+                f"processes is {self.processes}, and a step has only {self.rows} rows to share"
+            )
         if not 0 < self.mask_share < 1:
             problems.append(f"mask_share is {self.mask_share}; it must lie between 0 and 1")
         return problems

@@ -1,0 +1,281 @@
+"""Two processes train like one: the same losses and evaluations, whatever they exchange.
+
+A process that dies, hangs or cannot be reached ends the run with a message; --resume goes on.
+"""
+
+import hashlib
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from itertools import product
+from pathlib import Path
+
+import psutil
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from headstart.errors import HeadstartError
+from headstart.objectives import find_objective
+from headstart.training.listener import Listener
+from headstart.training.prepare import prepare
+from headstart.training.pretrain import pretrain
+from headstart.training.pretrain_loop import PretrainSetup, make_loop, make_model, with_output
+from headstart.training.processes import group
+from headstart.training.processes.exchange import GradientExchange
+from headstart.training.processes.launch import joined, process_count
+from headstart.training.processes.ranks import ONE
+from tests.runs import options, small_recipe
+
+KILLS = int(os.environ.get("HEADSTART_KILLS", "1"))
+STEPS = 50
+OBJECTIVES = ("causal", "masked", "masked+next-sentence")
+PRESETS = {"tied": "small", "untied": "lab"}
+OUTPUTS = {"dense": "full", "rows": "candidates"}  # the gradients of the output layer
+CANDIDATES = {"output": "candidates", "frequent": 40, "drawn": 40}
+TINY = {"width": 16, "layers": 1, "feed_forward_width": 16, "length": 16, "batch_tokens": 80}
+KINDS = [*product(OBJECTIVES, PRESETS, OUTPUTS)]
+AGAIN = KINDS[1]
+
+
+class Losses(Listener):
+    def __init__(self):
+        self.losses, self.evaluations = [], []
+
+    def on_step(self, progress):
+        self.losses.append(progress.loss)
+
+    def on_evaluation(self, progress):
+        self.evaluations.append(progress.evaluation)
+
+
+def train_all(ranks, folder):
+    """Train every kind; what this process has found goes into a file of its own."""
+    torch.set_num_threads(1)
+    ranks.connect(torch.device("cpu"))
+    data = prepare(small_recipe(folder, **TINY))
+    kinds = [*KINDS, AGAIN]
+    found = [train(ranks, data, kind_recipe(folder, *kind), folder / "kind") for kind in kinds]
+    if ranks.count > 1:  # a run that nothing has interrupted, for those that something has
+        recipe = killed_recipe(folder, ranks.count)
+        train(ranks, prepare(recipe), recipe, folder / "whole")
+    (folder / f"{ranks.rank} of {ranks.count}.json").write_text(json.dumps(found))
+    ranks.gather(True)  # nobody leaves while another one still exchanges
+
+
+def kind_recipe(folder, objective, preset, output):
+    settings = {**TINY, **CANDIDATES, "output": OUTPUTS[output], "preset": PRESETS[preset]}
+    return small_recipe(folder, objective, **settings)
+
+
+def killed_recipe(folder, processes):
+    return small_recipe(folder, steps=STEPS, processes=processes, evaluations=10, **CANDIDATES)
+
+
+def train(ranks, data, recipe, folder):
+    objective = find_objective(recipe.objective)(mask_share=recipe.mask_share)
+    setup = PretrainSetup(recipe, folder, False, data, objective, ranks=ranks)
+    setup = with_output(setup, recipe.output)
+    model = make_model(setup)
+    heard = Losses()
+    make_loop(setup, model, steps=STEPS, evaluate_every=STEPS).run(listener=heard)
+    weights = b"".join(value.detach().numpy().tobytes() for value in model.parameters())
+    return {
+        "losses": heard.losses,
+        "evaluation": heard.evaluations[-1],
+        "weights": hashlib.sha256(weights).hexdigest(),
+        "bytes": getattr(ranks, "exchanged_bytes", 0),
+        "all bytes": len(weights),
+    }
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("processes")
+    train_all(ONE, folder)
+    with joined(2, train_all, (folder,), stuck_seconds=120) as ranks:
+        train_all(ranks, folder)
+    names = ("0 of 1", "0 of 2", "1 of 2")
+    return {name: json.loads((folder / f"{name}.json").read_text()) for name in names} | {
+        "whole": str(folder / "whole")
+    }
+
+
+@pytest.mark.parametrize("kind", KINDS, ids="-".join)
+def test_two_processes_have_the_losses_of_one(found, kind):
+    one, two = (found[name][KINDS.index(kind)] for name in ("0 of 1", "0 of 2"))
+    assert len(two["losses"]) == STEPS
+    assert two["losses"] == pytest.approx(one["losses"], abs=1e-5)
+    assert two["evaluation"] == pytest.approx(one["evaluation"], rel=1e-4)
+
+
+def test_both_processes_have_the_same_weights(found):
+    assert [one["weights"] for one in found["0 of 2"]] == [
+        one["weights"] for one in found["1 of 2"]
+    ]
+
+
+def test_the_same_number_of_processes_gives_the_same_bits_again(found):
+    first, again = found["0 of 2"][KINDS.index(AGAIN)], found["0 of 2"][-1]
+    assert first["weights"] == again["weights"]
+
+
+def test_where_rows_are_updated_only_touched_rows_are_exchanged(found):
+    for kind, one in zip(KINDS, found["0 of 2"], strict=False):
+        assert (one["bytes"] < one["all bytes"]) == ("rows" in kind or "untied" in kind)
+
+
+def test_the_rows_of_all_processes_are_added_up():
+    parameter = torch.nn.Parameter(torch.zeros(6, 2))
+    model = torch.nn.Module()
+    model.rows, model.vocabulary_rows = parameter, [parameter]
+
+    def sparse(rows, value):
+        values = torch.full((len(rows), 2), value)
+        return torch.sparse_coo_tensor(torch.tensor([rows]), values, (6, 2), check_invariants=True)
+
+    def all_reduce(tensor, largest):  # another process has touched rows 1 and 4
+        if largest:
+            tensor[[2 + 1, 2 + 4]] = 1
+        else:
+            assert len(tensor) == 3 * 2 + 1  # of 6 rows, the 3 that were touched; and the loss
+            tensor += torch.tensor([10.0, 10, 0, 0, 10, 10, 0.5])
+
+    parameter.grad = sparse([3, 1, 1], 1.0)
+    loss, stop = GradientExchange(model, all_reduce)(1.0, stop=False)
+    expected = torch.zeros(6, 2)
+    expected[1], expected[3], expected[4] = 12.0, 1.0, 10.0
+    assert torch.equal(parameter.grad.to_dense(), expected)
+    assert (loss, stop) == (1.5, False)
+
+
+def test_more_processes_than_rows_of_a_step_are_refused(tmp_path):
+    with pytest.raises(HeadstartError, match="processes is 17, and a step has only 16 rows"):
+        small_recipe(tmp_path, processes=17)
+
+
+def test_torchrun_decides_how_many_processes_there_are(monkeypatch):
+    assert process_count(2) == 2
+    for name, value in {"RANK": 1, "WORLD_SIZE": 4, "MASTER_ADDR": "x", "MASTER_PORT": 1}.items():
+        monkeypatch.setenv(name, str(value))
+    assert process_count(1) == 4
+
+
+def command(folder, out, *more):
+    settings = {**CANDIDATES, "steps": STEPS, "precision": "fp32", "save_seconds": 0.1}
+    start = ["-m", "headstart", "pretrain", str(folder / "corpus.txt"), *options(**settings)]
+    return [*start, "--out", str(out), *map(str, more)]
+
+
+def final_bytes(run):
+    last = run / "checkpoints" / f"step-{STEPS:08d}"
+    return [(last / name).read_bytes() for name in ("model.safetensors", "optimizer.safetensors")]
+
+
+def assert_close(run, whole):
+    """The same weights but for rounding."""
+    last = Path("checkpoints") / f"step-{STEPS:08d}" / "model.safetensors"
+    one, two = (load_file(folder / last) for folder in (run, whole))
+    assert max(float((one[name] - two[name]).abs().max()) for name in two) < 1e-3
+
+
+def workers(process):
+    """The pids of the processes that were started beside rank 0."""
+    return [
+        child.pid
+        for child in process.children(recursive=True)
+        if "spawn_main" in " ".join(child.cmdline())
+    ]
+
+
+class SignalAt(Listener):
+    """Sends a signal to a process beside this one, at a random moment after a step."""
+
+    def __init__(self, step, number, generator):
+        self.step, self.number, self.generator = step, number, generator
+
+    def on_step(self, progress):
+        if progress.step == self.step:
+            time.sleep(self.generator.uniform(0, 0.02))
+            os.kill(workers(psutil.Process())[0], self.number)
+
+
+def wait_for_lines(path, lines, process):
+    while process.poll() is None:
+        if path.is_file() and path.read_bytes().count(b"\n") >= lines:
+            return
+        time.sleep(0.01)
+
+
+@pytest.mark.slow
+def test_lost_processes_are_named_and_resuming_ends_with_the_same_bits(
+    tmp_path, found, monkeypatch
+):
+    monkeypatch.setattr(group, "GRACE_SECONDS", 1.0)
+    run, recipe, generator = tmp_path / "run", killed_recipe(tmp_path, 2), random.Random(1)
+
+    # A process that is stopped answers as little as one that hangs or whose network is gone.
+    hangs = SignalAt(generator.randint(5, 15), signal.SIGSTOP, generator)
+    with pytest.raises(HeadstartError) as error:
+        pretrain(recipe, run, listener=hangs, save_seconds=0, stuck_seconds=2)
+    said = r"at step \d+, process 1 of 2 .* has not answered for 2 seconds"
+    assert re.search(said, error.value.what)
+    assert "--resume" in error.value.fix
+    assert not workers(psutil.Process())  # nobody is left behind
+
+    for _ in range(KILLS):
+        dies = SignalAt(generator.randint(16, STEPS - 1), signal.SIGKILL, generator)
+        with pytest.raises(HeadstartError) as error:
+            pretrain(recipe, run, resume=True, listener=dies, save_seconds=0.1)
+        assert re.search(r"at step \d+, process 1 of 2 .* ended by signal 9", error.value.what)
+
+    pretrain(recipe, run, resume=True)
+    assert final_bytes(run) == final_bytes(Path(found["whole"]))
+
+
+@pytest.mark.slow
+def test_processes_whose_first_one_is_killed_say_so_and_one_process_can_go_on(tmp_path, found):
+    killed_recipe(tmp_path, 1)  # writes the corpus
+    run = tmp_path / "run"
+    process = subprocess.Popen(
+        [sys.executable, *command(tmp_path, run, "--processes", 3)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    wait_for_lines(run / "metrics.jsonl", random.Random(3).randint(10, 30), process)
+    process.kill()
+    _, said = process.communicate(timeout=60)  # returns when the other processes have ended, too
+    assert process.returncode == -signal.SIGKILL
+    assert re.search(r"at step \d+, process 0 of 3 .* has ended", said)
+    assert "--resume" in said
+    pretrain(killed_recipe(tmp_path, 1), run, resume=True)
+    assert_close(run, Path(found["whole"]))
+
+
+@pytest.mark.slow
+def test_torchrun_starts_a_run_again_whose_process_was_killed(tmp_path, found):
+    killed_recipe(tmp_path, 1)  # writes the corpus
+    run = tmp_path / "run"
+    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    process = subprocess.Popen(
+        [sys.executable, *launcher, "--max-restarts=1", *command(tmp_path, run)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    wait_for_lines(run / "metrics.jsonl", random.Random(4).randint(10, 30), process)
+    children = psutil.Process(process.pid).children(recursive=True)
+    next(child for child in children if child.environ().get("RANK") == "0").kill()
+    try:
+        printed, said = process.communicate(timeout=120)
+    finally:
+        process.terminate()
+    assert process.returncode == 0, said
+    assert printed.count("held-out perplexity") == 1  # only rank 0 prints
+    assert final_bytes(run) == final_bytes(Path(found["whole"]))
