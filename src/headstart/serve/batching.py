@@ -1,0 +1,269 @@
+"""Requests become batches: a bounded queue, and one thread that runs the model.
+
+The thread takes what is waiting as soon as it is free, so nobody waits for company: batches grow
+only while the model is busy. A batch holds the oldest text and those of about its length. A text's
+answer does not depend on its batch: padding is masked, and what fails is tried again alone.
+"""
+
+import asyncio
+import math
+import threading
+import time
+from bisect import bisect_left, insort
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple, Protocol
+
+from headstart.serve.model import Question, ServedModel
+
+BATCH_CHARACTERS = 8_192  # padding included: about the 2,048 tokens that networks are run with
+BATCH_TEXTS = 128
+SHORTEST = 48  # characters; below it, padding costs next to nothing
+WAITING_CHARACTERS = 16_000_000  # the memory that a queue of long texts may take
+SMOOTHING = 0.2  # the weight of the last batch in the pace
+
+
+class QueueFullError(Exception):
+    """The queue has no room for a request; it will after `seconds`."""
+
+    def __init__(self, seconds: int) -> None:
+        super().__init__("the queue is full")
+        self.seconds = seconds
+
+
+class StoppingError(Exception):
+    """The server stops and takes no new requests."""
+
+
+class RowError(Exception):
+    """The model failed on one question (or on a row of it) of a request."""
+
+    def __init__(self, place: int, error: BaseException) -> None:
+        super().__init__(f"number {place}: {error!r}")
+        self.place = place
+        self.error = error
+
+
+class Job:
+    """The rows of one request, and their answers as they come in."""
+
+    __slots__ = ("answers", "left", "model", "outcome")
+
+    def __init__(self, model: ServedModel, rows: int, outcome: "asyncio.Future[list[Any]]") -> None:
+        self.model = model
+        self.answers: list[Any] = [None] * rows
+        self.left = rows
+        self.outcome = outcome
+
+
+class Waiting(NamedTuple):
+    """A row in the queue; it is ordered by its size, then by its arrival."""
+
+    size: int
+    number: int
+    job: Job
+    place: int
+    row: Any
+
+
+class BatchObserver(Protocol):
+    """What the queue and the batches are reported to."""
+
+    def waiting(self, texts: int) -> None: ...
+
+    def batch(self, texts: int, seconds: float) -> None: ...
+
+
+class Batcher:
+    """A queue of at most `limit` texts, and the thread that answers them.
+
+    Parameters
+    ----------
+    limit : texts that may wait.
+    deadline : seconds that a request may take; one that would wait longer is refused at once.
+    observer : told about the queue and the batches.
+    prepare : called in the model's thread before anything else, to set its threads.
+    """
+
+    def __init__(
+        self,
+        *,
+        limit: int,
+        deadline: float,
+        observer: BatchObserver,
+        prepare: Callable[[], None] | None = None,
+    ) -> None:
+        self.limit = limit
+        self.deadline = deadline
+        self._observer = observer
+        self._prepare = prepare
+        self._changed = threading.Condition()
+        self._by_size: list[Waiting] = []
+        self._by_arrival: deque[Waiting] = deque()
+        self._taken: set[int] = set()  # numbers of those that are no longer in `_by_size`
+        self._number = 0
+        self._characters = 0
+        self._pace = 0.0  # characters per second; 0 before the first batch
+        self._closing = False
+        self._thread = threading.Thread(target=self._work, name="headstart-model", daemon=True)
+
+    def start(self) -> None:
+        """Start the model's thread."""
+        self._thread.start()
+
+    @property
+    def alive(self) -> bool:
+        """Whether texts are being answered."""
+        return self._thread.is_alive() and not self._closing
+
+    async def answer(self, model: ServedModel, questions: Sequence[Question]) -> list[Any]:
+        """The answers to questions; raises `QueueFullError`, `StoppingError` or `TimeoutError`."""
+        loop = asyncio.get_running_loop()
+        count = sum(len(one.rows) for one in questions)
+        job = Job(model, count, loop.create_future())
+        self._add(job, questions)
+        timer = loop.call_later(self.deadline, _expire, job.outcome)
+        try:
+            answers = await job.outcome
+        except RowError as error:
+            raise RowError(_question_of(error.place, questions), error.error) from None
+        finally:
+            timer.cancel()
+        if count == len(questions):
+            return [model.join(one, [found]) for one, found in zip(questions, answers, strict=True)]
+        found = iter(answers)
+        return [model.join(one, [next(found) for _ in one.rows]) for one in questions]
+
+    def close(self) -> None:
+        """Take nothing new, answer what waits, and end the thread."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _add(self, job: Job, questions: Sequence[Question]) -> None:
+        size = sum(max(one.size, SHORTEST) * len(one.rows) for one in questions)
+        with self._changed:
+            if self._closing or not self._thread.is_alive():
+                raise StoppingError
+            waiting = len(self._by_size)
+            if waiting and (
+                waiting + job.left > self.limit
+                or self._characters + size > WAITING_CHARACTERS
+                or (self._pace and self._characters > self._pace * self.deadline)
+            ):
+                seconds = math.ceil(self._characters / self._pace) if self._pace else 1
+                raise QueueFullError(min(60, max(1, seconds)))
+            place = 0
+            for question in questions:
+                for row in question.rows:
+                    self._number += 1
+                    one = Waiting(max(question.size, SHORTEST), self._number, job, place, row)
+                    insort(self._by_size, one)
+                    self._by_arrival.append(one)
+                    place += 1
+            self._characters += size
+            self._observer.waiting(len(self._by_size))
+            self._changed.notify()
+
+    def _work(self) -> None:
+        """The model's thread: batch after batch until the queue is closed and empty."""
+        if self._prepare is not None:
+            self._prepare()
+        while True:
+            with self._changed:
+                while not self._by_size and not self._closing:
+                    self._changed.wait()
+                if not self._by_size:
+                    return
+                picked = self._pick()
+                self._observer.waiting(len(self._by_size))
+            # Whoever has given up (a deadline, a client that left) costs nothing any more.
+            batch = [one for one in picked if not one.job.outcome.done()]
+            if not batch:
+                continue
+            start = time.perf_counter()
+            answers = _answer(batch[0].job.model, [one.row for one in batch])
+            seconds = time.perf_counter() - start
+            pace = sum(one.size for one in batch) / max(seconds, 1e-6)
+            with self._changed:
+                known = self._pace or pace
+                self._pace = (1 - SMOOTHING) * known + SMOOTHING * pace
+            self._observer.batch(len(batch), seconds)
+            with suppress(RuntimeError):  # the loop has ended, and nobody waits any more
+                batch[0].job.outcome.get_loop().call_soon_threadsafe(_deliver, batch, answers)
+
+    def _pick(self) -> list[Waiting]:
+        """Take the oldest text and its neighbours in length out of the queue."""
+        while (oldest := self._by_arrival.popleft()).number in self._taken:
+            self._taken.discard(oldest.number)
+        rows, model = self._by_size, oldest.job.model
+        low = bisect_left(rows, oldest)
+        high = low + 1
+
+        def fits(place: int, longest: int, shortest: int) -> bool:
+            return (
+                0 <= place < len(rows)
+                and rows[place].job.model is model
+                and longest <= 2 * shortest
+                and longest * (high - low + 1) <= BATCH_CHARACTERS
+            )
+
+        while high - low < BATCH_TEXTS:
+            # Shorter ones first: they fill the padding of a batch that is as long anyway.
+            if fits(low - 1, rows[high - 1].size, rows[max(low - 1, 0)].size):
+                low -= 1
+            elif high < len(rows) and fits(high, rows[high].size, rows[low].size):
+                high += 1
+            else:
+                break
+        picked = rows[low:high]
+        del rows[low:high]
+        self._taken.update(one.number for one in picked)
+        self._taken.discard(oldest.number)
+        self._characters -= sum(one.size for one in picked)
+        if not rows:
+            self._by_arrival.clear()
+            self._taken.clear()
+        return picked
+
+
+def _answer(model: ServedModel, rows: Sequence[Any]) -> list[Any]:
+    """The answers of rows; of one that cannot be answered, the exception."""
+    try:
+        return list(model.answer(rows))
+    except BaseException as error:  # also a panic of a library in Rust, which is no Exception
+        if len(rows) == 1:
+            return [error]
+    return [_answer(model, [row])[0] for row in rows]
+
+
+def _deliver(batch: Sequence[Waiting], answers: Sequence[Any]) -> None:
+    """In the event loop: hand each request its answers, and finish those that have all."""
+    for one, answer in zip(batch, answers, strict=True):
+        job = one.job
+        if job.outcome.done():
+            continue
+        if isinstance(answer, BaseException):
+            job.outcome.set_exception(RowError(one.place, answer))
+            continue
+        job.answers[one.place] = answer
+        job.left -= 1
+        if not job.left:
+            job.outcome.set_result(job.answers)
+
+
+def _question_of(place: int, questions: Sequence[Question]) -> int:
+    """Which question a row belongs to."""
+    for number, one in enumerate(questions):
+        place -= len(one.rows)
+        if place < 0:
+            return number
+    return len(questions) - 1
+
+
+def _expire(outcome: "asyncio.Future[list[Any]]") -> None:
+    if not outcome.done():
+        outcome.set_exception(TimeoutError())

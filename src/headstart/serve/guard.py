@@ -1,0 +1,108 @@
+"""Around every route: the token, the count of requests, and a last net for errors."""
+
+import hmac
+import logging
+import time
+from typing import Any
+
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from headstart.serve.bodies import ClientGoneError
+from headstart.serve.replies import INTERNAL, RefusedError
+from headstart.serve.service import Service
+
+log = logging.getLogger("headstart.serve")
+
+OPEN = frozenset({"/health", "/v2/health/live", "/v2/health/ready"})  # no token for these
+COUNTED = OPEN | {"/predict", "/info", "/metrics", "/docs", "/openapi.json", "/v2"}
+SAFE = [
+    (b"x-content-type-options", b"nosniff"),
+    (b"cache-control", b"no-store"),
+]
+
+
+class Guard:
+    """The outermost ASGI application.
+
+    Parameters
+    ----------
+    app : the routes.
+    service : what they ask; its metrics count the requests.
+    """
+
+    def __init__(self, app: ASGIApp, service: Service) -> None:
+        self.app = app
+        self.service = service
+        token = service.settings.token
+        self._token = None if token is None else f"Bearer {token}".encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request; whatever goes wrong inside ends as one JSON error."""
+        if scope["type"] == "lifespan":
+            await self.app(scope, receive, send)
+            return
+        if scope["type"] != "http":  # nobody speaks WebSocket here
+            await receive()
+            await send({"type": "websocket.close", "code": 1000})
+            return
+        start, status = time.perf_counter(), 0
+
+        async def watched(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message.get("headers", ()), *SAFE]
+            await send(message)
+
+        try:
+            if self._token is not None and scope["path"] not in OPEN:
+                self._check_token(scope)
+            await self.app(scope, receive, watched)
+        except ClientGoneError:
+            status = status or 499  # nobody is there to be told; the number is that of nginx
+        except RefusedError as refused:
+            await self._refuse(refused, scope, receive, watched)
+        except Exception as error:
+            log.error("a request failed", exc_info=error)
+            if not status:
+                await self._refuse(INTERNAL, scope, receive, watched)
+        finally:
+            path = counted_path(scope["path"])
+            self.service.metrics.requests.labels(path, status).inc()
+            self.service.metrics.seconds.labels(path).observe(time.perf_counter() - start)
+
+    async def _refuse(self, refused: RefusedError, *asgi: Any) -> None:
+        self.service.metrics.refused.labels(refused.reason).inc()
+        response: Response = refused.response()
+        await response(*asgi)
+
+    def _check_token(self, scope: Scope) -> None:
+        """Compare in constant time, so that an answer's delay tells nothing about the token."""
+        assert self._token is not None
+        given = b""
+        for name, value in scope["headers"]:
+            if name == b"authorization":
+                given = value
+        if not hmac.compare_digest(given, self._token):
+            raise RefusedError(
+                401,
+                "a token is needed here" if not given else "this is not the token",
+                where="Authorization",
+                fix="send the header Authorization: Bearer TOKEN",
+                reason="token",
+                headers={"WWW-Authenticate": "Bearer"},
+            )
+
+
+def counted_path(path: str) -> str:
+    """The path under which a request is counted: one of few, whatever clients make up."""
+    if path in COUNTED:
+        return path
+    if path.startswith("/models/"):
+        return "/models/{name}"
+    if path.startswith("/v2/models/"):
+        action = path.rpartition("/")[2]
+        known = action in ("infer", "ready")
+        return "/v2/models/{name}" + (f"/{action}" if known else "")
+    return "other"
