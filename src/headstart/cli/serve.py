@@ -62,7 +62,6 @@ def serve(
     settings = ServeSettings(
         host=host,
         port=port,
-        name=name,
         workers=workers,
         threads=threads,
         token=_read_token(token_file),

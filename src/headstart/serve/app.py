@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from fastapi import FastAPI, Request
-from fastapi.responses import HTMLResponse
+from fastapi.responses import HTMLResponse, PlainTextResponse
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
@@ -19,6 +19,8 @@ from headstart.serve.replies import RefusedError, json_response
 from headstart.serve.schemas import Health, InferAnswer, Refusal
 from headstart.serve.service import Service
 
+# What is asked stays here, whatever the environment says about OpenTelemetry.
+NO_TELEMETRY: Any = dict.fromkeys(("tracing", "metrics", "logs", "auto_configure"), False)
 PAGE_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 REFUSALS: dict[int | str, dict[str, Any]] = {
     400: {"model": Refusal, "description": "The body is no JSON."},
@@ -45,7 +47,13 @@ def create_app(service: Service) -> Guard:
         service.stopping = True
         service.batcher.close()
 
-    app = FastAPI(lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
+    app = FastAPI(
+        lifespan=lifespan,
+        docs_url=None,  # Swagger UI loads its scripts from elsewhere; `/docs` is a page of ours
+        redoc_url=None,
+        openapi_url=None,
+        telemetry=NO_TELEMETRY,
+    )
     _add_predictions(app, service)
     _add_v2(app, service)
     _add_operations(app, service)
@@ -145,7 +153,7 @@ def _add_operations(app: FastAPI, service: Service) -> None:
             }
         )
 
-    @app.get("/metrics", operation_id="metrics")
+    @app.get("/metrics", operation_id="metrics", response_class=PlainTextResponse)
     async def metrics() -> Response:
         """Counts and times for Prometheus."""
         return Response(service.metrics.page(), media_type=CONTENT_TYPE)

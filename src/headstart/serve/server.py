@@ -5,6 +5,7 @@ import logging
 import signal
 import socket
 import sys
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
@@ -43,7 +44,7 @@ class _Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        if hasattr(signal, "SIGHUP"):
+        if hasattr(signal, "SIGHUP") and threading.current_thread() is threading.main_thread():
             loop = asyncio.get_running_loop()
             loop.add_signal_handler(signal.SIGHUP, self.service.reload)
         if self.ready is not None:
@@ -97,20 +98,9 @@ def address_of(listening: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def run_server(
-    service: Service, listening: socket.socket, *, ready: Callable[[], Any] | None = None
-) -> None:
-    """Serve until SIGTERM or SIGINT; every request that was accepted is answered first.
-
-    Parameters
-    ----------
-    service : with its model opened.
-    listening : from `bind`.
-    ready : called when requests are answered.
-    """
+def make_server(service: Service, *, ready: Callable[[], Any] | None = None) -> uvicorn.Server:
+    """A server that is not running yet; its `run` takes the socket of `bind`."""
     settings = service.settings
-    sys.setswitchinterval(SWITCH_SECONDS)
-    BoundedProtocol.limit = connection_limit()
     config = uvicorn.Config(
         create_app(service),
         http=BoundedProtocol,
@@ -125,5 +115,21 @@ def run_server(
         timeout_keep_alive=IDLE_SECONDS,
         timeout_graceful_shutdown=int(settings.deadline + settings.read_seconds) + 1,
     )
+    return _Server(config, service, ready)
+
+
+def run_server(
+    service: Service, listening: socket.socket, *, ready: Callable[[], Any] | None = None
+) -> None:
+    """Serve until SIGTERM or SIGINT; every request that was accepted is answered first.
+
+    Parameters
+    ----------
+    service : with its model opened.
+    listening : from `bind`.
+    ready : called when requests are answered.
+    """
+    sys.setswitchinterval(SWITCH_SECONDS)
+    BoundedProtocol.limit = connection_limit()
     with suppress(KeyboardInterrupt):
-        _Server(config, service, ready).run(sockets=[listening])
+        make_server(service, ready=ready).run(sockets=[listening])

@@ -26,7 +26,6 @@ class ServeSettings:
 
     host: str = "127.0.0.1"
     port: int = 8000
-    name: str | None = None
     workers: int = 1
     threads: int | None = None
     token: str | None = field(default=None, repr=False)
