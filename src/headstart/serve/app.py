@@ -2,12 +2,14 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse, PlainTextResponse
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from starlette.types import Receive, Scope
 
 from headstart.files import installed_version
 from headstart.serve import huggingface, v2
@@ -68,15 +70,19 @@ def create_app(service: Service) -> Guard:
         service.metrics.refused.labels(refused.reason).inc()
         return refused.response()
 
-    return Guard(app, service)
+    return Guard(app, service, {("POST", "/predict"): partial(_predict, service)})
+
+
+async def _predict(service: Service, scope: Scope, receive: Receive) -> Response:
+    content = await read_body(scope, receive, service.settings)
+    return json_response(await huggingface.answer(service, content))
 
 
 def _add_predictions(app: FastAPI, service: Service) -> None:
     @app.post("/predict", operation_id="predict", responses=REFUSALS)
     async def predict(request: Request) -> Response:
         """Predict, in Hugging Face's form; of one input one answer, of a list a list."""
-        content = await read_body(request.scope, request.receive, service.settings)
-        return json_response(await huggingface.answer(service, content))
+        return await _predict(service, request.scope, request.receive)
 
     @app.post("/models/{name}", operation_id="models", responses=REFUSALS)
     async def models(request: Request, name: str) -> Response:

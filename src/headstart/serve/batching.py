@@ -202,21 +202,14 @@ class Batcher:
         rows, model = self._by_size, oldest.job.model
         low = bisect_left(rows, oldest)
         high = low + 1
-
-        def fits(place: int, longest: int, shortest: int) -> bool:
-            return (
-                0 <= place < len(rows)
-                and rows[place].job.model is model
-                and longest <= 2 * shortest
-                and longest * (high - low + 1) <= BATCH_CHARACTERS
-            )
-
         while high - low < BATCH_TEXTS:
-            # Shorter ones first: they fill the padding of a batch that is as long anyway.
-            if fits(low - 1, rows[high - 1].size, rows[max(low - 1, 0)].size):
-                low -= 1
-            elif high < len(rows) and fits(high, rows[high].size, rows[low].size):
-                high += 1
+            # The neighbour whose length is closer to the oldest's; else the one on the other side.
+            below = oldest.size - rows[low - 1].size if low else math.inf
+            above = rows[high].size - oldest.size if high < len(rows) else math.inf
+            for first, stop in sorted([(low - 1, high), (low, high + 1)], reverse=above < below):
+                if first >= 0 and stop <= len(rows) and _fits(rows, first, stop, model):
+                    low, high = first, stop
+                    break
             else:
                 break
         picked = rows[low:high]
@@ -228,6 +221,19 @@ class Batcher:
             self._by_arrival.clear()
             self._taken.clear()
         return picked
+
+
+def _fits(rows: Sequence[Waiting], first: int, stop: int, model: ServedModel) -> bool:
+    """Whether these rows, ordered by size, are of one model, of similar length, and not too many.
+
+    Of all but the outermost two that is known already.
+    """
+    shortest, longest = rows[first], rows[stop - 1]
+    return (
+        shortest.job.model is longest.job.model is model
+        and longest.size <= 2 * shortest.size
+        and longest.size * (stop - first) <= BATCH_CHARACTERS
+    )
 
 
 def _answer(model: ServedModel, rows: Sequence[Any]) -> list[Any]:

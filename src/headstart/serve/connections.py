@@ -8,15 +8,18 @@ import asyncio
 import time
 from typing import Any
 
-from uvicorn.protocols.http.auto import AutoHTTPProtocol
+from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
 SPARE_FILES = 128  # for the model, logs and libraries
 SWEEP_SECONDS = 1.0
 
 
-class BoundedProtocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
-    """uvicorn's protocol, which also answers clients that have closed their sending half."""
+class BoundedProtocol(H11Protocol):
+    """uvicorn's protocol, which also answers clients that have closed their sending half.
+
+    The one on h11, because it bounds the head of a request; the faster one does not.
+    """
 
     limit = 1_000_000  # connections
 

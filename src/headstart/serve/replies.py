@@ -57,11 +57,9 @@ def json_response(
     return Response(data, status, headers, JSON)
 
 
-INTERNAL = RefusedError(
-    500,
-    "the server could not answer this; its log says why",
-    reason="error",
-)
+def internal_error() -> RefusedError:
+    """A bug of ours, as a client sees it; a new object each time, because tracebacks grow."""
+    return RefusedError(500, "the server could not answer this; its log says why", reason="error")
 
 
 def read_json(body: bytes) -> Any:

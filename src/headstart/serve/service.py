@@ -10,7 +10,7 @@ from headstart.explain_errors import explain as explain_error
 from headstart.serve.batching import Batcher, QueueFullError, RowError, StoppingError
 from headstart.serve.metrics import ServerMetrics
 from headstart.serve.model import InvalidInputError, Question, ServedModel
-from headstart.serve.replies import INTERNAL, RefusedError
+from headstart.serve.replies import RefusedError, internal_error
 from headstart.serve.settings import ServeSettings
 
 log = logging.getLogger("headstart.serve")
@@ -115,7 +115,7 @@ class Service:
             if isinstance(failed.error, HeadstartError):
                 raise RefusedError(422, failed.error.what, where=place) from None
             log.error("an input could not be answered", exc_info=failed.error)
-            raise INTERNAL from None
+            raise internal_error() from None
 
     async def _check_tokens(
         self, model: ServedModel, inputs: Sequence[Any], places: Sequence[str] | None
