@@ -7,33 +7,33 @@ from pydantic import BaseModel, ConfigDict, Field
 Text = Annotated[str, Field(min_length=1, examples=["a fine film"])]
 
 
-class Form(BaseModel):
+class RequestForm(BaseModel):
     """An object without other fields than its own."""
 
     model_config = ConfigDict(extra="forbid")
 
 
-class TextInput(Form):
+class TextInput(RequestForm):
     """One text; a plain string is the same."""
 
     text: Text
 
 
-class PairInput(Form):
+class PairInput(RequestForm):
     """Two texts, for the task pairs."""
 
     text: Text
     text_pair: Text
 
 
-class QuestionInput(Form):
+class QuestionInput(RequestForm):
     """A question about a text, for the task spans."""
 
     question: Text
     context: Text
 
 
-class Parameters(Form):
+class Parameters(RequestForm):
     """How the answer should look."""
 
     top_k: Annotated[int, Field(ge=1)] | None = Field(
@@ -50,7 +50,7 @@ class Parameters(Form):
 Input = Text | TextInput | PairInput | QuestionInput
 
 
-class PredictRequest(Form):
+class PredictRequest(RequestForm):
     """Hugging Face's form: one input or a list of them."""
 
     inputs: Input | list[Input]
