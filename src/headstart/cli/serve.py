@@ -85,11 +85,16 @@ def serve(
     with listening:
         if workers > 1:
             supervisor = Supervisor(open_model, settings, listening, prepare=log_messages)
-            supervisor.run(partial(_say_ready, address, json))
+            in_order = supervisor.run(partial(_say_ready, address, json))
         else:
             service = Service(open_model, settings)
             facts = service.model.facts()
-            run_server(service, listening, ready=partial(_say_ready, address, json, facts))
+            in_order = run_server(
+                service, listening, ready=partial(_say_ready, address, json, facts)
+            )
+    if not in_order:
+        messages().print("stopped at once, as it was asked twice")
+        raise typer.Exit(130)
     messages().print("stopped: everything that was accepted has been answered")
 
 
@@ -118,9 +123,14 @@ def _say_ready(address: str, json: bool, facts: dict[str, Any]) -> None:
         sys.stdout.flush()
         return
     console = messages()
-    line = "[bold]{name}[/] ({task}) answers at [bold]{address}/predict[/]; {address}/docs"
     console.print(
-        styled(line + " shows how to ask", name=facts["name"], task=facts["task"], address=address),
+        styled(
+            "[bold]{name}[/] ({task}) answers at [bold]{address}/predict[/]; "
+            "{address}/docs shows how to ask",
+            name=facts["name"],
+            task=facts["task"],
+            address=address,
+        ),
         soft_wrap=True,
     )
     console.print("Ctrl-C stops it, SIGHUP takes a newer run", style="dim")

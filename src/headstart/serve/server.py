@@ -120,7 +120,7 @@ def make_server(service: Service, *, ready: Callable[[], Any] | None = None) -> 
 
 def run_server(
     service: Service, listening: socket.socket, *, ready: Callable[[], Any] | None = None
-) -> None:
+) -> bool:
     """Serve until SIGTERM or SIGINT; every request that was accepted is answered first.
 
     Parameters
@@ -128,8 +128,14 @@ def run_server(
     service : with its model opened.
     listening : from `bind`.
     ready : called when requests are answered.
+
+    Returns
+    -------
+    Whether everything was answered; a second Ctrl-C does not wait for that.
     """
     sys.setswitchinterval(SWITCH_SECONDS)
     BoundedProtocol.limit = connection_limit()
+    server = make_server(service, ready=ready)
     with suppress(KeyboardInterrupt):
-        make_server(service, ready=ready).run(sockets=[listening])
+        server.run(sockets=[listening])
+    return not server.force_exit

@@ -46,7 +46,7 @@ class ServeSettings:
         if not 0 <= self.port <= 65_535:
             raise HeadstartError(f"--port is {self.port}; it must lie between 0 and 65535")
         for name in ("deadline", "read_seconds"):
-            check_number(name, getattr(self, name))
+            check_number(name, getattr(self, name), smallest=0.001)
         if self.max_texts > self.queue:
             raise HeadstartError(
                 f"--max-texts is {self.max_texts:,} and --queue {self.queue:,}: a request with so "

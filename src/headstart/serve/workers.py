@@ -5,6 +5,7 @@ import multiprocessing
 import os
 import signal
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -50,9 +51,15 @@ class Supervisor:
         self._workers: dict[BaseProcess, float] = {}
         self._stopping = False
         self._quick_ends = 0
+        self._in_order = True
 
-    def run(self, ready: Callable[[dict[str, Any]], Any] | None = None) -> None:
-        """Serve until SIGTERM or SIGINT; `ready` is given the model's facts when all answer."""
+    def run(self, ready: Callable[[dict[str, Any]], Any] | None = None) -> bool:
+        """Serve until SIGTERM or SIGINT; `ready` is given the model's facts when all answer.
+
+        Returns
+        -------
+        Whether the workers ended in order, with everything answered.
+        """
         numbers = share_between_processes()
         names = ("SIGTERM", "SIGINT", "SIGHUP")
         signals = [getattr(signal, name) for name in names if hasattr(signal, name)]
@@ -64,6 +71,7 @@ class Supervisor:
                 ready(facts[0])
             while self._workers:
                 self._look()
+            return self._in_order
         finally:
             for process in self._workers:
                 process.terminate()
@@ -88,6 +96,7 @@ class Supervisor:
         except EOFError:
             if self._stopping:
                 return None
+            process.join()
             raise HeadstartError(
                 f"a worker ended with code {process.exitcode} before it could answer",
                 fix="look at the messages above; fewer --workers need less memory",
@@ -107,6 +116,7 @@ class Supervisor:
             if process.pid is not None:
                 forget_process(process.pid)
             if self._stopping:
+                self._in_order = self._in_order and process.exitcode == 0
                 continue
             quick = time.monotonic() - started < QUICK_SECONDS
             self._quick_ends = self._quick_ends + 1 if quick else 0
@@ -119,7 +129,9 @@ class Supervisor:
             self._start()[1].close()
 
     def _pass_on(self, number: int, frame: object) -> None:
-        self._stopping = self._stopping or number != getattr(signal, "SIGHUP", None)
+        if number != getattr(signal, "SIGHUP", None):
+            self._stopping = True
+            self._task[2].close()  # so that new clients are refused, and not left waiting
         for process in list(self._workers):
             if process.pid is not None and process.is_alive():
                 with suppress(ProcessLookupError):
@@ -134,6 +146,8 @@ def _serve(
     report: Connection,
 ) -> None:
     """A worker: one server process."""
+    if hasattr(os, "setpgrp"):
+        os.setpgrp()  # Ctrl-C reaches the supervisor, which passes it on; twice would be in haste
     if hasattr(signal, "SIGHUP"):
         signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until the server listens to it
     if prepare is not None:
@@ -147,7 +161,8 @@ def _serve(
         _tell(report, explain(error) or error)
         return
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    run_server(service, listening, ready=lambda: _tell(report, service.model.facts()))
+    if not run_server(service, listening, ready=lambda: _tell(report, service.model.facts())):
+        sys.exit(1)
 
 
 def _tell(report: Connection, what: object) -> None:
