@@ -72,7 +72,7 @@ def test_an_idle_model_takes_a_text_at_once_and_alone():
 
 
 def test_what_waits_is_batched_by_length_and_the_oldest_goes_first():
-    short, long = [f"short {n}" for n in range(5)], ["x" * 900 + str(n) for n in range(3)]
+    short, long = [f"short {n}" for n in range(5)], ["x" * 600 + str(n) for n in range(3)]
     mixed = [short[0], long[0], short[1], long[1], short[2], short[3], long[2], short[4]]
 
     async def scenario(batcher, model):
@@ -165,6 +165,19 @@ def test_closing_answers_what_waits_and_takes_nothing_new():
         return await asyncio.gather(*tasks)
 
     assert [one[0]["text"] for one in run(scenario)] == ["FIRST", "A", "B"]
+
+
+def test_several_threads_answer_at_the_same_time():
+    async def scenario(batcher, model):
+        model.gate.clear()
+        tasks = []
+        for place, text in enumerate("ab"):
+            tasks.append(asyncio.create_task(batcher.answer(model, questions(text))))
+            await until(lambda busy=place + 1: model.busy == busy)
+        model.gate.set()
+        return await asyncio.gather(*tasks)
+
+    assert run(scenario, threads=2) == [[{"text": "A"}], [{"text": "B"}]]
 
 
 def test_two_models_never_share_a_batch():

@@ -9,6 +9,8 @@ import time
 import pytest
 
 from headstart.serve.connections import BoundedProtocol, Sweeper
+from headstart.serve.server import bind
+from headstart.serve.settings import ServeSettings
 from tests.serve.served import listening, save_random_run, service_of
 
 
@@ -70,6 +72,12 @@ def test_a_client_that_leaves_in_the_middle_harms_nobody(running):
     with connected(running[0]) as client:
         client.sendall(head(len(BODY)).replace(b"Host: x", b"Host: x\r\nConnection: close") + BODY)
         assert received(client).startswith(b"HTTP/1.1 200")
+
+
+def test_answers_are_not_held_back_to_fill_a_packet():
+    """asyncio turns Nagle's algorithm off where a socket says that it is of TCP."""
+    with bind(ServeSettings(port=0)) as found:
+        assert found.proto == socket.IPPROTO_TCP
 
 
 def test_what_is_no_http_is_400(running):

@@ -9,7 +9,6 @@ from typing import Annotated, Any
 
 import typer
 
-from headstart.cli.options import Threads
 from headstart.cli.output import Debug, Json, messages, print_json, styled
 from headstart.errors import HeadstartError
 from headstart.serve.settings import ServeSettings
@@ -33,7 +32,10 @@ def serve(
         ),
     ] = None,
     workers: Annotated[int, typer.Option(help="Processes.")] = DEFAULT.workers,
-    threads: Threads = None,
+    threads: Annotated[
+        int | None,
+        typer.Option(help="Batches at the same time. Default: one per core.", show_default=False),
+    ] = None,
     token_file: Annotated[
         Path | None,
         typer.Option(

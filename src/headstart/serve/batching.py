@@ -1,6 +1,6 @@
-"""Requests become batches: a bounded queue, and one thread that runs the model.
+"""Requests become batches: a bounded queue, and threads of their own that run the model.
 
-The thread takes what is waiting as soon as it is free, so nobody waits for company: batches grow
+A thread takes what is waiting as soon as it is free, so nobody waits for company: batches grow
 only while the model is busy. A batch holds the oldest text and those of about its length. A text's
 answer does not depend on its batch: padding is masked, and what fails is tried again alone.
 """
@@ -17,7 +17,9 @@ from typing import Any, NamedTuple, Protocol
 
 from headstart.serve.model import Question, ServedModel
 
-BATCH_CHARACTERS = 8_192  # padding included: about the 2,048 tokens that networks are run with
+# Padding included; some 500 tokens. A small network reads no more of them per second in larger
+# batches, and with several threads each should find something to do.
+BATCH_CHARACTERS = 2_048
 BATCH_TEXTS = 128
 SHORTEST = 48  # characters; below it, padding costs next to nothing
 WAITING_CHARACTERS = 16_000_000  # the memory that a queue of long texts may take
@@ -76,14 +78,15 @@ class BatchObserver(Protocol):
 
 
 class Batcher:
-    """A queue of at most `limit` texts, and the thread that answers them.
+    """A queue of at most `limit` texts, and the threads that answer them.
 
     Parameters
     ----------
     limit : texts that may wait.
     deadline : seconds that a request may take; one that would wait longer is refused at once.
     observer : told about the queue and the batches.
-    prepare : called in the model's thread before anything else, to set its threads.
+    threads : batches that are run at the same time.
+    prepare : called in each of these threads before anything else.
     """
 
     def __init__(
@@ -92,6 +95,7 @@ class Batcher:
         limit: int,
         deadline: float,
         observer: BatchObserver,
+        threads: int = 1,
         prepare: Callable[[], None] | None = None,
     ) -> None:
         self.limit = limit
@@ -104,18 +108,22 @@ class Batcher:
         self._taken: set[int] = set()  # numbers of those that are no longer in `_by_size`
         self._number = 0
         self._characters = 0
-        self._pace = 0.0  # characters per second; 0 before the first batch
+        self._pace = 0.0  # characters per second of all threads; 0 before the first batch
         self._closing = False
-        self._thread = threading.Thread(target=self._work, name="headstart-model", daemon=True)
+        self._threads = [
+            threading.Thread(target=self._work, name=f"headstart-model-{number}", daemon=True)
+            for number in range(threads)
+        ]
 
     def start(self) -> None:
-        """Start the model's thread."""
-        self._thread.start()
+        """Start the model's threads."""
+        for thread in self._threads:
+            thread.start()
 
     @property
     def alive(self) -> bool:
         """Whether texts are being answered."""
-        return self._thread.is_alive() and not self._closing
+        return not self._closing and all(thread.is_alive() for thread in self._threads)
 
     async def answer(self, model: ServedModel, questions: Sequence[Question]) -> list[Any]:
         """The answers to questions; raises `QueueFullError`, `StoppingError` or `TimeoutError`."""
@@ -136,17 +144,18 @@ class Batcher:
         return [model.join(one, [next(found) for _ in one.rows]) for one in questions]
 
     def close(self) -> None:
-        """Take nothing new, answer what waits, and end the thread."""
+        """Take nothing new, answer what waits, and end the threads."""
         with self._changed:
             self._closing = True
-            self._changed.notify()
-        if self._thread.is_alive():
-            self._thread.join()
+            self._changed.notify_all()
+        for thread in self._threads:
+            if thread.is_alive():
+                thread.join()
 
     def _add(self, job: Job, questions: Sequence[Question]) -> None:
         size = sum(max(one.size, SHORTEST) * len(one.rows) for one in questions)
         with self._changed:
-            if self._closing or not self._thread.is_alive():
+            if not self.alive:
                 raise StoppingError
             waiting = len(self._by_size)
             if waiting and (
@@ -166,10 +175,10 @@ class Batcher:
                     place += 1
             self._characters += size
             self._observer.waiting(len(self._by_size))
-            self._changed.notify()
+            self._changed.notify(min(job.left, len(self._threads)))
 
     def _work(self) -> None:
-        """The model's thread: batch after batch until the queue is closed and empty."""
+        """One of the model's threads: batch after batch until the queue is closed and empty."""
         if self._prepare is not None:
             self._prepare()
         while True:
@@ -187,7 +196,7 @@ class Batcher:
             start = time.perf_counter()
             answers = _answer(batch[0].job.model, [one.row for one in batch])
             seconds = time.perf_counter() - start
-            pace = sum(one.size for one in batch) / max(seconds, 1e-6)
+            pace = len(self._threads) * sum(one.size for one in batch) / max(seconds, 1e-6)
             with self._changed:
                 known = self._pace or pace
                 self._pace = (1 - SMOOTHING) * known + SMOOTHING * pace

@@ -7,6 +7,7 @@ from typing import Any
 
 from headstart.errors import HeadstartError
 from headstart.explain_errors import explain as explain_error
+from headstart.machine import choose_threads
 from headstart.serve.batching import Batcher, QueueFullError, RowError, StoppingError
 from headstart.serve.metrics import ServerMetrics
 from headstart.serve.model import InvalidInputError, Question, ServedModel
@@ -42,22 +43,14 @@ class Service:
             limit=settings.queue,
             deadline=settings.deadline,
             observer=self.metrics,
-            prepare=self._use_threads,
+            threads=_model_threads(self.model, settings),
+            prepare=_compute_alone,
         )
 
     @property
     def ready(self) -> bool:
         """Whether a request would be answered."""
         return self.batcher.alive and not self.stopping
-
-    def _use_threads(self) -> None:
-        """In the model's thread: leave a core to the event loop, where there is a second one."""
-        import torch
-
-        from headstart.machine import choose_threads, usable_cores
-
-        share = usable_cores() // self.settings.workers
-        torch.set_num_threads(choose_threads(self.settings.threads or max(1, share - 1)))
 
     async def ask(
         self, inputs: Sequence[Any], *, places: Sequence[str] | None = None, explain: bool = False
@@ -164,3 +157,21 @@ class Service:
         self.metrics.reloads.labels("taken").inc()
         log.info("the newer run is taken: %s, task %s", model.name, model.task)
         return True
+
+
+def _model_threads(model: ServedModel, settings: ServeSettings) -> int:
+    """Batches at the same time: one per core of this worker's share.
+
+    For small networks that is faster than one batch on all cores, whose threads wait for each
+    other. An export to ONNX shares a batch out by itself.
+    """
+    share = max(1, choose_threads() // settings.workers)
+    own: int = getattr(model.run, "threads", 1)
+    return max(1, choose_threads(settings.threads or share) // own)
+
+
+def _compute_alone() -> None:
+    """In a model's thread: each operation on one core."""
+    import torch
+
+    torch.set_num_threads(1)

@@ -21,7 +21,8 @@ class ServeSettings:
     max_bytes, max_texts, max_tokens : of one request.
     deadline : seconds from a request's last byte to its answer.
     read_seconds : how long a client may take to send its request.
-    threads : of the processor, for the model; by default one core is left for the requests.
+    threads : batches that the model runs at the same time; by default one per core, shared out
+        among the workers.
     """
 
     host: str = "127.0.0.1"
