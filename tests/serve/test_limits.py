@@ -2,6 +2,7 @@
 
 import json
 import threading
+import time
 
 import pytest
 from starlette.testclient import TestClient
@@ -107,9 +108,25 @@ def test_limits_on_bytes_texts_and_tokens(classifier):
         assert client.post("/predict", content=b"x", headers={"content-encoding": "gzip"}).is_error
 
 
+def test_a_text_that_is_too_long_to_explain_is_refused(client):
+    body = {"inputs": "word " * 10_001, "parameters": {"explain": True}}
+    reply = client.post("/predict", json=body)
+    assert (reply.status_code, reply.json()["where"]) == (422, "parameters.explain")
+
+
+def test_the_bodies_of_all_requests_together_are_bounded_and_are_let_go(classifier):
+    service = service_of(classifier)
+    with TestClient(create_app(service)) as client:
+        service.bodies.most_held = 100
+        reply = client.post("/predict", json={"inputs": "word " * 100})
+        assert (reply.status_code, reply.headers["retry-after"]) == (429, "1")
+        assert client.post("/predict", json={"inputs": "word"}).status_code == 200
+    assert service.bodies.held == 0
+
+
 def fake_service(classifier, **settings):
     """A service whose model is a fake that can be held up."""
-    service = service_of(classifier, **settings)
+    service = service_of(classifier, threads=1, **settings)
     fake = FakeModel()
     fake.read = lambda inputs, explain, places: [
         type("Q", (), {"rows": (text,), "size": len(text)}) for text in inputs
@@ -132,8 +149,8 @@ def test_a_full_queue_is_429_with_retry_after_for_lists_as_for_texts(classifier,
         threads[0].start()
         assert fake.started.wait(30)
         threads[1].start()
-        while len(service.batcher._by_size) < 3:
-            pass
+        while "headstart_queue_texts 3.0" not in client.get("/metrics").text:
+            time.sleep(0.01)
         reply = ask(inputs)
         assert reply.status_code == 429
         assert 1 <= int(reply.headers["retry-after"]) <= 60

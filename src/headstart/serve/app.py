@@ -13,7 +13,6 @@ from starlette.types import Receive, Scope
 
 from headstart.files import installed_version
 from headstart.serve import huggingface, v2
-from headstart.serve.bodies import read_body
 from headstart.serve.guard import Guard
 from headstart.serve.metrics import CONTENT_TYPE
 from headstart.serve.openapi import docs_page, openapi_document
@@ -74,7 +73,7 @@ def create_app(service: Service) -> Guard:
 
 
 async def _predict(service: Service, scope: Scope, receive: Receive) -> Response:
-    content = await read_body(scope, receive, service.settings)
+    content = await service.bodies.read(scope, receive)
     return json_response(await huggingface.answer(service, content))
 
 
@@ -88,7 +87,7 @@ def _add_predictions(app: FastAPI, service: Service) -> None:
     async def models(request: Request, name: str) -> Response:
         """The same as their hosted service answers it: of one text a list with its labels in it."""
         _check_name(service, name)
-        content = await read_body(request.scope, request.receive, service.settings)
+        content = await service.bodies.read(request.scope, request.receive)
         found = await huggingface.answer(service, content)
         labels = isinstance(found, list) and bool(found) and "label" in found[0]
         return json_response([found] if labels else found)
@@ -134,7 +133,7 @@ def _add_v2(app: FastAPI, service: Service) -> None:
     async def infer(request: Request, name: str) -> Response:
         """Predict, in the form of the v2 inference protocol."""
         _check_name(service, name)
-        content = await read_body(request.scope, request.receive, service.settings)
+        content = await service.bodies.read(request.scope, request.receive)
         return json_response(await v2.infer(service, content))
 
 

@@ -23,13 +23,13 @@ class BoundedProtocol(H11Protocol):
 
     limit = 1_000_000  # connections
 
-    def connection_made(self, transport: asyncio.Transport) -> None:
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         if len(self.connections) >= self.limit:
             transport.abort()
             return
         super().connection_made(transport)
 
-    def eof_received(self) -> bool | None:
+    def eof_received(self) -> bool | None:  # type: ignore[override]
         """The client sends no more; the answer to a whole request is still sent."""
         cycle = self.cycle
         if cycle is None or cycle.response_complete or cycle.more_body:

@@ -79,6 +79,7 @@ class Guard:
             if not status:
                 await self._refuse(internal_error(), scope, receive, watched)
         finally:
+            self.service.bodies.release(scope)
             path = counted_path(scope["path"])
             self.service.metrics.requests.labels(path, status).inc()
             self.service.metrics.seconds.labels(path).observe(time.perf_counter() - start)

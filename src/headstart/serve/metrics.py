@@ -79,7 +79,7 @@ class ServerMetrics:
         if SHARED not in os.environ:
             return generate_latest(self.registry)
         together = CollectorRegistry()
-        multiprocess.MultiProcessCollector(together)  # type: ignore[no-untyped-call]
+        multiprocess.MultiProcessCollector(together)
         return generate_latest(together)
 
 
@@ -92,4 +92,4 @@ def share_between_processes() -> tempfile.TemporaryDirectory[str]:
 
 def forget_process(pid: int) -> None:
     """A worker has ended: its share of the queue is none."""
-    multiprocess.mark_process_dead(pid)  # type: ignore[no-untyped-call]
+    multiprocess.mark_process_dead(pid)

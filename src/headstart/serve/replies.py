@@ -69,7 +69,9 @@ def read_json(body: bytes) -> Any:
     except RecursionError:
         raise RefusedError(400, "the JSON is nested too deeply") from None
     except ValueError as error:
-        place = f"line {error.lineno}, column {error.colno}" if hasattr(error, "lineno") else None
+        place = None
+        if isinstance(error, json.JSONDecodeError):
+            place = f"line {error.lineno}, column {error.colno}"
         raise RefusedError(
             400, "the body is no JSON", where=place, fix='send {"inputs": "…"}'
         ) from None

@@ -9,12 +9,15 @@ from headstart.errors import HeadstartError
 from headstart.explain_errors import explain as explain_error
 from headstart.machine import choose_threads
 from headstart.serve.batching import Batcher, QueueFullError, RowError, StoppingError
+from headstart.serve.bodies import BodyReader
 from headstart.serve.metrics import ServerMetrics
 from headstart.serve.model import InvalidInputError, Question, ServedModel
 from headstart.serve.replies import RefusedError, internal_error
 from headstart.serve.settings import ServeSettings
 
 log = logging.getLogger("headstart.serve")
+
+MOST_EXPLAINED = 50_000  # characters of a request; each text is copied up to 200 times
 
 
 class Service:
@@ -35,6 +38,7 @@ class Service:
     ) -> None:
         self.settings = settings
         self.metrics = ServerMetrics()
+        self.bodies = BodyReader(settings)
         self.model = open_model() if model is None else model
         self.stopping = False
         self._open_model = open_model
@@ -71,6 +75,14 @@ class Service:
                 f"{len(inputs):,} inputs; this server takes {most:,} a request",
                 where="inputs",
                 fix="send several requests",
+                reason="texts",
+            )
+        if explain and _characters(inputs) > MOST_EXPLAINED:
+            raise RefusedError(
+                422,
+                f"more than {MOST_EXPLAINED:,} characters to explain",
+                where="parameters.explain",
+                fix="send fewer or shorter texts",
                 reason="texts",
             )
         try:
@@ -157,6 +169,12 @@ class Service:
         self.metrics.reloads.labels("taken").inc()
         log.info("the newer run is taken: %s, task %s", model.name, model.task)
         return True
+
+
+def _characters(inputs: Sequence[Any]) -> int:
+    """Of all texts of a request that was not checked yet."""
+    texts = [list(one.values()) if isinstance(one, dict) else [one] for one in inputs]
+    return sum(len(text) for one in texts for text in one if isinstance(text, str))
 
 
 def _model_threads(model: ServedModel, settings: ServeSettings) -> int:
