@@ -22,12 +22,13 @@ from collections import defaultdict
 from pathlib import Path
 
 from headstart.serve.model import ServedModel
-from peers.load import TOLERANCE, Load, closed_loop, connect, open_loop, request
+from peers.load import TOLERANCE, Load, closed_loop, connect, open_loop, request, sum_of
 from peers.server_process import make_run, memory, ours, plain
 from reviews import read_reviews
 
 CLIENTS = (1, 8, 64, 256)
 IDLE = 10_000
+PARTS = 4  # of the overload; memory is looked at after each
 
 
 def ask(port: int, texts: list[str], clients: int, seconds: float) -> Load:
@@ -81,9 +82,11 @@ def overload(folder: Path, texts: list[str], pace: float, seconds: float) -> Non
     expected = {text: one["probability"] for text, one in zip(texts, alone, strict=True)}
     with ours(folder / "run") as (port, process):
         ask(port, texts, 64, 2.0)
-        before = memory(process)
-        load = asyncio.run(open_loop(port, texts, 3 * pace, seconds, expected))
-        after = memory(process)
+        sizes, loads = [memory(process)], list[Load]()
+        for _ in range(PARTS):
+            loads.append(asyncio.run(open_loop(port, texts, 3 * pace, seconds / PARTS, expected)))
+            sizes.append(memory(process))
+        load = sum_of(loads)
         again = ask(port, texts, 8, 1.0)
     print(
         f"\noverload: {3 * pace:,.0f} requests/s for {seconds:.0f} s: "
@@ -91,7 +94,8 @@ def overload(folder: Path, texts: list[str], pace: float, seconds: float) -> Non
         f"{load.statuses[429]:,} refused with 429, "
         f"{sum(load.statuses.values()) - load.statuses[200] - load.statuses[429]} other, "
         f"{load.failed} connections lost, {load.wrong} answers off by more than {TOLERANCE:g}; "
-        f"p99 {load.percentile(99):,.0f} ms; memory {before:,.0f} → {after:,.0f} MB; "
+        f"p99 {load.percentile(99):,.0f} ms; "
+        f"memory {' → '.join(f'{size:,.0f}' for size in sizes)} MB; "
         f"afterwards {again.pace:,.0f} requests/s with 8 clients"
     )
 

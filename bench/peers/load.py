@@ -35,6 +35,18 @@ class Load:
         return float(np.percentile(self.latencies, share)) * 1_000 if self.latencies else 0.0
 
 
+def sum_of(loads: Sequence[Load]) -> Load:
+    """Loads that followed each other, as one."""
+    whole = Load()
+    for load in loads:
+        whole.seconds += load.seconds
+        whole.latencies += load.latencies
+        whole.statuses += load.statuses
+        whole.wrong += load.wrong
+        whole.failed += load.failed
+    return whole
+
+
 def request(text: str, path: str = "/predict") -> bytes:
     """A whole request for one text."""
     body = json.dumps({"inputs": text}).encode()
