@@ -56,6 +56,7 @@ bench: $(VENV)/.bench  ## speed and memory beside named peers, and what pretrain
 	$(BIN)/python bench/attention.py
 	$(BIN)/python bench/startup.py
 	$(BIN)/python bench/transfer.py
+	$(BIN)/python bench/serve.py
 
 fuzz: $(READY)  ## broken files, folders and options for MINUTES minutes (default 10)
 	$(BIN)/python -m torture.fuzz --minutes $(MINUTES)

@@ -1,5 +1,6 @@
-"""The OpenAPI document: its page, and requests made up from it."""
+"""The OpenAPI document: its page, requests made up from it, and bodies made up from nothing."""
 
+import json
 import re
 
 import pytest
@@ -8,6 +9,7 @@ from tests.serve.served import create_app, service_of
 
 schemathesis = pytest.importorskip("schemathesis")
 from hypothesis import HealthCheck, given, settings  # noqa: E402
+from hypothesis import strategies as st  # noqa: E402
 from schemathesis.checks import not_a_server_error  # noqa: E402
 from schemathesis.specs.openapi.checks import (  # noqa: E402
     content_type_conformance,
@@ -88,3 +90,20 @@ def ask(operation, mode):
         case.call_and_validate(checks=CHECKS)
 
     one()
+
+
+WORDS = st.sampled_from(["inputs", "parameters", "text", "top_k", "explain", "name", "data"])
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20) | WORDS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(WORDS | st.text(max_size=5), inner),
+    max_leaves=12,
+)
+
+
+@settings(max_examples=60, suppress_health_check=list(HealthCheck), database=None)
+@given(content=VALUES, path=st.sampled_from(["/predict", "/v2/models/animals/infer"]))
+def test_any_json_is_answered_or_refused_in_json(client, content, path):
+    body = json.dumps(content if not isinstance(content, str) else {"inputs": content})
+    reply = client.post(path, content=body)
+    assert reply.status_code in (200, 400, 422), body
+    reply.json()
