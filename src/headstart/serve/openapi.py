@@ -33,10 +33,8 @@ def openapi_document(app: FastAPI, model: ServedModel, *, token: bool) -> dict[s
         description=ABOUT,
         routes=app.routes,
     )
-    kinds = {PredictRequest, InferRequest}
     _, schemas = models_json_schema(
-        [(kind, "validation") for kind in sorted(kinds, key=lambda kind: kind.__name__)],
-        ref_template=REF,
+        [(PredictRequest, "validation"), (InferRequest, "validation")], ref_template=REF
     )
     document.setdefault("components", {}).setdefault("schemas", {}).update(schemas["$defs"])
     for path in document["paths"].values():
