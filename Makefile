@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick lint types bench fuzz torture findings audit clean
+.PHONY: help demo serve test quick lint types bench fuzz torture findings audit clean
 
 # How long `make fuzz` and the faults of `make torture` may take.
 MINUTES ?= 10
@@ -23,6 +23,13 @@ $(READY): requirements.lock pyproject.toml
 
 demo: $(READY)  ## see it work: the whole study on the embedded data, about twenty minutes
 	$(BIN)/headstart compare --out studies/demo
+
+# Made anew where there is none yet.
+studies/demo/best:
+	$(MAKE) demo
+
+serve: $(READY) studies/demo/best  ## the demo's best classifier at http://127.0.0.1:8000
+	$(BIN)/headstart serve studies/demo
 
 test: lint types  ## everything that must hold: lint, types, all tests
 	$(BIN)/python -m pytest --numprocesses auto
@@ -49,6 +56,7 @@ bench: $(VENV)/.bench  ## speed and memory beside named peers, and what pretrain
 	$(BIN)/python bench/attention.py
 	$(BIN)/python bench/startup.py
 	$(BIN)/python bench/transfer.py
+	$(BIN)/python bench/serve.py
 
 fuzz: $(READY)  ## broken files, folders and options for MINUTES minutes (default 10)
 	$(BIN)/python -m torture.fuzz --minutes $(MINUTES)

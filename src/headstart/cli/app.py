@@ -27,6 +27,7 @@ COMMANDS = {
     "evaluate": "Evaluate a run: accuracy with its interval, F1, calibration, confusion, the worst "
     "mistakes.",
     "predict": "Predict labels with their probabilities, tags of words, or answers in a text.",
+    "serve": "Serve a run over HTTP: Hugging Face's form, the v2 inference protocol, metrics.",
     "generate": "Continue a prompt, with a base pretrained by the causal objective.",
     "fill": "Fill each [MASK] of a text, with a base pretrained by a masked objective.",
     "perplexity": "Measure how well a base predicts texts that it has not seen.",

@@ -7,6 +7,7 @@ exact. A network's (or a stack's) are not: there each word is left out and the t
 several words.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,6 +39,25 @@ class Explanation:
     effects: list[Effect]
 
 
+@dataclass(frozen=True)
+class Occlusion:
+    """A text, where its words (or stretches of them) stand, and the text without each of them."""
+
+    text: str
+    parts: list[tuple[int, int]]
+    without: list[str]
+
+    def explanation(self, probabilities: Sequence[float]) -> Explanation:
+        """The words' effects, from a label's probability for the text and for each `without`."""
+        p = np.clip(np.asarray(probabilities, dtype=np.float64), 1e-12, 1 - 1e-12)
+        log_odds = np.log(p) - np.log1p(-p)
+        effects = [
+            Effect(self.text[start:end], start, end, float(log_odds[0] - log_odds[place]))
+            for place, (start, end) in enumerate(self.parts, start=1)
+        ]
+        return Explanation(OCCLUSION, effects)
+
+
 def explain(run: OpenedRun, text: str, label: str | None = None) -> Explanation:
     """The effect of every word of `text` on `label` (by default, the answer).
 
@@ -49,9 +69,20 @@ def explain(run: OpenedRun, text: str, label: str | None = None) -> Explanation:
     """
     p = predict_probabilities(run, [text])[0]
     column = int(p.argmax()) if label is None else run.labels.index(label)
+    exact = explain_exactly(run, text, column)
+    if exact is not None:
+        return exact
+    found = occlude(text)
+    if not found.parts:
+        return Explanation(OCCLUSION, [])
+    return found.explanation(predict_probabilities(run, [text, *found.without])[:, column].tolist())
+
+
+def explain_exactly(run: OpenedRun, text: str, column: int) -> Explanation | None:
+    """The words' parts of a class's log-odds, where the run computes them as a sum."""
     found = run.contributions(text, column)
     if found is None:
-        return Explanation(OCCLUSION, _occlusion(run, text, column))
+        return None
     effects = [
         Effect(text[start:end], start, end, effect / run.temperature)
         for start, end, effect in found
@@ -59,19 +90,13 @@ def explain(run: OpenedRun, text: str, label: str | None = None) -> Explanation:
     return Explanation(CONTRIBUTIONS, effects)
 
 
-def _occlusion(run: OpenedRun, text: str, column: int) -> list[Effect]:
+def occlude(text: str) -> Occlusion:
+    """The text without each of its words; of a long one, without each stretch of words."""
     parts = _stretches(_words(text))
-    if not parts:
-        return []
     # A text of one word is compared with a full stop: an empty text has no prediction.
     without = [(text[:start] + text[end:]).strip() or "." for start, end in parts]
     without = [one if one != PAIR_MARK else f".{PAIR_MARK}." for one in without]
-    p = np.clip(predict_probabilities(run, [text, *without]), 1e-12, 1 - 1e-12)
-    log_odds = np.log(p[:, column]) - np.log1p(-p[:, column])
-    return [
-        Effect(text[start:end], start, end, float(log_odds[0] - log_odds[place]))
-        for place, (start, end) in enumerate(parts, start=1)
-    ]
+    return Occlusion(text, parts, without)
 
 
 def _words(text: str) -> list[tuple[int, int]]:

@@ -1,0 +1,120 @@
+"""Around every route: the token, the count of requests, and a last net for errors."""
+
+import hmac
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from headstart.serve.bodies import ClientGoneError
+from headstart.serve.replies import RefusedError, internal_error
+from headstart.serve.service import Service
+
+log = logging.getLogger("headstart.serve")
+
+Route = tuple[str, str]
+Handler = Callable[[Scope, Receive], Awaitable[Response]]
+OPEN = frozenset({"/health", "/v2/health/live", "/v2/health/ready"})  # no token for these
+COUNTED = OPEN | {"/predict", "/info", "/metrics", "/docs", "/openapi.json", "/v2"}
+SAFE = [
+    (b"x-content-type-options", b"nosniff"),
+    (b"cache-control", b"no-store"),
+]
+
+
+class Guard:
+    """The outermost ASGI application.
+
+    Parameters
+    ----------
+    app : the routes.
+    service : what they ask; its metrics count the requests.
+    short : routes by method and path that are called directly: for a small model, finding the
+        way through the router takes longer than everything else about a request.
+    """
+
+    def __init__(self, app: ASGIApp, service: Service, short: dict[Route, Handler]) -> None:
+        self.app = app
+        self.service = service
+        self.short = short
+        token = service.settings.token
+        self._token = None if token is None else f"Bearer {token}".encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request; whatever goes wrong inside ends as one JSON error."""
+        if scope["type"] == "lifespan":
+            await self.app(scope, receive, send)
+            return
+        if scope["type"] != "http":  # nobody speaks WebSocket here
+            await receive()
+            await send({"type": "websocket.close", "code": 1000})
+            return
+        start, status = time.perf_counter(), 0
+
+        async def watched(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message.get("headers", ()), *SAFE]
+            await send(message)
+
+        try:
+            if self._token is not None and scope["path"] not in OPEN:
+                self._check_token(scope)
+            handler = self.short.get((scope["method"], scope["path"]))
+            if handler is None:
+                await self.app(scope, receive, watched)
+            else:
+                response = await handler(scope, receive)
+                await response(scope, receive, watched)
+        except ClientGoneError:
+            status = status or 499  # nobody is there to be told; the number is that of nginx
+        except RefusedError as refused:
+            await self._refuse(refused, scope, receive, watched)
+        except Exception as error:
+            log.error("a request failed", exc_info=error)
+            if not status:
+                await self._refuse(internal_error(), scope, receive, watched)
+        finally:
+            self.service.bodies.release(scope)
+            path = counted_path(scope["path"])
+            self.service.metrics.requests.labels(path, status).inc()
+            self.service.metrics.seconds.labels(path).observe(time.perf_counter() - start)
+
+    async def _refuse(self, refused: RefusedError, *asgi: Any) -> None:
+        self.service.metrics.refused.labels(refused.reason).inc()
+        response: Response = refused.response()
+        await response(*asgi)
+
+    def _check_token(self, scope: Scope) -> None:
+        """Compare in constant time, so that an answer's delay tells nothing about the token."""
+        assert self._token is not None
+        given = b""
+        for name, value in scope["headers"]:
+            if name == b"authorization":
+                given = value
+        if not hmac.compare_digest(given, self._token):
+            raise RefusedError(
+                401,
+                "a token is needed here" if not given else "this is not the token",
+                where="Authorization",
+                fix="send the header Authorization: Bearer TOKEN",
+                reason="token",
+                headers={"WWW-Authenticate": "Bearer"},
+            )
+
+
+def counted_path(path: str) -> str:
+    """The path under which a request is counted: one of few, whatever clients make up."""
+    if path in COUNTED:
+        return path
+    if path.startswith("/models/"):
+        return "/models/{name}"
+    if path.startswith("/v2/models/"):
+        action = path.rpartition("/")[2]
+        known = action in ("infer", "ready")
+        return "/v2/models/{name}" + (f"/{action}" if known else "")
+    return "other"

@@ -1,0 +1,110 @@
+"""Small runs of every task with random weights, and servers of them in this process."""
+
+import asyncio
+import contextlib
+import threading
+
+import torch
+from starlette.testclient import TestClient
+
+from headstart.model.model import build_model
+from headstart.model.presets import preset
+from headstart.run_folder import Run, save_run
+from headstart.serve.app import create_app
+from headstart.serve.model import ServedModel
+from headstart.serve.server import bind, make_server
+from headstart.serve.service import Service
+from headstart.serve.settings import ServeSettings
+from headstart.tasks import find_task
+from headstart.text.tokenizers.train_tokenizer import train_tokenizer
+from tests.labelled import TINY, dataset
+
+LABELS = {
+    "classification": ("animal", "person"),
+    "multi-label": ("comedy", "drama", "short"),
+    "pairs": ("no", "yes"),
+    "tagging": ("O", "B-PER", "I-PER", "B-LOC"),
+    "spans": ("no answer",),
+}
+TEXTS = dataset(40).texts
+# Of all lengths: an answer must not depend on what it is padded to.
+MIXED = [" ".join(TEXTS[: 1 + place % 7])[: 20 + 37 * place] for place in range(40)]
+
+
+def save_random_run(folder, task="classification", seed=0, labels=None):
+    """Write a run whose weights are drawn, strong enough that every text has its own answer."""
+    texts = dataset(60).texts
+    tokenizer = train_tokenizer(texts, vocab_size=300)
+    kind = find_task(task)(labels or LABELS[task])
+    sizes = {**TINY, "vocab_size": tokenizer.vocab_size}
+    chosen = preset("small", objective="masked", **sizes)
+    model = build_model(chosen.base, kind.head(chosen, None), seed=seed)
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.2 * torch.randn(parameter.shape, generator=generator))
+    save_run(Run(folder, model.eval(), tokenizer, kind, 128, "cut"), folder)
+    return folder
+
+
+def service_of(folder, **settings):
+    """A service of the run; its threads start with the server."""
+    return Service(lambda: ServedModel.open(folder), ServeSettings(**settings))
+
+
+@contextlib.contextmanager
+def served(folder, **settings):
+    """A client of the run's routes, without a socket."""
+    with TestClient(create_app(service_of(folder, **settings))) as client:
+        yield client
+
+
+@contextlib.contextmanager
+def listening(service):
+    """A server with a real socket, in a thread: its port and itself."""
+    socket = bind(ServeSettings(port=0))
+    ready = threading.Event()
+    server = make_server(service, ready=ready.set)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [socket]})
+    thread.start()
+    try:
+        assert ready.wait(30)
+        yield socket.getsockname()[1], server
+    finally:
+        server.should_exit = True
+        thread.join(30)
+        assert not thread.is_alive()
+
+
+class FakeModel:
+    """Answers with the text in capitals, as slowly as `gate` says, and keeps its batches."""
+
+    explains, labels, name, task, fields = False, (), "fake", "fake", ("text",)
+
+    def __init__(self):
+        self.gate = threading.Event()
+        self.gate.set()
+        self.started = threading.Event()
+        self.busy = 0
+        self.batches = []
+
+    def answer(self, rows):
+        self.started.set()
+        self.busy += 1
+        assert self.gate.wait(30)
+        self.batches.append(list(rows))
+        if any("broken" in row for row in rows):
+            raise RuntimeError("a bug at /secret/place.py")
+        return [{"text": row.upper()} for row in rows]
+
+    def join(self, question, answers):
+        return answers[0]
+
+
+async def until(condition):
+    """Let the event loop run until it is so."""
+    for _ in range(2_000):
+        if condition():
+            return
+        await asyncio.sleep(0.005)
+    raise AssertionError("it did not become so")

@@ -1,0 +1,194 @@
+"""What is answered: every task and kind of run, the same as `headstart predict`, whatever else
+is in the batch."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from headstart.errors import HeadstartError
+from headstart.inference.explain import explain
+from headstart.inference.predict import predict, predictor_of
+from headstart.run_folder import open_task_run
+from headstart.serve.model import InvalidInputError, ServedModel
+from tests.baselines.saved import classifier_run
+from tests.serve.served import LABELS, MIXED, TEXTS, save_random_run, served
+
+TOLERANCE = 1e-5  # of a probability; docs/serving.md states it
+PAIR = {"text": "the cat sleeps", "text_pair": "the dog does not"}
+QUESTION = {"question": "who lives here?", "context": "In 1970, Ada lives here. Alan works."}
+INPUTS = {
+    "classification": "the old cat",
+    "multi-label": "the old cat",
+    "pairs": PAIR,
+    "tagging": "Ada lives in Paris",
+    "spans": QUESTION,
+}
+
+
+@pytest.fixture(scope="module", params=LABELS)
+def any_task(request, tmp_path_factory):
+    """A run of each task."""
+    folder = tmp_path_factory.mktemp("task") / request.param
+    return save_random_run(folder, request.param)
+
+
+def texts_of(given):
+    return [given] if isinstance(given, str) else list(given.values())
+
+
+def test_a_model_answers_as_headstart_predict_does(any_task):
+    model = ServedModel.open(any_task)
+    predictor = predictor_of(open_task_run(any_task))
+    given = INPUTS[model.task]
+    rows = predictor.read_texts(texts_of(given))
+    wanted = [predictor.document(one) for one in predictor.predict(rows)]
+    assert model.predict([given]) == wanted
+
+
+def test_each_task_answers_in_the_form_of_hugging_faces_pipeline(any_task):
+    with served(any_task) as client:
+        task = client.get("/info").json()["task"]
+        reply = client.post("/predict", json={"inputs": INPUTS[task]})
+        assert reply.status_code == 200, reply.text
+        found = reply.json()
+        several = client.post("/predict", json={"inputs": [INPUTS[task]] * 2}).json()
+    assert len(several) == 2
+    if task == "spans":
+        assert set(found) == {"answer", "score", "start", "end"}
+        assert QUESTION["context"][found["start"] : found["end"]] == found["answer"]
+        return
+    names = {"entity_group", "word", "score", "start", "end"}
+    names = names if task == "tagging" else {"label", "score"}
+    assert all(set(one) == names for one in found)
+    if task in ("classification", "pairs"):
+        assert {one["label"] for one in found} == set(LABELS[task])
+        assert sum(one["score"] for one in found) == pytest.approx(1)
+        assert found == sorted(found, key=lambda one: -one["score"])
+
+
+def test_each_task_answers_in_the_v2_protocol(any_task):
+    name = any_task.name
+    with served(any_task) as client:
+        about = client.get(f"/v2/models/{name}").json()
+        given = INPUTS[client.get("/info").json()["task"]]
+        tensors = [
+            {**one, "shape": [2], "data": [text, text]}
+            for one, text in zip(about["inputs"], texts_of(given), strict=True)
+        ]
+        reply = client.post(f"/v2/models/{name}/infer", json={"id": "7", "inputs": tensors})
+    assert reply.status_code == 200, reply.text
+    answer = reply.json()
+    assert (answer["id"], answer["model_name"]) == ("7", name)
+    for told, found in zip(about["outputs"], answer["outputs"], strict=True):
+        assert (found["name"], found["datatype"]) == (told["name"], told["datatype"])
+        assert found["shape"] == [2, *told["shape"][1:]]
+        size = 1
+        for one in found["shape"]:
+            size *= one
+        assert len(found["data"]) == size
+
+
+def test_every_word_has_its_tag_where_that_is_wanted(tmp_path):
+    folder = save_random_run(tmp_path / "tagger", "tagging")
+    with served(folder) as client:
+        body = {"inputs": "Ada lives", "parameters": {"aggregation_strategy": "none"}}
+        found = client.post("/predict", json=body).json()
+    assert [(one["word"], one["start"], one["end"]) for one in found] == [
+        ("Ada", 0, 3),
+        ("lives", 4, 9),
+    ]
+    assert all(one["entity"] in LABELS["tagging"] for one in found)
+
+
+@pytest.mark.parametrize("kind", ["tfidf", "nb", "stack"])
+def test_a_run_without_a_network_answers_and_explains(kind, classifier, tmp_path):
+    classifier_run(kind).save(tmp_path / kind)
+    model = ServedModel.open(tmp_path / kind)
+    answer = model.predict([TEXTS[0]], explain=True)[0]
+    wanted = explain(model.run, TEXTS[0])
+    assert answer["label"] == predict(model.run, [TEXTS[0]])[0].label
+    assert answer["explanation"]["method"] == wanted.method
+    effects = [one["effect"] for one in answer["explanation"]["effects"]]
+    assert effects == pytest.approx([one.effect for one in wanted.effects], abs=1e-4)
+
+
+def test_an_export_to_onnx_answers_as_its_run_does(classifier, tmp_path):
+    pytest.importorskip("onnxruntime")
+    from headstart.interop.exporters import ExportOptions, export_run
+
+    export_run(classifier, "onnx", tmp_path / "exported", ExportOptions())
+    exported, run = ServedModel.open(tmp_path / "exported"), ServedModel.open(classifier)
+    for ours, theirs in zip(exported.predict(MIXED), run.predict(MIXED), strict=True):
+        assert ours["probability"] == pytest.approx(theirs["probability"], abs=1e-4)
+
+
+def test_a_study_is_served_by_its_best_under_its_own_name(tmp_path):
+    save_random_run(tmp_path / "my study" / "best")
+    (tmp_path / "my study" / "trainings").mkdir()
+    assert ServedModel.open(tmp_path / "my study").name == "my-study"
+
+
+def test_a_base_is_no_model_to_serve(tmp_path):
+    with pytest.raises(HeadstartError, match="no such run"):
+        ServedModel.open(tmp_path / "nowhere")
+
+
+def test_explanations_over_http_are_those_of_headstart_predict(client, classifier):
+    body = {"inputs": TEXTS[:2], "parameters": {"explain": True, "top_k": 1}}
+    found = client.post("/predict", json=body).json()
+    run = open_task_run(classifier)
+    for answer, text in zip(found, TEXTS, strict=False):
+        effects = answer[0]["explanation"]["effects"]
+        wanted = explain(run, text).effects
+        assert [(one["start"], one["end"]) for one in effects] == [
+            (one.start, one.end) for one in wanted
+        ]
+        assert [one["effect"] for one in effects] == pytest.approx(
+            [one.effect for one in wanted], abs=1e-3
+        )
+
+
+def test_the_words_of_a_pair_are_placed_in_the_text_that_they_are_of(tmp_path):
+    model = ServedModel.open(save_random_run(tmp_path / "pairs", "pairs"))
+    effects = model.predict([PAIR], explain=True)[0]["explanation"]["effects"]
+    assert {one["input"] for one in effects} == set(PAIR)
+    for one in effects:
+        assert PAIR[one["input"]][one["start"] : one["end"]] == one["text"]
+
+
+def test_an_answer_is_the_same_alone_and_under_load(client):
+    """Forty threads at once, lists and single texts: each probability within 1e-5."""
+
+    def scores(given):
+        reply = client.post("/predict", json={"inputs": given})
+        assert reply.status_code == 200
+        found = reply.json()
+        lists = found if isinstance(given, list) else [found]
+        return [{one["label"]: one["score"] for one in answer} for answer in lists]
+
+    alone = {text: scores(text)[0] for text in MIXED}
+    asked = [*MIXED, MIXED, MIXED[::-1], *MIXED[::-1], MIXED[5:25]] * 2
+    with ThreadPoolExecutor(40) as pool:
+        found = list(pool.map(scores, asked))
+    for given, answers in zip(asked, found, strict=True):
+        texts = given if isinstance(given, list) else [given]
+        for text, answer in zip(texts, answers, strict=True):
+            assert answer == pytest.approx(alone[text], abs=TOLERANCE)
+
+
+@pytest.mark.parametrize(
+    ("given", "place"),
+    [
+        (["fine", ""], "inputs[1]"),
+        (["fine", " \n"], "inputs[1]"),
+        ([3], "inputs[0]"),
+        ([{"text": "a", "text_pair": "b"}], "inputs[0]"),
+        ([{"text": None}], "inputs[0].text"),
+        (["a\0b"], "inputs[0]"),
+        (["half \ud83d"], "inputs[0]"),
+    ],
+)
+def test_an_input_that_cannot_be_answered_is_named_by_its_place(classifier, given, place):
+    with pytest.raises(InvalidInputError) as error:
+        ServedModel.open(classifier).read(given)
+    assert error.value.where == place

@@ -1,0 +1,109 @@
+"""The OpenAPI document: its page, requests made up from it, and bodies made up from nothing."""
+
+import json
+import re
+
+import pytest
+
+from tests.serve.served import create_app, service_of
+
+schemathesis = pytest.importorskip("schemathesis")
+from hypothesis import HealthCheck, given, settings  # noqa: E402
+from hypothesis import strategies as st  # noqa: E402
+from schemathesis.checks import not_a_server_error  # noqa: E402
+from schemathesis.specs.openapi.checks import (  # noqa: E402
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+CHECKS = (
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_schema_conformance,
+)
+PATHS = ("/predict", "/models/{name}", "/v2/models/{name}/infer", "/info", "/health")
+
+
+def test_the_page_loads_nothing_from_anywhere_and_runs_no_script(client):
+    reply = client.get("/docs")
+    assert reply.status_code == 200
+    assert not re.search(r"(src|href)\s*=\s*['\"]?(https?:)?//", reply.text)
+    assert "<script" not in reply.text
+    assert "default-src 'none'" in reply.headers["content-security-policy"]
+    for path in PATHS:
+        assert path in reply.text
+
+
+def test_the_document_describes_every_route_and_its_refusals(client):
+    document = client.get("/openapi.json").json()
+    assert set(PATHS) <= set(document["paths"])
+    assert {"200", "413", "422", "429"} <= set(document["paths"]["/predict"]["post"]["responses"])
+    body = document["paths"]["/predict"]["post"]["requestBody"]["content"]["application/json"]
+    assert body["schema"]["$ref"].rpartition("/")[2] in document["components"]["schemas"]
+
+
+@pytest.fixture(scope="module")
+def app(classifier):
+    """The routes and a running queue, as the server has them."""
+    service = service_of(classifier, max_bytes=100_000)
+    service.batcher.start()
+    routes = create_app(service)
+
+    async def without_lifespan(scope, receive, send):
+        if scope["type"] != "lifespan":  # it would be started with every request
+            await routes(scope, receive, send)
+            return
+        for phase in ("startup", "shutdown"):
+            await receive()
+            await send({"type": f"lifespan.{phase}.complete"})
+
+    yield without_lifespan
+    service.batcher.close()
+
+
+def test_requests_made_up_from_the_document_have_no_server_error(app):
+    schema = schemathesis.openapi.from_asgi("/openapi.json", app)
+    modes = schemathesis.GenerationMode
+
+    for found in schema.get_all_operations():
+        operation = found.ok()
+        ask(operation, modes.POSITIVE)
+        if operation.method == "post":
+            ask(operation, modes.NEGATIVE)
+
+
+def ask(operation, mode):
+    strategy = operation.as_strategy(generation_mode=mode)
+    count = 8 if operation.method == "post" else 1
+
+    @settings(
+        max_examples=count,
+        deadline=None,
+        database=None,
+        derandomize=True,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(case=strategy)
+    def one(case):
+        case.call_and_validate(checks=CHECKS)
+
+    one()
+
+
+WORDS = st.sampled_from(["inputs", "parameters", "text", "top_k", "explain", "name", "data"])
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20) | WORDS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(WORDS | st.text(max_size=5), inner),
+    max_leaves=12,
+)
+
+
+@settings(max_examples=60, suppress_health_check=list(HealthCheck), database=None)
+@given(content=VALUES, path=st.sampled_from(["/predict", "/v2/models/animals/infer"]))
+def test_any_json_is_answered_or_refused_in_json(client, content, path):
+    body = json.dumps(content if not isinstance(content, str) else {"inputs": content})
+    reply = client.post(path, content=body)
+    assert reply.status_code in (200, 400, 422), body
+    reply.json()

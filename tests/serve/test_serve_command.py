@@ -1,0 +1,186 @@
+"""`headstart serve` as a person starts it: messages, signals, workers; and the page about it."""
+
+import json
+import re
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+
+import pytest
+from starlette.testclient import TestClient
+
+from tests.pages import read_blocks, recipe_of, words_of
+from tests.serve.served import create_app, save_random_run, service_of
+
+PAGE = "docs/serving.md"
+
+
+def test_a_port_in_use_is_one_message_with_the_fix(headstart, classifier):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        result = headstart("serve", classifier, "--port", taken.getsockname()[1])
+    assert result.returncode == 2
+    assert "cannot be used" in result.stderr
+    assert "--port" in result.stderr
+
+
+def test_other_machines_are_not_let_in_without_a_token(headstart, classifier, monkeypatch):
+    monkeypatch.delenv("HEADSTART_TOKEN", raising=False)
+    result = headstart("serve", classifier, "--host", "0.0.0.0")
+    assert result.returncode == 2
+    assert "no token is set" in result.stderr
+    assert "--no-token" in result.stderr
+
+
+def test_a_missing_package_is_one_message_with_the_command_that_installs_it(
+    headstart, classifier, monkeypatch
+):
+    import importlib.util
+
+    real = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == "fastapi" else real(name)
+    )
+    result = headstart("serve", classifier)
+    assert result.returncode == 2
+    assert "fastapi is not installed" in result.stderr
+    assert "pip install 'headstart[serve]'" in result.stderr
+
+
+def test_a_run_that_cannot_be_opened_is_one_message(headstart, tmp_path):
+    result = headstart("serve", tmp_path / "nothing", "--port", 0)
+    assert result.returncode == 2
+    assert "no such run" in result.stderr
+
+
+def started(*arguments):
+    """A server process, and what it said when it was ready."""
+    command = [sys.executable, "-m", "headstart", "serve", *map(str, arguments)]
+    process = subprocess.Popen(
+        [*command, "--port", "0", "--json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    said = ""
+    while not said.endswith("\n}\n"):
+        line = process.stdout.readline()
+        assert line, process.stderr.read()
+        said += line
+    return process, json.loads(said)
+
+
+def ask(address, text="the old cat"):
+    body = json.dumps({"inputs": text}).encode()
+    with urllib.request.urlopen(f"{address}/predict", body, timeout=30) as reply:
+        return {one["label"] for one in json.load(reply)}
+
+
+def reloads(address, result):
+    with urllib.request.urlopen(f"{address}/metrics", timeout=30) as reply:
+        page = reply.read().decode()
+    found = re.findall(rf'headstart_reloads_total{{result="{result}"}} (\S+)', page)
+    return sum(map(float, found))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [1, 2])
+def test_signals_reload_and_stop_a_server(tmp_path, workers):
+    folder = save_random_run(tmp_path / "run", labels=("old", "older"))
+    save_random_run(tmp_path / "next", seed=1, labels=("new", "newer"))
+    process, said = started(folder, "--workers", workers, "--threads", 1)
+    try:
+        address = said["address"]
+        assert ask(address) == {"old", "older"}
+        weights = (folder / "model.safetensors").read_bytes()
+        (folder / "model.safetensors").write_bytes(weights[:1_000])
+        process.send_signal(signal.SIGHUP)
+        while reloads(address, "refused") < workers:
+            assert ask(address) == {"old", "older"}
+        for path in (tmp_path / "next").iterdir():
+            path.replace(folder / path.name)
+        process.send_signal(signal.SIGHUP)
+        while reloads(address, "taken") < workers:
+            assert ask(address) in ({"old", "older"}, {"new", "newer"})
+        assert ask(address) == {"new", "newer"}
+    finally:
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+    assert "Traceback" not in errors
+    assert "the old one goes on" in errors
+
+
+def requests_of_the_page():
+    """Each `curl` line of the page: its words, and what the page shows as the answer to it."""
+    return [
+        (words_of(command), block.printed if command == block.commands[-1] else [])
+        for block in read_blocks(PAGE)
+        for command in block.commands
+        if command.startswith("curl")
+    ]
+
+
+def test_every_curl_line_of_the_page_is_answered(tmp_path):
+    """As `curl` would send it; the shape of the answer is the one that the page shows."""
+    runs = {
+        name: save_random_run(tmp_path / name, task, labels=labels)
+        for name, task, labels in (
+            ("reviews", "classification", ("negative", "positive")),
+            ("pairs", "pairs", ("different", "same")),
+            ("tagger", "tagging", None),
+            ("answers", "spans", None),
+        )
+    }
+    ports = {8000: "reviews", 8001: "pairs", 8002: "tagger", 8003: "answers"}
+    lines = requests_of_the_page()
+    assert len(lines) >= 8
+    services = {port: service_of(runs[name], token="s3cret") for port, name in ports.items()}
+    clients = {port: TestClient(create_app(service)) for port, service in services.items()}
+    for client in clients.values():
+        client.__enter__()
+    try:
+        for words, printed in lines:
+            port, method, path, headers, body = read_curl(words)
+            headers.setdefault("Authorization", "Bearer s3cret")
+            reply = clients[port].request(method, path, headers=headers, content=body)
+            assert reply.status_code == 200, f"{shlex.join(words)}\n{reply.text}"
+            if printed and printed[0][:1] in "[{":
+                assert shape(reply.json()) == shape(json.loads("".join(printed))), words
+    finally:
+        for client in clients.values():
+            client.__exit__(None, None, None)
+
+
+def read_curl(words):
+    """The request of a `curl` line with -H and -d."""
+    headers, body, url = {}, None, None
+    rest = iter(words[1:])
+    for word in rest:
+        if word == "-H":
+            name, _, value = next(rest).partition(": ")
+            headers[name] = value.replace("$HEADSTART_TOKEN", "s3cret")
+        elif word == "-d":
+            body = next(rest)
+        else:
+            assert not word.startswith("-"), f"the test does not know {word}"
+            url = word
+    found = re.fullmatch(r"(?:http://)?127\.0\.0\.1:(\d+)(/\S*)", url)
+    return int(found[1]), "GET" if body is None else "POST", found[2], headers, body
+
+
+def shape(value):
+    """What does not depend on the weights: names and kinds, of lists the first's."""
+    if isinstance(value, dict):
+        return {name: shape(one) for name, one in value.items() if name != "run"}
+    if isinstance(value, list):
+        return [shape(value[0])] if value else []
+    return type(value).__name__.replace("int", "number").replace("float", "number")
+
+
+def test_make_serve_serves_the_demos_best():
+    assert any("serve studies/demo" in command for command in recipe_of("serve"))
