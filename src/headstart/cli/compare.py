@@ -5,13 +5,18 @@ save?
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from headstart.cli import options
 from headstart.cli.output import Debug, Json, messages, print_json, results
 from headstart.studies.arms import arms as arms_known
+
+if TYPE_CHECKING:
+    from headstart.studies.run import StudyRun
+
+REPORT_STAGE = "computing intervals and writing the report"
 
 
 def compare(
@@ -24,6 +29,12 @@ def compare(
         ),
     ] = None,
     out: Annotated[Path, typer.Option(help="The study's folder.")] = Path("studies/compare"),
+    name: Annotated[
+        str | None,
+        typer.Option(
+            help="What the report calls the dataset; by default its file.", show_default=False
+        ),
+    ] = None,
     task: Annotated[
         str | None,
         typer.Option(
@@ -149,6 +160,16 @@ def compare(
     _run(given, out, dry_run=dry_run, json=json)
 
 
+def plan_document(study: "StudyRun") -> dict[str, Any]:
+    """The plan as `--dry-run --json` prints it."""
+    return {
+        **vars(study.plan),
+        "arms": study.recipe.arms,
+        "trainings": len(study.runs),
+        "warnings": study.data.warnings,
+    }
+
+
 def names(written: str) -> list[str]:
     """A list that was written with commas."""
     return [name.strip() for name in written.split(",") if name.strip()]
@@ -157,10 +178,11 @@ def names(written: str) -> list[str]:
 def _run(given: dict[str, Any], out: Path, *, dry_run: bool, json: bool) -> None:
     from headstart.base_source import pin_base
     from headstart.cli.compare_display import CompareDisplay
+    from headstart.studies.progress_file import ProgressFile
     from headstart.studies.recipe import make_study_recipe
     from headstart.studies.record import write_results
     from headstart.studies.report.build import write_report
-    from headstart.studies.run import StudyRun
+    from headstart.studies.run import StudyRun, join_listeners
     from headstart.studies.token_series import read_amounts, smaller_study
     from headstart.training.loop import Interrupted
 
@@ -173,13 +195,15 @@ def _run(given: dict[str, Any], out: Path, *, dry_run: bool, json: bool) -> None
         *smaller, given["tokens"] = read_amounts(given["tokens"])
     recipe = make_study_recipe(**given)
     command = shlex.join(["headstart", *sys.argv[1:]])
+    progress = ProgressFile(out)
     with CompareDisplay() as display:
         try:
-            study = StudyRun(recipe, out, listener=display.listener())
+            listener = join_listeners(display.listener(), progress.listener())
+            study = StudyRun(recipe, out, listener=listener)
             if dry_run:
                 display.on_plan(study)
                 if json:
-                    print_json(vars(study.plan))
+                    print_json(plan_document(study))
                 return
             study.run()
             for amount in smaller:
@@ -193,9 +217,11 @@ def _run(given: dict[str, Any], out: Path, *, dry_run: bool, json: bool) -> None
                 soft_wrap=True,
             )
             raise typer.Exit(130) from None
-        display.on_stage("computing intervals and writing the report")
+        display.on_stage(REPORT_STAGE)
+        progress.stage(REPORT_STAGE)
         best = write_results(study, command=command)
         written = write_report(out)
+        progress.write("finished")
     if json:
         print_json(
             {

@@ -3,6 +3,7 @@
     recipe.toml    the settings that were given     plan.json     what will be done
     bases/         the pretrained bases: one per objective, or --bases of them
     trainings/     one file for each finished training
+    progress.jsonl what happened so far, for whoever watches from outside (`progress_file.py`)
     runs/          trainings that are under way, and those that may become the best
     best/          the best classifier, whatever its kind, ready for `headstart predict`
 and, at the end, what `results.py` and `report/` write. `format.json` holds the format of the
@@ -11,8 +12,8 @@ folder.
 
 import shutil
 import time
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -20,6 +21,7 @@ from pathlib import Path
 
 from headstart.files import check_folder, write_text
 from headstart.lock import locked
+from headstart.progress import ProgressCallback
 from headstart.studies.arms import find_arm
 from headstart.studies.arms.arm import START, Arm
 from headstart.studies.bases import (
@@ -37,7 +39,7 @@ from headstart.studies.workers import OnDone, run_here, run_one, run_side_by_sid
 from headstart.text.reading.sources import check_outside
 from headstart.text.tokenizers.tokenizer import load_tokenizer
 from headstart.training.bases import local_base
-from headstart.training.listener import Listener
+from headstart.training.listener import Listener, Listeners
 from headstart.training.prepare import Prepared, Stages, prepare, quiet
 from headstart.training.recipe import PretrainRecipe
 from headstart.training.recipe_file import (
@@ -62,6 +64,33 @@ class StudyListener:
     )
     on_epoch: OnEpoch = ignore
     on_done: OnDone = ignore
+
+
+def join_listeners(*listeners: StudyListener) -> StudyListener:
+    """One listener that passes every event on to each of several, in their order."""
+
+    def stages(name: str) -> ProgressCallback:
+        callbacks = [one.stages(name) for one in listeners]
+
+        def progress(done: int, total: int | None) -> None:
+            for callback in callbacks:
+                callback(done, total)
+
+        return progress
+
+    @contextmanager
+    def pretraining(objective: str) -> Iterator[Listener]:
+        with ExitStack() as stack:
+            yield Listeners([stack.enter_context(one.pretraining(objective)) for one in listeners])
+
+    def each(name: str) -> Callable[..., None]:
+        def pass_on(*event: object) -> None:
+            for one in listeners:
+                getattr(one, name)(*event)
+
+        return pass_on
+
+    return StudyListener(stages, each("on_plan"), pretraining, each("on_epoch"), each("on_done"))
 
 
 class StudyRun:

@@ -97,6 +97,30 @@ def evaluation_at(folder: Path, step: int) -> dict[str, float]:
     )
 
 
+def loss_points(folder: Path, *, most: int = 100) -> list[dict[str, float | None]]:
+    """A pretraining's curve: about `most` of its steps, and every evaluation."""
+    path = folder / METRICS
+    lines = read_metrics(path) if path.is_file() else []
+    evaluations = {line["step"]: line["held_out"] for line in lines if "held_out" in line}
+    steps = [line for line in lines if "held_out" not in line]
+    every = max(1, len(steps) // most)
+    points: list[dict[str, float | None]] = []
+    for line in steps:
+        found = evaluations.get(line["step"])
+        if found is None and line["step"] % every:
+            continue
+        points.append(
+            {
+                **{name: line[name] for name in ("step", "tokens", "seconds")},
+                "train_loss": line["loss"],
+                "held_out_loss": found["loss"] if found else None,
+                "perplexity": found["perplexity"] if found else None,
+                "bits_per_byte": found.get("bits_per_byte") if found else None,
+            }
+        )
+    return points
+
+
 def epoch_rows(folder: Path, *, best_step: int) -> list[dict[str, Any]]:
     """The table of a fine-tuning: one row per epoch.
 

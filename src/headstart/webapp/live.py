@@ -1,0 +1,213 @@
+"""A study while it runs: its stage, the time left, what is finished, and the report's curves."""
+
+import time
+from collections import defaultdict
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from headstart.errors import HeadstartError
+from headstart.studies.analysis import Curve
+from headstart.studies.arms import arm_label
+from headstart.studies.comparison import Series
+from headstart.studies.metric_words import metric_name
+from headstart.studies.progress_file import FILE, read_progress
+from headstart.studies.report.charts import epoch_chart, limits_of, loss_chart
+from headstart.studies.report.report_data import PHONE, WIDE, figure
+from headstart.studies.report.svg import Frame, variable
+from headstart.studies.results import PretrainingCurve
+from headstart.studies.words import labelled
+from headstart.training.metrics import METRICS, loss_points, read_metrics
+
+HALF = Frame(376, 290, left=50)
+PACE_STEPS = 50  # of the latest steps, whose pace is the pace now
+Line = tuple[Series, int, int]  # an arm, its labels, its seed
+
+
+@dataclass
+class LiveStudy:
+    """What a study's progress file says, put in order."""
+
+    folder: Path
+    plan: dict[str, Any] | None = None
+    stage: str = ""
+    stage_share: float | None = None
+    pretraining: str | None = None  # the objective of the one under way
+    epochs: dict[Line, dict[int, float]] = field(default_factory=lambda: defaultdict(dict))
+    finished: dict[Line, float] = field(default_factory=dict)
+    latest: int | None = None  # the label budget of the latest epoch
+    spent: float = 0.0  # seconds of all sessions up to the latest event
+    last: float = 0.0  # when that was
+    ended: bool = False
+
+    @classmethod
+    def read(cls, folder: Path) -> "LiveStudy":
+        study = cls(folder)
+        for event in read_progress(folder):
+            study._take(event)
+        return study
+
+    def _take(self, event: dict[str, Any]) -> None:
+        kind, now = event["event"], float(event["time"])
+        self.stage = {"epoch": "training", "done": "training"}.get(kind, self.stage)
+        if kind == "plan":
+            self.plan, self.stage, self.ended = event, "starting", False
+        elif self.last:
+            # The time between two sessions is nobody's work; a session begins with reading.
+            self.spent += 0.0 if event.get("name") == "reading the dataset" else now - self.last
+        self.last = now
+        if kind in ("stage", "pretraining"):
+            self.pretraining = event.get("objective")
+            self.stage = "pretraining" if self.pretraining else event["name"]
+            total = event.get("total")
+            self.stage_share = min(1.0, event["done"] / total) if total else None
+        elif kind in ("epoch", "done"):
+            self.pretraining = None
+            run = (event["arm"], event["objective"]), event["labels"], event["seed"]
+            if kind == "done":
+                self.finished[run] = event["value"]
+            else:
+                self.epochs[run][event["epoch"]] = event["value"]
+                self.latest = event["labels"]
+        self.ended = kind == "finished"
+
+    @property
+    def curves(self) -> list[Curve]:
+        """The epochs so far, as the report draws them."""
+        seeds: dict[tuple[Series, int], dict[int, list[float]]] = defaultdict(dict)
+        for (series, labels, seed), epochs in self.epochs.items():
+            values = [epochs[number] for number in sorted(epochs)]
+            seeds[series, labels][seed] = values
+        return [Curve(series, labels, lines) for (series, labels), lines in seeds.items()]
+
+    def base_folder(self, objective: str) -> Path:
+        """The newest base of an objective: with `--bases` there are several."""
+        found = [self.folder / "bases" / objective]
+        found += sorted((self.folder / "bases").glob(f"{objective}-[0-9]*"))
+        there = [path for path in found if (path / METRICS).is_file()]
+        return there[-1] if there else found[0]
+
+    def pretraining_now(self) -> dict[str, Any] | None:
+        """Step, loss, tokens per second and seconds left of the pretraining under way."""
+        path = self.base_folder(self.pretraining or "") / METRICS
+        if self.pretraining is None or self.plan is None or not path.is_file():
+            return None
+        lines = [line for line in read_metrics(path) if "held_out" not in line]
+        if not lines:
+            return None
+        last, first = lines[-1], lines[-min(len(lines), PACE_STEPS)]
+        seconds, steps = last["seconds"] - first["seconds"], last["step"] - first["step"]
+        left = self.plan["pretrain_steps"] - last["step"]
+        return {
+            "step": last["step"],
+            "steps": self.plan["pretrain_steps"],
+            "loss": last["loss"],
+            "tokens": last["tokens"],
+            "tokens_per_second": (last["tokens"] - first["tokens"]) / seconds if seconds else None,
+            "seconds_left": left * seconds / steps if steps else None,
+        }
+
+    def seconds_left(self, now: float, *, running: bool) -> float | None:
+        """By the plan at first; by the pace of the trainings once a third of them is done."""
+        if self.plan is None or not running:
+            return None
+        spent = self.spent + max(0.0, now - self.last)
+        by_plan = float(self.plan["seconds"]) - spent
+        done, every = len(self.finished), self.plan["trainings"]
+        if self.pretraining or (3 * done < every and by_plan > 0):
+            own = (self.pretraining_now() or {}).get("seconds_left") or 0.0
+            return max(by_plan, own, 1.0)
+        return max(1.0, spent / max(1, done) * (every - done)) if done < every else 5.0
+
+
+def live_document(folder: Path, *, running: bool) -> dict[str, Any]:
+    """Everything that the page shows of a study under way; pictures are SVG of our own making."""
+    study = LiveStudy.read(folder)
+    plan = study.plan
+    if plan is None:
+        return {"stage": "reading the data and making the plan", "plan": None, "figures": []}
+    return {
+        "stage": study.stage,
+        "stage_share": study.stage_share,
+        "plan": {key: plan[key] for key in ("trainings", "seconds", "budgets", "seeds")},
+        "metric": metric_name(plan["metric"]),
+        "finished": len(study.finished),
+        "spent": study.spent + (max(0.0, time.time() - study.last) if running else 0.0),
+        "seconds_left": study.seconds_left(time.time(), running=running),
+        "pretraining": study.pretraining_now() if running else None,
+        "objective": study.pretraining,
+        "arms": _arm_rows(study),
+        "figures": [*_epoch_figures(study), *_loss_figures(study)],
+    }
+
+
+def version_of(folder: Path) -> str:
+    """Changes whenever there is something new to see."""
+    files = [
+        folder / FILE,
+        folder / "report.html",
+        *sorted((folder / "bases").glob("*/" + METRICS)),
+    ]
+    return "-".join(f"{p.stat().st_size}" for p in files if p.is_file()) or "0"
+
+
+def _arm_rows(study: LiveStudy) -> list[dict[str, Any]]:
+    assert study.plan is not None
+    rows = []
+    several = len(study.plan["objectives"]) > 1
+    every = dict.fromkeys(series for series, _, _ in [*study.finished, *study.epochs])
+    known = [arm for arm, _ in every]
+    waiting = [(arm, "") for arm in study.plan["arms"] if arm not in known]
+    order = {arm: place for place, arm in enumerate(study.plan["arms"])}
+    for series in sorted([*every, *waiting], key=lambda one: order.get(one[0], 99)):
+        cells = []
+        for labels in study.plan["budgets"]:
+            values = [
+                value
+                for (one, count, _), value in study.finished.items()
+                if (one, count) == (series, labels)
+            ]
+            mean = sum(values) / len(values) if values else None
+            cells.append({"labels": labels, "value": mean, "seeds": len(values)})
+        name = arm_label(series[0]) + (f" · {series[1]}" if several and series[1] else "")
+        rows.append({"name": name, "colour": f"--{variable(series[0])}", "cells": cells})
+    return rows
+
+
+def _epoch_figures(study: LiveStudy) -> list[str]:
+    """The budget that is being trained large, the others smaller, all on one scale."""
+    curves = study.curves
+    if not curves:
+        return []
+    values = [v for curve in curves for line in curve.seeds.values() for v in line]
+    limits = limits_of(values, [m for curve in curves for m in curve.mean])
+    budgets = sorted({curve.labels for curve in curves}, key=lambda n: (n != study.latest, n))
+    objectives = sorted({curve.series[1] for curve in curves})
+    found = []
+    for labels in budgets:
+        for objective in objectives:
+            shown = [c for c in curves if c.labels == labels and c.series[1] in (objective, "")]
+            if not shown:
+                continue
+            series = [curve.series for curve in shown]
+            wide = WIDE if labels == study.latest and len(objectives) == 1 else HALF
+            pictures = [epoch_chart(shown, frame, limits, series) for frame in (wide, PHONE)]
+            words = labelled(labels) + (f", {objective}" if len(objectives) > 1 else "")
+            found.append(figure(f"epochs-{labels}-{objective or 'all'}", words, *pictures))
+    return found
+
+
+def _loss_figures(study: LiveStudy) -> list[str]:
+    assert study.plan is not None
+    found = []
+    for objective in study.plan["objectives"]:
+        try:
+            points = loss_points(study.base_folder(objective))
+        except HeadstartError:  # a line is being written
+            continue
+        if len(points) > 1:
+            curve = PretrainingCurve(objective, points, [])
+            wide, phone = (loss_chart(curve, frame) for frame in (WIDE, PHONE))
+            caption = f"Pretraining, {objective}: loss by tokens read"
+            found.append(figure(f"pretraining-{objective}", caption, wide, phone))
+    return found
