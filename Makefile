@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick lint types bench fuzz torture findings audit clean
+.PHONY: help demo app test quick lint types bench fuzz torture findings audit clean
 
 # How long `make fuzz` and each part of `make torture` may take.
 MINUTES ?= 10
@@ -23,6 +23,9 @@ $(READY): requirements.lock pyproject.toml
 
 demo: $(READY)  ## see it work: the whole study on the embedded data, about twenty minutes
 	$(BIN)/headstart compare --out studies/demo
+
+app: $(READY)  ## the local web page: look at data, plan and watch a study, try its classifier
+	$(BIN)/headstart app
 
 test: lint types  ## everything that must hold: lint, types, all tests
 	$(BIN)/python -m pytest --numprocesses auto

@@ -1,6 +1,8 @@
 """`headstart app`: the local web page, from a file with labels to a classifier in use."""
 
 import socket
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -44,14 +46,14 @@ def app(
         raise HeadstartError(
             "the app needs a web server, which is an extra", fix="pip install 'headstart[serve]'"
         ) from None
-    from headstart.lock import locked
     from headstart.webapp.workspace import default_folder
 
     place = (folder or default_folder()).expanduser().resolve()
-    with locked(place, "app"), _bound(port) as listening:
+    with _only_server(place), _bound(port) as listening:
         chosen = listening.getsockname()[1]
         made = make_app(place, port=chosen, upload_mb=upload_mb)
         address = f"http://{HOST}:{chosen}/?key={made.state.services.workspace.key()}"
+        made.state.services.workspace.keep_secret("address", address)
         if json:
             print_json({"address": address, "folder": str(place), "port": chosen})
         messages().print(
@@ -68,8 +70,31 @@ def app(
             import webbrowser
 
             webbrowser.open(address)
-        config = uvicorn.Config(made, log_level="warning", access_log=False, timeout_keep_alive=30)
+        config = uvicorn.Config(
+            made, log_level="warning", access_log=False, timeout_graceful_shutdown=5
+        )
         uvicorn.Server(config).run(sockets=[listening])
+
+
+@contextmanager
+def _only_server(place: Path) -> Iterator[None]:
+    """One server for a folder; a second one says where the first is.
+
+    The lock has a folder of its own: whoever holds a lock clears away what is half written in its
+    folder, and the studies beside it may be writing.
+    """
+    from headstart.lock import locked
+
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(locked(place / "server", "app"))
+        except HeadstartError as error:
+            known = place / "address"
+            if "running already" not in error.what or not known.is_file():
+                raise
+            address = known.read_text(encoding="utf-8").strip()
+            raise HeadstartError(error.what, where=place, fix=f"open {address}") from None
+        yield
 
 
 def _bound(port: int) -> socket.socket:

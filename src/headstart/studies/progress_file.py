@@ -2,12 +2,13 @@
 
 import json
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from headstart.progress import ProgressCallback
+from headstart.studies.arms import find_arm
 from headstart.studies.outcomes import RunKey, read_training
 from headstart.studies.run import StudyListener, StudyRun
 from headstart.training.listener import Listener
@@ -67,12 +68,15 @@ class ProgressFile:
     def on_plan(self, study: StudyRun) -> None:
         self._study = study
         before, self._waiting = self._waiting or [], None
+        if self.path.is_file() and not self.path.read_bytes().endswith(b"\n"):
+            self._append_text("\n")  # a kill cut the last line of the session before short
         self._append(before)
         self.write(
             "plan",
             trainings=len(study.runs),
             finished=len(study.runs) - len(study.left(study.recipe.arm_objects)),
             seconds=study.plan.seconds,
+            work=sum(work_of(run, study.plan.epochs) for run in study.runs),
             pretrain_steps=study.plan.pretrain_steps,
             budgets=study.plan.budgets,
             seeds=study.plan.seeds,
@@ -85,6 +89,7 @@ class ProgressFile:
     def pretraining(self, objective: str) -> Iterator[Listener]:
         self.write("pretraining", objective=objective)
         yield Listener()
+        self.write("pretrained", objective=objective)
 
     def on_epoch(self, run: RunKey, epoch: int, value: float) -> None:
         self.write("epoch", **vars(run), epoch=epoch, value=value)
@@ -93,7 +98,7 @@ class ProgressFile:
         assert self._study is not None
         outcome = read_training(self._study.folder, run)
         value = outcome.measure("validation", self._study.data.task.metric)
-        self.write("done", **vars(run), value=value)
+        self.write("done", **vars(run), value=value, work=work_of(run, self._study.plan.epochs))
 
     def write(self, event: str, **content: Any) -> None:
         """Append one event."""
@@ -104,9 +109,19 @@ class ProgressFile:
             self._waiting.append(line)
 
     def _append(self, lines: list[dict[str, Any]]) -> None:
-        # One write of whole lines: a reader sees a line or not, and at most the last is cut short.
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write("".join(json.dumps(line) + "\n" for line in lines))
+        self._append_text("".join(json.dumps(line) + "\n" for line in lines))
+
+    def _append_text(self, text: str) -> None:
+        # To be watched is no condition of a study: it goes on where this cannot be written.
+        with suppress(OSError), self.path.open("a", encoding="utf-8") as file:
+            file.write(text)
+
+
+def work_of(run: RunKey, epochs: Mapping[int, int]) -> float:
+    """How much of a study's work one training is, roughly: texts that are read, and a start."""
+    if not find_arm(run.arm).is_network:
+        return 20.0
+    return 300.0 + epochs[run.labels] * run.labels
 
 
 def read_progress(folder: Path) -> list[dict[str, Any]]:

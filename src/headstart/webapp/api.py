@@ -226,7 +226,9 @@ def make_api(services: Services) -> APIRouter:
             request.stream(), folder, "input", given, megabytes=services.upload_mb
         )
         source = folder / upload["file"]
-        columns = (await run_in_threadpool(first_rows, source, upload["name"]))["columns"]
+        preview = await run_in_threadpool(first_rows, source, upload["name"])
+        columns = preview["columns"]
+        _check_texts(study, columns, preview["text_column"])
         arguments = ["predict", str(study.study_folder / "best"), f"--input={source}"]
         arguments.append(f"--output={folder / 'predictions'}{suffix_of(upload['file'])}")
         for name in ("text_column", "second_column"):
@@ -244,6 +246,17 @@ def make_api(services: Services) -> APIRouter:
         return FileResponse(found[0], filename=found[0].name)
 
     return api
+
+
+def _check_texts(study: AppStudy, columns: Sequence[str], found: str) -> None:
+    """Refuse a table without a column of texts, in words that the page can show."""
+    own = study.reading.get("text_column", "")
+    if columns and not found and own not in columns:
+        listed = ", ".join(f"'{name[:40]}'" for name in columns[:12])
+        raise HeadstartError(
+            f"which column holds the texts is not clear; the columns are {listed}",
+            fix=f"call it '{own}', as in {study.files['data']['name']}",
+        )
 
 
 def _unless_known(request: Request, found: dict[str, Any]) -> Response:

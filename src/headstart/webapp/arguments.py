@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from headstart.studies.arms import arms
-from headstart.studies.recipe import CLASS_TASKS
+from headstart.studies.recipe import CLASS_TASKS, make_study_recipe
 from headstart.tasks import find_task
 from headstart.webapp.workspace import AppStudy
 
@@ -52,14 +52,14 @@ def compare_arguments(study: AppStudy, extra: Sequence[str]) -> list[str]:
 def arm_choices(task: str) -> list[dict[str, Any]]:
     """The arms that a study of this task can have, for the page."""
     kind, classes = find_task(task), task in CLASS_TASKS
+    usual = make_study_recipe(dataset=["data"], corpus=["corpus"], task=task)
     return [
         {
             "name": arm.name,
             "label": arm.label,
             "description": arm.description,
             "usual": arm.is_usual(kind, classes=classes),
-            "needs_text": arm.needs_corpus,
         }
         for arm in arms().values()
-        if classes or not arm.class_only
+        if (classes or not arm.class_only) and not arm.problems(usual)
     ]

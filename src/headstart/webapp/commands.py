@@ -24,7 +24,8 @@ BROKEN = {
 
 def command_line(arguments: Sequence[str]) -> list[str]:
     """`headstart ARGUMENTS… --json` with this Python, whatever the shell's path is."""
-    return [sys.executable, "-m", "headstart", *arguments, "--json"]
+    # -P: no module of the folder in which the app was started is taken for one of ours.
+    return [sys.executable, "-P", "-m", "headstart", *arguments, "--json"]
 
 
 @dataclass
@@ -34,14 +35,15 @@ class CommandJob:
     process: "subprocess.Popen[bytes]"
     log: Path
     started: float = field(default_factory=time.time)
-    done: bool = False
+    ended: float | None = None
     error: dict[str, Any] | None = None
 
     def document(self) -> dict[str, Any]:
         """How far it is, for the page."""
-        state = "running" if not self.done else "failed" if self.error else "done"
-        seconds = round(time.time() - self.started, 1)
-        progress = last_line(self.log) if not self.done else ""
+        done = self.ended is not None
+        state = "running" if not done else "failed" if self.error else "done"
+        seconds = round((self.ended or time.time()) - self.started)
+        progress = "" if done else last_line(self.log)
         return {"state": state, "seconds": seconds, "progress": progress, "error": self.error}
 
 
@@ -108,7 +110,7 @@ class CommandJobs:
                 job.error = {"what": error.what, "where": error.where, "fix": error.fix}
             except FileNotFoundError:  # the study was deleted
                 job.error = BROKEN
-            job.done = True
+            job.ended = time.time()
 
 
 def read_answer(path: Path) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """A study while it runs: its stage, the time left, what is finished, and the report's curves."""
 
+import math
 import time
 from collections import defaultdict
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ from headstart.studies.analysis import Curve
 from headstart.studies.arms import arm_label
 from headstart.studies.comparison import Series
 from headstart.studies.metric_words import metric_name
+from headstart.studies.plan import REPORT_SECONDS
 from headstart.studies.progress_file import FILE, read_progress
 from headstart.studies.report.charts import epoch_chart, limits_of, loss_chart
 from headstart.studies.report.report_data import PHONE, WIDE, figure
@@ -20,6 +22,8 @@ from headstart.studies.words import labelled
 from headstart.training.metrics import METRICS, loss_points, read_metrics
 
 HALF = Frame(376, 290, left=50)
+BEGINNING = "reading the dataset"  # the first stage of a session: what was before is nobody's work
+ENOUGH = 0.1  # of the trainings' work, to tell their pace by
 PACE_STEPS = 50  # of the latest steps, whose pace is the pace now
 Line = tuple[Series, int, int]  # an arm, its labels, its seed
 
@@ -37,7 +41,9 @@ class LiveStudy:
     finished: dict[Line, float] = field(default_factory=dict)
     latest: int | None = None  # the label budget of the latest epoch
     spent: float = 0.0  # seconds of all sessions up to the latest event
-    last: float = 0.0  # when that was
+    trained: float = 0.0  # those of trainings among them
+    work: float = 0.0  # of the trainings that are finished
+    last: float | None = None  # when that was
     ended: bool = False
 
     @classmethod
@@ -52,19 +58,21 @@ class LiveStudy:
         self.stage = {"epoch": "training", "done": "training"}.get(kind, self.stage)
         if kind == "plan":
             self.plan, self.stage, self.ended = event, "starting", False
-        elif self.last:
-            # The time between two sessions is nobody's work; a session begins with reading.
-            self.spent += 0.0 if event.get("name") == "reading the dataset" else now - self.last
+        elif self.last is not None and event.get("name") != BEGINNING:
+            self.spent += now - self.last
+            self.trained += now - self.last if kind in ("epoch", "done") else 0.0
         self.last = now
         if kind in ("stage", "pretraining"):
             self.pretraining = event.get("objective")
             self.stage = "pretraining" if self.pretraining else event["name"]
             total = event.get("total")
             self.stage_share = min(1.0, event["done"] / total) if total else None
-        elif kind in ("epoch", "done"):
+        elif kind in ("epoch", "done", "pretrained"):
             self.pretraining = None
+        if kind in ("epoch", "done"):
             run = (event["arm"], event["objective"]), event["labels"], event["seed"]
             if kind == "done":
+                self.work += event["work"] if run not in self.finished else 0.0
                 self.finished[run] = event["value"]
             else:
                 self.epochs[run][event["epoch"]] = event["value"]
@@ -101,23 +109,27 @@ class LiveStudy:
         return {
             "step": last["step"],
             "steps": self.plan["pretrain_steps"],
-            "loss": last["loss"],
+            "loss": last["loss"] if math.isfinite(last["loss"]) else None,
             "tokens": last["tokens"],
             "tokens_per_second": (last["tokens"] - first["tokens"]) / seconds if seconds else None,
             "seconds_left": left * seconds / steps if steps else None,
         }
 
+    def seconds_since(self, now: float) -> float:
+        """Since the latest event."""
+        return max(0.0, now - self.last) if self.last is not None else 0.0
+
     def seconds_left(self, now: float, *, running: bool) -> float | None:
-        """By the plan at first; by the pace of the trainings once a third of them is done."""
+        """By the plan at first; by the pace of the trainings once a tenth of them is done."""
         if self.plan is None or not running:
             return None
-        spent = self.spent + max(0.0, now - self.last)
-        by_plan = float(self.plan["seconds"]) - spent
-        done, every = len(self.finished), self.plan["trainings"]
-        if self.pretraining or (3 * done < every and by_plan > 0):
-            own = (self.pretraining_now() or {}).get("seconds_left") or 0.0
+        since = self.seconds_since(now)
+        by_plan = float(self.plan["seconds"]) - self.spent - since
+        own = (self.pretraining_now() or {}).get("seconds_left") or 0.0
+        left = self.plan["work"] - self.work
+        if self.pretraining or self.work < ENOUGH * self.plan["work"]:
             return max(by_plan, own, 1.0)
-        return max(1.0, spent / max(1, done) * (every - done)) if done < every else 5.0
+        return max(1.0, left * self.trained / self.work - since) + REPORT_SECONDS
 
 
 def live_document(folder: Path, *, running: bool) -> dict[str, Any]:
@@ -132,7 +144,7 @@ def live_document(folder: Path, *, running: bool) -> dict[str, Any]:
         "plan": {key: plan[key] for key in ("trainings", "seconds", "budgets", "seeds")},
         "metric": metric_name(plan["metric"]),
         "finished": len(study.finished),
-        "spent": study.spent + (max(0.0, time.time() - study.last) if running else 0.0),
+        "spent": study.spent + (study.seconds_since(time.time()) if running else 0.0),
         "seconds_left": study.seconds_left(time.time(), running=running),
         "pretraining": study.pretraining_now() if running else None,
         "objective": study.pretraining,
@@ -205,7 +217,8 @@ def _loss_figures(study: LiveStudy) -> list[str]:
             points = loss_points(study.base_folder(objective))
         except HeadstartError:  # a line is being written
             continue
-        if len(points) > 1:
+        losses = [point["train_loss"] for point in points]
+        if len(points) > 1 and all(math.isfinite(loss or 0.0) for loss in losses):
             curve = PretrainingCurve(objective, points, [])
             wide, phone = (loss_chart(curve, frame) for frame in (WIDE, PHONE))
             caption = f"Pretraining, {objective}: loss by tokens read"

@@ -111,7 +111,7 @@ class StudyProcesses:
             process = psutil.Process(seen["pid"])
             same = abs(process.create_time() - seen["started"]) < 1
             return process if same and process.status() != psutil.STATUS_ZOMBIE else None
-        except psutil.NoSuchProcess:
+        except psutil.Error:  # it has ended, or is another user's
             return None
 
 

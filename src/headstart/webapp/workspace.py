@@ -1,6 +1,7 @@
 """The app's folder: studies with their uploads and records, found by ids and never by names.
 
-key                 the secret that the page's address carries
+key, address        the secret that the page's address carries; the address
+server/             the lock of the server
 studies/ID/         one study
     record.json     its name, its files, what was chosen, its process
     data.csv, …     the uploads, under names of our own
@@ -78,7 +79,8 @@ class AppStudy:
         for role, file in self.files.items():
             words = words.replace(str(self.path(role)), str(file["name"]))
             words = words.replace(f"{self.id}/{file['file']}", str(file["name"]))
-        return words.replace(f"{self.folder}/", "").replace(str(self.folder), "the study")
+        words = words.replace(f"{self.folder}/", "").replace(str(self.folder), "the study")
+        return re.sub(r"predictions/input(\.\w+)+", "the file", words)
 
 
 class Workspace:
@@ -97,9 +99,15 @@ class Workspace:
         """The secret of this folder, made once."""
         path = self.folder / "key"
         if not path.is_file():
-            path.touch(mode=0o600)
-            path.write_text(secrets.token_urlsafe(24), encoding="utf-8")
+            self.keep_secret("key", secrets.token_urlsafe(24))
         return path.read_text(encoding="utf-8").strip()
+
+    def keep_secret(self, name: str, words: str) -> None:
+        """Write a file that only its owner can read."""
+        path = self.folder / name
+        path.unlink(missing_ok=True)
+        path.touch(mode=0o600)
+        path.write_text(words + "\n", encoding="utf-8")
 
     def new_folder(self) -> tuple[str, Path]:
         """An id, and a folder that `add` turns into a study."""

@@ -8,10 +8,11 @@ const TASKS = [
   ["multi-label", "several labels for each text"],
 ];
 const PARTS = { train: "to learn from", validation: "to watch by", test: "to measure with", corpus: "without labels" };
+const partHead = (name) => el("span", {}, name, el("small", {}, PARTS[name] || ""));
 
 export function dataPanel({ path, go, refresh }) {
   const element = el("section", { className: "panel" });
-  const columns = el("div"), found = el("div", { "aria-live": "polite" });
+  const columns = el("div"), found = el("div");
   element.append(el("h2", {}, "What is in the data"), columns, found);
   let shownColumns = null, shownFound = null, asked = false;
 
@@ -137,13 +138,13 @@ function balance(parts) {
 }
 
 function sizes(parts, unit) {
-  const head = ["", ...parts.map((part) => PARTS[part.name] || part.name)];
+  const head = ["", ...parts.map((part) => partHead(part.name))];
   const line = (name, value) => [name, ...parts.map(value)];
   return table(head, [
     line("texts", (part) => count(part.documents)),
     line(unit, (part) => count(part.tokens)),
-    line(`${unit} of a middling text`, (part) => count(part.percentiles["50"] || 0)),
-    line(`${unit} of the longest`, (part) => count(part.percentiles.max || 0)),
+    line(`${unit} per text, median`, (part) => count(part.percentiles["50"] || 0)),
+    line(`${unit} in the longest`, (part) => count(part.percentiles.max || 0)),
     line("repeated, or nearly", (part) => `${count(part.duplicates)}, ${count(part.near_duplicates)}`),
   ]);
 }
@@ -153,7 +154,7 @@ function overlapTable(overlaps) {
   if (!there.length) return null;
   return el("div", {}, el("h3", {}, "The same text in two places"), table(
     ["", "equal", "nearly", "inside a longer one", "of"],
-    there.map((one) => [`${PARTS[one.part]}, also ${PARTS[one.other]}`, count(one.equal), count(one.similar),
+    there.map((one) => [`${one.part} texts in ${one.other}`, count(one.equal), count(one.similar),
       one.inside === null ? "–" : count(one.inside), count(one.texts)])));
 }
 

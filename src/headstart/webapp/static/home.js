@@ -24,12 +24,14 @@ export async function showHome() {
 
 function uploadForm() {
   const chosen = { data: null, corpus: null };
-  const status = el("div", { "aria-live": "polite" });
+  const status = el("div");
   const go = el("button", { type: "submit", className: "primary", disabled: true }, "Look at the data");
   const pick = (role) => (file) => {
     chosen[role] = file;
     go.disabled = !chosen.data;
   };
+  // A file that misses the places must not replace the page.
+  for (const kind of ["dragover", "drop"]) addEventListener(kind, (event) => event.preventDefault());
   const form = el("form", { className: "upload", onsubmit: submit },
     el("div", { className: "drops" },
       drop("data", "Labelled texts", "CSV, TSV, JSON or Parquet: a column with the text, one with the label.",

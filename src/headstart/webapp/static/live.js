@@ -6,8 +6,10 @@ export function watchPanel({ path, go, refresh }) {
   const element = el("section", { className: "panel" });
   const status = el("div"), actions = el("p", { className: "actions" }), error = el("div");
   const arms = el("div"), figures = el("div", { className: "figures" });
-  element.append(el("h2", {}, "How it goes"), status, actions, error, figures, arms);
-  let watching = null, state = null, live = null, came = 0, clock = null;
+  const seeds = el("input", { type: "checkbox", id: "seeds", onchange: () => figures.classList.toggle("show-seeds", seeds.checked) });
+  const single = el("label", { className: "switch note", hidden: true }, seeds, "single seeds");
+  element.append(el("h2", {}, "How it goes"), status, actions, error, single, figures, arms);
+  let watching = null, state = null, live = null, came = 0, clock = null, first = true;
 
   async function act(verb) {
     error.replaceChildren();
@@ -62,6 +64,12 @@ export function watchPanel({ path, go, refresh }) {
       if (place === 0) made.forEach((node) => node.classList?.add("first"));
       return made;
     }).flat());
+    if (first && found.plan?.seeds.length > 1 && figures.querySelector(".seeds")) {
+      first = false; // while it runs, every seed's own curve is what grows
+      seeds.checked = true;
+      figures.classList.add("show-seeds");
+    }
+    single.hidden = first;
     globalThis.showValues(figures);
     arms.replaceChildren(...(found.arms?.length ? [armTable(found)] : []));
   }
@@ -97,7 +105,7 @@ function share(live) {
 }
 
 function pretrainingFacts(now) {
-  const facts = [["step", `${count(now.step)} of ${count(now.steps)}`], ["loss", now.loss.toFixed(3)],
+  const facts = [["step", `${count(now.step)} of ${count(now.steps)}`], ["loss", now.loss === null ? "not a number" : now.loss.toFixed(3)],
     ["tokens", count(now.tokens)], ["tokens a second", now.tokens_per_second ? count(Math.round(now.tokens_per_second)) : "…"],
     ["left", now.seconds_left === null ? "…" : duration(now.seconds_left)]];
   return el("dl", { className: "facts-row" }, facts.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))));

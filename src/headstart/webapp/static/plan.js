@@ -5,7 +5,7 @@ import { warningList } from "./data.js";
 
 export function planPanel({ path, go, refresh }) {
   const element = el("section", { className: "panel" });
-  const result = el("div", { "aria-live": "polite" }), settings = el("div");
+  const result = el("div"), settings = el("div");
   element.append(el("h2", {}, "The plan"), result, settings);
   let shownForm = null, shownResult = null, asked = false, dirty = false;
 
@@ -99,6 +99,9 @@ function choiceForm(study, fixed, make, onChange) {
   const arms = study.arms.map((arm) => [arm.name, el("input", {
     type: "checkbox", id: `arm-${arm.name}`, checked: chosen.arms.includes(arm.name), disabled: fixed,
   })]);
+  const boxOf = new Map(arms);
+  const armLine = (arm) => el("label", { className: "arm" }, boxOf.get(arm.name),
+    el("span", {}, el("strong", {}, arm.label), " ", el("span", { className: "note" }, arm.description)));
   const form = el("form", { className: "choices", onsubmit: (event) => {
     event.preventDefault();
     make({
@@ -116,8 +119,9 @@ function choiceForm(study, fixed, make, onChange) {
       field("seeds-count", "Seeds", "Each training is repeated; one seed shows no spread.", seeds),
       field("objective", "Pretraining learns", "What the base is pretrained on.", objective)),
     el("fieldset", {}, el("legend", {}, "Arms: ways to get a classifier"),
-      study.arms.map((arm, place) => el("label", { className: "arm" }, arms[place][1],
-        el("span", {}, el("strong", {}, arm.label), " ", el("span", { className: "note" }, arm.description))))),
+      study.arms.filter((arm) => arm.usual).map(armLine),
+      el("details", { open: study.arms.some((arm) => !arm.usual && chosen.arms.includes(arm.name)) },
+        el("summary", {}, "More arms"), study.arms.filter((arm) => !arm.usual).map(armLine))),
     fixed ? null : el("p", { className: "actions" }, el("button", { type: "submit" }, "Plan again")));
   return form;
 }

@@ -85,7 +85,7 @@ function fieldTable(found) {
 
 function fileForm(path, refresh) {
   const input = el("input", { type: "file", id: "file", accept: ".csv,.tsv,.tab,.jsonl,.ndjson,.json,.parquet,.txt,.text,.gz" });
-  const status = el("div", { "aria-live": "polite" });
+  const status = el("div", { className: "status" });
   let shown = null;
   input.addEventListener("change", async () => {
     if (!input.files[0]) return;
