@@ -142,6 +142,12 @@ def compare(
     threads: Annotated[
         int | None, typer.Option(help="Of all jobs together.", show_default=False)
     ] = None,
+    plan: Annotated[
+        Path | None,
+        typer.Option(
+            help="A plan that --dry-run --json printed, instead of making one.", show_default=False
+        ),
+    ] = None,
     dry_run: options.DryRun = False,
     json: Json = False,
     debug: Debug = False,
@@ -152,12 +158,12 @@ def compare(
 
     Killed or stopped, the same command resumes where it was.
     """
-    given = options.given_settings(locals(), but=("out", "dry_run", "json", "debug"))
+    given = options.given_settings(locals(), but=("out", "plan", "dry_run", "json", "debug"))
     if "objective" in given:
         given["objectives"] = given.pop("objective")
     for name in {"arms", "objectives", "labels"} & given.keys():
         given[name] = names(given[name])
-    _run(given, out, dry_run=dry_run, json=json)
+    _run(given, out, plan, dry_run=dry_run, json=json)
 
 
 def plan_document(study: "StudyRun") -> dict[str, Any]:
@@ -175,7 +181,7 @@ def names(written: str) -> list[str]:
     return [name.strip() for name in written.split(",") if name.strip()]
 
 
-def _run(given: dict[str, Any], out: Path, *, dry_run: bool, json: bool) -> None:
+def _run(given: dict[str, Any], out: Path, plan: Path | None, *, dry_run: bool, json: bool) -> None:
     from headstart.base_source import pin_base
     from headstart.cli.compare_display import CompareDisplay
     from headstart.studies.progress_file import ProgressFile
@@ -199,7 +205,7 @@ def _run(given: dict[str, Any], out: Path, *, dry_run: bool, json: bool) -> None
     with CompareDisplay() as display:
         try:
             listener = join_listeners(display.listener(), progress.listener())
-            study = StudyRun(recipe, out, listener=listener)
+            study = StudyRun(recipe, out, listener=listener, plan=plan)
             if dry_run:
                 display.on_plan(study)
                 if json:

@@ -19,6 +19,7 @@ from functools import cached_property
 from itertools import product
 from pathlib import Path
 
+from headstart.errors import HeadstartError
 from headstart.files import check_folder, write_text
 from headstart.lock import locked
 from headstart.progress import ProgressCallback
@@ -33,7 +34,14 @@ from headstart.studies.bases import (
 from headstart.studies.context import OnEpoch, StudyContext, ignore
 from headstart.studies.data import StudyData, read_data
 from headstart.studies.outcomes import RunKey, is_finished
-from headstart.studies.plan import StudyPlan, make_plan, read_plan, study_preset, write_plan
+from headstart.studies.plan import (
+    StudyPlan,
+    make_plan,
+    parse_plan,
+    read_plan,
+    study_preset,
+    write_plan,
+)
 from headstart.studies.recipe import StudyRecipe
 from headstart.studies.workers import OnDone, run_here, run_one, run_side_by_side
 from headstart.text.reading.sources import check_outside
@@ -104,10 +112,18 @@ class StudyRun:
         Nothing is written into it before `run`.
     listener : StudyListener, optional
         Receives progress events.
+    plan : Path, optional
+        A plan that was made before for this recipe and data; a study that is started again has
+        its own.
     """
 
     def __init__(
-        self, recipe: StudyRecipe, folder: Path, *, listener: StudyListener | None = None
+        self,
+        recipe: StudyRecipe,
+        folder: Path,
+        *,
+        listener: StudyListener | None = None,
+        plan: Path | None = None,
     ) -> None:
         self.folder, self.listener = folder, listener or StudyListener()
         self._started = time.monotonic()
@@ -119,6 +135,8 @@ class StudyRun:
         if self.is_resumed:
             check_identity(self.data.identity, folder)
         saved = read_plan(folder) if self.is_resumed else None
+        if saved is None and plan is not None:
+            saved = _check_plan(parse_plan(plan, "make it again"), plan, self.recipe, self.data)
         self.plan: StudyPlan = saved or make_plan(self.recipe, self.data)
         self.runs = self.plan.runs(self.recipe)
         self._before = _read_minutes(folder) if self.is_resumed else 0.0
@@ -248,6 +266,17 @@ class StudyRun:
                 folder = self.base_folder(objective, number)
                 start = START if self.recipe.has_need("start") else None
                 pretrain_base(recipe, folder, self.data.corpus, listener, keep_start=start)
+
+
+def _check_plan(plan: StudyPlan, path: Path, recipe: StudyRecipe, data: StudyData) -> StudyPlan:
+    fits = set(plan.budgets) <= set(data.budgets) and set(plan.epochs) >= set(plan.budgets)
+    if not plan.budgets or not fits or not set(plan.seeds) <= set(range(recipe.seeds)):
+        raise HeadstartError(
+            "this plan was made for other data or other settings",
+            where=path,
+            fix="make it again: headstart compare … --dry-run --json",
+        )
+    return plan
 
 
 def _read_minutes(folder: Path) -> float:

@@ -177,7 +177,8 @@ def make_api(services: Services) -> APIRouter:
         study = workspace.find(study_id)
         if study_state(study, processes)[0] in ("new", "inspected"):
             raise StudyConflictError("this study has no plan yet", fix="make one first")
-        arguments = study.arguments or compare_arguments(study, services.extra)
+        planned = [*compare_arguments(study, services.extra), f"--plan={study.folder / PLAN}"]
+        arguments = study.arguments or planned
         processes.start(study_id, arguments)
         return document(study_id)
 

@@ -51,6 +51,10 @@ export function duration(seconds) {
   return `${Math.floor(whole / 3600)} h ${String(Math.round((whole % 3600) / 60)).padStart(2, "0")} min`;
 }
 
+// For what is only estimated: no seconds where there are minutes.
+export const roughly = (seconds) =>
+  seconds >= 90 && seconds < 5400 ? `${Math.round(seconds / 60)} minutes` : duration(seconds);
+
 export function bytes(size) {
   if (size < 1e6) return `${Math.max(1, Math.round(size / 1e3))} kB`;
   return size < 1e9 ? `${(size / 1e6).toFixed(1)} MB` : `${(size / 1e9).toFixed(2)} GB`;

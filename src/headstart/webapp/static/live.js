@@ -38,7 +38,8 @@ export function watchPanel({ path, go, refresh }) {
       parts.push(el("p", { className: "more" }, el("strong", {}, lead), " ", active ? sentence(stageWords(live)) : ""));
       parts.push(bar(live.plan.trainings ? share(live) : null, "Share of the study that is done"));
       parts.push(el("p", { className: "note" },
-        `${count(live.finished)} of ${plural(live.plan.trainings, "training")} finished · ${duration(live.spent + passed)} so far`));
+        `${count(live.finished)} of ${plural(live.plan.trainings, "training")} finished` +
+          (active ? ` · ${duration(live.spent + passed)} so far` : "")));
       if (live.pretraining) parts.push(pretrainingFacts(live.pretraining));
     }
     status.replaceChildren(...parts);

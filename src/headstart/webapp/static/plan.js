@@ -1,6 +1,6 @@
 // The plan: what will be trained and how long it takes; change it, start it.
 import { send } from "./api.js";
-import { announce, bar, count, duration, el, errorBox, plural, sentence } from "./dom.js";
+import { announce, bar, count, duration, el, errorBox, plural, roughly, sentence } from "./dom.js";
 import { warningList } from "./data.js";
 
 export function planPanel({ path, go, refresh }) {
@@ -54,7 +54,7 @@ export function planPanel({ path, go, refresh }) {
       result.replaceChildren(errorBox(job.error));
     } else if (state !== shownResult && study.plan) {
       result.replaceChildren(...planParts(study, fixed, start, go));
-      announce(`The plan takes about ${duration(study.plan.seconds)}.`);
+      announce(`The plan takes about ${roughly(study.plan.seconds)}.`);
     }
     shownResult = state;
   }
@@ -75,7 +75,7 @@ function planParts(study, fixed, start, go) {
   if (plan.pretrain_steps) facts.push(`One pretraining of ${count(plan.pretrain_steps)} steps comes first.`);
   facts.push(plan.jobs > 1 ? `${plan.jobs} trainings run side by side.` : "One training runs at a time.");
   return [
-    el("p", { className: "more" }, el("strong", {}, `About ${duration(plan.seconds)}`), " on this machine."),
+    el("p", { className: "more" }, el("strong", {}, `About ${roughly(plan.seconds)}`), " on this machine."),
     el("p", {}, facts.join(" ")),
     plan.cuts.length ? el("div", {}, el("h3", {}, "Cut to fit the minutes"), el("ul", {}, plan.cuts.map((cut) => el("li", {}, sentence(cut))))) : null,
     el("p", { className: "actions" }, fixed
