@@ -12,6 +12,7 @@ from headstart.studies.analysis import Curve
 from headstart.studies.arms import arm_label
 from headstart.studies.comparison import Series
 from headstart.studies.metric_words import metric_name
+from headstart.studies.outcomes import RunKey
 from headstart.studies.plan import REPORT_SECONDS
 from headstart.studies.progress_file import FILE, read_progress
 from headstart.studies.report.charts import epoch_chart, limits_of, loss_chart
@@ -25,7 +26,6 @@ HALF = Frame(376, 290, left=50)
 BEGINNING = "reading the dataset"  # the first stage of a session: what was before is nobody's work
 ENOUGH = 0.1  # of the trainings' work, to tell their pace by
 PACE_STEPS = 50  # of the latest steps, whose pace is the pace now
-Line = tuple[Series, int, int]  # an arm, its labels, its seed
 
 
 @dataclass
@@ -37,8 +37,8 @@ class LiveStudy:
     stage: str = ""
     stage_share: float | None = None
     pretraining: str | None = None  # the objective of the one under way
-    epochs: dict[Line, dict[int, float]] = field(default_factory=lambda: defaultdict(dict))
-    finished: dict[Line, float] = field(default_factory=dict)
+    epochs: dict[RunKey, dict[int, float]] = field(default_factory=lambda: defaultdict(dict))
+    finished: dict[RunKey, float] = field(default_factory=dict)
     latest: int | None = None  # the label budget of the latest epoch
     spent: float = 0.0  # seconds of all sessions up to the latest event
     trained: float = 0.0  # those of trainings among them
@@ -70,7 +70,7 @@ class LiveStudy:
         elif kind in ("epoch", "done", "pretrained"):
             self.pretraining = None
         if kind in ("epoch", "done"):
-            run = (event["arm"], event["objective"]), event["labels"], event["seed"]
+            run = RunKey(*(event[part] for part in ("arm", "objective", "labels", "seed")))
             if kind == "done":
                 self.work += event["work"] if run not in self.finished else 0.0
                 self.finished[run] = event["value"]
@@ -83,9 +83,9 @@ class LiveStudy:
     def curves(self) -> list[Curve]:
         """The epochs so far, as the report draws them."""
         seeds: dict[tuple[Series, int], dict[int, list[float]]] = defaultdict(dict)
-        for (series, labels, seed), epochs in self.epochs.items():
+        for run, epochs in self.epochs.items():
             values = [epochs[number] for number in sorted(epochs)]
-            seeds[series, labels][seed] = values
+            seeds[(run.arm, run.objective), run.labels][run.seed] = values
         return [Curve(series, labels, lines) for (series, labels), lines in seeds.items()]
 
     def base_folder(self, objective: str) -> Path:
@@ -167,7 +167,7 @@ def _arm_rows(study: LiveStudy) -> list[dict[str, Any]]:
     assert study.plan is not None
     rows = []
     several = len(study.plan["objectives"]) > 1
-    every = dict.fromkeys(series for series, _, _ in [*study.finished, *study.epochs])
+    every = dict.fromkeys((run.arm, run.objective) for run in [*study.finished, *study.epochs])
     known = [arm for arm, _ in every]
     waiting = [(arm, "") for arm in study.plan["arms"] if arm not in known]
     order = {arm: place for place, arm in enumerate(study.plan["arms"])}
@@ -176,8 +176,8 @@ def _arm_rows(study: LiveStudy) -> list[dict[str, Any]]:
         for labels in study.plan["budgets"]:
             values = [
                 value
-                for (one, count, _), value in study.finished.items()
-                if (one, count) == (series, labels)
+                for run, value in study.finished.items()
+                if (run.arm, run.objective, run.labels) == (*series, labels)
             ]
             mean = sum(values) / len(values) if values else None
             cells.append({"labels": labels, "value": mean, "seeds": len(values)})
