@@ -33,6 +33,12 @@ except KeyboardInterrupt:
     sys.exit(130)
 """
 
+# As `inspect` does, with its own arguments for what it found.
+SEEN = """
+import json, sys
+print(json.dumps({"found": sys.argv[1:], "warnings": [], "parts": [], "overlaps": [],
+                  "conflict_examples": [], "odd_examples": {}, "unit": "words"}))
+"""
 NAMELESS = """
     const named = (e) => e.labels?.length || e.getAttribute("aria-label") || e.textContent.trim();
     const all = [...document.querySelectorAll("main input, select, textarea, button, progress, a")];
@@ -211,18 +217,21 @@ def test_a_broken_file_is_told_in_words_and_the_page_goes_on(page, tmp_path):
         page.see("h1", "fine.csv")
 
 
-def test_columns_that_are_not_clear_are_chosen(page, tmp_path):
-    rows = "".join(f"text {n} of {'ab'[n % 2]},{'ab'[n % 2]}\n" for n in range(60))
-    (tmp_path / "odd.csv").write_text("one,two\n" + rows)
+def test_columns_that_are_not_clear_are_chosen(page, tmp_path, fake_command):
+    fake_command(SEEN)
+    (tmp_path / "odd.csv").write_text("one,two\nfine,good\nbad,poor\n")
     with serving(tmp_path / "app") as served:
         page.browser.get(served.address)
         page.all("#data")[0].send_keys(str(tmp_path / "odd.csv"))
         page.click("button", "Look at the data")
         page.see("p", "not clear")
+        assert "fine" in page.text("table.preview")
         for box, name in (("#text_column", "one"), ("#label_column", "two")):
             page.click(f"{box} option[value={name}]")
         page.click("button", "Look again")
-        page.see(".more", "60 texts with 2 labels")
+        page.click("summary", "How the files were read")
+        page.see("details li", "--text-column=one")
+        page.see("details li", "--label-column=two")
 
 
 def test_two_tabs_show_the_same_study_and_neither_breaks_it(page, tmp_path, fake_command):
