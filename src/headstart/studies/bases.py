@@ -20,7 +20,7 @@ from headstart.text.reading.corpus import Corpus
 from headstart.text.tokenizers.train_tokenizer import train_tokenizer
 from headstart.training.first_weights import count_vectors
 from headstart.training.listener import Listener
-from headstart.training.metrics import loss_points
+from headstart.training.metrics import METRICS, loss_points, read_metrics
 from headstart.training.prepare import Prepared, Stages
 from headstart.training.pretrain import (
     finish_pretraining,
@@ -107,7 +107,9 @@ def write_vectors(prepared: Prepared, width: int, path: Path, stages: Stages) ->
 
 def pretraining_curve(folder: Path, objective: str, texts: Sequence[str]) -> PretrainingCurve:
     """How the base learned, and what it generates or fills in for texts of the dataset."""
-    return PretrainingCurve(objective, loss_points(folder), samples(folder, texts))
+    path = folder / METRICS
+    points = loss_points(read_metrics(path) if path.is_file() else [])
+    return PretrainingCurve(objective, points, samples(folder, texts))
 
 
 def samples(folder: Path, texts: Sequence[str]) -> list[dict[str, str]]:

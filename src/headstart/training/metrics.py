@@ -1,6 +1,7 @@
 """`metrics.jsonl`: one line per step and one more per evaluation, and what is read off them."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -97,10 +98,10 @@ def evaluation_at(folder: Path, step: int) -> dict[str, float]:
     )
 
 
-def loss_points(folder: Path, *, most: int = 100) -> list[dict[str, float | None]]:
-    """A pretraining's curve: about `most` of its steps, and every evaluation."""
-    path = folder / METRICS
-    lines = read_metrics(path) if path.is_file() else []
+def loss_points(
+    lines: Sequence[dict[str, Any]], *, most: int = 100
+) -> list[dict[str, float | None]]:
+    """A pretraining's curve from its metrics: about `most` of its steps, and every evaluation."""
     evaluations = {line["step"]: line["held_out"] for line in lines if "held_out" in line}
     steps = [line for line in lines if "held_out" not in line]
     every = max(1, len(steps) // most)

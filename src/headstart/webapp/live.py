@@ -45,6 +45,7 @@ class LiveStudy:
     work: float = 0.0  # of the trainings that are finished
     last: float | None = None  # when that was
     ended: bool = False
+    _metrics: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
 
     @classmethod
     def read(cls, folder: Path) -> "LiveStudy":
@@ -95,12 +96,20 @@ class LiveStudy:
         there = [path for path in found if (path / METRICS).is_file()]
         return there[-1] if there else found[0]
 
+    def metrics(self, objective: str) -> list[dict[str, Any]]:
+        """The lines of a base's metrics, read once; none while one of them is half written."""
+        if objective not in self._metrics:
+            try:
+                self._metrics[objective] = read_metrics(self.base_folder(objective) / METRICS)
+            except (OSError, HeadstartError):
+                self._metrics[objective] = []
+        return self._metrics[objective]
+
     def pretraining_now(self) -> dict[str, Any] | None:
         """Step, loss, tokens per second and seconds left of the pretraining under way."""
-        path = self.base_folder(self.pretraining or "") / METRICS
-        if self.pretraining is None or self.plan is None or not path.is_file():
+        if self.pretraining is None or self.plan is None:
             return None
-        lines = [line for line in read_metrics(path) if "held_out" not in line]
+        lines = [line for line in self.metrics(self.pretraining) if "held_out" not in line]
         if not lines:
             return None
         last, first = lines[-1], lines[-min(len(lines), PACE_STEPS)]
@@ -213,10 +222,7 @@ def _loss_figures(study: LiveStudy) -> list[str]:
     assert study.plan is not None
     found = []
     for objective in study.plan["objectives"]:
-        try:
-            points = loss_points(study.base_folder(objective))
-        except HeadstartError:  # a line is being written
-            continue
+        points = loss_points(study.metrics(objective))
         losses = [point["train_loss"] for point in points]
         if len(points) > 1 and all(math.isfinite(loss or 0.0) for loss in losses):
             curve = PretrainingCurve(objective, points, [])

@@ -64,11 +64,13 @@ export function upload(method, path, file, onProgress = () => {}) {
   });
 }
 
-// Calls `onNews` whenever the document changed. Returns a function that asks at once.
-export function watch(path, onNews, onTrouble, every = 1000) {
+// Calls `onNews` whenever the document changed; `pace` says how many milliseconds to wait. A server
+// that needs long for an answer is asked less often: its processor has better things to do.
+export function watch(path, onNews, onTrouble, pace = () => 1000) {
   let version = null, timer = null, stopped = false;
   const look = async () => {
     clearTimeout(timer);
+    const began = Date.now();
     try {
       const response = await request(path, { headers: version ? { "if-none-match": version } : {}, cache: "no-store" });
       if (response.status !== 304) {
@@ -82,7 +84,8 @@ export function watch(path, onNews, onTrouble, every = 1000) {
       onTrouble(error);
     }
     clearTimeout(timer);
-    if (!stopped) timer = setTimeout(look, document.hidden ? 10 * every : every);
+    const pause = Math.max(document.hidden ? 10000 : pace(), 10 * (Date.now() - began));
+    if (!stopped) timer = setTimeout(look, pause);
   };
   document.addEventListener("visibilitychange", () => { if (!document.hidden && !stopped) look(); });
   look();

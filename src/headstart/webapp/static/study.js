@@ -21,6 +21,9 @@ const FIRST = {
 
 const started = (study) => ["running", "stopping", "stopped", "failed", "finished"].includes(study.state);
 
+const busy = (study) => !study || ["running", "stopping"].includes(study.state) ||
+  Object.values(study.jobs).some((job) => job?.state === "running");
+
 export async function showStudy(id) {
   const path = `/api/studies/${id}`;
   const trouble = el("div"), steps = el("nav", { "aria-label": "Steps of the study" }), body = el("div");
@@ -69,6 +72,6 @@ export async function showStudy(id) {
   }, (error) => {
     if (error && !study) page().replaceChildren(el("h1", {}, "This did not work"), errorBox(error), el("p", {}, el("a", { href: "/" }, "All studies")));
     else trouble.replaceChildren(...(error ? [errorBox(error)] : []));
-  });
+  }, () => (busy(study) ? 1000 : 4000));
   addEventListener("hashchange", () => { if (study) { render(); page().focus({ preventScroll: true }); scrollTo(0, 0); } });
 }
