@@ -68,7 +68,8 @@ def test_the_time_left_is_the_plans_and_then_the_pace_of_the_trainings(write):
     assert LiveStudy.read(folder).seconds_left(10, running=True) == 90.0
     done = {"event": "done", **run("scratch", 0), "value": 0.6, "work": 100.0}
     write((40, done))
-    assert LiveStudy.read(folder).seconds_left(40, running=True) == 90.0 + 15.0
+    by_pace, by_plan = 3 * 30.0 + 15.0, 100.0 - 40.0
+    assert LiveStudy.read(folder).seconds_left(40, running=True) == (by_pace + by_plan) / 2
     assert LiveStudy.read(folder).seconds_left(40, running=False) is None
 
 

@@ -129,7 +129,7 @@ class LiveStudy:
         return max(0.0, now - self.last) if self.last is not None else 0.0
 
     def seconds_left(self, now: float, *, running: bool) -> float | None:
-        """By the plan at first; by the pace of the trainings once a tenth of them is done."""
+        """By the plan at first; by the trainings' pace, too, once a tenth of them is done."""
         if self.plan is None or not running:
             return None
         since = self.seconds_since(now)
@@ -138,7 +138,9 @@ class LiveStudy:
         left = self.plan["work"] - self.work
         if self.pretraining or self.work < ENOUGH * self.plan["work"]:
             return max(by_plan, own, 1.0)
-        return max(1.0, left * self.trained / self.work - since) + REPORT_SECONDS
+        by_pace = max(1.0, left * self.trained / self.work - since) + REPORT_SECONDS
+        # Trainings with few labels cost more than their share, so the plan keeps its say.
+        return (by_pace + by_plan) / 2 if by_plan > 0 else by_pace
 
 
 def live_document(folder: Path, *, running: bool) -> dict[str, Any]:

@@ -121,6 +121,6 @@ function armTable(live) {
     el("div", { className: "scroll" }, el("table", {},
       el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "arm"), live.plan.budgets.map((n) => el("th", { scope: "col" }, plural(n, "label"))))),
       el("tbody", {}, live.arms.map((arm) => el("tr", {},
-        el("td", {}, el("span", { className: "key", style: { background: `var(${arm.colour})` } }), arm.name),
+        el("td", { className: "arm-name" }, el("span", { className: "key", style: { background: `var(${arm.colour})` } }), arm.name),
         arm.cells.map(cell)))))));
 }
