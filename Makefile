@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test quick lint types bench fuzz torture findings audit clean
+.PHONY: help demo serve app test quick lint types bench fuzz torture findings audit clean
 
 # How long `make fuzz` and the faults of `make torture` may take.
 MINUTES ?= 10
@@ -30,6 +30,9 @@ studies/demo/best:
 
 serve: $(READY) studies/demo/best  ## the demo's best classifier at http://127.0.0.1:8000
 	$(BIN)/headstart serve studies/demo
+
+app: $(READY)  ## the local web page: look at data, plan and watch a study, try its classifier
+	$(BIN)/headstart app
 
 test: lint types  ## everything that must hold: lint, types, all tests
 	$(BIN)/python -m pytest --numprocesses auto

@@ -1,7 +1,8 @@
 """The plan: which trainings, how long, and what gives way to the minutes, in which order."""
 
+import json
 import re
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pytest
 
@@ -17,7 +18,9 @@ from headstart.studies.plan import (
     write_plan,
 )
 from headstart.studies.recipe import make_study_recipe
+from headstart.studies.run import StudyRun
 from headstart.training.recipe import make_recipe
+from tests.studies.small_study import small_recipe
 
 SPEED = Speed({"causal": 0.1}, trained_token=1e-4, read_token=3e-5)
 AMOUNTS = Amounts(
@@ -118,3 +121,22 @@ def test_a_damaged_plan_is_named(tmp_path):
     (tmp_path / "plan.json").write_text("{", encoding="utf-8")
     with pytest.raises(HeadstartError, match="plan is damaged"):
         read_plan(tmp_path)
+
+
+def test_a_plan_that_was_shown_is_the_plan_that_is_run(tmp_path):
+    recipe = small_recipe(tmp_path, arms=["tfidf"], seeds=2)
+    shown = StudyRun(recipe, tmp_path / "none").plan
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps({**asdict(shown), "seeds": [0], "seconds": 7.0, "trainings": 2}))
+    assert StudyRun(recipe, tmp_path / "study", plan=path).plan == replace(
+        shown, seeds=[0], seconds=7.0
+    )
+
+
+@pytest.mark.parametrize("change", [{"budgets": [7]}, {"seeds": [0, 1, 2]}, {"epochs": {}}])
+def test_a_plan_for_another_study_is_refused(tmp_path, change):
+    recipe = small_recipe(tmp_path, arms=["tfidf"], seeds=2)
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps({**asdict(StudyRun(recipe, tmp_path / "none").plan), **change}))
+    with pytest.raises(HeadstartError, match="made for other data"):
+        StudyRun(recipe, tmp_path / "study", plan=path)

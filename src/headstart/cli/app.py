@@ -37,6 +37,7 @@ COMMANDS = {
     "compare": "Compare ways to get a classifier, with error bars, and write a report.",
     "labels": "Say how many labels each arm of a study needs for an accuracy.",
     "report": "Write report.html, figures/ and tables/ of a study again.",
+    "app": "Open a local web page: look at data, plan and watch a study, try its classifier.",
 }
 
 MODULES = {
@@ -45,6 +46,7 @@ MODULES = {
     "fill": "language_model",
     "perplexity": "language_model",
     "report": "compare",
+    "app": "webapp",
 }
 
 

@@ -5,13 +5,18 @@ save?
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from headstart.cli import options
 from headstart.cli.output import Debug, Json, messages, print_json, results
 from headstart.studies.arms import arms as arms_known
+
+if TYPE_CHECKING:
+    from headstart.studies.run import StudyRun
+
+REPORT_STAGE = "computing intervals and writing the report"
 
 
 def compare(
@@ -24,6 +29,12 @@ def compare(
         ),
     ] = None,
     out: Annotated[Path, typer.Option(help="The study's folder.")] = Path("studies/compare"),
+    name: Annotated[
+        str | None,
+        typer.Option(
+            help="What the report calls the dataset; by default its file.", show_default=False
+        ),
+    ] = None,
     task: Annotated[
         str | None,
         typer.Option(
@@ -131,6 +142,12 @@ def compare(
     threads: Annotated[
         int | None, typer.Option(help="Of all jobs together.", show_default=False)
     ] = None,
+    plan: Annotated[
+        Path | None,
+        typer.Option(
+            help="A plan that --dry-run --json printed, instead of making one.", show_default=False
+        ),
+    ] = None,
     dry_run: options.DryRun = False,
     json: Json = False,
     debug: Debug = False,
@@ -141,12 +158,22 @@ def compare(
 
     Killed or stopped, the same command resumes where it was.
     """
-    given = options.given_settings(locals(), but=("out", "dry_run", "json", "debug"))
+    given = options.given_settings(locals(), but=("out", "plan", "dry_run", "json", "debug"))
     if "objective" in given:
         given["objectives"] = given.pop("objective")
     for name in {"arms", "objectives", "labels"} & given.keys():
         given[name] = names(given[name])
-    _run(given, out, dry_run=dry_run, json=json)
+    _run(given, out, plan, dry_run=dry_run, json=json)
+
+
+def plan_document(study: "StudyRun") -> dict[str, Any]:
+    """The plan as `--dry-run --json` prints it."""
+    return {
+        **vars(study.plan),
+        "arms": study.recipe.arms,
+        "trainings": len(study.runs),
+        "warnings": study.data.warnings,
+    }
 
 
 def names(written: str) -> list[str]:
@@ -154,13 +181,14 @@ def names(written: str) -> list[str]:
     return [name.strip() for name in written.split(",") if name.strip()]
 
 
-def _run(given: dict[str, Any], out: Path, *, dry_run: bool, json: bool) -> None:
+def _run(given: dict[str, Any], out: Path, plan: Path | None, *, dry_run: bool, json: bool) -> None:
     from headstart.base_source import pin_base
     from headstart.cli.compare_display import CompareDisplay
+    from headstart.studies.progress_file import ProgressFile
     from headstart.studies.recipe import make_study_recipe
     from headstart.studies.record import write_results
     from headstart.studies.report.build import write_report
-    from headstart.studies.run import StudyRun
+    from headstart.studies.run import StudyRun, join_listeners
     from headstart.studies.token_series import read_amounts, smaller_study
     from headstart.training.loop import Interrupted
 
@@ -173,13 +201,15 @@ def _run(given: dict[str, Any], out: Path, *, dry_run: bool, json: bool) -> None
         *smaller, given["tokens"] = read_amounts(given["tokens"])
     recipe = make_study_recipe(**given)
     command = shlex.join(["headstart", *sys.argv[1:]])
+    progress = ProgressFile(out)
     with CompareDisplay() as display:
         try:
-            study = StudyRun(recipe, out, listener=display.listener())
+            listener = join_listeners(display.listener(), progress.listener())
+            study = StudyRun(recipe, out, listener=listener, plan=plan)
             if dry_run:
                 display.on_plan(study)
                 if json:
-                    print_json(vars(study.plan))
+                    print_json(plan_document(study))
                 return
             study.run()
             for amount in smaller:
@@ -193,9 +223,11 @@ def _run(given: dict[str, Any], out: Path, *, dry_run: bool, json: bool) -> None
                 soft_wrap=True,
             )
             raise typer.Exit(130) from None
-        display.on_stage("computing intervals and writing the report")
+        display.on_stage(REPORT_STAGE)
+        progress.stage(REPORT_STAGE)
         best = write_results(study, command=command)
         written = write_report(out)
+        progress.write("finished")
     if json:
         print_json(
             {

@@ -104,7 +104,8 @@ def plan_lines(study: "StudyRun") -> list[str | Text]:
     recipe, plan = study.recipe, study.plan
     parts = ", ".join(f"{len(part):,} {name}" for name, part in study.data.splits.parts().items())
     task = study.data.task
-    dataset = f"{dataset_name(recipe.dataset)}, {parts} {task.row_name}, {_labels_of(task)}"
+    named = recipe.name or dataset_name(recipe.dataset)
+    dataset = f"{named}, {parts} {task.row_name}, {_labels_of(task)}"
     trainings = (
         f"{', '.join(recipe.arms)} × {len(plan.seeds)} seeds × "
         f"{', '.join(f'{n:,}' for n in plan.budgets)} labels = {len(study.runs)} trainings"

@@ -44,6 +44,9 @@ def inspect(
     validation: Annotated[str | None, typer.Option(help="A separate file for validation.")] = None,
     test: Annotated[str | None, typer.Option(help="A separate file for the test part.")] = None,
     text_column: TextColumn = None,
+    second_column: Annotated[
+        str | None, typer.Option(help="Of pairs: the second text.", show_default=False)
+    ] = None,
     label_column: LabelColumn = None,
     encoding: Encoding = "utf-8",
     documents: DocumentsOption = None,
@@ -84,6 +87,7 @@ def inspect(
                 task,
                 data,
                 text_column=text_column,
+                second_column=second_column,
                 label_column=label_column,
                 encoding=encoding,
                 validation=validation,

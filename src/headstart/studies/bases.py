@@ -20,7 +20,7 @@ from headstart.text.reading.corpus import Corpus
 from headstart.text.tokenizers.train_tokenizer import train_tokenizer
 from headstart.training.first_weights import count_vectors
 from headstart.training.listener import Listener
-from headstart.training.metrics import read_metrics
+from headstart.training.metrics import METRICS, loss_points, read_metrics
 from headstart.training.prepare import Prepared, Stages
 from headstart.training.pretrain import finish_pretraining, plan_pretraining, train_base
 from headstart.training.pretrain_prepare import prepare_pretraining
@@ -103,25 +103,8 @@ def write_vectors(prepared: Prepared, width: int, path: Path, stages: Stages) ->
 
 def pretraining_curve(folder: Path, objective: str, texts: Sequence[str]) -> PretrainingCurve:
     """How the base learned, and what it generates or fills in for texts of the dataset."""
-    points: list[dict[str, float | None]] = []
-    metrics = folder / "metrics.jsonl"
-    lines = read_metrics(metrics) if metrics.is_file() else []
-    evaluations = {line["step"]: line["held_out"] for line in lines if "held_out" in line}
-    steps = [line for line in lines if "held_out" not in line]
-    every = max(1, len(steps) // 100)  # a picture needs no more
-    for line in steps:
-        found = evaluations.get(line["step"])
-        if found is None and line["step"] % every:
-            continue
-        points.append(
-            {
-                **{name: line[name] for name in ("step", "tokens", "seconds")},
-                "train_loss": line["loss"],
-                "held_out_loss": found["loss"] if found else None,
-                "perplexity": found["perplexity"] if found else None,
-                "bits_per_byte": found.get("bits_per_byte") if found else None,
-            }
-        )
+    path = folder / METRICS
+    points = loss_points(read_metrics(path) if path.is_file() else [])
     return PretrainingCurve(objective, points, samples(folder, texts))
 
 

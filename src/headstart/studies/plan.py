@@ -14,7 +14,7 @@ command gives the same numbers.
 
 import json
 import math
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 
 from headstart.errors import HeadstartError
@@ -280,13 +280,15 @@ def read_plan(folder: Path) -> StudyPlan | None:
     path = folder / FILE
     if not path.is_file():
         return None
+    return parse_plan(path, "choose another --out, or delete this folder and start anew")
+
+
+def parse_plan(path: Path, fix: str) -> StudyPlan:
+    """A plan from a file: a study's own, or what `--dry-run --json` printed."""
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
-        values["epochs"] = {int(labels): count for labels, count in values["epochs"].items()}
-        return StudyPlan(**values)
-    except (ValueError, TypeError, KeyError, AttributeError):
-        raise HeadstartError(
-            "the study's plan is damaged",
-            where=path,
-            fix="choose another --out, or delete this folder and start anew",
-        ) from None
+        known = {one.name: values[one.name] for one in fields(StudyPlan) if one.name in values}
+        known["epochs"] = {int(labels): count for labels, count in values["epochs"].items()}
+        return StudyPlan(**known)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        raise HeadstartError("the study's plan is damaged", where=path, fix=fix) from None

@@ -32,6 +32,7 @@ class StudyRecipe(Recipe):
     """Zero or nothing means "not given": the study decides, and its plan says how."""
 
     dataset: list[str]
+    name: str = ""  # what the report calls the dataset; by default its file
     task: str = "classification"
     validation: str = ""
     test: str = ""

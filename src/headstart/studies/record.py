@@ -64,7 +64,7 @@ def _study(study: StudyRun, command: str) -> Study:
     recipe, data, plan = study.recipe, study.data, study.plan
     facts = look_up()
     return Study(
-        dataset=dataset_name(recipe.dataset),
+        dataset=recipe.name or dataset_name(recipe.dataset),
         corpus=_corpus(study),
         label_names=list(data.task.labels),
         task=data.task.name,

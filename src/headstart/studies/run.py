@@ -3,6 +3,7 @@
     recipe.toml    the settings that were given     plan.json     what will be done
     bases/         the pretrained bases: one per objective, or --bases of them
     trainings/     one file for each finished training
+    progress.jsonl what happened so far, for whoever watches from outside (`progress_file.py`)
     runs/          trainings that are under way, and those that may become the best
     best/          the best classifier, whatever its kind, ready for `headstart predict`
 and, at the end, what `results.py` and `report/` write. `format.json` holds the format of the
@@ -11,15 +12,17 @@ folder.
 
 import shutil
 import time
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from pathlib import Path
 
+from headstart.errors import HeadstartError
 from headstart.files import check_folder, write_text
 from headstart.lock import locked
+from headstart.progress import ProgressCallback
 from headstart.studies.arms import find_arm
 from headstart.studies.arms.arm import START, Arm
 from headstart.studies.bases import (
@@ -31,13 +34,20 @@ from headstart.studies.bases import (
 from headstart.studies.context import OnEpoch, StudyContext, ignore
 from headstart.studies.data import StudyData, read_data
 from headstart.studies.outcomes import RunKey, is_finished
-from headstart.studies.plan import StudyPlan, make_plan, read_plan, study_preset, write_plan
+from headstart.studies.plan import (
+    StudyPlan,
+    make_plan,
+    parse_plan,
+    read_plan,
+    study_preset,
+    write_plan,
+)
 from headstart.studies.recipe import StudyRecipe
 from headstart.studies.workers import OnDone, run_here, run_one, run_side_by_side
 from headstart.text.reading.sources import check_outside
 from headstart.text.tokenizers.tokenizer import load_tokenizer
 from headstart.training.bases import local_base
-from headstart.training.listener import Listener
+from headstart.training.listener import Listener, Listeners
 from headstart.training.prepare import Prepared, Stages, prepare, quiet
 from headstart.training.recipe import PretrainRecipe
 from headstart.training.recipe_file import (
@@ -64,6 +74,33 @@ class StudyListener:
     on_done: OnDone = ignore
 
 
+def join_listeners(*listeners: StudyListener) -> StudyListener:
+    """One listener that passes every event on to each of several, in their order."""
+
+    def stages(name: str) -> ProgressCallback:
+        callbacks = [one.stages(name) for one in listeners]
+
+        def progress(done: int, total: int | None) -> None:
+            for callback in callbacks:
+                callback(done, total)
+
+        return progress
+
+    @contextmanager
+    def pretraining(objective: str) -> Iterator[Listener]:
+        with ExitStack() as stack:
+            yield Listeners([stack.enter_context(one.pretraining(objective)) for one in listeners])
+
+    def each(name: str) -> Callable[..., None]:
+        def pass_on(*event: object) -> None:
+            for one in listeners:
+                getattr(one, name)(*event)
+
+        return pass_on
+
+    return StudyListener(stages, each("on_plan"), pretraining, each("on_epoch"), each("on_done"))
+
+
 class StudyRun:
     """One study in one folder.
 
@@ -75,10 +112,18 @@ class StudyRun:
         Nothing is written into it before `run`.
     listener : StudyListener, optional
         Receives progress events.
+    plan : Path, optional
+        A plan that was made before for this recipe and data; a study that is started again has
+        its own.
     """
 
     def __init__(
-        self, recipe: StudyRecipe, folder: Path, *, listener: StudyListener | None = None
+        self,
+        recipe: StudyRecipe,
+        folder: Path,
+        *,
+        listener: StudyListener | None = None,
+        plan: Path | None = None,
     ) -> None:
         self.folder, self.listener = folder, listener or StudyListener()
         self._started = time.monotonic()
@@ -90,6 +135,8 @@ class StudyRun:
         if self.is_resumed:
             check_identity(self.data.identity, folder)
         saved = read_plan(folder) if self.is_resumed else None
+        if saved is None and plan is not None:
+            saved = _check_plan(parse_plan(plan, "make it again"), plan, self.recipe, self.data)
         self.plan: StudyPlan = saved or make_plan(self.recipe, self.data)
         self.runs = self.plan.runs(self.recipe)
         self._before = _read_minutes(folder) if self.is_resumed else 0.0
@@ -219,6 +266,17 @@ class StudyRun:
                 folder = self.base_folder(objective, number)
                 start = START if self.recipe.has_need("start") else None
                 pretrain_base(recipe, folder, self.data.corpus, listener, keep_start=start)
+
+
+def _check_plan(plan: StudyPlan, path: Path, recipe: StudyRecipe, data: StudyData) -> StudyPlan:
+    fits = set(plan.budgets) <= set(data.budgets) and set(plan.epochs) >= set(plan.budgets)
+    if not plan.budgets or not fits or not set(plan.seeds) <= set(range(recipe.seeds)):
+        raise HeadstartError(
+            "this plan was made for other data or other settings",
+            where=path,
+            fix="make it again: headstart compare … --dry-run --json",
+        )
+    return plan
 
 
 def _read_minutes(folder: Path) -> float:

@@ -1,6 +1,7 @@
 """`metrics.jsonl`: one line per step and one more per evaluation, and what is read off them."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +96,30 @@ def evaluation_at(folder: Path, step: int) -> dict[str, float]:
         where=folder,
         fix="start the run anew, in another folder",
     )
+
+
+def loss_points(
+    lines: Sequence[dict[str, Any]], *, most: int = 100
+) -> list[dict[str, float | None]]:
+    """A pretraining's curve from its metrics: about `most` of its steps, and every evaluation."""
+    evaluations = {line["step"]: line["held_out"] for line in lines if "held_out" in line}
+    steps = [line for line in lines if "held_out" not in line]
+    every = max(1, len(steps) // most)
+    points: list[dict[str, float | None]] = []
+    for line in steps:
+        found = evaluations.get(line["step"])
+        if found is None and line["step"] % every:
+            continue
+        points.append(
+            {
+                **{name: line[name] for name in ("step", "tokens", "seconds")},
+                "train_loss": line["loss"],
+                "held_out_loss": found["loss"] if found else None,
+                "perplexity": found["perplexity"] if found else None,
+                "bits_per_byte": found.get("bits_per_byte") if found else None,
+            }
+        )
+    return points
 
 
 def epoch_rows(folder: Path, *, best_step: int) -> list[dict[str, Any]]:

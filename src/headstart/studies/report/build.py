@@ -207,7 +207,7 @@ def write_report(folder: Path) -> Report:
 def page(data: ReportData) -> str:
     """The whole report as HTML."""
     study = data.study
-    style, script = _part("style.css") + arm_style(), _part("script.js")
+    style, script = _part("style.css") + arm_style(), _part("hover.js") + _part("script.js")
     # The browser itself refuses every request and every script but ours, whatever the data holds.
     policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src '{_hash(script)}'"
     seeds = f"{len(study.seeds)} seed{'s' if len(study.seeds) != 1 else ''}"

@@ -82,20 +82,23 @@ class ReportData:
     def figure(
         self, name: str, caption: str, draw: Draw, wide: Frame = WIDE, phone: Frame = PHONE
     ) -> str:
-        """A picture in two sizes, so that its letters stay readable on a phone."""
+        """A picture in two sizes; the wide one becomes a file, too."""
         name = re.sub(r"[^a-z0-9+-]", "-", name)  # it becomes a file's name
-        picture = draw(wide)
-        self.pictures[name] = picture
-        return (
-            f'<figure id="{name}"><figcaption>{escape(caption)}</figcaption>'
-            f'<div class="wide">{picture.svg()}</div>'
-            f'<div class="phone">{draw(phone).svg()}</div></figure>'
-        )
+        picture = self.pictures[name] = draw(wide)
+        return figure(name, caption, picture, draw(phone))
 
     def key(self, series: Series) -> str:
         """A series' name with its colour."""
         mark = f'<span class="key" style="background:{colour(series[0])}"></span>'
         return mark + escape(series_name(series, self.study))
+
+
+def figure(name: str, caption: str, wide: Picture, phone: Picture) -> str:
+    """A picture in two sizes, so that its letters stay readable on a phone."""
+    return (
+        f'<figure id="{name}"><figcaption>{escape(caption)}</figcaption>'
+        f'<div class="wide">{wide.svg()}</div><div class="phone">{phone.svg()}</div></figure>'
+    )
 
 
 def paragraph(words: str, kind: str = "") -> str:

@@ -254,6 +254,16 @@ def _open_table(source: Source, options: ReadOptions, labelled: bool, role: str)
     return SourceRows(source, f"{found}, {columns}", rows, label_names)
 
 
+def find_columns(source: Source, encoding: str = "utf-8") -> list[str]:
+    """The names of a table's columns, from its beginning; none where the source is no table."""
+    if source.kind in ("csv", "tsv"):
+        return list(csv_files.find_layout(source, encoding).columns)
+    if source.kind in ("jsonl", "json"):
+        read = records.read_json_lines if source.kind == "jsonl" else records.read_json
+        return _keys(read(source, encoding))
+    return records.ParquetRows(source).columns if source.kind == "parquet" else []
+
+
 def _keys(numbered: Iterator[tuple[int, records.Record]]) -> list[str]:
     """The keys of the first hundred records, in order of appearance."""
     keys: dict[str, None] = {}

@@ -166,15 +166,27 @@ def find_source(given: str | Path) -> Source:
             f"'{name}' is a folder, and one file was expected here",
             fix=_fix_for_folder(path),
         )
+    kind, gzipped = check_kind(path)
+    return Source(name, kind, path, gzipped)
+
+
+def check_kind(path: Path) -> tuple[str, bool]:
+    """The kind that a file's name promises, and whether it is gzipped; an unknown one is an error.
+
+    Example
+    -------
+    >>> check_kind(Path("reviews.csv.gz"))
+    ('csv', True)
+    """
     kind, gzipped = kind_by_suffix(path)
     if kind is None:
         suffix = path.suffix.lower()
         raise HeadstartError(
             f"'{suffix}' files cannot be read" if suffix else "the file's kind is not known",
-            where=name,
+            where=str(path),
             fix=_CONVERSIONS.get(suffix, f"its name must tell its kind: {READABLE}"),
         )
-    return Source(name, kind, path, gzipped)
+    return kind, gzipped
 
 
 def open_file(source: str, kind: Literal["text", "json"], *, fix: str) -> Source:

@@ -1,0 +1,142 @@
+"""The app as a test talks to it: through requests, or through a real browser."""
+
+import contextlib
+import shutil
+import socket
+import sys
+import tempfile
+import threading
+import time
+from dataclasses import dataclass
+
+import pytest
+from fastapi.testclient import TestClient
+
+from headstart.webapp import commands, study_process
+from headstart.webapp.guard import csrf_token
+from headstart.webapp.server import make_app
+
+PORT = 8765
+ORIGIN = f"http://127.0.0.1:{PORT}"
+TINY = [
+    *("--epochs=2", "--tokens=16384", "--threads=1", "--vocab-size=300"),
+    *("--width=16", "--layers=1", "--heads=2", "--feed-forward=32"),
+]
+FLAGS = (
+    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+)
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+DRIVER = shutil.which("chromedriver")
+TABLE = b"text,label\nfine film,good\nbad film,poor\n"
+
+
+@pytest.fixture
+def app(tmp_path):
+    made = make_app(tmp_path / "app", port=PORT, upload_mb=1)
+    yield made
+    made.state.services.jobs.stop_all()
+
+
+@pytest.fixture
+def services(app):
+    return app.state.services
+
+
+@pytest.fixture
+def client(app, services):
+    """The app's own page: with its key, its origin and its token."""
+    key = services.workspace.key()
+    headers = {"origin": ORIGIN, "x-headstart-token": csrf_token(key)}
+    with TestClient(app, base_url=ORIGIN, headers=headers) as made:
+        made.get("/", params={"key": key})
+        yield made
+
+
+@pytest.fixture
+def upload(client):
+    """Upload a table; returns the study's document."""
+
+    def send(content=TABLE, name="films.csv"):
+        response = client.post("/api/studies", content=content, headers={"x-file-name": name})
+        assert response.status_code == 201, response.text
+        return response.json()
+
+    return send
+
+
+@pytest.fixture
+def fake_command(monkeypatch):
+    """Let every command be a small program; its arguments are in `sys.argv[1:]`."""
+
+    def use(program):
+        line = lambda arguments: [sys.executable, "-c", program, *arguments]  # noqa: E731
+        monkeypatch.setattr(commands, "command_line", line)
+        monkeypatch.setattr(study_process, "command_line", line)
+
+    return use
+
+
+def wait_until(what, seconds=30):
+    """Look until something is true; returns it."""
+    for _ in range(seconds * 20):
+        if found := what():
+            return found
+        time.sleep(0.05)
+    raise AssertionError(f"not within {seconds} seconds: {what}")
+
+
+@dataclass
+class Served:
+    """A server that listens, and where."""
+
+    address: str
+    services: object
+
+    @property
+    def origin(self):
+        return self.address.partition("/?")[0]
+
+
+@contextlib.contextmanager
+def serving(folder, **options):
+    """The app on a free port, in a thread of this process."""
+    import uvicorn
+
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        port = listening.getsockname()[1]
+        app = make_app(folder, port=port, **options)
+        config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1)
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+        thread.start()
+        wait_until(lambda: server.started)
+        services = app.state.services
+        try:
+            yield Served(f"http://127.0.0.1:{port}/?key={services.workspace.key()}", services)
+        finally:
+            for study in services.workspace.all():
+                for _ in range(2):  # asked twice, it ends at once
+                    services.processes.stop(study.id)
+            server.should_exit = True
+            thread.join()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+    if not (CHROMIUM and DRIVER):
+        pytest.skip("no Chromium here: apt-get install chromium chromium-driver")
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        for flag in (*FLAGS, f"--user-data-dir={folder}/profile"):
+            options.add_argument(flag)
+        options.add_experimental_option("prefs", {"download.default_directory": folder})
+        service = webdriver.ChromeService(executable_path=DRIVER)  # never look for another
+        driver = webdriver.Chrome(options=options, service=service)
+        driver.downloads = folder
+        yield driver
+        driver.quit()

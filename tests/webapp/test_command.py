@@ -1,0 +1,79 @@
+"""`headstart app`: one server for a folder, on this machine alone."""
+
+import json
+import socket
+import stat
+import sys
+
+import pytest
+import uvicorn
+
+from headstart.lock import locked
+
+
+@pytest.fixture
+def served(monkeypatch):
+    """The sockets that a server would have listened on; it returns at once."""
+    found = []
+    monkeypatch.setattr(
+        uvicorn.Server,
+        "run",
+        lambda self, sockets: found.extend(one.getsockname() for one in sockets),
+    )
+    return found
+
+
+def app(headstart, folder, *more):
+    return headstart("app", "--folder", folder, "--no-browser", *more)
+
+
+def test_it_prints_its_address_and_listens_on_this_machine_alone(headstart, tmp_path, served):
+    result = app(headstart, tmp_path, "--port", 0, "--json")
+    assert result.returncode == 0, result.stderr
+    said = json.loads(result.stdout)
+    assert served == [("127.0.0.1", said["port"])]
+    assert said["address"].startswith(f"http://127.0.0.1:{said['port']}/?key=")
+    assert said["address"] in result.stderr
+
+
+def test_the_key_stays_the_same_and_only_its_owner_can_read_it(headstart, tmp_path, served):
+    keys = []
+    for _ in range(2):
+        said = json.loads(app(headstart, tmp_path, "--port", 0, "--json").stdout)
+        keys.append(said["address"].partition("key=")[2])
+    assert keys[0] == keys[1]
+    for name in ("key", "address"):
+        assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o600
+
+
+def test_a_second_server_says_where_the_first_one_is(headstart, tmp_path, served):
+    first = json.loads(app(headstart, tmp_path, "--port", 0, "--json").stdout)["address"]
+    with locked(tmp_path / "server", "app"):
+        result = app(headstart, tmp_path, "--port", 0)
+    assert result.returncode == 2
+    assert f"open {first}" in result.stderr
+
+
+def test_a_port_that_is_in_use_is_told(headstart, tmp_path, served):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        result = app(headstart, tmp_path, "--port", taken.getsockname()[1])
+    assert result.returncode == 2
+    assert "is in use" in result.stderr
+    assert "--port 0" in result.stderr
+
+
+def test_files_that_a_running_study_is_writing_are_left_alone(headstart, tmp_path, served):
+    part = tmp_path / "studies" / "0123456789ab" / "study" / ".model.x.part"
+    part.parent.mkdir(parents=True)
+    part.touch()
+    assert app(headstart, tmp_path, "--port", 0).returncode == 0
+    assert part.exists()
+
+
+def test_without_the_extra_it_says_what_to_install(headstart, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    result = app(headstart, tmp_path)
+    assert result.returncode == 2
+    assert "headstart[serve]" in result.stderr

@@ -1,0 +1,263 @@
+"""The app in a real browser: the whole way of a study, and what could go wrong on it."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from headstart.webapp.workspace import PLAN
+from tests.corpora import write_corpus
+from tests.labelled import dataset, write_csv
+from tests.webapp.conftest import TINY, serving, wait_until
+
+HOSTILE = "\"><img src=x onerror=document.title='owned'>.csv"
+MARKUP = "<b id=owned>animal</b>"
+# As `compare` does: a plan, an epoch now and then, a report at the end; 130 when interrupted.
+SLOW = """
+import json, pathlib, sys, time
+folder = pathlib.Path([a for a in sys.argv if a.startswith("--out=")][0][6:])
+folder.mkdir(exist_ok=True)
+plan = {"event": "plan", "trainings": 2, "seconds": 60, "work": 2, "pretrain_steps": 0,
+        "budgets": [20], "seeds": [0], "arms": ["scratch"], "objectives": [], "metric": "accuracy"}
+def write(event):
+    with (folder / "progress.jsonl").open("a") as file:
+        file.write(json.dumps({"time": time.time(), **event}) + "\\n")
+run = {"arm": "scratch", "objective": "causal", "labels": 20, "seed": 0}
+try:
+    write(plan)
+    for epoch in range(1, 400):
+        write({"event": "epoch", **run, "epoch": epoch, "value": 0.5 + epoch / 1000})
+        time.sleep(0.1)
+except KeyboardInterrupt:
+    sys.exit(130)
+"""
+
+# As `inspect` does, with its own arguments for what it found.
+SEEN = """
+import json, sys
+print(json.dumps({"found": sys.argv[1:], "warnings": [], "parts": [], "overlaps": [],
+                  "conflict_examples": [], "odd_examples": {}, "unit": "words"}))
+"""
+NAMELESS = """
+    const named = (e) => e.labels?.length || e.getAttribute("aria-label") || e.textContent.trim();
+    const all = [...document.querySelectorAll("main input, select, textarea, button, progress, a")];
+    return all.filter((one) => !named(one)).map((one) => one.outerHTML);
+"""
+
+
+class Page:
+    """What a person does with the page."""
+
+    def __init__(self, browser):
+        self.browser = browser
+
+    def all(self, css):
+        return self.browser.find_elements("css selector", css)
+
+    def see(self, css, words="", seconds=90):
+        """Wait until something is shown that has these words."""
+
+        def look():
+            try:
+                shown = [one for one in self.all(css) if one.is_displayed() and words in one.text]
+            except Exception:  # it was replaced meanwhile
+                return None
+            return shown[0] if shown else None
+
+        try:
+            return wait_until(look, seconds)
+        except AssertionError:
+            shown = self.browser.find_element("id", "main").text[:2000]
+            raise AssertionError(f"{css} with {words!r} is not there, but:\n{shown}") from None
+
+    def click(self, css, words=""):
+        self.see(css, words).click()
+
+    def fill(self, css, words):
+        box = self.see(css)
+        box.clear()
+        box.send_keys(words)
+
+    def text(self, css="main"):
+        return self.see(css).text
+
+    def errors(self):
+        return [one for one in self.browser.get_log("browser") if "404" not in one["message"]]
+
+    def requests(self):
+        """The address of everything that the browser has asked for."""
+        entries = self.browser.get_log("performance")
+        log = [json.loads(entry["message"])["message"] for entry in entries]
+        asked = [one["params"] for one in log if one["method"] == "Network.requestWillBeSent"]
+        return {one["request"]["url"] for one in asked}
+
+    def width(self, pixels):
+        metrics = {"width": pixels, "height": 800, "deviceScaleFactor": 1, "mobile": pixels < 500}
+        self.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+
+    def problems(self):
+        """What a phone, a desktop or a screen reader would stumble over."""
+        found = self.browser.execute_script(NAMELESS)
+        for pixels in (390, 1280):
+            self.width(pixels)
+            shown = self.browser.execute_script("return document.documentElement.scrollWidth")
+            found += [f"{shown} pixels on {pixels}"] if shown > pixels else []
+        return found
+
+
+@pytest.fixture
+def page(browser):
+    made = Page(browser)
+    made.width(1280)
+    browser.get_log("browser")
+    browser.get_log("performance")
+    return made
+
+
+@pytest.fixture
+def files(tmp_path):
+    rows = dataset(120, wrong=0.1)
+    named = type(rows)("films", rows.texts, rows.labels, (MARKUP, "person"))
+    return write_csv(tmp_path / HOSTILE, named), write_corpus(tmp_path / "corpus.txt", 150)
+
+
+def unnamed(address):
+    """Data addresses carry everything themselves."""
+    return address.startswith("data:")
+
+
+@pytest.mark.slow
+def test_the_whole_way_from_a_file_to_predictions(page, files, tmp_path):
+    data, corpus = files
+    with serving(tmp_path / "app", extra=TINY) as served:
+        browser = page.browser
+        browser.get(served.address)
+        page.see(".drop", "Labelled texts")
+        page.all("#data")[0].send_keys(str(data))
+        page.all("#corpus")[0].send_keys(str(corpus))
+        page.click("button", "Look at the data")
+
+        # What inspect sees, with names and labels as plain text.
+        page.see(".bars", MARKUP)
+        assert "with 2 labels" in page.text()
+        assert HOSTILE in page.text("h1")
+        assert page.see(".warnings")
+        assert page.problems() == []
+
+        # The plan, changed.
+        page.click("button", "Make a plan")
+        page.fill("#seeds-count", "1")
+        page.fill("#labels", "20")
+        for arm in ("cooccurrence", "counted", "stack"):
+            page.click(f"#arm-{arm}")
+        page.click("button", "Plan again")
+        page.see("section p", "3 trainings: 3 arms × 1 seed")
+        assert page.problems() == []
+        page.click("#start")
+
+        # Stopped while it runs, and resumed.
+        page.see("section p", "of 3 trainings")
+        page.click("button", "Stop")
+        page.click("button", "Resume")
+
+        # The curves grow, and the report comes by itself.
+        page.see("figure[id^=epochs] svg")
+        page.see(".report #verdict h1")
+        assert page.see(".report #labels svg")
+        assert MARKUP in page.see(".report").text
+        assert page.problems() == []
+
+        # Try it.
+        page.click("button", "Try the classifier")
+        page.fill("textarea", "the old cat chases the mouse .")
+        page.click("button", "Classify")
+        assert page.see(".verdict strong").text in (MARKUP, "person")
+        assert "%" in page.text(".verdict")
+        assert page.see(".explanation .marked").text == "the old cat chases the mouse ."
+        assert page.problems() == []
+        page.all("#file")[0].send_keys(str(data))
+        page.click("#download")
+        downloaded = Path(browser.downloads) / "predictions.csv"
+        wait_until(downloaded.exists)
+        with downloaded.open(newline="") as table:
+            rows = list(csv.DictReader(table))
+        assert len(rows) == 120
+        assert {row["predicted_label"] for row in rows} <= {MARKUP, "person"}
+
+        # Nothing ran that should not, and nothing left the machine.
+        assert browser.title.endswith("· Headstart")
+        assert page.all("#owned") == []
+        assert page.errors() == []
+        assert all(unnamed(one) or one.startswith(served.origin) for one in page.requests())
+
+        # Deleted, asked twice.
+        browser.get(served.origin)
+        page.see(".row", "finished")
+        page.click(".row button", "Delete")
+        page.click(".row button", "Really?")
+        wait_until(lambda: page.all(".row") == [])
+        assert served.services.workspace.all() == []
+
+
+def test_a_broken_file_is_told_in_words_and_the_page_goes_on(page, tmp_path):
+    broken = tmp_path / "broken.csv"
+    broken.write_bytes(b"text,label\nfine,good\n\xff\xfe\x00bad,poor\n")
+    with serving(tmp_path / "app") as served:
+        page.browser.get(served.address)
+        page.all("#data")[0].send_keys(str(broken))
+        page.click("button", "Look at the data")
+        error = page.see("[role=alert]").text
+        assert "broken.csv" in error
+        assert str(tmp_path) not in error
+        fine = write_csv(tmp_path / "fine.csv", dataset(40))
+        page.all("#data")[0].send_keys(str(fine))
+        page.click("button", "Look at the data")
+        page.see("h1", "fine.csv")
+
+
+def test_columns_that_are_not_clear_are_chosen(page, tmp_path, fake_command):
+    fake_command(SEEN)
+    (tmp_path / "odd.csv").write_text("one,two\nfine,good\nbad,poor\n")
+    with serving(tmp_path / "app") as served:
+        page.browser.get(served.address)
+        page.all("#data")[0].send_keys(str(tmp_path / "odd.csv"))
+        page.click("button", "Look at the data")
+        page.see("p", "not clear")
+        assert "fine" in page.text("table.preview")
+        for box, name in (("#text_column", "one"), ("#label_column", "two")):
+            page.click(f"{box} option[value={name}]")
+        page.click("button", "Look again")
+        page.click("summary", "How the files were read")
+        page.see("details li", "--text-column=one")
+        page.see("details li", "--label-column=two")
+
+
+def test_two_tabs_show_the_same_study_and_neither_breaks_it(page, tmp_path, fake_command):
+    fake_command(SLOW)
+    with serving(tmp_path / "app") as served:
+        browser = page.browser
+        browser.get(served.address)
+        page.all("#data")[0].send_keys(str(write_csv(tmp_path / "films.csv", dataset(40))))
+        page.click("button", "Look at the data")
+        page.see("h1", "films.csv")
+        (study,) = served.services.workspace.all()
+        for name in ("inspection.json", PLAN):
+            study.save(name, {"warnings": [], "found": [], "parts": [], "overlaps": []})
+        services = served.services
+        services.jobs.stop(study.id)
+        services.processes.start(study.id, ["compare", f"--out={study.study_folder}"])
+        first = browser.current_window_handle
+        browser.get(f"{served.origin}/study/{study.id}")
+        page.see("figure[id^=epochs] svg")
+        browser.switch_to.new_window("tab")
+        browser.get(f"{served.origin}/study/{study.id}")
+        page.see("figure[id^=epochs] svg")
+        page.click("button", "Stop")
+        page.see("button", "Resume")
+        browser.close()
+        browser.switch_to.window(first)
+        page.click("button", "Resume")  # what the other tab did has come here
+        page.see("button", "Stop")
+        assert services.processes.is_running(services.workspace.find(study.id))
+        assert page.errors() == []
