@@ -147,17 +147,19 @@ def test_the_whole_way_from_a_file_to_predictions(page, files, tmp_path):
 
         # The plan, changed.
         page.click("button", "Make a plan")
+        page.see("#start")
         page.fill("#seeds-count", "1")
-        page.fill("#labels", "20")
+        page.fill("#labels", "20, all")
         for arm in ("cooccurrence", "counted", "stack"):
             page.click(f"#arm-{arm}")
+        assert not page.see("#start").is_enabled()  # the plan is another one now
         page.click("button", "Plan again")
-        page.see("section p", "3 trainings: 3 arms × 1 seed")
+        page.see("section p", "6 trainings: 3 arms × 1 seed")
         assert page.problems() == []
         page.click("#start")
 
         # Stopped while it runs, and resumed.
-        page.see("section p", "of 3 trainings")
+        page.see("section p", "of 6 trainings")
         page.click("button", "Stop")
         page.click("button", "Resume")
 

@@ -27,6 +27,7 @@ export function watchPanel({ path, go, refresh }) {
     const parts = [];
     if (!live.plan) {
       if (active) parts.push(el("p", { className: "more" }, sentence(live.stage + " …")), bar(null, "Preparing"));
+      else if (state === "stopped") parts.push(el("p", { className: "more" }, "Stopped before anything was finished."));
     } else {
       const passed = active ? (Date.now() - came) / 1000 : 0;
       const left = live.seconds_left === null || live.seconds_left === undefined ? null : Math.max(1, live.seconds_left - passed);
