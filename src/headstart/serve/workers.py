@@ -158,17 +158,24 @@ def _serve(
     try:
         service = Service(open_model, settings)
     except Exception as error:
-        _tell(report, explain(error) or error)
-        return
+        told = explain(error) or error
+        if not _tell(report, told):
+            log.error("a worker cannot start: %s", told)
+        sys.exit(1)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     if not run_server(service, listening, ready=lambda: _tell(report, service.model.facts())):
         sys.exit(1)
 
 
-def _tell(report: Connection, what: object) -> None:
-    with suppress(OSError):  # a worker that replaces another one reports to nobody
+def _tell(report: Connection, what: object) -> bool:
+    """Whether it was heard: a worker that replaces another one reports to nobody."""
+    try:
         report.send(what)
+    except OSError:
+        return False
+    finally:
         report.close()
+    return True
 
 
 def _end_with_parent() -> None:
