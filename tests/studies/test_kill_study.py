@@ -67,11 +67,13 @@ def test_a_study_killed_at_random_moments_ends_with_the_same_results(data, whole
     trainings = len(list((whole / "trainings").iterdir()))
     # Side by side, each start brings two new processes, which take seconds to load.
     kills = KILLS if jobs == 1 else 2
+    hits = 0
     for attempt in range(kills):
         process = start(command(data, killed, jobs))
         # After some more trainings, then at a random moment within what comes next.
         wait_for_trainings(killed / "trainings", trainings * attempt // kills, process)
-        assert process.kill(after=generator.uniform(0, 1))
+        hits += process.kill(after=generator.uniform(0, 1))  # a quick one may have ended
+    assert hits
     result = run_here(command(data, killed, jobs))
     assert result.returncode == 0, result.stderr
     assert measured(killed) == measured(whole)

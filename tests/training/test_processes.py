@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+from datetime import timedelta
 from itertools import product
 from pathlib import Path
 
@@ -28,7 +29,7 @@ from headstart.training.pretrain import pretrain
 from headstart.training.pretrain_loop import PretrainSetup, make_loop, make_model, with_output
 from headstart.training.processes import group
 from headstart.training.processes.exchange import GradientExchange
-from headstart.training.processes.launch import joined, process_count
+from headstart.training.processes.launch import _local_store, joined, process_count
 from headstart.training.processes.ranks import ONE
 from tests.runs import options, small_recipe
 
@@ -166,6 +167,12 @@ def test_torchrun_decides_how_many_processes_there_are(monkeypatch):
     assert process_count(1) == 4
 
 
+def test_only_this_machine_reaches_the_store_of_processes_that_were_started_here():
+    store = _local_store(timedelta(seconds=30))
+    listening = [one.laddr for one in psutil.Process().net_connections() if not one.raddr]
+    assert [one.ip for one in listening if one.port == store.port] == ["127.0.0.1"]
+
+
 def command(folder, out, *more):
     settings = {**CANDIDATES, "steps": STEPS, "precision": "fp32", "save_seconds": 0.1}
     start = ["-m", "headstart", "pretrain", str(folder / "corpus.txt"), *options(**settings)]
@@ -222,8 +229,8 @@ def test_lost_processes_are_named_and_resuming_ends_with_the_same_bits(
     # A process that is stopped answers as little as one that hangs or whose network is gone.
     hangs = SignalAt(generator.randint(5, 15), signal.SIGSTOP, generator)
     with pytest.raises(HeadstartError) as error:
-        pretrain(recipe, run, listener=hangs, save_seconds=0, stuck_seconds=2)
-    said = r"at step \d+, process 1 of 2 .* has not answered for 2 seconds"
+        pretrain(recipe, run, listener=hangs, save_seconds=0, stuck_seconds=5)
+    said = r"at step \d+, process 1 of 2 .* has not answered for 5 seconds"
     assert re.search(said, error.value.what)
     assert "--resume" in error.value.fix
     assert not workers(psutil.Process())  # nobody is left behind

@@ -44,6 +44,7 @@ def test_the_key_stays_the_same_and_only_its_owner_can_read_it(headstart, tmp_pa
     assert keys[0] == keys[1]
     for name in ("key", "address"):
         assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o600
+    assert stat.S_IMODE((tmp_path / "studies").stat().st_mode) == 0o700  # nor their data
 
 
 def test_a_second_server_says_where_the_first_one_is(headstart, tmp_path, served):

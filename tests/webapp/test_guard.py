@@ -22,6 +22,14 @@ def test_the_printed_address_opens_the_page_and_leaves_no_key_in_it(app, service
     assert "samesite=lax" in cookie.lower()
 
 
+def test_cookies_of_other_servers_on_this_machine_do_not_hide_ours(client):
+    """Cookies do not tell ports apart, and not everybody's are well formed."""
+    (ours,) = [f"{name}={value}" for name, value in client.cookies.items()]
+    client.cookies.clear()
+    headers = {"cookie": f'theirs={{"a": 1}}; {ours}; last'}
+    assert client.get("/api/studies", headers=headers).status_code == 200
+
+
 @pytest.mark.parametrize("key", ["", "wrong"])
 @pytest.mark.parametrize("path", ["/", "/api/studies", "/static/main.js", "/study/0123456789ab"])
 def test_nothing_is_shown_without_the_key(app, path, key):

@@ -26,8 +26,8 @@ def write(event):
 run = {"arm": "scratch", "objective": "causal", "labels": 20, "seed": 0}
 try:
     write(plan)
-    for epoch in range(1, 400):
-        write({"event": "epoch", **run, "epoch": epoch, "value": 0.5 + epoch / 1000})
+    for epoch in range(1, 4_000):
+        write({"event": "epoch", **run, "epoch": epoch, "value": 0.5 + epoch / 10_000})
         time.sleep(0.1)
 except KeyboardInterrupt:
     sys.exit(130)
@@ -72,7 +72,16 @@ class Page:
             raise AssertionError(f"{css} with {words!r} is not there, but:\n{shown}") from None
 
     def click(self, css, words=""):
-        self.see(css, words).click()
+        from selenium.common.exceptions import StaleElementReferenceException
+
+        def press():
+            try:
+                self.see(css, words).click()
+            except StaleElementReferenceException:  # it was replaced meanwhile
+                return False
+            return True
+
+        wait_until(press)
 
     def fill(self, css, words):
         box = self.see(css)
@@ -181,7 +190,7 @@ def test_the_whole_way_from_a_file_to_predictions(page, files, tmp_path):
         page.all("#file")[0].send_keys(str(data))
         page.click("#download")
         downloaded = Path(browser.downloads) / "predictions.csv"
-        wait_until(downloaded.exists)
+        wait_until(lambda: downloaded.exists() and downloaded.stat().st_size)
         with downloaded.open(newline="") as table:
             rows = list(csv.DictReader(table))
         assert len(rows) == 120

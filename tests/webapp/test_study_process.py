@@ -73,7 +73,8 @@ def test_stopping_lets_it_save_and_starting_again_resumes(client, planned, fake_
     for _ in range(2):
         client.post(f"/api/studies/{study.id}/start")
         wait_until(ready.exists)
-        assert client.post(f"/api/studies/{study.id}/stop").json()["state"] == "stopping"
+        said = client.post(f"/api/studies/{study.id}/stop").json()["state"]
+        assert said in ("stopping", "stopped")  # it may be as quick as the answer
         wait_until(lambda: state(client, study) == "stopped")
         assert not ready.exists()  # it had time for that
 

@@ -1,6 +1,7 @@
 """`headstart app`: the local web page, from a file with labels to a classifier in use."""
 
 import socket
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -56,6 +57,7 @@ def app(
         made.state.services.workspace.keep_secret("address", address)
         if json:
             print_json({"address": address, "folder": str(place), "port": chosen})
+            sys.stdout.flush()
         messages().print(
             styled("[bold]Headstart[/]: {address}", address=address),
             soft_wrap=True,

@@ -9,7 +9,7 @@ import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -138,7 +138,7 @@ def export_run(
         "model": written.model,
         "comparisons": [vars(one) for one in comparisons],
         "largest_difference": largest,
-        "measured": None if measured is None else asdict(measured),
+        "measured": None if measured is None else measured.document(),
         "notes": written.notes + ([] if measured is None else [measured.describe()]),
     }
 

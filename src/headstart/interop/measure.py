@@ -1,7 +1,7 @@
 """How far an export lies from its run: in outputs, and in the test metric over the same rows."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +65,14 @@ class ExportMetric:
         words = f"{self.metric} on {self.measured_on}"
         return OutputDifference(words, abs(self.difference.value), allowed)
 
+    def document(self) -> dict[str, Any]:
+        """In plain values; an end that is not known is None, because JSON has no infinity."""
+        found = asdict(self)
+        for name in ("run", "export", "difference"):
+            ends = found[name].items()
+            found[name] = {end: value if math.isfinite(value) else None for end, value in ends}
+        return found
+
     def describe(self) -> str:
         """The metric of both and the difference, as a sentence."""
         low, high = 100 * self.difference.low, 100 * self.difference.high
@@ -82,10 +90,12 @@ def find_test_rows(run: Run, dataset: str | None) -> TestRows | str:
     -------
     The rows, or the reason why there are none. A `dataset` that cannot be read is an error.
     """
-    if run.task is None:
-        return "a base has no test part"
-    if not (run.folder / FILE).is_file():
-        return "the run keeps no recipe that names its dataset"
+    if run.task is None or not (run.folder / FILE).is_file():
+        base = run.task is None
+        why = "a base has no test part" if base else "the run keeps no recipe of its dataset"
+        if dataset is not None:
+            raise HeadstartError(f"nothing can be measured: {why}", fix="leave --test out")
+        return why
     recipe = read_finetune_recipe(run.folder)
     try:
         part, _ = evaluation_rows(recipe, run.task, dataset)

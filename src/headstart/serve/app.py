@@ -19,9 +19,8 @@ from headstart.serve.openapi import docs_page, openapi_document
 from headstart.serve.replies import RefusedError, json_response
 from headstart.serve.schemas import Health, InferAnswer, Refusal
 from headstart.serve.service import Service
+from headstart.serve.settings import NO_TELEMETRY
 
-# What is asked stays here, whatever the environment says about OpenTelemetry.
-NO_TELEMETRY: Any = dict.fromkeys(("tracing", "metrics", "logs", "auto_configure"), False)
 PAGE_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 REFUSALS: dict[int | str, dict[str, Any]] = {
     400: {"model": Refusal, "description": "The body is no JSON."},

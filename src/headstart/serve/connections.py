@@ -25,6 +25,7 @@ class BoundedProtocol(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         if len(self.connections) >= self.limit:
+            self.transport = transport  # `connection_lost` closes it
             transport.abort()
             return
         super().connection_made(transport)

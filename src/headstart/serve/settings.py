@@ -3,9 +3,13 @@
 import ipaddress
 import socket
 from dataclasses import dataclass, field
+from typing import Any
 
 from headstart.errors import HeadstartError
 from headstart.settings import check_number
+
+# Requests stay here, whatever the environment says about OpenTelemetry.
+NO_TELEMETRY: Any = dict.fromkeys(("tracing", "metrics", "logs", "auto_configure"), False)
 
 
 @dataclass(frozen=True)

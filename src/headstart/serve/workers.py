@@ -25,6 +25,8 @@ log = logging.getLogger("headstart.serve")
 QUICK_SECONDS = 10  # a worker that ends sooner than this will hardly do better the next time
 MOST_QUICK_ENDS = 3
 TICK_SECONDS = 0.2
+# By a signal ends only a worker that serves nobody yet.
+IN_ORDER = (0, -signal.SIGTERM, -signal.SIGINT)
 
 
 class Supervisor:
@@ -116,7 +118,7 @@ class Supervisor:
             if process.pid is not None:
                 forget_process(process.pid)
             if self._stopping:
-                self._in_order = self._in_order and process.exitcode == 0
+                self._in_order = self._in_order and process.exitcode in IN_ORDER
                 continue
             quick = time.monotonic() - started < QUICK_SECONDS
             self._quick_ends = self._quick_ends + 1 if quick else 0
@@ -148,6 +150,7 @@ def _serve(
     """A worker: one server process."""
     if hasattr(os, "setpgrp"):
         os.setpgrp()  # Ctrl-C reaches the supervisor, which passes it on; twice would be in haste
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # until the server listens to it: no traceback
     if hasattr(signal, "SIGHUP"):
         signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until the server listens to it
     if prepare is not None:
@@ -158,17 +161,24 @@ def _serve(
     try:
         service = Service(open_model, settings)
     except Exception as error:
-        _tell(report, explain(error) or error)
-        return
+        told = explain(error) or error
+        if not _tell(report, told):
+            log.error("a worker cannot start: %s", told)
+        sys.exit(1)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     if not run_server(service, listening, ready=lambda: _tell(report, service.model.facts())):
         sys.exit(1)
 
 
-def _tell(report: Connection, what: object) -> None:
-    with suppress(OSError):  # a worker that replaces another one reports to nobody
+def _tell(report: Connection, what: object) -> bool:
+    """Whether it was heard: a worker that replaces another one reports to nobody."""
+    try:
         report.send(what)
+    except OSError:
+        return False
+    finally:
         report.close()
+    return True
 
 
 def _end_with_parent() -> None:

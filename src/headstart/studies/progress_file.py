@@ -68,8 +68,9 @@ class ProgressFile:
     def on_plan(self, study: StudyRun) -> None:
         self._study = study
         before, self._waiting = self._waiting or [], None
-        if self.path.is_file() and not self.path.read_bytes().endswith(b"\n"):
-            self._append_text("\n")  # a kill cut the last line of the session before short
+        with suppress(OSError):
+            if self.path.is_file() and not self.path.read_bytes().endswith(b"\n"):
+                self._append_text("\n")  # a kill cut the last line of the session before short
         self._append(before)
         self.write(
             "plan",

@@ -4,6 +4,8 @@ import hashlib
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any, Literal
 from urllib.parse import unquote
 
@@ -118,14 +120,22 @@ def make_api(services: Services) -> APIRouter:
     async def add_corpus(study_id: str, request: Request, x_file_name: FileName) -> dict[str, Any]:
         study = workspace.find(study_id)
         unstarted(study)
-        upload = await receive(
-            request.stream(),
-            study.folder,
-            "corpus",
-            unquote(x_file_name),
-            megabytes=services.upload_mb,
-        )
-        workspace.change(study_id, lambda one: one.files.update(corpus=upload))
+        with TemporaryDirectory(prefix=".upload-", dir=study.folder) as place:
+            upload = await receive(
+                request.stream(),
+                Path(place),
+                "corpus",
+                unquote(x_file_name),
+                megabytes=services.upload_mb,
+            )
+
+            def take(one: AppStudy) -> None:
+                unstarted(one)  # nor has it been started during the upload
+                Path(place, upload["file"]).replace(one.folder / upload["file"])
+                one.files["corpus"] = upload
+
+            workspace.change(study_id, take)
+        jobs.stop(study_id)
         study.forget(INSPECTION, PLAN)
         return document(study_id)
 
@@ -135,12 +145,10 @@ def make_api(services: Services) -> APIRouter:
 
     @api.delete("/{study_id}", status_code=204)
     def delete(study_id: str) -> None:
-        study = workspace.find(study_id)
-        if processes.is_running(study):
-            raise StudyConflictError("this study is running", fix="stop it first")
-        jobs.stop(study_id)
-        services.classifiers.forget(study.study_folder / "best")
-        workspace.delete(study_id)
+        with processes.at_rest(study_id) as study:
+            jobs.stop(study_id)
+            services.classifiers.forget(study.study_folder / "best")
+            workspace.delete(study_id)
 
     @api.post("/{study_id}/inspect", status_code=202)
     def inspect(study_id: str, reading: Reading) -> dict[str, Any]:
@@ -151,6 +159,7 @@ def make_api(services: Services) -> APIRouter:
 
         study = workspace.change(study_id, change)
         jobs.stop(study_id)
+        study.forget(INSPECTION, PLAN)  # one may have ended meanwhile
         jobs.start(
             study_id,
             "inspect",
@@ -168,6 +177,8 @@ def make_api(services: Services) -> APIRouter:
             study.forget(PLAN)
 
         study = workspace.change(study_id, change)
+        jobs.stop(study_id, "plan")
+        study.forget(PLAN)  # one may have ended meanwhile
         arguments = [*compare_arguments(study, services.extra), "--dry-run"]
         jobs.start(study_id, "plan", arguments, study.folder, lambda found: study.save(PLAN, found))
         return document(study_id)
@@ -222,7 +233,7 @@ def make_api(services: Services) -> APIRouter:
         jobs.stop(study_id, "predict")
         folder = study.folder / "predictions"
         shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir()
+        folder.mkdir(exist_ok=True)
         upload = await receive(
             request.stream(), folder, "input", given, megabytes=services.upload_mb
         )

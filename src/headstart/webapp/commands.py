@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from headstart.errors import HeadstartError
-from headstart.files import read_object
 
 Finished = Callable[[dict[str, Any]], None]
 LAST_BYTES = 4_000  # of what a command printed: its latest progress
@@ -108,7 +107,7 @@ class CommandJobs:
                     finished(document)
             except HeadstartError as error:
                 job.error = {"what": error.what, "where": error.where, "fix": error.fix}
-            except FileNotFoundError:  # the study was deleted
+            except OSError:  # the study was deleted, or its disk is full
                 job.error = BROKEN
             job.ended = time.time()
 
@@ -126,8 +125,7 @@ def read_error(path: Path) -> dict[str, Any] | None:
     """The error that a command printed, if it did."""
     if not path.is_file() or not path.stat().st_size:
         return None
-    found = read_object(path, fix="start the study again")
-    return found.get("error")
+    return read_answer(path).get("error")
 
 
 def last_line(path: Path) -> str:

@@ -13,6 +13,7 @@ from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, Res
 from headstart.errors import HeadstartError
 from headstart.explain_errors import explain
 from headstart.files import installed_version
+from headstart.serve.settings import NO_TELEMETRY
 from headstart.studies.report.svg import arm_style
 from headstart.webapp.api import UPLOAD_MB, Services, make_api
 from headstart.webapp.guard import Guard, csrf_token
@@ -47,7 +48,13 @@ def make_app(
         yield
         services.jobs.stop_all()  # a study goes on: it is a process of its own
 
-    app = FastAPI(lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
+    app = FastAPI(
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+        telemetry=NO_TELEMETRY,
+    )
     app.state.services = services
     app.include_router(make_api(services))
     _add_pages(app, csrf_token(key))

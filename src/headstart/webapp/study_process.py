@@ -10,6 +10,7 @@ import signal
 import subprocess
 import threading
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import psutil
@@ -68,6 +69,15 @@ class StudyProcesses:
         """Whether the study's process is alive."""
         return self._find(study.process) is not None
 
+    @contextlib.contextmanager
+    def at_rest(self, study_id: str) -> Iterator[AppStudy]:
+        """A study that does not run, and is not started within the block."""
+        with self._lock:
+            study = self.workspace.find(study_id)
+            if self.is_running(study):
+                raise StudyConflictError("this study is running", fix="stop it first")
+            yield study
+
     def stop(self, study_id: str) -> None:
         """Let a study save what it has and end; asked again, end it at once."""
         with self._lock:
@@ -105,7 +115,7 @@ class StudyProcesses:
             return None
         child = self._children.get(seen["pid"])
         if child is not None and child.poll() is not None:
-            del self._children[seen["pid"]]  # reaped: its pid is free now
+            self._children.pop(seen["pid"], None)  # reaped: its pid is free now
             return None
         try:
             process = psutil.Process(seen["pid"])

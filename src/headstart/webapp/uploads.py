@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 from headstart.errors import HeadstartError
@@ -53,7 +54,7 @@ async def receive(
 ) -> dict[str, Any]:
     """Write an upload into `folder`; returns its entry in the study's record."""
     name = file_name(role, given)
-    temporary = folder / f".{role}.part"
+    temporary = folder / f".{role}-{token_hex(4)}.part"  # two tabs may send one at once
     size = 0
     try:
         with temporary.open("wb") as file:

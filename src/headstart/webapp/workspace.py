@@ -90,7 +90,7 @@ class Workspace:
         check_folder(folder)
         self.folder = folder
         self.studies_folder = folder / "studies"
-        self.studies_folder.mkdir(parents=True, exist_ok=True)
+        self.studies_folder.mkdir(0o700, parents=True, exist_ok=True)  # private, like the key
         self._lock = threading.RLock()
         for unfinished in self.studies_folder.glob(".new-*"):  # uploads of a server that was killed
             shutil.rmtree(unfinished, ignore_errors=True)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 Work = Callable[..., None]  # what the processes beside rank 0 do: called with their ranks first
 STUCK_SECONDS = 300.0  # without an answer; that a process has died is noticed within seconds
 PATIENCE = 10.0  # seconds that a process is given to end
+LOOPBACK = "127.0.0.1"
 LOST = 3  # the exit code of a process that ends because another one did
 
 
@@ -124,13 +125,11 @@ def _torchrun_group(stuck_seconds: float) -> Iterator["ProcessGroup"]:
 def _started_here(
     count: int, work: Work, arguments: tuple[Any, ...], stuck_seconds: float
 ) -> Iterator["ProcessGroup"]:
-    from torch.distributed import TCPStore  # type: ignore[attr-defined]
     from torch.multiprocessing.spawn import start_processes
 
     from headstart.training.processes.group import Place, ProcessGroup
 
-    limit = timedelta(seconds=stuck_seconds)
-    store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False, timeout=limit)
+    store = _local_store(timedelta(seconds=stuck_seconds))
     with _local_environment():
         with _ctrl_c_ignored():  # until a process has begun to train: rank 0 ends it
             processes = start_processes(
@@ -161,6 +160,18 @@ def _started_here(
                 process.join()
 
 
+def _local_store(limit: timedelta) -> Any:
+    """A store that only this machine reaches; by itself, PyTorch's listens at every address."""
+    from torch.distributed import TCPStore  # type: ignore[attr-defined]
+
+    listening = socket.socket()
+    listening.bind((LOOPBACK, 0))
+    listening.listen()
+    port = listening.getsockname()[1]
+    more = {"wait_for_workers": False, "timeout": limit, "master_listen_fd": listening.detach()}
+    return TCPStore(LOOPBACK, port, is_master=True, **more)
+
+
 @contextmanager
 def _ctrl_c_ignored() -> Iterator[None]:
     """Let processes that are started here ignore Ctrl-C; this one does so for a moment."""
@@ -180,7 +191,7 @@ def _local_environment() -> Iterator[None]:
     loopback = [
         name
         for name, addresses in psutil.net_if_addrs().items()
-        if any(one.family == socket.AF_INET and one.address == "127.0.0.1" for one in addresses)
+        if any(one.family == socket.AF_INET and one.address == LOOPBACK for one in addresses)
     ]
     wanted = {"TORCH_CPP_LOG_LEVEL": "ERROR"}
     if loopback:
@@ -208,7 +219,7 @@ def _work(
     from headstart.training.processes.group import Ended, LostProcessError, Place, ProcessGroup
 
     rank, limit = index + 1, timedelta(seconds=stuck_seconds)
-    store = TCPStore("127.0.0.1", port, is_master=False, timeout=limit)
+    store = TCPStore(LOOPBACK, port, is_master=False, timeout=limit)
     group = ProcessGroup(store, Place(rank, count, rank, count), stuck_seconds=stuck_seconds)
     try:
         work(group, *arguments)
