@@ -124,6 +124,15 @@ def test_the_bodies_of_all_requests_together_are_bounded_and_are_let_go(classifi
     assert service.bodies.held == 0
 
 
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [("127.0.0.1:8000", 200), ("localhost", 200), ("[::1]:80", 200), ("evil.example:8000", 421)],
+)
+def test_a_public_name_that_points_here_is_refused_without_a_token(client, host, status):
+    reply = client.post("/predict", json={"inputs": "word"}, headers={"Host": host})
+    assert reply.status_code == status
+
+
 def fake_service(classifier, **settings):
     """A service whose model is a fake that can be held up."""
     service = service_of(classifier, threads=1, **settings)

@@ -22,6 +22,15 @@ def test_the_printed_address_opens_the_page_and_leaves_no_key_in_it(app, service
     assert "samesite=lax" in cookie.lower()
 
 
+def test_the_key_on_the_browsers_command_line_opens_the_page_one_time(app, services):
+    services.once.add("once")
+    found = []
+    for _ in range(2):
+        with TestClient(app, base_url=ORIGIN) as client:
+            found.append(client.get("/", params={"key": "once"}).status_code)
+    assert found == [200, 403]
+
+
 def test_cookies_of_other_servers_on_this_machine_do_not_hide_ours(client):
     """Cookies do not tell ports apart, and not everybody's are well formed."""
     (ours,) = [f"{name}={value}" for name, value in client.cookies.items()]

@@ -69,9 +69,13 @@ def app(
             soft_wrap=True,
         )
         if browser:
+            import secrets
             import webbrowser
 
-            webbrowser.open(address)
+            # Other users of the machine can read a command line: this key is used up by then.
+            once = secrets.token_urlsafe(24)
+            made.state.services.once.add(once)
+            webbrowser.open(f"http://{HOST}:{chosen}/?key={once}")
         config = uvicorn.Config(
             made, log_level="warning", access_log=False, timeout_graceful_shutdown=5
         )

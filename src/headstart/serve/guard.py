@@ -1,6 +1,7 @@
 """Around every route: the token, the count of requests, and a last net for errors."""
 
 import hmac
+import ipaddress
 import logging
 import time
 from collections.abc import Awaitable, Callable
@@ -42,6 +43,7 @@ class Guard:
         self.short = short
         token = service.settings.token
         self._token = None if token is None else f"Bearer {token}".encode()
+        self._local = token is None and not service.settings.no_token
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request; whatever goes wrong inside ends as one JSON error."""
@@ -64,6 +66,8 @@ class Guard:
         try:
             if self._token is not None and scope["path"] not in OPEN:
                 self._check_token(scope)
+            if self._local:
+                self._check_host(scope)
             handler = self.short.get((scope["method"], scope["path"]))
             if handler is None:
                 await self.app(scope, receive, watched)
@@ -89,6 +93,23 @@ class Guard:
         response: Response = refused.response()
         await response(*asgi)
 
+    def _check_host(self, scope: Scope) -> None:
+        """Refuse a public name that points here: with it, another site's page could read answers.
+
+        Such a name has a dot, and is no address.
+        """
+        for name, value in scope["headers"]:
+            if name == b"host":
+                host = value.decode("latin-1").partition(":")[0]  # an address of IPv6 has no dot
+                if "." in host and host != self.service.settings.host and not _is_address(host):
+                    raise RefusedError(
+                        421,
+                        "this server has no such name",
+                        where="Host",
+                        fix="ask for 127.0.0.1 or localhost, or set a token",
+                        reason="host",
+                    )
+
     def _check_token(self, scope: Scope) -> None:
         """Compare in constant time, so that an answer's delay tells nothing about the token."""
         assert self._token is not None
@@ -105,6 +126,14 @@ class Guard:
                 reason="token",
                 headers={"WWW-Authenticate": "Bearer"},
             )
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 def counted_path(path: str) -> str:

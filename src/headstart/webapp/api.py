@@ -74,6 +74,7 @@ class Services:
     upload_mb: int = UPLOAD_MB
     jobs: CommandJobs = field(default_factory=CommandJobs)
     classifiers: Classifiers = field(default_factory=Classifiers)
+    once: set[str] = field(default_factory=set)  # keys that open the page one time
 
     def __post_init__(self) -> None:
         self.processes = StudyProcesses(self.workspace)

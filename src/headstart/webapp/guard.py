@@ -40,10 +40,11 @@ class Guard:
     app : what is guarded.
     key : the secret of the app's folder.
     port : where the server listens.
+    once : keys that open the page one time, in place of the secret.
     """
 
-    def __init__(self, app: ASGIApp, *, key: str, port: int) -> None:
-        self.app = app
+    def __init__(self, app: ASGIApp, *, key: str, port: int, once: set[str] | None = None) -> None:
+        self.app, self.once = app, set() if once is None else once
         self.key, self.token = key, csrf_token(key)
         self.cookie = f"headstart-{port}"  # cookies do not tell ports apart
         self.hosts = {f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]")}
@@ -71,8 +72,10 @@ class Guard:
         given = parse_qs(scope["query_string"].decode("latin-1")).get("key", [])
         if scope["path"] != "/" or not given or not self._is_host(headers):
             return None
-        if not _equal(given[0], self.key):
+        used = {one for one in self.once if _equal(given[0], one)}
+        if not used and not _equal(given[0], self.key):
             return None
+        self.once -= used
         response = RedirectResponse("/", status_code=303)
         response.set_cookie(
             self.cookie, self.key, httponly=True, samesite="lax", max_age=31_536_000

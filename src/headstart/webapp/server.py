@@ -59,7 +59,7 @@ def make_app(
     app.include_router(make_api(services))
     _add_pages(app, csrf_token(key))
     _add_errors(app, services)
-    app.add_middleware(Guard, key=key, port=port)
+    app.add_middleware(Guard, key=key, port=port, once=services.once)
     return app
 
 

@@ -79,8 +79,8 @@ class Bert(Family):
             rules += pair("head.next_sentence.dense", "bert.pooler.dense")
             # There 0 means "follows", here 1 does.
             for part in ("weight", "bias"):
-                theirs = (f"cls.seq_relationship.{part}",)
-                rules.append(TensorRule(f"head.next_sentence.output.{part}", theirs, reversed=True))
+                names = (f"cls.seq_relationship.{part}",)
+                rules.append(TensorRule(f"head.next_sentence.output.{part}", names, reversed=True))
             return rules
         if isinstance(head, ClassificationConfig):
             return pair("head.dense", "bert.pooler.dense") + pair("head.output", "classifier")
