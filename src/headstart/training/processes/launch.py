@@ -168,8 +168,14 @@ def _local_store(limit: timedelta) -> Any:
     listening.bind((LOOPBACK, 0))
     listening.listen()
     port = listening.getsockname()[1]
-    more = {"wait_for_workers": False, "timeout": limit, "master_listen_fd": listening.detach()}
-    return TCPStore(LOOPBACK, port, is_master=True, **more)
+    return TCPStore(
+        LOOPBACK,
+        port,
+        is_master=True,
+        wait_for_workers=False,
+        timeout=limit,
+        master_listen_fd=listening.detach(),
+    )
 
 
 @contextmanager
