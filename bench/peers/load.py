@@ -139,7 +139,7 @@ def check(load: Load, status: int, body: bytes, wanted: float | None) -> None:
         load.wrong += abs(max(found.values()) - wanted) > TOLERANCE
 
 
-TOLERANCE = 1e-5
+TOLERANCE = 1e-4
 
 
 async def open_loop(
