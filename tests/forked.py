@@ -1,49 +1,83 @@
-"""Work in forks of this process, which has loaded everything: they start quickly, to be killed."""
+"""Work in forks of a process that has loaded everything: they start quickly, to be killed.
 
+That process is multiprocessing's fork server, which has done nothing but import. A fork of a test's
+own process would inherit thread pools (of Rust's rayon, of OpenMP) whose threads are not there, and
+wait for them forever.
+"""
+
+import multiprocessing
 import os
 import signal
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import cached_property, partial
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 from tests.conftest import Result, run_here
 
 MOST = 10_000  # characters of messages: what a pipe holds without a reader
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(
+    [
+        "tests.conftest",
+        "torch",
+        "sklearn.linear_model",
+        "headstart.cli.compare",
+        "headstart.cli.finetune",
+        "headstart.cli.pretrain",
+        "headstart.studies.keep_best",
+        "headstart.studies.record",
+        "headstart.studies.run",
+        "headstart.text.checking.inspect",
+        "headstart.training.finetune",
+        "headstart.training.pretrain",
+    ]
+)
 
 
 class Fork:
-    """A process that calls a function and ends with the exit code of what it returns."""
+    """A process that calls a function and ends with the exit code of what it returns.
+
+    Parameters
+    ----------
+    call : is pickled, so it is a function of a module, or a `partial` of one.
+    """
 
     def __init__(self, call: Callable[[], Result]) -> None:
-        self.messages = ""  # on standard error, once it has ended
-        self._code: int | None = None
-        self._pipe, there = os.pipe()
-        self.pid = os.fork()
-        if not self.pid:
-            code = 1
-            try:
-                result = call()
-                code = result.returncode
-                os.write(there, result.stderr[-MOST:].encode())
-            finally:
-                os._exit(code)
-        os.close(there)
+        self._pipe, there = FORKS.Pipe(duplex=False)
+        arguments = (call, dict(os.environ), Path.cwd(), there)
+        self._process = FORKS.Process(target=_call, args=arguments)
+        self._process.start()
+        there.close()
+
+    @property
+    def pid(self) -> int:
+        assert self._process.pid is not None
+        return self._process.pid
+
+    @cached_property
+    def messages(self) -> str:
+        """What it wrote to standard error, once it has ended; nothing if it was killed."""
+        with suppress(EOFError):
+            return self._pipe.recv_bytes().decode()
+        return ""
 
     def poll(self) -> int | None:
         """The exit code, negative for a signal; `None` while it runs."""
-        return self._code if self._code is not None else self._wait(os.WNOHANG)
+        return self._process.exitcode
 
     def wait(self) -> int:
         """Wait for the end; the exit code."""
-        code = self._code if self._code is not None else self._wait(0)
-        assert code is not None
-        return code
+        self._process.join()
+        assert self._process.exitcode is not None
+        return self._process.exitcode
 
     def kill(self, after: float = 0.0) -> bool:
         """End it as `kill -9` does, after so many seconds; false if it had ended by itself."""
         time.sleep(after)
-        if self._code is None:
-            os.kill(self.pid, signal.SIGKILL)  # one that has ended waits for us until here
+        self._process.kill()
         return self.wait() == -signal.SIGKILL
 
     def wait_for_lines(self, path: Path, lines: int) -> None:
@@ -53,21 +87,24 @@ class Fork:
                 return
             time.sleep(0.01)
 
-    def _wait(self, options: int) -> int | None:
-        pid, status = os.waitpid(self.pid, options)
-        if pid:
-            self._code = os.waitstatus_to_exitcode(status)
-            with os.fdopen(self._pipe, encoding="utf-8", errors="replace") as pipe:
-                self.messages = pipe.read()
-        return self._code
-
 
 def start(words: Sequence[object], *, first: Callable[[], None] | None = None) -> Fork:
     """`headstart WORDS…` in a fork, which calls `first` before anything else."""
+    return Fork(partial(_run, list(map(str, words)), first))
 
-    def call() -> Result:
-        if first is not None:
-            first()
-        return run_here(list(map(str, words)))
 
-    return Fork(call)
+def _run(words: list[str], first: Callable[[], None] | None) -> Result:
+    if first is not None:
+        first()
+    return run_here(words)
+
+
+def _call(
+    call: Callable[[], Result], environment: dict[str, str], folder: Path, there: Connection
+) -> None:
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(folder)
+    result = call()
+    there.send_bytes(result.stderr[-MOST:].encode())
+    os._exit(result.returncode)

@@ -2,7 +2,7 @@
 
 A pretraining, a fine-tuning and a study are ended with `kill -9` at random moments, again and
 again, until one process comes to the end. Its weights and results must be the bits of an
-undisturbed run. The processes are forks of one that has loaded everything already, so that kills
+undisturbed run. The processes are forks of one that has loaded everything, so that kills
 hit the work and not the start of Python, and cost little more than the work that they undo.
 """
 

@@ -5,6 +5,7 @@ refuses to write in the same way.
 """
 
 import sys
+from functools import partial
 
 import pytest
 
@@ -16,7 +17,7 @@ resource = pytest.importorskip("resource", reason="limits on files need Unix")
 
 def limited(size):
     """What a process does first: it may not write files of more than `size` bytes."""
-    return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+    return partial(resource.setrlimit, resource.RLIMIT_FSIZE, (size, size))
 
 
 def assert_one_message(process, folder):

@@ -2,6 +2,7 @@
 
 import random
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -27,12 +28,12 @@ class Words:
 
 def start(tokenizer, folder: Path) -> Fork:
     """A process that writes the store."""
+    return Fork(partial(write, tokenizer, folder))
 
-    def write() -> Result:
-        store_corpus(Words(), tokenizer, folder, shard_tokens=1 << 15)
-        return Result([], 0, "", "")
 
-    return Fork(write)
+def write(tokenizer, folder: Path) -> Result:
+    store_corpus(Words(), tokenizer, folder, shard_tokens=1 << 15)
+    return Result([], 0, "", "")
 
 
 def finish(tokenizer, folder: Path) -> tuple[Path, float]:
