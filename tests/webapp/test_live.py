@@ -83,7 +83,7 @@ def test_pretraining_shows_its_pace_and_its_loss(write):
     assert found["pretraining"]["tokens_per_second"] == 200.0
     assert found["pretraining"]["seconds_left"] == 3.5
     assert "Pretraining, causal" in found["figures"][0]
-    write((9, {"event": "pretrained", "objective": "causal"}))
+    write((9, {"event": "base", "objective": "causal"}))
     assert live_document(folder, running=True)["pretraining"] is None
 
 

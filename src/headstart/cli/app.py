@@ -31,7 +31,7 @@ COMMANDS = {
     "generate": "Continue a prompt, with a base pretrained by the causal objective.",
     "fill": "Fill each [MASK] of a text, with a base pretrained by a masked objective.",
     "perplexity": "Measure how well a base predicts texts that it has not seen.",
-    "export": "Export a run for another tool, and check that its outputs stay the same.",
+    "export": "Export a run for another tool; check that outputs and test metric stay the same.",
     "params": "Count a network's parameters, part by part, with the formula of each.",
     "doctor": "Look at this machine, measure it, and say what Headstart will do with it.",
     "compare": "Compare ways to get a classifier, with error bars, and write a report.",

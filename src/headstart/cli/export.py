@@ -24,7 +24,7 @@ def export(
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Export a run for another tool; check that its outputs and its test metric stay the same.
+    """Export a run for another tool; check that outputs and test metric stay the same.
 
     headstart export runs/classifier --to huggingface --out exported
     """

@@ -90,7 +90,7 @@ class ProgressFile:
     def pretraining(self, objective: str) -> Iterator[Listener]:
         self.write("pretraining", objective=objective)
         yield Listener()
-        self.write("pretrained", objective=objective)
+        self.write("base", objective=objective)
 
     def on_epoch(self, run: RunKey, epoch: int, value: float) -> None:
         self.write("epoch", **vars(run), epoch=epoch, value=value)

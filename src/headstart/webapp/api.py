@@ -59,7 +59,7 @@ class Choices(Strict):
     objective: Literal["", "causal", "masked", "causal,masked"] = ""
 
 
-class Question(Strict):
+class TextQuestion(Strict):
     """A text to classify; two where the task is about pairs."""
 
     texts: Annotated[list[str], Field(min_length=1, max_length=2)]
@@ -224,7 +224,7 @@ def make_api(services: Services) -> APIRouter:
         return services.classifiers.about(workspace.find(study_id).study_folder / "best")
 
     @api.post("/{study_id}/answer")
-    def answer(study_id: str, question: Question) -> dict[str, Any]:
+    def answer(study_id: str, question: TextQuestion) -> dict[str, Any]:
         folder = workspace.find(study_id).study_folder / "best"
         return services.classifiers.answer(folder, question.texts)
 

@@ -32,7 +32,7 @@ HEADERS = {
 }
 
 
-class Guard:
+class PageGuard:
     """Middleware that lets only the app's own page through.
 
     Parameters

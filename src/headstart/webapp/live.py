@@ -68,7 +68,7 @@ class LiveStudy:
             self.stage = "pretraining" if self.pretraining else event["name"]
             total = event.get("total")
             self.stage_share = min(1.0, event["done"] / total) if total else None
-        elif kind in ("epoch", "done", "pretrained"):
+        elif kind in ("epoch", "done", "base"):
             self.pretraining = None
         if kind in ("epoch", "done"):
             run = RunKey(*(event[part] for part in ("arm", "objective", "labels", "seed")))

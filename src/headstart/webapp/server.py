@@ -16,7 +16,7 @@ from headstart.files import installed_version
 from headstart.serve.settings import NO_TELEMETRY
 from headstart.studies.report.svg import arm_style
 from headstart.webapp.api import UPLOAD_MB, Services, make_api
-from headstart.webapp.guard import Guard, csrf_token
+from headstart.webapp.guard import PageGuard, csrf_token
 from headstart.webapp.study_document import plain_error
 from headstart.webapp.study_process import StudyConflictError
 from headstart.webapp.uploads import TooLargeError
@@ -59,7 +59,7 @@ def make_app(
     app.include_router(make_api(services))
     _add_pages(app, csrf_token(key))
     _add_errors(app, services)
-    app.add_middleware(Guard, key=key, port=port, once=services.once)
+    app.add_middleware(PageGuard, key=key, port=port, once=services.once)
     return app
 
 
