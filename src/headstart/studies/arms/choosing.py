@@ -1,12 +1,12 @@
 """A network's learning rate and epochs, chosen with nothing but the rows of its own budget.
 
 Two settings are tried, the same two for every arm: the usual one, and one that learns longer and
-faster, which is what a network without pretraining needs. A third of the rows (of many rows, of two
-thousand of them) judges both. Then the network is trained on all rows with the better one. With all
-labels every seed has the same rows, and so one choice. Networks that are stacked answer for every
-row of the budget unseen: few rows in folds, of many rows a tenth that is held back. Every training
-ends its schedule: one that is stopped half-way, at a high rate, is worse than a shorter one
-(docs/recipes.md).
+faster, which is what a network without pretraining needs. A third of few rows, a tenth of many,
+judges networks trained on the others. Fewer rows must not choose for many: they want more epochs.
+Then the network is trained on all rows with the better setting. With all labels every seed has the
+same rows, and so one choice. Networks that are stacked answer for every row of the budget unseen:
+few rows in folds, of many rows those held back. Every training ends its schedule: one that is
+stopped half-way, at a high rate, is worse than a shorter one (docs/recipes.md).
 
 What decides is the log-loss at the best temperature, which moves in smaller steps than the accuracy
 of a few rows.
@@ -26,7 +26,7 @@ from safetensors.numpy import load_file, save_file
 
 from headstart.evaluation.calibration import calibrated_loss, fit_temperature
 from headstart.files import replacing, write_text
-from headstart.folds import Fold, held_rows, make_folds
+from headstart.folds import Fold, held_rows
 from headstart.lock import locked
 from headstart.run_folder import SUMMARY, read_summary
 from headstart.tasks.run_network import run_network
@@ -54,7 +54,6 @@ SETTINGS = 2  # that are tried
 LONGER, LEAST_LONG = 2, 4  # times the usual epochs, and at least so many
 FASTER = 3.0  # times the usual rate
 FOLDS = 3
-MOST_JUDGED = 2_000  # rows that judge the settings or train for that
 WATCHED = "watched.json"  # what the validation part said after each epoch, for the curves alone
 
 
@@ -137,18 +136,6 @@ def _chooser(recipe: FinetuneRecipe, context: ArmContext) -> _Tries:
     return _Tries(recipe.changed(seed=seed), first, "every-seed")
 
 
-def _few_of(fold: Fold, context: ArmContext) -> Fold:
-    """Some of the many rows, to try the settings on: two thirds train, a third judges."""
-    labels = np.asarray(context.splits.train.labels)
-    count = max(2, -(-len(fold.train) // MOST_JUDGED))
-    parts = make_folds(labels[fold.train], count, many=len(labels) + 1)
-    if not parts:  # hardly a row of the second class
-        return fold
-    few = fold.train[parts[0].held]
-    inner = make_folds(labels[few], FOLDS, many=len(labels) + 1)
-    return Fold(few[inner[0].train], few[inner[0].held]) if inner else fold
-
-
 class _Tries:
     """The trainings of one choice; what was learned by those set aside is kept until it is made."""
 
@@ -159,8 +146,7 @@ class _Tries:
 
     def best(self, settings: Sequence[Setting]) -> Setting:
         """The setting with the lowest loss on rows that the first fold holds back."""
-        folds = self.context.own_folds(FOLDS)
-        fold = _few_of(folds[0], self.context) if len(folds) == 1 else folds[0]
+        fold = self.context.own_folds(FOLDS)[0]
 
         def loss(setting: Setting) -> float:
             return calibrated_loss(self.answers(fold, 0, setting), self.labels[fold.held])

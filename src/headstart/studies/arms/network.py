@@ -49,15 +49,15 @@ class NetworkArm(Arm):
         return speed.trained_token
 
     def seconds(self, labels: int, effort: Effort, amounts: Amounts, speed: Speed) -> float:
-        from headstart.folds import MANY
-        from headstart.studies.arms.choosing import FOLDS, MOST_JUDGED, long_epochs
+        from headstart.folds import HELD_BACK, MANY
+        from headstart.studies.arms.choosing import FOLDS, long_epochs
 
         usual, long = effort.epochs, effort.epochs if effort.fixed else long_epochs(effort.epochs)
         epochs = long if effort.tries > 1 and self.learns_long else usual
         trained, read = float(epochs * labels), float(labels)
         chooses = effort.tries > 1 and not effort.chosen
         if effort.tries and labels >= MANY:
-            trained += (usual + long) * chooses * min(labels, MOST_JUDGED) * 2 / 3
+            trained += (usual + long) * chooses * labels * (1 - 1 / HELD_BACK)
         elif effort.tries:
             folds = usual + long if chooses else epochs
             folds += epochs * (FOLDS - 1) * self.stackable
