@@ -21,7 +21,7 @@ $(READY): requirements.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
-demo: $(READY)  ## see it work: the whole study on the embedded data, about twenty minutes
+demo: $(READY)  ## see it work: the whole study on the embedded data, about twelve minutes
 	$(BIN)/headstart compare --out studies/demo
 
 # Made anew where there is none yet.

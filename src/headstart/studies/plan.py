@@ -7,8 +7,8 @@ Epochs that were not given are usually `EPOCHS`, or as many as `STEPS` steps all
 are many, but no fewer than `FEWEST_EPOCHS`; whether more of them do better, each network finds out
 with the rows of its own budget.
 
-The defaults take about twenty minutes on two cores: the study of the embedded data took 19 minutes
-and 30 seconds (docs/recipes.md has its numbers). Amounts are in tokens, not in minutes: the same
+The defaults take about twelve minutes on two cores: the study of the embedded data took 11 minutes
+and 11 seconds (docs/recipes.md has its numbers). Amounts are in tokens, not in minutes: the same
 command gives the same numbers.
 """
 
