@@ -1,4 +1,4 @@
-"""Columns are found by name, and never guessed."""
+"""Columns are found by name, or because no other one is left; never by their contents."""
 
 import pytest
 
@@ -43,3 +43,13 @@ def test_a_name_used_twice_is_an_error():
 
 def test_the_only_column_is_the_text():
     assert find_text_column(["whatever"], None, "a.csv") == "whatever"
+
+
+def test_the_only_column_beside_the_text_is_the_label():
+    assert find_label_column(["team", "message"], None, "a.csv", texts=["message"]) == "team"
+
+
+@pytest.mark.parametrize("columns", [["id", "text"], ["text", "title"], ["text", "team", "city"]])
+def test_a_number_a_title_or_one_of_two_columns_is_not_taken_for_the_label(columns):
+    with pytest.raises(HeadstartError, match="no label column was found"):
+        find_label_column(columns, None, "a.csv", texts=["text"])

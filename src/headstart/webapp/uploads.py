@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from secrets import token_hex
@@ -92,11 +93,13 @@ def first_rows(path: Path, name: str) -> dict[str, Any]:
         [_cell(row.columns.get(name)) for name in columns[:SHOWN_COLUMNS]]
         for row in islice(iter(lenient), SHOWN_ROWS)
     ]
+    text = _found(find_text_column, columns)
+    label = partial(find_label_column, texts=[text] if text else [])
     return {
         "columns": columns,
         "rows": rows,
-        "text_column": _found(find_text_column, columns),
-        "label_column": _found(find_label_column, columns),
+        "text_column": text,
+        "label_column": _found(label, columns),
     }
 
 

@@ -19,6 +19,8 @@ LABEL_NAMES = (
     "label", "labels", "sentiment", "class", "classes", "category", "target", "tag", "intent",
     "topic", "polarity", "rating", "stars", "classe", "catégorie", "étiquette",
 )
+# Where one column is left beside the text, it is the label, unless it has one of these names.
+NO_LABEL_NAMES = ("", "id", "ids", "index", "number", "row", "date", "url", "title", "author")
 # Names of the two columns of text pairs.
 PAIR_NAMES = (
     ("premise", "hypothesis"), ("sentence1", "sentence2"), ("sentence_1", "sentence_2"),
@@ -59,8 +61,14 @@ def find_pair_columns(
     return by_name[found[0][0]], by_name[found[0][1]]
 
 
-def find_label_column(columns: Sequence[str], wanted: str | None, where: str) -> str:
-    """The column that holds the label."""
+def find_label_column(
+    columns: Sequence[str], wanted: str | None, where: str, *, texts: Sequence[str] = ()
+) -> str:
+    """The column that holds the label: by its name, or the only one that is left beside `texts`."""
+    if wanted is None and texts:
+        match [column for column in columns if column not in texts]:
+            case [only] if only.strip().casefold() not in (*NO_LABEL_NAMES, *TEXT_NAMES):
+                return only
     return _find("label", columns, LABEL_NAMES, wanted, where)
 
 
@@ -204,7 +212,9 @@ def _open_table(source: Source, options: ReadOptions, labelled: bool, role: str)
         else:
             wanted = [find_text_column(columns, options.text_column, source.name)]
         if labelled:
-            wanted.append(find_label_column(columns, options.label_column, source.name))
+            wanted.append(
+                find_label_column(columns, options.label_column, source.name, texts=wanted)
+            )
         elif options.keep_columns:
             wanted += [name for name in columns if name not in wanted]
         return wanted
