@@ -6,11 +6,12 @@ bits cost in accuracy is measured with a network that has learned rotten-tomatoe
 
     python bench/finetune.py            # everything, about 15 minutes
     python bench/finetune.py --quick    # shorter and fewer repetitions
+    python bench/finetune.py --only predict
 """
 
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -41,6 +42,7 @@ TEXTS, BATCH = 2_000, 16
 SORTED = TEXTS // (4 * BATCH)
 UNIT = "texts/s"
 OURS = {"who": "ours"}
+PARTS = ("lab", "causal", "masked", "predict", "int8")
 EXPORTED = {"Headstart, ONNX": False, "Headstart, ONNX, int8": True}
 
 
@@ -119,15 +121,19 @@ def _answers(task: Task, documents: list, folder: Path) -> Iterator[int]:
             yield len(asked)
 
 
-def main(quick: bool) -> None:
+def main(quick: bool, only: Sequence[str]) -> None:
     seconds, repetitions, sorts = (8, 2, 1) if quick else (20, 3, 3)
     steps = WARM_STEPS + sorts * SORTED
     common = {**describe_machine(), "seconds": seconds, "steps": steps}
-    finetune_lab({**common, "what": "finetune"}, repetitions)
+    if "lab" in only:
+        finetune_lab({**common, "what": "finetune"}, repetitions)
     for kind, peer in (("causal", "Llama"), ("masked", "BERT")):
-        finetune_small({**common, "what": "finetune", "kind": kind}, peer, repetitions)
-    predict({**common, "what": "predict"}, repetitions)
-    show_accuracy_in_8_bits(common["threads"], labels="400" if quick else "all")
+        if kind in only:
+            finetune_small({**common, "what": "finetune", "kind": kind}, peer, repetitions)
+    if "predict" in only:
+        predict({**common, "what": "predict"}, repetitions)
+    if "int8" in only:
+        show_accuracy_in_8_bits(common["threads"], labels="400" if quick else "all")
 
 
 def finetune_lab(common: Task, repetitions: int) -> None:
@@ -203,4 +209,4 @@ def show_accuracy_in_8_bits(threads: int, labels: str) -> None:
 
 
 if __name__ == "__main__":
-    start(__doc__, main, speed)
+    start(__doc__, main, speed, PARTS)

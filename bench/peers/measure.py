@@ -136,16 +136,26 @@ def describe_machine() -> Task:
     return {"threads": threads, "precision": precision}
 
 
-def start(about: str, main: Callable[[bool], None], speed: Callable[[Task], float]) -> None:
-    """The command line of a benchmark. Its processes call it again, each with one task."""
+def start(
+    about: str,
+    main: Callable[..., None],
+    speed: Callable[[Task], float],
+    parts: Sequence[str] = (),
+) -> None:
+    """The command line of a benchmark. Its processes call it again, each with one task.
+
+    `main` is called with whether to be quick and, if the benchmark has parts, those to measure.
+    """
     parser = argparse.ArgumentParser(
         description=about, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--quick", action="store_true", help="shorter, fewer repetitions")
+    if parts:
+        parser.add_argument("--only", nargs="+", choices=parts, default=parts, help="some parts")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.child is None:
-        main(given.quick)
+        main(given.quick, *([given.only] if parts else []))
         return
     import torch
 

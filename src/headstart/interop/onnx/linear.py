@@ -54,8 +54,8 @@ class Int8Linear(FloatLinear):
 
     def embed(self, name: str, table: Tensor, ids: str) -> str:
         graph = self.graph
-        rounded, scale = _rounded(array_of(table), LEVELS)
-        rows = graph.add("Gather", graph.weight(name, rounded), ids)
+        whole, scale = rounded(array_of(table), LEVELS)
+        rows = graph.add("Gather", graph.weight(name, whole), ids)
         scales = graph.add("Gather", graph.weight(f"{name}.scale", scale), ids)
         return graph.add("Mul", graph.add("Cast", rows, to=1), scales)
 
@@ -67,8 +67,8 @@ class Int8Linear(FloatLinear):
         tokens = graph.add("QuantizeLinear", graph.add("Div", x, largest), step, zero)
         products = []
         for n, (one, _) in enumerate(weights):
-            rounded, scale = _rounded(array_of(one), WEIGHT_LEVELS)
-            weight = graph.weight(f"{name}.{n}.weight", rounded.T)
+            whole, scale = rounded(array_of(one), WEIGHT_LEVELS)
+            weight = graph.weight(f"{name}.{n}.weight", whole.T)
             scales = graph.weight(f"{name}.{n}.scale", scale[:, 0])
             product = graph.add(
                 "MatMulIntegerToFloat", tokens, weight, step, scales, zero, domain=MICROSOFT
@@ -83,9 +83,7 @@ def array_of(tensor: Tensor) -> NDArray[np.float32]:
     return found
 
 
-def _rounded(
-    rows: NDArray[np.float32], levels: int
-) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
+def rounded(rows: NDArray[np.float32], levels: int) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
     """Whole numbers and the scale of each row: (rows, 1)."""
     scale = np.maximum(np.abs(rows).max(axis=1, keepdims=True), TINY) / levels
     return np.rint(rows / scale).astype(np.int8), scale.astype(np.float32)

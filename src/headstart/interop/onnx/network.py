@@ -24,7 +24,7 @@ FORBIDDEN = -1e9  # added to a score: its probability is 0, and a row of nothing
 class Sight(NamedTuple):
     """What a layer's tokens see of each other."""
 
-    mask: str  # added to the scores: (B, 1, T, T), or (B, 1, 1, T) where all see the same
+    mask: str  # added to the scores: (B, 1, T, T)
     rotary: tuple[str, str] | None  # cosines and sines
 
 
@@ -34,7 +34,7 @@ class Inputs(NamedTuple):
     ids: str  # (B, T)
     real: str  # (B, T): 1.0 for a token, 0.0 for padding
     positions: str  # (B, T): counted from the first real token
-    mask: str  # (B, 1, 1, T) or, causal, (B, 1, T, T): what is added to the scores
+    mask: str  # (B, 1, T, T): what is added to the scores
 
 
 def read_inputs(graph: GraphWriter, *, causal: bool) -> Inputs:
@@ -48,11 +48,12 @@ def read_inputs(graph: GraphWriter, *, causal: bool) -> Inputs:
     padding = graph.add("Sub", graph.constant(1.0), real)
     mask = graph.add("Mul", padding, graph.constant(FORBIDDEN))
     mask = graph.add("Unsqueeze", mask, graph.ints(1, 2))
+    length = graph.add("Shape", ids, start=1, end=2)
+    square = graph.add("Concat", length, length, axis=0)
+    full = graph.add("Expand", graph.constant(FORBIDDEN if causal else 0.0), square)
     if causal:
-        length = graph.add("Shape", ids, start=1, end=2)
-        square = graph.add("Concat", length, length, axis=0)
-        full = graph.add("Expand", graph.constant(FORBIDDEN), square)
-        mask = graph.add("Add", mask, graph.add("Trilu", full, one, upper=1))
+        full = graph.add("Trilu", full, one, upper=1)
+    mask = graph.add("Add", mask, full)
     return Inputs(ids, real, positions, mask)
 
 
@@ -174,7 +175,7 @@ class BaseGraph:
         sight: Sight,
         place: str | None,
     ) -> str:
-        graph, heads, width = self.graph, module.heads, self.base.config.width
+        graph, heads = self.graph, module.heads
         query, key, value = _split(module, self.base.config.key_value_width)
         (mask, rotary), places = sight, inputs.positions
         if place is None:
@@ -184,22 +185,14 @@ class BaseGraph:
             k, v = self.linear.apply(name, x, [key, value])
             places = graph.add("GatherND", inputs.positions, place, batch_dims=1)
             places = graph.add("Unsqueeze", places, graph.ints(1))
-            if module.causal or mask != inputs.mask:  # each line of the mask is another
-                lines = graph.add("Squeeze", mask, graph.ints(1))  # (B, T, T)
-                mask = graph.add("Unsqueeze", self.take(lines, place), graph.ints(1))
+            lines = graph.add("Squeeze", mask, graph.ints(1))  # (B, T, T)
+            mask = graph.add("Unsqueeze", self.take(lines, place), graph.ints(1))
         if rotary is not None:
             q = graph.add("RotaryEmbedding", q, *rotary, places, num_heads=heads)
             k = graph.add("RotaryEmbedding", k, *rotary, inputs.positions, num_heads=heads)
-        shape = graph.ints(0, 0, heads, width // heads)
-        q, v = (
-            graph.add("Transpose", graph.add("Reshape", one, shape), perm=[0, 2, 1, 3])
-            for one in (q, v)
-        )
-        k = graph.add("Transpose", graph.add("Reshape", k, shape), perm=[0, 2, 3, 1])
-        scores = graph.add("Add", graph.add("MatMul", q, k), mask)  # (B, nh, T, T)
-        gathered = graph.add("MatMul", graph.add("Softmax", scores, axis=-1), v)
-        gathered = graph.add("Transpose", gathered, perm=[0, 2, 1, 3])
-        gathered = graph.add("Reshape", gathered, graph.ints(0, 0, width))
+        # Queries are scaled already.
+        sizes = {"q_num_heads": heads, "kv_num_heads": heads, "scale": 1.0}
+        gathered = graph.add("Attention", q, k, v, mask, **sizes)  # (B, T, d)
         output = (module.output.weight, module.output.bias)
         return self.linear.apply(f"{name}.output", gathered, [output])[0]
 
