@@ -238,8 +238,8 @@ OPTIONS = {
     "finetune": "base batch-size choose-by device encoding epochs feed-forward heads "
     "label-column label-smoothing layer-decay layers learning-rate length long new-head "
     "objective patience pooling precision preset save-seconds second-column seed split-seed "
-    "strategy task test text-column threads tokenizer tokenizer-kind track validation vocab-size "
-    "warmup weight-decay width balance",
+    "strategy task test text-column threads token-dropout tokenizer tokenizer-kind track "
+    "validation vocab-size warmup weight-decay width balance",
     "pretrain": "batch-tokens device documents drawn embedding-learning-rate embedding-start "
     "encoding epochs feed-forward frequent heads held-out layers learning-rate length mask-share "
     "minutes objective output precision preset save-seconds seed steps task-text text-column "

@@ -48,6 +48,7 @@ def finetune_steps(
         batch_size=batch,
         precision=precision,
         threads=threads,
+        token_dropout=0.0,  # the peers read whole texts
         **sizes,
     )
     loop = plan_finetuning(prepare_finetuning(recipe, folder, splits=splits)).loop

@@ -13,7 +13,10 @@ from headstart.run_folder import open_run
 from headstart.tasks.classification import Classification
 from headstart.tasks.examples import TextEncoding
 from headstart.tasks.run_network import run_network
+from headstart.tasks.spans import Spans
+from headstart.tasks.tagging import Tagging
 from headstart.training.finetune import finetune, plan_finetuning
+from headstart.training.finetune_loop import micro_batches
 from headstart.training.finetune_prepare import prepare_finetuning
 from headstart.training.loop import Interrupted
 from headstart.training.recipe import FinetuneRecipe, make_recipe
@@ -231,6 +234,23 @@ def test_label_smoothing_keeps_the_answers_less_certain(tmp_path):
         finetune(recipe(label_smoothing=smoothing, epochs=6), run, splits=splits())
         answers.append(np.abs(load_file(run / "validation.safetensors")["logits"]).mean())
     assert answers[1] < answers[0]
+
+
+def test_steps_leave_tokens_out_and_each_of_them_others(tmp_path):
+    training = prepare_finetuning(recipe(token_dropout=0.5), tmp_path / "run", splits=splits())
+    whole = prepare_finetuning(recipe(token_dropout=0.0), tmp_path / "whole", splits=splits())
+
+    def tokens(setup, step):
+        return sum(batch.tokens for batch in micro_batches(setup, step))
+
+    epoch = training.order.steps_per_epoch
+    assert tokens(training, 0) == tokens(training, 0) < tokens(whole, 0)
+    assert len({sum(tokens(training, n * epoch + m) for m in range(epoch)) for n in range(4)}) > 1
+
+
+def test_tags_are_learned_from_whole_sentences():
+    assert not Tagging.whole_texts
+    assert not Spans.whole_texts
 
 
 def test_long_texts_are_cut_and_counted(tmp_path):

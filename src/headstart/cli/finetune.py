@@ -82,6 +82,10 @@ def finetune(
         bool | None, typer.Option("--balance", help="Rare classes count as much as common ones.")
     ] = None,
     label_smoothing: options.Number = None,
+    token_dropout: Annotated[
+        float | None,
+        typer.Option(help="Share of a text's tokens left out, others in each epoch."),
+    ] = None,
     validation: Annotated[str | None, typer.Option(help="A file of its own.")] = None,
     test: Annotated[str | None, typer.Option(help="A file of its own; kept for evaluate.")] = None,
     text_column: options.Word = None,

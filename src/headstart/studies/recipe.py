@@ -15,7 +15,7 @@ from headstart.studies.arms.arm import Arm
 from headstart.studies.arms.foreign import know_foreign_arms
 from headstart.tasks import find_task
 from headstart.tasks.task import Task
-from headstart.training.recipe import PretrainRecipe
+from headstart.training.recipe import NONE, PretrainRecipe, make_recipe
 from headstart.training.recipe_file import FILE, Recipe, read_values
 
 DEFAULT_LABELS = ("100", "400", "all")
@@ -100,6 +100,12 @@ class StudyRecipe(Recipe):
         if self.base and self.sizes():
             problems.append(f"the base decides about {', '.join(self.sizes())}; leave it out")
         return problems
+
+    @property
+    def token_dropout(self) -> float:
+        """The share of its texts that a network does not read while it learns."""
+        usual = make_recipe(dataset=self.dataset, preset=self.preset, base=self.base or NONE)
+        return usual.token_dropout if find_task(self.task).whole_texts else 0.0
 
     @property
     def has_classes(self) -> bool:

@@ -33,6 +33,7 @@ class Classification(Task[Dataset]):
     """One of the classes for each text."""
 
     name: ClassVar[str] = "classification"
+    whole_texts: ClassVar[bool] = True
     metric = "accuracy"
     linear = "headstart.baselines.task_baselines:fit_tfidf"
 

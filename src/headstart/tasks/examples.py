@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from headstart.errors import HeadstartError
+from headstart.tasks.token_dropout import TokenDropout
 from headstart.text.tokenizers.tokenizer import Tokenizer
 
 Long = Literal["cut", "windows"]
@@ -118,13 +119,26 @@ class Examples:
             windows=None if self.windows is None else [self.windows[row] for row in rows],
         )
 
-    def batch(self, rows: Sequence[int] | Ids, *, most: int | None = None) -> "LabelledBatch":
+    def batch(
+        self,
+        rows: Sequence[int] | Ids,
+        *,
+        most: int | None = None,
+        dropout: TokenDropout | None = None,
+    ) -> "LabelledBatch":
         """Pad these examples to the longest of their rows, and no further.
 
         Of an example with more than `most` windows, that many are taken, evenly spread: what is
-        trained on must fit into memory. Without it, all are.
+        trained on must fit into memory. Without it, all are. `dropout` leaves some tokens out; it
+        is for targets that belong to whole texts.
         """
         picked = [part for row in rows for part in self._rows_of(row, most)]
+        types = None if self.token_types is None else [self.token_types[row] for row in rows]
+        if dropout is not None:
+            kept = [dropout.keep(ids) for ids in picked]
+            picked = [ids[keep] for ids, keep in zip(picked, kept, strict=True)]
+            if types is not None:
+                types = [one[keep] for one, keep in zip(types, kept, strict=True)]
         counts = [min(int(count), most or int(count)) for count in self.rows[np.asarray(rows)]]
         longest = max(len(ids) for ids in picked)
         tokens = np.zeros((len(picked), longest), dtype=np.int64)
@@ -134,10 +148,10 @@ class Examples:
             tokens[place, : len(ids)] = ids
             segments[place, : len(ids)] = 1
         kinds = None
-        if self.token_types is not None:
+        if types is not None:
             kinds = np.zeros_like(tokens)
-            for place, row in enumerate(rows):
-                kinds[place, : len(self.token_types[row])] = self.token_types[row]
+            for place, one in enumerate(types):
+                kinds[place, : len(one)] = one
         targets = [np.asarray(self.targets[row]) for row in rows]
         owners = None if self.windows is None else np.repeat(np.arange(len(counts)), counts)
         return LabelledBatch(

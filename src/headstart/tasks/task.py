@@ -46,6 +46,7 @@ class Task(ABC, Generic[Part]):
 
     name: ClassVar[str]
     windows: ClassVar[bool] = True  # whether long texts can be read in windows
+    whole_texts: ClassVar[bool] = False  # whether a target is of a whole text, not of its tokens
     metric: str  # the main one of `metrics`
     predictor: ClassVar[Any] = "headstart.inference.predict.classes:ClassPredictor"
     texts_per_row: ClassVar[int] = 1  # 2 where a row is a pair of texts

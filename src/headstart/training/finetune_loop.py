@@ -13,6 +13,7 @@ from headstart.model.checkpoint import save_model
 from headstart.tasks.examples import LabelledBatch
 from headstart.tasks.run_network import run_network
 from headstart.tasks.temperature import save_validation
+from headstart.tasks.token_dropout import TokenDropout
 from headstart.training.finetune_prepare import FinetuneSetup
 from headstart.training.listener import Progress
 from headstart.training.loop import Loop, LoopSettings, MicroBatch, own_random_state
@@ -116,7 +117,8 @@ def measure_epochs(setup: FinetuneSetup, loop: Loop) -> tuple[float, float]:
     pace = OPTIMIZER * seconds / sum(sizes[step] for step in tried)
     validation = int((setup.validation.lengths * setup.validation.rows).sum())
     fitting = int((setup.lengths * setup.rows).sum()) if setup.recipe.new_head == "fitted" else 0
-    return pace * (sum(sizes) + READING * validation), pace * READING * (fitting + validation)
+    reading = READING * pace / (1 - setup.token_dropout)  # there, no token is left out
+    return pace * sum(sizes) + reading * validation, reading * (fitting + validation)
 
 
 def _padded(setup: FinetuneSetup, rows: Any) -> int:
@@ -142,7 +144,14 @@ def micro_batches(setup: FinetuneSetup, step: int) -> list[MicroBatch]:
     train_down_to(model, trained_depth(recipe.strategy, epoch, model.base.config.layers))
     rows = setup.order.batch(step)
     most = max(1, recipe.micro_batch_tokens // int(setup.lengths[rows].max()))
-    return [_micro_batch(setup, part, most) for part in _fitting(rows, setup.rows[rows], most)]
+    dropout = None
+    if setup.token_dropout:
+        special = setup.encoding.tokenizer.specials.values()
+        random = np.random.default_rng([recipe.seed, step])
+        dropout = TokenDropout(setup.token_dropout, special, random)
+    return [
+        _micro_batch(setup, part, most, dropout) for part in _fitting(rows, setup.rows[rows], most)
+    ]
 
 
 def _fitting(rows: Any, counts: Any, most: int) -> list[Any]:
@@ -158,9 +167,11 @@ def _fitting(rows: Any, counts: Any, most: int) -> list[Any]:
     return [np.array(part) for part in parts]
 
 
-def _micro_batch(setup: FinetuneSetup, rows: Any, most: int) -> MicroBatch:
+def _micro_batch(
+    setup: FinetuneSetup, rows: Any, most: int, dropout: TokenDropout | None
+) -> MicroBatch:
     model, device = setup.model, next(setup.model.parameters()).device
-    batch: LabelledBatch = setup.train.batch(rows, most=most).to(device)
+    batch: LabelledBatch = setup.train.batch(rows, most=most, dropout=dropout).to(device)
     weights = torch.from_numpy(setup.weights[rows]).to(device)
 
     def compute() -> torch.Tensor:

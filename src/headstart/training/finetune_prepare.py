@@ -136,6 +136,11 @@ class FinetuneSetup:
         return self.epochs * self.order.steps_per_epoch
 
     @property
+    def token_dropout(self) -> float:
+        """The share of tokens that a step leaves out, where the task can do without them."""
+        return self.recipe.token_dropout if self.task.whole_texts else 0.0
+
+    @property
     def checkpoints(self) -> Checkpoints:
         return Checkpoints(self.folder / "checkpoints")
 

@@ -161,6 +161,7 @@ class FinetuneRecipe(Recipe):
     weight_decay: float = 0.01
     balance: bool = False
     label_smoothing: float = 0.0
+    token_dropout: float = 0.0  # share of each text's tokens left out, others in every epoch
     seed: int = 0
     device: str = "cpu"
     threads: int = 0  # without a number, as many as are faster
@@ -185,6 +186,8 @@ class FinetuneRecipe(Recipe):
             problems.append("learning_rate is 0; nothing would be learned")
         if self.label_smoothing >= 1:
             problems.append(f"label_smoothing is {self.label_smoothing}; it must be below 1")
+        if self.token_dropout >= 1:
+            problems.append(f"token_dropout is {self.token_dropout}; it must be below 1")
         if self.labels and self.task != "classification":
             problems.append(f"labels is {self.labels!r}; a budget is for classification only")
         if self.base == NONE and (self.fresh or self.match_vocabulary):

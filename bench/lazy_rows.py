@@ -1,0 +1,77 @@
+"""Does the held-out loss suffer where only touched rows of the vocabulary are updated?
+
+Pretrains the same network on the same batches twice: as Headstart does, and with dense AdamW, which
+also moves rows that a step did not touch, by what is left of their momentum.
+
+    python bench/lazy_rows.py                         # small, causal and masked, IMDb's texts
+    python bench/lazy_rows.py --corpus FILE --preset lab --tokenizer DICTIONARY
+"""
+
+import argparse
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from headstart.training import loop
+from headstart.training.optimizer import RowAdamW
+from headstart.training.pretrain import pretrain
+from headstart.training.recipe import make_pretrain_recipe
+
+
+class DenseAdamW(RowAdamW):
+    """The same, told that every row was touched."""
+
+    def step(self, closure: Any = None) -> Any:
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                if parameter.grad is not None and parameter.grad.is_sparse:
+                    parameter.grad = parameter.grad.to_dense()
+        return super().step(closure)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--corpus", default="imdb")
+    parser.add_argument("--preset", default="small")
+    parser.add_argument("--tokenizer", default="")
+    parser.add_argument("--tokens", type=int, default=600_000)
+    parser.add_argument("--objectives", nargs="+", default=["causal", "masked"])
+    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--threads", type=int, default=1)
+    given = parser.parse_args()
+    make = loop.make_optimizer
+
+    def dense(*arguments: Any, **settings: Any) -> RowAdamW:
+        optimizer = make(*arguments, **settings)
+        optimizer.__class__ = DenseAdamW
+        return optimizer
+
+    sizes = {} if given.preset == "lab" else {"width": 128, "layers": 2}
+    print(f"{'':32}{'held-out loss':>14}{'seconds':>9}")
+    for objective in given.objectives:
+        for seed in range(given.seeds):
+            for name, maker in (("touched rows", make), ("dense", dense)):
+                loop.make_optimizer = maker
+                recipe = make_pretrain_recipe(
+                    corpus=[given.corpus],
+                    preset=given.preset,
+                    tokenizer=given.tokenizer,
+                    objective=objective,
+                    tokens=given.tokens,
+                    threads=given.threads,
+                    seed=seed,
+                    output="candidates",
+                    **sizes,
+                )
+                with tempfile.TemporaryDirectory() as folder:
+                    found = pretrain(recipe, Path(folder) / "run")
+                title = f"{objective}, seed {seed}, {name}"
+                print(
+                    f"{title:32}{found['held_out_loss']:14.3f}{found['seconds']:9.0f}", flush=True
+                )
+
+
+if __name__ == "__main__":
+    main()

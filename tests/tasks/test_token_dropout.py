@@ -1,0 +1,71 @@
+"""Token dropout: some tokens of each text are left out while it is learned, and only then."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headstart.errors import HeadstartError
+from headstart.tasks.examples import Examples
+from headstart.tasks.token_dropout import TokenDropout
+from headstart.training.recipe import make_recipe
+
+SPECIAL = {0, 1}
+
+
+def dropout(share=0.5, seed=0):
+    return TokenDropout(share, SPECIAL, np.random.default_rng(seed))
+
+
+@given(
+    words=st.lists(st.integers(2, 20), min_size=1, max_size=30),
+    share=st.floats(0.01, 0.99),
+    seed=st.integers(0, 1_000),
+)
+def test_what_is_left_is_the_text_in_its_order_with_its_frame_and_a_word(words, share, seed):
+    ids = np.array([0, *words, 1])
+    kept = ids[dropout(share, seed).keep(ids)].tolist()
+    assert kept[0] == 0
+    assert kept[-1] == 1
+    assert len(kept) > 2
+    left = iter(words)
+    assert all(word in left for word in kept[1:-1])
+
+
+def test_the_share_is_that_of_the_tokens_left_out():
+    ids = np.full(100_000, 7)
+    assert dropout(0.3).keep(ids).mean() == pytest.approx(0.7, abs=0.01)
+
+
+def test_a_text_of_nothing_but_special_tokens_stays_whole():
+    assert dropout(0.99).keep(np.array([0, 1])).all()
+
+
+def examples(**more):
+    tokens = [np.array([0, *range(2, 2 + length), 1]) for length in (5, 9, 20)]
+    return Examples(tokens, np.arange(3), [0, 1, 0], np.ones(3, dtype=np.float32), **more)
+
+
+def test_a_batch_is_as_long_as_the_longest_text_that_is_left():
+    batch = examples().batch([0, 1, 2], dropout=dropout(0.6))
+    lengths = batch.segments.sum(1)
+    assert batch.tokens.shape[1] == lengths.max() < 22
+
+
+def test_windows_keep_their_owners():
+    windows = [np.array([7]), np.array([6, 5]), np.array([11, 11])]
+    batch = examples(windows=windows).batch([0, 1, 2], dropout=dropout(0.6))
+    assert batch.owners.tolist() == [0, 1, 1, 2, 2]
+    assert batch.tokens.shape[1] < 11
+
+
+def test_token_types_stay_with_their_tokens():
+    kinds = [(np.arange(len(one)) % 2) for one in examples().tokens]
+    batch = examples(token_types=kinds).batch([2], dropout=dropout(0.6))
+    text = batch.tokens[0, :-1]
+    assert (text[1:] % 2 != batch.token_types[0, 1:-1]).all()  # the id 2 has the place 1, and so on
+
+
+def test_all_tokens_cannot_be_left_out():
+    with pytest.raises(HeadstartError, match="token_dropout is 1"):
+        make_recipe(dataset=["rotten-tomatoes"], token_dropout=1.0)
