@@ -9,14 +9,8 @@ import pytest
 from headstart.errors import HeadstartError
 from headstart.studies.arms import find_arm
 from headstart.studies.arms.arm import Amounts, Effort, Speed
-from headstart.studies.plan import (
-    StudyPlan,
-    estimate,
-    find_epochs,
-    fit_plan,
-    read_plan,
-    write_plan,
-)
+from headstart.studies.plan import StudyPlan, estimate, find_epochs, fit_plan
+from headstart.studies.plan_file import read_plan, write_plan
 from headstart.studies.recipe import make_study_recipe
 from headstart.studies.run import StudyRun
 from headstart.training.recipe import make_recipe
