@@ -53,7 +53,8 @@ def test_a_plan_made_elsewhere_runs_as_many_trainings_as_fit_here():
 @pytest.fixture
 def cluster(tmp_path, monkeypatch):
     """Commands with Slurm's names: every job is number 7, and in the state that `state` holds."""
-    pytest.importorskip("submitit")
+    submitit = pytest.importorskip("submitit")
+    monkeypatch.setattr(submitit.SlurmJob, "watcher", type(submitit.SlurmJob.watcher)())
     for name, text in {
         "sbatch": "cat $1 >> $HOME/scripts; echo Submitted batch job 7",
         "sacct": "echo 'JobID|State|NodeList'; echo \"7|$(cat $HOME/state)|\"",

@@ -207,14 +207,14 @@ def connect(address: str) -> Any:
 
     if ray.is_initialized():
         return ray
-    quiet = {"log_to_driver": False, "logging_level": "ERROR"}
+    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
     given = address or os.environ.get("RAY_ADDRESS", "")
     try:
         if given:
             ray.init(address=given, **quiet)
         else:
-            here = {"num_cpus": usable_cores(), "object_store_memory": STORE_BYTES}
-            ray.init(include_dashboard=False, **here, **quiet)
+            quiet |= {"num_cpus": usable_cores(), "object_store_memory": STORE_BYTES}
+            ray.init(include_dashboard=False, **quiet)
     except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
         where = f"at {given}" if given else "on this machine"
         raise HeadstartError(
