@@ -232,8 +232,8 @@ def fit_plan(recipe: StudyRecipe, plan: StudyPlan, speed: Speed, amounts: Amount
 
 
 def estimate(recipe: StudyRecipe, plan: StudyPlan, speed: Speed, amounts: Amounts) -> float:
-    """Seconds of the whole study."""
-    trainings = 0.0
+    """Seconds of the whole study: networks `jobs` at a time, the others one after another."""
+    networks, others = [0.0], 0.0
     for run in plan.runs(recipe):
         arm = find_arm(run.arm)
         tries = plan.tries if recipe.choose_by == "budget" else 0
@@ -246,11 +246,17 @@ def estimate(recipe: StudyRecipe, plan: StudyPlan, speed: Speed, amounts: Amount
             chosen=same_rows and run.seed >= recipe.bases,
         )
         repeated = same_rows and not arm.varies_with_seed
-        if not (repeated and run.seed != plan.seeds[0]):
-            trainings += arm.seconds(run.labels, effort, amounts, speed)
+        if repeated and run.seed != plan.seeds[0]:
+            continue
+        seconds = arm.seconds(run.labels, effort, amounts, speed)
+        if arm.is_network:
+            networks.append(seconds)
+        else:
+            others += seconds
+    trainings = others + max(sum(networks) / plan.jobs, max(networks))
     pretraining = recipe.bases * plan.pretrain_steps * sum(speed.pretrain_step.values())
     preparing = PREPARING_SECONDS * amounts.corpus_bytes / 1e6
-    return preparing + pretraining + trainings / plan.jobs + REPORT_SECONDS
+    return preparing + pretraining + trainings + REPORT_SECONDS
 
 
 def _cuts(wanted: StudyPlan, plan: StudyPlan) -> list[str]:
