@@ -18,6 +18,10 @@ LOCK = ".lock"
 HOLDER = ".lock.json"  # beside it, because whoever tries to lock empties the lock's own file
 
 
+class LockedError(HeadstartError):
+    """Another process works in the folder."""
+
+
 @contextmanager
 def locked(folder: Path, what: str = "run") -> Iterator[None]:
     """Hold the folder's lock, so that no second process writes into it.
@@ -34,7 +38,7 @@ def locked(folder: Path, what: str = "run") -> Iterator[None]:
     try:
         lock.acquire()
     except Timeout:
-        raise HeadstartError(
+        raise LockedError(
             f"this {what} is running already, {_holder(folder)}",
             where=folder,
             fix="wait for it or stop it, or choose another --out",

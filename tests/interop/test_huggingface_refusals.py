@@ -197,8 +197,8 @@ def test_a_model_of_the_hub_is_got_at_its_revision(monkeypatch, folder):
     assert set(calls) == {("owner/name", "abc")}
 
 
-def test_no_command_imports_transformers_unless_it_needs_it(folder, tmp_path):
-    """Its reader is ours: even a base in its form does not need it."""
+def test_no_command_imports_transformers_or_an_engine_unless_it_needs_it(folder, tmp_path):
+    """The reader is ours: even a base in its form does not need it."""
     program = f"""
 import sys
 from pathlib import Path
@@ -208,6 +208,8 @@ for name in COMMANDS:
     command_function(name)
 import headstart, headstart.interop.exporters, headstart.interop.huggingface.export
 open_run(Path("hf:{folder}"))
-assert "transformers" not in sys.modules
+from headstart.studies.executors import EXECUTORS
+assert list(EXECUTORS.entries()) == ["local", "ray", "slurm"]
+assert not {{"transformers", "ray", "submitit"}} & sys.modules.keys()
 """
     subprocess.run([sys.executable, "-c", program], check=True, timeout=300)

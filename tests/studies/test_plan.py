@@ -9,14 +9,8 @@ import pytest
 from headstart.errors import HeadstartError
 from headstart.studies.arms import find_arm
 from headstart.studies.arms.arm import Amounts, Effort, Speed
-from headstart.studies.plan import (
-    StudyPlan,
-    estimate,
-    find_epochs,
-    fit_plan,
-    read_plan,
-    write_plan,
-)
+from headstart.studies.plan import StudyPlan, estimate, find_epochs, fit_plan
+from headstart.studies.plan_file import read_plan, write_plan
 from headstart.studies.recipe import make_study_recipe
 from headstart.studies.run import StudyRun
 from headstart.training.recipe import make_recipe
@@ -114,7 +108,20 @@ def test_with_all_labels_an_arm_that_the_seed_does_not_change_counts_once():
     some = estimate(recipe, PLAN, SPEED, AMOUNTS)
     everything = estimate(recipe, PLAN, SPEED, replace(AMOUNTS, train_rows=400))
     seconds = find_arm("tfidf").seconds(400, Effort(1), AMOUNTS, SPEED)
-    assert some - everything == pytest.approx(3 * seconds / PLAN.jobs)
+    assert some - everything == pytest.approx(3 * seconds)
+
+
+def test_more_machines_save_time_until_every_training_has_its_own():
+    recipe = make_study_recipe(arms=["tfidf", "scratch"])
+    seconds = [
+        estimate(recipe, replace(PLAN, jobs=jobs), SPEED, AMOUNTS) for jobs in (1, 2, 8, 100)
+    ]
+    assert seconds == sorted(seconds, reverse=True)
+    alone = replace(PLAN, seeds=[0], budgets=[400], jobs=1)
+    network = make_study_recipe(arms=["scratch"])
+    quick = estimate(make_study_recipe(arms=["tfidf"]), PLAN, SPEED, AMOUNTS)
+    waiting = estimate(network, replace(alone, seeds=[]), SPEED, AMOUNTS)
+    assert seconds[-1] == pytest.approx(quick + estimate(network, alone, SPEED, AMOUNTS) - waiting)
 
 
 def test_a_damaged_plan_is_named(tmp_path):

@@ -101,3 +101,16 @@ def test_a_line_that_is_cut_short_is_left_out(write):
     with (folder / "progress.jsonl").open("a") as file:
         file.write('{"time": 3, "event": "ep')
     assert LiveStudy.read(folder).plan is not None
+
+
+def test_trainings_on_other_machines_are_shown_with_their_machine_until_they_end(write):
+    start = {"event": "start", **run("scratch", 0)}
+    folder = write((0, PLAN), (1, {**start, "node": "lost"}), (2, {**start, "node": "far-2"}))
+    write((2, {"event": "start", **run("pretrained", 0), "node": ""}))  # on this one
+    shown = live_document(folder, running=True)["running"]
+    assert shown == ["scratch, 20 labels, seed 0: far-2"]
+    assert live_document(folder, running=False)["running"] == []
+    write((9, {"event": "done", **run("scratch", 0), "value": 0.5, "work": 100.0}))
+    assert live_document(folder, running=True)["running"] == []
+    write((20, PLAN))
+    assert LiveStudy.read(folder).running == {}

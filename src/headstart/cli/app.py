@@ -45,7 +45,6 @@ MODULES = {
     "generate": "language_model",
     "fill": "language_model",
     "perplexity": "language_model",
-    "report": "compare",
     "app": "webapp",
 }
 

@@ -140,7 +140,38 @@ def compare(
         int | None, typer.Option(help="Trainings side by side.", show_default=False)
     ] = None,
     threads: Annotated[
-        int | None, typer.Option(help="Of all jobs together.", show_default=False)
+        int | None,
+        typer.Option(help="Of all jobs on this machine together.", show_default=False),
+    ] = None,
+    executor: Annotated[
+        str | None,
+        typer.Option(
+            help="Where trainings run: local (default: this machine), ray or slurm.",
+            show_default=False,
+        ),
+    ] = None,
+    address: Annotated[
+        str | None,
+        typer.Option(
+            help="Of the Ray cluster: HOST:6379 or auto. By default Ray is started here.",
+            show_default=False,
+        ),
+    ] = None,
+    cores: Annotated[
+        int | None,
+        typer.Option(help="Of each training, on Ray or Slurm. Default: 1.", show_default=False),
+    ] = None,
+    memory: Annotated[
+        float | None,
+        typer.Option(help="GB of each training, on Ray or Slurm.", show_default=False),
+    ] = None,
+    gpus: Annotated[
+        int | None, typer.Option(help="Of each training, on Ray or Slurm.", show_default=False)
+    ] = None,
+    partition: Annotated[str | None, typer.Option(help="Slurm's.", show_default=False)] = None,
+    time_limit: Annotated[
+        int | None,
+        typer.Option(help="Minutes of one Slurm job. Default: 240.", show_default=False),
     ] = None,
     plan: Annotated[
         Path | None,
@@ -168,8 +199,12 @@ def compare(
 
 def plan_document(study: "StudyRun") -> dict[str, Any]:
     """The plan as `--dry-run --json` prints it."""
+    from headstart.studies.executors import find_executor
+
+    resources = study.recipe.resources(study.plan.threads)
     return {
         **vars(study.plan),
+        "resources": find_executor(study.recipe.executor).words(resources),
         "arms": study.recipe.arms,
         "trainings": len(study.runs),
         "warnings": study.data.warnings,
@@ -246,41 +281,5 @@ def _run(given: dict[str, Any], out: Path, plan: Path | None, *, dry_run: bool, 
     for line in written.advice:
         console.print(line, markup=False, soft_wrap=True)
     console.print(f"report: {written.path}", markup=False, soft_wrap=True)
-    if written.missing:
-        messages().print(written.missing, markup=False)
-
-
-def report(
-    folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="What `headstart compare … --out DIR` wrote.")
-    ],
-    json: Json = False,
-    debug: Debug = False,
-) -> None:
-    """Write report.html, figures/ and tables/ of a study again.
-
-    The page is one file that opens offline; every picture is also an SVG and a PNG, every table
-    a CSV file.
-    """
-    from headstart.studies.report.build import write_report  # SciPy only where it is needed
-
-    with messages().status("computing intervals …"):
-        written = write_report(folder)
-    if json:
-        print_json(
-            {
-                "report": str(written.path),
-                "figures": [str(path) for path in written.figures],
-                "tables": [str(path) for path in written.tables],
-                "verdict": written.sentences,
-                "advice": written.advice,
-            }
-        )
-    else:
-        console = results()
-        console.print(" ".join(written.sentences), markup=False)
-        for line in written.advice:
-            console.print(line, markup=False, soft_wrap=True)
-        console.print(str(written.path), markup=False, soft_wrap=True)
     if written.missing:
         messages().print(written.missing, markup=False)

@@ -25,7 +25,8 @@ class CompareDisplay(Display):
 
     def __init__(self) -> None:
         super().__init__()
-        self.lines: dict[RunKey, tuple[str, str, str, str, str]] = {}
+        self.lines: dict[RunKey, tuple[str, ...]] = {}
+        self.nodes: dict[RunKey, str] = {}  # where trainings run, if not on this machine
         self._study: StudyRun | None = None
         self._done = 0
 
@@ -38,6 +39,7 @@ class CompareDisplay(Display):
             pretraining=self.pretraining,
             on_epoch=self.on_epoch,
             on_done=self.on_done,
+            on_start=self.on_start,
         )
 
     def on_stage(self, name: str) -> None:
@@ -57,6 +59,11 @@ class CompareDisplay(Display):
         with TrainingDisplay() as display:
             yield display
 
+    def on_start(self, run: "RunKey", node: str) -> None:
+        if node:
+            self.nodes[run] = node
+            self._show(run, "", "", "started")
+
     def on_epoch(self, run: "RunKey", epoch: int, accuracy: float) -> None:
         self._show(run, str(epoch), f"{accuracy:.1%}", "")
 
@@ -73,12 +80,13 @@ class CompareDisplay(Display):
 
     def _show(self, run: "RunKey", epoch: str, accuracy: str, state: str) -> None:
         arm = " · ".join(filter(None, (run.arm, run.objective)))
-        line = (arm, f"{run.labels:,}", str(run.seed), epoch, accuracy)
+        line = (arm, f"{run.labels:,}", str(run.seed), epoch, accuracy, self.nodes.get(run, ""))
         if not self.console.is_terminal:
             if not self.lines:
                 self.console.print(f"{'arm':<22}{'labels':>8}{'seed':>6}{'epoch':>9}  validation")
             self.lines[run] = line
             row = f"{arm:<22}{line[1]:>8}{line[2]:>6}{epoch:>9}  {accuracy:>6} {state}"
+            row += f" on {line[-1]}" if line[-1] else ""
             self.console.print(row.rstrip(), markup=False, soft_wrap=True)
             return
         self.lines.pop(run, None)
@@ -92,13 +100,16 @@ class CompareDisplay(Display):
         table = Table(title=title, title_justify="left", box=None, header_style="dim")
         for name in ("arm", "labels", "seed", "epoch", "validation"):
             table.add_column(name, justify="left" if name == "arm" else "right")
+        if self.nodes:
+            table.add_column("on")
         for line in list(self.lines.values())[-SHOWN:]:
-            table.add_row(*line)
+            table.add_row(*line[: len(table.columns)])
         return table
 
 
 def plan_lines(study: "StudyRun") -> list[str | Text]:
     """What will be done, how long it takes, what was cut, and what the data check found."""
+    from headstart.studies.executors import find_executor
     from headstart.studies.words import dataset_name
 
     recipe, plan = study.recipe, study.plan
@@ -117,6 +128,8 @@ def plan_lines(study: "StudyRun") -> list[str | Text]:
     if recipe.has_networks:
         epochs = ", ".join(f"{plan.epochs[n]} at {n:,}" for n in plan.budgets)
         lines.append(f"  epochs: {epochs} labels; {plan.jobs} side by side")
+        where = find_executor(recipe.executor).words(recipe.resources(plan.threads))
+        lines += [styled("  on {where}", where=where)] if where else []
         if recipe.choose_by == "budget" and plan.tries > 1:
             lines.append(
                 "  every network chooses between the usual setting and a longer, faster one, with "

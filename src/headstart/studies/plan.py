@@ -1,7 +1,7 @@
 """The plan of a study: which trainings, how many steps, how long, and what was cut to fit.
 
 Made once, before anything is trained, and kept in `plan.json`, so that a study that is started
-again continues with the same one.
+again continues with the same one (`plan_file.py`).
 
 Epochs that were not given are usually `EPOCHS`, or as many as `STEPS` steps allow where the labels
 are many, but no fewer than `FEWEST_EPOCHS`; whether more of them do better, each network finds out
@@ -12,13 +12,11 @@ and 11 seconds (docs/recipes.md has its numbers). Amounts are in tokens, not in 
 command gives the same numbers.
 """
 
-import json
 import math
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from headstart.errors import HeadstartError
-from headstart.files import write_text
 from headstart.machine import choose_threads
 from headstart.model.presets import Preset, preset, preset_of
 from headstart.run_folder import open_run
@@ -26,6 +24,7 @@ from headstart.studies.arms import find_arm
 from headstart.studies.arms.arm import BYTES_PER_TOKEN, Amounts, Effort, Speed
 from headstart.studies.arms.choosing import SETTINGS
 from headstart.studies.data import StudyData
+from headstart.studies.executors import find_executor
 from headstart.studies.outcomes import RunKey
 from headstart.studies.recipe import StudyRecipe, network_kind
 from headstart.studies.speed import measure_finetuning, measure_pretraining
@@ -34,10 +33,8 @@ from headstart.text.tokenizers.tokenizer import load_tokenizer
 from headstart.training.plan import fastest_threads
 from headstart.training.recipe import FinetuneRecipe, OutputLayer, PretrainRecipe, make_recipe
 
-FILE = "plan.json"
 EPOCHS, STEPS, FEWEST_EPOCHS = 5, 500, 2
 LEAST_PRETRAINING = 0.25  # of the planned steps: less is another question
-MOST_JOBS = 4
 LEAST_SEEDS = 2  # one seed knows nothing of its own spread
 TOKENS = 2_600_000  # of pretraining
 MOST_PASSES = 10  # over a corpus that is smaller than that
@@ -53,13 +50,14 @@ class StudyPlan:
     budgets: list[int]
     epochs: dict[int, int]  # of each budget, usually
     pretrain_steps: int  # of each objective; 0 where nothing is pretrained
-    jobs: int
-    threads: int  # of each job
+    jobs: int  # trainings at a time
+    threads: int  # of each
     pretrain_threads: int  # it runs alone
     tries: int = SETTINGS  # settings that each network tries
     outputs: dict[str, OutputLayer] = field(default_factory=dict)  # of each objective's steps
     seconds: float = 0.0
     cuts: list[str] = field(default_factory=list)
+    executor: str = "local"  # which `jobs` is for
 
     def runs(self, recipe: StudyRecipe) -> list[RunKey]:
         """Every training, in the order in which they are started."""
@@ -87,8 +85,9 @@ def make_plan(recipe: StudyRecipe, data: StudyData) -> StudyPlan:
     """Look at the data and the machine, try a few steps, and fit the study into the minutes."""
     chosen = study_preset(recipe)
     pretrain_threads = choose_threads(recipe.threads or None)
-    jobs = recipe.jobs or min(pretrain_threads, MOST_JOBS)
-    threads = max(1, pretrain_threads // jobs)  # of each
+    executor = find_executor(recipe.executor)
+    jobs = executor.at_once(recipe, recipe.resources())
+    threads = executor.threads(recipe, jobs, pretrain_threads)
     usual = make_recipe(dataset=["none"], preset=recipe.preset)
     corpus_bytes = corpus_size(data) if data.corpus is not None else 0
     steps = 0
@@ -115,6 +114,7 @@ def make_plan(recipe: StudyRecipe, data: StudyData) -> StudyPlan:
         threads=threads,
         pretrain_threads=pretrain_threads,
         outputs={name: output for name, (_, output) in found.items()},
+        executor=recipe.executor,
     )
     parts = data.splits.parts().values()
     dataset_bytes = sum(len(text.encode()) for part in parts for text in data.task.texts(part))
@@ -232,8 +232,8 @@ def fit_plan(recipe: StudyRecipe, plan: StudyPlan, speed: Speed, amounts: Amount
 
 
 def estimate(recipe: StudyRecipe, plan: StudyPlan, speed: Speed, amounts: Amounts) -> float:
-    """Seconds of the whole study."""
-    trainings = 0.0
+    """Seconds of the whole study: networks `jobs` at a time, the others one after another."""
+    networks, others = [0.0], 0.0
     for run in plan.runs(recipe):
         arm = find_arm(run.arm)
         tries = plan.tries if recipe.choose_by == "budget" else 0
@@ -247,11 +247,17 @@ def estimate(recipe: StudyRecipe, plan: StudyPlan, speed: Speed, amounts: Amount
             token_dropout=recipe.token_dropout,
         )
         repeated = same_rows and not arm.varies_with_seed
-        if not (repeated and run.seed != plan.seeds[0]):
-            trainings += arm.seconds(run.labels, effort, amounts, speed)
+        if repeated and run.seed != plan.seeds[0]:
+            continue
+        seconds = arm.seconds(run.labels, effort, amounts, speed)
+        if arm.is_network:
+            networks.append(seconds)
+        else:
+            others += seconds
+    trainings = others + max(sum(networks) / plan.jobs, max(networks))
     pretraining = recipe.bases * plan.pretrain_steps * sum(speed.pretrain_step.values())
     preparing = PREPARING_SECONDS * amounts.corpus_bytes / 1e6
-    return preparing + pretraining + trainings / plan.jobs + REPORT_SECONDS
+    return preparing + pretraining + trainings + REPORT_SECONDS
 
 
 def _cuts(wanted: StudyPlan, plan: StudyPlan) -> list[str]:
@@ -269,27 +275,3 @@ def _cuts(wanted: StudyPlan, plan: StudyPlan) -> list[str]:
             f"{plan.pretrain_steps:,} steps of pretraining instead of {wanted.pretrain_steps:,}"
         )
     return cuts
-
-
-def write_plan(plan: StudyPlan, folder: Path) -> None:
-    """Keep the plan for a study that is started again."""
-    write_text(folder / FILE, json.dumps(asdict(plan), indent=2, ensure_ascii=False) + "\n")
-
-
-def read_plan(folder: Path) -> StudyPlan | None:
-    """The plan that was kept, if there is one."""
-    path = folder / FILE
-    if not path.is_file():
-        return None
-    return parse_plan(path, "choose another --out, or delete this folder and start anew")
-
-
-def parse_plan(path: Path, fix: str) -> StudyPlan:
-    """A plan from a file: a study's own, or what `--dry-run --json` printed."""
-    try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-        known = {one.name: values[one.name] for one in fields(StudyPlan) if one.name in values}
-        known["epochs"] = {int(labels): count for labels, count in values["epochs"].items()}
-        return StudyPlan(**known)
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
-        raise HeadstartError("the study's plan is damaged", where=path, fix=fix) from None

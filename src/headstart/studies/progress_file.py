@@ -50,6 +50,7 @@ class ProgressFile:
             pretraining=self.pretraining,
             on_epoch=self.on_epoch,
             on_done=self.on_done,
+            on_start=self.on_start,
         )
 
     def stage(self, name: str) -> ProgressCallback:
@@ -84,6 +85,8 @@ class ProgressFile:
             arms=study.recipe.arms,
             objectives=study.recipe.objectives if study.recipe.needs_base else [],
             metric=study.data.task.metric,
+            executor=study.recipe.executor,
+            jobs=study.plan.jobs,
         )
 
     @contextmanager
@@ -91,6 +94,9 @@ class ProgressFile:
         self.write("pretraining", objective=objective)
         yield Listener()
         self.write("base", objective=objective)
+
+    def on_start(self, run: RunKey, node: str) -> None:
+        self.write("start", **vars(run), node=node)
 
     def on_epoch(self, run: RunKey, epoch: int, value: float) -> None:
         self.write("epoch", **vars(run), epoch=epoch, value=value)

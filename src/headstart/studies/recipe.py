@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from headstart import lab
 from headstart.base_source import source_of
@@ -13,6 +13,8 @@ from headstart.objectives import find_objective, objectives
 from headstart.studies.arms import arms, find_arm
 from headstart.studies.arms.arm import Arm
 from headstart.studies.arms.foreign import know_foreign_arms
+from headstart.studies.executors import EXECUTORS, find_executor
+from headstart.studies.executors.protocol import Resources
 from headstart.tasks import find_task
 from headstart.tasks.task import Task
 from headstart.training.recipe import NONE, PretrainRecipe, make_recipe
@@ -66,8 +68,20 @@ class StudyRecipe(Recipe):
     heads: int = 0
     feed_forward_width: int = 0
     length: int = 0  # tokens of a labelled text that are read
-    jobs: int = 0
     threads: int = 0
+    # Where trainings run, and what is asked for each; a resumed study may choose anew.
+    executor: str = "local"
+    jobs: int = 0  # trainings at a time
+    address: str = ""  # of the executor's cluster
+    cores: int = 0
+    memory: float = 0.0  # GB
+    gpus: int = 0
+    partition: str = ""  # Slurm's
+    time_limit: int = 0  # minutes of a Slurm job
+
+    may_differ: ClassVar[frozenset[str]] = frozenset(
+        ("executor", "jobs", "address", "cores", "memory", "gpus", "partition", "time_limit")
+    )
 
     def _smallest(self, name: str) -> int:
         return 1 if name in ("seeds", "bases") else 0
@@ -77,6 +91,7 @@ class StudyRecipe(Recipe):
         problems = _unknown("arm", self.arms, list(arms())) + _unknown(
             "objective", self.objectives, list(objectives())
         )
+        problems += _unknown("executor", [self.executor], list(EXECUTORS.entries()))
         if problems:
             return problems
         if self.uses_own_texts and self.task_text == "off":
@@ -99,7 +114,18 @@ class StudyRecipe(Recipe):
             )
         if self.base and self.sizes():
             problems.append(f"the base decides about {', '.join(self.sizes())}; leave it out")
-        return problems
+        return problems + find_executor(self.executor).problems(self)
+
+    def resources(self, threads: int = 1) -> Resources:
+        """What the executor is asked for: as many cores as threads, unless others were given."""
+        return Resources(
+            cores=self.cores or threads,
+            memory=self.memory,
+            gpus=self.gpus,
+            address=self.address,
+            partition=self.partition,
+            time_limit=self.time_limit,
+        )
 
     @property
     def token_dropout(self) -> float:

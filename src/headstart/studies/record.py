@@ -79,6 +79,7 @@ def _study(study: StudyRun, command: str) -> Study:
             "processor": facts.cpu,
             "cores": facts.usable_cores,
             "memory": f"{facts.memory_bytes / 1e9:.1f} GB",
+            **({} if recipe.executor == "local" else {"executor": recipe.executor}),
             "trainings side by side": plan.jobs,
             "threads of each": plan.threads,
             "threads of pretraining": plan.pretrain_threads,

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from pathlib import Path
+from typing import Any
 
-from headstart.errors import HeadstartError
 from headstart.files import check_folder, write_text
 from headstart.lock import locked
 from headstart.progress import ProgressCallback
@@ -33,17 +33,14 @@ from headstart.studies.bases import (
 )
 from headstart.studies.context import OnEpoch, StudyContext, ignore
 from headstart.studies.data import StudyData, read_data
+from headstart.studies.executors import find_executor
+from headstart.studies.executors.attempt import run_one
+from headstart.studies.executors.local import run_here
+from headstart.studies.executors.protocol import OnDone, OnStart, run_trainings
 from headstart.studies.outcomes import RunKey, is_finished
-from headstart.studies.plan import (
-    StudyPlan,
-    make_plan,
-    parse_plan,
-    read_plan,
-    study_preset,
-    write_plan,
-)
+from headstart.studies.plan import StudyPlan, make_plan, study_preset
+from headstart.studies.plan_file import adapt_plan, check_plan, parse_plan, read_plan, write_plan
 from headstart.studies.recipe import StudyRecipe
-from headstart.studies.workers import OnDone, run_here, run_one, run_side_by_side
 from headstart.text.reading.sources import check_outside
 from headstart.text.tokenizers.tokenizer import load_tokenizer
 from headstart.training.bases import local_base
@@ -72,6 +69,7 @@ class StudyListener:
     )
     on_epoch: OnEpoch = ignore
     on_done: OnDone = ignore
+    on_start: OnStart = ignore
 
 
 def join_listeners(*listeners: StudyListener) -> StudyListener:
@@ -98,7 +96,8 @@ def join_listeners(*listeners: StudyListener) -> StudyListener:
 
         return pass_on
 
-    return StudyListener(stages, each("on_plan"), pretraining, each("on_epoch"), each("on_done"))
+    events = {name: each(name) for name in ("on_plan", "on_epoch", "on_done", "on_start")}
+    return StudyListener(stages=stages, pretraining=pretraining, **events)
 
 
 class StudyRun:
@@ -136,8 +135,10 @@ class StudyRun:
             check_identity(self.data.identity, folder)
         saved = read_plan(folder) if self.is_resumed else None
         if saved is None and plan is not None:
-            saved = _check_plan(parse_plan(plan, "make it again"), plan, self.recipe, self.data)
-        self.plan: StudyPlan = saved or make_plan(self.recipe, self.data)
+            saved = check_plan(parse_plan(plan, "make it again"), plan, self.recipe, self.data)
+        self.plan: StudyPlan = (
+            make_plan(self.recipe, self.data) if saved is None else adapt_plan(saved, self.recipe)
+        )
         self.runs = self.plan.runs(self.recipe)
         self._before = _read_minutes(folder) if self.is_resumed else 0.0
 
@@ -193,21 +194,25 @@ class StudyRun:
         return local_base(self.recipe.base, folder) if self.recipe.base else folder
 
     def _train(self, arms: Sequence[Arm]) -> None:
-        """The trainings of one stage: those with a network side by side, the others first."""
+        """The trainings of one stage: those with a network by the executor, the others first."""
         here = self.left([arm for arm in arms if not arm.is_network])
         networks = self.left([arm for arm in arms if arm.is_network])
-        if self.plan.jobs == 1 or len(networks) < 2:
+        executor = find_executor(self.recipe.executor)
+        if executor.is_here(len(networks), self.plan.jobs):
             here, networks = [*here, *networks], []
         # One training for each arm and objective: what these need is what all of them need.
         for run in {(run.arm, run.objective): run for run in [*here, *networks]}.values():
             find_arm(run.arm).prepare(self.context.for_run(run))
-        on_epoch = self.listener.on_epoch
-        run_here(here, self.context, on_epoch=on_epoch, on_done=self._done)
+        heard: dict[str, Any] = {
+            "on_start": self.listener.on_start,
+            "on_epoch": self.listener.on_epoch,
+            "on_done": self._done,
+        }
+        run_here(here, self.context, **heard)
         if networks:
+            resources = self.recipe.resources(self.plan.threads)
             jobs = self.plan.jobs
-            run_side_by_side(
-                networks, self.context, jobs=jobs, on_epoch=on_epoch, on_done=self._done
-            )
+            run_trainings(executor, networks, self.context, resources, jobs=jobs, **heard)
 
     def _done(self, run: RunKey) -> None:
         write_text(self.folder / MINUTES, f"{self.minutes:.3f}\n")
@@ -266,17 +271,6 @@ class StudyRun:
                 folder = self.base_folder(objective, number)
                 start = START if self.recipe.has_need("start") else None
                 pretrain_base(recipe, folder, self.data.corpus, listener, keep_start=start)
-
-
-def _check_plan(plan: StudyPlan, path: Path, recipe: StudyRecipe, data: StudyData) -> StudyPlan:
-    fits = set(plan.budgets) <= set(data.budgets) and set(plan.epochs) >= set(plan.budgets)
-    if not plan.budgets or not fits or not set(plan.seeds) <= set(range(recipe.seeds)):
-        raise HeadstartError(
-            "this plan was made for other data or other settings",
-            where=path,
-            fix="make it again: headstart compare … --dry-run --json",
-        )
-    return plan
 
 
 def _read_minutes(folder: Path) -> float:

@@ -9,7 +9,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import tomli_w
 
@@ -47,6 +47,9 @@ PROTOCOLS: dict[str, dict[str, Mapping[str, Any]]] = {
 
 class Recipe(Checked):
     """Every setting of one training; the classes that have fields are in other files."""
+
+    # Those that may be given anew when resuming, because no result depends on them.
+    may_differ: ClassVar[frozenset[str]] = frozenset()
 
     def sizes(self) -> dict[str, int]:
         """The sizes that were given, for the preset."""
@@ -118,7 +121,9 @@ def resumed(given: R, folder: Path) -> R:
         for name, undecided in MEASURED.items()
         if getattr(given, name, None) == undecided
     }
-    given = given.changed(**measured)
+    new = {name: getattr(given, name) for name in given.may_differ}
+    old = {name: getattr(saved, name) for name in given.may_differ}
+    given = given.changed(**measured, **old)
     if given != saved:
         differ = [
             f"{name}: {getattr(saved, name)!r} in the run, {value!r} now"
@@ -130,7 +135,7 @@ def resumed(given: R, folder: Path) -> R:
             where=folder / FILE,
             fix="resume with the run's own settings, or start another run",
         )
-    return saved
+    return saved.changed(**new)
 
 
 def refuse_a_second_run(folder: Path) -> None:

@@ -24,6 +24,7 @@ from headstart.training.metrics import METRICS, loss_points, read_metrics
 
 HALF = Frame(376, 290, left=50)
 BEGINNING = "reading the dataset"  # the first stage of a session: what was before is nobody's work
+TRAINING = ("start", "epoch", "done")  # the events of trainings
 ENOUGH = 0.1  # of the trainings' work, to tell their pace by
 PACE_STEPS = 50  # of the latest steps, whose pace is the pace now
 
@@ -39,6 +40,7 @@ class LiveStudy:
     pretraining: str | None = None  # the objective of the one under way
     epochs: dict[RunKey, dict[int, float]] = field(default_factory=lambda: defaultdict(dict))
     finished: dict[RunKey, float] = field(default_factory=dict)
+    running: dict[RunKey, str] = field(default_factory=dict)  # where, if not on this machine
     latest: int | None = None  # the label budget of the latest epoch
     spent: float = 0.0  # seconds of all sessions up to the latest event
     trained: float = 0.0  # those of trainings among them
@@ -56,23 +58,28 @@ class LiveStudy:
 
     def _take(self, event: dict[str, Any]) -> None:
         kind, now = event["event"], float(event["time"])
-        self.stage = {"epoch": "training", "done": "training"}.get(kind, self.stage)
+        self.stage = "training" if kind in TRAINING else self.stage
         if kind == "plan":
             self.plan, self.stage, self.ended = event, "starting", False
+            self.running.clear()  # with the session before
         elif self.last is not None and event.get("name") != BEGINNING:
             self.spent += now - self.last
-            self.trained += now - self.last if kind in ("epoch", "done") else 0.0
+            training = kind in ("epoch", "done") or (kind == "start" and bool(self.running))
+            self.trained += now - self.last if training else 0.0
         self.last = now
         if kind in ("stage", "pretraining"):
             self.pretraining = event.get("objective")
             self.stage = "pretraining" if self.pretraining else event["name"]
             total = event.get("total")
             self.stage_share = min(1.0, event["done"] / total) if total else None
-        elif kind in ("epoch", "done", "base"):
+        elif kind in (*TRAINING, "base"):
             self.pretraining = None
-        if kind in ("epoch", "done"):
+        if kind in TRAINING:
             run = RunKey(*(event[part] for part in ("arm", "objective", "labels", "seed")))
-            if kind == "done":
+            if kind == "start":
+                self.running[run] = event["node"]
+            elif kind == "done":
+                self.running.pop(run, None)
                 self.work += event["work"] if run not in self.finished else 0.0
                 self.finished[run] = event["value"]
             else:
@@ -159,6 +166,7 @@ def live_document(folder: Path, *, running: bool) -> dict[str, Any]:
         "seconds_left": study.seconds_left(time.time(), running=running),
         "pretraining": study.pretraining_now() if running else None,
         "objective": study.pretraining,
+        "running": _running_rows(study) if running else [],
         "arms": _arm_rows(study),
         "figures": [*_epoch_figures(study), *_loss_figures(study)],
     }
@@ -172,6 +180,15 @@ def version_of(folder: Path) -> str:
         *sorted((folder / "bases").glob("*/" + METRICS)),
     ]
     return "-".join(f"{p.stat().st_size}" for p in files if p.is_file()) or "0"
+
+
+def _running_rows(study: LiveStudy) -> list[str]:
+    """The trainings under way on other machines, and on which."""
+    return [
+        f"{arm_label(run.arm)}, {labelled(run.labels)}, seed {run.seed}: {node}"
+        for run, node in study.running.items()
+        if node
+    ]
 
 
 def _arm_rows(study: LiveStudy) -> list[dict[str, Any]]:

@@ -42,6 +42,7 @@ export function watchPanel({ path, go, refresh }) {
         `${count(live.finished)} of ${plural(live.plan.trainings, "training")} finished` +
           (active ? ` · ${duration(live.spent + passed)} so far` : "")));
       if (live.pretraining) parts.push(pretrainingFacts(live.pretraining));
+      if (live.running?.length) parts.push(machines(live.running));
     }
     status.replaceChildren(...parts);
   }
@@ -104,6 +105,12 @@ function stageWords(live) {
 function share(live) {
   if (!live.seconds_left) return live.finished / live.plan.trainings;
   return live.spent / (live.spent + live.seconds_left);
+}
+
+// Which training runs on which machine, where there are several.
+function machines(running) {
+  return el("details", {}, el("summary", {}, `Running on other machines: ${plural(running.length, "training")}`),
+    el("ul", {}, running.map((line) => el("li", {}, line))));
 }
 
 function pretrainingFacts(now) {

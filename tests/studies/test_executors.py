@@ -1,0 +1,251 @@
+"""Executors: a training runs anywhere, is lost, or runs twice, and the results are the same."""
+
+import time
+from dataclasses import replace
+from threading import Thread
+
+import pytest
+
+from headstart.errors import HeadstartError
+from headstart.lock import locked
+from headstart.studies.context import StudyContext, ignore
+from headstart.studies.executors import EXECUTORS, Executor, register
+from headstart.studies.executors.attempt import attempt
+from headstart.studies.executors.parcel import Parcel, pack, sees_folder, unpacked, write_marker
+from headstart.studies.executors.protocol import (
+    Resources,
+    Session,
+    TrainingEvent,
+    run_trainings,
+)
+from headstart.studies.outcomes import ARRAYS, RunKey, read_training
+from headstart.studies.progress_file import read_progress
+from headstart.studies.recipe import StudyRecipe
+from headstart.studies.run import StudyRun
+from headstart.training.recipe import read_finetune_recipe
+from headstart.training.recipe_file import read_recipe_as
+from tests.fault_cases import SIZES, named
+from tests.labelled import dataset, splits, write_csv
+from tests.studies.small_arms import Majority, registered
+from tests.studies.small_study import small_recipe
+
+RUNS = [RunKey("majority", "", 20, seed) for seed in range(3)]
+
+
+def results(folder, runs):
+    """What trainings came to, but for the time that they took."""
+    found = {}
+    for run in runs:
+        one = read_training(folder, run)
+        found[run] = (
+            [(m.epoch, m.split, m.metric, m.value) for m in one.measures],
+            [getattr(one, name).tobytes() for name in ARRAYS],
+        )
+    return found
+
+
+@pytest.fixture
+def study(tmp_path):
+    return StudyContext(tmp_path, small_recipe(tmp_path), splits(), epochs={})
+
+
+# The protocol, with an engine that does as it is told
+
+
+def run_with(executor, runs, study, *, jobs=2, **heard):
+    heard = {"on_start": ignore, "on_epoch": ignore, "on_done": ignore} | heard
+    run_trainings(executor, runs, study, Resources(), jobs=jobs, **heard)
+
+
+class Scripted(Executor):
+    """Each submission of a training ends as the next of its script says."""
+
+    name = "scripted"
+
+    def __init__(self, *script):
+        self.script, self.submitted, self.most, self.closed = list(script), [], 0, False
+
+    def at_once(self, recipe, resources):
+        return 2
+
+    def open(self, study, resources):
+        owner = self
+
+        class Scene(Session):
+            def __init__(self):
+                self.running = []
+
+            def submit(self, run):
+                owner.submitted.append(run)
+                self.running.append(run)
+                owner.most = max(owner.most, len(self.running))
+
+            def events(self):
+                run = self.running.pop(0)
+                kind = owner.script.pop(0) if owner.script else "done"
+                error = HeadstartError("its machine is gone") if kind != "done" else None
+                yield TrainingEvent("start", run, node="far")
+                yield TrainingEvent(kind, run, error=error)
+                yield TrainingEvent("epoch", run, epoch=9)
+
+            def close(self):
+                owner.closed = True
+
+        return Scene()
+
+
+def test_a_training_that_died_is_submitted_again_and_late_news_is_ignored(study):
+    engine, done, late = Scripted("died", "done", "died"), [], []
+    run_with(engine, RUNS, study, on_done=done.append, on_epoch=lambda *news: late.append(news))
+    assert sorted(done) == RUNS
+    assert len(late) == 2  # of those that died, not of those that are done
+    assert len(engine.submitted) == 5
+    assert engine.most == 2
+    assert engine.closed
+
+
+def test_a_training_that_always_dies_ends_the_study_with_the_reason(study):
+    engine = Scripted(*["died"] * 9)
+    with pytest.raises(HeadstartError, match="its machine is gone"):
+        run_with(engine, RUNS[:1], study)
+    assert len(engine.submitted) == 1 + engine.retries
+    assert engine.closed
+
+
+def test_an_error_of_a_training_is_not_tried_again(study):
+    engine = Scripted("error")
+    with pytest.raises(HeadstartError):
+        run_with(engine, RUNS, study)
+    assert len(engine.submitted) == 2
+    assert engine.closed
+
+
+# An executor from outside
+
+
+class Inline(Executor):
+    """In this process, as if it were far away."""
+
+    name = "inline"
+    takes = frozenset({"cores", "memory"})
+
+    def at_once(self, recipe, resources):
+        return recipe.jobs or 7
+
+    def open(self, study, resources):
+        class Here(Session):
+            def __init__(self):
+                self.waiting = []
+
+            def submit(self, run):
+                self.waiting.append(run)
+
+            def events(self):
+                run, heard = self.waiting.pop(0), []
+                yield TrainingEvent("start", run, node="node-7")
+                error = attempt(run, study, lambda *epoch: heard.append(epoch))
+                for _, number, value in heard:
+                    yield TrainingEvent("epoch", run, epoch=number, value=value)
+                yield TrainingEvent("error" if error else "done", run, error=error)
+
+            def close(self):
+                self.waiting.clear()
+
+        return Here()
+
+
+@pytest.fixture
+def inline():
+    register(Inline())
+    yield "inline"
+    EXECUTORS.unregister("inline")
+
+
+def test_an_executor_from_outside_runs_a_study_with_the_same_results(headstart, inline, tmp_path):
+    write_csv(tmp_path / "d.csv", dataset(80, sentences=1))
+    options = SIZES | {"labels": 20, "seeds": 2, "epochs": 1, "arms": "scratch"}
+    options |= {"executor": inline, "cores": 1, "memory": 1.5, "out": tmp_path / "there"}
+    shown = headstart("compare", tmp_path / "d.csv", *named(options))
+    assert shown.returncode == 0, shown.stderr
+    assert "7 side by side" in shown.stderr
+    assert "inline: 1 core and 1.5 GB for each training" in shown.stderr
+    assert "started on node-7" in shown.stderr
+    started = [one for one in read_progress(tmp_path / "there") if one["event"] == "start"]
+    assert [one["node"] for one in started] == ["node-7"] * 2
+    recipe = read_recipe_as(StudyRecipe, tmp_path / "there")
+    local = recipe.changed(executor="local", cores=0, memory=0.0, jobs=1)
+    here = StudyRun(local, tmp_path / "here")
+    here.run()
+    assert results(tmp_path / "there", here.runs) == results(here.folder, here.runs)
+    # Any other executor takes it from there.
+    (tmp_path / "there" / "trainings" / "scratch-causal-000020-seed-1.safetensors").unlink()
+    StudyRun(local, tmp_path / "there").run()
+    assert results(tmp_path / "there", here.runs) == results(here.folder, here.runs)
+
+
+# Attempts
+
+
+@pytest.fixture
+def majority(tmp_path):
+    with registered(Majority()) as arm:
+        Majority.trained.clear()
+        recipe = small_recipe(tmp_path, arms=["tfidf"])
+        yield StudyContext(tmp_path, recipe, splits(), epochs={20: 1}, arms=(arm,))
+
+
+def test_a_training_that_runs_twice_is_done_once(majority):
+    assert [attempt(RUNS[0], majority, ignore) for _ in range(2)] == [None, None]
+    assert Majority.trained == RUNS[:1]
+
+
+class Locking(Majority):
+    """Works in its folder, as networks do."""
+
+    name = "locking"
+
+    def fit(self, context):
+        with locked(context.folder):
+            return super().fit(context)
+
+
+def test_an_attempt_waits_for_another_that_was_thought_dead(majority, tmp_path):
+    run = RunKey("locking", "", 20, 0)
+    with registered(Locking()) as arm:
+        study = replace(majority, arms=(arm,))
+        with locked(study.run_folder(run)):
+            second = Thread(target=attempt, args=(run, study, ignore), kwargs={"pause": 0.01})
+            second.start()
+            time.sleep(0.1)
+            assert second.is_alive()
+        second.join(30)
+    assert read_training(tmp_path, run).run == run
+
+
+# Machines without the study's folder
+
+
+def test_a_training_elsewhere_brings_back_what_it_wrote(tmp_path):
+    recipe = small_recipe(tmp_path, arms=["scratch"], labels=["20"], seeds=2, epochs=1)
+    whole = StudyRun(recipe, tmp_path / "study")
+    whole.run()
+    run = whole.runs[1]
+    before = results(whole.folder, [run])
+    path = whole.folder / "trainings" / "scratch-causal-000020-seed-1.safetensors"
+    path.unlink()
+    kept = read_finetune_recipe(whole.context.run_folder(run))
+    with unpacked(pack(whole.context), whole.context) as moved:
+        assert moved.tokenizer != whole.context.tokenizer
+        assert attempt(run, moved, ignore) is None
+        parcel = Parcel.of_training(run, moved, whole.context)
+    assert not path.exists()
+    parcel.bring_to(whole.folder)
+    assert results(whole.folder, [run]) == before
+    assert read_finetune_recipe(whole.context.run_folder(run)) == kept
+
+
+def test_a_folder_of_the_same_name_elsewhere_is_not_taken_for_the_study(tmp_path):
+    marker = write_marker(tmp_path)
+    assert sees_folder(tmp_path, marker)
+    assert not sees_folder(tmp_path, "another")
+    assert not sees_folder(tmp_path / "none", marker)
