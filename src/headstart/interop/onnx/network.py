@@ -5,7 +5,7 @@ milliseconds and with two packages more.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from torch import Tensor, nn
@@ -191,7 +191,7 @@ class BaseGraph:
             q = graph.add("RotaryEmbedding", q, *rotary, places, num_heads=heads)
             k = graph.add("RotaryEmbedding", k, *rotary, inputs.positions, num_heads=heads)
         # Queries are scaled already.
-        sizes = {"q_num_heads": heads, "kv_num_heads": heads, "scale": 1.0}
+        sizes: dict[str, Any] = {"q_num_heads": heads, "kv_num_heads": heads, "scale": 1.0}
         gathered = graph.add("Attention", q, k, v, mask, **sizes)  # (B, T, d)
         output = (module.output.weight, module.output.bias)
         return self.linear.apply(f"{name}.output", gathered, [output])[0]
