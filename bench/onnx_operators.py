@@ -1,8 +1,8 @@
 """Which of onnxruntime's operators are fastest at the sizes of `small`, on one thread?
 
 Products in 8 bits: tokens rounded in the graph and `MatMulIntegerToFloat`, as an export has it,
-beside `MatMulNBits`, which rounds them itself. Attention: product, mask, softmax, product, as an
-export has it, beside ONNX's own `Attention`. Best of some runs, and how far the results lie apart.
+beside `MatMulNBits`, which rounds them itself. Attention: product, mask, softmax, product, beside
+ONNX's own `Attention`, as an export has it. Best of some runs, and how far the results lie apart.
 
     python bench/onnx_operators.py
 """

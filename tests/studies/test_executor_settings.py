@@ -9,6 +9,7 @@ from headstart.errors import HeadstartError
 from headstart.studies.context import StudyContext, ignore
 from headstart.studies.executors import find_executor, slurm
 from headstart.studies.executors.protocol import run_trainings
+from headstart.studies.executors.ray import _lost, connect
 from headstart.studies.outcomes import RunKey
 from headstart.studies.plan import StudyPlan
 from headstart.studies.plan_file import adapt_plan
@@ -41,6 +42,23 @@ def test_a_missing_extra_is_named(monkeypatch, name, package):
     with pytest.raises(HeadstartError, match="is not installed") as caught:
         find_executor(name).at_once(recipe, recipe.resources())
     assert caught.value.fix == f"pip install 'headstart[{name}]'"
+
+
+def test_without_an_address_ray_is_started_here_beside_any_other(monkeypatch):
+    ray, given = pytest.importorskip("ray"), {}
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(ray, "init", lambda **settings: given.update(settings))
+    connect("")
+    assert given["address"] == "local"
+
+
+def test_a_task_that_could_not_run_is_told_in_its_own_words():
+    exceptions = pytest.importorskip("ray.exceptions")
+    error = exceptions.RayTaskError("train_in_task", "a traceback", OSError("the disk is full"))
+    told = _lost(RUN, error.as_instanceof_cause())
+    assert str(told).startswith("the training tfidf, 20 labels, seed 0 came to nothing on Ray: the")
+    assert "the disk is full" in str(told)
 
 
 def test_a_plan_made_elsewhere_runs_as_many_trainings_as_fit_here():

@@ -7,6 +7,7 @@ from threading import Thread
 import pytest
 
 from headstart.errors import HeadstartError
+from headstart.files import write_text
 from headstart.lock import locked
 from headstart.studies.context import StudyContext, ignore
 from headstart.studies.executors import EXECUTORS, Executor, register
@@ -18,7 +19,7 @@ from headstart.studies.executors.protocol import (
     TrainingEvent,
     run_trainings,
 )
-from headstart.studies.outcomes import ARRAYS, RunKey, read_training
+from headstart.studies.outcomes import ARRAYS, RunKey, read_training, training_file
 from headstart.studies.progress_file import read_progress
 from headstart.studies.recipe import StudyRecipe
 from headstart.studies.run import StudyRun
@@ -242,6 +243,21 @@ def test_a_training_elsewhere_brings_back_what_it_wrote(tmp_path):
     parcel.bring_to(whole.folder)
     assert results(whole.folder, [run]) == before
     assert read_finetune_recipe(whole.context.run_folder(run)) == kept
+
+
+def test_the_texts_of_a_run_name_the_study_s_own_paths_again_however_many_bases_there_are(study):
+    own = [f"bases/{name}" for name in "abcdefghijkl"]
+    study = replace(study, tokenizer="tokenizer", vectors="vectors", bases={"causal": own})
+    places = [f"/far/inputs/{number}" for number in range(14)]
+    bases = {"causal": places[2:]}
+    there = study.folder / "there"
+    moved = replace(study, folder=there, tokenizer=places[0], vectors=places[1], bases=bases)
+    made = moved.run_folder(RUNS[0])
+    write_text(made / "recipe.toml", "\n".join(places[2:]))
+    moved_back = replace(moved, epochs={RUNS[0].labels: 1})
+    write_text(training_file(there, RUNS[0]), "")
+    Parcel.of_training(RUNS[0], moved_back, study).bring_to(study.folder)
+    assert (study.run_folder(RUNS[0]) / "recipe.toml").read_text().split() == own
 
 
 def test_a_folder_of_the_same_name_elsewhere_is_not_taken_for_the_study(tmp_path):

@@ -43,6 +43,17 @@ def test_a_bug_in_a_worker_is_told_as_what_it_is_with_its_place(study):
     assert "small_arms.py" in "".join(error.__notes__)
 
 
+def test_a_worker_that_ended_while_it_waited_keeps_nobody_from_closing(study):
+    session = LocalSession(study)
+    process = multiprocessing.get_context("spawn").Process(target=int)
+    process.start()
+    ours, theirs = multiprocessing.Pipe()
+    theirs.close()
+    session._workers[ours] = process
+    session.close()
+    assert not session._workers
+
+
 def test_an_error_that_cannot_be_sent_is_told_by_name():
     class LocalError(Exception):
         """Not importable, so not picklable."""

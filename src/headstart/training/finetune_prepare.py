@@ -173,9 +173,8 @@ def prepare_finetuning(
     else:
         refuse_a_second_run(folder)
     torch.set_num_threads(choose_threads(recipe.threads or None))
-    kind = find_task(recipe.task)
     splits = read_splits(recipe, listener.stage) if splits is None else splits
-    task: Task[Any] = kind.of(splits.train)
+    task: Task[Any] = find_task(recipe.task).of(splits.train)
     start = find_start(recipe, task, task.texts(splits.train), stages=listener.stage)
     if resume:
         check_identity(identity_of(recipe, splits, start.tokenizer), folder)
@@ -240,8 +239,7 @@ def find_start(
         head = stock_head(head, chosen.base, chosen_pooling=bool(recipe.pooling))
     swapped, rows = swap_head(headless, head, seed=recipe.seed)
     pretrained = recipe.base != NONE and not recipe.fresh
-    moved = swapped.to(torch.device(recipe.device))
-    return Start(tokenizer, moved, rows if pretrained else [], length)
+    return Start(tokenizer, swapped.to(recipe.device), rows if pretrained else [], length)
 
 
 def reading_length(base: Run, name: str) -> int:

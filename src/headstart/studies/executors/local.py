@@ -9,6 +9,7 @@ import multiprocessing
 import os
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 
@@ -89,7 +90,8 @@ class LocalSession(Session):
             if pipe in self._busy:
                 worker.terminate()  # a training saves what it has
             else:
-                pipe.send(None)
+                with suppress(OSError):  # Ctrl-C has ended it already
+                    pipe.send(None)
         for worker in self._workers.values():
             worker.join(PATIENCE)
             worker.kill()

@@ -121,10 +121,11 @@ def _move_back(folder: Path, moved: StudyContext, study: StudyContext) -> None:
     """Let the texts of a run folder name the study's own paths."""
     names = dict(zip(_places(moved), _places(study), strict=True))
     names[str(moved.folder)] = str(study.folder)
+    longest_first = sorted(names.items(), key=lambda name: -len(name[0]))  # 1 begins 10
     for path in folder.rglob("*"):
         if path.suffix in TEXTS and path.name not in TOKENIZERS:
             text = path.read_text(encoding="utf-8")
-            for now, own in names.items():
+            for now, own in longest_first:
                 text = text.replace(now, own if path.suffix == ".md" else json.dumps(own)[1:-1])
             path.write_text(text, encoding="utf-8")
 

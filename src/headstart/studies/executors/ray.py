@@ -214,7 +214,7 @@ def connect(address: str) -> Any:
             ray.init(address=given, **quiet)
         else:
             quiet |= {"num_cpus": usable_cores(), "object_store_memory": STORE_BYTES}
-            ray.init(include_dashboard=False, **quiet)
+            ray.init(address="local", include_dashboard=False, **quiet)
     except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
         where = f"at {given}" if given else "on this machine"
         raise HeadstartError(
@@ -257,11 +257,13 @@ def _may_be_elsewhere(address: str) -> bool:
 
 
 def _lost(run: RunKey, error: BaseException) -> HeadstartError:
-    first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    cause = getattr(error, "cause", None) or error  # a task's own words, without its traceback
+    first = str(cause).strip().splitlines()[0] if str(cause).strip() else type(cause).__name__
     return HeadstartError(
-        f"the training {run.arm}, {run.labels:,} labels, seed {run.seed} died "
-        f"{RETRIES + 1} times on Ray: {first}",
-        fix=f"where memory ran out, ask for more with --memory; {GOES_ON}",
+        f"the training {run.arm}, {run.labels:,} labels, seed {run.seed} came to nothing on Ray: "
+        f"{first}",
+        fix="where memory ran out, ask for more with --memory; every machine needs the same "
+        f"Headstart, Ray and Python; {GOES_ON}",
     )
 
 
