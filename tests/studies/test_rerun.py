@@ -1,10 +1,16 @@
 """What a study keeps can be made again from its recipe."""
 
+import pytest
+
+from headstart import lab
+from headstart.errors import HeadstartError
 from headstart.run_folder import open_run
+from headstart.studies.run import StudyRun
 from headstart.training.finetune import finetune
 from headstart.training.recipe import read_finetune_recipe
 from tests.fault_cases import SIZES, named
 from tests.labelled import dataset, write_csv
+from tests.studies.small_study import small_recipe
 
 
 def test_the_recipe_of_the_best_network_gives_the_same_weights_and_it_has_a_card(
@@ -32,3 +38,11 @@ def test_a_folder_for_the_tokenizer_without_one_is_filled(headstart, tmp_path):
     result = headstart("compare", tmp_path / "d.csv", "--out", tmp_path / "study", *named(options))
     assert result.returncode == 0, result.stderr
     assert (tmp_path / "study" / "tokenizer" / "tokenizer.json").is_file()
+
+
+def test_a_study_does_not_go_on_under_another_protocol_of_its_preset(tmp_path, monkeypatch):
+    recipe = small_recipe(tmp_path, arms=["tfidf"], preset="lab")
+    StudyRun(recipe, tmp_path / "out").run()
+    monkeypatch.setitem(lab.FINETUNING, "token_dropout", 0.1)
+    with pytest.raises(HeadstartError, match="the preset's protocol is not the one"):
+        StudyRun(recipe, tmp_path / "out")

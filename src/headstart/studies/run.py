@@ -10,6 +10,7 @@ and, at the end, what `results.py` and `report/` write. `format.json` holds the 
 folder.
 """
 
+import json
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -50,6 +51,7 @@ from headstart.training.recipe import PretrainRecipe
 from headstart.training.recipe_file import (
     FILE,
     check_identity,
+    protocol_of,
     resumed,
     write_identity,
     write_recipe,
@@ -132,7 +134,7 @@ class StudyRun:
         self.recipe = resumed(recipe, folder) if self.is_resumed else recipe
         self.data: StudyData = read_data(self.recipe, self.listener.stages)
         if self.is_resumed:
-            check_identity(self.data.identity, folder)
+            check_identity(self.identity, folder)
         saved = read_plan(folder) if self.is_resumed else None
         if saved is None and plan is not None:
             saved = check_plan(parse_plan(plan, "make it again"), plan, self.recipe, self.data)
@@ -147,7 +149,7 @@ class StudyRun:
         with locked(self.folder, "study"):
             if not self.is_resumed:
                 write_plan(self.plan, self.folder)
-                write_identity(self.data.identity, self.folder)
+                write_identity(self.identity, self.folder)
                 write_recipe(self.recipe, self.folder)  # last: with it, this is a study
             self.listener.on_plan(self)
             # The quick ones first: something to look at within a minute.
@@ -157,6 +159,13 @@ class StudyRun:
                 if before is not None and self.left(later):
                     before()
                 self._train(arms)
+
+    @property
+    def identity(self) -> dict[str, str]:
+        """What must be the same when the study goes on: its data, and how its preset is trained."""
+        protocol = protocol_of(self.recipe.preset, "finetuning")
+        known = {"preset's protocol": json.dumps(protocol, sort_keys=True)} if protocol else {}
+        return {**self.data.identity, **known}
 
     @property
     def minutes(self) -> float:
