@@ -23,6 +23,7 @@ from headstart.errors import HeadstartError
 from headstart.explain_errors import explain
 from headstart.training.optimizer import moments, restore_moments
 from headstart.training.processes.exchange import GradientExchange
+from headstart.training.processes.limited_store import LimitedStore, SilentStoreError
 from headstart.training.processes.ranks import Ranks
 
 GRACE_SECONDS = 5.0  # for those that live to say so, before the others are called lost
@@ -74,7 +75,7 @@ class ProcessGroup(Ranks):
         stuck_seconds: float,
         exit_codes: Callable[[], dict[int, int]] = dict,
     ) -> None:
-        self.store, self.place = store, place
+        self.store, self.place = LimitedStore(store, stuck_seconds), place
         self.rank, self.count, self.local_count = place.rank, place.count, place.local_count
         self.stuck_seconds, self.exit_codes = stuck_seconds, exit_codes
         self._numbers = 0
@@ -121,6 +122,7 @@ class ProcessGroup(Ranks):
         with suppress(RuntimeError):
             if self.first:
                 self._set("end", True)
+        self.store.close()
         self._disconnect()
 
     def _key(self) -> str:
@@ -143,6 +145,8 @@ class ProcessGroup(Ranks):
                     raise gone
                 time.sleep(BETWEEN_LOOKS)
             return json.loads(self.store.get(key))
+        except SilentStoreError:
+            raise self.lost([0], self._silent) from None
         except RuntimeError:
             raise self.lost([0], "has ended") from None  # the store went with it
 
@@ -159,7 +163,7 @@ class ProcessGroup(Ranks):
         with self._watched():
             dist.init_process_group(
                 BACKENDS[device.type],
-                store=PrefixStore("group", self.store),
+                store=PrefixStore("group", self.store.store),
                 rank=self.rank,
                 world_size=self.count,
                 timeout=timedelta(seconds=self.stuck_seconds),
@@ -207,6 +211,10 @@ class ProcessGroup(Ranks):
         dist.all_reduce(tensor, dist.ReduceOp.MAX if largest else dist.ReduceOp.SUM)
 
     @property
+    def _silent(self) -> str:
+        return f"has not answered for {self.stuck_seconds:g} seconds"
+
+    @property
     def exchanged_bytes(self) -> int:
         """Of the last exchange of gradients."""
         return 0 if self._exchange is None else self._exchange[1].bytes
@@ -226,7 +234,8 @@ class ProcessGroup(Ranks):
     def _diagnosis(self, waited: bool) -> HeadstartError | None:
         """Who is to blame for an exchange that has failed; None if all processes live."""
         self._disconnect()  # who is waiting for this process need not wait longer
-        how = f"has not answered for {self.stuck_seconds:g} seconds" if waited else "has ended"
+        self.store.limit = GRACE_SECONDS
+        how = self._silent if waited else "has ended"
         try:
             self._set(f"lives/{self.rank}", True)
             others = [rank for rank in range(self.count) if rank != self.rank]
