@@ -16,10 +16,12 @@ from headstart.objectives import find_objective
 from headstart.training.listener import Listener
 from headstart.training.prepare import prepare
 from headstart.training.pretrain_loop import PretrainSetup, make_loop, make_model, with_output
+from headstart.training.processes import shared_memory
 from headstart.training.processes.exchange import GradientExchange
 from headstart.training.processes.launch import _local_store, joined, process_count
 from headstart.training.processes.limited_store import LimitedStore, SilentStoreError
 from headstart.training.processes.ranks import ONE
+from headstart.training.processes.shared_memory import SharedSum, share_memory
 from tests.ranks import CANDIDATES
 from tests.runs import small_recipe
 
@@ -132,6 +134,26 @@ def test_the_rows_of_all_processes_are_added_up():
     expected[1], expected[3], expected[4] = 12.0, 1.0, 10.0
     assert torch.equal(parameter.grad.to_dense(), expected)
     assert (loss, stop) == (1.5, False)
+
+
+def test_processes_that_share_their_memory_add_up_in_the_order_of_their_ranks():
+    parts = torch.tensor([[1e8, 1.0, 9.0], [1.0, 2.0, 9.0], [-1e8, 3.0, 9.0]])
+    ranks = [SharedSum(parts, rank, lambda: None) for rank in range(3)]
+    assert [rank.own(2).tolist() for rank in ranks] == parts[:, :2].tolist()
+    assert all(rank.total(2).tolist() == [0.0, 6.0] for rank in ranks)  # (1e8 + 1) - 1e8 in fp32
+
+
+@pytest.mark.skipif(not shared_memory.FOLDER.is_dir(), reason="only Linux has /dev/shm")
+def test_memory_is_shared_without_leaving_a_file(monkeypatch):
+    before = set(shared_memory.FOLDER.glob("headstart-*"))
+    assert share_memory(ONE, 5).shape == (1, 5)
+    refuse = mock.Mock(side_effect=OSError)  # as a container does that has too little of it
+    monkeypatch.setattr(shared_memory.os, "posix_fallocate", refuse)
+    assert share_memory(ONE, 5) is None
+    monkeypatch.setattr(shared_memory, "FOLDER", shared_memory.FOLDER / "missing")
+    assert share_memory(ONE, 5) is None
+    monkeypatch.undo()
+    assert set(shared_memory.FOLDER.glob("headstart-*")) == before
 
 
 def test_more_processes_than_rows_of_a_step_are_refused(tmp_path):

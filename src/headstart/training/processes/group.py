@@ -25,6 +25,7 @@ from headstart.training.optimizer import moments, restore_moments
 from headstart.training.processes.exchange import GradientExchange
 from headstart.training.processes.limited_store import LimitedStore, SilentStoreError
 from headstart.training.processes.ranks import Ranks
+from headstart.training.processes.shared_memory import SharedSum, share_memory
 
 GRACE_SECONDS = 5.0  # for those that live to say so, before the others are called lost
 BETWEEN_LOOKS = 0.02
@@ -175,7 +176,7 @@ class ProcessGroup(Ranks):
 
     def sum_gradients(self, model: nn.Module, loss: float) -> float:
         if self._exchange is None or self._exchange[0] is not model:
-            self._exchange = (model, GradientExchange(model, self._all_reduce))
+            self._exchange = (model, GradientExchange(model, self._all_reduce, self._shared(model)))
         with self._watched():
             total, self._stop_agreed = self._exchange[1](loss, stop=self._stop_requested)
         return total
@@ -206,6 +207,14 @@ class ProcessGroup(Ranks):
         if not self.first:
             restore_moments(optimizer, model, named)
         return state
+
+    def _shared(self, model: nn.Module) -> SharedSum | None:
+        """The memory through which processes of one machine add up their gradients."""
+        parameters = [one for one in model.parameters() if one.requires_grad]
+        if parameters[0].device.type != "cpu":
+            return None
+        parts = share_memory(self, sum(one.numel() for one in parameters) + 1)  # and the loss
+        return None if parts is None else SharedSum(parts, self.rank, dist.barrier)
 
     def _all_reduce(self, tensor: Tensor, largest: bool) -> None:
         dist.all_reduce(tensor, dist.ReduceOp.MAX if largest else dist.ReduceOp.SUM)
