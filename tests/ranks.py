@@ -64,7 +64,7 @@ def start_ranks(
 
 def _begin(variables: dict[str, str], enter: Enter | None) -> None:
     torch.set_num_threads(1)
-    group.GRACE_SECONDS = 1.0  # all are on one machine, and nothing else runs there
+    group.GRACE_SECONDS = 2.0  # all are on one machine
     os.environ.update(variables, TORCH_CPP_LOG_LEVEL="ERROR")
     if enter is not None:
         enter()

@@ -117,7 +117,9 @@ def test_each_of_3_processes_is_killed_at_random_moments_and_1_2_or_3_go_on(tmp_
         said = left[0].messages  # of the first that is left
         # Waiting for its part of an evaluation, nobody can tell the dead from the slow.
         how = f"(has ended|has not answered for {STUCK_SECONDS} seconds)"
-        assert re.search(rf"at step \d+, process {victim} of {count} .* {how}", said)
+        # On a busy machine, one that lives may not say so in time.
+        named = rf"process ([0-2] and )*{victim}( and [0-2])* of {count}"
+        assert re.search(rf"at step \d+, {named} .* {how}", said)
         assert "--resume" in said
 
     for other in (1, 2, 3):

@@ -118,11 +118,14 @@ class ProcessGroup(Ranks):
         with suppress(RuntimeError):
             self._set("error", [self.rank, told.what, told.fix])
 
-    def close(self) -> None:
-        """Leave the group; the others end as well if this is rank 0."""
+    def close(self, patience: float = 0.0) -> None:
+        """Leave the group; rank 0 ends the others, too, and may wait for them: it has the store."""
         with suppress(RuntimeError):
-            if self.first:
-                self._set("end", True)
+            self._set("end" if self.first else f"left/{self.rank}", True)
+            left = [f"left/{rank}" for rank in range(1, self.count)]
+            until = time.monotonic() + patience
+            while self.first and time.monotonic() < until and not self.store.check(left):
+                time.sleep(BETWEEN_LOOKS)
         self.store.close()
         self._disconnect()
 

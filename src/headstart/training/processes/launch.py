@@ -116,10 +116,12 @@ def _torchrun_group(stuck_seconds: float) -> Iterator["ProcessGroup"]:
     local = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
     place = Place(rank, count, number["LOCAL_RANK"], local, number["GROUP_RANK"])
     group = ProcessGroup(store, place, stuck_seconds=stuck_seconds)
+    patience = 0.0
     try:
         yield group
+        patience = PATIENCE
     finally:
-        group.close()
+        group.close(patience)
 
 
 @contextmanager
