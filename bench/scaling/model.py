@@ -97,8 +97,9 @@ def all_reduce(pieces: Pieces, cluster: Cluster, size: float) -> float:
     """Seconds until all processes have the sum of `size` bytes."""
     # Within a machine each process adds up all parts, in memory that they share.
     inside = 2 * pieces.message_seconds + cluster.cores * size / pieces.added_bytes_per_second
+    inside = inside if cluster.cores > 1 else 0.0
     if cluster.machines == 1:
-        return inside if cluster.cores > 1 else 0.0
+        return inside
     beyond = _between_machines(pieces, cluster)
     if cluster.algorithm == "hierarchical":  # one process of each machine talks to the others
         return inside + _doubling(cluster.machines, size, *beyond)
