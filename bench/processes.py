@@ -17,6 +17,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))
 
 from headstart.training.listener import Listener
+from headstart.training.pretrain import PlannedPretraining, plan_pretraining, sharing, train_base
 from peers.measure import SIZES, Task, describe_machine, in_turn, pace_of, ratio, show, start
 
 GOALS = {"small": 1.2, "lab": 1.0}
@@ -33,9 +34,13 @@ class Ends(Listener):
         self.ends.append((self.tokens, time.perf_counter()))
 
 
-def speed(task: Task) -> float:
-    """Tokens per second of one task."""
-    from headstart.training.pretrain import plan_pretraining, sharing, train_base
+def train(task: Task) -> tuple[list[tuple[int, float]], int, PlannedPretraining]:
+    """Take the steps of a task.
+
+    Returns
+    -------
+    The tokens of each step and when it ended, the bytes that one exchanges, and what was trained.
+    """
     from headstart.training.pretrain_prepare import prepare_pretraining
     from headstart.training.recipe import make_pretrain_recipe
     from peers.documents import make_documents, make_texts, make_tokenizer
@@ -64,11 +69,17 @@ def speed(task: Task) -> float:
         planned = plan_pretraining(setup)
         train_base(planned, listener=times)
         sent = getattr(ranks, "exchanged_bytes", 0)
+    return times.ends, sent, planned
+
+
+def speed(task: Task) -> float:
+    """Tokens per second of one task."""
+    ends, sent, planned = train(task)
     if sent:
         every = 4 * sum(parameter.numel() for parameter in planned.model.parameters())
         told = f"a step exchanges {sent / 1e6:.1f} MB of {every / 1e6:.1f} MB of gradients"
         Path(task["note"]).write_text(told)
-    return pace_of(times.ends)
+    return pace_of(ends)
 
 
 def main(quick: bool) -> None:

@@ -8,15 +8,16 @@ that a limit in time leaves no part of it out.
 """
 
 import argparse
-import os
 import shutil
 import tempfile
 import time
 import traceback
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from tests.conftest import Result
 from tests.fault_cases import (
     CASES,
     Case,
@@ -27,6 +28,7 @@ from tests.fault_cases import (
     write_inputs,
 )
 from tests.faulty_disk import KILLED
+from tests.forked import Fork
 
 HOW = ("fails once", "stays full", "killed")
 WEIGHTS = {"pretrain": 3, "finetune": 3, "compare": 2, "predict": 1}  # of the time
@@ -78,18 +80,19 @@ def _torture(case: Case, inputs: Path, folder: Path, limit: float) -> int:
 
 
 def _kill(case: Case, inputs: Path, trial: Path, expected: Any, nth: int) -> None:
-    """Run the command in a process that ends at its n-th operation, then again to its end."""
+    """Run the command in a process that ends at its n-th operation, then again to its end.
+
+    Not in a fork of this process, which has worked: its thread pools would not be there.
+    """
     trial.mkdir()
-    child = os.fork()
-    if not child:
-        try:
-            attempt(case, inputs, trial, nth, kill=True)
-        finally:
-            os._exit(0)
-    _, status = os.waitpid(child, 0)
-    assert os.waitstatus_to_exitcode(status) == KILLED
+    assert Fork(partial(_attempt, case.name, inputs, trial, nth)).wait() == KILLED
     where = f"{case.name}, killed at operation {nth}"
     check_finishes(case, inputs, trial, expected, where, after_kill=True)
+
+
+def _attempt(name: str, inputs: Path, trial: Path, nth: int) -> Result:
+    result, _ = attempt(CASES[name], inputs, trial, nth, kill=True)
+    return result
 
 
 def _spread(total: int) -> Iterator[int]:

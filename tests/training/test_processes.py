@@ -1,44 +1,34 @@
-"""Two processes train like one: the same losses and evaluations, whatever they exchange.
-
-A process that dies, hangs or cannot be reached ends the run with a message; --resume goes on.
-"""
+"""Two processes train like one: the same losses and evaluations, whatever they exchange."""
 
 import hashlib
 import json
-import os
-import random
-import re
-import signal
-import subprocess
-import sys
-import time
+import threading
 from datetime import timedelta
 from itertools import product
-from pathlib import Path
+from unittest import mock
 
 import psutil
 import pytest
 import torch
-from safetensors.torch import load_file
 
 from headstart.errors import HeadstartError
 from headstart.objectives import find_objective
 from headstart.training.listener import Listener
 from headstart.training.prepare import prepare
-from headstart.training.pretrain import pretrain
 from headstart.training.pretrain_loop import PretrainSetup, make_loop, make_model, with_output
-from headstart.training.processes import group
+from headstart.training.processes import shared_memory
 from headstart.training.processes.exchange import GradientExchange
 from headstart.training.processes.launch import _local_store, joined, process_count
+from headstart.training.processes.limited_store import LimitedStore, SilentStoreError
 from headstart.training.processes.ranks import ONE
-from tests.runs import options, small_recipe
+from headstart.training.processes.shared_memory import SharedSum, share_memory
+from tests.ranks import CANDIDATES
+from tests.runs import small_recipe
 
-KILLS = int(os.environ.get("HEADSTART_KILLS", "1"))
 STEPS = 50
 OBJECTIVES = ("causal", "masked", "masked+next-sentence")
 PRESETS = {"tied": "small", "untied": "lab"}
 OUTPUTS = {"dense": "full", "rows": "candidates"}  # the gradients of the output layer
-CANDIDATES = {"output": "candidates", "frequent": 40, "drawn": 40}
 TINY = {"width": 16, "layers": 1, "feed_forward_width": 16, "length": 16, "batch_tokens": 80}
 KINDS = [*product(OBJECTIVES, PRESETS, OUTPUTS)]
 AGAIN = KINDS[1]
@@ -62,9 +52,6 @@ def train_all(ranks, folder):
     data = prepare(small_recipe(folder, **TINY))
     kinds = [*KINDS, AGAIN]
     found = [train(ranks, data, kind_recipe(folder, *kind), folder / "kind") for kind in kinds]
-    if ranks.count > 1:  # a run that nothing has interrupted, for those that something has
-        recipe = killed_recipe(folder, ranks.count)
-        train(ranks, prepare(recipe), recipe, folder / "whole")
     (folder / f"{ranks.rank} of {ranks.count}.json").write_text(json.dumps(found))
     ranks.gather(True)  # nobody leaves while another one still exchanges
 
@@ -72,10 +59,6 @@ def train_all(ranks, folder):
 def kind_recipe(folder, objective, preset, output):
     settings = {**TINY, **CANDIDATES, "output": OUTPUTS[output], "preset": PRESETS[preset]}
     return small_recipe(folder, objective, **settings)
-
-
-def killed_recipe(folder, processes):
-    return small_recipe(folder, steps=STEPS, processes=processes, evaluations=10, **CANDIDATES)
 
 
 def train(ranks, data, recipe, folder):
@@ -102,9 +85,7 @@ def found(tmp_path_factory):
     with joined(2, train_all, (folder,), stuck_seconds=120) as ranks:
         train_all(ranks, folder)
     names = ("0 of 1", "0 of 2", "1 of 2")
-    return {name: json.loads((folder / f"{name}.json").read_text()) for name in names} | {
-        "whole": str(folder / "whole")
-    }
+    return {name: json.loads((folder / f"{name}.json").read_text()) for name in names}
 
 
 @pytest.mark.parametrize("kind", KINDS, ids="-".join)
@@ -155,6 +136,26 @@ def test_the_rows_of_all_processes_are_added_up():
     assert (loss, stop) == (1.5, False)
 
 
+def test_processes_that_share_their_memory_add_up_in_the_order_of_their_ranks():
+    parts = torch.tensor([[1e8, 1.0, 9.0], [1.0, 2.0, 9.0], [-1e8, 3.0, 9.0]])
+    ranks = [SharedSum(parts, rank, lambda: None) for rank in range(3)]
+    assert [rank.own(2).tolist() for rank in ranks] == parts[:, :2].tolist()
+    assert all(rank.total(2).tolist() == [0.0, 6.0] for rank in ranks)  # (1e8 + 1) - 1e8 in fp32
+
+
+@pytest.mark.skipif(not shared_memory.FOLDER.is_dir(), reason="only Linux has /dev/shm")
+def test_memory_is_shared_without_leaving_a_file(monkeypatch):
+    before = set(shared_memory.FOLDER.glob("headstart-*"))
+    assert share_memory(ONE, 5).shape == (1, 5)
+    refuse = mock.Mock(side_effect=OSError)  # as a container does that has too little of it
+    monkeypatch.setattr(shared_memory.os, "posix_fallocate", refuse)
+    assert share_memory(ONE, 5) is None
+    monkeypatch.setattr(shared_memory, "FOLDER", shared_memory.FOLDER / "missing")
+    assert share_memory(ONE, 5) is None
+    monkeypatch.undo()
+    assert set(shared_memory.FOLDER.glob("headstart-*")) == before
+
+
 def test_more_processes_than_rows_of_a_step_are_refused(tmp_path):
     with pytest.raises(HeadstartError, match="processes is 17, and a step has only 16 rows"):
         small_recipe(tmp_path, processes=17)
@@ -173,116 +174,13 @@ def test_only_this_machine_reaches_the_store_of_processes_that_were_started_here
     assert [one.ip for one in listening if one.port == store.port] == ["127.0.0.1"]
 
 
-def command(folder, out, *more):
-    settings = {**CANDIDATES, "steps": STEPS, "precision": "fp32", "save_seconds": 0.1}
-    start = ["-m", "headstart", "pretrain", str(folder / "corpus.txt"), *options(**settings)]
-    return [*start, "--out", str(out), *map(str, more)]
-
-
-def final_bytes(run):
-    last = run / "checkpoints" / f"step-{STEPS:08d}"
-    return [(last / name).read_bytes() for name in ("model.safetensors", "optimizer.safetensors")]
-
-
-def assert_close(run, whole):
-    """The same weights but for rounding."""
-    last = Path("checkpoints") / f"step-{STEPS:08d}" / "model.safetensors"
-    one, two = (load_file(folder / last) for folder in (run, whole))
-    assert max(float((one[name] - two[name]).abs().max()) for name in two) < 1e-3
-
-
-def workers(process):
-    """The pids of the processes that were started beside rank 0."""
-    return [
-        child.pid
-        for child in process.children(recursive=True)
-        if "spawn_main" in " ".join(child.cmdline())
-    ]
-
-
-class SignalAt(Listener):
-    """Sends a signal to a process beside this one, at a random moment after a step."""
-
-    def __init__(self, step, number, generator):
-        self.step, self.number, self.generator = step, number, generator
-
-    def on_step(self, progress):
-        if progress.step == self.step:
-            time.sleep(self.generator.uniform(0, 0.02))
-            os.kill(workers(psutil.Process())[0], self.number)
-
-
-def wait_for_lines(path, lines, process):
-    while process.poll() is None:
-        if path.is_file() and path.read_bytes().count(b"\n") >= lines:
-            return
-        time.sleep(0.01)
-
-
-@pytest.mark.slow
-def test_lost_processes_are_named_and_resuming_ends_with_the_same_bits(
-    tmp_path, found, monkeypatch
-):
-    monkeypatch.setattr(group, "GRACE_SECONDS", 1.0)
-    run, recipe, generator = tmp_path / "run", killed_recipe(tmp_path, 2), random.Random(1)
-
-    # A process that is stopped answers as little as one that hangs or whose network is gone.
-    hangs = SignalAt(generator.randint(5, 15), signal.SIGSTOP, generator)
-    with pytest.raises(HeadstartError) as error:
-        pretrain(recipe, run, listener=hangs, save_seconds=0, stuck_seconds=5)
-    said = r"at step \d+, process 1 of 2 .* has not answered for 5 seconds"
-    assert re.search(said, error.value.what)
-    assert "--resume" in error.value.fix
-    assert not workers(psutil.Process())  # nobody is left behind
-
-    for _ in range(KILLS):
-        dies = SignalAt(generator.randint(16, STEPS - 1), signal.SIGKILL, generator)
-        with pytest.raises(HeadstartError) as error:
-            pretrain(recipe, run, resume=True, listener=dies, save_seconds=0.1)
-        assert re.search(r"at step \d+, process 1 of 2 .* ended by signal 9", error.value.what)
-
-    pretrain(recipe, run, resume=True)
-    assert final_bytes(run) == final_bytes(Path(found["whole"]))
-
-
-@pytest.mark.slow
-def test_processes_whose_first_one_is_killed_say_so_and_one_process_can_go_on(tmp_path, found):
-    killed_recipe(tmp_path, 1)  # writes the corpus
-    run = tmp_path / "run"
-    process = subprocess.Popen(
-        [sys.executable, *command(tmp_path, run, "--processes", 3)],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    wait_for_lines(run / "metrics.jsonl", random.Random(3).randint(10, 30), process)
-    process.kill()
-    _, said = process.communicate(timeout=60)  # returns when the other processes have ended, too
-    assert process.returncode == -signal.SIGKILL
-    assert re.search(r"at step \d+, process 0 of 3 .* has ended", said)
-    assert "--resume" in said
-    pretrain(killed_recipe(tmp_path, 1), run, resume=True)
-    assert_close(run, Path(found["whole"]))
-
-
-@pytest.mark.slow
-def test_torchrun_starts_a_run_again_whose_process_was_killed(tmp_path, found):
-    killed_recipe(tmp_path, 1)  # writes the corpus
-    run = tmp_path / "run"
-    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-    process = subprocess.Popen(
-        [sys.executable, *launcher, "--max-restarts=1", *command(tmp_path, run)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    wait_for_lines(run / "metrics.jsonl", random.Random(4).randint(10, 30), process)
-    children = psutil.Process(process.pid).children(recursive=True)
-    next(child for child in children if child.environ().get("RANK") == "0").kill()
-    try:
-        printed, said = process.communicate(timeout=120)
-    finally:
-        process.terminate()
-    assert process.returncode == 0, said
-    assert printed.count("held-out perplexity") == 1  # only rank 0 prints
-    assert final_bytes(run) == final_bytes(Path(found["whole"]))
+def test_a_store_that_does_not_answer_is_given_up_in_time():
+    answered = threading.Event()
+    inner = mock.Mock(check=mock.Mock(side_effect=lambda keys: answered.wait()))
+    store = LimitedStore(inner, 0.01)
+    for _ in range(2):
+        with pytest.raises(SilentStoreError):
+            store.check(["key"])
+    assert inner.check.call_count == 1  # it is not called again
+    answered.set()
+    store.close()

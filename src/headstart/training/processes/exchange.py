@@ -4,6 +4,7 @@ Two messages per step. A short one agrees on what there is: which parameters hav
 which rows of the embedding and output layer any process has touched (one byte each). Then one flat
 buffer with the sums: every dense gradient, the touched rows, and the loss. Its layout is a function
 of the step alone, so each sum is rounded in the same order however often the run was interrupted.
+On one machine, the buffers are in memory that all processes share.
 
 `DistributedDataParallel` does not fit: docs/architecture.md says why.
 """
@@ -12,6 +13,8 @@ from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
+
+from headstart.training.processes.shared_memory import SharedSum
 
 ABSENT, DENSE, ROWS = 0, 1, 2
 AllReduce = Callable[[Tensor, bool], None]  # in place; the largest value instead of the sum if true
@@ -24,10 +27,13 @@ class GradientExchange:
     ----------
     model : its `vocabulary_rows` are the parameters whose gradients may be sparse.
     all_reduce : called as `all_reduce(tensor, largest)`.
+    shared : adds up the buffers of processes that share their memory; else `all_reduce` does.
     """
 
-    def __init__(self, model: nn.Module, all_reduce: AllReduce) -> None:
-        self.all_reduce = all_reduce
+    def __init__(
+        self, model: nn.Module, all_reduce: AllReduce, shared: SharedSum | None = None
+    ) -> None:
+        self.all_reduce, self.shared = all_reduce, shared
         self.parameters = [p for p in model.parameters() if p.requires_grad]
         by_row = {id(parameter) for parameter in getattr(model, "vocabulary_rows", [])}
         self.by_row = [n for n, p in enumerate(self.parameters) if id(p) in by_row]
@@ -49,8 +55,12 @@ class GradientExchange:
         for n, (kind, piece) in enumerate(zip(kinds, pieces, strict=True)):
             self._fill(n, kind, piece, touched.get(n))
         flat[-1] = loss
-        self.all_reduce(flat, False)
         self.bytes += flat.numel() * flat.element_size()
+        if self.shared is None:
+            self.all_reduce(flat, False)
+        else:
+            flat = self.shared.total(flat.numel())
+            pieces = list(flat[:-1].split(sizes))
         for n, (kind, piece) in enumerate(zip(kinds, pieces, strict=True)):
             self._take(n, kind, piece, rows.get(n))
         return float(flat[-1]), stop
@@ -88,7 +98,13 @@ class GradientExchange:
         return parameter.numel() if kind == DENSE else 0
 
     def _flat(self, size: int) -> Tensor:
-        """A buffer that is used again and again: fresh memory of this size costs milliseconds."""
+        """A buffer that is used again and again: fresh memory of this size costs milliseconds.
+
+        Where it is shared, nobody reads the last step's values any more: all have agreed on this
+        step's layout.
+        """
+        if self.shared is not None:
+            return self.shared.own(size)
         if self._buffer.numel() < size:
             self._buffer = torch.empty(size + size // 8, device=self.parameters[0].device)
         return self._buffer[:size]

@@ -23,7 +23,9 @@ from headstart.errors import HeadstartError
 from headstart.explain_errors import explain
 from headstart.training.optimizer import moments, restore_moments
 from headstart.training.processes.exchange import GradientExchange
+from headstart.training.processes.limited_store import LimitedStore, SilentStoreError
 from headstart.training.processes.ranks import Ranks
+from headstart.training.processes.shared_memory import SharedSum, share_memory
 
 GRACE_SECONDS = 5.0  # for those that live to say so, before the others are called lost
 BETWEEN_LOOKS = 0.02
@@ -74,7 +76,7 @@ class ProcessGroup(Ranks):
         stuck_seconds: float,
         exit_codes: Callable[[], dict[int, int]] = dict,
     ) -> None:
-        self.store, self.place = store, place
+        self.store, self.place = LimitedStore(store, stuck_seconds), place
         self.rank, self.count, self.local_count = place.rank, place.count, place.local_count
         self.stuck_seconds, self.exit_codes = stuck_seconds, exit_codes
         self._numbers = 0
@@ -116,11 +118,15 @@ class ProcessGroup(Ranks):
         with suppress(RuntimeError):
             self._set("error", [self.rank, told.what, told.fix])
 
-    def close(self) -> None:
-        """Leave the group; the others end as well if this is rank 0."""
+    def close(self, patience: float = 0.0) -> None:
+        """Leave the group; rank 0 ends the others, too, and may wait for them: it has the store."""
         with suppress(RuntimeError):
-            if self.first:
-                self._set("end", True)
+            self._set("end" if self.first else f"left/{self.rank}", True)
+            left = [f"left/{rank}" for rank in range(1, self.count)]
+            until = time.monotonic() + patience
+            while self.first and time.monotonic() < until and not self.store.check(left):
+                time.sleep(BETWEEN_LOOKS)
+        self.store.close()
         self._disconnect()
 
     def _key(self) -> str:
@@ -143,6 +149,8 @@ class ProcessGroup(Ranks):
                     raise gone
                 time.sleep(BETWEEN_LOOKS)
             return json.loads(self.store.get(key))
+        except SilentStoreError:
+            raise self.lost([0], self._silent) from None
         except RuntimeError:
             raise self.lost([0], "has ended") from None  # the store went with it
 
@@ -159,7 +167,7 @@ class ProcessGroup(Ranks):
         with self._watched():
             dist.init_process_group(
                 BACKENDS[device.type],
-                store=PrefixStore("group", self.store),
+                store=PrefixStore("group", self.store.store),
                 rank=self.rank,
                 world_size=self.count,
                 timeout=timedelta(seconds=self.stuck_seconds),
@@ -171,7 +179,7 @@ class ProcessGroup(Ranks):
 
     def sum_gradients(self, model: nn.Module, loss: float) -> float:
         if self._exchange is None or self._exchange[0] is not model:
-            self._exchange = (model, GradientExchange(model, self._all_reduce))
+            self._exchange = (model, GradientExchange(model, self._all_reduce, self._shared(model)))
         with self._watched():
             total, self._stop_agreed = self._exchange[1](loss, stop=self._stop_requested)
         return total
@@ -203,8 +211,20 @@ class ProcessGroup(Ranks):
             restore_moments(optimizer, model, named)
         return state
 
+    def _shared(self, model: nn.Module) -> SharedSum | None:
+        """The memory through which processes of one machine add up their gradients."""
+        parameters = [one for one in model.parameters() if one.requires_grad]
+        if parameters[0].device.type != "cpu":
+            return None
+        parts = share_memory(self, sum(one.numel() for one in parameters) + 1)  # and the loss
+        return None if parts is None else SharedSum(parts, self.rank, dist.barrier)
+
     def _all_reduce(self, tensor: Tensor, largest: bool) -> None:
         dist.all_reduce(tensor, dist.ReduceOp.MAX if largest else dist.ReduceOp.SUM)
+
+    @property
+    def _silent(self) -> str:
+        return f"has not answered for {self.stuck_seconds:g} seconds"
 
     @property
     def exchanged_bytes(self) -> int:
@@ -226,7 +246,8 @@ class ProcessGroup(Ranks):
     def _diagnosis(self, waited: bool) -> HeadstartError | None:
         """Who is to blame for an exchange that has failed; None if all processes live."""
         self._disconnect()  # who is waiting for this process need not wait longer
-        how = f"has not answered for {self.stuck_seconds:g} seconds" if waited else "has ended"
+        self.store.limit = GRACE_SECONDS
+        how = self._silent if waited else "has ended"
         try:
             self._set(f"lives/{self.rank}", True)
             others = [rank for rank in range(self.count) if rank != self.rank]

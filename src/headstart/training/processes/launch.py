@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 Work = Callable[..., None]  # what the processes beside rank 0 do: called with their ranks first
 STUCK_SECONDS = 300.0  # without an answer; that a process has died is noticed within seconds
 PATIENCE = 10.0  # seconds that a process is given to end
+DYING = 5.0  # seconds that the end of a process may take after its connections have ended
 LOOPBACK = "127.0.0.1"
 LOST = 3  # the exit code of a process that ends because another one did
 
@@ -115,10 +116,12 @@ def _torchrun_group(stuck_seconds: float) -> Iterator["ProcessGroup"]:
     local = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
     place = Place(rank, count, number["LOCAL_RANK"], local, number["GROUP_RANK"])
     group = ProcessGroup(store, place, stuck_seconds=stuck_seconds)
+    patience = 0.0
     try:
         yield group
+        patience = PATIENCE
     finally:
-        group.close()
+        group.close(patience)
 
 
 @contextmanager
@@ -234,6 +237,8 @@ def _work(
         sys.exit(0)
     except LostProcessError as lost:
         parent = parent_process()
+        if parent is not None and 0 in lost.ranks:
+            parent.join(DYING)
         orphan = parent is not None and not parent.is_alive()
         # Rank 0 says what has happened; if it is dead, this message of an exit does.
         sys.exit(str(lost) if orphan and rank == 1 else LOST)
