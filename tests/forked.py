@@ -23,6 +23,7 @@ FORKS.set_forkserver_preload(
     [
         "tests.conftest",
         "torch",
+        "torch._dynamo",  # the first step of an optimizer imports it, for a second or two
         "sklearn.linear_model",
         "headstart.cli.compare",
         "headstart.cli.finetune",
