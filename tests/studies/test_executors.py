@@ -19,7 +19,13 @@ from headstart.studies.executors.protocol import (
     TrainingEvent,
     run_trainings,
 )
-from headstart.studies.outcomes import ARRAYS, RunKey, read_training, training_file
+from headstart.studies.outcomes import (
+    ARRAYS,
+    RunKey,
+    read_training,
+    training_file,
+    training_name,
+)
 from headstart.studies.progress_file import read_progress
 from headstart.studies.recipe import StudyRecipe
 from headstart.studies.run import StudyRun
@@ -221,6 +227,17 @@ def test_an_attempt_waits_for_another_that_was_thought_dead(majority, tmp_path):
             assert second.is_alive()
         second.join(30)
     assert read_training(tmp_path, run).run == run
+
+
+def test_two_attempts_do_not_choose_settings_at_the_same_time(majority, tmp_path):
+    with locked(tmp_path / "attempts" / training_name(RUNS[0])):
+        second = Thread(target=attempt, args=(RUNS[0], majority, ignore), kwargs={"pause": 0.01})
+        second.start()
+        time.sleep(0.1)
+        assert not Majority.trained
+    second.join(30)
+    assert Majority.trained == RUNS[:1]
+    assert not (tmp_path / "attempts").exists()
 
 
 # Machines without the study's folder

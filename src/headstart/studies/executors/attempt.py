@@ -7,15 +7,22 @@ on for a while, a job that was lost is submitted again.
 import pickle
 import time
 import traceback
+from contextlib import suppress
 from dataclasses import replace
 
 from headstart.errors import HeadstartError
-from headstart.lock import LockedError
+from headstart.lock import LockedError, locked
 from headstart.studies.arms import arms, find_arm, register
 from headstart.studies.arms.arm import Arm
 from headstart.studies.context import ArmContext, OnEpoch, StudyContext
 from headstart.studies.keep_best import SAME_AS_SEED
-from headstart.studies.outcomes import Outcome, RunKey, is_finished, write_training
+from headstart.studies.outcomes import (
+    Outcome,
+    RunKey,
+    is_finished,
+    training_name,
+    write_training,
+)
 from headstart.training.loop import Interrupted
 
 LESS_MEMORY = "start the study again: it resumes; --jobs 1 needs the least memory"
@@ -79,17 +86,25 @@ def attempt(
         What went wrong and would go wrong again, ready to be pickled.
     """
     know_arms(study)
+    attempts = study.folder / "attempts"
     began = time.monotonic()
     try:
         while not is_finished(study.folder, run):
             try:
-                run_one(run, study, on_epoch)
+                # Choosing settings writes beside the training's own folder, so that folder's lock
+                # is not enough.
+                with locked(attempts / training_name(run), "training"):
+                    if not is_finished(study.folder, run):
+                        run_one(run, study, on_epoch)
             except LockedError:
                 if time.monotonic() - began > LOCK_SECONDS:
                     raise
                 time.sleep(pause)
     except Exception as error:
         return as_sent(error)
+    finally:
+        with suppress(OSError):  # others are at work
+            attempts.rmdir()
     return None
 
 
