@@ -68,9 +68,8 @@ def main() -> None:
                 with tempfile.TemporaryDirectory() as folder:
                     found = pretrain(recipe, Path(folder) / "run")
                 title = f"{objective}, seed {seed}, {name}"
-                print(
-                    f"{title:32}{found['held_out_loss']:14.3f}{found['seconds']:9.0f}", flush=True
-                )
+                loss, seconds = found["held_out"]["loss"], found["seconds"]
+                print(f"{title:32}{loss:14.3f}{seconds:9.0f}", flush=True)
 
 
 if __name__ == "__main__":
