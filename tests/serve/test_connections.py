@@ -186,6 +186,8 @@ def test_a_stop_answers_everything_that_was_accepted(classifier):
         answers = [received(client) for client in clients]
     assert all(answer.startswith(b"HTTP/1.1 200") for answer in answers)
     bodies = [json.loads(answer.partition(b"\r\n\r\n")[2]) for answer in answers]
-    assert all(body == bodies[0] for body in bodies)
+    scores = [{one["label"]: one["score"] for one in body} for body in bodies]
+    # Batches of other sizes add in another order: equal to what docs/serving.md promises.
+    assert all(one == pytest.approx(scores[0], abs=1e-4) for one in scores)
     with pytest.raises(ConnectionError):
         connected(port)
