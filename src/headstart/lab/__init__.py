@@ -19,5 +19,4 @@ FINETUNING: dict[str, Any] = {
     "learning_rate": 1e-4,
     "schedule": "constant",
     "weight_decay": 0.0,
-    "token_dropout": 0.35,
 }

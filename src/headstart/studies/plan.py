@@ -244,7 +244,6 @@ def estimate(recipe: StudyRecipe, plan: StudyPlan, speed: Speed, amounts: Amount
             tries,
             fixed=bool(recipe.epochs),
             chosen=same_rows and run.seed >= recipe.bases,
-            token_dropout=recipe.token_dropout,
         )
         repeated = same_rows and not arm.varies_with_seed
         if repeated and run.seed != plan.seeds[0]:

@@ -17,7 +17,7 @@ from headstart.studies.executors import EXECUTORS, find_executor
 from headstart.studies.executors.protocol import Resources
 from headstart.tasks import find_task
 from headstart.tasks.task import Task
-from headstart.training.recipe import NONE, PretrainRecipe, make_recipe
+from headstart.training.recipe import PretrainRecipe
 from headstart.training.recipe_file import FILE, Recipe, read_values
 
 DEFAULT_LABELS = ("100", "400", "all")
@@ -126,12 +126,6 @@ class StudyRecipe(Recipe):
             partition=self.partition,
             time_limit=self.time_limit,
         )
-
-    @property
-    def token_dropout(self) -> float:
-        """The share of its texts that a network does not read while it learns."""
-        usual = make_recipe(dataset=self.dataset, preset=self.preset, base=self.base or NONE)
-        return usual.token_dropout if find_task(self.task).whole_texts else 0.0
 
     @property
     def has_classes(self) -> bool:

@@ -59,7 +59,6 @@ class Effort:
     tries: int = 2  # settings among which it chooses; none where validation chooses
     fixed: bool = False  # whether the epochs were given
     chosen: bool = False  # whether another seed has chosen already
-    token_dropout: float = 0.0  # the share of its texts that it does not read while it learns
 
 
 @dataclass(frozen=True)
