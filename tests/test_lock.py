@@ -4,11 +4,14 @@ import os
 import socket
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import pytest
 
 from headstart.errors import HeadstartError
-from headstart.lock import LOCK, locked
+from headstart.lock import LOCK, LockedError, locked
 from headstart.training.finetune import finetune
 from headstart.training.pretrain import pretrain
 from tests.labelled import recipe, splits
@@ -49,6 +52,27 @@ def test_a_folder_that_was_written_to_keeps_its_files_and_frees_its_lock(tmp_pat
         (tmp_path / "run" / "something").write_text("")
     names = sorted(path.name for path in (tmp_path / "run").iterdir())
     assert [name for name in names if name != LOCK] == ["something"]
+
+
+def test_those_who_take_turns_hold_the_lock_one_at_a_time(tmp_path):
+    inside, most, turns = [], [], 60
+    (tmp_path / "run").mkdir()
+
+    def take_turns():
+        taken = 0
+        while taken < turns:
+            with suppress(LockedError), locked(tmp_path / "run"):
+                inside.append(1)
+                most.append(len(inside))
+                time.sleep(0)
+                inside.pop()
+                taken += 1
+
+    with ThreadPoolExecutor(4) as pool:
+        for done in [pool.submit(take_turns) for _ in range(4)]:
+            done.result(60)
+    assert max(most) == 1
+    assert len(most) == 4 * turns
 
 
 def test_a_file_is_no_run_folder(tmp_path):

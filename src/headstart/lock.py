@@ -32,12 +32,11 @@ def locked(folder: Path, what: str = "run") -> Iterator[None]:
     what : the word for it in messages.
     """
     check_folder(folder)
-    made = not folder.exists()
-    folder.mkdir(parents=True, exist_ok=True)
+    made = _make(folder)
     lock = FileLock(folder / LOCK, timeout=0)
     try:
         lock.acquire()
-    except Timeout:
+    except (Timeout, FileNotFoundError, FileExistsError):  # held, or being removed just now
         raise LockedError(
             f"this {what} is running already, {_holder(folder)}",
             where=folder,
@@ -51,11 +50,30 @@ def locked(folder: Path, what: str = "run") -> Iterator[None]:
         yield
     finally:
         (folder / HOLDER).unlink(missing_ok=True)
-        lock.release()
         if made and [path.name for path in folder.iterdir()] in ([], [LOCK]):
-            with contextlib.suppress(OSError):
-                (folder / LOCK).unlink(missing_ok=True)
-                folder.rmdir()
+            _remove(folder)
+        lock.release()
+
+
+def _make(folder: Path) -> bool:
+    """Whether the folder was made here and not by another process."""
+    try:
+        folder.mkdir(parents=True)
+    except FileExistsError:
+        return False
+    return True
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder whose lock is held.
+
+    It gets another name first: whoever comes meanwhile finds either no folder, or the file of
+    this lock, which `FileLock` does not take once it is gone.
+    """
+    aside = folder.with_name(f".{folder.name}.{os.getpid()}.part")
+    with contextlib.suppress(OSError):
+        folder.rename(aside)
+        shutil.rmtree(aside)
 
 
 def _remove_leftovers(folder: Path) -> None:

@@ -11,7 +11,7 @@ from headstart.files import write_text
 from headstart.lock import locked
 from headstart.studies.context import StudyContext, ignore
 from headstart.studies.executors import EXECUTORS, Executor, register
-from headstart.studies.executors.attempt import attempt
+from headstart.studies.executors.attempt import attempt, attempt_lock
 from headstart.studies.executors.parcel import Parcel, pack, sees_folder, unpacked, write_marker
 from headstart.studies.executors.protocol import (
     Resources,
@@ -19,13 +19,7 @@ from headstart.studies.executors.protocol import (
     TrainingEvent,
     run_trainings,
 )
-from headstart.studies.outcomes import (
-    ARRAYS,
-    RunKey,
-    read_training,
-    training_file,
-    training_name,
-)
+from headstart.studies.outcomes import ARRAYS, RunKey, read_training, training_file
 from headstart.studies.progress_file import read_progress
 from headstart.studies.recipe import StudyRecipe
 from headstart.studies.run import StudyRun
@@ -229,15 +223,14 @@ def test_an_attempt_waits_for_another_that_was_thought_dead(majority, tmp_path):
     assert read_training(tmp_path, run).run == run
 
 
-def test_two_attempts_do_not_choose_settings_at_the_same_time(majority, tmp_path):
-    with locked(tmp_path / "attempts" / training_name(RUNS[0])):
+def test_two_attempts_do_not_choose_settings_at_the_same_time(majority):
+    with locked(attempt_lock(majority, RUNS[0])):
         second = Thread(target=attempt, args=(RUNS[0], majority, ignore), kwargs={"pause": 0.01})
         second.start()
         time.sleep(0.1)
         assert not Majority.trained
     second.join(30)
     assert Majority.trained == RUNS[:1]
-    assert not (tmp_path / "attempts").exists()
 
 
 # Machines without the study's folder

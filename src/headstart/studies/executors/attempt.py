@@ -7,8 +7,8 @@ on for a while, a job that was lost is submitted again.
 import pickle
 import time
 import traceback
-from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 
 from headstart.errors import HeadstartError
 from headstart.lock import LockedError, locked
@@ -16,13 +16,7 @@ from headstart.studies.arms import arms, find_arm, register
 from headstart.studies.arms.arm import Arm
 from headstart.studies.context import ArmContext, OnEpoch, StudyContext
 from headstart.studies.keep_best import SAME_AS_SEED
-from headstart.studies.outcomes import (
-    Outcome,
-    RunKey,
-    is_finished,
-    training_name,
-    write_training,
-)
+from headstart.studies.outcomes import Outcome, RunKey, is_finished, write_training
 from headstart.training.loop import Interrupted
 
 LESS_MEMORY = "start the study again: it resumes; --jobs 1 needs the least memory"
@@ -68,6 +62,14 @@ def know_arms(study: StudyContext) -> None:
             register(arm)
 
 
+def attempt_lock(study: StudyContext, run: RunKey) -> Path:
+    """The folder whose lock an attempt holds: beside the runs, and gone with them in the end."""
+    folder = study.run_folder(run)
+    lock = folder.with_name(folder.name + ".attempt")
+    lock.mkdir(parents=True, exist_ok=True)  # so that whoever leaves does not remove it
+    return lock
+
+
 def attempt(
     run: RunKey, study: StudyContext, on_epoch: OnEpoch, *, pause: float = 1.0
 ) -> BaseException | None:
@@ -86,14 +88,14 @@ def attempt(
         What went wrong and would go wrong again, ready to be pickled.
     """
     know_arms(study)
-    attempts = study.folder / "attempts"
+    lock = attempt_lock(study, run)
     began = time.monotonic()
     try:
         while not is_finished(study.folder, run):
             try:
                 # Choosing settings writes beside the training's own folder, so that folder's lock
                 # is not enough.
-                with locked(attempts / training_name(run), "training"):
+                with locked(lock, "training"):
                     if not is_finished(study.folder, run):
                         run_one(run, study, on_epoch)
             except LockedError:
@@ -102,9 +104,6 @@ def attempt(
                 time.sleep(pause)
     except Exception as error:
         return as_sent(error)
-    finally:
-        with suppress(OSError):  # others are at work
-            attempts.rmdir()
     return None
 
 
