@@ -235,7 +235,7 @@ OPTIONS = {
     "length seed",
     "predict": "input output text-column second-column encoding",
     "evaluate": "text-column label-column",
-    "finetune": "base batch-size choose-by device encoding epochs feed-forward heads "
+    "finetune": "average base batch-size choose-by device encoding epochs feed-forward heads "
     "label-column label-smoothing layer-decay layers learning-rate length long new-head "
     "objective patience pooling precision preset save-seconds second-column seed split-seed "
     "strategy task test text-column threads token-dropout tokenizer tokenizer-kind track "

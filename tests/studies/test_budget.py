@@ -5,6 +5,7 @@ import csv
 import numpy as np
 import pytest
 
+from headstart.baselines.stack import Stack
 from headstart.baselines.tfidf import TfidfClassifier
 from headstart.folds import make_folds
 from headstart.studies.arms import choosing, find_arm
@@ -135,6 +136,17 @@ def test_the_validation_part_chooses_where_that_is_wanted(tmp_path):
     settings = {"arms": ["tfidf", "scratch"], "labels": ["20"], "seeds": 1, "jobs": 1}
     outcomes = run_study(tmp_path, **settings, corpus=None, choose_by="validation")
     assert all(len(one.own_rows) == 0 for one in outcomes.values())
+
+
+def test_where_nothing_is_chosen_the_last_epoch_is_kept_as_it_is(tmp_path):
+    settings = {"arms": ["tfidf", "pretrained", "stack"], "labels": ["20"], "seeds": 2, "jobs": 1}
+    outcomes = run_study(tmp_path, **settings, tokens=2048, choose_by="nothing", epochs=3)
+    networks = [one for run, one in outcomes.items() if run.arm == "pretrained"]
+    assert [one.facts["chosen"] for one in networks] == [{"epochs": 3}] * 2
+    assert {one.facts["temperature"] for one in networks} == {1.0}
+    stack = next(one for run, one in outcomes.items() if run.arm == "stack")
+    parts = [one.test for run, one in outcomes.items() if run.arm != "stack" and run.seed == 0]
+    assert stack.test == pytest.approx(Stack.equal(2).combine(parts), abs=1e-6)
 
 
 def test_seeds_take_turns_with_several_bases(tmp_path):

@@ -110,6 +110,18 @@ def test_without_a_test_part_half_of_validation_becomes_one(tmp_path):
     assert any("half of the validation part" in warning for warning in found.warnings)
 
 
+def test_where_nothing_is_chosen_all_of_validation_is_reported_on(tmp_path):
+    recipe = small_recipe(tmp_path, choose_by="nothing")
+    path = write_csv(tmp_path / "validation.csv", dataset(40, 1))
+    found = read_data(recipe.changed(validation=str(path)), quiet)
+    assert len(found.test) == 40
+    assert found.test.texts == found.splits.validation.texts
+    told = " ".join(found.warnings)
+    assert "the validation part, 40 rows, is reported on" in told
+    assert "validation texts are also in test" not in told  # the one part is not an overlap of two
+    assert "also selects" not in told
+
+
 def test_a_base_that_read_the_test_rows_is_told_of(tmp_path):
     recipe = small_recipe(tmp_path)
     judged = read_data(recipe, quiet).test.texts

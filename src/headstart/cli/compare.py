@@ -95,9 +95,9 @@ def compare(
     choose_by: Annotated[
         str | None,
         typer.Option(
-            help="What chooses epochs, strengths and weights: the label budget itself, or the "
-            "validation part beside it (the lab's way).",
-            metavar="budget|validation",
+            help="What chooses epochs, strengths and weights: the label budget itself, the "
+            "validation part beside it, or nothing: all epochs are taken (the lab's way).",
+            metavar="budget|validation|nothing",
             show_default=False,
         ),
     ] = None,

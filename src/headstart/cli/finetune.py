@@ -86,6 +86,10 @@ def finetune(
         float | None,
         typer.Option(help="Share of a text's tokens left out, others in each epoch."),
     ] = None,
+    average: Annotated[
+        float | None,
+        typer.Option(help="Share of the last epochs whose weights are averaged: 0.5 is half."),
+    ] = None,
     validation: Annotated[str | None, typer.Option(help="A file of its own.")] = None,
     test: Annotated[str | None, typer.Option(help="A file of its own; kept for evaluate.")] = None,
     text_column: options.Word = None,

@@ -73,7 +73,7 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan and stop.
 # Zero is a value of these; everywhere else a recipe's zero means "not given", which on the command
 # line is said by leaving the option out.
 ZERO_IS_A_VALUE = {"seed", "split_seed", "patience", "warmup", "weight_decay", "label_smoothing"}
-ZERO_IS_A_VALUE |= {"token_dropout", "frequent", "drawn"}
+ZERO_IS_A_VALUE |= {"token_dropout", "average", "frequent", "drawn"}
 
 
 def given_settings(values: dict[str, Any], *, but: Collection[str]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from headstart.tasks.task import Task
 from headstart.text.checking.duplicates import text_key
 from headstart.text.checking.held_out import Holding
 from headstart.text.checking.inspect import inspect_data
+from headstart.text.checking.inspection import NO_TEST_PART
 from headstart.text.reading.corpus import Corpus, read_corpus
 from headstart.text.reading.dataset import Dataset, Splits
 from headstart.text.reading.rows import ReadOptions
@@ -56,7 +57,14 @@ def read_data(recipe: StudyRecipe, stages: Stages) -> StudyData:
     splits = as_splits(find_task(recipe.task).read(recipe.dataset, **how, progress=stage))
     task = task_of(recipe.task, splits.train)
     notes = list(splits.notes)
-    if splits.test is None:
+    shared = splits.test is None and recipe.choose_by == "nothing"
+    if shared:
+        splits = replace(splits, test=splits.validation)
+        notes.append(
+            f"there is no test part: the validation part, {len(splits.validation):,} rows, is "
+            "reported on, because it chose no setting (--test FILE)"
+        )
+    elif splits.test is None:
         splits = _with_test(task, splits, recipe.split_seed)
         assert splits.test is not None
         notes.append(
@@ -80,8 +88,9 @@ def read_data(recipe: StudyRecipe, stages: Stages) -> StudyData:
             documents=recipe.documents or None,  # type: ignore[arg-type]
         )
         corpus = whole.without(held_out)
-    texts: dict[str, Any] = {n: _texts(task, p) for n, p in splits.parts().items()}
-    looked_at = replace(splits, **texts)
+    different = replace(splits, test=None) if shared else splits
+    texts: dict[str, Any] = {n: _texts(task, p) for n, p in different.parts().items()}
+    looked_at = replace(different, **texts)
     found = inspect_data(looked_at, corpus, progress=stages("looking at the data"))
     left_out = dict(corpus.left_out_by or {}) if corpus is not None else {}
     if corpus is not None and recipe.task_text == "on":
@@ -103,7 +112,7 @@ def read_data(recipe: StudyRecipe, stages: Stages) -> StudyData:
         )
     if recipe.base:
         notes += _seen_by_base(Path(recipe.base), held_out)
-    warnings = [*notes, *found.warnings]
+    warnings = [*notes, *(one for one in found.warnings if not (shared and one == NO_TEST_PART))]
     return StudyData(splits, splits.test, corpus, left_out, warnings, budgets, task)
 
 

@@ -95,7 +95,7 @@ def _measure(outcome: Outcome, rows: Any, study: StudyContext) -> OwnMeasure:
     if not study.recipe.has_classes:  # losses of arms of such different kinds say little
         metric = outcome.measure("validation", study.task.metric)
         return OwnMeasure(outcome.run, -metric, metric)
-    if not len(outcome.own_rows):
+    if not len(outcome.own_rows) or study.recipe.choose_by == "nothing":
         loss, accuracy = (outcome.measure("validation", name) for name in ("loss", "accuracy"))
         return OwnMeasure(outcome.run, loss, accuracy)
     if not len(rows):

@@ -57,8 +57,9 @@ class StudyRecipe(Recipe):
     seeds: int = 3
     bases: int = 1  # pretrainings of each objective; the seeds take turns with them
     # Who pays for choices of epochs, strengths, weights and temperatures: the label budget itself,
-    # or labelled validation rows beside it.
-    choose_by: Literal["budget", "validation"] = "budget"
+    # or labelled validation rows beside it. With "nothing", networks take all their epochs and keep
+    # the last one; no rows are spent on choosing.
+    choose_by: Literal["budget", "validation", "nothing"] = "budget"
     epochs: int = 0
     minutes: float = 0.0
     preset: str = "small"
@@ -170,7 +171,7 @@ def make_study_recipe(**given: Any) -> StudyRecipe:
         given.setdefault("width", STUDY_WIDTH)
         given.setdefault("layers", STUDY_LAYERS)
     if given.get("preset") == lab.PRESET:
-        given.setdefault("choose_by", "validation")  # the lab's protocol: all epochs, best one
+        given.setdefault("choose_by", "nothing")  # the lab's protocol: all epochs
     wanted = in_order(given.pop("objectives", None) or [], list(objectives()))
     if given.get("base"):
         wanted = _of_base(Path(given["base"]), wanted)

@@ -113,6 +113,11 @@ def _joined_texts(corpus: Corpus | None) -> int:
 
 def _notes(study: StudyRun) -> list[str]:
     notes = []
+    if study.recipe.choose_by == "nothing":
+        notes.append(
+            "no setting of a network was chosen: each took all of its epochs and kept the last "
+            "one; the validation part chose which arm is kept, and nothing else"
+        )
     if study.recipe.choose_by == "validation":
         notes.append(
             f"{len(study.data.splits.validation):,} labelled validation rows chose epochs, "

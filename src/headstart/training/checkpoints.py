@@ -25,6 +25,7 @@ from headstart.model.checkpoint import load_weights, read_safetensors
 from headstart.training.optimizer import moments, restore_moments
 
 WEIGHTS, OPTIMIZER, STATE = "model.safetensors", "optimizer.safetensors", "state.json"
+AVERAGE = "average.safetensors"  # only where weights are averaged
 KEPT = 2
 _NAME = re.compile(r"step-\d+")
 
@@ -56,6 +57,7 @@ class Checkpoints:
         model: nn.Module,
         optimizer: torch.optim.Optimizer,
         state: dict[str, Any],
+        average: dict[str, Tensor] | None = None,
     ) -> Checkpoint:
         """Write the checkpoint of `step`; then remove all but the newest two."""
         final = self.folder / f"step-{step:08d}"
@@ -69,6 +71,8 @@ class Checkpoints:
                 WEIGHTS: _write(temporary / WEIGHTS, weights),
                 OPTIMIZER: _write(temporary / OPTIMIZER, moments(optimizer, model)),
             }
+            if average:
+                sums[AVERAGE] = _write(temporary / AVERAGE, average)
             content = {"step": step, "sha256": sums, **state}
             (temporary / STATE).write_text(json.dumps(content, indent=2), encoding="utf-8")
             sync(temporary / STATE)
@@ -84,9 +88,15 @@ class Checkpoints:
         return Checkpoint(final, step)
 
     def load(
-        self, model: nn.Module, optimizer: torch.optim.Optimizer
+        self,
+        model: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        average: dict[str, Tensor] | None = None,
     ) -> tuple[int, dict[str, Any]]:
-        """Restore the newest checkpoint: the steps done, and the rest of its state."""
+        """Restore the newest checkpoint: the steps done, and the rest of its state.
+
+        Averaged weights are put into `average`.
+        """
         found = self.list()
         if not found:
             raise HeadstartError(
@@ -96,13 +106,15 @@ class Checkpoints:
             )
         newest = found[-1]
         state = _read_state(newest, older=found[:-1])
-        for name in (WEIGHTS, OPTIMIZER):
+        for name in {WEIGHTS, OPTIMIZER, *state["sha256"]}:
             path = newest.folder / name
             if not path.is_file() or _sha256(path) != state["sha256"].get(name):
                 raise _damaged(path, found[:-1])
         weights = read_safetensors(newest.folder / WEIGHTS)
         load_weights(model, weights, where=newest.folder / WEIGHTS)
         restore_moments(optimizer, model, read_safetensors(newest.folder / OPTIMIZER))
+        if average is not None and AVERAGE in state["sha256"]:
+            average.update(read_safetensors(newest.folder / AVERAGE))
         return int(state["step"]), state
 
 

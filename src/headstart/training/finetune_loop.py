@@ -69,6 +69,8 @@ def make_loop(
         precision=recipe.precision,
         evaluate_every=every or epoch,
         save_seconds=setup.save_seconds,
+        average=recipe.average,
+        epoch_steps=epoch,
     )
 
     def choose(evaluation: dict[str, float]) -> float:

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 from headstart.errors import HeadstartError
 from headstart.machine import Precision, make_bf16_safe
+from headstart.training.averaging import WeightAverage
 from headstart.training.checkpoints import Checkpoints
 from headstart.training.listener import Listener, Progress
 from headstart.training.optimizer import clip_gradients, make_optimizer, set_learning_rate
@@ -55,6 +56,8 @@ class LoopSettings:
     precision: Precision = "fp32"
     evaluate_every: int = 100
     save_seconds: float = 60.0
+    average: float = 0.0  # share of the epochs, from the end, whose weights are averaged
+    epoch_steps: int = 1
 
 
 class Interrupted(BaseException):
@@ -122,6 +125,7 @@ class Loop:
         self.device = next(model.parameters()).device
         if settings.precision == "bf16" and self.device.type == "cpu":
             make_bf16_safe()
+        self.average = WeightAverage(model, share=settings.average, every=settings.epoch_steps)
         self._began = time.monotonic()
 
     def set_steps(self, steps: int) -> None:
@@ -140,7 +144,7 @@ class Loop:
         if resume:
             state: dict[str, Any] = {"progress": {}}
             if self.checkpoints is not None:
-                _, state = self.checkpoints.load(self.model, self.optimizer)
+                _, state = self.checkpoints.load(self.model, self.optimizer, self.average.mean)
             state = self.ranks.copy_training(self.model, self.optimizer, state)
             for key, value in state["progress"].items():
                 setattr(progress, key, value)
@@ -149,6 +153,7 @@ class Loop:
         with own_random_state(), stop_requests() as stop:
             while progress.step < self.settings.steps and not self.enough(progress):
                 self._step()
+                self.average.update(progress.step, self.settings.steps)
                 progress.seconds = time.monotonic() - self._began
                 self.listener.on_step(progress)
                 last = progress.step == self.settings.steps
@@ -166,7 +171,9 @@ class Loop:
     def save(self) -> None:
         assert self.checkpoints is not None
         state = self.progress.state()
-        self.checkpoints.save(self.progress.step, self.model, self.optimizer, state)
+        self.checkpoints.save(
+            self.progress.step, self.model, self.optimizer, state, self.average.mean
+        )
 
     def gradients(self, step: int) -> tuple[float, int]:
         """Add up the gradients of a step; its mean loss, and its tokens."""
@@ -211,6 +218,11 @@ class Loop:
             return self.evaluate()
 
     def _evaluate(self) -> None:
+        with self.average.in_place():
+            self._evaluate_weights()
+
+    def _evaluate_weights(self) -> None:
+        """Evaluate the weights that the model has, and let them be kept if they are the best."""
         self.progress.evaluation = self.evaluation()
         self.progress.evaluations += 1
         self.progress.seconds = time.monotonic() - self._began

@@ -111,8 +111,8 @@ class NetworkArm(Arm):
 
         if not context.study.recipe.has_classes:
             return self._fit_task(context)
-        if context.study.recipe.choose_by == "validation":
-            return self._fit_by_validation(context)
+        if context.study.recipe.choose_by != "budget":
+            return self._fit_once(context)
         found = train_within_budget(
             self.recipe(context),
             context,
@@ -151,8 +151,8 @@ class NetworkArm(Arm):
         facts = {"chosen": {"epochs": summary["best_epoch"]}, "tries": 1}
         return Fitted(lambda part: _answers(context, part), facts, measures, seconds)
 
-    def _fit_by_validation(self, context: ArmContext) -> Fitted:
-        """Train once; the validation part chooses the epoch and the temperature."""
+    def _fit_once(self, context: ArmContext) -> Fitted:
+        """Train once; the validation part chooses the epoch and the temperature, or nothing."""
         from safetensors.numpy import load_file
 
         from headstart.evaluation.calibration import fit_temperature
@@ -160,17 +160,20 @@ class NetworkArm(Arm):
         from headstart.tasks.temperature import VALIDATION
         from headstart.training.finetune import finetune
 
-        folder = context.folder
+        folder, recipe = context.folder, self.recipe(context)
+        fixed = context.study.recipe.choose_by == "nothing"
         summary = finetune(
-            self.recipe(context),
+            recipe.changed(choose_by="last") if fixed else recipe,
             folder,
             splits=context.splits,
             validation=lambda encoding: context.study.examples(encoding, "validation"),
             resume=begun(folder),
             listener=_epochs(context),
         )
-        logits = load_file(folder / VALIDATION)["logits"]  # kept by the best epoch
-        temperature = fit_temperature(logits, context.splits.validation.labels)
+        temperature = 1.0
+        if not fixed:
+            logits = load_file(folder / VALIDATION)["logits"]  # of the epoch that was kept
+            temperature = fit_temperature(logits, context.splits.validation.labels)
         measures, seconds = _measures(context.run, summary["epochs"])
         facts = {
             "chosen": {"epochs": summary["best_epoch"]},

@@ -104,6 +104,8 @@ def epochs_section(data: ReportData) -> str:
     )
     if len(data.study.seeds) == 1:
         words = "Validation accuracy by epoch, of one seed: the spread between seeds is unknown."
+    if data.study.choose_by == "nothing":
+        words += " They chose no epoch: the last one is what the tables report."
     if data.study.choose_by == "budget":
         words += " The validation part draws these curves and chose "
         words += "nothing." if data.study.has_classes else "which arm is kept, and nothing else."

@@ -4,6 +4,10 @@ from dataclasses import dataclass, field
 
 # A class this much rarer than the largest one is easily never predicted.
 _RARE = 0.1
+NO_TEST_PART = (
+    "there is no test part: results on validation, which also selects the settings, will look too "
+    "good (--test FILE)"
+)
 
 
 @dataclass
@@ -85,10 +89,7 @@ def find_warnings(inspection: Inspection, unread_files: list[str]) -> list[str]:
         )
     warnings += _classes(parts)
     if "train" in parts and "test" not in parts:
-        warnings.append(
-            "there is no test part: results on validation, which also selects the settings, "
-            "will look too good (--test FILE)"
-        )
+        warnings.append(NO_TEST_PART)
     for part in inspection.parts:
         warnings += _losses(part)
     warnings += _cut(inspection)
