@@ -74,11 +74,12 @@ findings: $(READY)  ## what was found by hostile and by new users, what happens 
 
 # In an environment of its own: the auditor's packages are not to be audited.
 audit:  ## look the lock file's versions up among known vulnerabilities (needs the network)
-	@$(PYTHON) -c 'import urllib.request as r; r.urlopen("https://pypi.org/pypi/pip/24.0/json", timeout=20)' 2>/dev/null \
-	  || { echo "make audit: nothing was audited, since the vulnerabilities of versions (https://pypi.org/pypi/pip/24.0/json) cannot be looked up from here" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)-audit
 	$(VENV)-audit/bin/python -m pip install --quiet --disable-pip-version-check pip-audit
-	$(VENV)-audit/bin/pip-audit --strict --disable-pip --no-deps --requirement requirements.lock
+	@$(VENV)-audit/bin/pip-audit --strict --disable-pip --no-deps --requirement requirements.lock \
+	  2> $(VENV)-audit/errors && cat $(VENV)-audit/errors || { \
+	  grep 'known vulnerabilit' $(VENV)-audit/errors >&2 || echo "make audit: nothing was audited: the \
+	vulnerabilities of versions cannot be looked up from here (see $(VENV)-audit/errors)" >&2; exit 1; }
 
 clean:  ## remove the environment and caches
 	rm -rf $(VENV) $(VENV)-audit .mypy_cache .ruff_cache .pytest_cache .hypothesis
