@@ -7,6 +7,7 @@ column `text`. `headstart pretrain OUT/*.parquet` reads them. Needs `pip install
 
 import argparse
 import hashlib
+import os
 from typing import Any
 
 LEAST = 20  # characters of a document
@@ -28,7 +29,8 @@ def prepare(source: str, out: str, *, parts: int | None = None) -> None:
     ----------
     source : where the text is.
     out : a folder that all machines can write to.
-    parts : in how many parts equal documents are looked for; by default Ray's own choice.
+    parts : in how many parts equal documents are looked for, each in one worker's memory; by
+        default Ray's own choice, which is 200.
     """
     import ray.data
 
@@ -44,12 +46,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("source")
     parser.add_argument("out")
-    parser.add_argument("--address", help="of a Ray cluster; without it, this machine")
+    address = os.environ.get("RAY_ADDRESS") or "local"  # by itself, Ray joins any that runs here
+    parser.add_argument("--address", default=address, help="of a Ray cluster; else this machine")
+    parser.add_argument("--parts", type=int, help="to look for equal documents in; few for few")
     given = parser.parse_args()
     import ray
 
-    ray.init(address=given.address)
-    prepare(given.source, given.out)
+    ray.init(given.address, include_dashboard=False if given.address == "local" else None)
+    prepare(given.source, given.out, parts=given.parts)
 
 
 if __name__ == "__main__":

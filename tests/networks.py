@@ -1,7 +1,8 @@
 """Two machines and the network between them, made of Linux's network namespaces.
 
-A virtual cable leads from the second namespace to a bridge in the first. Cut, it forwards nothing,
-and neither side is told: no connection is closed, as when a switch fails.
+A virtual cable leads from the second namespace to a bridge in the first. Cut, in both directions or
+in one, what is sent arrives at nobody, and neither side is told: no connection is closed, as when a
+switch fails.
 """
 
 import ctypes
@@ -18,6 +19,7 @@ from typing import ClassVar
 CARD = "net0"  # the interface of each machine
 CABLE = "cable0"  # where it ends at the first machine's bridge
 ADDRESSES = ("10.77.0.1", "10.77.0.2")
+NOBODY = "02:00:00:00:00:99"  # a card that there is not
 SECONDS = 10.0  # that making a namespace may take
 
 
@@ -34,6 +36,7 @@ class Network:
     def __init__(self, holders: tuple[int, int]) -> None:
         self.holders = holders
         self.enter = [partial(_enter, pid) for pid in holders]
+        self._cut: list[int] = []
 
     def on_machine(self, number: int, *command: str) -> list[str]:
         """The command line that runs a command there."""
@@ -46,13 +49,19 @@ class Network:
             words = f"tc qdisc replace dev {card} root {shape}".split()
             subprocess.run(self.on_machine(number, *words), check=True)
 
-    def cut(self) -> None:
-        """Let nothing through any more."""
-        _ip(self.holders[0], f"link set {CABLE} nomaster")
+    def cut(self, *senders: int) -> None:
+        """Let nothing through any more, or nothing that these machines send."""
+        self._cut = list(senders or (0, 1))
+        for number in self._cut:
+            other = ADDRESSES[1 - number]
+            words = f"neighbour replace {other} lladdr {NOBODY} dev {CARD} nud permanent"
+            _ip(self.holders[number], words)
 
     def mend(self) -> None:
         """Let everything through again."""
-        _ip(self.holders[0], f"link set {CABLE} master {CARD}")
+        for number in self._cut:
+            _ip(self.holders[number], f"neighbour del {ADDRESSES[1 - number]} dev {CARD}")
+        self._cut = []
 
 
 @contextmanager

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from headstart.text.reading.corpus import read_corpus
+from tests.own_ray import own_ray
 
 SCRIPT = Path(__file__).resolve().parents[1] / "docs" / "ray_text.py"
+OTHER = "127.0.0.1:1"  # a cluster of somebody else, that is not for this
 
 
 @pytest.mark.slow
@@ -21,14 +23,17 @@ def test_text_of_several_files_is_cleaned_and_each_document_kept_once(tmp_path):
     first = "A document  of\tsome length.\nAnother one of some length.\nshort\n"
     (source / "a.txt").write_text(first)
     (source / "b.txt").write_text("a document of some length.\nA third one, of some length.\n")
-    quiet = {"RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0"}
-    subprocess.run(
-        [sys.executable, SCRIPT, source, out],
-        env={**os.environ, **quiet},
-        check=True,
-        capture_output=True,
-        timeout=300,
-    )
+    with own_ray() as folder:
+        folder.mkdir()
+        (folder / "ray_current_cluster").write_text(OTHER)
+        result = subprocess.run(
+            [sys.executable, SCRIPT, source, out, "--parts", "4"],
+            env={**os.environ, "RAY_AUTH_MODE": "disabled"},
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+    assert result.returncode == 0, result.stdout + result.stderr
     documents = list(read_corpus(sorted(map(str, out.glob("*.parquet")))))
     assert sorted(text.lower() for text in documents) == [
         "a document of some length.",

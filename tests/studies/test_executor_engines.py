@@ -1,6 +1,5 @@
 """Real engines: a machine or a job is killed on the way, and the results are the same."""
 
-import os
 import signal
 
 import psutil
@@ -9,6 +8,7 @@ import pytest
 from headstart.studies.executors import slurm
 from headstart.studies.outcomes import is_finished
 from headstart.studies.run import StudyListener, StudyRun
+from tests.own_ray import own_ray
 from tests.studies.small_study import small_recipe
 from tests.studies.test_executors import results
 
@@ -53,18 +53,18 @@ class Watch:
 @pytest.fixture(scope="module")
 def cluster():
     """Three machines of one core each, as far as Ray can tell."""
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     ray = pytest.importorskip("ray")
     from ray.cluster_utils import Cluster
 
     small = {"num_cpus": 1, "object_store_memory": 80_000_000}
     head = {**small, "include_dashboard": False, "node_name": "first"}
-    made = Cluster(initialize_head=True, head_node_args=head)
-    nodes = {name: made.add_node(**small, node_name=name) for name in ("second", "third")}
-    ray.init(address=made.address, log_to_driver=False, logging_level="ERROR")
-    yield made, nodes
-    ray.shutdown()
-    made.shutdown()
+    with own_ray():
+        made = Cluster(initialize_head=True, head_node_args=head)
+        nodes = {name: made.add_node(**small, node_name=name) for name in ("second", "third")}
+        ray.init(address=made.address, log_to_driver=False, logging_level="ERROR")
+        yield made, nodes
+        ray.shutdown()
+        made.shutdown()
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import threading
 from datetime import timedelta
 from itertools import product
@@ -16,8 +17,9 @@ from headstart.objectives import find_objective
 from headstart.training.listener import Listener
 from headstart.training.prepare import prepare
 from headstart.training.pretrain_loop import PretrainSetup, make_loop, make_model, with_output
-from headstart.training.processes import shared_memory
+from headstart.training.processes import group, shared_memory
 from headstart.training.processes.exchange import GradientExchange
+from headstart.training.processes.group import LostProcessError, Place, ProcessGroup
 from headstart.training.processes.launch import _local_store, joined, process_count
 from headstart.training.processes.limited_store import LimitedStore, SilentStoreError
 from headstart.training.processes.ranks import ONE
@@ -184,3 +186,50 @@ def test_a_store_that_does_not_answer_is_given_up_in_time():
     assert inner.check.call_count == 1  # it is not called again
     answered.set()
     store.close()
+
+
+def member(store, rank):
+    return ProcessGroup(store, Place(rank, 3, rank, 3), stuck_seconds=7)
+
+
+@pytest.mark.parametrize(
+    ("waited", "others_waited", "said"),
+    [
+        (True, False, "process 1 and 2 of 3 .* has not answered for 7 seconds, but lives"),
+        (False, True, "process 1 and 2 of 3 .* has waited for process 0 for 7 seconds"),
+        (False, False, "process 1 and 2 of 3 .* cannot be exchanged with: reset by peer"),
+    ],
+)
+def test_an_exchange_that_fails_among_the_living_is_no_bug(
+    monkeypatch, waited, others_waited, said
+):
+    monkeypatch.setattr(group, "GRACE_SECONDS", 0.5)
+    store = _local_store(timedelta(seconds=30))
+    members = [member(store, rank) for rank in range(3)]
+    for one in members[1:]:
+        one._set(f"lives/{one.rank}", others_waited)
+    error = members[0]._diagnosis(RuntimeError("reset by peer"), waited)
+    assert isinstance(error, LostProcessError)
+    assert re.search(said, error.what)
+    assert "--resume" in error.fix
+    follower = members[1]._diagnosis(RuntimeError("reset by peer"), waited)
+    assert [one.speaks_for(follower) for one in members] == [True, False, False]
+
+
+def test_a_lack_of_memory_in_an_exchange_stays_one(monkeypatch):
+    monkeypatch.setattr(group, "GRACE_SECONDS", 0.5)
+    first = member(_local_store(timedelta(seconds=30)), 0)
+    for rank in (1, 2):
+        first._set(f"lives/{rank}", False)
+    error = RuntimeError("can't allocate memory")
+    assert first._diagnosis(error, waited=False) is error
+
+
+def test_what_cannot_be_told_to_a_silent_store_is_the_first_process_s_fault():
+    answered = threading.Event()
+    silent = mock.Mock(set=mock.Mock(side_effect=lambda key, value: answered.wait()))
+    one = ProcessGroup(silent, Place(1, 2, 0, 1, 1), stuck_seconds=0.01)
+    with pytest.raises(LostProcessError, match=r"process 0 of 2 .* has not answered for 0.01"):
+        one.gather(1)
+    answered.set()
+    one.close()

@@ -90,7 +90,8 @@ class ProcessGroup(Ranks):
         key = self._key()
         if self.first:
             value = make()
-            self._set(key, value)
+            with self._store_watched():
+                self._set(key, value)
             return value
         found: T = self._get(key)
         return found
@@ -100,7 +101,8 @@ class ProcessGroup(Ranks):
 
     def gather(self, value: T, *, limit: float | None = None) -> list[T]:
         key = self._key()
-        self._set(f"{key}/{self.rank}", value)
+        with self._store_watched():
+            self._set(f"{key}/{self.rank}", value)
         limit = self.stuck_seconds if limit is None else limit
         return [self._get(f"{key}/{rank}", limit, rank) for rank in range(self.count)]
 
@@ -110,7 +112,8 @@ class ProcessGroup(Ranks):
 
     def end_turn(self) -> None:
         if not self.place.local_rank:
-            self._set(f"stored/{self.place.machine}", True)
+            with self._store_watched():
+                self._set(f"stored/{self.place.machine}", True)
 
     def report(self, error: BaseException) -> None:
         """Tell rank 0 why this process ends."""
@@ -139,7 +142,7 @@ class ProcessGroup(Ranks):
     def _get(self, key: str, limit: float | None = None, whose: int = 0) -> Any:
         """The value of a key, once it is there; nobody waits for the dead."""
         began = time.monotonic()
-        try:
+        with self._store_watched():
             while not self.store.check([key]):
                 if limit is not None and time.monotonic() - began > limit:
                     raise self.lost([whose], f"has not answered for {limit:g} seconds")
@@ -149,8 +152,14 @@ class ProcessGroup(Ranks):
                     raise gone
                 time.sleep(BETWEEN_LOOKS)
             return json.loads(self.store.get(key))
+
+    @contextmanager
+    def _store_watched(self) -> Iterator[None]:
+        """What the store does not carry is the fault of rank 0, which has it."""
+        try:
+            yield
         except SilentStoreError:
-            raise self.lost([0], self._silent) from None
+            raise self.lost([0], _silent(self.stuck_seconds)) from None
         except RuntimeError:
             raise self.lost([0], "has ended") from None  # the store went with it
 
@@ -180,8 +189,7 @@ class ProcessGroup(Ranks):
     def sum_gradients(self, model: nn.Module, loss: float) -> float:
         if self._exchange is None or self._exchange[0] is not model:
             self._exchange = (model, GradientExchange(model, self._all_reduce, self._shared(model)))
-        with self._watched():
-            total, self._stop_agreed = self._exchange[1](loss, stop=self._stop_requested)
+        total, self._stop_agreed = self._exchange[1](loss, stop=self._stop_requested)
         return total
 
     def agree_to_stop(self, requested: bool) -> bool:
@@ -217,14 +225,15 @@ class ProcessGroup(Ranks):
         if parameters[0].device.type != "cpu":
             return None
         parts = share_memory(self, sum(one.numel() for one in parameters) + 1)  # and the loss
-        return None if parts is None else SharedSum(parts, self.rank, dist.barrier)
+        return None if parts is None else SharedSum(parts, self.rank, self._meet)
+
+    def _meet(self) -> None:
+        with self._watched():
+            dist.barrier()
 
     def _all_reduce(self, tensor: Tensor, largest: bool) -> None:
-        dist.all_reduce(tensor, dist.ReduceOp.MAX if largest else dist.ReduceOp.SUM)
-
-    @property
-    def _silent(self) -> str:
-        return f"has not answered for {self.stuck_seconds:g} seconds"
+        with self._watched():
+            dist.all_reduce(tensor, dist.ReduceOp.MAX if largest else dist.ReduceOp.SUM)
 
     @property
     def exchanged_bytes(self) -> int:
@@ -241,16 +250,16 @@ class ProcessGroup(Ranks):
             yield
         except RuntimeError as error:
             waited = time.monotonic() - began >= 0.9 * self.stuck_seconds
-            raise (self._diagnosis(waited) or error) from error
+            raise self._diagnosis(error, waited) from error
 
-    def _diagnosis(self, waited: bool) -> HeadstartError | None:
-        """Who is to blame for an exchange that has failed; None if all processes live."""
+    def _diagnosis(self, error: RuntimeError, waited: bool) -> Exception:
+        """Who is to blame for an exchange that has failed."""
         self._disconnect()  # who is waiting for this process need not wait longer
         self.store.limit = GRACE_SECONDS
-        how = self._silent if waited else "has ended"
+        missing = others = [rank for rank in range(self.count) if rank != self.rank]
+        how = _silent(self.stuck_seconds) if waited else "has ended"
         try:
-            self._set(f"lives/{self.rank}", True)
-            others = [rank for rank in range(self.count) if rank != self.rank]
+            self._set(f"lives/{self.rank}", waited)
             until = time.monotonic() + GRACE_SECONDS
             while time.monotonic() < until:
                 if self.first and (gone := self._gone()):
@@ -259,9 +268,33 @@ class ProcessGroup(Ranks):
                 if not missing and not self.first:  # rank 0 may still hear of an error
                     break
                 time.sleep(BETWEEN_LOOKS)
+            if not missing:
+                return self._all_live(error, waited, others)
+        except SilentStoreError:
+            missing, how = [0], _silent(self.stuck_seconds if waited else GRACE_SECONDS)
         except RuntimeError:
             missing = [0]
-        return self.lost(missing, how) if missing else None
+        return self.lost(missing, how)
+
+    def _all_live(self, error: RuntimeError, waited: bool, others: Sequence[int]) -> Exception:
+        """Why processes that all reach the store could not exchange: a network lost in part, say.
+
+        Rank 0 says it, so nobody is called lost.
+        """
+        if explain(error) is not None:  # a lack of memory
+            return error
+        if waited:
+            return self._apart(others, f"{_silent(self.stuck_seconds)}, but lives")
+        patient = [rank for rank in others if json.loads(self.store.get(f"lives/{rank}"))]
+        if patient:
+            how = f"has waited for process {self.rank} for {self.stuck_seconds:g} seconds"
+            return self._apart(patient, how)
+        return self._apart(others, f"lives, but cannot be exchanged with: {error}")
+
+    def _apart(self, ranks: Sequence[int], how: str) -> LostProcessError:
+        apart = self.lost(ranks, how)
+        apart.ranks = ()
+        return apart
 
     def _gone(self) -> HeadstartError | None:
         """Why another process has ended, where that is known."""
@@ -296,3 +329,7 @@ class ProcessGroup(Ranks):
             self._group = None
             with suppress(RuntimeError):
                 dist.destroy_process_group()
+
+
+def _silent(seconds: float) -> str:
+    return f"has not answered for {seconds:g} seconds"
