@@ -36,8 +36,10 @@ def finetune_steps(
     precision: str,
     threads: int,
     folder: Path,
+    token_dropout: float = 0.0,
+    head: str = "own",
 ) -> Iterator[int]:
-    """Fine-tune; yields the real tokens of each step."""
+    """Fine-tune; yields the real tokens of each step that were not left out."""
     rows = Dataset("made up", make_texts(documents), labels, CLASSES)
     splits = Splits(rows, rows.pick(range(HELD_OUT)), None)
     recipe = make_recipe(
@@ -48,7 +50,8 @@ def finetune_steps(
         batch_size=batch,
         precision=precision,
         threads=threads,
-        token_dropout=0.0,  # the peers read whole texts
+        token_dropout=token_dropout,
+        head=head,
         **sizes,
     )
     loop = plan_finetuning(prepare_finetuning(recipe, folder, splits=splits)).loop
