@@ -119,6 +119,15 @@ def test_the_arm_to_take_is_not_chosen_by_its_test_accuracy(data):
     assert found.series == ("tfidf", "")
 
 
+def test_rows_that_chose_the_arm_and_report_on_it_are_said_to_do_both(data):
+    study = replace(data.study, best={"arm": "tfidf", "objective": ""})
+    for shared in (False, True):
+        found = recommend(
+            Path("mine"), replace(study, shared_test=shared), data.analysis, [], [], {}
+        )
+        assert ("chose it among the arms, too" in " ".join(found.sentences)) == shared
+
+
 def test_sizes_and_times_are_told_in_fitting_units():
     assert size_words(24_600_100) == "24.6\u00a0MB"
     assert size_words(4_200) == "4\u00a0kB"

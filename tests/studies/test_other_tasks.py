@@ -9,7 +9,7 @@ from headstart.cli.compare_display import plan_lines
 from headstart.errors import HeadstartError
 from headstart.run_folder import open_task_run
 from headstart.studies.analysis import analyse
-from headstart.studies.outcomes import FINAL
+from headstart.studies.outcomes import FINAL, read_training
 from headstart.studies.recipe import make_study_recipe
 from headstart.studies.record import write_results
 from headstart.studies.report.build import write_report
@@ -185,3 +185,14 @@ def test_two_rows_are_enough(task, tmp_path):
     study.run()
     write_results(study, command="headstart compare")
     assert write_report(study.folder).path.is_file()
+
+
+def test_where_nothing_is_chosen_a_tagger_takes_the_epochs_of_the_plan(tmp_path):
+    settings = {"arms": ["scratch"], "labels": ["20"], "seeds": 1, "epochs": 0}
+    study = StudyRun(
+        recipe("tagging", tmp_path, choose_by="nothing", **settings), tmp_path / "study"
+    )
+    study.run()
+    (run,) = study.runs
+    taken = read_training(study.folder, run).facts["chosen"]["epochs"]
+    assert taken == study.plan.epochs[run.labels]

@@ -7,7 +7,8 @@ from torch import nn
 from headstart.errors import HeadstartError
 from headstart.model.checkpoint import read_safetensors
 from headstart.training.averaging import WeightAverage
-from headstart.training.finetune import finetune
+from headstart.training.finetune import finetune, plan_finetuning
+from headstart.training.finetune_prepare import prepare_finetuning
 from headstart.training.loop import Interrupted
 from headstart.training.recipe import make_recipe
 from tests.labelled import recipe, splits
@@ -73,6 +74,18 @@ def test_an_averaged_training_that_was_stopped_resumes_to_the_same_bits(tmp_path
     finetune(settings, tmp_path / "run", splits=splits(), resume=True)
     one, other = (tmp_path / name / "model.safetensors" for name in ("whole", "run"))
     assert one.read_bytes() == other.read_bytes()
+
+
+def test_one_epoch_is_no_average_and_the_plan_says_so(tmp_path):
+    planned = [
+        plan_finetuning(
+            prepare_finetuning(
+                recipe(epochs=epochs, average=0.5), tmp_path / "run", splits=splits()
+            )
+        ).plan.notes
+        for epochs in (3, 4)
+    ]
+    assert planned == [("--average: 0.5 of 3 epochs is less than two, so nothing is averaged",), ()]
 
 
 def test_more_than_all_epochs_cannot_be_averaged():

@@ -88,7 +88,7 @@ def finetune(
     ] = None,
     average: Annotated[
         float | None,
-        typer.Option(help="Share of the last epochs whose weights are averaged: 0.5 is half."),
+        typer.Option(help="Share of the epochs, from the end, whose weights are averaged."),
     ] = None,
     validation: Annotated[str | None, typer.Option(help="A file of its own.")] = None,
     test: Annotated[str | None, typer.Option(help="A file of its own; kept for evaluate.")] = None,

@@ -62,7 +62,7 @@ def read_data(recipe: StudyRecipe, stages: Stages) -> StudyData:
         splits = replace(splits, test=splits.validation)
         notes.append(
             f"there is no test part: the validation part, {len(splits.validation):,} rows, is "
-            "reported on, because it chose no setting (--test FILE)"
+            "reported on: it chooses no setting, only which arm is kept (--test FILE)"
         )
     elif splits.test is None:
         splits = _with_test(task, splits, recipe.split_seed)

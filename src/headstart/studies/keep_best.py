@@ -1,8 +1,10 @@
-"""The best arm of a study, whatever its kind, kept as a run in `best/`. The test part has no say.
+"""The best arm of a study, whatever its kind, kept as a run in `best/`. The test part has no say,
+unless it is the validation part, too.
 
 Arms are compared by the log-loss of what they say of rows of the budget that they were not trained
 on (`Outcome.own`), the same rows for all of them, averaged over the seeds: it moves in smaller
-steps than the accuracy of a few rows. Where an arm has no such rows, its validation speaks.
+steps than the accuracy of a few rows. Where an arm has no such rows, its validation speaks; where
+nothing was chosen, no temperature was either, so accuracy on validation decides.
 """
 
 import shutil
@@ -95,9 +97,10 @@ def _measure(outcome: Outcome, rows: Any, study: StudyContext) -> OwnMeasure:
     if not study.recipe.has_classes:  # losses of arms of such different kinds say little
         metric = outcome.measure("validation", study.task.metric)
         return OwnMeasure(outcome.run, -metric, metric)
-    if not len(outcome.own_rows) or study.recipe.choose_by == "nothing":
+    nothing = study.recipe.choose_by == "nothing"
+    if nothing or not len(outcome.own_rows):
         loss, accuracy = (outcome.measure("validation", name) for name in ("loss", "accuracy"))
-        return OwnMeasure(outcome.run, loss, accuracy)
+        return OwnMeasure(outcome.run, -accuracy if nothing else loss, accuracy)
     if not len(rows):
         rows = outcome.own_rows
     labels = np.asarray(study.for_run(outcome.run).splits.train.labels)[rows]

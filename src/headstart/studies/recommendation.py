@@ -1,7 +1,8 @@
 """Which arm to take: its expected accuracy, its cost, the command, and what is as good for less.
 
 The arm is the one that the study kept in `best/`, chosen without the test part, so its test
-accuracy is what can be expected of new texts. A smaller or faster arm that is as good, or that the
+accuracy is what can be expected of new texts; where one part is both validation and test
+(`--choose-by nothing`), that is said. A smaller or faster arm that is as good, or that the
 study cannot tell apart from it, is said beside: that is a result, too.
 """
 
@@ -61,6 +62,11 @@ def recommend(
     if study.metric != "accuracy":
         expected = f"{exact(scores[best].accuracy)} {metric_name(study.metric)} on new texts"
     words = [f"Take {series_name(best, study)}: expect {expected}{_cost_words(cost)}."]
+    if study.shared_test:
+        words.append(
+            "The rows that say so chose it among the arms, too: on new texts expect a little less "
+            "(--test FILE)."
+        )
     for series in scores:
         gap = _difference(predictions, series, best, labels)
         if series == best or gap is None or not gap.bounded or gap.high < 0:

@@ -94,6 +94,7 @@ def _study(study: StudyRun, command: str) -> Study:
         all_labels=len(take_rows(data.task, data.splits.train, "all", 0)),
         cuts=plan.cuts,
         choose_by=recipe.choose_by,
+        shared_test=data.test is data.splits.validation,
     )
 
 
@@ -113,10 +114,11 @@ def _joined_texts(corpus: Corpus | None) -> int:
 
 def _notes(study: StudyRun) -> list[str]:
     notes = []
-    if study.recipe.choose_by == "nothing":
+    if study.recipe.choose_by == "nothing" and study.recipe.has_networks:
         notes.append(
             "no setting of a network was chosen: each took all of its epochs and kept the last "
-            "one; the validation part chose which arm is kept, and nothing else"
+            "one, and a stack weighs its members equally; the validation part chose which arm is "
+            "kept, and nothing else"
         )
     if study.recipe.choose_by == "validation":
         notes.append(

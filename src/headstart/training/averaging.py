@@ -25,10 +25,14 @@ class WeightAverage:
         self.model, self.share, self.every = model, share, every
         self.mean: dict[str, Tensor] = {}  # empty until the first epoch that counts has ended
 
+    def counted(self, steps: int) -> int:
+        """How many epochs of so many steps count; below two, there is nothing to average."""
+        return int(self.share * -(-steps // self.every) + 1e-9)
+
     def update(self, step: int, steps: int) -> None:
         """Take the weights after `step` of `steps` in, if an epoch that counts ends there."""
         epoch, epochs = step // self.every, -(-steps // self.every)
-        number = epoch - (epochs - int(self.share * epochs))  # 1 for the first that counts
+        number = epoch - (epochs - self.counted(steps))  # 1 for the first that counts
         if step % self.every or number < 1:
             return
         with torch.no_grad():
@@ -41,17 +45,12 @@ class WeightAverage:
     @contextmanager
     def in_place(self) -> Iterator[None]:
         """Inside, the model has the mean as its weights, if there is one yet."""
-        own = {name: weights.detach().clone() for name, weights in self._covered()}
-        self._put(self.mean)
+        parameters = dict(self.model.named_parameters())
+        own = {name: parameters[name].data for name in self.mean}
+        for name, mean in self.mean.items():
+            parameters[name].data = mean  # no copy
         try:
             yield
         finally:
-            self._put(own)
-
-    def _covered(self) -> list[tuple[str, nn.Parameter]]:
-        return [pair for pair in self.model.named_parameters() if pair[0] in self.mean]
-
-    def _put(self, values: dict[str, Tensor]) -> None:
-        with torch.no_grad():
-            for name, weights in self._covered():
-                weights.copy_(values[name])
+            for name, weights in own.items():
+                parameters[name].data = weights

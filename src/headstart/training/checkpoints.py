@@ -106,7 +106,7 @@ class Checkpoints:
             )
         newest = found[-1]
         state = _read_state(newest, older=found[:-1])
-        for name in {WEIGHTS, OPTIMIZER, *state["sha256"]}:
+        for name in dict.fromkeys((WEIGHTS, OPTIMIZER, *state["sha256"])):
             path = newest.folder / name
             if not path.is_file() or _sha256(path) != state["sha256"].get(name):
                 raise _damaged(path, found[:-1])
@@ -114,7 +114,9 @@ class Checkpoints:
         load_weights(model, weights, where=newest.folder / WEIGHTS)
         restore_moments(optimizer, model, read_safetensors(newest.folder / OPTIMIZER))
         if average is not None and AVERAGE in state["sha256"]:
-            average.update(read_safetensors(newest.folder / AVERAGE))
+            device = next(model.parameters()).device
+            for name, value in read_safetensors(newest.folder / AVERAGE).items():
+                average[name] = value.clone().to(device)
         return int(state["step"]), state
 
 

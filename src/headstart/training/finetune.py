@@ -163,6 +163,9 @@ def plan_finetuning(
     if setup.epochs < setup.recipe.epochs:
         of = f"{setup.epochs} of {setup.recipe.epochs} epochs"
         notes += (f"{of} fit into {setup.recipe.minutes:g} minutes",)
+    if setup.recipe.average and loop.average.counted(setup.steps) < 2:
+        share = f"{setup.recipe.average:g} of {setup.epochs} epochs"
+        notes += (f"--average: {share} is less than two, so nothing is averaged",)
     plan = FinetunePlan(
         task=setup.task.name,
         labels=setup.task.labels,

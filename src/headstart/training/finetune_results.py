@@ -64,7 +64,9 @@ def write_finetuning_card(
         + ("watched it" if recipe.choose_by == "last" else "selected the epoch"),
         "base": "none: trained from scratch" if recipe.base == NONE else Path(recipe.base).name,
         "network": f"{summary['parameters']:,} parameters",
-        "epochs": f"{len(summary['epochs'])}, the best is {summary['best_epoch']}",
+        "epochs": f"{len(summary['epochs'])}, "
+        + ("the last was kept" if recipe.choose_by == "last" else f"best {summary['best_epoch']}")
+        + (f"; weights of the last {recipe.average:.0%} averaged" if recipe.average else ""),
         "learning rate": f"{recipe.learning_rate:g}",
         "seed": recipe.seed,
     }

@@ -89,7 +89,7 @@ class Loop:
     selects the best. `enough(progress)` ends the training early; it is called between steps, and
     must depend on the progress alone, so that a resumed run ends at the same step. Of several
     processes (`ranks`) each takes its share of a step's micro-batches, and rank 0 has the
-    checkpoints.
+    checkpoints; averaged weights are for one process.
     """
 
     def __init__(

@@ -162,7 +162,8 @@ class FinetuneRecipe(Recipe):
     balance: bool = False
     label_smoothing: float = 0.0
     token_dropout: float = 0.0  # share of each text's tokens left out, others in every epoch
-    average: float = 0.0  # share of the epochs, counted from the end, whose weights are averaged
+    average: float = 0.0  # share of the epochs, counted from the end, whose weights are averaged;
+    # ^ a training that patience ends before them has none
     seed: int = 0
     device: str = "cpu"
     threads: int = 0  # without a number, as many as are faster

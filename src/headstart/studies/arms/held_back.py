@@ -34,11 +34,11 @@ def train_held_back(
     tuple
         The run's summary, and one row per epoch with what the validation part says.
     """
-    if not fixed:
-        recipe = recipe.changed(epochs=long_epochs(recipe.epochs), patience=PATIENCE)
     choose_by = context.study.recipe.choose_by
     if choose_by == "nothing":
-        recipe = recipe.changed(choose_by="last", patience=0)
+        recipe = recipe.changed(choose_by="last")
+    elif not fixed:
+        recipe = recipe.changed(epochs=long_epochs(recipe.epochs), patience=PATIENCE)
     if choose_by != "budget":
         rows = train_all(recipe, context, listener)
         return read_summary(context.folder), rows

@@ -69,7 +69,7 @@ class StackArm(Arm):
                 labels = [context.splits.train.labels[row] for row in rows]
                 mixture, own = fit_out_of_fold(said, labels)
                 own_rows = rows
-            else:  # too few rows to weigh by
+            else:  # too few rows to weigh by, or nothing is chosen
                 mixture = Stack.equal(len(members))
 
         def answer(part: HeldOutPart) -> Any:

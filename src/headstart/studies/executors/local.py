@@ -110,7 +110,7 @@ class LocalSession(Session):
         run = self._busy[pipe]
         try:
             kind, *content = pipe.recv()
-        except EOFError:
+        except (EOFError, ConnectionResetError):
             process = self._workers.pop(pipe)
             del self._busy[pipe]
             process.join(PATIENCE)

@@ -20,7 +20,10 @@ LABEL_NAMES = (
     "topic", "polarity", "rating", "stars", "classe", "catégorie", "étiquette",
 )
 # Where one column is left beside the text, it is the label, unless it has one of these names.
-NO_LABEL_NAMES = ("", "id", "ids", "index", "number", "row", "date", "url", "title", "author")
+NO_LABEL_NAMES = (
+    "", "id", "ids", "idx", "index", "number", "row", "date", "time", "timestamp", "url", "title",
+    "author", "source", "file", "filename", "lang", "language",
+)
 # Names of the two columns of text pairs.
 PAIR_NAMES = (
     ("premise", "hypothesis"), ("sentence1", "sentence2"), ("sentence_1", "sentence_2"),
