@@ -17,7 +17,6 @@ import psutil
 import pytest
 
 from headstart.errors import HeadstartError
-from headstart.training.listener import Listener
 from headstart.training.pretrain import pretrain
 from headstart.training.processes import group
 from tests.ranks import (
@@ -25,10 +24,12 @@ from tests.ranks import (
     ROUNDING,
     STEPS,
     TINY,
+    SignalAt,
     final_bytes,
     largest_difference,
     pretrain_words,
     start_ranks,
+    workers,
 )
 from tests.runs import small_recipe
 
@@ -53,27 +54,6 @@ def whole(tmp_path_factory):
     for count in (2, 3):
         finish(start_ranks(pretrain_words(folder, folder / str(count)), count))
     return {count: folder / str(count) for count in (2, 3)}
-
-
-def workers():
-    """The pids of the processes that were started beside this one."""
-    return [
-        child.pid
-        for child in psutil.Process().children(recursive=True)
-        if "spawn_main" in " ".join(child.cmdline())
-    ]
-
-
-class SignalAt(Listener):
-    """Sends a signal to a process beside this one, at a random moment after a step."""
-
-    def __init__(self, step, number, generator):
-        self.step, self.number, self.generator = step, number, generator
-
-    def on_step(self, progress):
-        if progress.step == self.step:
-            time.sleep(self.generator.uniform(0, 0.02))
-            os.kill(workers()[0], self.number)
 
 
 @pytest.mark.slow

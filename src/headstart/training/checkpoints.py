@@ -21,8 +21,8 @@ from torch import Tensor, nn
 from headstart.errors import HeadstartError
 from headstart.explain_errors import explain
 from headstart.files import sync
-from headstart.model.checkpoint import load_weights, read_safetensors
-from headstart.training.optimizer import moments, restore_moments
+from headstart.model.checkpoint import check_weights, copy_weights, read_safetensors
+from headstart.training.optimizer import restore_moments
 
 WEIGHTS, OPTIMIZER, STATE = "model.safetensors", "optimizer.safetensors", "state.json"
 KEPT = 2
@@ -35,6 +35,20 @@ class Checkpoint:
 
     folder: Path
     step: int
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What was read of a checkpoint; nothing of it is in a model yet."""
+
+    weights: dict[str, Tensor]
+    moments: dict[str, Tensor]
+    state: dict[str, Any]
+
+    def restore(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+        """Put it into a model that it fits, and its optimizer."""
+        copy_weights(model, self.weights)
+        restore_moments(optimizer, model, self.moments)
 
 
 class Checkpoints:
@@ -53,8 +67,8 @@ class Checkpoints:
     def save(
         self,
         step: int,
-        model: nn.Module,
-        optimizer: torch.optim.Optimizer,
+        weights: dict[str, Tensor],
+        moments: dict[str, Tensor],
         state: dict[str, Any],
     ) -> Checkpoint:
         """Write the checkpoint of `step`; then remove all but the newest two."""
@@ -64,10 +78,9 @@ class Checkpoints:
             self.folder.mkdir(parents=True, exist_ok=True)
             shutil.rmtree(temporary, ignore_errors=True)
             temporary.mkdir()
-            weights = {name: value.detach() for name, value in model.named_parameters()}
             sums = {
                 WEIGHTS: _write(temporary / WEIGHTS, weights),
-                OPTIMIZER: _write(temporary / OPTIMIZER, moments(optimizer, model)),
+                OPTIMIZER: _write(temporary / OPTIMIZER, moments),
             }
             content = {"step": step, "sha256": sums, **state}
             (temporary / STATE).write_text(json.dumps(content, indent=2), encoding="utf-8")
@@ -83,10 +96,8 @@ class Checkpoints:
             shutil.rmtree(old.folder, ignore_errors=True)
         return Checkpoint(final, step)
 
-    def load(
-        self, model: nn.Module, optimizer: torch.optim.Optimizer
-    ) -> tuple[int, dict[str, Any]]:
-        """Restore the newest checkpoint: the steps done, and the rest of its state."""
+    def read(self, model: nn.Module) -> Saved:
+        """The newest checkpoint, if it is whole and fits the model."""
         found = self.list()
         if not found:
             raise HeadstartError(
@@ -101,9 +112,8 @@ class Checkpoints:
             if not path.is_file() or _sha256(path) != state["sha256"].get(name):
                 raise _damaged(path, found[:-1])
         weights = read_safetensors(newest.folder / WEIGHTS)
-        load_weights(model, weights, where=newest.folder / WEIGHTS)
-        restore_moments(optimizer, model, read_safetensors(newest.folder / OPTIMIZER))
-        return int(state["step"]), state
+        check_weights(model, weights, where=newest.folder / WEIGHTS)
+        return Saved(weights, read_safetensors(newest.folder / OPTIMIZER), state)
 
 
 def _write(path: Path, tensors: dict[str, Tensor]) -> str:

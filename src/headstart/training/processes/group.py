@@ -21,10 +21,11 @@ from torch.distributed import PrefixStore  # type: ignore[attr-defined]
 
 from headstart.errors import HeadstartError
 from headstart.explain_errors import explain
+from headstart.training.checkpoints import Saved
 from headstart.training.optimizer import moments, restore_moments
-from headstart.training.processes.exchange import GradientExchange
+from headstart.training.processes.exchange import GradientExchange, replicated
 from headstart.training.processes.limited_store import LimitedStore, SilentStoreError
-from headstart.training.processes.ranks import Ranks
+from headstart.training.processes.ranks import REPLICATED, Ranks
 from headstart.training.processes.shared_memory import SharedSum, share_memory
 
 GRACE_SECONDS = 5.0  # for those that live to say so, before the others are called lost
@@ -164,7 +165,7 @@ class ProcessGroup(Ranks):
                 f"several processes cannot share a training on {device.type}",
                 fix="use --device cpu or --device cuda, or one process",
             )
-        with self._watched():
+        with self.watched():
             dist.init_process_group(
                 BACKENDS[device.type],
                 store=PrefixStore("group", self.store.store),
@@ -180,7 +181,7 @@ class ProcessGroup(Ranks):
     def sum_gradients(self, model: nn.Module, loss: float) -> float:
         if self._exchange is None or self._exchange[0] is not model:
             self._exchange = (model, GradientExchange(model, self._all_reduce, self._shared(model)))
-        with self._watched():
+        with self.watched():
             total, self._stop_agreed = self._exchange[1](loss, stop=self._stop_requested)
         return total
 
@@ -190,33 +191,34 @@ class ProcessGroup(Ranks):
 
     def copy_weights(self, model: nn.Module) -> None:
         self.from_first(lambda: True)  # rank 0 may have counted and loaded for minutes
-        with self._watched(), torch.no_grad():
+        with self.watched(), torch.no_grad():
             for value in [*model.parameters(), *model.buffers()]:
                 dist.broadcast(value, 0)
 
     def copy_training(
-        self, model: nn.Module, optimizer: torch.optim.Optimizer, state: dict[str, Any]
+        self, model: nn.Module, optimizer: torch.optim.Optimizer, saved: Saved | None
     ) -> dict[str, Any]:
+        state = super().copy_training(model, optimizer, saved)
+        if self.placement is not REPLICATED:
+            return state
         self.copy_weights(model)
         named = moments(optimizer, model)
         told: list[Any] = [state, [[name, list(value.shape)] for name, value in named.items()]]
         state, shapes = self.agree(told)
         device = next(model.parameters()).device
-        with self._watched():
+        with self.watched():
             for name, shape in shapes:
-                value = named[name] if self.first else torch.empty(shape, device=device)
-                dist.broadcast(value, 0)
-                named[name] = value
+                named[name] = named[name] if self.first else torch.empty(shape, device=device)
+                dist.broadcast(named[name], 0)
         if not self.first:
             restore_moments(optimizer, model, named)
         return state
 
     def _shared(self, model: nn.Module) -> SharedSum | None:
         """The memory through which processes of one machine add up their gradients."""
-        parameters = [one for one in model.parameters() if one.requires_grad]
-        if parameters[0].device.type != "cpu":
+        if next(model.parameters()).device.type != "cpu":
             return None
-        parts = share_memory(self, sum(one.numel() for one in parameters) + 1)  # and the loss
+        parts = share_memory(self, sum(p.numel() for p in replicated(model)) + 1)  # and the loss
         return None if parts is None else SharedSum(parts, self.rank, dist.barrier)
 
     def _all_reduce(self, tensor: Tensor, largest: bool) -> None:
@@ -234,7 +236,7 @@ class ProcessGroup(Ranks):
     # Who is missing.
 
     @contextmanager
-    def _watched(self) -> Iterator[None]:
+    def watched(self) -> Iterator[None]:
         """An exchange that fails is the fault of another process: say whose."""
         began = time.monotonic()
         try:
