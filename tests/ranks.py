@@ -4,15 +4,19 @@ Each is a fork of a process that has loaded everything (`tests.forked`), so that
 """
 
 import os
+import random
 import socket
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
+import psutil
 import torch
 from safetensors.torch import load_file
 
-from headstart.training.processes import group
+from headstart.training.listener import Listener, Progress
+from headstart.training.processes import store_ranks
 from tests.forked import Fork, start
 from tests.runs import options
 
@@ -64,7 +68,7 @@ def start_ranks(
 
 def _begin(variables: dict[str, str], enter: Enter | None) -> None:
     torch.set_num_threads(1)
-    group.GRACE_SECONDS = 2.0  # all are on one machine
+    store_ranks.GRACE_SECONDS = 2.0  # all are on one machine
     os.environ.update(variables, TORCH_CPP_LOG_LEVEL="ERROR")
     if enter is not None:
         enter()
@@ -90,3 +94,24 @@ def largest_difference(run: Path, other: Path) -> float:
     """Between two runs' weights after the last step."""
     one, two = (load_file(last_checkpoint(run) / "model.safetensors") for run in (run, other))
     return max(float((one[name] - two[name]).abs().max()) for name in two)
+
+
+def workers() -> list[int]:
+    """The pids of the processes that were started beside this one."""
+    return [
+        child.pid
+        for child in psutil.Process().children(recursive=True)
+        if "spawn_main" in " ".join(child.cmdline())
+    ]
+
+
+class SignalAt(Listener):
+    """Sends a signal to a process beside this one, at a random moment after a step."""
+
+    def __init__(self, step: int, number: int, generator: random.Random) -> None:
+        self.step, self.number, self.generator = step, number, generator
+
+    def on_step(self, progress: Progress) -> None:
+        if progress.step == self.step:
+            time.sleep(self.generator.uniform(0, 0.02))
+            os.kill(workers()[0], self.number)

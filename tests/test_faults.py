@@ -10,6 +10,7 @@ import torch
 
 from headstart.training.checkpoints import Checkpoints
 from headstart.training.optimizer import make_optimizer
+from headstart.training.processes.ranks import REPLICATED
 from tests.fault_cases import CASES, survive, uninterrupted, write_inputs
 from tests.faulty_disk import KILLED, refusing
 
@@ -32,6 +33,11 @@ def test_a_disk_that_refuses_costs_one_message_and_no_bit(inputs, tmp_path, name
         survive(case, inputs, tmp_path / str(nth), expected, nth, stays=bool(number % 2))
 
 
+def save(checkpoints, step, model, optimizer):
+    weights, moments = REPLICATED.weights(model), REPLICATED.moments(optimizer, model)
+    checkpoints.save(step, weights, moments, {"progress": {}})
+
+
 def steps_of_a_checkpoint(folder, nth, *, kill):
     """Save a second checkpoint on a disk that refuses; in a process of its own if it is killed."""
     torch.manual_seed(0)
@@ -40,12 +46,12 @@ def steps_of_a_checkpoint(folder, nth, *, kill):
     model(torch.ones(1, 3)).sum().backward()
     optimizer.step()
     checkpoints = Checkpoints(folder)
-    checkpoints.save(1, model, optimizer, {"progress": {}})
+    save(checkpoints, 1, model, optimizer)
     child = os.fork() if kill else 0
     if not child:
         try:
             with refusing(nth, folder, kill=kill) as disk:
-                checkpoints.save(2, model, optimizer, {"progress": {}})
+                save(checkpoints, 2, model, optimizer)
         finally:
             if kill:
                 os._exit(0)
@@ -62,7 +68,8 @@ def test_a_kill_at_every_step_of_a_checkpoint_leaves_the_old_or_the_new_one(tmp_
     for nth in range(1, total + 1):
         folder = tmp_path / str(nth)
         checkpoints, model, optimizer, _ = steps_of_a_checkpoint(folder, nth, kill=True)
-        step, _ = checkpoints.load(model, optimizer)
-        assert step == (2 if nth == total else 1)  # the last operation comes after the rename
-        checkpoints.save(2, model, optimizer, {"progress": {}})
+        assert checkpoints.read(model).state["step"] == (
+            2 if nth == total else 1
+        )  # the last operation comes after the rename
+        save(checkpoints, 2, model, optimizer)
         assert sorted(path.name for path in folder.iterdir()) == ["step-00000001", "step-00000002"]

@@ -17,13 +17,14 @@ from headstart.objectives import find_objective
 from headstart.training.listener import Listener
 from headstart.training.prepare import prepare
 from headstart.training.pretrain_loop import PretrainSetup, make_loop, make_model, with_output
-from headstart.training.processes import group, shared_memory
+from headstart.training.processes import shared_memory, store_ranks
 from headstart.training.processes.exchange import GradientExchange
-from headstart.training.processes.group import LostProcessError, Place, ProcessGroup
+from headstart.training.processes.group import ProcessGroup
 from headstart.training.processes.launch import _local_store, joined, process_count
 from headstart.training.processes.limited_store import LimitedStore, SilentStoreError
 from headstart.training.processes.ranks import ONE
 from headstart.training.processes.shared_memory import SharedSum, share_memory
+from headstart.training.processes.store_ranks import LostProcessError, Place
 from tests.ranks import CANDIDATES
 from tests.runs import small_recipe
 
@@ -203,7 +204,7 @@ def member(store, rank):
 def test_an_exchange_that_fails_among_the_living_is_no_bug(
     monkeypatch, waited, others_waited, said
 ):
-    monkeypatch.setattr(group, "GRACE_SECONDS", 0.5)
+    monkeypatch.setattr(store_ranks, "GRACE_SECONDS", 0.5)
     store = _local_store(timedelta(seconds=30))
     members = [member(store, rank) for rank in range(3)]
     for one in members[1:]:
@@ -217,7 +218,7 @@ def test_an_exchange_that_fails_among_the_living_is_no_bug(
 
 
 def test_a_lack_of_memory_in_an_exchange_stays_one(monkeypatch):
-    monkeypatch.setattr(group, "GRACE_SECONDS", 0.5)
+    monkeypatch.setattr(store_ranks, "GRACE_SECONDS", 0.5)
     first = member(_local_store(timedelta(seconds=30)), 0)
     for rank in (1, 2):
         first._set(f"lives/{rank}", False)

@@ -17,18 +17,19 @@ import psutil
 import pytest
 
 from headstart.errors import HeadstartError
-from headstart.training.listener import Listener
 from headstart.training.pretrain import pretrain
-from headstart.training.processes import group
+from headstart.training.processes import store_ranks
 from tests.ranks import (
     CANDIDATES,
     ROUNDING,
     STEPS,
     TINY,
+    SignalAt,
     final_bytes,
     largest_difference,
     pretrain_words,
     start_ranks,
+    workers,
 )
 from tests.runs import small_recipe
 
@@ -55,32 +56,11 @@ def whole(tmp_path_factory):
     return {count: folder / str(count) for count in (2, 3)}
 
 
-def workers():
-    """The pids of the processes that were started beside this one."""
-    return [
-        child.pid
-        for child in psutil.Process().children(recursive=True)
-        if "spawn_main" in " ".join(child.cmdline())
-    ]
-
-
-class SignalAt(Listener):
-    """Sends a signal to a process beside this one, at a random moment after a step."""
-
-    def __init__(self, step, number, generator):
-        self.step, self.number, self.generator = step, number, generator
-
-    def on_step(self, progress):
-        if progress.step == self.step:
-            time.sleep(self.generator.uniform(0, 0.02))
-            os.kill(workers()[0], self.number)
-
-
 @pytest.mark.slow
 def test_lost_processes_are_named_and_resuming_ends_with_the_same_bits(
     tmp_path, whole, monkeypatch
 ):
-    monkeypatch.setattr(group, "GRACE_SECONDS", 1.0)
+    monkeypatch.setattr(store_ranks, "GRACE_SECONDS", 1.0)
     run, recipe, generator = tmp_path / "run", recipe_of(tmp_path, 2), random.Random(1)
 
     # A process that is stopped answers as little as one that hangs.

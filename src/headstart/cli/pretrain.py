@@ -99,6 +99,14 @@ def pretrain(
             show_default=False,
         ),
     ] = None,
+    shard: Annotated[
+        bool | None,
+        typer.Option(
+            "--shard/--no-shard",
+            help="Let each process hold only its part of the blocks' weights and moments.",
+            show_default=False,
+        ),
+    ] = None,
     precision: options.PrecisionOption = None,
     track: options.Track = None,
     tensorboard: Annotated[
@@ -142,6 +150,7 @@ def _run(
         follow_first,
         is_follower,
         is_restarted,
+        process_count,
         under_torchrun,
     )
     from headstart.training.recipe import read_recipe
@@ -157,6 +166,8 @@ def _run(
     # Killed before there was anything to resume from: a resumed run simply starts.
     resume = (resume or is_restarted()) and ((out / FILE).exists() or "corpus" not in given)
     recipe = read_recipe(out).changed(**given) if resume else _new_recipe(given)
+    if "shard" not in given and process_count(recipe.processes) == 1:
+        recipe = recipe.changed(shard=False)  # one process goes on with what several have begun
     with TrainingDisplay() as display:
         listener = Listeners([display, *find_trackers(trackers)])
         if dry_run:
@@ -205,6 +216,8 @@ def _new_recipe(given: dict[str, Any]) -> Any:
     if "base" in given:
         given["base"] = pin_base(given["base"])
         given.setdefault("objective", usual_objective(given["base"]))
+    if given.get("shard"):
+        given.setdefault("precision", "fp32")
     return make_pretrain_recipe(**{**given, **machine_settings(given)})
 
 

@@ -21,8 +21,11 @@ CONFIG = "config.json"
 FORMAT = 1  # of config.json; raised when old files can no longer be read as they are
 
 
-def save_model(model: Model, folder: Path) -> None:
-    """Write the weights and their config; each file is replaced in one step."""
+def save_model(model: Model, folder: Path, weights: dict[str, Tensor] | None = None) -> None:
+    """Write the weights and their config; each file is replaced in one step.
+
+    `weights` by name are given where the model itself has only parts of them.
+    """
     head = model.head_config
     config = {
         "format": FORMAT,
@@ -30,7 +33,8 @@ def save_model(model: Model, folder: Path) -> None:
         "head": None if head is None else vars(head),
     }
     # named_parameters lists a tied weight once, under the base's name.
-    weights = {name: value.detach().contiguous() for name, value in model.named_parameters()}
+    weights = dict(model.named_parameters()) if weights is None else weights
+    weights = {name: value.detach().contiguous() for name, value in weights.items()}
     with replacing(folder / WEIGHTS) as temporary:
         save_file(weights, temporary, metadata={"format": "pt", KEY: checksum(_bytes(weights))})
         sort_metadata(temporary)
@@ -116,6 +120,12 @@ def read_safetensors(path: Path) -> dict[str, Tensor]:
 
 def load_weights(model: torch.nn.Module, weights: dict[str, Tensor], *, where: object) -> None:
     """Copy `weights` into `model` if every name and shape agrees; else say how they differ."""
+    check_weights(model, weights, where=where)
+    copy_weights(model, weights)
+
+
+def check_weights(model: torch.nn.Module, weights: dict[str, Tensor], *, where: object) -> None:
+    """Say how `weights` differ from what `model` needs, if they do."""
     wanted = dict(model.named_parameters())
     problems = [f"{name} is missing" for name in wanted if name not in weights]
     problems += [f"{name} has no place here" for name in weights if name not in wanted]
@@ -137,8 +147,12 @@ def load_weights(model: torch.nn.Module, weights: dict[str, Tensor], *, where: o
             where=where,
             fix="copy the run again; if its training broke down, train with a lower learning rate",
         )
+
+
+def copy_weights(model: torch.nn.Module, weights: dict[str, Tensor]) -> None:
+    """Copy `weights`, which fit, into `model`."""
     with torch.no_grad():
-        for name, parameter in wanted.items():
+        for name, parameter in model.named_parameters():
             parameter.copy_(weights[name])
 
 

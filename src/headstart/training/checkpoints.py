@@ -21,8 +21,8 @@ from torch import Tensor, nn
 from headstart.errors import HeadstartError
 from headstart.explain_errors import explain
 from headstart.files import sync
-from headstart.model.checkpoint import load_weights, read_safetensors
-from headstart.training.optimizer import moments, restore_moments
+from headstart.model.checkpoint import check_weights, copy_weights, read_safetensors
+from headstart.training.optimizer import restore_moments
 
 WEIGHTS, OPTIMIZER, STATE = "model.safetensors", "optimizer.safetensors", "state.json"
 AVERAGE = "average.safetensors"  # only where weights are averaged
@@ -36,6 +36,20 @@ class Checkpoint:
 
     folder: Path
     step: int
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What was read of a checkpoint; nothing of it is in a model yet."""
+
+    weights: dict[str, Tensor]
+    moments: dict[str, Tensor]
+    state: dict[str, Any]
+
+    def restore(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+        """Put it into a model that it fits, and its optimizer."""
+        copy_weights(model, self.weights)
+        restore_moments(optimizer, model, self.moments)
 
 
 class Checkpoints:
@@ -54,8 +68,8 @@ class Checkpoints:
     def save(
         self,
         step: int,
-        model: nn.Module,
-        optimizer: torch.optim.Optimizer,
+        weights: dict[str, Tensor],
+        moments: dict[str, Tensor],
         state: dict[str, Any],
         average: dict[str, Tensor] | None = None,
     ) -> Checkpoint:
@@ -66,10 +80,9 @@ class Checkpoints:
             self.folder.mkdir(parents=True, exist_ok=True)
             shutil.rmtree(temporary, ignore_errors=True)
             temporary.mkdir()
-            weights = {name: value.detach() for name, value in model.named_parameters()}
             sums = {
                 WEIGHTS: _write(temporary / WEIGHTS, weights),
-                OPTIMIZER: _write(temporary / OPTIMIZER, moments(optimizer, model)),
+                OPTIMIZER: _write(temporary / OPTIMIZER, moments),
             }
             if average:
                 sums[AVERAGE] = _write(temporary / AVERAGE, average)
@@ -87,13 +100,8 @@ class Checkpoints:
             shutil.rmtree(old.folder, ignore_errors=True)
         return Checkpoint(final, step)
 
-    def load(
-        self,
-        model: nn.Module,
-        optimizer: torch.optim.Optimizer,
-        average: dict[str, Tensor] | None = None,
-    ) -> tuple[int, dict[str, Any]]:
-        """Restore the newest checkpoint: the steps done, and the rest of its state.
+    def read(self, model: nn.Module, average: dict[str, Tensor] | None = None) -> Saved:
+        """The newest checkpoint, if it is whole and fits the model.
 
         Averaged weights are put into `average`.
         """
@@ -111,13 +119,12 @@ class Checkpoints:
             if not path.is_file() or _sha256(path) != state["sha256"].get(name):
                 raise _damaged(path, found[:-1])
         weights = read_safetensors(newest.folder / WEIGHTS)
-        load_weights(model, weights, where=newest.folder / WEIGHTS)
-        restore_moments(optimizer, model, read_safetensors(newest.folder / OPTIMIZER))
+        check_weights(model, weights, where=newest.folder / WEIGHTS)
         if average is not None and AVERAGE in state["sha256"]:
             device = next(model.parameters()).device
             for name, value in read_safetensors(newest.folder / AVERAGE).items():
                 average[name] = value.clone().to(device)
-        return int(state["step"]), state
+        return Saved(weights, read_safetensors(newest.folder / OPTIMIZER), state)
 
 
 def _write(path: Path, tensors: dict[str, Tensor]) -> str:

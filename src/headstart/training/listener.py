@@ -140,7 +140,7 @@ class Listeners(Listener):
 class SaveBest(Listener):
     """Saves the weights whenever an evaluation is the best so far."""
 
-    def __init__(self, save: Callable[[], None]) -> None:
+    def __init__(self, save: Callable[[], object]) -> None:
         self.save = save
 
     def on_best(self, progress: Progress) -> None:

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from types import FrameType
-from typing import Any
 
 import numpy as np
 import torch
@@ -24,7 +23,7 @@ from headstart.machine import Precision, make_bf16_safe
 from headstart.training.averaging import WeightAverage
 from headstart.training.checkpoints import Checkpoints
 from headstart.training.listener import Listener, Progress
-from headstart.training.optimizer import clip_gradients, make_optimizer, set_learning_rate
+from headstart.training.optimizer import make_optimizer, set_learning_rate
 from headstart.training.processes.ranks import ONE, Ranks
 from headstart.training.schedule import Schedule, Shape
 
@@ -38,6 +37,10 @@ class MicroBatch:
     compute: Callable[[], Tensor]
     targets: float  # how many, or the sum of their weights
     tokens: int
+
+    def weightless(self) -> "MicroBatch":
+        """The same pass through the model, with a loss and gradients of zero."""
+        return MicroBatch(lambda: 0.0 * self.compute(), 0.0, 0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,10 +145,14 @@ class Loop:
         self.listener = listener or self.listener
         progress = self.progress
         if resume:
-            state: dict[str, Any] = {"progress": {}}
-            if self.checkpoints is not None:
-                _, state = self.checkpoints.load(self.model, self.optimizer, self.average.mean)
-            state = self.ranks.copy_training(self.model, self.optimizer, state)
+            # Nothing but the call holds what is read: it is as large as model and optimizer.
+            state = self.ranks.copy_training(
+                self.model,
+                self.optimizer,
+                None
+                if self.checkpoints is None
+                else self.checkpoints.read(self.model, self.average.mean),
+            )
             for key, value in state["progress"].items():
                 setattr(progress, key, value)
         saved = time.monotonic()
@@ -158,10 +165,12 @@ class Loop:
                 self.listener.on_step(progress)
                 last = progress.step == self.settings.steps
                 if progress.step % self.settings.evaluate_every == 0 or last:
-                    self._evaluate()
+                    with self.average.in_place():
+                        self._evaluate()
                 due = time.monotonic() - saved >= self.settings.save_seconds
                 stopping = self.ranks.agree_to_stop(stop.is_set())
-                if self.checkpoints is not None and (due or last or stopping):
+                wanted = self.checkpoints is not None and (due or last or stopping)
+                if self.ranks.placement.agree_to_save(wanted):
                     self.save()
                     saved = time.monotonic()
                 if stopping and not last:
@@ -169,11 +178,12 @@ class Loop:
         return progress
 
     def save(self) -> None:
-        assert self.checkpoints is not None
-        state = self.progress.state()
-        self.checkpoints.save(
-            self.progress.step, self.model, self.optimizer, state, self.average.mean
-        )
+        """Write a checkpoint; processes without a folder give their parts of it."""
+        weights = self.ranks.placement.weights(self.model)
+        moments = self.ranks.placement.moments(self.optimizer, self.model)
+        if self.checkpoints is not None:
+            state = self.progress.state()
+            self.checkpoints.save(self.progress.step, weights, moments, state, self.average.mean)
 
     def gradients(self, step: int) -> tuple[float, int]:
         """Add up the gradients of a step; its mean loss, and its tokens."""
@@ -202,7 +212,7 @@ class Loop:
         torch.manual_seed(seed)  # for dropout
         loss, tokens = self.gradients(progress.step)
         self._check(loss)
-        norm = clip_gradients(self.model.parameters(), self.settings.clip)
+        norm = self.ranks.placement.clip_gradients(self.model, self.settings.clip)
         if not math.isfinite(norm):
             raise self._diverged(f"the gradient is {norm}")
         set_learning_rate(self.optimizer, self.schedule.at(progress.step))
@@ -218,11 +228,6 @@ class Loop:
             return self.evaluate()
 
     def _evaluate(self) -> None:
-        with self.average.in_place():
-            self._evaluate_weights()
-
-    def _evaluate_weights(self) -> None:
-        """Evaluate the weights that the model has, and let them be kept if they are the best."""
         self.progress.evaluation = self.evaluation()
         self.progress.evaluations += 1
         self.progress.seconds = time.monotonic() - self._began

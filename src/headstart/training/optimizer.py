@@ -62,6 +62,20 @@ def clip_gradients(parameters: Iterable[nn.Parameter], most: float) -> float:
 
     Sparse gradients are coalesced on the way: a row that occurs twice has one gradient.
     """
+    gradients = gradient_values(parameters)
+    norm = float(nn.utils.get_total_norm(gradients))
+    limit_norm(gradients, norm, most)
+    return norm
+
+
+def limit_norm(gradients: list[Tensor], norm: float, most: float) -> None:
+    """Scale gradients whose common norm is `norm` so that it is at most `most`."""
+    if norm > most:
+        torch._foreach_mul_(gradients, most / (norm + 1e-6))
+
+
+def gradient_values(parameters: Iterable[nn.Parameter]) -> list[Tensor]:
+    """The numbers of the gradients that are there, to be read and changed."""
     gradients: list[Tensor] = []
     for parameter in parameters:
         if parameter.grad is None:
@@ -69,10 +83,7 @@ def clip_gradients(parameters: Iterable[nn.Parameter], most: float) -> float:
         if parameter.grad.is_sparse:
             parameter.grad = parameter.grad.coalesce()
         gradients.append(parameter.grad._values() if parameter.grad.is_sparse else parameter.grad)
-    norm = float(nn.utils.get_total_norm(gradients))
-    if norm > most:
-        torch._foreach_mul_(gradients, most / (norm + 1e-6))
-    return norm
+    return gradients
 
 
 def make_optimizer(
@@ -88,14 +99,15 @@ def make_optimizer(
     `scales` multiplies the learning rate of a parameter, by its name (1 where it says nothing).
     """
     names = {id(parameter): name for name, parameter in model.named_parameters()}
-    groups: dict[tuple[float, float], list[nn.Parameter]] = {}
+    # One call updates a group, and takes no sharded parameters (DTensors) beside whole ones.
+    groups: dict[tuple[float, float, type], list[nn.Parameter]] = {}
     for decay, members in zip((weight_decay, 0.0), split_by_decay(model), strict=True):
         for parameter in members:
             scale = (scales or {}).get(names[id(parameter)], 1.0)
-            groups.setdefault((decay, scale), []).append(parameter)
+            groups.setdefault((decay, scale, type(parameter)), []).append(parameter)
     listed = [
         {"params": members, "weight_decay": decay, "scale": scale}
-        for (decay, scale), members in groups.items()
+        for (decay, scale, _), members in groups.items()
     ]
     return RowAdamW(listed, lr=learning_rate, betas=betas, fused=True)
 

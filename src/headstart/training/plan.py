@@ -49,7 +49,7 @@ class Plan:
     epochs: float
     corpus_tokens: int
     parameters: int
-    memory_bytes: int  # of weights, gradients and optimizer
+    memory_bytes: int  # of weights, gradients and optimizer, in each process
     peak_memory_bytes: int  # of the whole process, seen in the steps that were tried
     seconds_per_step: float
     seconds: float
@@ -79,6 +79,7 @@ def make_plan(recipe: PretrainRecipe, prepared: "Prepared", loop: Loop) -> Plan:
         steps = int((budget - evaluation) / pace)
     steps = max(1, steps)
     parameters = sum(parameter.numel() for parameter in loop.model.parameters())
+    held = training_memory(loop.ranks.placement.held(loop.model))
     return Plan(
         steps=steps,
         evaluate_every=-(-steps // evaluations),
@@ -86,8 +87,8 @@ def make_plan(recipe: PretrainRecipe, prepared: "Prepared", loop: Loop) -> Plan:
         epochs=steps * step_tokens / corpus_tokens,
         corpus_tokens=corpus_tokens,
         parameters=parameters,
-        memory_bytes=training_memory(parameters).total,
-        peak_memory_bytes=peak_memory() + training_memory(parameters).optimizer,
+        memory_bytes=held.total,
+        peak_memory_bytes=peak_memory() + held.optimizer,
         threads=recipe.threads,
         processes=recipe.processes,
         seconds_per_step=pace,

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from headstart.errors import HeadstartError
 from headstart.lock import locked
 from headstart.model.checkpoint import save_model
 from headstart.model.model import Model
@@ -114,6 +115,11 @@ def sharing(
 ) -> AbstractContextManager[Ranks]:
     """The processes that share a pretraining; this one is the first of them."""
     count = process_count(recipe.processes)
+    if recipe.shard and count == 1:
+        raise HeadstartError(
+            "the blocks are to be shared out among processes, and there is only one",
+            fix="add --processes 2 or more, or leave --shard out",
+        )
     return joined(count, follow, (corpus,), stuck_seconds=stuck_seconds)
 
 
@@ -160,11 +166,12 @@ def train_base(planned: PlannedPretraining, *, listener: Listener | None = None)
     loop = make_loop(setup, model, steps=plan.steps, evaluate_every=plan.evaluate_every)
     step = ranks.from_first(lambda: _begin(planned))
     if not ranks.first:
-        return loop.run(resume=bool(step))
+        giving = SaveBest(lambda: ranks.placement.weights(model))
+        return loop.run(resume=bool(step), listener=giving)
     everyone = Listeners(
         [
             MetricsFile(folder),
-            SaveBest(lambda: save_model(model, folder)),
+            SaveBest(lambda: save_model(model, folder, ranks.placement.weights(model))),
             Pace(plan, listener.on_warning),
             listener,
         ]

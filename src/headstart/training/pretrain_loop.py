@@ -59,7 +59,7 @@ def trial_loop(setup: PretrainSetup) -> Loop:
 def make_model(setup: PretrainSetup, *, listener: Listener | None = None) -> Model:
     """The first weights; rows of the embedding get gradients unless a full output layer is tied.
 
-    Rank 0 makes them, and the others get a copy.
+    Rank 0 makes them, and the others get a copy, of which each may keep only its part.
     """
     recipe = setup.recipe
     if not setup.ranks.first:
@@ -67,6 +67,7 @@ def make_model(setup: PretrainSetup, *, listener: Listener | None = None) -> Mod
     model = first_model(recipe, setup.data, stages=(listener or Listener()).stage)
     model.base.embedding.sparse = setup.sampler is not None or not model.tied
     setup.ranks.copy_weights(model)
+    setup.ranks.placement.shard(model, model.base.blocks)
     return model
 
 
@@ -123,4 +124,6 @@ def micro_batches(setup: PretrainSetup, model: Model, steps: int, step: int) -> 
         loss = partial(setup.objective.loss, model, part)
         return MicroBatch(lambda: loss().total, part.targets.numel(), part.real_tokens)
 
-    return [micro_batch(part) for part in batch.cut(fitting)]
+    parts = [micro_batch(part) for part in batch.cut(fitting)]
+    idle = setup.ranks.placement.passes(len(parts)) - len(parts)
+    return parts + [parts[0].weightless()] * idle

@@ -118,6 +118,10 @@ def _joined(setup: PretrainSetup) -> PretrainSetup:
                     fix="give every machine the same files, under the same names",
                 )
     ranks.connect(torch.device(setup.recipe.device))
+    if setup.recipe.shard:
+        from headstart.training.processes.sharded import share_blocks  # takes time to import
+
+        share_blocks(ranks)
     return setup
 
 

@@ -34,10 +34,11 @@ def evaluate_held_out(
     device = next(model.parameters()).device
     own: list[tuple[int, float, int, dict[str, tuple[float, int]]]] = []
     batches = max(1, min(HELD_OUT_ROWS, len(source.packed(extra=1))) // rows)
-    for step in ranks.share(range(batches)):
-        batch: Batch = objective.batch(source, rows, (0, step))
+    for step in ranks.share(range(ranks.placement.passes(batches))):
+        batch: Batch = objective.batch(source, rows, (0, step % batches))
         loss = objective.loss(model, batch.to(device))
-        own.append((step, float(loss.total), loss.targets, loss.parts))
+        if step < batches:
+            own.append((step, float(loss.total), loss.targets, loss.parts))
     total, targets, parts = 0.0, 0, dict[str, list[float]]()
     everyones = sorted(chain(*ranks.gather(own)), key=itemgetter(0))
     for _, batch_total, batch_targets, sums_by_name in everyones:

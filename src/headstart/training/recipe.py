@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from headstart.base_source import is_foreign
 from headstart.machine import Precision
@@ -62,7 +62,10 @@ class PretrainRecipe(Recipe):
     device: str = "cpu"
     threads: int = 0  # without a number, as many as are faster; of each process
     processes: int = 1  # that share every batch; they change nothing but the rounding
+    shard: bool = False  # whether they share the blocks' weights and moments, too
     precision: Precision = "fp32"
+
+    may_differ: ClassVar[frozenset[str]] = frozenset({"shard"})  # but for rounding
 
     def _smallest(self, name: str) -> int:
         if name == "length":
@@ -86,6 +89,10 @@ class PretrainRecipe(Recipe):
             problems.append(
                 f"processes is {self.processes}, and a step has only {self.rows} rows to share"
             )
+        if self.shard and self.device != "cpu":
+            problems.append(f"shard is for processors, and device is {self.device}; use cpu")
+        if self.shard and self.precision != "fp32":
+            problems.append("shard needs precision fp32: in bf16 each process keeps every block")
         if not 0 < self.mask_share < 1:
             problems.append(f"mask_share is {self.mask_share}; it must lie between 0 and 1")
         return problems

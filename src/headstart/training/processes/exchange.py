@@ -20,6 +20,16 @@ ABSENT, DENSE, ROWS = 0, 1, 2
 AllReduce = Callable[[Tensor, bool], None]  # in place; the largest value instead of the sum if true
 
 
+def is_sharded(tensor: Tensor) -> bool:
+    """Whether this process has only its part of it (a DTensor, which takes time to import)."""
+    return hasattr(tensor, "to_local")
+
+
+def replicated(model: nn.Module) -> list[nn.Parameter]:
+    """The parameters that are trained and that every process has."""
+    return [p for p in model.parameters() if p.requires_grad and not is_sharded(p)]
+
+
 class GradientExchange:
     """Adds up the gradients of one model over all processes.
 
@@ -34,7 +44,7 @@ class GradientExchange:
         self, model: nn.Module, all_reduce: AllReduce, shared: SharedSum | None = None
     ) -> None:
         self.all_reduce, self.shared = all_reduce, shared
-        self.parameters = [p for p in model.parameters() if p.requires_grad]
+        self.parameters = replicated(model)
         by_row = {id(parameter) for parameter in getattr(model, "vocabulary_rows", [])}
         self.by_row = [n for n, p in enumerate(self.parameters) if id(p) in by_row]
         self.bytes = 0  # sent by the last exchange, before the ring shares them out

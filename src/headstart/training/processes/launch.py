@@ -83,7 +83,7 @@ def follow_first(work: Work, *, stuck_seconds: float) -> None:
 
     Rank 0 says what happens; if it is lost, the first of those that are left does.
     """
-    from headstart.training.processes.group import Ended, LostProcessError
+    from headstart.training.processes.store_ranks import Ended, LostProcessError
 
     with _torchrun_group(stuck_seconds) as group:
         try:
@@ -106,7 +106,8 @@ def _torchrun_group(stuck_seconds: float) -> Iterator["ProcessGroup"]:
     from torch.distributed import PrefixStore  # type: ignore[attr-defined]
     from torch.distributed.rendezvous import rendezvous
 
-    from headstart.training.processes.group import Place, ProcessGroup
+    from headstart.training.processes.group import ProcessGroup
+    from headstart.training.processes.store_ranks import Place
 
     limit = timedelta(seconds=stuck_seconds)
     store, rank, count = next(iter(rendezvous("env://", timeout=limit)))
@@ -130,7 +131,8 @@ def _started_here(
 ) -> Iterator["ProcessGroup"]:
     from torch.multiprocessing.spawn import start_processes
 
-    from headstart.training.processes.group import Place, ProcessGroup
+    from headstart.training.processes.group import ProcessGroup
+    from headstart.training.processes.store_ranks import Place
 
     store = _local_store(timedelta(seconds=stuck_seconds))
     with _local_environment():
@@ -225,7 +227,8 @@ def _work(
     """The life of a process that was started here."""
     from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
-    from headstart.training.processes.group import Ended, LostProcessError, Place, ProcessGroup
+    from headstart.training.processes.group import ProcessGroup
+    from headstart.training.processes.store_ranks import Ended, LostProcessError, Place
 
     rank, limit = index + 1, timedelta(seconds=stuck_seconds)
     store = TCPStore(LOOPBACK, port, is_master=False, timeout=limit)

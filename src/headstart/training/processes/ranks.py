@@ -4,9 +4,58 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import torch
-from torch import nn
+from torch import Tensor, nn
+
+from headstart.training.checkpoints import Saved
+from headstart.training.optimizer import clip_gradients, moments
 
 T = TypeVar("T")
+
+
+class Placement:
+    """How the processes hold a model: each has all of it; `Sharded` shares out its blocks.
+
+    Where blocks are shared out, all processes must call these methods together.
+    """
+
+    def shard(self, model: nn.Module, blocks: nn.ModuleList) -> None:
+        """Leave this process with its part of every block, before there is an optimizer."""
+
+    def held(self, model: nn.Module) -> int:
+        """How many of the model's weights this process holds between two steps."""
+        return sum(parameter.numel() for parameter in model.parameters())
+
+    def passes(self, parts: int) -> int:
+        """How many parts are computed where there are so many: as many by every process."""
+        return parts
+
+    def clip_gradients(self, model: nn.Module, most: float) -> float:
+        """Scale all gradients so that their common norm is at most `most`; returns the norm."""
+        return clip_gradients(model.parameters(), most)
+
+    def agree_to_save(self, wanted: bool) -> bool:
+        """Whether a checkpoint is written now."""
+        return wanted
+
+    def weights(self, model: nn.Module) -> dict[str, Tensor]:
+        """The whole weights by name, where they are written."""
+        return {name: value.detach() for name, value in model.named_parameters()}
+
+    def moments(self, optimizer: torch.optim.Optimizer, model: nn.Module) -> dict[str, Tensor]:
+        """The optimizer's whole state by name, where it is written."""
+        return moments(optimizer, model)
+
+    def copy_training(
+        self, model: nn.Module, optimizer: torch.optim.Optimizer, saved: Saved | None
+    ) -> dict[str, Any]:
+        """Put what rank 0 has read where it belongs; returns the rest of its state."""
+        if saved is None:
+            return {"progress": {}}
+        saved.restore(model, optimizer)
+        return saved.state
+
+
+REPLICATED = Placement()
 
 
 class Ranks:
@@ -20,6 +69,7 @@ class Ranks:
     count = 1
     local_count = 1  # of this machine
     step = 0  # where the training stands, for messages
+    placement: Placement = REPLICATED
 
     @property
     def first(self) -> bool:
@@ -63,10 +113,10 @@ class Ranks:
         """Give every process rank 0's weights."""
 
     def copy_training(
-        self, model: nn.Module, optimizer: torch.optim.Optimizer, state: dict[str, Any]
+        self, model: nn.Module, optimizer: torch.optim.Optimizer, saved: Saved | None
     ) -> dict[str, Any]:
-        """Give every process what rank 0 has restored: weights, moments, and the state."""
-        return state
+        """Give every process what rank 0 has read: weights, moments, and the state."""
+        return self.placement.copy_training(model, optimizer, saved)
 
 
 ONE = Ranks()
