@@ -23,6 +23,7 @@ from headstart.training.processes.ranks import ONE, Ranks
 
 if TYPE_CHECKING:
     from headstart.training.processes.group import ProcessGroup
+    from headstart.training.processes.store_ranks import LostProcessError
 
 Work = Callable[..., None]  # what the processes beside rank 0 do: called with their ranks first
 STUCK_SECONDS = 300.0  # without an answer; that a process has died is noticed within seconds
@@ -236,15 +237,26 @@ def _work(
     try:
         work(group, *arguments)
         group.close()
-    except (Ended, Interrupted, KeyboardInterrupt):
+    except (Ended, Interrupted):
         sys.exit(0)
+    except KeyboardInterrupt:
+        # PyTorch has the system send it to those whose parent has died, sometimes twice.
+        sys.exit(_last_words(group.lost([0], "has ended"), rank) if _is_orphan() else 0)
     except LostProcessError as lost:
         parent = parent_process()
         if parent is not None and 0 in lost.ranks:
             parent.join(DYING)
-        orphan = parent is not None and not parent.is_alive()
-        # Rank 0 says what has happened; if it is dead, this message of an exit does.
-        sys.exit(str(lost) if orphan and rank == 1 else LOST)
+        sys.exit(_last_words(lost, rank))
     except BaseException as error:  # silence would look like a lack of memory
         group.report(error)
         sys.exit(1)
+
+
+def _is_orphan() -> bool:
+    parent = parent_process()
+    return parent is not None and not parent.is_alive()
+
+
+def _last_words(lost: "LostProcessError", rank: int) -> str | int:
+    """What to exit with: rank 0 says what has happened; if it is dead, this message does."""
+    return str(lost) if _is_orphan() and rank == 1 else LOST
