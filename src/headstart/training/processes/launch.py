@@ -89,8 +89,9 @@ def follow_first(work: Work, *, stuck_seconds: float) -> None:
     with _torchrun_group(stuck_seconds) as group:
         try:
             work(group)
-        except Ended:
-            pass
+        except Ended as ended:
+            if ended.failed:  # a launcher must not take this process for one that has finished
+                raise SystemExit(LOST) from None
         except Interrupted:
             raise SystemExit(130) from None
         except LostProcessError as lost:
@@ -118,12 +119,12 @@ def _torchrun_group(stuck_seconds: float) -> Iterator["ProcessGroup"]:
     local = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
     place = Place(rank, count, number["LOCAL_RANK"], local, number["GROUP_RANK"])
     group = ProcessGroup(store, place, stuck_seconds=stuck_seconds)
-    patience = 0.0
+    failed = True
     try:
         yield group
-        patience = PATIENCE
+        failed = False
     finally:
-        group.close(patience)
+        group.close(0.0 if failed else PATIENCE, failed=failed)
 
 
 @contextmanager

@@ -32,6 +32,10 @@ class LostProcessError(HeadstartError):
 class Ended(BaseException):
     """Rank 0 has ended, so this process has nothing left to do."""
 
+    def __init__(self, failed: bool = False) -> None:
+        super().__init__(failed)
+        self.failed = failed  # with an error, which rank 0 has told
+
 
 @dataclass(frozen=True)
 class Place:
@@ -107,10 +111,10 @@ class StoreRanks(Ranks):
         with suppress(RuntimeError):
             self._set("error", [self.rank, told.what, told.fix])
 
-    def close(self, patience: float = 0.0) -> None:
+    def close(self, patience: float = 0.0, *, failed: bool = False) -> None:
         """Leave the group; rank 0 ends the others, too, and may wait for them: it has the store."""
         with suppress(RuntimeError):
-            self._set("end" if self.first else f"left/{self.rank}", True)
+            self._set("end" if self.first else f"left/{self.rank}", failed)
             left = [f"left/{rank}" for rank in range(1, self.count)]
             until = time.monotonic() + patience
             while self.first and time.monotonic() < until and not self.store.check(left):
@@ -133,7 +137,7 @@ class StoreRanks(Ranks):
                 if limit is not None and time.monotonic() - began > limit:
                     raise self.lost([whose], f"has not answered for {limit:g} seconds")
                 if not self.first and self.store.check(["end"]) and not self.store.check([key]):
-                    raise Ended
+                    raise Ended(json.loads(self.store.get("end")))
                 if self.first and (gone := self._gone()):
                     raise gone
                 time.sleep(BETWEEN_LOOKS)
