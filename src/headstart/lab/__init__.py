@@ -11,8 +11,8 @@ PRESET = "lab"
 PRETRAINING: dict[str, Any] = {"learning_rate": 1e-3, "embedding_learning_rate": 2e-3}
 # Adam (which is AdamW without decay) at one rate, evaluated every epoch, with a head drawn at
 # random. Two things are not the lab's: a third of each text's tokens is left out, and the weights
-# of the last epochs are averaged. Without them the network is at its best after two epochs and
-# loses two points in the rest (docs/lab.md).
+# of the last epochs are averaged. In a trial without them, a pretrained network was at its best
+# after two epochs and lost three points by the eighth (docs/lab.md).
 FINETUNING: dict[str, Any] = {
     "pooling": "last",
     "new_head": "drawn",

@@ -1,7 +1,8 @@
 """The mean of a network's weights at the ends of its last epochs, as stochastic weight averaging.
 
-At a constant rate the weights wander around a good place, and their mean lies nearer to it than
-any of them (Izmailov and others, 2018). One more copy of the weights is all it costs.
+At a constant rate the weights wander around a good place, and their mean often lies nearer to it
+than any of them (Izmailov and others, 2018; docs/lab.md has what it did here). One more copy of
+the weights is all it costs.
 """
 
 from collections.abc import Iterator
