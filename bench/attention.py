@@ -16,10 +16,10 @@ from headstart.model.attention import attend
 TOKENS, HEADS, HEAD_WIDTH, REPETITIONS = 4_096, 4, 64, 7
 
 
-def seconds(path: str, parts: list[torch.Tensor], *, training: bool) -> float:
+def seconds(path: str, parts: list[torch.Tensor], *, causal: bool, training: bool) -> float:
     start = time.perf_counter()
     with torch.set_grad_enabled(training):
-        out = attend(*parts, causal=True, path=path)
+        out = attend(*parts, causal=causal, path=path)
         if training:
             out.backward(torch.ones_like(out))
     return time.perf_counter() - start
@@ -27,25 +27,31 @@ def seconds(path: str, parts: list[torch.Tensor], *, training: bool) -> float:
 
 def main() -> None:
     print(f"{TOKENS:,} tokens, {HEADS} heads of {HEAD_WIDTH}, {torch.get_num_threads()} threads")
-    print(f"{'':24}{'fused, ms':>20}{'written, ms':>20}   fused / written")
+    print(f"{'':31}{'fused, ms':>20}{'blocks, ms':>20}   fused / blocks")
     for dtype in (torch.float32, torch.bfloat16):
-        for length in (32, 64, 128, 256, 512, 1_024):
-            shape = (TOKENS // length, HEADS, length, HEAD_WIDTH)
-            parts = [torch.randn(shape).to(dtype).requires_grad_() for _ in range(3)]
-            for training in (True, False):
-                times: dict[str, list[float]] = {"fused": [], "written": []}
-                for repetition in range(REPETITIONS + 1):
-                    for path, list_of_times in times.items():
-                        took = seconds(path, parts, training=training)
-                        if repetition:
-                            list_of_times.append(took)
-                row = f"{str(dtype)[6:]:9}{length:>6} {'train' if training else 'read':8}"
-                for list_of_times in times.values():
-                    middle = statistics.median(list_of_times) * 1e3
-                    spread = (max(list_of_times) - min(list_of_times)) * 1e3
-                    row += f"{middle:>12.1f} ±{spread / 2:>5.1f} "
-                ratio = statistics.median(times["fused"]) / statistics.median(times["written"])
-                print(f"{row}   {ratio:>6.2f}")
+        for causal in (True, False):
+            for length in (32, 64, 128, 256, 512, 1_024):
+                shape = (TOKENS // length, HEADS, length, HEAD_WIDTH)
+                parts = [torch.randn(shape).to(dtype).requires_grad_() for _ in range(3)]
+                kind = f"{str(dtype)[6:]:9}{'causal' if causal else 'full':8}{length:>6}"
+                for training in (True, False):
+                    show(f"{kind} {'train' if training else 'read':7}", parts, causal, training)
+
+
+def show(title: str, parts: list[torch.Tensor], causal: bool, training: bool) -> None:
+    times: dict[str, list[float]] = {"fused": [], "blocks": []}
+    for repetition in range(REPETITIONS + 1):
+        for path, list_of_times in times.items():
+            took = seconds(path, parts, causal=causal, training=training)
+            if repetition:  # the first one warms up
+                list_of_times.append(took)
+    row = title
+    for list_of_times in times.values():
+        middle = statistics.median(list_of_times) * 1e3
+        spread = (max(list_of_times) - min(list_of_times)) * 1e3
+        row += f"{middle:>12.1f} ±{spread / 2:>5.1f} "
+    ratio = statistics.median(times["fused"]) / statistics.median(times["blocks"])
+    print(f"{row}   {ratio:>6.2f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -36,8 +37,7 @@ def finetune_steps(
     precision: str,
     threads: int,
     folder: Path,
-    token_dropout: float = 0.0,
-    head: str = "own",
+    **how: Any,
 ) -> Iterator[int]:
     """Fine-tune; yields the real tokens of each step that were not left out."""
     rows = Dataset("made up", make_texts(documents), labels, CLASSES)
@@ -50,9 +50,8 @@ def finetune_steps(
         batch_size=batch,
         precision=precision,
         threads=threads,
-        token_dropout=token_dropout,
-        head=head,
         **sizes,
+        **how,
     )
     loop = plan_finetuning(prepare_finetuning(recipe, folder, splits=splits)).loop
     metrics, progress = MetricsFile(folder), loop.progress

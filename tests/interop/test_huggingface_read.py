@@ -52,7 +52,7 @@ def test_hidden_states_are_the_same(kind, tmp_path):
     run = open_run(Path(f"hf:{save(theirs, tmp_path)}"))
     same(run.model.base, theirs, kind, "last_hidden_state")
     for block in run.model.base.blocks:
-        block.attention.path = "written"
+        block.attention.path = "blocks"
     same(run.model.base, theirs, kind, "last_hidden_state")
 
 

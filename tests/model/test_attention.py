@@ -2,14 +2,27 @@
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
+from headstart.model import blocked_attention
 from headstart.model.attention import attend, faster_path
-from headstart.model.mask import layout
+from headstart.model.blocked_attention import pieces
+from headstart.model.mask import layout, square_mask
+
+PADDED = [[1] * 6 + [0] * 3, [0] * 2 + [1] * 7, [1] * 9]
+
+
+@pytest.fixture(autouse=True)
+def small_pieces(monkeypatch):
+    """Nine tokens are enough for several blocks, and three texts for several pieces."""
+    monkeypatch.setattr(blocked_attention, "BLOCK", dict.fromkeys((torch.float32, torch.bfloat16, torch.float64), 4))
+    monkeypatch.setattr(blocked_attention, "MOST_SCORES", 2 * 2 * 4 * 9)
 
 
 def heads(*, seed=0, dtype=torch.float32):
     generator = torch.Generator().manual_seed(seed)
-    parts = torch.randn(3, 2, 2, 9, 8, generator=generator).to(dtype)
+    parts = torch.randn(3, 3, 2, 9, 8, generator=generator).to(dtype)
     return [part.clone().requires_grad_() for part in parts]
 
 
@@ -21,37 +34,85 @@ def results(path, mask, causal, dtype=torch.float32):
 
 
 @pytest.mark.parametrize("causal", [True, False])
-@pytest.mark.parametrize("segments", [None, [[1] * 6 + [0] * 3, [0] * 2 + [1] * 7]])
-def test_fused_and_written_out_are_equal_in_value_and_gradient(causal, segments):
+@pytest.mark.parametrize("segments", [None, PADDED])
+def test_fused_and_in_blocks_are_equal_in_value_and_gradient(causal, segments):
     mask, _ = layout(None if segments is None else torch.tensor(segments), causal=causal)
-    for fused, written in zip(
-        results("fused", mask, causal), results("written", mask, causal), strict=True
+    for fused, blocks in zip(
+        results("fused", mask, causal), results("blocks", mask, causal), strict=True
     ):
-        torch.testing.assert_close(fused, written, atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(fused, blocks, atol=1e-5, rtol=1e-5)
 
 
-@pytest.mark.parametrize("path", ["fused", "written"])
+def test_the_new_tokens_of_a_cache_see_the_old_ones_in_blocks_too():
+    query, key, value = heads()
+    mask = square_mask(9)[5:]  # (new, all)
+    fused, blocks = (
+        attend(query[:, :, 5:], key, value, mask=mask, causal=True, path=path)
+        for path in ("fused", "blocks")
+    )
+    torch.testing.assert_close(fused, blocks, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("path", ["fused", "blocks"])
 def test_bf16_stays_near_fp32(path):
     exact = results(path, None, True)[0]
     rounded = results(path, None, True, dtype=torch.bfloat16)[0].float()
     torch.testing.assert_close(rounded, exact, atol=0.03, rtol=0.03)
 
 
-def test_attention_is_written_out_only_where_bf16_is_trained_on_amx(monkeypatch):
-    query = torch.zeros(1, 1, 128, 8, dtype=torch.bfloat16, requires_grad=True)
-    long = torch.zeros(1, 1, 1024, 8, dtype=torch.bfloat16, requires_grad=True)
-    for amx, expected in [(True, "written"), (False, "fused")]:
-        monkeypatch.setattr("headstart.model.attention._amx", lambda amx=amx: amx)
-        assert faster_path(query) == expected
-        assert faster_path(query.float()) == "fused"
-        assert faster_path(query.detach()) == "fused"
-        assert faster_path(long) == "fused"
+@given(
+    batch=st.integers(1, 5),
+    heads=st.integers(1, 4),
+    length=st.integers(1, 30),
+    causal=st.booleans(),
+)
+def test_every_query_of_every_text_is_in_one_piece_with_all_keys_that_it_may_see(
+    batch, heads, length, causal
+):
+    query = torch.zeros(batch, heads, length, 2)
+    asked = torch.zeros(batch, length, length)
+    for texts, queries, keys in pieces(query, query, causal=causal):
+        asked[texts, queries, keys] += 1
+    seen = square_mask(length) if causal else torch.ones(length, length)
+    assert asked.max() == 1
+    assert bool((asked[:, seen.bool()] == 1).all())
 
 
-@pytest.mark.parametrize("path", ["fused", "written"])
+@pytest.mark.parametrize(
+    "dtype, length, causal, training, path",
+    [
+        (torch.bfloat16, 128, True, True, "blocks"),
+        (torch.bfloat16, 128, False, True, "blocks"),
+        (torch.bfloat16, 1024, False, False, "blocks"),
+        (torch.bfloat16, 1024, True, True, "fused"),
+        (torch.float32, 256, True, True, "blocks"),
+        (torch.float32, 128, True, True, "fused"),
+        (torch.float32, 256, False, True, "fused"),
+        (torch.float32, 256, True, False, "fused"),
+        (torch.float32, 1024, True, True, "fused"),
+    ],
+)
+def test_blocks_are_taken_where_they_were_measured_to_be_faster(
+    dtype, length, causal, training, path
+):
+    query = torch.zeros(1, 1, length, 8, dtype=dtype, requires_grad=training)
+    assert faster_path(query, causal=causal) == path
+
+
+@pytest.mark.parametrize("path", ["fused", "blocks"])
 def test_dropout_changes_what_is_gathered(path):
     query, key, value = heads()
     torch.manual_seed(0)
     plain = attend(query, key, value, path=path)
     dropped = attend(query, key, value, dropout=0.5, path=path)
     assert not torch.allclose(plain, dropped)
+
+
+def test_in_blocks_the_gradient_is_that_of_the_probabilities_that_dropout_left():
+    parts = [part.double().detach().requires_grad_() for part in heads()]
+
+    def gathered(*parts):
+        torch.manual_seed(0)  # the same ones are left out each time
+        return attend(*parts, causal=True, dropout=0.5, path="blocks")
+
+    assert torch.autograd.gradcheck(gathered, parts)

@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from headstart.model.fused_ops import gate, rotate
+from headstart.model.fused_ops import RMSNorm, gate, rotate
 from headstart.model.positions import RotaryPositions
 
 ACTIVATIONS = {"swiglu": F.silu, "geglu": F.gelu, "reglu": torch.relu}
@@ -54,3 +54,22 @@ def test_a_gate_equals_the_plain_formula(kind):
     ours = value_and_gradient(lambda x: gate(x, kind), x)
     for a, b in zip(ours, value_and_gradient(plain, x), strict=True):
         torch.testing.assert_close(a, b)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-4, 1e4])
+def test_a_norm_equals_pytorchs_in_value_and_both_gradients(scale):
+    generator = torch.Generator().manual_seed(0)
+    x = scale * torch.randn(2, 5, 8, generator=generator)
+    ours, plain = RMSNorm(8, eps=1e-6), torch.nn.RMSNorm(8, eps=1e-6)
+    with torch.no_grad():
+        ours.weight.copy_(1 + 0.1 * torch.randn(8, generator=generator))
+        plain.weight.copy_(ours.weight)
+    for a, b in zip(value_and_gradient(ours, x), value_and_gradient(plain, x), strict=True):
+        torch.testing.assert_close(a, b)
+    torch.testing.assert_close(ours.weight.grad, plain.weight.grad)
+
+
+def test_a_row_of_zeros_stays_one_and_has_a_gradient():
+    out, gradient = value_and_gradient(RMSNorm(8, eps=1e-6), torch.zeros(1, 2, 8))
+    assert bool((out == 0).all())
+    assert bool(gradient.isfinite().all())

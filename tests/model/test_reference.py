@@ -63,7 +63,7 @@ def matching_names(number):
 @pytest.mark.parametrize("mode", ["train", "eval"])
 @pytest.mark.parametrize("objective", ["causal", "masked"])
 @pytest.mark.parametrize("padded", [False, True])
-@pytest.mark.parametrize("path", ["fused", "written"])
+@pytest.mark.parametrize("path", ["fused", "blocks"])
 def test_outputs_and_gradients_equal_the_pytorch_encoder(mode, objective, padded, path):
     model, reference = pair(objective)
     for block in model.base.blocks:

@@ -1,20 +1,19 @@
 """Attention: every token gathers from the tokens it may look at.
 
 Two ways that give the same numbers. `fused` is PyTorch's kernel, which never holds the T × T
-scores. `written` is the textbook's product, softmax, product. Which one is faster depends on
-the machine, the precision and the length: `bench/attention.py` measures it.
+scores. `blocks` keeps them for the backward pass, see `blocked_attention.py`. Which one is faster
+depends on the precision, the mask and the length: `bench/attention.py` measures it.
 """
 
-from functools import cache
 from typing import Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from headstart.model.blocked_attention import attend_in_blocks
 from headstart.model.config import BaseConfig
 from headstart.model.fused_ops import rotate
-from headstart.model.mask import square_mask
 
 
 class KeyValueCache:
@@ -38,7 +37,8 @@ class KeyValueCache:
         return key, value
 
 
-Path = Literal["auto", "fused", "written"]
+LONGEST_KEPT, SHORTEST_IN_FP32 = 512, 192
+Path = Literal["auto", "fused", "blocks"]
 
 
 class SelfAttention(nn.Module):
@@ -149,35 +149,28 @@ def attend(
 ) -> Tensor:
     """softmax(query · keyᵀ / √hs) · value, by the faster path. All are (B, nh, T, hs).
 
-    `causal` matters only without a `mask`: a mask has already taken it in.
+    A `mask` has taken `causal` in already. Under `causal`, the last query stands at the last key.
     """
+    causal = causal and query.size(-2) == key.size(-2)
     if path == "auto":
-        path = faster_path(query)
-    if path == "fused":
-        return F.scaled_dot_product_attention(
-            query, key, value, attn_mask=mask, dropout_p=dropout, is_causal=causal and mask is None
-        )
-    if mask is None and causal:
-        mask = square_mask(query.size(-2), device=query.device)
-    scores = (query * query.size(-1) ** -0.5) @ key.transpose(-1, -2)  # (B, nh, T, T)
-    if mask is not None:
-        scores = scores.masked_fill(~mask, float("-inf"))
-    return F.dropout(scores.softmax(-1), dropout) @ value
+        path = faster_path(query, causal=causal)
+    if path == "blocks":
+        return attend_in_blocks(query, key, value, mask=mask, causal=causal, dropout=dropout)
+    return F.scaled_dot_product_attention(
+        query, key, value, attn_mask=mask, dropout_p=dropout, is_causal=causal and mask is None
+    )
 
 
-def faster_path(query: Tensor) -> Literal["fused", "written"]:
-    """The path for this length, precision and device. A fixed rule, so that reruns are exact.
+def faster_path(query: Tensor, *, causal: bool) -> Literal["fused", "blocks"]:
+    """The path for this length, precision and mask. A fixed rule, so that reruns are exact.
 
-    The fused kernel's backward pass in bf16 on the CPU is slow at short lengths: written out, a
-    stack of blocks of length 128 trained twice as fast on a CPU with AMX. In fp32, and without
-    bf16 instructions, the fused kernel won from 64 tokens on.
+    On the CPU, blocks win in bf16 everywhere, and in fp32 where a gradient is wanted under the
+    square mask and rows are long enough to make use of it. What they keep for the gradient grows
+    with the square of the length, so the longest rows are left to the kernel.
     """
-    training_in_bf16 = query.requires_grad and query.dtype == torch.bfloat16
-    if query.device.type == "cpu" and training_in_bf16 and query.size(-2) <= 512 and _amx():
-        return "written"
-    return "fused"
-
-
-@cache
-def _amx() -> bool:
-    return bool(torch.cpu.get_capabilities().get("amx_bf16"))
+    length, training = query.size(-2), query.requires_grad
+    if query.device.type != "cpu" or (training and length > LONGEST_KEPT):
+        return "fused"
+    if query.dtype == torch.bfloat16:
+        return "blocks"
+    return "blocks" if training and causal and length >= SHORTEST_IN_FP32 else "fused"

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from headstart.model.attention import KeyValueCache, SelfAttention, take
 from headstart.model.config import BaseConfig
-from headstart.model.fused_ops import gate
+from headstart.model.fused_ops import RMSNorm, gate
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": torch.relu,
@@ -20,7 +20,7 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 def make_norm(config: BaseConfig) -> nn.Module:
     """The norm that the config names, over the width of the base."""
     if config.norm == "rms":
-        return nn.RMSNorm(config.width, eps=config.norm_epsilon)
+        return RMSNorm(config.width, eps=config.norm_epsilon)
     return nn.LayerNorm(config.width, eps=config.norm_epsilon, bias=config.biases)
 
 

@@ -125,12 +125,14 @@ class Examples:
         *,
         most: int | None = None,
         dropout: TokenDropout | None = None,
+        multiple: int = 1,
     ) -> "LabelledBatch":
         """Pad these examples to the longest of their rows, and no further.
 
         Of an example with more than `most` windows, that many are taken, evenly spread: what is
         trained on must fit into memory. Without it, all are. `dropout` leaves some tokens out; it
-        is for targets that belong to whole texts.
+        is for targets that belong to whole texts. With a `multiple`, and such targets, rows are
+        padded on to the next one of it, but never beyond the longest row of all examples.
         """
         picked = [part for row in rows for part in self._rows_of(row, most)]
         types = None if self.token_types is None else [self.token_types[row] for row in rows]
@@ -141,6 +143,9 @@ class Examples:
                 types = [one[keep] for one, keep in zip(types, kept, strict=True)]
         counts = [min(int(count), most or int(count)) for count in self.rows[np.asarray(rows)]]
         longest = max(len(ids) for ids in picked)
+        targets = [np.asarray(self.targets[row]) for row in rows]
+        if targets[0].ndim == 0:  # else a target may have a value for each token of its row
+            longest = max(longest, min(-(-longest // multiple) * multiple, int(self.lengths.max())))
         tokens = np.zeros((len(picked), longest), dtype=np.int64)
         segments = np.zeros_like(tokens)
         for place, ids in enumerate(picked):
@@ -152,7 +157,6 @@ class Examples:
             kinds = np.zeros_like(tokens)
             for place, one in enumerate(types):
                 kinds[place, : len(one)] = one
-        targets = [np.asarray(self.targets[row]) for row in rows]
         owners = None if self.windows is None else np.repeat(np.arange(len(counts)), counts)
         return LabelledBatch(
             torch.from_numpy(tokens),
