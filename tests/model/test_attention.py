@@ -16,7 +16,9 @@ PADDED = [[1] * 6 + [0] * 3, [0] * 2 + [1] * 7, [1] * 9]
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch):
     """Nine tokens are enough for several blocks, and three texts for several pieces."""
-    monkeypatch.setattr(blocked_attention, "BLOCK", dict.fromkeys((torch.float32, torch.bfloat16, torch.float64), 4))
+    monkeypatch.setattr(
+        blocked_attention, "BLOCK", dict.fromkeys((torch.float32, torch.bfloat16, torch.float64), 4)
+    )
     monkeypatch.setattr(blocked_attention, "MOST_SCORES", 2 * 2 * 4 * 9)
 
 
@@ -79,7 +81,7 @@ def test_every_query_of_every_text_is_in_one_piece_with_all_keys_that_it_may_see
 
 
 @pytest.mark.parametrize(
-    "dtype, length, causal, training, path",
+    ("dtype", "length", "causal", "training", "path"),
     [
         (torch.bfloat16, 128, True, True, "blocks"),
         (torch.bfloat16, 128, False, True, "blocks"),

@@ -14,7 +14,7 @@ def examples(targets=(0, 1, 0)):
     return Examples(tokens, np.arange(3), list(targets), np.ones(3, dtype=np.float32))
 
 
-@pytest.mark.parametrize("rows, length", [([0], 8), ([0, 1], 16), ([2], 21), ([0, 2], 21)])
+@pytest.mark.parametrize(("rows", "length"), [([0], 8), ([0, 1], 16), ([2], 21), ([0, 2], 21)])
 def test_with_a_multiple_a_batch_is_padded_to_it_but_not_beyond_the_longest_row(rows, length):
     assert examples().batch(rows, multiple=8).tokens.shape == (len(rows), length)
 

@@ -64,9 +64,9 @@ class SelfAttention(nn.Module):
         cache: KeyValueCache | None = None,
         only_at: Tensor | None = None,
     ) -> Tensor:
-        """(B, T, d) → (B, T, d), or (B, 1, d) for one token of each row: the one `only_at`."""
+        """(B, T, d) → (B, T, d), or (B, K, d) for those tokens that are `only_at` (B, K)."""
         if only_at is not None:
-            return self._gather_one(x, mask, rotary, only_at)
+            return self._gather_some(x, mask, rotary, only_at)
         batch, length, width = x.shape
         query, key, value = self._queries_keys_values(self.query_key_value(x))
         if rotary is not None:
@@ -103,10 +103,10 @@ class SelfAttention(nn.Module):
         split = joined.view(batch, length, parts, heads, width // (parts * heads))
         return split.permute(2, 0, 3, 1, 4)
 
-    def _gather_one(
+    def _gather_some(
         self, x: Tensor, mask: Tensor | None, rotary: Tensor | None, only_at: Tensor
     ) -> Tensor:
-        """Keys and values of all tokens, but one query per row: other tokens are not read."""
+        """Keys and values of all tokens, but few queries: the other tokens are not read."""
         batch, length, width = x.shape
         weight, bias = self.query_key_value.weight, self.query_key_value.bias
         biases = (None, None) if bias is None else (bias[:width], bias[width:])
@@ -116,11 +116,11 @@ class SelfAttention(nn.Module):
             # (T, ·) where all rows stand at the same positions, else (B, 1, T, ·)
             angles = rotary.expand(batch, 1, length, -1)[:, 0]
             query, key = rotate(query, take(angles, only_at).unsqueeze(1)), rotate(key, rotary)
-        if mask is not None:
-            lines = mask.expand(-1, 1, length, length)[:, 0]
-            mask = take(lines, only_at).unsqueeze(1)  # (B, 1, 1, T)
-        elif self.causal:
-            mask = torch.arange(length, device=x.device) <= only_at.view(batch, 1, 1, 1)
+        if mask is not None and mask.size(-2) > 1:
+            lines = mask.expand(batch, 1, length, length)[:, 0]
+            mask = take(lines, only_at).unsqueeze(1)  # (B, 1, K, T)
+        elif mask is None and self.causal:
+            mask = torch.arange(length, device=x.device) <= only_at[:, None, :, None]
         gathered = attend(
             query,
             key,
@@ -129,12 +129,16 @@ class SelfAttention(nn.Module):
             dropout=self.dropout if self.training else 0.0,
             path=self.path,
         )
-        return self.output(gathered.transpose(1, 2).reshape(batch, 1, width))
+        return self.output(gathered.transpose(1, 2).reshape(batch, -1, width))
 
 
 def take(rows: Tensor, at: Tensor) -> Tensor:
-    """One place of each row: (B, T, ·) → (B, 1, ·)"""
-    return rows[torch.arange(rows.size(0), device=rows.device), at].unsqueeze(1)
+    """Some places of each row: (B, T, ·) and (B, K) → (B, K, ·)"""
+    batch, length = rows.shape[:2]
+    first = torch.arange(batch, device=rows.device).unsqueeze(1) * length
+    # As one long row: the gradient of selecting from it is made in whole vectors.
+    found = rows.reshape(batch * length, -1).index_select(0, (first + at).flatten())
+    return found.view(batch, -1, *rows.shape[2:])
 
 
 def attend(

@@ -19,8 +19,8 @@ class Transformer(nn.Module):
     `segments` (B, T) says which tokens are real: 0 is padding, 1 the row's text; packed rows
     number their texts 1, 2, 3 … and no text sees another. A boolean mask of the real tokens is
     the simplest case. Without it every token is real. With a `cache` (causal bases, one text per
-    row) the tokens continue those that it holds. Pass `only_at` (B), a place in each row, if just
-    one token per row is needed: the last block then computes only that one, (B, 1, d).
+    row) the tokens continue those that it holds. Pass `only_at` (B, K), places of each row, if
+    just these tokens are needed: the last block then computes only them, (B, K, d).
     """
 
     def __init__(self, config: BaseConfig) -> None:

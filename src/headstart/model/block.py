@@ -64,7 +64,7 @@ class Block(nn.Module):
         cache: KeyValueCache | None = None,
         only_at: Tensor | None = None,
     ) -> Tensor:
-        """(B, T, d) → (B, T, d), or (B, 1, d) for one token of each row: the one `only_at`."""
+        """(B, T, d) → (B, T, d), or (B, K, d) for those tokens that are `only_at` (B, K)."""
         seen = self.attention_norm(x) if self.norm_before else x
         gathered = self.dropout(self.attention(seen, mask, rotary, cache, only_at))
         x = gathered + (x if only_at is None else take(x, only_at))

@@ -135,8 +135,8 @@ def attend_in_blocks(
 ) -> Tensor:
     """softmax(query · keyᵀ / √hs) · value; all are (B, nh, T, hs).
 
-    `mask`, which broadcasts to (B, 1, T or 1, T), says who may look. If `causal`, queries and keys are the same
-    tokens, and the mask, where there is one, hides the future already.
+    `mask`, which broadcasts to (B, 1, T or 1, T), says who may look. If `causal`, queries and keys
+    are the same tokens, and the mask, where there is one, hides the future already.
     """
     gathered: Tensor = _Attend.apply(query, key, value, mask, causal, dropout)
     return gathered

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import torch
@@ -19,9 +20,12 @@ from headstart.model.heads import (
     MaskedNextSentenceHead,
     make_head,
 )
-from headstart.model.pooling import join_windows, pool, pooled_place, window_sizes
+from headstart.model.pooling import asked_places, join_windows, pool, pooled_place, window_sizes
 from headstart.model.positions import LearnedPositions
 from headstart.model.vocabulary_loss import VocabularyTargets
+
+# Where at most this share of a batch's tokens is asked for, the last block works for these alone.
+MOST_READ = 0.5
 
 
 @contextmanager
@@ -114,7 +118,7 @@ class Model(nn.Module):
             Scores; or with `targets` a `LanguageModelingLoss`.
         """
         if targets is not None:
-            return self._loss(self.base(tokens, segments, token_types), segments, targets)
+            return self._loss(tokens, segments, token_types, targets)
         if isinstance(self.head, ClassificationHead):
             vectors = self.vectors(tokens, segments, token_types)
             if owners is not None:
@@ -132,17 +136,30 @@ class Model(nn.Module):
         pooling = self.head.config.pooling
         place = pooled_place(tokens, segments, pooling)
         if place is not None:
-            hidden: Tensor = self.base(tokens, segments, token_types, only_at=place)  # (B, 1, d)
-            return hidden[:, 0]
+            hidden: Tensor = self.base(tokens, segments, token_types, only_at=place.unsqueeze(1))
+            return hidden[:, 0]  # of (B, 1, d)
         return pool(self.base(tokens, segments, token_types), segments, pooling)
 
     def _loss(
-        self, hidden: Tensor, segments: Tensor | None, targets: VocabularyTargets
+        self,
+        tokens: Tensor,
+        segments: Tensor | None,
+        token_types: Tensor | None,
+        targets: VocabularyTargets,
     ) -> LanguageModelingLoss:
         assert isinstance(self.head, LanguageModelingHead | MaskedNextSentenceHead)
+        only_at = first = None
+        if isinstance(self.head, MaskedNextSentenceHead):
+            first = pooled_place(tokens, segments, "first")
+        if len(targets.positions) <= MOST_READ * tokens.numel():
+            only_at, positions = asked_places(targets.positions, tokens, first)
+            targets = replace(targets, positions=positions)
+        hidden = self.base(tokens, segments, token_types, only_at=only_at)  # (B, T or K, d)
         pieces = self.head.loss(hidden, targets)
         if isinstance(self.head, LanguageModelingHead):
             return LanguageModelingLoss(pieces)
+        if only_at is not None:
+            hidden, segments = hidden[:, :1], None
         return LanguageModelingLoss(pieces, self.head.next_sentence(hidden, segments))
 
     @property

@@ -61,6 +61,45 @@ def pooled_place(tokens: Tensor, segments: Tensor | None, how: Pooling) -> Tenso
     return _place(_real(tokens, segments), how)
 
 
+def asked_places(
+    positions: Tensor, tokens: Tensor, first: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """Which places of each row are asked for, and where these then stand.
+
+    Parameters
+    ----------
+    positions : Tensor of shape (N,)
+        In the flattened batch (B·T), each once.
+    tokens : Tensor of shape (B, T)
+    first : Tensor of shape (B,), optional
+        A place of each row that is read for something else; it becomes the first.
+
+    Returns
+    -------
+    Tensor of shape (B, K)
+        Rows that are asked less often give their first token again, which nobody reads. K is a
+        multiple of eight: products of few different sizes are prepared once.
+    Tensor of shape (N,)
+        The positions, now in B·K.
+    """
+    batch, length = tokens.shape
+    rows = positions // length
+    order = rows.argsort(stable=True)
+    counts = rows.bincount(minlength=batch)
+    before = (counts.cumsum(0) - counts)[rows[order]]
+    number = torch.empty_like(rows)  # of each position, within its row
+    number[order] = torch.arange(len(rows), device=rows.device) - before
+    if first is not None:
+        number += 1
+        counts += 1
+    most = max(8, -(-int(counts.max()) // 8) * 8)
+    places = rows.new_zeros(batch, most)
+    if first is not None:
+        places[:, 0] = first
+    places[rows, number] = positions % length
+    return places, rows * most + number
+
+
 def window_sizes(tokens: Tensor, segments: Tensor | None) -> Tensor:
     """How many real tokens each row has: (B,)."""
     if segments is None:
