@@ -76,7 +76,7 @@ def test_an_averaged_training_that_was_stopped_resumes_to_the_same_bits(tmp_path
     assert one.read_bytes() == other.read_bytes()
 
 
-def test_one_epoch_is_no_average_and_the_plan_says_so(tmp_path):
+def test_the_plan_says_how_many_epochs_are_averaged_and_that_one_is_no_average(tmp_path):
     planned = [
         plan_finetuning(
             prepare_finetuning(
@@ -85,7 +85,10 @@ def test_one_epoch_is_no_average_and_the_plan_says_so(tmp_path):
         ).plan.notes
         for epochs in (3, 4)
     ]
-    assert planned == [("--average: 0.5 of 3 epochs is less than two, so nothing is averaged",), ()]
+    assert planned == [
+        ("--average: 0.5 of 3 epochs is less than two, so nothing is averaged",),
+        ("--average: the weights of the last 2 epochs",),
+    ]
 
 
 def test_more_than_all_epochs_cannot_be_averaged():

@@ -163,9 +163,13 @@ def plan_finetuning(
     if setup.epochs < setup.recipe.epochs:
         of = f"{setup.epochs} of {setup.recipe.epochs} epochs"
         notes += (f"{of} fit into {setup.recipe.minutes:g} minutes",)
-    if setup.recipe.average and loop.average.counted(setup.steps) < 2:
-        share = f"{setup.recipe.average:g} of {setup.epochs} epochs"
-        notes += (f"--average: {share} is less than two, so nothing is averaged",)
+    if setup.recipe.average:
+        averaged = loop.average.counted(setup.steps)
+        words = f"the weights of the last {averaged} epochs"
+        if averaged < 2:
+            share = f"{setup.recipe.average:g} of {setup.epochs} epochs"
+            words = f"{share} is less than two, so nothing is averaged"
+        notes += (f"--average: {words}",)
     plan = FinetunePlan(
         task=setup.task.name,
         labels=setup.task.labels,
