@@ -30,7 +30,7 @@ def main() -> None:
     print(f"{'':31}{'fused, ms':>20}{'blocks, ms':>20}   fused / blocks")
     for dtype in (torch.float32, torch.bfloat16):
         for causal in (True, False):
-            for length in (32, 64, 128, 256, 512, 1_024):
+            for length in (32, 64, 128, 192, 256, 512, 1_024):
                 shape = (TOKENS // length, HEADS, length, HEAD_WIDTH)
                 parts = [torch.randn(shape).to(dtype).requires_grad_() for _ in range(3)]
                 kind = f"{str(dtype)[6:]:9}{'causal' if causal else 'full':8}{length:>6}"

@@ -96,6 +96,7 @@ def test_tokens_asked_for_are_the_same_as_among_all_of_them(name, objective, lef
     places = torch.tensor([[7, 0], [3, 5] if left else [4, 1]])
     one = model.base(batch, real, only_at=places)
     of_all = model.base(batch, real)[[[0], [1]], places]
+    torch.testing.assert_close(one, of_all, atol=1e-5, rtol=1e-5)
     parts = [part for part in model.base.parameters() if part.requires_grad]
     for found, expected in zip(
         torch.autograd.grad(one.square().sum(), parts),

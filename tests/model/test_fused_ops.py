@@ -21,10 +21,12 @@ def value_and_gradient(function, x):
 def test_without_gradients_the_values_are_the_same():
     table = RotaryPositions(8, 6, 1e4)(5, None)
     x = torch.randn(2, 3, 5, 6, generator=torch.Generator().manual_seed(0))
+    norm = RMSNorm(6, eps=1e-6)
     with torch.no_grad():
-        quiet = rotate(x, table), gate(x, "swiglu")
+        quiet = rotate(x, table), gate(x, "swiglu"), norm(x)
     assert torch.equal(quiet[0], rotate(x, table))
     assert torch.equal(quiet[1], gate(x, "swiglu"))
+    assert torch.equal(quiet[2], norm(x))
 
 
 def plain_rotation(x, table):
@@ -67,6 +69,32 @@ def test_a_norm_equals_pytorchs_in_value_and_both_gradients(scale):
     for a, b in zip(value_and_gradient(ours, x), value_and_gradient(plain, x), strict=True):
         torch.testing.assert_close(a, b)
     torch.testing.assert_close(ours.weight.grad, plain.weight.grad)
+
+
+def test_a_norms_gradient_under_autocast_is_that_outside():
+    norm = RMSNorm(8, eps=1e-6)
+    x = torch.randn(2, 5, 8, generator=torch.Generator().manual_seed(0))
+    _, expected = value_and_gradient(norm, x)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        _, found = value_and_gradient(norm, x)
+    torch.testing.assert_close(found, expected)
+
+
+def test_a_norm_takes_and_gives_rows_that_do_not_lie_side_by_side():
+    x = torch.randn(2, 8, 5, generator=torch.Generator().manual_seed(0))
+    ours, plain = (
+        value_and_gradient(lambda x, norm=norm: norm(x.transpose(1, 2)).transpose(1, 2).sin(), x)
+        for norm in (RMSNorm(8, eps=1e-6), torch.nn.RMSNorm(8, eps=1e-6))
+    )
+    for a, b in zip(ours, plain, strict=True):
+        torch.testing.assert_close(a, b)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_a_norm_of_halves_is_pytorchs_own(dtype):
+    x = (30 * torch.randn(2, 256, generator=torch.Generator().manual_seed(0))).to(dtype)
+    ours, plain = (one(256, eps=1e-6).to(dtype) for one in (RMSNorm, torch.nn.RMSNorm))
+    assert torch.equal(ours(x), plain(x))
 
 
 def test_a_row_of_zeros_stays_one_and_has_a_gradient():

@@ -1,5 +1,7 @@
 """Where few tokens are asked for, the last block works for these alone: the loss is the same."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from hypothesis import given
@@ -13,6 +15,7 @@ from headstart.model.vocabulary_loss import VocabularyTargets
 from headstart.objectives import find_objective
 
 ROWS, LENGTH, PIECES = 3, 16, 32
+SIZES = {"width": 16, "heads": 2, "layers": 2}
 
 
 def tokens():
@@ -30,17 +33,33 @@ def segments(kind):
     return whole
 
 
-def results(objective, kind):
+NETWORKS = {
+    "both sides": {},
+    "the past": {"objective": "causal"},
+    "shared keys": {"objective": "causal", "key_value_heads": 1},
+    "near tokens": {"local_window": 4, "global_every": 2},
+}
+
+
+def results(objective, kind, network="both sides"):
     """The loss, the scores of the second question, and the gradient of every weight."""
-    chosen = preset("small", objective="masked", vocab_size=PIECES, width=16, heads=2, layers=2)
-    model = build_model(chosen.base, find_objective(objective)(mask_share=0.3).head(chosen))
+    more = dict(NETWORKS[network])
+    chosen = preset("small", objective=more.pop("objective", "masked"), vocab_size=PIECES, **SIZES)
+    base = replace(chosen.base, **more)
+    model = build_model(base, find_objective(objective)(mask_share=0.3).head(chosen))
     places = torch.tensor([5, 8, 20, 23, 25, 44])
     pieces, answers = model(
         tokens(), segments(kind), None, VocabularyTargets(places, tokens().flatten()[places])
     )
-    total = pieces if answers is None else pieces + answers.square().sum()
+    answers = torch.zeros(1) if answers is None else answers
     parts = [part for part in model.parameters() if part.requires_grad]
-    return [pieces.detach(), *torch.autograd.grad(total, parts, allow_unused=True)]
+    gradients = torch.autograd.grad(pieces + answers.square().sum(), parts, allow_unused=True)
+    return [pieces.detach(), answers.detach(), *gradients]
+
+
+def assert_the_same(found, expected):
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-4)
 
 
 @pytest.mark.parametrize("objective", ["masked", "masked+next-sentence"])
@@ -48,16 +67,47 @@ def results(objective, kind):
 def test_loss_and_gradients_are_those_of_all_tokens(objective, kind, monkeypatch):
     few = results(objective, kind)
     monkeypatch.setattr(model_module, "MOST_READ", 0.0)
-    for found, expected in zip(few, results(objective, kind), strict=True):
-        torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-4)
+    assert_the_same(few, results(objective, kind))
 
 
-def test_the_last_block_computes_only_what_is_asked_for():
-    chosen = preset("small", objective="masked", vocab_size=PIECES, width=16, heads=2, layers=2)
+@pytest.mark.parametrize("network", list(NETWORKS)[1:])
+def test_so_they_are_in_other_networks(network, monkeypatch):
+    few = results("masked", "padded", network)
+    monkeypatch.setattr(model_module, "MOST_READ", 0.0)
+    assert_the_same(few, results("masked", "padded", network))
+
+
+def test_a_row_with_many_targets_lets_the_last_block_work_for_all():
+    model, seen = counted_model()
+    places = torch.arange(10)
+    model(tokens(), None, None, VocabularyTargets(places, tokens().flatten()[places]))
+    assert seen == [(ROWS, LENGTH), (ROWS, LENGTH)]
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_targets_in_any_order_find_their_hidden_states(order):
+    model, _ = counted_model()
+    at = torch.arange(8) + torch.arange(ROWS).unsqueeze(1) * LENGTH  # (rows, 8): as many as read
+    at = at.T.flatten() if order > 0 else at.flatten().flip(0)
+    pieces = tokens().flatten()
+    found = model(tokens(), None, None, VocabularyTargets(at, pieces[at])).pieces
+    in_rows = at.sort().values
+    expected = model(tokens(), None, None, VocabularyTargets(in_rows, pieces[in_rows])).pieces
+    torch.testing.assert_close(found, expected)
+
+
+def counted_model():
+    """A model, and the rows and tokens that its blocks' feed-forward networks have worked for."""
+    chosen = preset("small", objective="masked", vocab_size=PIECES, **SIZES)
     model = build_model(chosen.base, chosen.language_modeling)
     seen = []
     for block in model.base.blocks:
         block.feed_forward.register_forward_hook(lambda _, x, out: seen.append(out.shape[:2]))
+    return model, seen
+
+
+def test_the_last_block_computes_only_what_is_asked_for():
+    model, seen = counted_model()
     places = torch.tensor([5, 8, 20, 23, 25, 44])
     model(tokens(), None, None, VocabularyTargets(places, tokens().flatten()[places]))
     assert seen == [(ROWS, LENGTH), (ROWS, 8)]

@@ -1,8 +1,9 @@
 """Attention: every token gathers from the tokens it may look at.
 
-Two ways that give the same numbers. `fused` is PyTorch's kernel, which never holds the T × T
-scores. `blocks` keeps them for the backward pass, see `blocked_attention.py`. Which one is faster
-depends on the precision, the mask and the length: `bench/attention.py` measures it.
+Two ways that give the same numbers, in bf16 but for its rounding. `fused` is PyTorch's kernel,
+which never holds the T × T scores. `blocks` keeps them for the backward pass, see
+`blocked_attention.py`. Which one is faster depends on the precision, the mask and the length:
+`bench/attention.py` measures it.
 """
 
 from typing import Literal
@@ -37,7 +38,7 @@ class KeyValueCache:
         return key, value
 
 
-LONGEST_KEPT, SHORTEST_IN_FP32 = 512, 192
+LONGEST, SHORTEST_IN_FP32 = 512, 192
 Path = Literal["auto", "fused", "blocks"]
 
 
@@ -114,8 +115,8 @@ class SelfAttention(nn.Module):
         key, value = self._keys_values(F.linear(x, weight[width:], biases[1]))
         if rotary is not None:
             # (T, ·) where all rows stand at the same positions, else (B, 1, T, ·)
-            angles = rotary.expand(batch, 1, length, -1)[:, 0]
-            query, key = rotate(query, take(angles, only_at).unsqueeze(1)), rotate(key, rotary)
+            angles = rotary[only_at] if rotary.dim() == 2 else take(rotary[:, 0], only_at)
+            query, key = rotate(query, angles.unsqueeze(1)), rotate(key, rotary)
         if mask is not None and mask.size(-2) > 1:
             lines = mask.expand(batch, 1, length, length)[:, 0]
             mask = take(lines, only_at).unsqueeze(1)  # (B, 1, K, T)
@@ -129,7 +130,7 @@ class SelfAttention(nn.Module):
             dropout=self.dropout if self.training else 0.0,
             path=self.path,
         )
-        return self.output(gathered.transpose(1, 2).reshape(batch, -1, width))
+        return self.output(gathered.transpose(1, 2).reshape(batch, only_at.size(1), width))
 
 
 def take(rows: Tensor, at: Tensor) -> Tensor:
@@ -137,8 +138,8 @@ def take(rows: Tensor, at: Tensor) -> Tensor:
     batch, length = rows.shape[:2]
     first = torch.arange(batch, device=rows.device).unsqueeze(1) * length
     # As one long row: the gradient of selecting from it is made in whole vectors.
-    found = rows.reshape(batch * length, -1).index_select(0, (first + at).flatten())
-    return found.view(batch, -1, *rows.shape[2:])
+    found = rows.flatten(0, 1).index_select(0, (first + at).flatten())
+    return found.view(batch, at.size(1), *rows.shape[2:])
 
 
 def attend(
@@ -153,11 +154,11 @@ def attend(
 ) -> Tensor:
     """softmax(query · keyᵀ / √hs) · value, by the faster path. All are (B, nh, T, hs).
 
-    A `mask` has taken `causal` in already. Under `causal`, the last query stands at the last key.
+    A `mask` has taken `causal` in already; without one, queries and keys are the same tokens.
     """
     causal = causal and query.size(-2) == key.size(-2)
     if path == "auto":
-        path = faster_path(query, causal=causal)
+        path = faster_path(query, key, causal=causal)
     if path == "blocks":
         return attend_in_blocks(query, key, value, mask=mask, causal=causal, dropout=dropout)
     return F.scaled_dot_product_attention(
@@ -165,15 +166,15 @@ def attend(
     )
 
 
-def faster_path(query: Tensor, *, causal: bool) -> Literal["fused", "blocks"]:
+def faster_path(query: Tensor, key: Tensor, *, causal: bool) -> Literal["fused", "blocks"]:
     """The path for this length, precision and mask. A fixed rule, so that reruns are exact.
 
-    On the CPU, blocks win in bf16 everywhere, and in fp32 where a gradient is wanted under the
-    square mask and rows are long enough to make use of it. What they keep for the gradient grows
-    with the square of the length, so the longest rows are left to the kernel.
+    On the CPU, blocks win in bf16, and in fp32 where a gradient is wanted under the square mask
+    and rows are long enough to make use of it. What they keep for the gradient grows with the
+    square of the length, so the longest rows are left to the kernel.
     """
     length, training = query.size(-2), query.requires_grad
-    if query.device.type != "cpu" or (training and length > LONGEST_KEPT):
+    if query.device.type != "cpu" or length * key.size(-2) > LONGEST**2:
         return "fused"
     if query.dtype == torch.bfloat16:
         return "blocks"

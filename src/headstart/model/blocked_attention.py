@@ -4,7 +4,8 @@ PyTorch's fused kernel never holds the T × T probabilities, and pays for it whe
 backward pass computes them a second time, and in bf16 on a CPU it is slow at the lengths that are
 trained here. This one keeps them, a block of queries of some texts at a time, which stays in the
 cache. Under the square mask a block does not even look at the keys behind it: with four blocks,
-three eighths of the products are never computed. `bench/attention.py` measures both.
+three eighths of the products are never computed. `bench/attention.py` measures both. In bf16 the
+scores are rounded before the softmax, which the fused kernel keeps in fp32.
 """
 
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from headstart.model.mask import square_mask
 
@@ -29,11 +31,17 @@ class Piece(NamedTuple):
 
 
 def pieces(query: Tensor, key: Tensor, *, causal: bool) -> Iterator[Piece]:
-    """All pieces, the last queries of some texts first: their keys are all keys."""
+    """All pieces, the last queries of some texts first: their keys are all keys.
+
+    The size of a block depends on the sizes alone, so a backward pass finds the same pieces.
+    """
     batch, heads, length, _ = query.shape
     keys = key.size(-2)
-    block = min(length, BLOCK.get(query.dtype, length)) if causal else length
-    texts = max(1, MOST_SCORES // (heads * block * keys))
+    whole = max(1, length)
+    block = min(whole, BLOCK.get(query.dtype, whole)) if causal else whole
+    if heads * block * keys > MOST_SCORES:  # of a single text
+        block = min(block, max(1, MOST_SCORES // (heads * keys)))
+    texts = max(1, MOST_SCORES // max(1, heads * block * keys))
     for text in range(0, batch, texts):
         for first in reversed(range(0, length, block)):
             last = min(length, first + block)
@@ -57,7 +65,8 @@ class _Attend(torch.autograd.Function):
         query, key, value = (query * scale).contiguous(), key.contiguous(), value.contiguous()
         gathered = torch.empty_like(query)
         hidden = None if mask is None else _hidden(mask, query.size(0))
-        future = ~square_mask(BLOCK.get(query.dtype, query.size(-2)), device=query.device)
+        future = ~square_mask(query.size(-2), device=query.device) if causal else None
+        keep = any(context.needs_input_grad)
         kept = []
         with torch.autocast(query.device.type, enabled=False):
             for piece in pieces(query, key, causal=causal):
@@ -66,44 +75,46 @@ class _Attend(torch.autograd.Function):
                 if hidden is not None:
                     rows = queries if hidden.size(2) > 1 else slice(None)
                     scores.masked_fill_(hidden[texts, :, rows, keys], float("-inf"))
-                elif causal:
-                    size = queries.stop - queries.start
-                    scores[..., queries].masked_fill_(future[:size, :size], float("-inf"))
+                elif future is not None:
+                    scores[..., queries].masked_fill_(future[queries, queries], float("-inf"))
                 chances = scores.softmax(-1)
-                kept.append(chances)
-                if dropout:
-                    kept.append(_scaled_survivors(chances, dropout))
-                    chances = chances * kept[-1]
+                survivors = _scaled_survivors(chances, dropout) if dropout else None
+                if keep:
+                    kept += [chances] if survivors is None else [chances, survivors]
+                if survivors is not None:
+                    chances = chances * survivors
                 gathered[texts, :, queries] = _product(chances, value[texts, :, keys])
         context.save_for_backward(query, key, value, *kept)
         context.scale, context.causal, context.dropout = scale, causal, dropout
         return gathered
 
     @staticmethod
+    @once_differentiable
     def backward(context: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         query, key, value, *kept = context.saved_tensors
         gradient = gradients[0].contiguous()
         into_query, into_key, into_value = (torch.empty_like(one) for one in (query, key, value))
         remaining = iter(kept)
-        for texts, queries, keys in pieces(query, key, causal=context.causal):
-            chances = used = next(remaining)
-            incoming = gradient[texts, :, queries]
-            into_chances = _product(incoming, value[texts, :, keys].mT)
-            if context.dropout:
-                survivors = next(remaining)
-                used = chances * survivors
-                into_chances = into_chances * survivors
-            into_scores = torch.ops.aten._softmax_backward_data(
-                into_chances, chances, -1, chances.dtype
-            )
-            into_query[texts, :, queries] = _product(into_scores, key[texts, :, keys])
-            parts = (
-                (into_key[texts, :, keys], _product(into_scores.mT, query[texts, :, queries])),
-                (into_value[texts, :, keys], _product(used.mT, incoming)),
-            )
-            for whole, part in parts:
-                # The first block of a text reaches all of its keys: it writes, later ones add.
-                whole.copy_(part) if queries.stop == query.size(-2) else whole.add_(part)
+        with torch.autocast(query.device.type, enabled=False):
+            for texts, queries, keys in pieces(query, key, causal=context.causal):
+                chances = used = next(remaining)
+                incoming = gradient[texts, :, queries]
+                into_chances = _product(incoming, value[texts, :, keys].mT)
+                if context.dropout:
+                    survivors = next(remaining)
+                    used = chances * survivors
+                    into_chances = into_chances * survivors
+                into_scores = torch.ops.aten._softmax_backward_data(
+                    into_chances, chances, -1, chances.dtype
+                )
+                into_query[texts, :, queries] = _product(into_scores, key[texts, :, keys])
+                parts = (
+                    (into_key[texts, :, keys], _product(into_scores.mT, query[texts, :, queries])),
+                    (into_value[texts, :, keys], _product(used.mT, incoming)),
+                )
+                for whole, part in parts:
+                    # The first block of a text reaches all of its keys: it writes, later ones add.
+                    whole.copy_(part) if queries.stop == query.size(-2) else whole.add_(part)
         return into_query.mul_(context.scale), into_key, into_value, None, None, None
 
 
@@ -115,8 +126,8 @@ def _product(left: Tensor, right: Tensor) -> Tensor:
 
 def _hidden(mask: Tensor, batch: int) -> Tensor:
     """Who may not look, for every text: (B, 1, T or 1, T)."""
-    mask = mask[(None,) * (4 - mask.dim())]
-    return ~mask.expand(batch, *mask.shape[1:])
+    hidden = ~mask[(None,) * (4 - mask.dim())]
+    return hidden.expand(batch, *hidden.shape[1:])
 
 
 def _scaled_survivors(chances: Tensor, dropout: float) -> Tensor:

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 
 class _Rotate(torch.autograd.Function):
@@ -61,6 +62,7 @@ class _Gate(torch.autograd.Function):
         return active * b
 
     @staticmethod
+    @once_differentiable
     def backward(context: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         up, active = context.saved_tensors
         a, b = up.chunk(2, dim=-1)
@@ -72,11 +74,17 @@ class _Gate(torch.autograd.Function):
 
 
 def _silu_slope(gradient: Tensor, x: Tensor, out: Tensor) -> None:
-    torch.ops.aten.silu_backward.grad_input(gradient, x, grad_input=out)
+    if out.device.type == "cpu":
+        torch.ops.aten.silu_backward.grad_input(gradient, x, grad_input=out)
+    else:  # other devices' kernels may not expect half of a row
+        out.copy_(torch.ops.aten.silu_backward(gradient, x))
 
 
 def _gelu_slope(gradient: Tensor, x: Tensor, out: Tensor) -> None:
-    torch.ops.aten.gelu_backward.grad_input(gradient, x, grad_input=out)
+    if out.device.type == "cpu":
+        torch.ops.aten.gelu_backward.grad_input(gradient, x, grad_input=out)
+    else:
+        out.copy_(torch.ops.aten.gelu_backward(gradient, x))
 
 
 def _relu_slope(gradient: Tensor, x: Tensor, out: Tensor) -> None:
@@ -111,16 +119,19 @@ class _RootMeanSquareNorm(torch.autograd.Function):
         return (x * factor).mul_(weight)
 
     @staticmethod
+    @once_differentiable
     def backward(context: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         x, weight, factor = context.saved_tensors
         width = x.size(-1)
-        into_x = (gradients[0] * x).mul_(factor)
-        rows = into_x.view(-1, width)
-        into_weight = rows.sum(0)
-        # What a longer row would have been shrunk by: (…, 1).
-        shrunk = (rows @ weight).view_as(factor).div_(-width).mul_(factor)
-        torch.mul(gradients[0], weight, out=into_x)
-        return into_x.addcmul_(x, shrunk).mul_(factor), into_weight, None
+        # Steps are taken back inside of autocast, too, which would round this sum over a row.
+        with torch.autocast(x.device.type, enabled=False):
+            into_x = (gradients[0] * x).mul_(factor)
+            rows = into_x.reshape(-1, width)
+            into_weight = rows.sum(0)
+            # What a longer row would have been shrunk by: (…, 1).
+            shrunk = (rows @ weight).view_as(factor).div_(-width).mul_(factor)
+            torch.mul(gradients[0], weight, out=into_x)
+            return into_x.addcmul_(x, shrunk).mul_(factor), into_weight, None
 
 
 def _factor(x: Tensor, epsilon: float) -> Tensor:
@@ -132,7 +143,8 @@ class RMSNorm(torch.nn.RMSNorm):
     """PyTorch's norm; on the CPU, where that is ten small steps, in three."""
 
     def forward(self, x: Tensor) -> Tensor:
-        if x.device.type != "cpu" or x.dtype != self.weight.dtype or self.eps is None:
+        exact = x.dtype == self.weight.dtype and x.dtype in (torch.float32, torch.float64)
+        if x.device.type != "cpu" or not exact or self.eps is None:
             return super().forward(x)
         if not torch.is_grad_enabled():
             return (x * _factor(x, self.eps)).mul_(self.weight)

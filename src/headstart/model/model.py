@@ -24,7 +24,7 @@ from headstart.model.pooling import asked_places, join_windows, pool, pooled_pla
 from headstart.model.positions import LearnedPositions
 from headstart.model.vocabulary_loss import VocabularyTargets
 
-# Where at most this share of a batch's tokens is asked for, the last block works for these alone.
+# Where at most this share of every row is asked for, the last block works for these tokens alone.
 MOST_READ = 0.5
 
 
@@ -152,8 +152,9 @@ class Model(nn.Module):
         if isinstance(self.head, MaskedNextSentenceHead):
             first = pooled_place(tokens, segments, "first")
         if len(targets.positions) <= MOST_READ * tokens.numel():
-            only_at, positions = asked_places(targets.positions, tokens, first)
-            targets = replace(targets, positions=positions)
+            places, positions = asked_places(targets.positions, tokens, first)
+            if places.size(1) <= MOST_READ * tokens.size(1):  # rows differ
+                only_at, targets = places, replace(targets, positions=positions)
         hidden = self.base(tokens, segments, token_types, only_at=only_at)  # (B, T or K, d)
         pieces = self.head.loss(hidden, targets)
         if isinstance(self.head, LanguageModelingHead):

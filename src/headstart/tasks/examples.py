@@ -131,8 +131,8 @@ class Examples:
 
         Of an example with more than `most` windows, that many are taken, evenly spread: what is
         trained on must fit into memory. Without it, all are. `dropout` leaves some tokens out; it
-        is for targets that belong to whole texts. With a `multiple`, and such targets, rows are
-        padded on to the next one of it, but never beyond the longest row of all examples.
+        is for targets that belong to whole texts. With a `multiple`, and one number as the target
+        of each example, rows are padded on to it (see `padded_length`).
         """
         picked = [part for row in rows for part in self._rows_of(row, most)]
         types = None if self.token_types is None else [self.token_types[row] for row in rows]
@@ -145,7 +145,7 @@ class Examples:
         longest = max(len(ids) for ids in picked)
         targets = [np.asarray(self.targets[row]) for row in rows]
         if targets[0].ndim == 0:  # else a target may have a value for each token of its row
-            longest = max(longest, min(-(-longest // multiple) * multiple, int(self.lengths.max())))
+            longest = self.padded_length(longest, multiple)
         tokens = np.zeros((len(picked), longest), dtype=np.int64)
         segments = np.zeros_like(tokens)
         for place, ids in enumerate(picked):
@@ -166,6 +166,14 @@ class Examples:
             None if kinds is None else torch.from_numpy(kinds),
             None if owners is None else torch.from_numpy(owners),
         )
+
+    def padded_length(self, length: int, multiple: int) -> int:
+        """The next multiple from a length on, but not beyond the longest row of all examples."""
+        return max(length, min(-(-length // multiple) * multiple, self._longest))
+
+    @cached_property
+    def _longest(self) -> int:
+        return int(self.lengths.max())
 
     def _rows_of(self, row: int, most: int | None) -> list[Ids]:
         """The example's windows, or it itself where it has none."""

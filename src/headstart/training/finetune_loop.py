@@ -127,7 +127,16 @@ def measure_epochs(setup: FinetuneSetup, loop: Loop) -> tuple[float, float]:
 
 
 def _padded(setup: FinetuneSetup, rows: Any) -> int:
-    return int(setup.lengths[rows].max() * setup.rows[rows].sum())
+    return _padded_length(setup, rows) * int(setup.rows[rows].sum())
+
+
+def _padded_length(setup: FinetuneSetup, rows: Any) -> int:
+    return setup.train.padded_length(int(setup.lengths[rows].max()), _multiple(setup))
+
+
+def _multiple(setup: FinetuneSetup) -> int:
+    on_cpu = next(setup.model.parameters()).device.type == "cpu"
+    return BF16_MULTIPLE if on_cpu and setup.recipe.precision == "bf16" else 1
 
 
 def fitting_epochs(recipe: FinetuneRecipe, epoch: float, before: float) -> int:
@@ -148,7 +157,7 @@ def micro_batches(setup: FinetuneSetup, step: int) -> list[MicroBatch]:
     epoch = step // setup.order.steps_per_epoch
     train_down_to(model, trained_depth(recipe.strategy, epoch, model.base.config.layers))
     rows = setup.order.batch(step)
-    most = max(1, recipe.micro_batch_tokens // int(setup.lengths[rows].max()))
+    most = max(1, recipe.micro_batch_tokens // _padded_length(setup, rows))
     dropout = None
     if setup.token_dropout:
         special = setup.encoding.tokenizer.specials.values()
@@ -176,9 +185,8 @@ def _micro_batch(
     setup: FinetuneSetup, rows: Any, most: int, dropout: TokenDropout | None
 ) -> MicroBatch:
     model, device = setup.model, next(setup.model.parameters()).device
-    multiple = BF16_MULTIPLE if setup.recipe.precision == "bf16" else 1
-    rows_of_text = setup.train.batch(rows, most=most, dropout=dropout, multiple=multiple)
-    batch: LabelledBatch = rows_of_text.to(device)
+    padded = setup.train.batch(rows, most=most, dropout=dropout, multiple=_multiple(setup))
+    batch: LabelledBatch = padded.to(device)
     weights = torch.from_numpy(setup.weights[rows]).to(device)
 
     def compute() -> torch.Tensor:
