@@ -16,7 +16,7 @@ from headstart.studies.results import read_measures, read_predictions, read_stud
 from headstart.studies.run import StudyListener, StudyRun
 from headstart.text import cooccurrence
 from headstart.text.tokenizers.json_tokenizer import JsonTokenizer
-from headstart.training.recipe import read_finetune_recipe
+from headstart.training.recipe import read_finetune_recipe, read_recipe
 from tests.corpora import write_corpus
 from tests.labelled import dataset, write_csv
 from tests.studies.small_study import small_recipe
@@ -201,3 +201,12 @@ def test_a_training_that_fails_side_by_side_is_told_with_its_reason(finished, tm
     recipe = study.recipe.changed(jobs=2, arms=["scratch", "pretrained"])
     with pytest.raises(HeadstartError, match="damaged"):
         StudyRun(recipe, tmp_path / "out").run()
+
+
+def test_a_study_in_bf16_pretrains_and_fine_tunes_in_bf16(tmp_path):
+    changes = {"arms": ["scratch", "pretrained"], "labels": ["20"], "precision": "bf16"}
+    study = StudyRun(small_recipe(tmp_path, **changes), tmp_path / "out")
+    study.run()
+    write_results(study, command="headstart compare")
+    assert read_recipe(study.folder / "bases" / "causal").precision == "bf16"
+    assert read_finetune_recipe(study.folder / "best").precision == "bf16"

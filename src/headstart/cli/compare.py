@@ -143,6 +143,14 @@ def compare(
         int | None,
         typer.Option(help="Of all jobs on this machine together.", show_default=False),
     ] = None,
+    precision: Annotated[
+        str | None,
+        typer.Option(
+            help="fp32 (default: the same numbers on every machine), or bf16 where "
+            "`headstart doctor` finds it faster.",
+            show_default=False,
+        ),
+    ] = None,
     executor: Annotated[
         str | None,
         typer.Option(

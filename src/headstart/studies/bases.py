@@ -52,6 +52,7 @@ def pretrain_recipe(
         held_out=recipe.held_out,
         steps=steps,
         threads=threads,
+        precision=recipe.precision,
         output=output,
         **{name: getattr(recipe, name) for name in SIZES},
     )

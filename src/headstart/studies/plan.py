@@ -135,7 +135,7 @@ def make_plan(recipe: StudyRecipe, data: StudyData) -> StudyPlan:
 
 def _pretraining_speed(recipe: StudyRecipe, threads: int) -> dict[str, tuple[float, OutputLayer]]:
     """Seconds of a step of each objective, and the output layer that it takes them with."""
-    made = PretrainRecipe(corpus=["none"], threads=threads, steps=1)
+    made = PretrainRecipe(corpus=["none"], threads=threads, steps=1, precision=recipe.precision)
     return {
         objective: measure_pretraining(
             study_preset(recipe, objective), made.changed(objective=objective)
@@ -160,6 +160,7 @@ def _measure(
         batch_size=amounts.batch_size,
         length=max(1, min(round(amounts.text_tokens), recipe.length or PretrainRecipe.length)),
         threads=plan.threads,
+        precision=recipe.precision,
     )
     return Speed(pretraining, trained, read)
 

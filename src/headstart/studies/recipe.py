@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal
 from headstart import lab
 from headstart.base_source import source_of
 from headstart.errors import HeadstartError
+from headstart.machine import Precision
 from headstart.model.checkpoint import CONFIG, read_config
 from headstart.objectives import find_objective, objectives
 from headstart.studies.arms import arms, find_arm
@@ -70,6 +71,7 @@ class StudyRecipe(Recipe):
     feed_forward_width: int = 0
     length: int = 0  # tokens of a labelled text that are read
     threads: int = 0
+    precision: Precision = "fp32"  # not tried: the same command gives the same numbers elsewhere
     # Where trainings run, and what is asked for each; a resumed study may choose anew.
     executor: str = "local"
     jobs: int = 0  # trainings at a time

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
+from headstart.machine import Precision, make_bf16_safe
 from headstart.model.model import build_model
 from headstart.model.presets import Preset
 from headstart.model.vocabulary_loss import CandidateSampler
@@ -26,7 +27,13 @@ READ_ROWS = 64
 
 
 def measure_finetuning(
-    chosen: Preset, *, classes: int, batch_size: int, length: int, threads: int
+    chosen: Preset,
+    *,
+    classes: int,
+    batch_size: int,
+    length: int,
+    threads: int,
+    precision: Precision = "fp32",
 ) -> tuple[float, float]:
     """Seconds per token of training, and of reading without learning."""
     torch.set_num_threads(threads)
@@ -38,13 +45,15 @@ def measure_finetuning(
     labels = torch.zeros(batch_size, dtype=torch.long)
 
     def step(number: int) -> None:
-        F.cross_entropy(model(tokens, torch.ones_like(tokens)), labels).backward()
+        with in_precision(precision):
+            F.cross_entropy(model(tokens, torch.ones_like(tokens)), labels).backward()
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
 
     @torch.no_grad()
     def read(number: int) -> None:
-        model(many, torch.ones_like(many))
+        with in_precision(precision):
+            model(many, torch.ones_like(many))
 
     return median_seconds(step) / tokens.numel(), median_seconds(read) / many.numel()
 
@@ -71,12 +80,20 @@ def _step_seconds(chosen: Preset, recipe: PretrainRecipe, output: OutputLayer) -
         batch = replace(batch, candidates=sampler.draw(batch.targets, 0))
 
     def step(number: int) -> None:
-        loss = objective.loss(model, batch)
-        (loss.total / loss.targets).backward()
+        with in_precision(recipe.precision):
+            loss = objective.loss(model, batch)
+            (loss.total / loss.targets).backward()
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
 
     return median_seconds(step)
+
+
+def in_precision(precision: Precision) -> torch.autocast:
+    """As a training loop on this machine's CPU computes."""
+    if precision == "bf16":
+        make_bf16_safe()
+    return torch.autocast("cpu", dtype=torch.bfloat16, enabled=precision == "bf16")
 
 
 class MadeUpTokens(TokenSource):

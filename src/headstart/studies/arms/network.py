@@ -85,6 +85,7 @@ class NetworkArm(Arm):
             "labels": str(run.labels) if study.task == "classification" else "",
             "seed": run.seed,
             "threads": context.study.threads,
+            "precision": study.precision,
         }
         if study.length:
             settings["length"] = study.length
