@@ -5,6 +5,7 @@ import pytest
 from headstart.errors import HeadstartError
 from headstart.inference.evaluate import evaluate
 from headstart.run_folder import open_run
+from headstart.tasks import find_task
 from headstart.training.finetune import finetune
 from headstart.training.finetune_prepare import evaluation_rows
 from headstart.training.recipe import make_pretrain_recipe, make_recipe, read_finetune_recipe
@@ -44,3 +45,12 @@ def test_a_dataset_with_an_emoji_for_a_name_can_be_resumed_and_evaluated(tmp_pat
     run = open_run(tmp_path / "run")
     part, _ = evaluation_rows(saved, run.task, None)
     assert evaluate(run, part)["rows"] == len(part)
+
+
+def test_a_column_that_the_runs_own_dataset_does_not_have_is_refused(tmp_path):
+    path = write_csv(tmp_path / "data.csv", dataset(60))
+    settings = recipe(dataset=[str(path)], epochs=1)
+    task = find_task("classification")(["neg", "pos"])
+    for column in ("text_column", "label_column"):
+        with pytest.raises(HeadstartError, match="squad"):
+            evaluation_rows(settings, task, str(path), **{column: "squad"})

@@ -44,7 +44,10 @@ HeldOut = Annotated[
 Size = Annotated[int | None, typer.Option(help="Overrides the preset's.", show_default=False)]
 RunFolder = Annotated[Path, typer.Option(help="The run's folder.")]
 TokenizerKind = Annotated[str | None, typer.Option(help="bpe or unigram.")]
-PrecisionOption = Annotated[str | None, typer.Option(help="fp32 or bf16.")]
+PrecisionOption = Annotated[
+    str | None,
+    typer.Option(help="fp32 or bf16. Default: the faster one here.", show_default=False),
+]
 DropOverlap = Annotated[
     bool | None,
     typer.Option("--drop-overlap", help="Remove texts that validation or test also hold."),

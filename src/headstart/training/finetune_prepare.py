@@ -70,25 +70,25 @@ def evaluation_rows(
     The test part of a dataset that has parts (the run's own, a built-in one, one of the Hub,
     a folder of files called train and test); every row of any other file.
     """
-    how = {"encoding": recipe.encoding, "progress": stages("reading the dataset")}
-    if dataset is None or [dataset] == recipe.dataset:
+    named = {"text_column": text_column, "label_column": label_column}
+    recipe = recipe.changed(**{name: column for name, column in named.items() if column})
+    is_own = dataset is None or [dataset] == recipe.dataset
+    if dataset is None or is_own:
         splits, name = read_splits(recipe, stages), ", ".join(recipe.dataset)
     else:
-        how["text_column"] = text_column or recipe.text_column or None
-        how["second_column"] = recipe.second_column or None
-        how["label_column"] = label_column or recipe.label_column or None
-        name = dataset
+        columns = ("text_column", "second_column", "label_column")
+        how = {column: getattr(recipe, column) or None for column in columns}
+        how |= {"encoding": recipe.encoding, "progress": stages("reading the dataset")}
         if not has_parts(dataset):
-            return task.read_all(dataset, **how), f"every row of {name}"
-        splits = task.read([dataset], seed=recipe.split_seed, **how)
+            return task.read_all(dataset, **how), f"every row of {dataset}"
+        splits, name = task.read([dataset], seed=recipe.split_seed, **how), dataset
     if splits.test is None:
         raise HeadstartError(
             "the dataset has no test part to evaluate on",
             where=name,
             fix="name a file with labelled texts that the run has not seen",
         )
-    own = dataset is None or [dataset] == recipe.dataset
-    which = f"the test file {recipe.test}" if own and recipe.test else f"the test part of {name}"
+    which = f"the test file {recipe.test}" if is_own and recipe.test else f"the test part of {name}"
     return task.fitted(splits.test, name), which
 
 
