@@ -38,7 +38,7 @@ class KeyValueCache:
         return key, value
 
 
-LONGEST, SHORTEST_IN_FP32 = 512, 192
+LONGEST, SHORTEST_IN_FP32 = 512, 384
 Path = Literal["auto", "fused", "blocks"]
 
 
