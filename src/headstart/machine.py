@@ -193,6 +193,13 @@ def make_bf16_safe() -> None:
         os.environ[ISA] = WITHOUT_AMX
 
 
+def autocast(precision: Precision, device: torch.device) -> torch.autocast:
+    """The context in which a network is trained or read in this precision."""
+    if precision == "bf16" and device.type == "cpu":
+        make_bf16_safe()
+    return torch.autocast(device.type, dtype=torch.bfloat16, enabled=precision == "bf16")
+
+
 def _amx_works() -> bool:
     """Whether a bf16 product survives; tried once per machine and version, then looked up."""
     cpu = str(torch.cpu.get_capabilities().get("cpu_name", "")).replace(" ", "-")

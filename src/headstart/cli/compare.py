@@ -146,7 +146,7 @@ def compare(
     precision: Annotated[
         str | None,
         typer.Option(
-            help="fp32 (default: the same numbers on every machine), or bf16 where "
+            help="fp32 (default: nearly the same numbers on every machine), or bf16 where "
             "`headstart doctor` finds it faster.",
             show_default=False,
         ),

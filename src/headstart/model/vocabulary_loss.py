@@ -149,9 +149,11 @@ class VocabularyTargets:
     def pick(self, hidden: Tensor) -> Tensor:
         """The hidden states at the positions: (B, T, d) → (N, d)."""
         flat = hidden.flatten(0, 1)
-        everywhere = torch.arange(flat.size(0), device=flat.device)
-        # A batch with a target everywhere needs no copy of the hidden states.
-        return flat if torch.equal(self.positions, everywhere) else flat[self.positions]
+        if self.positions.numel() == flat.size(0):
+            everywhere = torch.arange(flat.size(0), device=flat.device)
+            if torch.equal(self.positions, everywhere):
+                return flat  # a target at every place, in order: no copy is needed
+        return flat[self.positions]
 
 
 def vocabulary_loss(

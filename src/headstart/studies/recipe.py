@@ -71,7 +71,7 @@ class StudyRecipe(Recipe):
     feed_forward_width: int = 0
     length: int = 0  # tokens of a labelled text that are read
     threads: int = 0
-    precision: Precision = "fp32"  # not tried: the same command gives the same numbers elsewhere
+    precision: Precision = "fp32"  # not what is faster here: studies are alike everywhere
     # Where trainings run, and what is asked for each; a resumed study may choose anew.
     executor: str = "local"
     jobs: int = 0  # trainings at a time

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from headstart.machine import Precision, make_bf16_safe
+from headstart.machine import Precision, autocast
 from headstart.model.model import build_model
 from headstart.model.presets import Preset
 from headstart.model.vocabulary_loss import CandidateSampler
@@ -24,6 +24,7 @@ from headstart.training.plan import choose_output, median_seconds
 from headstart.training.recipe import OutputLayer, PretrainRecipe
 
 READ_ROWS = 64
+CPU = torch.device("cpu")
 
 
 def measure_finetuning(
@@ -45,14 +46,14 @@ def measure_finetuning(
     labels = torch.zeros(batch_size, dtype=torch.long)
 
     def step(number: int) -> None:
-        with in_precision(precision):
+        with autocast(precision, CPU):
             F.cross_entropy(model(tokens, torch.ones_like(tokens)), labels).backward()
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
 
     @torch.no_grad()
     def read(number: int) -> None:
-        with in_precision(precision):
+        with autocast(precision, CPU):
             model(many, torch.ones_like(many))
 
     return median_seconds(step) / tokens.numel(), median_seconds(read) / many.numel()
@@ -80,20 +81,13 @@ def _step_seconds(chosen: Preset, recipe: PretrainRecipe, output: OutputLayer) -
         batch = replace(batch, candidates=sampler.draw(batch.targets, 0))
 
     def step(number: int) -> None:
-        with in_precision(recipe.precision):
+        with autocast(recipe.precision, CPU):
             loss = objective.loss(model, batch)
             (loss.total / loss.targets).backward()
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
 
     return median_seconds(step)
-
-
-def in_precision(precision: Precision) -> torch.autocast:
-    """As a training loop on this machine's CPU computes."""
-    if precision == "bf16":
-        make_bf16_safe()
-    return torch.autocast("cpu", dtype=torch.bfloat16, enabled=precision == "bf16")
 
 
 class MadeUpTokens(TokenSource):

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from headstart.errors import HeadstartError
-from headstart.machine import Precision, make_bf16_safe
+from headstart.machine import Precision, autocast
 from headstart.training.averaging import WeightAverage
 from headstart.training.checkpoints import Checkpoints
 from headstart.training.listener import Listener, Progress
@@ -126,8 +126,6 @@ class Loop:
         )
         self.progress = Progress(settings.steps)
         self.device = next(model.parameters()).device
-        if settings.precision == "bf16" and self.device.type == "cpu":
-            make_bf16_safe()
         self.average = WeightAverage(model, share=settings.average, every=settings.epoch_steps)
         self._began = time.monotonic()
 
@@ -198,11 +196,8 @@ class Loop:
         total = self.ranks.sum_gradients(self.model, total)
         return total / targets, sum(batch.tokens for batch in batches)
 
-    @contextmanager
-    def precision(self) -> Iterator[None]:
-        enabled = self.settings.precision == "bf16"
-        with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=enabled):
-            yield
+    def precision(self) -> torch.autocast:
+        return autocast(self.settings.precision, self.device)
 
     def _step(self) -> None:
         progress = self.progress
