@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from tests.labelled import dataset, write_csv
+from tests.runs import small_run
 
 SMALL = ["--width", 16, "--layers", 1, "--heads", 2, "--vocab-size", 300, "--threads", 1]
 
@@ -40,6 +41,40 @@ def test_finetune_from_a_base_shows_the_swap(files, headstart, tmp_path):
     )
     assert "kept" in result.stderr
     assert "dropped" in result.stderr
+
+
+def test_epochs_whose_weights_are_averaged_are_marked(files, headstart, tmp_path):
+    how = ("--base", "none", "--epochs", 4, "--average", 0.5, "--out", tmp_path / "run")
+    shown = headstart("finetune", files[0] / "train.csv", *SMALL, *how).stderr
+    rows = [line for line in shown.splitlines() if line.split()[:1] and line.split()[0].isdigit()]
+    assert ["averaged" in row for row in rows] == [False, False, True, True]
+
+
+@pytest.fixture(scope="module")
+def bases(tmp_path_factory):
+    """Two bases of one corpus; the pretraining of the second was told of the dataset."""
+    folder = tmp_path_factory.mktemp("bases")
+    train = write_csv(folder / "train.csv", dataset(120, 3))
+    told = {"told": str(train), "untold": ""}
+    return train, {
+        name: small_run(folder / name, steps=3, task_text=text) for name, text in told.items()
+    }
+
+
+def test_a_base_that_may_have_read_the_test_texts_is_noted(bases, headstart, tmp_path):
+    train, base = bases
+    how = ("--epochs", 1, "--threads", 1, "--out", tmp_path / "run")
+    shown = headstart("finetune", train, "--base", base["untold"], *how).stderr
+    assert "may hold validation or test texts" in shown
+    assert f"headstart pretrain --task-text {train}" in shown
+
+
+def test_a_base_whose_corpus_left_the_test_texts_out_is_not_noted(bases, headstart, tmp_path):
+    train, base = bases
+    how = ("--epochs", 1, "--threads", 1, "--out", tmp_path / "run")
+    result = headstart("finetune", train, "--base", base["told"], *how)
+    assert result.returncode == 0
+    assert "may hold validation or test texts" not in result.stderr
 
 
 def test_evaluate_prints_the_accuracy_with_its_interval(files, headstart):

@@ -36,6 +36,11 @@ def test_a_dry_run_shows_the_plan_and_writes_nothing(corpus, headstart_json, tmp
     assert not out.exists()
 
 
+def test_tokens_may_be_written_with_a_unit(corpus, headstart_json, tmp_path):
+    amount = ("--tokens", "0.05M", "--out", tmp_path / "run", "--dry-run")
+    assert 49_500 <= headstart_json("pretrain", corpus, *OPTIONS, *amount)["tokens"] <= 50_500
+
+
 def test_without_a_corpus_the_message_says_what_to_do(headstart, tmp_path):
     result = headstart("pretrain", "--out", tmp_path / "run")
     assert result.returncode == 2
@@ -51,6 +56,8 @@ def test_without_a_corpus_the_message_says_what_to_do(headstart, tmp_path):
         (["--device", "abacus"], "no device called"),
         (["--embedding-start", "magic"], "it can be cooccurrence, random"),
         (["--mask-share", "2"], "it must be 1 or less"),
+        (["--tokens", "many"], "is no number of tokens"),
+        (["--tokens", "1M,2M"], "a pretraining has one number of tokens"),
         (["--tokenizer", "nowhere.json"], "no such tokenizer"),
     ],
 )

@@ -6,11 +6,12 @@ from types import SimpleNamespace
 import pytest
 
 from headstart.errors import HeadstartError
+from headstart.settings import read_amounts
 from headstart.studies.report.report_data import ReportData
 from headstart.studies.report.token_chart import token_figure
 from headstart.studies.results import read_study, write_study
 from headstart.studies.run import StudyListener
-from headstart.studies.token_series import read_amounts, smaller_study
+from headstart.studies.token_series import smaller_study
 from tests.studies.fake_study import Recipe, fake_study
 
 MOST = 1200 * 4096  # tokens of the made-up study

@@ -227,12 +227,13 @@ def names(written: str) -> list[str]:
 def _run(given: dict[str, Any], out: Path, plan: Path | None, *, dry_run: bool, json: bool) -> None:
     from headstart.base_source import pin_base
     from headstart.cli.compare_display import CompareDisplay
+    from headstart.settings import read_amounts
     from headstart.studies.progress_file import ProgressFile
     from headstart.studies.recipe import make_study_recipe
     from headstart.studies.record import write_results
     from headstart.studies.report.build import write_report
     from headstart.studies.run import StudyRun, join_listeners
-    from headstart.studies.token_series import read_amounts, smaller_study
+    from headstart.studies.token_series import smaller_study
     from headstart.training.loop import Interrupted
 
     if "base" in given:

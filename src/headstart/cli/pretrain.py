@@ -8,6 +8,8 @@ import typer
 from headstart.cli import options
 from headstart.cli.options import machine_settings, saved_when_stopped
 from headstart.cli.output import Debug, Json, print_json, results, styled
+from headstart.errors import HeadstartError
+from headstart.settings import read_amounts
 
 SECONDS = ("save_seconds", "stuck_seconds")
 NO_SETTINGS = ("out", "track", "tensorboard", *SECONDS, "resume", "dry_run", "json", "debug")
@@ -36,7 +38,7 @@ def pretrain(
     ] = None,
     minutes: options.Number = None,
     epochs: options.Number = None,
-    tokens: options.Whole = None,
+    tokens: Annotated[str | None, typer.Option(help="A number, or 2M.", show_default=False)] = None,
     steps: options.Whole = None,
     preset: Annotated[
         str | None, typer.Option(help="small (default), lab, bert or gpt2.", show_default=False)
@@ -126,9 +128,21 @@ def pretrain(
     headstart pretrain my-text.txt --minutes 10 --out runs/base
     """
     given = options.given_settings(locals(), but=NO_SETTINGS)
+    if tokens is not None:
+        given["tokens"] = _amount(tokens)
     names = [*(track or []), *(["tensorboard"] if tensorboard else [])]
     seconds = {"save_seconds": save_seconds, "stuck_seconds": stuck_seconds}
     _run(given, out, names, seconds, resume=resume, dry_run=dry_run, json=json)
+
+
+def _amount(written: str) -> int:
+    amounts = read_amounts(written)
+    if len(amounts) > 1:
+        raise HeadstartError(
+            f"a pretraining has one number of tokens, and {written!r} are {len(amounts)}",
+            fix="give one, or compare them: headstart compare DATASET --tokens 0.5M,1M,2M",
+        )
+    return amounts[0]
 
 
 def _run(
@@ -142,7 +156,6 @@ def _run(
     json: bool,
 ) -> None:
     from headstart.cli.training_display import TrainingDisplay
-    from headstart.errors import HeadstartError
     from headstart.training.listener import Listeners, find_trackers
     from headstart.training.pretrain import follow, plan_pretraining, pretrain, sharing
     from headstart.training.pretrain_prepare import prepare_pretraining
@@ -205,7 +218,6 @@ def _run(
 
 def _new_recipe(given: dict[str, Any]) -> Any:
     from headstart.base_source import pin_base
-    from headstart.errors import HeadstartError
     from headstart.training.further import usual_objective
     from headstart.training.recipe import make_pretrain_recipe
 

@@ -12,9 +12,11 @@ from rich.text import Text
 
 from headstart.cli.display import Display, progress_bar
 from headstart.cli.output import styled
+from headstart.training.bases import unchecked_corpus
 from headstart.training.listener import Listener, Progress, RunStart
 from headstart.training.metrics import epoch_rows
 from headstart.training.plan import Plan
+from headstart.training.recipe import FinetuneRecipe
 from headstart.transfer.swap import SwapRow
 
 BLOCKS = "▁▂▃▄▅▆▇█"
@@ -141,23 +143,27 @@ class FinetuneDisplay(Display, Listener):
         self._training: Any = None
         self._headed = False
         self._folder = Path()
+        self._averaged_after = 0  # this epoch, where weights are averaged at all
 
     def on_start(self, start: RunStart) -> None:
         from headstart.training.finetune import FinetunePlan  # scikit-learn only where needed
 
-        plan = start.plan
+        plan, recipe = start.plan, start.recipe
         assert isinstance(plan, FinetunePlan)
+        assert isinstance(recipe, FinetuneRecipe)
         self._folder = start.folder
+        self._averaged_after = plan.epochs - plan.averaged
         self._stage.close()
         self.console.print(
             styled("[bold]{task}[/]: ", task=plan.task) + f"{plan.train_rows:,} training rows, "
             f"{plan.validation_rows:,} validation rows; labels: "
             + ", ".join(plan.labels[:8])
             + (", …" if len(plan.labels) > 8 else "")
-            + f"; with {threads_in_words(plan.threads)}"
+            + f"; with {threads_in_words(plan.threads)} in {plan.precision}"
             + (f", about {duration(plan.seconds)}" if plan.seconds is not None else "")
         )
-        for note in plan.notes:
+        unchecked = None if recipe.fresh else unchecked_corpus(recipe.base, recipe.dataset)
+        for note in (*plan.notes, *([unchecked] if unchecked else [])):
             self.console.print(styled("[yellow]note:[/] {note}", note=note), soft_wrap=True)
         if plan.swap:
             self.console.print(swap_table(plan.swap))
@@ -192,6 +198,8 @@ class FinetuneDisplay(Display, Listener):
         cells += [f"{row[name]:.1%}" for name in names] + [duration(row["seconds"])]
         shown = Text("".join(f"{cell:>12}" for cell in cells))
         shown.append("  best" if row["best"] else "", style="green")
+        if row["epoch"] > self._averaged_after:
+            shown.append("  averaged", style="dim")
         self.console.print(shown, soft_wrap=True)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from headstart.lock import locked
+from headstart.machine import Precision
 from headstart.run_folder import SUMMARY, read_summary, write_summary, write_task
 from headstart.tasks.examples import Examples, TextEncoding
 from headstart.tasks.task import Parts
@@ -57,11 +58,13 @@ class FinetunePlan:
     evaluate_every: int  # steps; once per epoch
     parameters: int
     threads: int
+    precision: Precision
     swap: list[SwapRow]  # what became of the base's parts; empty from scratch
     length: int  # tokens of a row at most
     cut: dict[str, int]  # what of the training texts is longer
     notes: tuple[str, ...] = ()  # what was made of several files
     epochs: int = 0
+    averaged: int = 0  # so many of them, the last ones, whose weights are averaged
     seconds: float | None = None  # measured only where it matters
 
 
@@ -163,8 +166,8 @@ def plan_finetuning(
     if setup.epochs < setup.recipe.epochs:
         of = f"{setup.epochs} of {setup.recipe.epochs} epochs"
         notes += (f"{of} fit into {setup.recipe.minutes:g} minutes",)
+    averaged = loop.average.counted(setup.steps)
     if setup.recipe.average:
-        averaged = loop.average.counted(setup.steps)
         words = f"the weights of the last {averaged} epochs"
         if averaged < 2:
             share = f"{setup.recipe.average:g} of {setup.epochs} epochs"
@@ -179,11 +182,13 @@ def plan_finetuning(
         evaluate_every=setup.order.steps_per_epoch,
         parameters=sum(p.numel() for p in setup.model.parameters()),
         threads=setup.recipe.threads,
+        precision=setup.recipe.precision,
         swap=setup.start.swap,
         length=setup.encoding.length,
         cut=setup.train.cut,
         notes=notes,
         epochs=setup.epochs,
+        averaged=averaged if averaged > 1 else 0,
         seconds=seconds,
     )
     return PlannedFinetuning(setup, plan, loop, validation)
