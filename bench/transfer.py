@@ -4,9 +4,13 @@ For each recipe of pretraining (`--try name=value,name=value`, the defaults if n
 is pretrained for the same number of minutes (or tokens), then fine-tuned over seeds and label
 budgets. Beside the bases stand their controls: the same network from scratch, the counted start
 without a step, TF-IDF and the regression on counted vectors. Validation accuracy of the last epoch
-(nothing is chosen by it), mean over the seeds, lowest and highest. The test part is not touched.
+(nothing is chosen by it), mean over the seeds, lowest and highest; of networks also the log-loss.
+The test part is not touched.
 
     python bench/transfer.py --minutes 4 --try vocab_size=8192 --try vocab_size=32768
+
+Each `--finetune name=value,…` fine-tunes the bases once more, with these settings. `--keep FOLDER`
+keeps the bases there, and uses those that are there already.
 
 Tasks: `rotten-tomatoes` (short sentences; corpus: imdb), `imdb` (2,000 long labelled reviews;
 corpus: the other ones without labels), or any folder or file with `--corpus`.
@@ -15,7 +19,6 @@ corpus: the other ones without labels), or any folder or file with `--corpus`.
 import argparse
 import statistics
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -25,13 +28,14 @@ import numpy as np
 
 from headstart.baselines.cooccurrence import CooccurrenceClassifier
 from headstart.baselines.tfidf import TfidfClassifier
-from headstart.run_folder import open_run
+from headstart.run_folder import open_run, read_summary
 from headstart.studies.bases import pretrain_base
 from headstart.text.checking.splits import take_budget
 from headstart.text.reading.corpus import read_corpus
 from headstart.text.reading.dataset import Splits
 from headstart.text.reading.read import read_dataset
-from headstart.training.finetune import finetune
+from headstart.training.finetune import plan_finetuning, train_task
+from headstart.training.finetune_prepare import prepare_finetuning
 from headstart.training.first_weights import count_vectors
 from headstart.training.listener import Listener
 from headstart.training.prepare import prepare, quiet
@@ -39,7 +43,8 @@ from headstart.training.recipe import PretrainRecipe, make_pretrain_recipe, make
 from recipes import parse
 
 LONG_ROWS = 2_000  # labelled reviews of the task `imdb`
-Fit = Callable[[Splits, int], float]  # training rows of a budget, seed → validation accuracy
+Judged = tuple[float, float | None]  # validation accuracy, and the log-loss of a network
+Fit = Callable[[Splits, int], Judged]  # of the training rows of a budget, and a seed
 
 
 def read_task(name: str, corpus: str | None, folder: Path) -> tuple[Splits, list[str]]:
@@ -66,8 +71,9 @@ def main() -> None:
     parser.add_argument("--width", type=int, default=128)
     parser.add_argument("--preset", default="small")
     parser.add_argument("--try", dest="tries", action="append", default=[])
-    parser.add_argument("--finetune", default="", help="settings of fine-tuning")
+    parser.add_argument("--finetune", action="append", help="settings of fine-tuning")
     parser.add_argument("--no-controls", action="store_true")
+    parser.add_argument("--keep", type=Path)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
@@ -75,7 +81,8 @@ def main() -> None:
         for number, text in enumerate(given.tries or [""]):
             settings = {"task_text": "on", **parse(text)}
             recipe = pretrain_recipe(given, corpus, settings)
-            bench_base(given, splits, recipe, settings, text or "defaults", folder / str(number))
+            run = (given.keep or folder) / str(number)
+            bench_base(given, splits, recipe, settings, text or "defaults", run)
         if not given.no_controls:
             report("TF-IDF", given, splits, tfidf)
 
@@ -110,25 +117,23 @@ def bench_base(
     corpus = read_corpus(recipe.corpus).without(held_out)
     if settings["task_text"] == "on":
         corpus = corpus.with_task_text(splits.train.texts)
-    begun = time.monotonic()
-    last: dict[str, float] = {}
-
-    class Last(Listener):
-        def on_evaluation(self, progress: Any) -> None:
-            last.update(progress.evaluation, tokens=progress.tokens, seconds=progress.seconds)
-
-    pretrain_base(recipe, run, corpus, Last(), keep_start="start")
+    pretrain_base(recipe, run, corpus, Listener(), keep_start="start")
+    summary = read_summary(run)
+    found = {"bits_per_byte": float("nan"), **summary["held_out"]}  # masked bases have none
     print(
-        f"\n{name}: {last['tokens']:,.0f} tokens in {last['seconds']:.0f} s, with preparation "
-        f"{time.monotonic() - begun:.0f} s; held-out perplexity {last['perplexity']:.1f}, "
-        f"bits per byte {last.get('bits_per_byte', float('nan')):.3f}",
+        f"\n{name}: {summary['tokens']:,} tokens in {summary['seconds']:.0f} s; held-out "
+        f"perplexity {found['perplexity']:.1f}, bits per byte {found['bits_per_byte']:.3f}",
         flush=True,
     )
-    report("pretrained", given, splits, network(given, str(run)))
+    sources = {"pretrained": (run, False)}
+    if not given.no_controls:
+        sources |= {"counted start alone": (run / "start", False), "scratch": (run, True)}
+    for source, (base, fresh) in sources.items():
+        for how in given.finetune or [""]:
+            title = f"{source}, {how}" if how else source
+            report(title, given, splits, network(given, str(base), how, fresh=fresh))
     if given.no_controls:
         return
-    report("counted start alone", given, splits, network(given, str(run / "start")))
-    report("scratch", given, splits, network(given, str(run), fresh=True))
     tokenizer = open_run(run).tokenizer
     prepared = prepare(recipe, corpus=corpus)
     width = open_run(run).model.base.config.width
@@ -136,8 +141,8 @@ def bench_base(
     report("co-occurrence", given, splits, cooccurrence(tokenizer, vectors))
 
 
-def network(given: Any, base: str, *, fresh: bool = False) -> Fit:
-    def fit(part: Splits, seed: int) -> float:
+def network(given: Any, base: str, how: str, *, fresh: bool) -> Fit:
+    def fit(part: Splits, seed: int) -> Judged:
         recipe = make_recipe(
             **{
                 "dataset": [given.task],
@@ -147,12 +152,14 @@ def network(given: Any, base: str, *, fresh: bool = False) -> Fit:
                 "preset": given.preset,
                 "threads": given.threads,
                 "epochs": epochs_for(len(part.train)),
-                **parse(given.finetune),
+                **parse(how),
             }
         )
         with tempfile.TemporaryDirectory() as folder:
-            summary = finetune(recipe, Path(folder) / "run", splits=part)
-        return float(summary["epochs"][-1]["accuracy"])
+            setup = prepare_finetuning(recipe, Path(folder) / "run", splits=part)
+            planned = plan_finetuning(setup, checkpoints=False, evaluate_last=True)
+            last = train_task(planned).evaluation
+        return last["accuracy"], last["loss"]
 
     return fit
 
@@ -162,20 +169,20 @@ def epochs_for(rows: int) -> int:
     return min(5, max(2, 500 // -(-rows // 16)))
 
 
-def tfidf(part: Splits, seed: int) -> float:
+def tfidf(part: Splits, seed: int) -> Judged:
     validation = (part.validation.texts, part.validation.labels)
     arm = TfidfClassifier().fit(part.train.texts, part.train.labels, validation=validation)
-    return accuracy(arm.predict_proba(part.validation.texts), arm.classes_, part)
+    return accuracy(arm.predict_proba(part.validation.texts), arm.classes_, part), None
 
 
 def cooccurrence(tokenizer: Any, vectors: Any) -> Fit:
-    def fit(part: Splits, seed: int) -> float:
+    def fit(part: Splits, seed: int) -> Judged:
         train, held_out = (
             tokenizer.encode_arrays(rows.texts) for rows in (part.train, part.validation)
         )
         validation = (held_out, part.validation.labels)
         arm = CooccurrenceClassifier(vectors).fit(train, part.train.labels, validation=validation)
-        return accuracy(arm.predict_proba(held_out), arm.classes_, part)
+        return accuracy(arm.predict_proba(held_out), arm.classes_, part), None
 
     return fit
 
@@ -197,13 +204,14 @@ def budgets(given: Any, splits: Splits) -> Iterator[tuple[str, list[Splits]]]:
 
 
 def report(name: str, given: Any, splits: Splits, fit: Fit) -> None:
-    """One line: the accuracy at each budget."""
+    """One line: accuracy and, of networks, log-loss at each budget."""
     cells = []
     for budget, parts in budgets(given, splits):
-        found = [100 * fit(part, seed) for seed, part in enumerate(parts)]
-        cells.append(
-            f"{budget}: {statistics.mean(found):.1f} ({min(found):.1f} to {max(found):.1f})"
-        )
+        judged = [fit(part, seed) for seed, part in enumerate(parts)]
+        found = [100 * correct for correct, _ in judged]
+        cell = f"{budget}: {statistics.mean(found):.1f} ({min(found):.1f} to {max(found):.1f})"
+        losses = [loss for _, loss in judged if loss is not None]
+        cells.append(cell + (f", {statistics.mean(losses):.3f}" if losses else ""))
     print(f"  {name:20} " + "   ".join(cells), flush=True)
 
 

@@ -52,6 +52,7 @@ LARGEST: dict[str, tuple[float, str]] = {
     "held_out": (0.5, "it is a share of the documents, and most are to be learned from"),
     "label_smoothing": (1, "it is a share"),
     "token_dropout": (1, "it is a share of the tokens"),
+    "long_token_dropout": (1, "it is a share of the tokens"),
     "average": (1, "it is a share of the epochs"),
     "layer_decay": (1, "it is a share"),
     "dropout": (1, "it is a share"),

@@ -14,7 +14,7 @@ from headstart.tasks.multi_label import MultiLabel
 from headstart.text.checking.checks import checked_labels
 from headstart.text.reading.dataset import Dataset
 from headstart.training.finetune import finetune
-from headstart.training.finetune_prepare import evaluation_rows
+from headstart.training.seen_rows import evaluation_rows
 from tests.labelled import recipe
 
 NAMES = ["cat", "dog", "bird"]

@@ -13,8 +13,9 @@ from headstart.training.recipe import make_recipe
 SPECIAL = {0, 1}
 
 
-def dropout(share=0.5, seed=0):
-    return TokenDropout(share, SPECIAL, np.random.default_rng(seed))
+def dropout(share=0.5, seed=0, long_share=None):
+    long_share = share if long_share is None else long_share
+    return TokenDropout(share, long_share, SPECIAL, np.random.default_rng(seed))
 
 
 @given(
@@ -57,6 +58,33 @@ def test_windows_keep_their_owners():
     batch = examples(windows=windows).batch([0, 1, 2], dropout=dropout(0.6))
     assert batch.owners.tolist() == [0, 1, 1, 2, 2]
     assert batch.tokens.shape[1] < 11
+
+
+def test_texts_of_several_windows_can_lose_tokens_while_others_stay_whole():
+    windows = [np.array([7]), np.array([6, 5]), np.array([11, 11])]
+    batch = examples(windows=windows).batch([0, 1, 2], dropout=dropout(0.0, long_share=0.6))
+    kept = np.bincount(batch.owners, weights=batch.segments.sum(1)).tolist()
+    assert kept[0] == 7
+    assert kept[1] < 11
+    assert kept[2] < 22
+
+
+def test_a_long_text_of_which_only_one_window_is_read_still_loses_tokens():
+    windows = [np.array([7]), np.array([6, 5]), np.array([11, 11])]
+    how = {"most": 1, "dropout": dropout(0.0, long_share=0.9)}
+    assert examples(windows=windows).batch([2], **how).segments.sum() < 11
+
+
+def test_a_share_that_was_given_is_that_of_long_texts_too():
+    given = make_recipe(dataset=["rotten-tomatoes"], token_dropout=0.1)
+    assert given.long_token_dropout == 0.1
+    whole = make_recipe(dataset=["rotten-tomatoes"], token_dropout=0.0)
+    assert whole.long_token_dropout == 0.0
+
+
+def test_by_default_only_long_texts_lose_tokens():
+    usual = make_recipe(dataset=["rotten-tomatoes"])
+    assert usual.token_dropout == 0 < usual.long_token_dropout
 
 
 def test_token_types_stay_with_their_tokens():

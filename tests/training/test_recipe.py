@@ -7,9 +7,9 @@ from headstart.inference.evaluate import evaluate
 from headstart.run_folder import open_run
 from headstart.tasks import find_task
 from headstart.training.finetune import finetune
-from headstart.training.finetune_prepare import evaluation_rows
 from headstart.training.recipe import make_pretrain_recipe, make_recipe, read_finetune_recipe
 from headstart.training.recipe_file import write_recipe
+from headstart.training.seen_rows import evaluation_rows
 from tests.labelled import dataset, recipe, write_csv
 
 

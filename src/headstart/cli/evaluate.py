@@ -46,8 +46,7 @@ def evaluate(
     from headstart.cli.display import progress_bar
     from headstart.inference.evaluate import evaluate as evaluate_run
     from headstart.run_folder import is_unfinished, open_task_run
-    from headstart.training.finetune_prepare import evaluation_rows
-    from headstart.training.seen_rows import unseen_rows
+    from headstart.training.seen_rows import evaluation_rows, unseen_rows
 
     beside = is_on("baselines", baselines)
     use_threads(threads)

@@ -84,7 +84,11 @@ def finetune(
     label_smoothing: options.Number = None,
     token_dropout: Annotated[
         float | None,
-        typer.Option(help="Share of a text's tokens left out, others in each epoch."),
+        typer.Option(
+            help="Share of a text's tokens left out, others in each epoch. Default: 0.35 of texts "
+            "that are longer than a window, none of others.",
+            show_default=False,
+        ),
     ] = None,
     average: Annotated[
         float | None,

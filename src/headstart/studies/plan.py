@@ -16,6 +16,8 @@ import math
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import numpy as np
+
 from headstart.errors import HeadstartError
 from headstart.machine import choose_threads
 from headstart.model.presets import Preset, preset, preset_of
@@ -121,6 +123,7 @@ def make_plan(recipe: StudyRecipe, data: StudyData) -> StudyPlan:
     rows = sum(len(part) for part in parts)
     amounts = Amounts(
         text_tokens=2 + dataset_bytes / rows / BYTES_PER_TOKEN,
+        left_out=_left_out(recipe, usual, data) if data.task.whole_texts else 0.0,
         batch_size=usual.batch_size,
         validation_rows=len(data.splits.validation),
         test_rows=len(data.test),
@@ -131,6 +134,15 @@ def make_plan(recipe: StudyRecipe, data: StudyData) -> StudyPlan:
     pretraining = {name: step for name, (step, _) in found.items()}
     speed = _measure(recipe, plan, amounts, chosen, pretraining, classes)
     return fit_plan(recipe, plan, speed, amounts)
+
+
+def _left_out(recipe: StudyRecipe, usual: FinetuneRecipe, data: StudyData) -> float:
+    """The share of the training tokens that a step leaves out, as far as the texts' bytes tell."""
+    window = recipe.length or PretrainRecipe.length
+    tokens = np.array([len(text.encode()) for text in data.task.texts(data.splits.train)])
+    tokens = 2 + tokens / BYTES_PER_TOKEN
+    shares = np.where(tokens > window, usual.long_token_dropout, usual.token_dropout)
+    return float((tokens * shares).sum() / tokens.sum())
 
 
 def _pretraining_speed(recipe: StudyRecipe, threads: int) -> dict[str, tuple[float, OutputLayer]]:

@@ -134,14 +134,18 @@ class Examples:
         is for targets that belong to whole texts. With a `multiple`, and one number as the target
         of each example, rows are padded on to it (see `padded_length`).
         """
-        picked = [part for row in rows for part in self._rows_of(row, most)]
+        windows = [self._rows_of(row, most) for row in rows]
+        picked = [part for parts in windows for part in parts]
         types = None if self.token_types is None else [self.token_types[row] for row in rows]
         if dropout is not None:
-            kept = [dropout.keep(ids) for ids in picked]
+            kept = [
+                dropout.keep(ids, long=bool(self.rows[row] > 1))
+                for row, parts in zip(rows, windows, strict=True)
+                for ids in parts
+            ]
             picked = [ids[keep] for ids, keep in zip(picked, kept, strict=True)]
             if types is not None:
                 types = [one[keep] for one, keep in zip(types, kept, strict=True)]
-        counts = [min(int(count), most or int(count)) for count in self.rows[np.asarray(rows)]]
         longest = max(len(ids) for ids in picked)
         targets = [np.asarray(self.targets[row]) for row in rows]
         if targets[0].ndim == 0:  # else a target may have a value for each token of its row
@@ -157,6 +161,7 @@ class Examples:
             kinds = np.zeros_like(tokens)
             for place, one in enumerate(types):
                 kinds[place, : len(one)] = one
+        counts = [len(parts) for parts in windows]
         owners = None if self.windows is None else np.repeat(np.arange(len(counts)), counts)
         return LabelledBatch(
             torch.from_numpy(tokens),

@@ -166,6 +166,12 @@ def plan_finetuning(
     if setup.epochs < setup.recipe.epochs:
         of = f"{setup.epochs} of {setup.recipe.epochs} epochs"
         notes += (f"{of} fit into {setup.recipe.minutes:g} minutes",)
+    if setup.left_out:
+        few = int((setup.rows > 1).sum()) if not setup.recipe.token_dropout else len(setup.train)
+        notes += (
+            f"{setup.left_out:.0%} of all tokens, of {few:,} texts, are left out of each epoch, "
+            "others in every one (--token-dropout 0 reads all of them)",
+        )
     averaged = loop.average.counted(setup.steps)
     if setup.recipe.average:
         words = f"the weights of the last {averaged} epochs"

@@ -23,7 +23,7 @@ from headstart.tasks.examples import Examples, Long, TextEncoding
 from headstart.tasks.task import Parts, Task
 from headstart.text.checking.splits import take_budget
 from headstart.text.reading.dataset import Splits
-from headstart.text.reading.sources import check_outside, has_parts
+from headstart.text.reading.sources import check_outside
 from headstart.text.store.token_source import LengthBatches
 from headstart.text.tokenizers.tokenizer import Tokenizer, hash_of, load_tokenizer
 from headstart.text.tokenizers.train_tokenizer import train_tokenizer
@@ -54,42 +54,6 @@ def read_splits(recipe: FinetuneRecipe, stages: Stages = quiet) -> Parts[Any]:
         return parts
     train = take_budget(parts.train, recipe.labels, recipe.seed)
     return Splits(train, parts.validation, parts.test)
-
-
-def evaluation_rows(
-    recipe: FinetuneRecipe,
-    task: Task[Any],
-    dataset: str | None,
-    *,
-    text_column: str | None = None,
-    label_column: str | None = None,
-    stages: Stages = quiet,
-) -> tuple[Any, str]:
-    """The rows to evaluate a run on, and what they are in words.
-
-    The test part of a dataset that has parts (the run's own, a built-in one, one of the Hub,
-    a folder of files called train and test); every row of any other file.
-    """
-    named = {"text_column": text_column, "label_column": label_column}
-    recipe = recipe.changed(**{name: column for name, column in named.items() if column})
-    is_own = dataset is None or [dataset] == recipe.dataset
-    if dataset is None or is_own:
-        splits, name = read_splits(recipe, stages), ", ".join(recipe.dataset)
-    else:
-        columns = ("text_column", "second_column", "label_column")
-        how = {column: getattr(recipe, column) or None for column in columns}
-        how |= {"encoding": recipe.encoding, "progress": stages("reading the dataset")}
-        if not has_parts(dataset):
-            return task.read_all(dataset, **how), f"every row of {dataset}"
-        splits, name = task.read([dataset], seed=recipe.split_seed, **how), dataset
-    if splits.test is None:
-        raise HeadstartError(
-            "the dataset has no test part to evaluate on",
-            where=name,
-            fix="name a file with labelled texts that the run has not seen",
-        )
-    which = f"the test file {recipe.test}" if is_own and recipe.test else f"the test part of {name}"
-    return task.fitted(splits.test, name), which
 
 
 PRETRAINING_LENGTH = 128  # of a base that does not say, and of none
@@ -135,10 +99,14 @@ class FinetuneSetup:
     def steps(self) -> int:
         return self.epochs * self.order.steps_per_epoch
 
-    @property
-    def token_dropout(self) -> float:
-        """The share of tokens that a step leaves out, where the task can do without them."""
-        return self.recipe.token_dropout if self.task.whole_texts else 0.0
+    @cached_property
+    def left_out(self) -> float:
+        """The share of the training texts' tokens that steps leave out (`TokenDropout`)."""
+        if not self.task.whole_texts:
+            return 0.0
+        tokens = np.array([len(ids) for ids in self.train.tokens])
+        short, long = self.recipe.token_dropout, self.recipe.long_token_dropout
+        return float((tokens * np.where(self.rows > 1, long, short)).sum() / tokens.sum())
 
     @property
     def checkpoints(self) -> Checkpoints:
