@@ -17,6 +17,7 @@ corpus: the other ones without labels), or any folder or file with `--corpus`.
 """
 
 import argparse
+import hashlib
 import statistics
 import tempfile
 from collections.abc import Callable, Iterator
@@ -76,12 +77,15 @@ def main() -> None:
     parser.add_argument("--keep", type=Path)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
-        folder = Path(temporary)
+        folder = given.keep or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
         splits, corpus = read_task(given.task, given.corpus, folder)
-        for number, text in enumerate(given.tries or [""]):
+        for text in given.tries or [""]:
             settings = {"task_text": "on", **parse(text)}
             recipe = pretrain_recipe(given, corpus, settings)
-            run = (given.keep or folder) / str(number)
+            # Named by all that it depends on: a base that was kept is never another's.
+            decided = repr((given.task, settings, sorted(vars(recipe).items())))
+            run = folder / hashlib.sha256(decided.encode()).hexdigest()[:12]
             bench_base(given, splits, recipe, settings, text or "defaults", run)
         if not given.no_controls:
             report("TF-IDF", given, splits, tfidf)

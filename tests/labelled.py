@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 
 from headstart.text.reading.dataset import Dataset, Splits
-from headstart.training.recipe import FinetuneRecipe
+from headstart.training.recipe import FinetuneRecipe, make_recipe
 from tests.corpora import SUBJECTS, sentence
 
 ANIMALS = ("cat", "dog", "bird")
@@ -38,7 +38,7 @@ def splits(rows: int = 80, **options) -> Splits:
 def recipe(**changes) -> FinetuneRecipe:
     sizes = {} if changes.get("base", "none") != "none" else TINY
     settings = {"dataset": ["generated"], "epochs": 3, "learning_rate": 1e-2, "threads": 1}
-    return FinetuneRecipe(**{**settings, **sizes, **changes})
+    return make_recipe(**{**settings, **sizes, **changes})
 
 
 def write_csv(path: Path, data: Dataset) -> Path:

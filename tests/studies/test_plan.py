@@ -3,16 +3,18 @@
 import json
 import re
 from dataclasses import asdict, replace
+from types import SimpleNamespace
 
 import pytest
 
 from headstart.errors import HeadstartError
 from headstart.studies.arms import find_arm
 from headstart.studies.arms.arm import Amounts, Effort, Speed
-from headstart.studies.plan import StudyPlan, estimate, find_epochs, fit_plan
+from headstart.studies.plan import StudyPlan, dropout_share, estimate, find_epochs, fit_plan
 from headstart.studies.plan_file import read_plan, write_plan
 from headstart.studies.recipe import make_study_recipe
 from headstart.studies.run import StudyRun
+from headstart.tasks import find_task
 from headstart.training.recipe import make_recipe
 from tests.studies.small_study import small_recipe
 
@@ -40,6 +42,42 @@ def test_without_minutes_nothing_is_cut():
     assert (plan.seeds, plan.epochs, plan.pretrain_steps) == ([0, 1, 2, 3], PLAN.epochs, 500)
     assert plan.cuts == []
     assert plan.seconds == estimate(make_study_recipe(), PLAN, SPEED, AMOUNTS)
+
+
+def test_tokens_that_are_left_out_need_no_time_to_be_learned_from():
+    whole, fewer = (
+        find_arm("scratch").seconds(
+            400, Effort(5, tries=0), replace(AMOUNTS, dropout_share=share), SPEED
+        )
+        for share in (0.0, 0.35)
+    )
+    learning = 5 * 400 * AMOUNTS.text_tokens * SPEED.trained_token
+    assert fewer == pytest.approx(whole - 0.35 * learning)
+
+
+def of_length(words, task="classification"):
+    """As much of a study's data as the share of its tokens depends on."""
+    text = " ".join(["token"] * words)
+    kind = find_task(task)
+    texts = SimpleNamespace(
+        whole_texts=kind.whole_texts, windows=kind.windows, texts=lambda part: [text]
+    )
+    return SimpleNamespace(task=texts, splits=SimpleNamespace(train=None))
+
+
+@pytest.mark.parametrize(
+    ("words", "task", "share"),
+    [
+        (20, "classification", 0.0),
+        (500, "classification", 0.35),
+        (500, "pairs", 0.0),  # not read in windows
+        (500, "tagging", 0.0),  # every token has a target
+    ],
+)
+def test_only_long_texts_that_are_read_in_windows_count_as_left_out(words, task, share):
+    usual = make_recipe(dataset=["none"])
+    found = dropout_share(make_study_recipe(), usual, of_length(words, task))
+    assert found == pytest.approx(share)
 
 
 def test_the_choice_of_settings_gives_way_first_for_all_networks():

@@ -6,7 +6,6 @@ from types import SimpleNamespace
 import pytest
 
 from headstart.errors import HeadstartError
-from headstart.settings import read_amounts
 from headstart.studies.report.report_data import ReportData
 from headstart.studies.report.token_chart import token_figure
 from headstart.studies.results import read_study, write_study
@@ -57,12 +56,6 @@ def test_the_picture_names_every_budget_and_what_each_amount_added(data):
 
 def test_a_study_of_one_amount_has_no_such_curve(tmp_path):
     assert ReportData.read(fake_study(tmp_path, Recipe(budgets=(100,), test_rows=50))).tokens == []
-
-
-@pytest.mark.parametrize("written", ["0", "many", "1M,,2M", "-3k", ""])
-def test_what_is_no_amount_says_how_to_write_one(written):
-    with pytest.raises(HeadstartError, match="is no number of tokens"):
-        read_amounts(written)
 
 
 def test_several_amounts_need_something_to_pretrain():

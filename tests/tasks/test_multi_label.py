@@ -7,14 +7,13 @@ import numpy as np
 import pytest
 
 from headstart.errors import HeadstartError
-from headstart.inference.evaluate import evaluate
+from headstart.inference.evaluate import evaluate, evaluation_rows
 from headstart.inference.predict import predict
 from headstart.run_folder import open_run
 from headstart.tasks.multi_label import MultiLabel
 from headstart.text.checking.checks import checked_labels
 from headstart.text.reading.dataset import Dataset
 from headstart.training.finetune import finetune
-from headstart.training.seen_rows import evaluation_rows
 from tests.labelled import recipe
 
 NAMES = ["cat", "dog", "bird"]

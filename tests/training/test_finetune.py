@@ -248,6 +248,37 @@ def test_steps_leave_tokens_out_and_each_of_them_others(tmp_path):
     assert len({sum(tokens(training, n * epoch + m) for m in range(epoch)) for n in range(4)}) > 1
 
 
+def test_by_default_steps_leave_out_tokens_of_texts_longer_than_a_window(tmp_path):
+    def tokens(name, **settings):
+        setup = prepare_finetuning(recipe(length=8, **settings), tmp_path / name, splits=splits())
+        return setup.dropout_share, sum(batch.tokens for batch in micro_batches(setup, 0))
+
+    share, fewer = tokens("usual", long="windows")
+    none, all_of_them = tokens("whole", long="windows", token_dropout=0.0)
+    assert 0 < share <= 0.35
+    assert none == 0
+    assert fewer < all_of_them
+    assert tokens("cut", long="cut")[0] == 0  # such a text is one window, and short
+
+
+def test_the_plan_says_what_is_left_out(tmp_path):
+    def notes(name, **settings):
+        setup = prepare_finetuning(recipe(**settings), tmp_path / name, splits=splits())
+        return " ".join(plan_finetuning(setup).plan.notes)
+
+    assert "80 texts are longer than a window, and each epoch leaves out" in notes("long", length=8)
+    assert "each epoch leaves out 20% of the tokens" in notes("given", token_dropout=0.2)
+    assert "leaves out" not in notes("short", length=128)
+
+
+def test_an_older_run_that_left_nothing_out_is_read_as_such(tmp_path):
+    write_recipe(recipe(), tmp_path)
+    path = tmp_path / "recipe.toml"
+    kept = [line for line in path.read_text().splitlines() if "long_token_dropout" not in line]
+    path.write_text("\n".join(kept))
+    assert read_recipe(tmp_path).long_token_dropout == 0.0
+
+
 def test_tags_are_learned_from_whole_sentences():
     assert not Tagging.whole_texts
     assert not Spans.whole_texts

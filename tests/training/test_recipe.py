@@ -3,13 +3,12 @@
 import pytest
 
 from headstart.errors import HeadstartError
-from headstart.inference.evaluate import evaluate
+from headstart.inference.evaluate import evaluate, evaluation_rows
 from headstart.run_folder import open_run
 from headstart.tasks import find_task
 from headstart.training.finetune import finetune
 from headstart.training.recipe import make_pretrain_recipe, make_recipe, read_finetune_recipe
 from headstart.training.recipe_file import write_recipe
-from headstart.training.seen_rows import evaluation_rows
 from tests.labelled import dataset, recipe, write_csv
 
 

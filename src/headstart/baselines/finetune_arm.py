@@ -54,6 +54,7 @@ TASKS = ("classification", "pairs")  # one class per row
 SHARED = (
     *DATASET_SETTINGS,
     *("task", "second_column", "arm", "seed", "device", "threads", "precision"),
+    "long_token_dropout",  # goes with token_dropout, which is refused by its own name
 )
 
 

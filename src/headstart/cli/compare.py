@@ -227,7 +227,6 @@ def names(written: str) -> list[str]:
 def _run(given: dict[str, Any], out: Path, plan: Path | None, *, dry_run: bool, json: bool) -> None:
     from headstart.base_source import pin_base
     from headstart.cli.compare_display import CompareDisplay
-    from headstart.settings import read_amounts
     from headstart.studies.progress_file import ProgressFile
     from headstart.studies.recipe import make_study_recipe
     from headstart.studies.record import write_results
@@ -242,7 +241,7 @@ def _run(given: dict[str, Any], out: Path, plan: Path | None, *, dry_run: bool, 
         given["arms"] = [pin_base(name) for name in given["arms"]]
     smaller: list[int] = []
     if "tokens" in given:
-        *smaller, given["tokens"] = read_amounts(given["tokens"])
+        *smaller, given["tokens"] = options.read_amounts(given["tokens"])
     recipe = make_study_recipe(**given)
     command = shlex.join(["headstart", *sys.argv[1:]])
     progress = ProgressFile(out)

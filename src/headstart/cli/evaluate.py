@@ -45,8 +45,9 @@ def evaluate(
     from headstart.cli.baseline_display import find_baselines
     from headstart.cli.display import progress_bar
     from headstart.inference.evaluate import evaluate as evaluate_run
+    from headstart.inference.evaluate import evaluation_rows
     from headstart.run_folder import is_unfinished, open_task_run
-    from headstart.training.seen_rows import evaluation_rows, unseen_rows
+    from headstart.training.seen_rows import unseen_rows
 
     beside = is_on("baselines", baselines)
     use_threads(threads)

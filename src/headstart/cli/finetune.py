@@ -200,12 +200,14 @@ def _run(
 
 def _recipe(given: dict[str, Any], out: Path, resume: bool) -> tuple[Any, bool]:
     """The recipe, and whether there is a run to be resumed."""
-    from headstart.training.recipe import read_finetune_recipe
+    from headstart.training.recipe import for_long_texts, read_finetune_recipe
     from headstart.training.recipe_file import FILE
 
     # Killed before there was anything to resume from: a resumed run simply starts.
     resume = resume and ((out / FILE).exists() or "dataset" not in given)
-    return read_finetune_recipe(out).changed(**given) if resume else _new_recipe(given), resume
+    if not resume:
+        return _new_recipe(given), resume
+    return read_finetune_recipe(out).changed(**for_long_texts(given)), resume
 
 
 def _show_plan(recipe: Any, out: Path, *, json: bool) -> None:

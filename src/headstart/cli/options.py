@@ -133,6 +133,32 @@ def is_on(option: str, value: str) -> bool:
     return value == "on"
 
 
+UNITS = {"k": 1e3, "m": 1e6, "g": 1e9}
+
+
+def read_amounts(written: str, fix: str = "write --tokens 2M, or 0.5M,1M,2M") -> list[int]:
+    """Amounts of tokens, ascending: `500000`, `0.5M`, or several with commas.
+
+    Example
+    -------
+    >>> read_amounts("1M,0.5M,2000k")
+    [500000, 1000000, 2000000]
+    """
+    found = set()
+    for word in written.split(","):
+        number, unit = word.strip().lower(), 1.0
+        if number and number[-1] in UNITS:
+            number, unit = number[:-1], UNITS[number[-1]]
+        try:
+            amount = round(float(number.replace("_", "")) * unit)
+        except (ValueError, OverflowError):
+            amount = 0
+        if amount < 1:
+            raise HeadstartError(f"{word.strip()!r} is no number of tokens", fix=fix)
+        found.add(amount)
+    return sorted(found)
+
+
 @contextmanager
 def saved_when_stopped(command: str) -> Iterator[None]:
     """A training that is stopped has saved itself; `command` resumes it."""

@@ -9,7 +9,6 @@ from headstart.cli import options
 from headstart.cli.options import machine_settings, saved_when_stopped
 from headstart.cli.output import Debug, Json, print_json, results, styled
 from headstart.errors import HeadstartError
-from headstart.settings import read_amounts
 
 SECONDS = ("save_seconds", "stuck_seconds")
 NO_SETTINGS = ("out", "track", "tensorboard", *SECONDS, "resume", "dry_run", "json", "debug")
@@ -59,7 +58,8 @@ def pretrain(
     task_text: Annotated[
         str | None,
         typer.Option(
-            help="A labelled dataset: its training texts join the corpus, mostly at the end.",
+            help="A labelled dataset: its training texts join the corpus, mostly at the end; its "
+            "validation and test texts are kept out.",
             show_default=False,
         ),
     ] = None,
@@ -136,13 +136,12 @@ def pretrain(
 
 
 def _amount(written: str) -> int:
-    amounts = read_amounts(written)
-    if len(amounts) > 1:
+    if "," in written:
         raise HeadstartError(
-            f"a pretraining has one number of tokens, and {written!r} are {len(amounts)}",
+            f"a pretraining has one number of tokens, and {written!r} are several",
             fix="give one, or compare them: headstart compare DATASET --tokens 0.5M,1M,2M",
         )
-    return amounts[0]
+    return options.read_amounts(written, fix="write --tokens 2000000, or 2M")[0]
 
 
 def _run(

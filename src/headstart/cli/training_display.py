@@ -12,11 +12,10 @@ from rich.text import Text
 
 from headstart.cli.display import Display, progress_bar
 from headstart.cli.output import styled
-from headstart.training.bases import unchecked_corpus
 from headstart.training.listener import Listener, Progress, RunStart
 from headstart.training.metrics import epoch_rows
 from headstart.training.plan import Plan
-from headstart.training.recipe import FinetuneRecipe
+from headstart.training.recipe import PretrainRecipe
 from headstart.transfer.swap import SwapRow
 
 BLOCKS = "▁▂▃▄▅▆▇█"
@@ -33,14 +32,15 @@ class TrainingDisplay(Display, Listener):
         self._began: tuple[float, int] | None = None
 
     def on_start(self, start: RunStart) -> None:
-        plan = start.plan
+        plan, recipe = start.plan, start.recipe
         assert isinstance(plan, Plan)
+        assert isinstance(recipe, PretrainRecipe)
         self._stage.close()
         self.console.print(
             styled("[bold]plan[/]: ")
             + f"{plan.steps:,} steps, {plan.tokens:,} tokens ({plan.epochs:.2f} "
             f"epochs of {plan.corpus_tokens:,}), {plan.parameters:,} parameters, "
-            f"about {duration(plan.seconds)} with {processes_in_words(plan)}"
+            f"about {duration(plan.seconds)} with {processes_in_words(plan)} in {recipe.precision}"
         )
         if self.console.is_terminal:
             self._begin_live(transient=True)
@@ -143,16 +143,16 @@ class FinetuneDisplay(Display, Listener):
         self._training: Any = None
         self._headed = False
         self._folder = Path()
-        self._averaged_after = 0  # this epoch, where weights are averaged at all
+        self._averaged_from = 0  # this epoch on
 
     def on_start(self, start: RunStart) -> None:
         from headstart.training.finetune import FinetunePlan  # scikit-learn only where needed
 
-        plan, recipe = start.plan, start.recipe
+        plan = start.plan
         assert isinstance(plan, FinetunePlan)
-        assert isinstance(recipe, FinetuneRecipe)
         self._folder = start.folder
-        self._averaged_after = plan.epochs - plan.averaged
+        # The mean of the first epoch that counts is that epoch.
+        self._averaged_from = plan.epochs - plan.averaged + 2 if plan.averaged else plan.epochs + 1
         self._stage.close()
         self.console.print(
             styled("[bold]{task}[/]: ", task=plan.task) + f"{plan.train_rows:,} training rows, "
@@ -162,8 +162,7 @@ class FinetuneDisplay(Display, Listener):
             + f"; with {threads_in_words(plan.threads)} in {plan.precision}"
             + (f", about {duration(plan.seconds)}" if plan.seconds is not None else "")
         )
-        unchecked = None if recipe.fresh else unchecked_corpus(recipe.base, recipe.dataset)
-        for note in (*plan.notes, *([unchecked] if unchecked else [])):
+        for note in plan.notes:
             self.console.print(styled("[yellow]note:[/] {note}", note=note), soft_wrap=True)
         if plan.swap:
             self.console.print(swap_table(plan.swap))
@@ -198,7 +197,7 @@ class FinetuneDisplay(Display, Listener):
         cells += [f"{row[name]:.1%}" for name in names] + [duration(row["seconds"])]
         shown = Text("".join(f"{cell:>12}" for cell in cells))
         shown.append("  best" if row["best"] else "", style="green")
-        if row["epoch"] > self._averaged_after:
+        if row["epoch"] >= self._averaged_from:
             shown.append("  averaged", style="dim")
         self.console.print(shown, soft_wrap=True)
 

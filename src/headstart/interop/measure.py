@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 
 from headstart.errors import HeadstartError
 from headstart.evaluation.metrics import Interval
+from headstart.inference.evaluate import evaluation_rows
 from headstart.run_folder import Run
 from headstart.tasks.opened_run import OpenedRun
 from headstart.tasks.task import Task
 from headstart.training.recipe import read_finetune_recipe
 from headstart.training.recipe_file import FILE
-from headstart.training.seen_rows import evaluation_rows, unseen_rows
+from headstart.training.seen_rows import unseen_rows
 
 MOST_ROWS = 2_000  # of a large test part: what both would take is minutes
 DRAWS = 200

@@ -32,6 +32,7 @@ from headstart.studies.recipe import StudyRecipe, network_kind
 from headstart.studies.speed import measure_finetuning, measure_pretraining
 from headstart.studies.study_task import take_rows
 from headstart.text.tokenizers.tokenizer import load_tokenizer
+from headstart.training.finetune_prepare import reading_length
 from headstart.training.plan import fastest_threads
 from headstart.training.recipe import FinetuneRecipe, OutputLayer, PretrainRecipe, make_recipe
 
@@ -123,7 +124,7 @@ def make_plan(recipe: StudyRecipe, data: StudyData) -> StudyPlan:
     rows = sum(len(part) for part in parts)
     amounts = Amounts(
         text_tokens=2 + dataset_bytes / rows / BYTES_PER_TOKEN,
-        left_out=_left_out(recipe, usual, data) if data.task.whole_texts else 0.0,
+        dropout_share=dropout_share(recipe, usual, data),
         batch_size=usual.batch_size,
         validation_rows=len(data.splits.validation),
         test_rows=len(data.test),
@@ -136,9 +137,15 @@ def make_plan(recipe: StudyRecipe, data: StudyData) -> StudyPlan:
     return fit_plan(recipe, plan, speed, amounts)
 
 
-def _left_out(recipe: StudyRecipe, usual: FinetuneRecipe, data: StudyData) -> float:
+def dropout_share(recipe: StudyRecipe, usual: FinetuneRecipe, data: StudyData) -> float:
     """The share of the training tokens that a step leaves out, as far as the texts' bytes tell."""
-    window = recipe.length or PretrainRecipe.length
+    if not data.task.whole_texts:
+        return 0.0
+    window: float = recipe.length or PretrainRecipe.length
+    if recipe.base and not recipe.length:
+        window = reading_length(open_run(Path(recipe.base)), recipe.base)
+    if not data.task.windows:
+        window = math.inf
     tokens = np.array([len(text.encode()) for text in data.task.texts(data.splits.train)])
     tokens = 2 + tokens / BYTES_PER_TOKEN
     shares = np.where(tokens > window, usual.long_token_dropout, usual.token_dropout)

@@ -134,14 +134,14 @@ class Examples:
         is for targets that belong to whole texts. With a `multiple`, and one number as the target
         of each example, rows are padded on to it (see `padded_length`).
         """
-        windows = [self._rows_of(row, most) for row in rows]
-        picked = [part for parts in windows for part in parts]
+        parts = [self._rows_of(row, most) for row in rows]
+        picked = [ids for of_row in parts for ids in of_row]
         types = None if self.token_types is None else [self.token_types[row] for row in rows]
         if dropout is not None:
             kept = [
                 dropout.keep(ids, long=bool(self.rows[row] > 1))
-                for row, parts in zip(rows, windows, strict=True)
-                for ids in parts
+                for row, of_row in zip(rows, parts, strict=True)
+                for ids in of_row
             ]
             picked = [ids[keep] for ids, keep in zip(picked, kept, strict=True)]
             if types is not None:
@@ -161,7 +161,7 @@ class Examples:
             kinds = np.zeros_like(tokens)
             for place, one in enumerate(types):
                 kinds[place, : len(one)] = one
-        counts = [len(parts) for parts in windows]
+        counts = [len(of_row) for of_row in parts]
         owners = None if self.windows is None else np.repeat(np.arange(len(counts)), counts)
         return LabelledBatch(
             torch.from_numpy(tokens),

@@ -1,14 +1,16 @@
 """The base that a training starts from: fingerprint, corpus, and a copy of one from elsewhere."""
 
 import json
-from collections.abc import Sequence
+import shlex
 from pathlib import Path
 
 from headstart.base_source import ORIGIN, source_of
+from headstart.errors import HeadstartError
 from headstart.files import write_text
 from headstart.model.checkpoint import CONFIG, WEIGHTS
 from headstart.run_folder import open_run, save_run
 from headstart.text.tokenizers.tokenizer import hash_of
+from headstart.training.recipe import NONE, FinetuneRecipe
 from headstart.training.recipe_file import FILE, read_values
 
 
@@ -20,23 +22,47 @@ def base_fingerprint(base: str) -> str:
     return hash_of((Path(base) / WEIGHTS).read_bytes())
 
 
-def unchecked_corpus(base: str, dataset: Sequence[str]) -> str | None:
-    """A sentence, if the base may have read the texts that a dataset is evaluated on.
+def unchecked_corpora(recipe: FinetuneRecipe) -> list[str]:
+    """What the base was pretrained on without leaving the dataset's held-out texts out.
 
-    Pretraining that was told of the dataset (`--task-text`, or a study) left them out.
+    Those of a pretraining that was told of the dataset (`--task-text`) are the same texts only if
+    its parts are cut in the usual way. A base that went on from another one has read that
+    one's corpus, too.
     """
-    folder = Path(base)
-    if source_of(base) is not None or not (folder / FILE).is_file():
+    usual_parts = not (recipe.validation or recipe.test or recipe.split_seed)
+    datasets = {Path(one).resolve() for one in recipe.dataset}
+    found: list[str] = []
+    base = NONE if recipe.fresh else recipe.base
+    while base != NONE and source_of(base) is None and (Path(base) / FILE).is_file():
+        try:
+            values = read_values(Path(base))
+        except HeadstartError:  # opening the base says what is wrong with it
+            break
+        told = values.get("task_text")
+        if not (told and usual_parts and Path(told).resolve() in datasets):
+            found += [one for one in values.get("corpus", []) if one not in found]
+        base = str(values.get("base", NONE))
+    return found
+
+
+def overlap_note(recipe: FinetuneRecipe) -> str | None:
+    """A sentence, if the base may have read texts that it will be evaluated on."""
+    corpora = unchecked_corpora(recipe)
+    if not corpora:
         return None
-    values = read_values(folder)
-    corpus, told = values.get("corpus"), str(values.get("task_text", ""))
-    if not corpus or (told and Path(told).resolve() in {Path(one).resolve() for one in dataset}):
-        return None
-    named, texts = dataset[0], ", ".join(corpus)
-    return (
-        f"the base's corpus ({texts}) may hold validation or test texts: headstart inspect {named} "
-        f"--corpus {corpus[0]} looks; headstart pretrain --task-text {named} leaves them out"
-    )
+    options = {
+        "--task": "" if recipe.task == "classification" else recipe.task,
+        "--text-column": recipe.text_column,
+        "--label-column": recipe.label_column,
+    }
+    named = [word for option, value in options.items() if value for word in (option, value)]
+    look = shlex.join(["headstart", "inspect", *recipe.dataset, *named, "--corpus", corpora[0]])
+    read = ", ".join(corpora)
+    note = f"the base has read {read}, which may hold validation or test texts: {look}"
+    if named:  # which --task-text does not know
+        return f"{note} tells"
+    avoid = shlex.join(["headstart", "pretrain", "--task-text", recipe.dataset[0]])
+    return f"{note} tells, and {avoid} leaves them out"
 
 
 def local_base(base: str, folder: Path) -> Path:

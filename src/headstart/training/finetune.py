@@ -62,7 +62,7 @@ class FinetunePlan:
     swap: list[SwapRow]  # what became of the base's parts; empty from scratch
     length: int  # tokens of a row at most
     cut: dict[str, int]  # what of the training texts is longer
-    notes: tuple[str, ...] = ()  # what was made of several files
+    notes: tuple[str, ...] = ()  # for a person to read
     epochs: int = 0
     averaged: int = 0  # so many of them, the last ones, whose weights are averaged
     seconds: float | None = None  # measured only where it matters
@@ -154,7 +154,7 @@ def plan_finetuning(
         setup = replace(setup, recipe=setup.recipe.changed(threads=try_threads(loop)))
         torch.set_num_threads(setup.recipe.threads)
     seconds = None
-    notes = tuple(getattr(setup.splits, "notes", ()))
+    notes = setup.notes
     undecided = bool(setup.recipe.minutes) and not setup.recipe.epochs_that_fit
     if undecided or timed:
         epoch, before = measure_epochs(setup, loop)
@@ -166,18 +166,19 @@ def plan_finetuning(
     if setup.epochs < setup.recipe.epochs:
         of = f"{setup.epochs} of {setup.recipe.epochs} epochs"
         notes += (f"{of} fit into {setup.recipe.minutes:g} minutes",)
-    if setup.left_out:
-        few = int((setup.rows > 1).sum()) if not setup.recipe.token_dropout else len(setup.train)
-        notes += (
-            f"{setup.left_out:.0%} of all tokens, of {few:,} texts, are left out of each epoch, "
-            "others in every one (--token-dropout 0 reads all of them)",
-        )
+    if setup.dropout_share:
+        long = int((setup.rows > 1).sum())
+        share, of = setup.recipe.token_dropout, "each epoch leaves out"
+        if not share:
+            share = setup.recipe.long_token_dropout
+            of = f"{long:,} texts are longer than a window, and {of}, of these,"
+        notes += (f"{of} {share:.0%} of the tokens, others each time (--token-dropout 0: none)",)
     averaged = loop.average.counted(setup.steps)
     if setup.recipe.average:
         words = f"the weights of the last {averaged} epochs"
         if averaged < 2:
-            share = f"{setup.recipe.average:g} of {setup.epochs} epochs"
-            words = f"{share} is less than two, so nothing is averaged"
+            part = f"{setup.recipe.average:g} of {setup.epochs} epochs"
+            words = f"{part} is less than two, so nothing is averaged"
         notes += (f"--average: {words}",)
     plan = FinetunePlan(
         task=setup.task.name,

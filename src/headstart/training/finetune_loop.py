@@ -122,7 +122,7 @@ def measure_epochs(setup: FinetuneSetup, loop: Loop) -> tuple[float, float]:
     pace = OPTIMIZER * seconds / sum(sizes[step] for step in tried)
     validation = int((setup.validation.lengths * setup.validation.rows).sum())
     fitting = int((setup.lengths * setup.rows).sum()) if setup.recipe.new_head == "fitted" else 0
-    reading = READING * pace / (1 - setup.left_out)  # there, no token is left out
+    reading = READING * pace / (1 - setup.dropout_share)  # there, no token is left out
     return pace * sum(sizes) + reading * validation, reading * (fitting + validation)
 
 
@@ -159,11 +159,13 @@ def micro_batches(setup: FinetuneSetup, step: int) -> list[MicroBatch]:
     rows = setup.order.batch(step)
     most = max(1, recipe.micro_batch_tokens // _padded_length(setup, rows))
     dropout = None
-    if setup.left_out:
-        special = setup.encoding.tokenizer.specials.values()
-        random = np.random.default_rng([recipe.seed, step])
-        shares = (recipe.token_dropout, recipe.long_token_dropout)
-        dropout = TokenDropout(*shares, special, random)
+    if setup.dropout_share:
+        dropout = TokenDropout(
+            share=recipe.token_dropout,
+            long_share=recipe.long_token_dropout,
+            special=setup.encoding.tokenizer.specials.values(),
+            random=np.random.default_rng([recipe.seed, step]),
+        )
     return [
         _micro_batch(setup, part, most, dropout) for part in _fitting(rows, setup.rows[rows], most)
     ]

@@ -27,7 +27,7 @@ from headstart.text.reading.sources import check_outside
 from headstart.text.store.token_source import LengthBatches
 from headstart.text.tokenizers.tokenizer import Tokenizer, hash_of, load_tokenizer
 from headstart.text.tokenizers.train_tokenizer import train_tokenizer
-from headstart.training.bases import base_fingerprint
+from headstart.training.bases import base_fingerprint, overlap_note
 from headstart.training.checkpoints import Checkpoints
 from headstart.training.listener import Listener
 from headstart.training.prepare import Stages, quiet
@@ -85,6 +85,7 @@ class FinetuneSetup:
     validation: Examples
     weights: NDArray[np.float32]  # how much each training example counts
     order: LengthBatches
+    notes: tuple[str, ...] = ()  # about the rows and the base, for a person to read
     save_seconds: float = 60.0  # between two checkpoints; changes no bit, so no setting
 
     @property
@@ -100,7 +101,7 @@ class FinetuneSetup:
         return self.epochs * self.order.steps_per_epoch
 
     @cached_property
-    def left_out(self) -> float:
+    def dropout_share(self) -> float:
         """The share of the training texts' tokens that steps leave out (`TokenDropout`)."""
         if not self.task.whole_texts:
             return 0.0
@@ -141,6 +142,7 @@ def prepare_finetuning(
     else:
         refuse_a_second_run(folder)
     torch.set_num_threads(choose_threads(recipe.threads or None))
+    own = overlap_note(recipe) if splits is None else None
     splits = read_splits(recipe, listener.stage) if splits is None else splits
     task: Task[Any] = find_task(recipe.task).of(splits.train)
     start = find_start(recipe, task, task.texts(splits.train), stages=listener.stage)
@@ -163,6 +165,7 @@ def prepare_finetuning(
         validation=encode(encoding),
         weights=weights,
         order=LengthBatches(train.lengths, batch_size=recipe.batch_size, seed=recipe.seed),
+        notes=(*getattr(splits, "notes", ()), *([own] if own else [])),
         save_seconds=save_seconds,
     )
 

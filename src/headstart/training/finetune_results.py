@@ -42,6 +42,7 @@ def finetune_summary(planned: "PlannedFinetuning", progress: "Progress") -> dict
         "tokens": progress.tokens,
         "seconds": progress.seconds,
         "cut": plan.cut,
+        "dropout_share": setup.dropout_share,
         "epochs": rows,
         "best_epoch": best["epoch"],
         "validation": {name: best[name] for name in best if name not in ("epoch", "step", "best")},
@@ -66,7 +67,8 @@ def write_finetuning_card(
         "network": f"{summary['parameters']:,} parameters",
         "epochs": f"{len(summary['epochs'])}, "
         + ("the last was kept" if recipe.choose_by == "last" else f"best {summary['best_epoch']}")
-        + (f"; weights of the last {recipe.average:.0%} averaged" if recipe.average else ""),
+        + (f"; weights of the last {recipe.average:.0%} averaged" if recipe.average else "")
+        + (f"; {share:.0%} of the tokens left out" if (share := summary["dropout_share"]) else ""),
         "learning rate": f"{recipe.learning_rate:g}",
         "seed": recipe.seed,
     }

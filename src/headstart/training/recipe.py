@@ -168,15 +168,18 @@ class FinetuneRecipe(Recipe):
     weight_decay: float = 0.01
     balance: bool = False
     label_smoothing: float = 0.0
-    # Share of each text's tokens left out, others in every epoch: of one that fits into a window,
-    token_dropout: float = 0.0
-    long_token_dropout: float = 0.35  # and of a longer one, which has words to spare
+    token_dropout: float = 0.0  # share of each text's tokens left out, others in every epoch
+    long_token_dropout: float = 0.35  # the same of a text that does not fit into one window
     average: float = 0.0  # share of the epochs, counted from the end, whose weights are averaged;
     # ^ a training that patience ends before them has none
     seed: int = 0
     device: str = "cpu"
     threads: int = 0  # without a number, as many as are faster
     precision: Precision = "fp32"
+
+    @classmethod
+    def completed(cls, values: dict[str, Any]) -> dict[str, Any]:
+        return for_long_texts({"token_dropout": 0.0, **values})
 
     def _smallest(self, name: str) -> int:
         return 1 if name in ("epochs", "batch_size", "micro_batch_tokens") else 0
@@ -197,9 +200,9 @@ class FinetuneRecipe(Recipe):
             problems.append("learning_rate is 0; nothing would be learned")
         if self.label_smoothing >= 1:
             problems.append(f"label_smoothing is {self.label_smoothing}; it must be below 1")
-        for name in ("token_dropout", "long_token_dropout"):
-            if getattr(self, name) >= 1:
-                problems.append(f"{name} is {getattr(self, name)}; it must be below 1")
+        if self.token_dropout >= 1 or self.long_token_dropout >= 1:
+            share = max(self.token_dropout, self.long_token_dropout)
+            problems.append(f"token_dropout is {share}; it must be below 1")
         if self.labels and self.task != "classification":
             problems.append(f"labels is {self.labels!r}; a budget is for classification only")
         if self.base == NONE and (self.fresh or self.match_vocabulary):
@@ -210,15 +213,17 @@ class FinetuneRecipe(Recipe):
 
 
 def make_recipe(**given: Any) -> FinetuneRecipe:
-    """A recipe from what was given; some presets bring settings of their own with them.
-
-    A `token_dropout` that was given is that of long texts, too.
-    """
+    """A recipe from what was given; some presets bring settings of their own with them."""
     usual = OTHERS_FINETUNING if _others(given) else {}
     settings = {**usual, **protocol_of(given.get("preset"), "finetuning"), **given}
-    if "token_dropout" in settings:
-        settings.setdefault("long_token_dropout", settings["token_dropout"])
-    return FinetuneRecipe(**settings)
+    return FinetuneRecipe(**for_long_texts(settings))
+
+
+def for_long_texts(settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings, where a `token_dropout` that was given is that of long texts, too."""
+    if "token_dropout" not in settings:
+        return settings
+    return {"long_token_dropout": settings["token_dropout"], **settings}
 
 
 def _others(given: Mapping[str, Any]) -> bool:

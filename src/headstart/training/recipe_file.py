@@ -51,6 +51,11 @@ class Recipe(Checked):
     # Those that may be given anew when resuming, because no result depends on them.
     may_differ: ClassVar[frozenset[str]] = frozenset()
 
+    @classmethod
+    def completed(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """A run's settings with those that its version did not have yet, as it trained."""
+        return values
+
     def sizes(self) -> dict[str, int]:
         """The sizes that were given, for the preset."""
         return {name: getattr(self, name) for name in SIZES if getattr(self, name)}
@@ -101,7 +106,7 @@ def read_values(folder: Path) -> dict[str, Any]:
 
 def read_recipe_as(kind: type[R], folder: Path) -> R:
     """A run's recipe; settings that `kind` does not have are an error."""
-    return from_dict(kind, read_values(folder), where=folder / FILE)
+    return from_dict(kind, kind.completed(read_values(folder)), where=folder / FILE)
 
 
 def resumed(given: R, folder: Path) -> R:

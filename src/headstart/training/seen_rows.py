@@ -1,7 +1,6 @@
-"""The rows that a run is evaluated on, and those that it has seen: `rows.safetensors`.
+"""The rows that a fine-tuning has seen, known by their content: `rows.safetensors`.
 
-What it has seen is known by its content, and an evaluation leaves it out, whatever the file is
-called that it comes in and however that grew.
+An evaluation leaves them out, whatever the file is called that they come in and however it grew.
 """
 
 from collections.abc import Sequence
@@ -17,49 +16,9 @@ from headstart.files import replacing
 from headstart.tasks.task import Parts, Task
 from headstart.text.checking.duplicates import text_key
 from headstart.text.reading.rows import PAIR_MARK
-from headstart.text.reading.sources import has_parts
-from headstart.training.finetune_prepare import read_splits
-from headstart.training.prepare import Stages, quiet
-from headstart.training.recipe import FinetuneRecipe
 
 ROWS = "rows.safetensors"
 Fingerprints = NDArray[np.uint64]
-
-
-def evaluation_rows(
-    recipe: FinetuneRecipe,
-    task: Task[Any],
-    dataset: str | None,
-    *,
-    text_column: str | None = None,
-    label_column: str | None = None,
-    stages: Stages = quiet,
-) -> tuple[Any, str]:
-    """The rows to evaluate a run on, and what they are in words.
-
-    The test part of a dataset that has parts (the run's own, a built-in one, one of the Hub,
-    a folder of files called train and test); every row of any other file.
-    """
-    named = {"text_column": text_column, "label_column": label_column}
-    recipe = recipe.changed(**{name: column for name, column in named.items() if column})
-    is_own = dataset is None or [dataset] == recipe.dataset
-    if dataset is None or is_own:
-        splits, name = read_splits(recipe, stages), ", ".join(recipe.dataset)
-    else:
-        columns = ("text_column", "second_column", "label_column")
-        how = {column: getattr(recipe, column) or None for column in columns}
-        how |= {"encoding": recipe.encoding, "progress": stages("reading the dataset")}
-        if not has_parts(dataset):
-            return task.read_all(dataset, **how), f"every row of {dataset}"
-        splits, name = task.read([dataset], seed=recipe.split_seed, **how), dataset
-    if splits.test is None:
-        raise HeadstartError(
-            "the dataset has no test part to evaluate on",
-            where=name,
-            fix="name a file with labelled texts that the run has not seen",
-        )
-    which = f"the test file {recipe.test}" if is_own and recipe.test else f"the test part of {name}"
-    return task.fitted(splits.test, name), which
 
 
 def write_rows(task: Task[Any], splits: Parts[Any], folder: Path) -> None:

@@ -45,7 +45,7 @@ class Amounts:
     test_rows: int
     corpus_bytes: int
     train_rows: int = 0  # with all labels
-    left_out: float = 0.0  # share of the tokens that a training's steps leave out
+    dropout_share: float = 0.0  # of the tokens, which a training's steps leave out
 
     def megabytes(self, rows: int) -> float:
         """So many labelled rows."""

@@ -49,7 +49,8 @@ class ForeignArm(NetworkArm):
             trained_token=speed.trained_token * times,
             read_token=speed.read_token * times,
         )
-        return super().seconds(labels, effort, amounts, slower)
+        # Its windows are longer, so that few texts are longer than one.
+        return super().seconds(labels, effort, replace(amounts, dropout_share=0.0), slower)
 
     def recipe(self, context: ArmContext) -> FinetuneRecipe:
         from headstart.training.recipe import make_recipe

@@ -65,7 +65,7 @@ class NetworkArm(Arm):
             read += (effort.tries + FOLDS) * labels
         # Every row is read once more before the first step, to fit the head.
         read += (epochs + 1) * amounts.validation_rows + amounts.test_rows
-        trained *= 1 - amounts.left_out
+        trained *= 1 - amounts.dropout_share
         seconds = trained * self.learning_seconds(speed) + read * speed.read_token
         return seconds * amounts.text_tokens
 
