@@ -10,7 +10,7 @@ from headstart.objectives.objective import Batch, Objective
 from headstart.training.checkpoints import Checkpoints
 from headstart.training.first_weights import first_model
 from headstart.training.listener import Listener
-from headstart.training.loop import Loop, LoopSettings, MicroBatch
+from headstart.training.loop import Loop, LoopSettings, MicroBatch, by_loss
 from headstart.training.prepare import Prepared
 from headstart.training.pretrain_results import evaluate_held_out
 from headstart.training.processes.ranks import ONE, Ranks
@@ -86,7 +86,15 @@ def make_loop(
         evaluate_every=evaluate_every,
         save_seconds=setup.save_seconds,
     )
-    return Loop(
+
+    def choose(evaluation: dict[str, float]) -> float:
+        # What is read last moves the base towards its task, away from most of the held-out text,
+        # which would choose the weights from before.
+        if setup.data.task_text is not None and loop.progress.step >= steps:
+            return -1.0  # below every loss
+        return by_loss(evaluation)
+
+    loop = Loop(
         model,
         settings,
         batches=partial(micro_batches, setup, model, steps),
@@ -99,9 +107,11 @@ def make_loop(
             ranks=setup.ranks,
         ),
         checkpoints=setup.checkpoints if setup.ranks.first else None,
+        choose=choose,
         scales=embedding_scales(model, recipe.embedding_learning_rate / recipe.learning_rate),
         ranks=setup.ranks,
     )
+    return loop
 
 
 def micro_batches(setup: PretrainSetup, model: Model, steps: int, step: int) -> list[MicroBatch]:
