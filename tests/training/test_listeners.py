@@ -151,5 +151,5 @@ def test_the_numbers_of_a_pretraining_belong_to_the_weights_that_it_kept(tmp_pat
     assert found["loss"] == pytest.approx(summary["held_out"]["loss"], rel=1e-5)
     card = (tmp_path / "run" / "README.md").read_text()
     assert f"| loss | {summary['held_out']['loss']:.3f} |" in card
-    assert f"at the best step: {summary['best_step']} |" in card
+    assert f"at step {summary['best_step']}, whose weights were kept |" in card
     assert json.loads((tmp_path / "run" / "summary.json").read_text()) == summary

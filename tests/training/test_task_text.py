@@ -55,6 +55,19 @@ def test_every_objective_pretrains_with_task_text_named_in_its_recipe(tmp_path, 
     assert pretrain(recipe, tmp_path / "run")["steps"] == 10
 
 
+@pytest.mark.parametrize("told", [True, False])
+def test_the_weights_that_have_read_the_task_text_are_kept(tmp_path, monkeypatch, told):
+    """Held-out text, which is mostly of the corpus, would choose those from before."""
+    losses = itertools.count(1.0)
+    monkeypatch.setattr(
+        "headstart.training.pretrain_loop.evaluate_held_out",
+        lambda *given, **options: {"loss": (loss := next(losses)), "perplexity": loss},
+    )
+    path = write_csv(tmp_path / "task.csv", dataset(200))
+    recipe = small_recipe(tmp_path, steps=10, task_text=str(path) if told else "")
+    assert pretrain(recipe, tmp_path / "run")["best_step"] == (10 if told else 5)
+
+
 def test_validation_and_test_texts_are_not_in_the_corpus_that_a_recipe_opens(tmp_path):
     from headstart.text.reading.read import read_dataset
 

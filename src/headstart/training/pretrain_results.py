@@ -88,7 +88,7 @@ def write_pretraining_card(recipe: PretrainRecipe, summary: dict[str, Any], fold
         "learning rate": f"{recipe.learning_rate:g}",
         "seed": recipe.seed,
     }
-    on = f"held-out documents, at the best step: {summary['best_step']:,}"
+    on = f"held-out documents, at step {summary['best_step']:,}, whose weights were kept"
     unigram = f"a unigram model has {summary['unigram_perplexity']:,.1f}"
     scores = [
         CardScore("loss", f"{found['loss']:.3f}", on),
