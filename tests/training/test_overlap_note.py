@@ -41,6 +41,11 @@ def test_the_corpus_of_the_base_before_counts_too(tmp_path):
     assert unchecked_corpora(recipe(second)) == ["older.txt"]
 
 
+def test_a_base_that_names_itself_ends_the_search(tmp_path):
+    base = write_base(tmp_path / "base", base=str(tmp_path / "base"))
+    assert unchecked_corpora(recipe(base)) == ["all.txt"]
+
+
 def test_a_network_from_scratch_has_read_nothing(tmp_path):
     assert unchecked_corpora(recipe("none")) == []
     assert unchecked_corpora(recipe(write_base(tmp_path / "base"), fresh=True)) == []

@@ -11,7 +11,7 @@ from headstart.model.checkpoint import CONFIG, WEIGHTS
 from headstart.run_folder import open_run, save_run
 from headstart.text.tokenizers.tokenizer import hash_of
 from headstart.training.recipe import NONE, FinetuneRecipe
-from headstart.training.recipe_file import FILE, read_values
+from headstart.training.recipe_file import read_values
 
 
 def base_fingerprint(base: str) -> str:
@@ -31,18 +31,22 @@ def unchecked_corpora(recipe: FinetuneRecipe) -> list[str]:
     """
     usual_parts = not (recipe.validation or recipe.test or recipe.split_seed)
     datasets = {Path(one).resolve() for one in recipe.dataset}
-    found: list[str] = []
+    found: dict[str, None] = {}  # in this order, each once
+    seen: set[Path] = set()  # a damaged recipe may name its own folder
     base = NONE if recipe.fresh else recipe.base
-    while base != NONE and source_of(base) is None and (Path(base) / FILE).is_file():
+    while base != NONE and source_of(base) is None and (folder := Path(base)) not in seen:
+        seen.add(folder)
         try:
-            values = read_values(Path(base))
+            values = read_values(folder)
         except HeadstartError:  # opening the base says what is wrong with it
             break
-        told = values.get("task_text")
-        if not (told and usual_parts and Path(told).resolve() in datasets):
-            found += [one for one in values.get("corpus", []) if one not in found]
+        told = str(values.get("task_text", ""))
+        corpus = values.get("corpus", [])
+        left_out = told and usual_parts and Path(told).resolve() in datasets
+        if isinstance(corpus, list) and not left_out:
+            found |= dict.fromkeys(map(str, corpus))
         base = str(values.get("base", NONE))
-    return found
+    return list(found)
 
 
 def overlap_note(recipe: FinetuneRecipe) -> str | None:
