@@ -5,12 +5,11 @@ from dataclasses import replace
 import pytest
 
 from headstart.errors import HeadstartError
-from headstart.inference.evaluate import evaluate
+from headstart.inference.evaluate import evaluate, evaluation_rows
 from headstart.run_folder import open_run
 from headstart.text.reading.dataset import Dataset
 from headstart.text.reading.read import read_dataset
 from headstart.training.finetune import finetune
-from headstart.training.finetune_prepare import evaluation_rows
 from headstart.training.recipe import read_finetune_recipe
 from headstart.training.seen_rows import ROWS
 from tests.labelled import dataset, write_csv

@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 
 import headstart
-from headstart.inference.evaluate import evaluate
+from headstart.inference.evaluate import evaluate, evaluation_rows
 from headstart.inference.predict.classes import predict_probabilities
 from headstart.run_folder import open_task_run
 from headstart.studies.keep_best import keep_best, measure_own, trained_folder
 from headstart.studies.outcomes import read_training
 from headstart.studies.run import StudyRun
-from headstart.training.finetune_prepare import evaluation_rows
 from headstart.training.recipe import read_finetune_recipe
 from tests.studies.small_arms import Majority, registered
 from tests.studies.small_study import small_recipe

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headstart.errors import HeadstartError
-from headstart.inference.evaluate import evaluate
+from headstart.inference.evaluate import evaluate, evaluation_rows
 from headstart.inference.explain import explain
 from headstart.inference.predict import predict_file
 from headstart.run_folder import open_run
@@ -21,7 +21,6 @@ from headstart.text.reading.dataset import Dataset
 from headstart.text.reading.rows import PAIR_MARK, join_pair, split_pair
 from headstart.text.tokenizers.train_tokenizer import train_tokenizer
 from headstart.training.finetune import finetune
-from headstart.training.finetune_prepare import evaluation_rows
 from tests.labelled import recipe
 
 WORDS = ["cat", "dog", "bird", "cook"]

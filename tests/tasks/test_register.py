@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from headstart.errors import HeadstartError
-from headstart.inference.evaluate import evaluate
+from headstart.inference.evaluate import evaluate, evaluation_rows
 from headstart.inference.predict import Predictor, predict_file, predictor_of
 from headstart.inference.predict.predictor import TextRow
 from headstart.model import config, heads
@@ -24,7 +24,6 @@ from headstart.tasks.task import Task
 from headstart.text.reading.lenient_rows import LenientRows
 from headstart.text.reading.read import read_dataset, read_labelled
 from headstart.training.finetune import finetune
-from headstart.training.finetune_prepare import evaluation_rows
 from tests.labelled import recipe
 
 

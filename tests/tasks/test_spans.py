@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 
 from headstart.errors import HeadstartError
-from headstart.inference.evaluate import evaluate
+from headstart.inference.evaluate import evaluate, evaluation_rows
 from headstart.run_folder import open_run
 from headstart.tasks.examples import TextEncoding
 from headstart.tasks.spans import Spans
 from headstart.text.reading.squad import Questions, read_question_file
 from headstart.text.tokenizers.train_tokenizer import train_tokenizer
 from headstart.training.finetune import finetune
-from headstart.training.finetune_prepare import evaluation_rows
 from tests.labelled import recipe, write_squad
 
 

@@ -4,14 +4,13 @@ import numpy as np
 import pytest
 
 from headstart.errors import HeadstartError
-from headstart.inference.evaluate import evaluate
+from headstart.inference.evaluate import evaluate, evaluation_rows
 from headstart.run_folder import open_run
 from headstart.tasks.examples import IGNORE_INDEX, TextEncoding
 from headstart.tasks.tagging import Tagging, fill_windows
 from headstart.text.reading.conll import Sentences, read_sentences
 from headstart.text.tokenizers.train_tokenizer import train_tokenizer
 from headstart.training.finetune import finetune
-from headstart.training.finetune_prepare import evaluation_rows
 from tests.labelled import recipe, write_conll
 
 
