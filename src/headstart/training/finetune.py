@@ -167,12 +167,14 @@ def plan_finetuning(
         of = f"{setup.epochs} of {setup.recipe.epochs} epochs"
         notes += (f"{of} fit into {setup.recipe.minutes:g} minutes",)
     if setup.dropout_share:
-        long = int((setup.rows > 1).sum())
-        share, of = setup.recipe.token_dropout, "each epoch leaves out"
-        if not share:
-            share = setup.recipe.long_token_dropout
-            of = f"{long:,} texts are longer than a window, and {of}, of these,"
-        notes += (f"{of} {share:.0%} of the tokens, others each time (--token-dropout 0: none)",)
+        words = f"each epoch leaves out {setup.recipe.token_dropout:.0%} of the tokens"
+        if not setup.recipe.token_dropout:
+            long, share = int((setup.rows > 1).sum()), setup.recipe.long_token_dropout
+            words = (
+                f"{long:,} texts are longer than a window, and each epoch leaves out {share:.0%} "
+                "of their tokens"
+            )
+        notes += (f"{words}, others each time (--token-dropout 0 keeps all)",)
     averaged = loop.average.counted(setup.steps)
     if setup.recipe.average:
         words = f"the weights of the last {averaged} epochs"
