@@ -236,16 +236,33 @@ def test_label_smoothing_keeps_the_answers_less_certain(tmp_path):
     assert answers[1] < answers[0]
 
 
-def test_steps_leave_tokens_out_and_each_of_them_others(tmp_path):
-    training = prepare_finetuning(recipe(token_dropout=0.5), tmp_path / "run", splits=splits())
-    whole = prepare_finetuning(recipe(token_dropout=0.0), tmp_path / "whole", splits=splits())
+def test_epochs_leave_tokens_out_and_each_of_them_others(tmp_path):
+    def losses(name, **settings):
+        """Of all training texts in one step, as three epochs read them."""
+        one_step = recipe(batch_size=len(splits().train), **settings)
+        setup = prepare_finetuning(one_step, tmp_path / name, splits=splits())
+        setup.model.eval()
+        return [
+            sum(batch.compute().item() for batch in micro_batches(setup, epoch))
+            for epoch in range(3)
+        ]
 
-    def tokens(setup, step):
-        return sum(batch.tokens for batch in micro_batches(setup, step))
+    assert losses("whole", token_dropout=0.0) == pytest.approx([losses("again")[0]] * 3, rel=1e-4)
+    dropped = losses("dropped", token_dropout=0.5)
+    assert dropped == losses("dropped again", token_dropout=0.5)
+    assert min(np.abs(np.diff([*dropped, dropped[0]]))) > 1e-3
 
-    epoch = training.order.steps_per_epoch
-    assert tokens(training, 0) == tokens(training, 0) < tokens(whole, 0)
-    assert len({sum(tokens(training, n * epoch + m) for m in range(epoch)) for n in range(4)}) > 1
+
+def test_texts_that_are_equally_long_without_what_is_left_out_share_a_batch(tmp_path):
+    setup = prepare_finetuning(
+        recipe(length=8, long="windows", token_dropout=0.0, long_token_dropout=0.5),
+        tmp_path / "run",
+        splits=splits(),
+    )
+    first = setup.order.batch(0)
+    assert setup.lengths[first].max() < setup.train.lengths[first].max()
+    batch = setup.train.batch(first, dropout=setup.dropout, random=np.random.default_rng(0))
+    assert batch.tokens.shape[1] == setup.lengths[first].max()
 
 
 def test_by_default_steps_leave_out_tokens_of_texts_longer_than_a_window(tmp_path):

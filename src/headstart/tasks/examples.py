@@ -85,6 +85,19 @@ class Examples:
             return np.array([int(one.max()) for one in self.windows], dtype=np.int64)
         return np.array([len(ids) for ids in self.tokens], dtype=np.int64)
 
+    def lengths_after(self, dropout: TokenDropout) -> Ids:
+        """The longest row that each example needs once tokens were left out."""
+        sizes = [[len(ids)] for ids in self.tokens] if self.windows is None else self.windows
+        counts = np.concatenate([*sizes, []]).astype(np.int64)  # tokens of every row
+        rows = np.repeat(np.arange(len(counts)), counts)
+        special = np.isin(np.concatenate([*self.tokens, []]), list(dropout.special))
+        specials = np.bincount(rows, weights=special, minlength=len(counts)).astype(np.int64)
+        owners = np.repeat(np.arange(len(self)), self.rows)
+        kept = dropout.count_kept(counts - specials, long=self.rows[owners] > 1) + specials
+        longest = np.zeros(len(self), dtype=np.int64)
+        np.maximum.at(longest, owners, kept)
+        return longest
+
     @cached_property
     def rows(self) -> Ids:
         """How many rows of a batch each example takes."""
@@ -125,27 +138,29 @@ class Examples:
         *,
         most: int | None = None,
         dropout: TokenDropout | None = None,
+        random: np.random.Generator | None = None,
         multiple: int = 1,
     ) -> "LabelledBatch":
         """Pad these examples to the longest of their rows, and no further.
 
         Of an example with more than `most` windows, that many are taken, evenly spread: what is
-        trained on must fit into memory. Without it, all are. `dropout` leaves some tokens out; it
-        is for targets that belong to whole texts. With a `multiple`, and one number as the target
-        of each example, rows are padded on to it (see `padded_length`).
+        trained on must fit into memory. Without it, all are. `dropout` leaves tokens out, drawn by
+        `random`; it is for targets that belong to whole texts. With a `multiple`, and one number
+        as the target of each example, rows are padded on to it (see `padded_length`).
         """
         parts = [self._rows_of(row, most) for row in rows]
         picked = [ids for of_row in parts for ids in of_row]
         types = None if self.token_types is None else [self.token_types[row] for row in rows]
         if dropout is not None:
+            random = random or np.random.default_rng()
             kept = [
-                dropout.keep(ids, long=bool(self.rows[row] > 1))
+                dropout.keep(ids, random, long=bool(self.rows[row] > 1))
                 for row, of_row in zip(rows, parts, strict=True)
                 for ids in of_row
             ]
-            picked = [ids[keep] for ids, keep in zip(picked, kept, strict=True)]
+            picked = [ids[stays] for ids, stays in zip(picked, kept, strict=True)]
             if types is not None:
-                types = [one[keep] for one, keep in zip(types, kept, strict=True)]
+                types = [one[stays] for one, stays in zip(types, kept, strict=True)]
         longest = max(len(ids) for ids in picked)
         targets = [np.asarray(self.targets[row]) for row in rows]
         if targets[0].ndim == 0:  # else a target may have a value for each token of its row

@@ -2,11 +2,15 @@
 
 The network then cannot rely on single words of the few texts that it is shown, and has less to
 read. Known as word dropout (Iyyer et al. 2015, deep averaging networks) and as random deletion (Wei
-and Zou 2019, easy data augmentation).
+and Zou 2019, easy data augmentation). Unlike there, how many tokens a row loses is no matter of
+chance, only which: then the length of what is left is known beforehand, and batches of equally long
+rows can be made. If every token were left out or not by itself, the longest row of each batch
+would pad the others.
 """
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,34 +23,39 @@ class TokenDropout:
     Parameters
     ----------
     share : float
-        Of the tokens that are left out, on average.
+        Of a row's tokens that are left out, to the nearest whole number of them.
     long_share : float
         The same for a text that is longer than one window.
     special : collection of int
         Ids that always stay: begin, end, separators.
-    random : numpy.random.Generator
-        Decides.
 
     Example
     -------
-    >>> dropout = TokenDropout(0.5, 0.5, {0, 1}, np.random.default_rng(0))
-    >>> ids = np.array([0, 7, 8, 9, 10, 11, 1])
-    >>> ids[dropout.keep(ids)].tolist()
-    [0, 10, 11, 1]
+    >>> dropout = TokenDropout(0.5, 0.5, {0, 1})
+    >>> ids = np.array([0, 7, 8, 9, 10, 11, 12, 1])
+    >>> ids[dropout.keep(ids, np.random.default_rng(0))].tolist()
+    [0, 7, 9, 10, 1]
     """
 
     share: float
     long_share: float
     special: Collection[int]
-    random: np.random.Generator
 
-    def keep(self, ids: NDArray[np.int64], *, long: bool = False) -> NDArray[np.bool_]:
-        """Which of a row's ids stay (T,); all of them where no word would be left."""
-        share = self.long_share if long else self.share
-        if not share:
-            return np.ones(len(ids), dtype=bool)
-        special = np.isin(ids, list(self.special))
-        drawn = self.random.random(len(ids)) >= share
-        if not (drawn & ~special).any():
-            return np.ones(len(ids), dtype=bool)
-        return drawn | special
+    def count_kept(self, words: Any, *, long: Any = False) -> Any:
+        """Of so many tokens that are not special, how many stay: all but the share, and never none.
+
+        Numbers or arrays of them; `long` is whether they are of a text longer than one window.
+        """
+        share = np.where(long, self.long_share, self.share)
+        left_out = np.floor(share * words + 0.5).astype(np.int64)
+        return words - np.minimum(left_out, np.maximum(words - 1, 0))
+
+    def keep(
+        self, ids: NDArray[np.int64], random: np.random.Generator, *, long: bool = False
+    ) -> NDArray[np.bool_]:
+        """Which of a row's ids stay (T,)."""
+        stays = np.isin(ids, list(self.special))
+        words = np.flatnonzero(~stays)
+        kept = int(self.count_kept(len(words), long=long))
+        stays[random.permutation(words)[:kept]] = True
+        return stays

@@ -13,7 +13,6 @@ from headstart.model.checkpoint import save_model
 from headstart.tasks.examples import LabelledBatch
 from headstart.tasks.run_network import run_network
 from headstart.tasks.temperature import save_validation
-from headstart.tasks.token_dropout import TokenDropout
 from headstart.training.finetune_prepare import FinetuneSetup
 from headstart.training.listener import Progress
 from headstart.training.loop import Loop, LoopSettings, MicroBatch, own_random_state
@@ -121,8 +120,10 @@ def measure_epochs(setup: FinetuneSetup, loop: Loop) -> tuple[float, float]:
         seconds = time.monotonic() - started
     pace = OPTIMIZER * seconds / sum(sizes[step] for step in tried)
     validation = int((setup.validation.lengths * setup.validation.rows).sum())
-    fitting = int((setup.lengths * setup.rows).sum()) if setup.recipe.new_head == "fitted" else 0
-    reading = READING * pace / (1 - setup.dropout_share)  # there, no token is left out
+    fitting = int((setup.train.lengths * setup.rows).sum())  # there, no token is left out
+    if setup.recipe.new_head != "fitted":
+        fitting = 0
+    reading = READING * pace
     return pace * sum(sizes) + reading * validation, reading * (fitting + validation)
 
 
@@ -158,16 +159,9 @@ def micro_batches(setup: FinetuneSetup, step: int) -> list[MicroBatch]:
     train_down_to(model, trained_depth(recipe.strategy, epoch, model.base.config.layers))
     rows = setup.order.batch(step)
     most = max(1, recipe.micro_batch_tokens // _padded_length(setup, rows))
-    dropout = None
-    if setup.dropout_share:
-        dropout = TokenDropout(
-            share=recipe.token_dropout,
-            long_share=recipe.long_token_dropout,
-            special=setup.encoding.tokenizer.specials.values(),
-            random=np.random.default_rng([recipe.seed, step]),
-        )
+    random = np.random.default_rng([recipe.seed, step])
     return [
-        _micro_batch(setup, part, most, dropout) for part in _fitting(rows, setup.rows[rows], most)
+        _micro_batch(setup, part, most, random) for part in _fitting(rows, setup.rows[rows], most)
     ]
 
 
@@ -185,10 +179,12 @@ def _fitting(rows: Any, counts: Any, most: int) -> list[Any]:
 
 
 def _micro_batch(
-    setup: FinetuneSetup, rows: Any, most: int, dropout: TokenDropout | None
+    setup: FinetuneSetup, rows: Any, most: int, random: np.random.Generator
 ) -> MicroBatch:
     model, device = setup.model, next(setup.model.parameters()).device
-    padded = setup.train.batch(rows, most=most, dropout=dropout, multiple=_multiple(setup))
+    padded = setup.train.batch(
+        rows, most=most, dropout=setup.dropout, random=random, multiple=_multiple(setup)
+    )
     batch: LabelledBatch = padded.to(device)
     weights = torch.from_numpy(setup.weights[rows]).to(device)
 

@@ -21,6 +21,7 @@ from headstart.run_folder import Run, open_run
 from headstart.tasks import find_task
 from headstart.tasks.examples import Examples, Long, TextEncoding
 from headstart.tasks.task import Parts, Task
+from headstart.tasks.token_dropout import TokenDropout
 from headstart.text.checking.splits import take_budget
 from headstart.text.reading.dataset import Splits
 from headstart.text.reading.sources import check_outside
@@ -84,6 +85,8 @@ class FinetuneSetup:
     train: Examples
     validation: Examples
     weights: NDArray[np.float32]  # how much each training example counts
+    dropout: TokenDropout | None  # what steps leave out; none where nothing is
+    lengths: NDArray[np.int64]  # the longest row that each training example needs then
     order: LengthBatches
     notes: tuple[str, ...] = ()  # about the rows and the base, for a person to read
     save_seconds: float = 60.0  # between two checkpoints; changes no bit, so no setting
@@ -103,20 +106,15 @@ class FinetuneSetup:
     @cached_property
     def dropout_share(self) -> float:
         """The share of the training texts' tokens that steps leave out (`TokenDropout`)."""
-        if not self.task.whole_texts:
+        if self.dropout is None:
             return 0.0
         tokens = np.array([len(ids) for ids in self.train.tokens])
-        short, long = self.recipe.token_dropout, self.recipe.long_token_dropout
-        return float((tokens * np.where(self.rows > 1, long, short)).sum() / tokens.sum())
+        shares = np.where(self.rows > 1, self.dropout.long_share, self.dropout.share)
+        return float((tokens * shares).sum() / tokens.sum())
 
     @property
     def checkpoints(self) -> Checkpoints:
         return Checkpoints(self.folder / "checkpoints")
-
-    @cached_property
-    def lengths(self) -> NDArray[np.int64]:
-        """The longest row that each training example needs."""
-        return self.train.lengths
 
     @cached_property
     def rows(self) -> NDArray[np.int64]:
@@ -152,6 +150,8 @@ def prepare_finetuning(
     encoding = encoding_for(recipe, task, start)
     train = task.encode(splits.train, encoding, progress=listener.stage("reading"))
     weights = task.balanced(splits.train, train) if recipe.balance else train.weights
+    dropout = find_dropout(recipe, task, encoding, train)
+    lengths = train.lengths if dropout is None else train.lengths_after(dropout)
     encode = validation or (lambda encoding: task.encode(splits.validation, encoding))
     return FinetuneSetup(
         recipe=recipe,
@@ -164,10 +164,23 @@ def prepare_finetuning(
         train=train,
         validation=encode(encoding),
         weights=weights,
-        order=LengthBatches(train.lengths, batch_size=recipe.batch_size, seed=recipe.seed),
+        dropout=dropout,
+        lengths=lengths,
+        order=LengthBatches(lengths, batch_size=recipe.batch_size, seed=recipe.seed),
         notes=(*getattr(splits, "notes", ()), *([own] if own else [])),
         save_seconds=save_seconds,
     )
+
+
+def find_dropout(
+    recipe: FinetuneRecipe, task: Task[Any], encoding: TextEncoding, train: Examples
+) -> TokenDropout | None:
+    """What the recipe's steps leave out of these texts, if anything."""
+    long = recipe.long_token_dropout if (train.rows > 1).any() else 0.0
+    if not task.whole_texts or not (recipe.token_dropout or long):
+        return None
+    special = encoding.tokenizer.specials.values()
+    return TokenDropout(recipe.token_dropout, recipe.long_token_dropout, special)
 
 
 def identity_of(recipe: FinetuneRecipe, splits: Parts[Any], tokenizer: Tokenizer) -> dict[str, str]:
