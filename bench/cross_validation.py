@@ -1,0 +1,160 @@
+"""What does pretraining buy in the end, judged by every labelled row? Cross-validation.
+
+A few hundred validation rows cannot tell two points from luck. Here train and validation rows are
+pooled, texts that occur twice once, and cut into folds; each fold is judged by networks that were
+fine-tuned on the other folds. One base is pretrained on the corpus, without the rows of the task
+(not even their texts), and stands beside its controls: the counted start without a step, the same
+network from scratch, and TF-IDF. Accuracy after the last epoch, which nothing selects, and after
+each; differences over the same rows with a 95 % interval.
+
+    python bench/cross_validation.py lab/cls-books --corpus lab/reviews.txt --preset lab \\
+        --tokenizer lab/cls-books/dict.txt --tokens 7000000 --try "" --try pooling=mean
+
+Each `--try name=value,…` is a way of fine-tuning. `--keep FOLDER` keeps the base there, and uses
+the one that is there already.
+"""
+
+import argparse
+import statistics
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors.numpy import load_file
+from sklearn.model_selection import StratifiedKFold
+
+from headstart.baselines.tfidf import TfidfClassifier
+from headstart.run_folder import read_summary
+from headstart.studies.bases import pretrain_base
+from headstart.text.checking.duplicates import text_key
+from headstart.text.reading.corpus import read_corpus
+from headstart.text.reading.dataset import Dataset, Splits
+from headstart.text.reading.read import read_dataset
+from headstart.training.finetune import finetune
+from headstart.training.listener import Listener
+from headstart.training.recipe import make_pretrain_recipe, make_recipe
+from recipes import parse
+
+START = "start"
+FIRST = "pretrained"
+# Each arm's base, and whether its weights are drawn anew.
+ARMS = {FIRST: (".", False), "counted": (START, False), "scratch": (".", True)}
+
+
+def pooled(name: str) -> Dataset:
+    """The train and validation rows, each text once."""
+    splits = read_dataset(name)
+    train, validation = splits.train, splits.validation
+    texts, labels = [*train.texts, *validation.texts], [*train.labels, *validation.labels]
+    once = {text_key(text): row for row, text in reversed(list(enumerate(texts)))}
+    return Dataset(name, texts, labels, train.label_names).pick(sorted(once.values()))
+
+
+def pretrained(given: Any, rows: Dataset, folder: Path) -> None:
+    """Pretrain the base without the task's texts; its start is kept inside of its folder."""
+    recipe = make_pretrain_recipe(
+        corpus=[given.corpus],
+        preset=given.preset,
+        tokenizer=given.tokenizer,
+        tokens=given.tokens,
+        threads=given.threads,
+        evaluations=2,
+        **parse(given.pretrain),
+    )
+    corpus = read_corpus(recipe.corpus).without(rows.texts)
+    pretrain_base(recipe, folder, corpus, Listener(), keep_start=START)
+    found = read_summary(folder)
+    print(
+        f"base: {found['tokens']:,} tokens in {found['seconds']:.0f} s; held-out perplexity "
+        f"{found['held_out']['perplexity']:.1f}",
+        flush=True,
+    )
+
+
+def finetuned(splits: Splits, threads: int, **settings: Any) -> tuple[list[bool], list[float]]:
+    """Whether each validation row is right in the end, and the accuracy after each epoch."""
+    recipe = make_recipe(
+        **{"dataset": [splits.train.name], "threads": threads, "choose_by": "last", **settings}
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        summary = finetune(recipe, Path(folder) / "run", splits=splits)
+        logits = load_file(Path(folder) / "run" / "validation.safetensors")["logits"]
+    right = logits.argmax(-1) == np.array(splits.validation.labels)
+    return right.tolist(), [row["accuracy"] for row in summary["epochs"]]
+
+
+def difference(found: list[bool], other: list[bool]) -> str:
+    """In points, with a 95 % interval over the rows, which are the same for both."""
+    points = 100 * (np.array(found, dtype=float) - np.array(other))
+    half = 1.96 * points.std(ddof=1) / len(points) ** 0.5
+    return f"{points.mean():+.1f} ({points.mean() - half:+.1f} to {points.mean() + half:+.1f})"
+
+
+def linear(folds: list[Splits]) -> list[bool]:
+    right = []
+    for fold in folds:
+        model = TfidfClassifier().fit(fold.train.texts, fold.train.labels)
+        right += (model.predict(fold.validation.texts) == fold.validation.labels).tolist()
+    return right
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("dataset")
+    parser.add_argument("--corpus", required=True)
+    parser.add_argument("--preset", default="small")
+    parser.add_argument("--tokenizer", default="")
+    parser.add_argument("--tokens", type=int, default=2_600_000)
+    parser.add_argument("--pretrain", default="", help="more settings of pretraining")
+    parser.add_argument("--arms", nargs="+", choices=ARMS, default=[FIRST, "counted"])
+    parser.add_argument("--folds", type=int, default=5)
+    parser.add_argument("--first", type=int, help="judge so many of the folds only")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--try", dest="tries", action="append", default=[])
+    parser.add_argument("--keep", type=Path)
+    given = parser.parse_args()
+    rows = pooled(given.dataset)
+    cut = StratifiedKFold(given.folds, shuffle=True, random_state=0)
+    folds = [
+        Splits(rows.pick(train.tolist()), rows.pick(judged.tolist()), None)
+        for train, judged in cut.split(np.zeros(len(rows)), rows.labels)
+    ][: given.first]
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = given.keep or Path(temporary) / "base"
+        pretrained(given, rows, folder)
+        compare(given, folds, folder)
+
+
+def compare(given: Any, folds: list[Splits], folder: Path) -> None:
+    """Print two lines for each way of fine-tuning and arm."""
+    beside = linear(folds)
+    print(f"{len(beside):,} rows judged; TF-IDF {np.mean(beside):.1%}", flush=True)
+    for settings in given.tries or [""]:
+        found: dict[str, list[bool]] = {}
+        for arm in given.arms:
+            base, fresh = ARMS[arm]
+            start, right, tables = time.monotonic(), [], []
+            for seed, fold in enumerate(folds):
+                own = {"base": str(folder / base), "fresh": fresh, "preset": given.preset}
+                of_fold, epochs = finetuned(
+                    fold, given.threads, seed=seed, **{**own, **parse(settings)}
+                )
+                right += of_fold
+                tables.append(epochs)
+            found[arm] = right
+            said = f"; − TF-IDF {difference(right, beside)}"
+            if arm != given.arms[0]:
+                said += f"; {given.arms[0]} − {arm} {difference(found[given.arms[0]], right)}"
+            means = [f"{100 * statistics.mean(row):.1f}" for row in zip(*tables, strict=True)]
+            print(
+                f"{settings or 'defaults'}: {arm} {np.mean(right):.1%}{said}; "
+                f"{(time.monotonic() - start) / len(folds):.0f} s each\n"
+                f"    after each epoch: {' '.join(means)}",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()
