@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from headstart.model.fused_ops import RMSNorm, gate, rotate
+from headstart.model.fused_ops import RMSNorm, gate, rotate, split_heads
 from headstart.model.positions import RotaryPositions
 
 ACTIVATIONS = {"swiglu": F.silu, "geglu": F.gelu, "reglu": torch.relu}
@@ -43,6 +43,20 @@ def test_rotation_equals_the_plain_formula(positions):
     plain = value_and_gradient(lambda x: plain_rotation(x, table), x)
     for a, b in zip(ours, plain, strict=True):
         torch.testing.assert_close(a, b)
+
+
+@pytest.mark.parametrize("parts", [1, 2, 3])
+@pytest.mark.parametrize("read", [slice(None), slice(1)])  # all parts, or only the first
+def test_parts_of_a_product_are_its_columns_and_their_gradients_go_back_there(parts, read):
+    joined = torch.randn(2, 5, parts * 6, generator=torch.Generator().manual_seed(0))
+
+    def plain(x):
+        heads = [x[..., 6 * n : 6 * n + 6].unflatten(-1, (2, 3)) for n in range(parts)]
+        return torch.stack([one.transpose(1, 2) for one in heads][read])
+
+    ours = value_and_gradient(lambda x: torch.stack(split_heads(x, parts, 2)[read]), joined)
+    for a, b in zip(ours, value_and_gradient(plain, joined), strict=True):
+        assert torch.equal(a, b)
 
 
 @pytest.mark.parametrize("kind", list(ACTIVATIONS))

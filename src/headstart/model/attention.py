@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from headstart.model.blocked_attention import attend_in_blocks
 from headstart.model.config import BaseConfig
-from headstart.model.fused_ops import rotate
+from headstart.model.fused_ops import rotate, split_heads
 
 
 class KeyValueCache:
@@ -87,22 +87,17 @@ class SelfAttention(nn.Module):
 
     def _queries_keys_values(self, joined: Tensor) -> tuple[Tensor, ...]:
         if self.groups == 1:
-            return self._split(joined, 3).unbind()
+            return split_heads(joined, 3, self.heads)
         width = self.output.in_features
-        (query,) = self._split(joined[..., :width], 1)
+        (query,) = split_heads(joined[..., :width], 1, self.heads)
         return (query, *self._keys_values(joined[..., width:]))
 
     def _keys_values(self, joined: Tensor) -> tuple[Tensor, ...]:
         """Keys and values for every head; those of a group of heads are the same."""
-        found = self._split(joined, 2, self.heads // self.groups)
-        return (found if self.groups == 1 else found.repeat_interleave(self.groups, 2)).unbind()
-
-    def _split(self, joined: Tensor, parts: int, heads: int = 0) -> Tensor:
-        """(B, T, parts · nh · hs) → (parts, B, nh, T, hs)"""
-        batch, length, width = joined.shape
-        heads = heads or self.heads
-        split = joined.view(batch, length, parts, heads, width // (parts * heads))
-        return split.permute(2, 0, 3, 1, 4)
+        found = split_heads(joined, 2, self.heads // self.groups)
+        if self.groups == 1:
+            return found
+        return tuple(one.repeat_interleave(self.groups, 1) for one in found)
 
     def _gather_some(
         self, x: Tensor, mask: Tensor | None, rotary: Tensor | None, only_at: Tensor
@@ -111,7 +106,7 @@ class SelfAttention(nn.Module):
         batch, length, width = x.shape
         weight, bias = self.query_key_value.weight, self.query_key_value.bias
         biases = (None, None) if bias is None else (bias[:width], bias[width:])
-        (query,) = self._split(F.linear(take(x, only_at), weight[:width], biases[0]), 1)
+        (query,) = split_heads(F.linear(take(x, only_at), weight[:width], biases[0]), 1, self.heads)
         key, value = self._keys_values(F.linear(x, weight[width:], biases[1]))
         if rotary is not None:
             # (T, ·) where all rows stand at the same positions, else (B, 1, T, ·)

@@ -1,4 +1,4 @@
-"""Three small steps with gradients of their own: fewer trips through memory than PyTorch's.
+"""Four small steps with gradients of their own: fewer trips through memory than PyTorch's.
 
 At these sizes a block spends as much time moving numbers as multiplying them. All are tested
 against the plain formula, in value and gradient.
@@ -10,6 +10,33 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+
+
+class _SplitHeads(torch.autograd.Function):
+    """Views of one joined product; their gradients are written side by side at once.
+
+    PyTorch would stack them first and put them in order in a second pass.
+    """
+
+    @staticmethod
+    def forward(context: Any, joined: Tensor, parts: int, heads: int) -> tuple[Tensor, ...]:
+        batch, length, width = joined.shape
+        context.shape = (batch, length, parts, heads, width // (parts * heads))
+        return joined.view(context.shape).permute(2, 0, 3, 1, 4).unbind()
+
+    @staticmethod
+    @once_differentiable
+    def backward(context: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        into_joined = gradients[0].new_empty(context.shape)
+        for part, gradient in enumerate(gradients):
+            into_joined[:, :, part] = gradient.transpose(1, 2)
+        return into_joined.flatten(2), None, None
+
+
+def split_heads(joined: Tensor, parts: int, heads: int) -> tuple[Tensor, ...]:
+    """(B, T, parts · nh · hs) → so many parts of (B, nh, T, hs), such as queries, keys, values."""
+    split: tuple[Tensor, ...] = _SplitHeads.apply(joined, parts, heads)
+    return split
 
 
 class _Rotate(torch.autograd.Function):
