@@ -1,20 +1,26 @@
-"""What does pretraining buy in the end, judged by every labelled row? Cross-validation.
+"""What does pretraining buy in the end? Cross-validation over train and validation rows.
 
 A few hundred validation rows cannot tell two points from luck. Here train and validation rows are
 pooled, texts that occur twice once, and cut into folds; each fold is judged by networks that were
 fine-tuned on the other folds. One base is pretrained on the corpus, without the rows of the task
-(not even their texts), and stands beside its controls: the counted start without a step, the same
-network from scratch, and TF-IDF. Accuracy after the last epoch, which nothing selects, and after
-each; differences over the same rows with a 95 % interval.
+(not even their texts), and stands beside its controls: the counted start without a step, TF-IDF
+and, with `--arms`, the same network from scratch. Accuracy after the last epoch, which nothing
+selects, and after each.
+
+Differences are over the same rows and have two 95 % intervals: over rows, given these networks, and
+over folds, which also differ in training rows, seed and luck (Student's t, with the variance that
+Nadeau and Bengio, 2003, correct for training rows that folds share). Neither has another
+pretraining in it. The best of several `--try` looks better than it is.
 
     python bench/cross_validation.py lab/cls-books --corpus lab/reviews.txt --preset lab \\
         --tokenizer lab/cls-books/dict.txt --tokens 7000000 --try "" --try pooling=mean
 
-Each `--try name=value,…` is a way of fine-tuning. `--keep FOLDER` keeps the base there, and uses
-the one that is there already.
+Each `--try name=value,…` is a way of fine-tuning, for classes of texts. `--keep FOLDER` keeps the
+base there, and uses it again for the same corpus, rows and settings.
 """
 
 import argparse
+import hashlib
 import statistics
 import tempfile
 import time
@@ -23,10 +29,13 @@ from typing import Any
 
 import numpy as np
 from safetensors.numpy import load_file
+from scipy.stats import t
 from sklearn.model_selection import StratifiedKFold
 
 from headstart.baselines.tfidf import TfidfClassifier
+from headstart.folds import make_folds
 from headstart.run_folder import read_summary
+from headstart.studies.arms.regression import FOLDS
 from headstart.studies.bases import pretrain_base
 from headstart.text.checking.duplicates import text_key
 from headstart.text.reading.corpus import read_corpus
@@ -38,9 +47,9 @@ from headstart.training.recipe import make_pretrain_recipe, make_recipe
 from recipes import parse
 
 START = "start"
-FIRST = "pretrained"
 # Each arm's base, and whether its weights are drawn anew.
-ARMS = {FIRST: (".", False), "counted": (START, False), "scratch": (".", True)}
+ARMS = {"pretrained": (".", False), "counted": (START, False), "scratch": (".", True)}
+Right = list[list[bool]]  # of each fold, whether each of its rows is right
 
 
 def pooled(name: str) -> Dataset:
@@ -52,18 +61,21 @@ def pooled(name: str) -> Dataset:
     return Dataset(name, texts, labels, train.label_names).pick(sorted(once.values()))
 
 
-def pretrained(given: Any, rows: Dataset, folder: Path) -> None:
+def pretrained(given: Any, rows: Dataset, folder: Path) -> Path:
     """Pretrain the base without the task's texts; its start is kept inside of its folder."""
-    recipe = make_pretrain_recipe(
-        corpus=[given.corpus],
-        preset=given.preset,
-        tokenizer=given.tokenizer,
-        tokens=given.tokens,
-        threads=given.threads,
-        evaluations=2,
-        **parse(given.pretrain),
-    )
+    usual = {
+        "corpus": [given.corpus],
+        "preset": given.preset,
+        "tokenizer": given.tokenizer,
+        "tokens": given.tokens,
+        "threads": given.threads,
+        "evaluations": 2,
+    }
+    recipe = make_pretrain_recipe(**{**usual, **parse(given.pretrain)})
     corpus = read_corpus(recipe.corpus).without(rows.texts)
+    # Named by all that it depends on: a base that was kept is never another's.
+    decided = repr((corpus.fingerprint, sorted(vars(recipe).items())))
+    folder = folder / hashlib.sha256(decided.encode()).hexdigest()[:12]
     pretrain_base(recipe, folder, corpus, Listener(), keep_start=START)
     found = read_summary(folder)
     print(
@@ -71,6 +83,7 @@ def pretrained(given: Any, rows: Dataset, folder: Path) -> None:
         f"{found['held_out']['perplexity']:.1f}",
         flush=True,
     )
+    return folder
 
 
 def finetuned(splits: Splits, threads: int, **settings: Any) -> tuple[list[bool], list[float]]:
@@ -85,18 +98,32 @@ def finetuned(splits: Splits, threads: int, **settings: Any) -> tuple[list[bool]
     return right.tolist(), [row["accuracy"] for row in summary["epochs"]]
 
 
-def difference(found: list[bool], other: list[bool]) -> str:
-    """In points, with a 95 % interval over the rows, which are the same for both."""
-    points = 100 * (np.array(found, dtype=float) - np.array(other))
-    half = 1.96 * points.std(ddof=1) / len(points) ** 0.5
-    return f"{points.mean():+.1f} ({points.mean() - half:+.1f} to {points.mean() + half:+.1f})"
+def accuracy(found: Right) -> float:
+    return float(np.mean(np.concatenate(found)))
 
 
-def linear(folds: list[Splits]) -> list[bool]:
+def difference(found: Right, other: Right) -> str:
+    """In points, with a 95 % interval over rows and one over folds; the rows are the same."""
+    folds = [100 * (np.array(a, dtype=float) - b) for a, b in zip(found, other, strict=True)]
+    points, means = np.concatenate(folds), np.array([fold.mean() for fold in folds])
+    mean, count = points.mean(), len(means)
+    over_rows = 1.96 * points.std(ddof=1) / len(points) ** 0.5
+    said = f"{mean:+.1f} ({mean - over_rows:+.1f} to {mean + over_rows:+.1f} over rows"
+    if count > 1:
+        shared = 1 / count + 1 / (count - 1)  # rows judged, to rows trained on
+        half = float(t.ppf(0.975, count - 1)) * (shared * means.var(ddof=1)) ** 0.5
+        each = " ".join(f"{fold:+.1f}" for fold in means)
+        said += f", {mean - half:+.1f} to {mean + half:+.1f} over folds: {each}"
+    return said + ")"
+
+
+def linear(folds: list[Splits]) -> Right:
+    """TF-IDF, whose strength is chosen within the training rows of each fold."""
     right = []
     for fold in folds:
-        model = TfidfClassifier().fit(fold.train.texts, fold.train.labels)
-        right += (model.predict(fold.validation.texts) == fold.validation.labels).tolist()
+        inner = make_folds(fold.train.labels, FOLDS)
+        model = TfidfClassifier().fit(fold.train.texts, fold.train.labels, folds=inner)
+        right.append((model.predict(fold.validation.texts) == fold.validation.labels).tolist())
     return right
 
 
@@ -108,7 +135,7 @@ def main() -> None:
     parser.add_argument("--tokenizer", default="")
     parser.add_argument("--tokens", type=int, default=2_600_000)
     parser.add_argument("--pretrain", default="", help="more settings of pretraining")
-    parser.add_argument("--arms", nargs="+", choices=ARMS, default=[FIRST, "counted"])
+    parser.add_argument("--arms", nargs="+", choices=ARMS, default=["pretrained", "counted"])
     parser.add_argument("--folds", type=int, default=5)
     parser.add_argument("--first", type=int, help="judge so many of the folds only")
     parser.add_argument("--threads", type=int, default=2)
@@ -122,26 +149,26 @@ def main() -> None:
         for train, judged in cut.split(np.zeros(len(rows)), rows.labels)
     ][: given.first]
     with tempfile.TemporaryDirectory() as temporary:
-        folder = given.keep or Path(temporary) / "base"
-        pretrained(given, rows, folder)
-        compare(given, folds, folder)
+        compare(given, folds, pretrained(given, rows, given.keep or Path(temporary)))
 
 
 def compare(given: Any, folds: list[Splits], folder: Path) -> None:
     """Print two lines for each way of fine-tuning and arm."""
     beside = linear(folds)
-    print(f"{len(beside):,} rows judged; TF-IDF {np.mean(beside):.1%}", flush=True)
+    judged = sum(map(len, beside))
+    print(f"{judged:,} rows judged; TF-IDF {accuracy(beside):.1%}", flush=True)
     for settings in given.tries or [""]:
-        found: dict[str, list[bool]] = {}
+        found: dict[str, Right] = {}
         for arm in given.arms:
             base, fresh = ARMS[arm]
-            start, right, tables = time.monotonic(), [], []
+            start, tables = time.monotonic(), []
+            right: Right = []
             for seed, fold in enumerate(folds):
                 own = {"base": str(folder / base), "fresh": fresh, "preset": given.preset}
                 of_fold, epochs = finetuned(
                     fold, given.threads, seed=seed, **{**own, **parse(settings)}
                 )
-                right += of_fold
+                right.append(of_fold)
                 tables.append(epochs)
             found[arm] = right
             said = f"; − TF-IDF {difference(right, beside)}"
@@ -149,7 +176,7 @@ def compare(given: Any, folds: list[Splits], folder: Path) -> None:
                 said += f"; {given.arms[0]} − {arm} {difference(found[given.arms[0]], right)}"
             means = [f"{100 * statistics.mean(row):.1f}" for row in zip(*tables, strict=True)]
             print(
-                f"{settings or 'defaults'}: {arm} {np.mean(right):.1%}{said}; "
+                f"{settings or 'defaults'}: {arm} {accuracy(right):.1%}{said}; "
                 f"{(time.monotonic() - start) / len(folds):.0f} s each\n"
                 f"    after each epoch: {' '.join(means)}",
                 flush=True,

@@ -24,9 +24,11 @@ def test_without_gradients_the_values_are_the_same():
     norm = RMSNorm(6, eps=1e-6)
     with torch.no_grad():
         quiet = rotate(x, table), gate(x, "swiglu"), norm(x)
+        parts = split_heads(x[0], 3, 2)
     assert torch.equal(quiet[0], rotate(x, table))
     assert torch.equal(quiet[1], gate(x, "swiglu"))
     assert torch.equal(quiet[2], norm(x))
+    assert all(map(torch.equal, parts, split_heads(x[0].requires_grad_(), 3, 2)))
 
 
 def plain_rotation(x, table):
@@ -57,6 +59,15 @@ def test_parts_of_a_product_are_its_columns_and_their_gradients_go_back_there(pa
     ours = value_and_gradient(lambda x: torch.stack(split_heads(x, parts, 2)[read]), joined)
     for a, b in zip(ours, value_and_gradient(plain, joined), strict=True):
         assert torch.equal(a, b)
+
+
+def test_columns_of_a_wider_product_have_the_gradient_that_they_have_by_themselves():
+    wider = torch.randn(2, 5, 20, generator=torch.Generator().manual_seed(0))
+    ours = value_and_gradient(lambda x: torch.stack(split_heads(x[..., 8:], 2, 2)), wider)
+    alone = value_and_gradient(lambda x: torch.stack(split_heads(x, 2, 2)), wider[..., 8:])
+    assert torch.equal(ours[0], alone[0])
+    assert torch.equal(ours[1][..., 8:], alone[1])
+    assert not ours[1][..., :8].any()
 
 
 @pytest.mark.parametrize("kind", list(ACTIVATIONS))

@@ -98,18 +98,22 @@ def test_the_rows_of_a_batch_are_as_long_as_they_were_said_to_be(lengths, share,
         tokens, np.arange(count), [0] * count, np.ones(count, dtype=np.float32), windows=windows
     )
     left = dropout(share, long_share)
-    said = made.lengths_after(left)
-    for row in range(count):
+    for row, said in enumerate(made.kept_after(left)):
         batch = made.batch([row], dropout=left, random=random())
-        assert batch.tokens.shape[1] == said[row]
+        assert batch.segments.sum(1).tolist() == said.tolist()
 
 
-def test_lengths_after_dropout_of_texts_without_windows_and_without_tokens():
+def test_what_is_left_of_texts_without_windows_and_without_tokens():
     empty = np.array([], dtype=np.int64)
     made = Examples(
         [np.array([0, *[7] * 10, 1]), empty], np.arange(2), [0, 1], np.ones(2, dtype=np.float32)
     )
-    assert made.lengths_after(dropout(0.5)).tolist() == [7, 0]
+    assert [rows.tolist() for rows in made.kept_after(dropout(0.5))] == [[7], [0]]
+
+
+def test_nothing_is_left_out_without_something_that_draws_it():
+    with pytest.raises(ValueError, match="random"):
+        examples().batch([0], dropout=dropout())
 
 
 def test_a_share_that_was_given_is_that_of_long_texts_too():

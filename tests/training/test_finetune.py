@@ -1,6 +1,7 @@
 """Fine-tuning: it learns, keeps the best epoch, and differs from scratch in its start alone."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -253,16 +254,18 @@ def test_epochs_leave_tokens_out_and_each_of_them_others(tmp_path):
     assert min(np.abs(np.diff([*dropped, dropped[0]]))) > 1e-3
 
 
-def test_texts_that_are_equally_long_without_what_is_left_out_share_a_batch(tmp_path):
-    setup = prepare_finetuning(
-        recipe(length=8, long="windows", token_dropout=0.0, long_token_dropout=0.5),
-        tmp_path / "run",
-        splits=splits(),
-    )
-    first = setup.order.batch(0)
-    assert setup.lengths[first].max() < setup.train.lengths[first].max()
-    batch = setup.train.batch(first, dropout=setup.dropout, random=np.random.default_rng(0))
-    assert batch.tokens.shape[1] == setup.lengths[first].max()
+def test_batches_are_made_of_texts_that_are_equally_long_without_what_is_left_out(tmp_path):
+    """Four texts of 8 words, and four of 12 in two windows of 6, of which half stay."""
+    rows = splits().train.pick(range(8))
+    texts = ["film " * words for words in (8, 12) * 4]
+    parts = replace(splits(), train=replace(rows, texts=[text.strip() for text in texts]))
+    settings = {"length": 10, "long": "windows", "batch_size": 4, "long_token_dropout": 0.5}
+    setup = prepare_finetuning(recipe(**settings), tmp_path / "run", splits=parts)
+    batches = [setup.order.batch(step) for step in range(2)]
+    assert sorted(sorted(batch.tolist()) for batch in batches) == [[0, 2, 4, 6], [1, 3, 5, 7]]
+    for rows in batches:
+        batch = setup.train.batch(rows, dropout=setup.dropout, random=np.random.default_rng(0))
+        assert batch.segments.all()  # so nothing is padded
 
 
 def test_by_default_steps_leave_out_tokens_of_texts_longer_than_a_window(tmp_path):

@@ -20,9 +20,9 @@ class _SplitHeads(torch.autograd.Function):
 
     @staticmethod
     def forward(context: Any, joined: Tensor, parts: int, heads: int) -> tuple[Tensor, ...]:
-        batch, length, width = joined.shape
-        context.shape = (batch, length, parts, heads, width // (parts * heads))
-        return joined.view(context.shape).permute(2, 0, 3, 1, 4).unbind()
+        split = _split(joined, parts, heads)
+        context.shape = split.shape
+        return split.permute(2, 0, 3, 1, 4).unbind()
 
     @staticmethod
     @once_differentiable
@@ -33,8 +33,16 @@ class _SplitHeads(torch.autograd.Function):
         return into_joined.flatten(2), None, None
 
 
+def _split(joined: Tensor, parts: int, heads: int) -> Tensor:
+    """(B, T, parts · nh · hs) → (B, T, parts, nh, hs)"""
+    batch, length, width = joined.shape
+    return joined.view(batch, length, parts, heads, width // (parts * heads))
+
+
 def split_heads(joined: Tensor, parts: int, heads: int) -> tuple[Tensor, ...]:
     """(B, T, parts · nh · hs) → so many parts of (B, nh, T, hs), such as queries, keys, values."""
+    if not torch.is_grad_enabled():
+        return _split(joined, parts, heads).permute(2, 0, 3, 1, 4).unbind()
     split: tuple[Tensor, ...] = _SplitHeads.apply(joined, parts, heads)
     return split
 

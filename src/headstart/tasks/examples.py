@@ -85,18 +85,16 @@ class Examples:
             return np.array([int(one.max()) for one in self.windows], dtype=np.int64)
         return np.array([len(ids) for ids in self.tokens], dtype=np.int64)
 
-    def lengths_after(self, dropout: TokenDropout) -> Ids:
-        """The longest row that each example needs once tokens were left out."""
-        sizes = [[len(ids)] for ids in self.tokens] if self.windows is None else self.windows
-        counts = np.concatenate([*sizes, []]).astype(np.int64)  # tokens of every row
-        rows = np.repeat(np.arange(len(counts)), counts)
-        special = np.isin(np.concatenate([*self.tokens, []]), list(dropout.special))
-        specials = np.bincount(rows, weights=special, minlength=len(counts)).astype(np.int64)
-        owners = np.repeat(np.arange(len(self)), self.rows)
-        kept = dropout.count_kept(counts - specials, long=self.rows[owners] > 1) + specials
-        longest = np.zeros(len(self), dtype=np.int64)
-        np.maximum.at(longest, owners, kept)
-        return longest
+    def kept_after(self, dropout: TokenDropout) -> list[Ids]:
+        """How many tokens of each example's rows are left, which does not depend on the draw."""
+        always = list(dropout.special)
+        kept = []
+        for example, count in enumerate(self.rows):
+            parts = self._rows_of(example, None)
+            special = np.array([np.isin(ids, always).sum() for ids in parts], dtype=np.int64)
+            others = np.array([len(ids) for ids in parts], dtype=np.int64) - special
+            kept.append(special + dropout.count_kept(others, np.full(len(parts), count > 1)))
+        return kept
 
     @cached_property
     def rows(self) -> Ids:
@@ -152,7 +150,8 @@ class Examples:
         picked = [ids for of_row in parts for ids in of_row]
         types = None if self.token_types is None else [self.token_types[row] for row in rows]
         if dropout is not None:
-            random = random or np.random.default_rng()
+            if random is None:
+                raise ValueError("dropout needs random, which draws what is left out")
             kept = [
                 dropout.keep(ids, random, long=bool(self.rows[row] > 1))
                 for row, of_row in zip(rows, parts, strict=True)

@@ -10,7 +10,6 @@ would pad the others.
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +22,8 @@ class TokenDropout:
     Parameters
     ----------
     share : float
-        Of a row's tokens that are left out, to the nearest whole number of them.
+        Of a row's tokens that are left out, to the nearest whole number of them: of fewer than
+        1 / (2 · share), none is.
     long_share : float
         The same for a text that is longer than one window.
     special : collection of int
@@ -41,21 +41,28 @@ class TokenDropout:
     long_share: float
     special: Collection[int]
 
-    def count_kept(self, words: Any, *, long: Any = False) -> Any:
-        """Of so many tokens that are not special, how many stay: all but the share, and never none.
+    def count_kept(self, tokens: NDArray[np.int64], long: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """How many tokens of each row stay: all but the share, and never none.
 
-        Numbers or arrays of them; `long` is whether they are of a text longer than one window.
+        Parameters
+        ----------
+        tokens : array of shape (rows,)
+            How many there are that are not special.
+        long : array of shape (rows,)
+            Whether the row's text is longer than one window.
         """
         share = np.where(long, self.long_share, self.share)
-        left_out = np.floor(share * words + 0.5).astype(np.int64)
-        return words - np.minimum(left_out, np.maximum(words - 1, 0))
+        left_out = np.floor(share * tokens + 0.5).astype(np.int64)
+        return tokens - np.minimum(left_out, np.maximum(tokens - 1, 0))
 
     def keep(
         self, ids: NDArray[np.int64], random: np.random.Generator, *, long: bool = False
     ) -> NDArray[np.bool_]:
         """Which of a row's ids stay (T,)."""
+        if not (self.long_share if long else self.share):
+            return np.ones(len(ids), dtype=bool)
         stays = np.isin(ids, list(self.special))
-        words = np.flatnonzero(~stays)
-        kept = int(self.count_kept(len(words), long=long))
-        stays[random.permutation(words)[:kept]] = True
+        others = np.flatnonzero(~stays)
+        kept = self.count_kept(np.array([len(others)]), np.array([long]))[0]
+        stays[random.permutation(others)[:kept]] = True
         return stays

@@ -120,9 +120,8 @@ def measure_epochs(setup: FinetuneSetup, loop: Loop) -> tuple[float, float]:
         seconds = time.monotonic() - started
     pace = OPTIMIZER * seconds / sum(sizes[step] for step in tried)
     validation = int((setup.validation.lengths * setup.validation.rows).sum())
-    fitting = int((setup.train.lengths * setup.rows).sum())  # there, no token is left out
-    if setup.recipe.new_head != "fitted":
-        fitting = 0
+    fitted = setup.recipe.new_head == "fitted"
+    fitting = int((setup.train.lengths * setup.rows).sum()) if fitted else 0  # no token left out
     reading = READING * pace
     return pace * sum(sizes) + reading * validation, reading * (fitting + validation)
 

@@ -86,6 +86,7 @@ class FinetuneSetup:
     validation: Examples
     weights: NDArray[np.float32]  # how much each training example counts
     dropout: TokenDropout | None  # what steps leave out; none where nothing is
+    dropout_share: float  # of the training texts' tokens
     lengths: NDArray[np.int64]  # the longest row that each training example needs then
     order: LengthBatches
     notes: tuple[str, ...] = ()  # about the rows and the base, for a person to read
@@ -102,15 +103,6 @@ class FinetuneSetup:
     @property
     def steps(self) -> int:
         return self.epochs * self.order.steps_per_epoch
-
-    @cached_property
-    def dropout_share(self) -> float:
-        """The share of the training texts' tokens that steps leave out (`TokenDropout`)."""
-        if self.dropout is None:
-            return 0.0
-        tokens = np.array([len(ids) for ids in self.train.tokens])
-        shares = np.where(self.rows > 1, self.dropout.long_share, self.dropout.share)
-        return float((tokens * shares).sum() / tokens.sum())
 
     @property
     def checkpoints(self) -> Checkpoints:
@@ -151,7 +143,12 @@ def prepare_finetuning(
     train = task.encode(splits.train, encoding, progress=listener.stage("reading"))
     weights = task.balanced(splits.train, train) if recipe.balance else train.weights
     dropout = find_dropout(recipe, task, encoding, train)
-    lengths = train.lengths if dropout is None else train.lengths_after(dropout)
+    lengths, share = train.lengths, 0.0
+    if dropout is not None:
+        kept = train.kept_after(dropout)
+        lengths = np.array([rows.max() for rows in kept], dtype=np.int64)
+        tokens = sum(len(ids) for ids in train.tokens)
+        share = 1 - sum(int(rows.sum()) for rows in kept) / max(1, tokens)
     encode = validation or (lambda encoding: task.encode(splits.validation, encoding))
     return FinetuneSetup(
         recipe=recipe,
@@ -164,7 +161,8 @@ def prepare_finetuning(
         train=train,
         validation=encode(encoding),
         weights=weights,
-        dropout=dropout,
+        dropout=dropout if share else None,
+        dropout_share=share,
         lengths=lengths,
         order=LengthBatches(lengths, batch_size=recipe.batch_size, seed=recipe.seed),
         notes=(*getattr(splits, "notes", ()), *([own] if own else [])),
@@ -179,7 +177,7 @@ def find_dropout(
     long = recipe.long_token_dropout if (train.rows > 1).any() else 0.0
     if not task.whole_texts or not (recipe.token_dropout or long):
         return None
-    special = encoding.tokenizer.specials.values()
+    special = frozenset(encoding.tokenizer.specials.values())
     return TokenDropout(recipe.token_dropout, recipe.long_token_dropout, special)
 
 
