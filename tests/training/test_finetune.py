@@ -286,9 +286,23 @@ def test_the_plan_says_what_is_left_out(tmp_path):
         setup = prepare_finetuning(recipe(**settings), tmp_path / name, splits=splits())
         return " ".join(plan_finetuning(setup).plan.notes)
 
-    assert "80 texts are longer than a window, and each epoch leaves out" in notes("long", length=8)
-    assert "each epoch leaves out 20% of the tokens" in notes("given", token_dropout=0.2)
+    long = "80 texts are longer than a window of 8 tokens, and each epoch leaves out 35%"
+    assert long in notes("long", length=8)
     assert "leaves out" not in notes("short", length=128)
+
+
+def test_the_plan_says_what_a_share_that_was_given_comes_to(tmp_path):
+    def prepared(share):
+        given = recipe(token_dropout=share)
+        setup = prepare_finetuning(given, tmp_path / str(share), splits=splits())
+        return setup.dropout_share, " ".join(plan_finetuning(setup).plan.notes)
+
+    share, words = prepared(0.2)
+    assert f"each epoch leaves out {share:.1%} of the tokens" in words
+    assert 0.1 < share < 0.2  # begin and end stay
+    share, words = prepared(0.001)
+    assert share == 0
+    assert "--token-dropout 0.001 leaves nothing out" in words
 
 
 def test_an_older_run_that_left_nothing_out_is_read_as_such(tmp_path):

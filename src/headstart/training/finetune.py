@@ -133,6 +133,22 @@ def finetune(
         return finish_finetuning(planned, progress, listener=listener)
 
 
+def dropout_notes(setup: FinetuneSetup) -> tuple[str, ...]:
+    """What is left out of the training texts, in words."""
+    given = setup.recipe.token_dropout
+    if setup.dropout is None:
+        few = f"--token-dropout {given:g} leaves nothing out: the texts have too few tokens for it"
+        return (few,) if given and setup.task.whole_texts else ()
+    words = f"each epoch leaves out {setup.dropout_share:.1%} of the tokens"
+    if not given:
+        long, share = int((setup.rows > 1).sum()), setup.recipe.long_token_dropout
+        words = (
+            f"{long:,} texts are longer than a window of {setup.encoding.length} tokens, and each "
+            f"epoch leaves out {share:.0%} of their tokens"
+        )
+    return (f"{words}, others each time (--token-dropout 0 keeps all)",)
+
+
 def plan_finetuning(
     setup: FinetuneSetup,
     *,
@@ -166,15 +182,7 @@ def plan_finetuning(
     if setup.epochs < setup.recipe.epochs:
         of = f"{setup.epochs} of {setup.recipe.epochs} epochs"
         notes += (f"{of} fit into {setup.recipe.minutes:g} minutes",)
-    if setup.dropout_share:
-        words = f"each epoch leaves out {setup.recipe.token_dropout:.0%} of the tokens"
-        if not setup.recipe.token_dropout:
-            long, share = int((setup.rows > 1).sum()), setup.recipe.long_token_dropout
-            words = (
-                f"{long:,} texts are longer than a window, and each epoch leaves out {share:.0%} "
-                "of their tokens"
-            )
-        notes += (f"{words}, others each time (--token-dropout 0 keeps all)",)
+    notes += dropout_notes(setup)
     averaged = loop.average.counted(setup.steps)
     if setup.recipe.average:
         words = f"the weights of the last {averaged} epochs"

@@ -68,7 +68,11 @@ def write_finetuning_card(
         "epochs": f"{len(summary['epochs'])}, "
         + ("the last was kept" if recipe.choose_by == "last" else f"best {summary['best_epoch']}")
         + (f"; weights of the last {recipe.average:.0%} averaged" if recipe.average else "")
-        + (f"; {share:.0%} of the tokens left out" if (share := summary["dropout_share"]) else ""),
+        + (
+            f"; each left out {share:.1%} of the tokens, others each time"
+            if (share := summary["dropout_share"])
+            else ""
+        ),
         "learning rate": f"{recipe.learning_rate:g}",
         "seed": recipe.seed,
     }
