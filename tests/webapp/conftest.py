@@ -77,7 +77,7 @@ def fake_command(monkeypatch):
     return use
 
 
-def wait_until(what, seconds=30):
+def wait_until(what, seconds=120):
     """Look until something is true; returns it."""
     for _ in range(seconds * 20):
         if found := what():

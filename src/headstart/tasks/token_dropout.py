@@ -34,7 +34,7 @@ class TokenDropout:
     >>> dropout = TokenDropout(0.5, 0.5, {0, 1})
     >>> ids = np.array([0, 7, 8, 9, 10, 11, 12, 1])
     >>> ids[dropout.keep(ids, np.random.default_rng(0))].tolist()
-    [0, 7, 9, 10, 1]
+    [0, 9, 10, 12, 1]
     """
 
     share: float
