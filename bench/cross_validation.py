@@ -63,15 +63,14 @@ def pooled(name: str) -> Dataset:
 
 def pretrained(given: Any, rows: Dataset, folder: Path) -> Path:
     """Pretrain the base without the task's texts; its start is kept inside of its folder."""
-    usual = {
-        "corpus": [given.corpus],
-        "preset": given.preset,
-        "tokenizer": given.tokenizer,
-        "tokens": given.tokens,
-        "threads": given.threads,
-        "evaluations": 2,
-    }
-    recipe = make_pretrain_recipe(**{**usual, **parse(given.pretrain)})
+    recipe = make_pretrain_recipe(
+        corpus=[given.corpus],
+        preset=given.preset,
+        tokenizer=given.tokenizer,
+        tokens=given.tokens,
+        threads=given.threads,
+        evaluations=2,
+    )
     corpus = read_corpus(recipe.corpus).without(rows.texts)
     # Named by all that it depends on: a base that was kept is never another's.
     decided = repr((corpus.fingerprint, sorted(vars(recipe).items())))
@@ -134,10 +133,8 @@ def main() -> None:
     parser.add_argument("--preset", default="small")
     parser.add_argument("--tokenizer", default="")
     parser.add_argument("--tokens", type=int, default=2_600_000)
-    parser.add_argument("--pretrain", default="", help="more settings of pretraining")
     parser.add_argument("--arms", nargs="+", choices=ARMS, default=["pretrained", "counted"])
     parser.add_argument("--folds", type=int, default=5)
-    parser.add_argument("--first", type=int, help="judge so many of the folds only")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--try", dest="tries", action="append", default=[])
     parser.add_argument("--keep", type=Path)
@@ -147,7 +144,7 @@ def main() -> None:
     folds = [
         Splits(rows.pick(train.tolist()), rows.pick(judged.tolist()), None)
         for train, judged in cut.split(np.zeros(len(rows)), rows.labels)
-    ][: given.first]
+    ]
     with tempfile.TemporaryDirectory() as temporary:
         compare(given, folds, pretrained(given, rows, given.keep or Path(temporary)))
 
