@@ -8,10 +8,18 @@ class HeadstartError(Exception):
     and of libraries become one in `headstart.explain_errors`; every other exception is a bug.
     """
 
-    def __init__(self, what: str, *, where: object = None, fix: str | None = None) -> None:
+    def __init__(
+        self,
+        what: str,
+        *,
+        where: object = None,
+        fix: str | None = None,
+        code: str = "invalid",
+    ) -> None:
         self.what = what
         self.where = None if where is None else str(where)
         self.fix = fix
+        self.code = code
         super().__init__(what, self.where, fix)
 
     def __str__(self) -> str:
@@ -24,10 +32,10 @@ class HeadstartError(Exception):
 
     def __reduce__(self) -> tuple[object, ...]:
         # Keyword arguments do not survive the default pickling, and worker processes pickle.
-        return (_rebuild, (type(self), self.what, self.where, self.fix))
+        return (_rebuild, (type(self), self.what, self.where, self.fix, self.code))
 
 
 def _rebuild(
-    kind: type[HeadstartError], what: str, where: str | None, fix: str | None
+    kind: type[HeadstartError], what: str, where: str | None, fix: str | None, code: str
 ) -> HeadstartError:
-    return kind(what, where=where, fix=fix)
+    return kind(what, where=where, fix=fix, code=code)

@@ -1,0 +1,770 @@
+"""Every setting of every command, declared once: type, default, bounds, choices, help and panel.
+
+The commands of the command line, their help, `docs/reference.md`, TOML files and the parameters of
+the scikit-learn estimators are generated from these classes. `None` means "not given": the
+training scripts find a value and save the one that they used. Nothing heavy is imported here.
+"""
+
+import dataclasses
+import json
+import math
+import tomllib
+import types
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin, get_type_hints
+
+from headstart.errors import HeadstartError
+from headstart.files import check_format, write_format, write_text
+
+CONFIG_FILE = "config.toml"
+ORIGIN_FILE = "origin.json"  # in the copy of a Hugging Face model: where it came from
+LARGEST = 10**15  # of any number without a bound
+
+Precision = Literal["fp32", "bf16"]
+Pooling = Literal["last", "mean", "first", "max", "mean+max"]
+
+# The settings with which a preset is usually trained, by command. The lab's network norms after
+# the sums: at twice this learning rate it does not get past the unigram model. Its fine-tuning is
+# Adam at one rate with a random head; token dropout and weight averaging are ours (docs/lab.md).
+PRESET_SETTINGS: dict[str, dict[str, dict[str, Any]]] = {
+    "lab": {
+        "pretrain": {"learning_rate": 1e-3, "embedding_learning_rate": 2e-3},
+        "finetune": {
+            "pooling": "last",
+            "head_init": "random",
+            "epochs": 15,
+            "batch_size": 8,
+            "learning_rate": 1e-4,
+            "schedule": "constant",
+            "weight_decay": 0.0,
+            "token_dropout": 0.35,
+            "average": 0.5,
+        },
+        "compare": {"selection": "none"},
+    },
+}
+# Models that were trained for weeks forget at the rates with which ours are trained.
+HUGGINGFACE_SETTINGS: dict[str, dict[str, Any]] = {
+    "pretrain": {"learning_rate": 1e-4},
+    "finetune": {"learning_rate": 5e-5},
+}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting, as everything that is generated from it sees it.
+
+    Parameters
+    ----------
+    kind : the type of a value (of an item, for a list): `bool`, `int`, `float` or `str`.
+    is_list : whether it takes several values.
+    minimum, maximum : bounds, included.
+    above, below : bounds, excluded.
+    panel : the part of `--help` that lists it.
+    advanced : whether it is listed apart, at the end.
+    argument : whether it is a positional argument of the command.
+    amount : whether the command line takes `2M` for 2,000,000.
+    in_identity : whether a resumed run must have the same value.
+    """
+
+    name: str
+    kind: type
+    default: Any
+    help: str
+    is_list: bool = False
+    panel: str = "Training"
+    choices: tuple[str, ...] = ()
+    minimum: float | None = None
+    maximum: float | None = None
+    above: float | None = None
+    below: float | None = None
+    advanced: bool = False
+    argument: bool = False
+    amount: bool = False
+    in_identity: bool = True
+
+    @property
+    def option(self) -> str:
+        """Its option on the command line."""
+        return f"--{self.name.replace('_', '-')}"
+
+    def problem(self, value: Any) -> str | None:
+        """Describe what is wrong with a value, or return `None`."""
+        if value is None:
+            return None if self.default is None else f"{self.name} is missing"
+        if self.is_list:
+            if not isinstance(value, list | tuple):
+                return f"{self.name} is {value!r}; it must be a list"
+            return next(filter(None, map(self._item_problem, value)), None)
+        return self._item_problem(value)
+
+    def _item_problem(self, value: Any) -> str | None:
+        number = self.kind in (int, float)
+        allowed = (int, float) if self.kind is float else self.kind
+        if not isinstance(value, allowed) or (number and isinstance(value, bool)):
+            return f"{self.name} is {value!r}; it must be of type {self.kind.__name__}"
+        if self.choices and value not in self.choices:
+            return f"{self.name} is {value!r}; choose {', '.join(self.choices)}"
+        if isinstance(value, str) and not _is_unicode(value):
+            return f"{self.name} is {value!r}, which is not valid Unicode"
+        if not number:
+            return None
+        return number_problem(
+            self.name,
+            value,
+            minimum=self.minimum,
+            maximum=self.maximum,
+            above=self.above,
+            below=self.below,
+        )
+
+    def suggestion(self, value: Any) -> str | None:
+        """Propose a value where a percentage was given for a share."""
+        largest = self.maximum if self.below is None else self.below
+        if largest == 1 and isinstance(value, int | float) and 1 < value <= 100:
+            return f"{self.option} {value / 100:g} means {value:g} %"
+        return None
+
+
+def number_problem(
+    name: str,
+    value: float,
+    *,
+    minimum: float | None = 0,
+    maximum: float | None = None,
+    above: float | None = None,
+    below: float | None = None,
+) -> str | None:
+    """Describe what is wrong with a number, or return `None`."""
+    if not math.isfinite(value):
+        return f"{name} is {value}; it must be a finite number"
+    if above is not None and value <= above:
+        return f"{name} is {value:,}; it must be greater than {above:,}"
+    if minimum is not None and value < minimum:
+        return f"{name} is {value:,}; it must be at least {minimum:,}"
+    if below is not None and value >= below:
+        return f"{name} is {value:,}; it must be less than {below:,}"
+    largest = LARGEST if maximum is None else maximum
+    if value > largest:
+        return f"{name} is {value:,}; it must be at most {largest:,}"
+    return None
+
+
+def check_number(name: str, value: float, minimum: float = 0, maximum: float = LARGEST) -> None:
+    """Reject a number outside its bounds; for values that are not a setting."""
+    if problem := number_problem(name, value, minimum=minimum, maximum=maximum):
+        raise HeadstartError(problem, code="config")
+
+
+def setting(default: Any, help: str, **more: Any) -> Any:
+    """Declare a setting of a config class; `more` are parameters of `Setting`."""
+    metadata = {"help": help, **more}
+    if isinstance(default, list):
+        return dataclasses.field(default_factory=lambda: list(default), metadata=metadata)
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+@dataclass(kw_only=True)
+class Config:
+    """The settings of one command. Values are stored unchecked; `validate` checks them."""
+
+    command: ClassVar[str] = ""
+
+    @classmethod
+    def create(cls, **given: Any) -> Self:
+        """Make a config from the given settings, with the preset's for those not given."""
+        hub = HUGGINGFACE_SETTINGS if is_huggingface(given.get("base")) else {}
+        usual = PRESET_SETTINGS.get(str(given.get("preset")), {})
+        values = {**hub.get(cls.command, {}), **usual.get(cls.command, {}), **given}
+        return cls.from_dict(values)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any], where: object = None) -> Self:
+        """Make a config from named values; unknown names and bad values are one message."""
+        known = [one.name for one in cls.settings()]
+        if unknown := sorted(set(values) - set(known)):
+            raise HeadstartError(
+                f"unknown setting {', '.join(unknown)}",
+                where=where,
+                fix=f"the settings of {cls.command} are {', '.join(known)}",
+                code="config",
+            )
+        made = cls(**values)
+        made.validate(where)
+        return made
+
+    @classmethod
+    def settings(cls) -> list[Setting]:
+        """List the settings in their order."""
+        hints = get_type_hints(cls)
+        found = []
+        for one in dataclasses.fields(cls):
+            kind, is_list, choices = _parse_type(hints[one.name])
+            more = {"choices": choices, **one.metadata}
+            if one.default_factory is not dataclasses.MISSING:
+                default = one.default_factory()
+            else:
+                default = one.default
+            found.append(Setting(one.name, kind, default, is_list=is_list, **more))
+        return found
+
+    def validate(self, where: object = None) -> None:
+        """Raise one error that lists every problem."""
+        problems, fixes = [], []
+        for one in self.settings():
+            value = getattr(self, one.name)
+            if problem := one.problem(value):
+                problems.append(problem)
+                fixes.append(one.suggestion(value))
+        problems = problems or self.problems()
+        if problems:
+            listed = "; ".join(filter(None, fixes))
+            fix = listed or f"headstart {self.command} --help lists the settings and their values"
+            raise HeadstartError("; ".join(problems), where=where, fix=fix, code="config")
+
+    def problems(self) -> list[str]:
+        """Describe settings that are valid one by one, but not together."""
+        return []
+
+    def replace(self, **changes: Any) -> Self:
+        """Copy with other values."""
+        return dataclasses.replace(self, **changes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the settings that have a value, by name."""
+        return {name: value for name, value in vars(self).items() if value is not None}
+
+    def save(self, folder: Path) -> None:
+        """Write `config.toml`; with it, the folder is a run."""
+        write_format(folder)
+        lines = [f"{name} = {_toml(value)}\n" for name, value in self.to_dict().items()]
+        write_text(folder / CONFIG_FILE, "".join(lines))
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        """Read the config of a run."""
+        return cls.from_dict(read_settings(folder), where=folder / CONFIG_FILE)
+
+    def resumed(self, folder: Path) -> Self:
+        """Return the config of the run in `folder`; settings that were given must agree with it."""
+        saved = self.load(folder)
+        changed = []
+        for one in self.settings():
+            ours, theirs = getattr(self, one.name), getattr(saved, one.name)
+            if one.in_identity and ours is not None and ours != theirs:
+                changed.append(f"{one.name}: {theirs!r} in the run, {ours!r} now")
+        if changed:
+            raise HeadstartError(
+                "the run was started with other settings:\n  " + "\n  ".join(changed),
+                where=folder / CONFIG_FILE,
+                fix="resume with the settings of the run, or start another run",
+                code="config",
+            )
+        free = {one.name: getattr(self, one.name) for one in self.settings() if not one.in_identity}
+        return saved.replace(**{name: value for name, value in free.items() if value is not None})
+
+
+def is_run(folder: Path) -> bool:
+    """Whether the folder holds a run or a study: it has a config."""
+    return (folder / CONFIG_FILE).is_file()
+
+
+def read_settings(folder: Path) -> dict[str, Any]:
+    """Read the settings of a run, whatever command it belongs to."""
+    path = folder / CONFIG_FILE
+    if not path.is_file():
+        raise HeadstartError(
+            f"there is no {CONFIG_FILE} here: this is not a run",
+            where=folder,
+            fix="name the folder of a run",
+            code="not-a-run",
+        )
+    check_format(folder)
+    return read_toml(path)
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Read a TOML file of settings."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise HeadstartError(
+            f"{path.name} is not valid TOML: {error}",
+            where=path,
+            fix="correct it, or restore it from a copy",
+            code="damaged",
+        ) from None
+
+
+def check_new(folder: Path) -> None:
+    """Reject a folder that holds a run already."""
+    if is_run(folder):
+        raise HeadstartError(
+            "there is a run in this folder already",
+            where=folder,
+            fix="resume it with --resume, or choose another --out",
+        )
+
+
+def is_huggingface(base: str | None) -> bool:
+    """Whether a base comes from Hugging Face: `hf:NAME`, or the copy of such a model."""
+    if base is None:
+        return False
+    return base.startswith("hf:") or (Path(base) / ORIGIN_FILE).is_file()
+
+
+def _parse_type(hint: Any) -> tuple[type, bool, tuple[str, ...]]:
+    """Split an annotation into the type of a value, whether it is a list, and its choices."""
+    if get_origin(hint) in (Union, types.UnionType):
+        hint = next(one for one in get_args(hint) if one is not type(None))
+    if get_origin(hint) is list:
+        return get_args(hint)[0], True, ()
+    if get_origin(hint) is Literal:
+        return str, False, get_args(hint)
+    return hint, False, ()
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether UTF-8 has bytes for every character; file names of old systems may not."""
+    return not any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    if isinstance(value, str | bool):
+        # A JSON string is a TOML string, but for DEL.
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return repr(value)
+
+
+@dataclass(kw_only=True)
+class DatasetSettings(Config):
+    """Where labelled rows are, and how they are read and split."""
+
+    dataset: list[str] = setting(
+        [],
+        "Labelled texts: CSV, TSV, JSON, JSON Lines or Parquet files, a folder with files called "
+        "train, validation and test, or a name (rotten-tomatoes, hub:owner/name).",
+        panel="Data",
+        argument=True,
+    )
+    task: Literal["classification", "multi-label", "pairs", "tagging", "spans"] = setting(
+        "classification", "What the labels are.", panel="Data"
+    )
+    validation: str | None = setting(None, "A separate file for validation.", panel="Data")
+    test: str | None = setting(None, "A separate file for the test part.", panel="Data")
+    text_column: str | None = setting(
+        None, "The column of the text; by default found by its name.", panel="Data"
+    )
+    second_column: str | None = setting(
+        None, "For pairs and spans: the column of the second text.", panel="Data"
+    )
+    label_column: str | None = setting(
+        None, "The column of the label; by default found by its name.", panel="Data"
+    )
+    encoding: str = setting("utf-8", "The encoding of text files.", panel="Data", advanced=True)
+    drop_overlap: bool = setting(
+        False, "Drop training texts that validation or test contain, too.", panel="Data"
+    )
+    split_seed: int = setting(
+        0, "The seed of the split, if one is made.", panel="Data", advanced=True,
+        minimum=0, maximum=2**31 - 1,
+    )  # fmt: skip
+
+    def read_options(self) -> dict[str, Any]:
+        """How the dataset is read: arguments of `Task.read`."""
+        names = ("validation", "test", "text_column", "second_column", "label_column")
+        more = {"encoding": self.encoding, "drop_overlap": self.drop_overlap}
+        return {name: getattr(self, name) for name in names} | more | {"seed": self.split_seed}
+
+    def dataset_settings(self) -> dict[str, Any]:
+        """Return the settings of the dataset alone, for another config about the same rows."""
+        return {one.name: getattr(self, one.name) for one in DatasetSettings.settings()}
+
+
+SIZES = ("vocab_size", "width", "layers", "heads", "feed_forward_width")
+
+
+@dataclass(kw_only=True)
+class NetworkSettings(Config):
+    """The network, where no base decides about it."""
+
+    preset: Literal["small", "lab", "bert", "gpt2"] = setting(
+        "small", "The network; lab also brings the lab's training settings.", panel="Model"
+    )
+    vocab_size: int | None = setting(
+        None, "Vocabulary size; by default the preset's.", panel="Model", advanced=True,
+        minimum=1, maximum=1_000_000,
+    )  # fmt: skip
+    width: int | None = setting(
+        None, "Width of the hidden states; by default the preset's.", panel="Model",
+        advanced=True, minimum=1, maximum=16_384,
+    )  # fmt: skip
+    layers: int | None = setting(
+        None, "Number of layers; by default the preset's.", panel="Model", advanced=True,
+        minimum=1, maximum=1_024,
+    )  # fmt: skip
+    heads: int | None = setting(
+        None, "Number of attention heads; by default the preset's.", panel="Model",
+        advanced=True, minimum=1, maximum=1_024,
+    )  # fmt: skip
+    feed_forward_width: int | None = setting(
+        None, "Width of the feed-forward layers; by default the preset's.", panel="Model",
+        advanced=True, minimum=1, maximum=131_072,
+    )  # fmt: skip
+    tokenizer: str | None = setting(
+        None, "A tokenizer file or a run; by default one is trained.", panel="Model", advanced=True
+    )
+
+    def sizes(self) -> dict[str, int]:
+        """Return the sizes that were given, for `preset`."""
+        return {name: getattr(self, name) for name in SIZES if getattr(self, name) is not None}
+
+    def base_problems(self, base: str | None, settings: tuple[str, ...]) -> list[str]:
+        """Name settings that a base decides about, or that need one."""
+        given = [name for name in settings if getattr(self, name)]
+        if base is None:
+            return [f"{name} needs a base" for name in given]
+        if sizes := self.sizes():
+            return [f"the base decides about {', '.join(sizes)}; do not give it"]
+        return []
+
+
+@dataclass(kw_only=True)
+class MachineSettings(Config):
+    """What a training runs on."""
+
+    seed: int = setting(0, "The random seed.", minimum=0, maximum=2**31 - 1)
+    device: str | None = setting(
+        None, "cpu, cuda or mps; by default the fastest.", panel="Machine", advanced=True
+    )
+    threads: int | None = setting(
+        None, "CPU threads; by default one per physical core.", panel="Machine", advanced=True,
+        minimum=1, maximum=512,
+    )  # fmt: skip
+    precision: Precision | None = setting(
+        None, "By default the faster one here.", panel="Machine", advanced=True
+    )
+
+
+@dataclass(kw_only=True)
+class PretrainConfig(NetworkSettings, MachineSettings):
+    """The settings of `headstart pretrain`."""
+
+    command: ClassVar[str] = "pretrain"
+
+    corpus: list[str] = setting(
+        [], "Text files, folders or names (imdb).", panel="Data", argument=True
+    )
+    text_column: str | None = setting(
+        None, "The column of the text; by default found by its name.", panel="Data"
+    )
+    encoding: str = setting("utf-8", "The encoding of text files.", panel="Data", advanced=True)
+    documents: Literal["line", "blank-line", "file"] | None = setting(
+        None,
+        "What one document of plain text is; by default a line of a file, a whole file of a "
+        "folder.",
+        panel="Data",
+    )
+    task_text: str | None = setting(
+        None,
+        "A labelled dataset: its training texts join the corpus, mostly at the end; its "
+        "validation and test texts are removed from it.",
+        panel="Data",
+    )
+    held_out: float | None = setting(
+        None, "Share of the documents that the loss is measured on; by default 0.01, or 0.1 of a "
+        "small corpus.", panel="Data", advanced=True, above=0, maximum=0.5,
+    )  # fmt: skip
+    base: str | None = setting(
+        None, "Continue the pretraining of this run, or of hf:NAME.", panel="Model"
+    )
+    match_vocabulary: str | None = setting(
+        None, "A tokenizer that the base is moved to; shared tokens keep their vectors.",
+        panel="Model", advanced=True,
+    )  # fmt: skip
+    objective: Literal["causal", "masked", "masked+next-sentence"] = setting(
+        "causal", "What is predicted: the next token, or hidden tokens.", panel="Model"
+    )
+    tokenizer_kind: Literal["bpe", "unigram"] = setting(
+        "bpe", "The tokenizer that is trained.", panel="Model", advanced=True
+    )
+    embedding_init: Literal["cooccurrence", "random"] = setting(
+        "cooccurrence", "First values of the embedding: PPMI-SVD vectors of the corpus, or random.",
+        panel="Model",
+    )  # fmt: skip
+    minutes: float | None = setting(
+        None, "Minutes of training; 10 where no amount is given.", above=0, maximum=525_600
+    )
+    epochs: float | None = setting(
+        None, "Passes over the corpus.", above=0, maximum=100_000
+    )  # fmt: skip
+    tokens: int | None = setting(
+        None, "Tokens to train on: a number, or 2M.", minimum=1, maximum=10**13, amount=True
+    )
+    steps: int | None = setting(
+        None, "Optimizer steps.", minimum=1, maximum=10**9, advanced=True
+    )  # fmt: skip
+    length: int = setting(128, "Tokens of a row.", minimum=2, maximum=131_072)
+    batch_tokens: int = setting(1_024, "Tokens of a step.", minimum=1, maximum=2**24)
+    micro_batch_tokens: int = setting(
+        8_192, "Tokens that are in memory at once.", advanced=True, minimum=1, maximum=2**24
+    )
+    mask_share: float = setting(
+        0.3, "Share of the tokens that a masked objective hides.", above=0, below=1, advanced=True
+    )
+    softmax: Literal["auto", "full", "sampled"] = setting(
+        "auto", "The output layer of a step: all tokens, or a sample of a large vocabulary.",
+        advanced=True,
+    )  # fmt: skip
+    learning_rate: float = setting(2e-3, "The highest learning rate.", above=0, maximum=10)
+    embedding_learning_rate: float | None = setting(
+        None, "Of the embedding and the output layer; by default the same.", advanced=True,
+        above=0, maximum=10,
+    )  # fmt: skip
+    warmup: float = setting(
+        0.05, "Share of the steps in which the learning rate rises.", advanced=True,
+        minimum=0, maximum=1,
+    )  # fmt: skip
+    weight_decay: float = setting(0.1, "Weight decay.", advanced=True, minimum=0, maximum=100)
+    evaluations: int = setting(
+        10, "How often the held-out loss is measured.", advanced=True, minimum=1, maximum=1_000_000
+    )
+    save_seconds: float = setting(
+        60.0, "Seconds between two checkpoints.", panel="Output", advanced=True,
+        minimum=0, maximum=604_800, in_identity=False,
+    )  # fmt: skip
+
+    def problems(self) -> list[str]:
+        problems = [] if self.corpus else ["no corpus was given"]
+        amounts = ("minutes", "epochs", "tokens", "steps")
+        given = [name for name in amounts if getattr(self, name) is not None]
+        if len(given) > 1:
+            problems.append(f"{' and '.join(given)} exclude each other; give one of them")
+        if self.base is not None and self.tokenizer:
+            problems.append("the base has its own tokenizer; do not give tokenizer")
+        return problems + self.base_problems(self.base, ("match_vocabulary",))
+
+    @property
+    def rows(self) -> int:
+        """Rows of a step."""
+        return max(1, self.batch_tokens // self.length)
+
+
+@dataclass(kw_only=True)
+class FinetuneConfig(DatasetSettings, NetworkSettings, MachineSettings):
+    """The settings of `headstart finetune` and of `HeadstartClassifier`."""
+
+    command: ClassVar[str] = "finetune"
+
+    labels: str | None = setting(
+        None, "Use only so many labelled training rows, drawn by the seed: 100 or 10%.",
+        panel="Data",
+    )  # fmt: skip
+    base: str | None = setting(
+        None, "A pretrained run, or hf:NAME; by default the network starts from scratch.",
+        panel="Model",
+    )  # fmt: skip
+    arm: Literal["network", "tfidf", "nb", "stack"] = setting(
+        "network",
+        "network; tfidf or nb: linear classifiers without a network; stack: TF-IDF and a network.",
+        panel="Model",
+    )
+    fresh: bool = setting(
+        False, "Use the base's network, but start it from scratch.", panel="Model", advanced=True
+    )
+    objective: Literal["causal", "masked"] = setting(
+        "causal", "Without a base: the attention of the network.", panel="Model", advanced=True
+    )
+    tokenizer_kind: Literal["bpe", "unigram"] = setting(
+        "bpe", "Without a base: the tokenizer that is trained.", panel="Model", advanced=True
+    )
+    match_vocabulary: str | None = setting(
+        None, "A tokenizer that the base is moved to; shared tokens keep their vectors.",
+        panel="Model", advanced=True,
+    )  # fmt: skip
+    pooling: Pooling | None = setting(
+        None, "How a text's hidden states become one vector; by default the preset's way.",
+        panel="Model", advanced=True,
+    )  # fmt: skip
+    head: Literal["auto", "stock"] = setting(
+        "auto", "stock: the head that transformers has for this network, so that the export is "
+        "exact.", panel="Model", advanced=True,
+    )  # fmt: skip
+    head_init: Literal["probe", "random"] = setting(
+        "probe", "How the new head starts: as a linear probe of the frozen base, or random.",
+        panel="Model", advanced=True,
+    )  # fmt: skip
+    freeze: bool = setting(False, "Train only the head.", panel="Model")
+    epochs: int = setting(5, "Passes over the training rows.", minimum=1, maximum=100_000)
+    minutes: float | None = setting(
+        None, "Train fewer epochs where more would take longer.", above=0, maximum=525_600
+    )
+    batch_size: int = setting(16, "Rows of a step.", minimum=1, maximum=1_048_576)
+    micro_batch_tokens: int = setting(
+        8_192, "Tokens that are in memory at once.", advanced=True, minimum=1, maximum=2**24
+    )
+    learning_rate: float = setting(3e-4, "The highest learning rate.", above=0, maximum=10)
+    schedule: Literal["linear", "constant"] = setting(
+        "linear", "Linear warm-up and decay, or one rate.", advanced=True
+    )
+    warmup: float = setting(
+        0.1, "Share of the steps in which the learning rate rises.", advanced=True,
+        minimum=0, maximum=1,
+    )  # fmt: skip
+    weight_decay: float = setting(0.01, "Weight decay.", advanced=True, minimum=0, maximum=100)
+    length: int | None = setting(
+        None, "Tokens of a window, or of a truncated text; by default those of pretraining.",
+        minimum=1, maximum=131_072,
+    )  # fmt: skip
+    long: Literal["windows", "truncate"] | None = setting(
+        None, "Longer texts: read in windows that are pooled as one (default), or truncated."
+    )
+    class_weight: Literal["balanced"] | None = setting(
+        None, "balanced: rare classes count as much as common ones."
+    )
+    token_dropout: float | None = setting(
+        None,
+        "Share of a text's tokens to drop, others in every epoch; by default 0.35 of texts that "
+        "are longer than a window, none of others.",
+        minimum=0,
+        below=1,
+    )
+    average: float = setting(
+        0.0, "Share of the epochs, from the end, whose weights are averaged.", advanced=True,
+        minimum=0, maximum=1,
+    )  # fmt: skip
+    selection_metric: Literal["metric", "loss", "last"] = setting(
+        "metric", "Which epoch is saved: the best by the task's metric or by the loss on "
+        "validation, or the last.", advanced=True,
+    )  # fmt: skip
+    save_seconds: float = setting(
+        60.0, "Seconds between two checkpoints.", panel="Output", advanced=True,
+        minimum=0, maximum=604_800, in_identity=False,
+    )  # fmt: skip
+
+    def problems(self) -> list[str]:
+        problems = [] if self.dataset else ["no dataset was given"]
+        if self.labels and self.task != "classification":
+            problems.append(f"labels is for classification, not for {self.task}")
+        if self.pooling and self.task in ("tagging", "spans"):
+            problems.append(f"pooling is for classes of whole texts, not for {self.task}")
+        if self.class_weight and self.task in ("tagging", "spans"):
+            problems.append(f"class_weight is for classes of whole texts, not for {self.task}")
+        if self.long == "windows" and self.task == "pairs":
+            problems.append("pairs cannot be read in windows: one would hold only one of the texts")
+        return problems + self.base_problems(self.base, ("fresh", "match_vocabulary"))
+
+    @property
+    def long_token_dropout(self) -> float:
+        """The token dropout of texts that are longer than a window."""
+        return 0.35 if self.token_dropout is None else self.token_dropout
+
+
+@dataclass(kw_only=True)
+class StudyConfig(DatasetSettings, NetworkSettings):
+    """The settings of `headstart compare`."""
+
+    command: ClassVar[str] = "compare"
+
+    name: str | None = setting(
+        None, "What the report calls the dataset; by default its file.", panel="Output"
+    )
+    corpus: list[str] = setting(
+        [], "Text to pretrain on; can be repeated. By default the dataset's own training texts.",
+        panel="Data",
+    )  # fmt: skip
+    documents: Literal["line", "blank-line", "file"] | None = setting(
+        None,
+        "What one document of plain text is; by default a line of a file, a whole file of a "
+        "folder.",
+        panel="Data",
+    )
+    held_out: float | None = setting(
+        None, "Share of the corpus that pretraining is measured on.", panel="Data",
+        advanced=True, above=0, maximum=0.5,
+    )  # fmt: skip
+    task_text: bool = setting(
+        True, "Let the training texts, without their labels, join the corpus.", panel="Data"
+    )
+    base: str | None = setting(
+        None, "A pretrained run, or hf:NAME, instead of pretraining.", panel="Model"
+    )
+    objectives: list[str] = setting(
+        [], "Pretraining objectives, separated by commas: causal (default), masked, "
+        "masked+next-sentence.", panel="Model",
+    )  # fmt: skip
+    arms: list[str] = setting(
+        [], "What is compared, separated by commas: scratch, cooc-init, pretrained, frozen, tfidf, "
+        "nb, cooccurrence, stack, linear, trivial, or hf:NAME.", panel="Study",
+    )  # fmt: skip
+    labels: list[str] = setting(
+        [], "Label budgets, separated by commas; by default 100,400,all.", panel="Study"
+    )
+    seeds: int = setting(
+        3, "How often each training is repeated.", panel="Study", minimum=1, maximum=1_000
+    )
+    bases: int = setting(
+        1, "Pretrainings; with several, the intervals include their variance.", panel="Study",
+        minimum=1, maximum=1_000,
+    )  # fmt: skip
+    selection: Literal["budget", "validation", "none"] = setting(
+        "budget",
+        "What selects epochs, regularisation and weights: the label budget itself, the validation "
+        "part, or nothing (all epochs, as in the lab).",
+        panel="Study",
+    )
+    minutes: float | None = setting(
+        None, "Reduce choices, seeds, pretraining, then label budgets until the study fits.",
+        panel="Study", above=0, maximum=525_600,
+    )  # fmt: skip
+    tokens: int | None = setting(
+        None, "Tokens of pretraining: 2M. Several show what more would bring: 0.5M,1M,2M.",
+        panel="Study", minimum=1, maximum=10**13, amount=True,
+    )  # fmt: skip
+    epochs: int | None = setting(
+        None, "Exactly so many epochs; by default each network selects.", minimum=1, maximum=100_000
+    )
+    length: int | None = setting(
+        None, "Tokens of a window of a labelled text.", minimum=1, maximum=131_072
+    )
+    threads: int | None = setting(
+        None, "CPU threads of all jobs on this machine together.", panel="Machine",
+        advanced=True, minimum=1, maximum=512,
+    )  # fmt: skip
+    precision: Precision = setting(
+        "fp32", "fp32 gives nearly the same numbers on every machine.", panel="Machine",
+        advanced=True,
+    )  # fmt: skip
+    executor: Literal["local", "ray", "slurm"] = setting(
+        "local", "Where trainings run.", panel="Machine", advanced=True, in_identity=False
+    )
+    jobs: int | None = setting(
+        None, "Trainings at the same time.", panel="Machine", advanced=True,
+        minimum=1, maximum=10_000, in_identity=False,
+    )  # fmt: skip
+    address: str | None = setting(
+        None, "Of the Ray cluster: HOST:6379 or auto; by default Ray is started here.",
+        panel="Machine", advanced=True, in_identity=False,
+    )  # fmt: skip
+    cores: int | None = setting(
+        None, "Cores of each training, on Ray or Slurm.", panel="Machine", advanced=True,
+        minimum=1, maximum=4_096, in_identity=False,
+    )  # fmt: skip
+    memory: float | None = setting(
+        None, "GB of each training, on Ray or Slurm.", panel="Machine", advanced=True,
+        above=0, maximum=100_000, in_identity=False,
+    )  # fmt: skip
+    gpus: int | None = setting(
+        None, "GPUs of each training, on Ray or Slurm.", panel="Machine", advanced=True,
+        minimum=0, maximum=64, in_identity=False,
+    )  # fmt: skip
+    partition: str | None = setting(
+        None, "The Slurm partition.", panel="Machine", advanced=True, in_identity=False
+    )
+    time_limit: int | None = setting(
+        None, "Minutes of one Slurm job.", panel="Machine", advanced=True,
+        minimum=1, maximum=525_600, in_identity=False,
+    )  # fmt: skip
