@@ -5,8 +5,8 @@ import json
 import random
 from pathlib import Path
 
+from headstart.config import FinetuneConfig
 from headstart.text.reading.dataset import Dataset, Splits
-from headstart.training.recipe import FinetuneRecipe, make_recipe
 from tests.corpora import SUBJECTS, sentence
 
 ANIMALS = ("cat", "dog", "bird")
@@ -14,6 +14,7 @@ LABELS = ("animal", "person")
 PEOPLE = ["Ada Lovelace", "Alan Turing", "Grace Hopper", "Emmy"]
 PLACES = ["Paris", "New York", "Oslo"]
 NAMES = ["Ada", "Alan", "Grace", "Emmy", "Kurt", "Rosa"]
+MACHINE = {"device": "cpu", "threads": 1, "precision": "fp32"}
 TINY = {"vocab_size": 300, "width": 16, "layers": 2, "heads": 2, "feed_forward_width": 32}
 
 
@@ -35,10 +36,10 @@ def splits(rows: int = 80, **options) -> Splits:
     return Splits(dataset(rows, 0, **options), validation, test)
 
 
-def recipe(**changes) -> FinetuneRecipe:
-    sizes = {} if changes.get("base", "none") != "none" else TINY
-    settings = {"dataset": ["generated"], "epochs": 3, "learning_rate": 1e-2, "threads": 1}
-    return make_recipe(**{**settings, **sizes, **changes})
+def config(**changes) -> FinetuneConfig:
+    sizes = {} if changes.get("base") else TINY
+    settings = {"dataset": ["generated"], "epochs": 3, "learning_rate": 1e-2, **MACHINE}
+    return FinetuneConfig.create(**{**settings, **sizes, **changes})
 
 
 def write_csv(path: Path, data: Dataset) -> Path:

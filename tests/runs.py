@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
+from headstart.config import PretrainConfig
 from headstart.training.pretrain import pretrain
-from headstart.training.recipe import PretrainRecipe
 from tests.corpora import write_corpus
+from tests.labelled import MACHINE
 
 SMALL = {
     "vocab_size": 300,
@@ -17,27 +18,25 @@ SMALL = {
     "held_out": 0.1,
     "learning_rate": 5e-3,
     "evaluations": 2,
-    "threads": 1,
-    "output": "full",  # what is faster here may be chance
+    **MACHINE,
 }
 
 
 def options(**more: object) -> list[str]:
-    """The same for the command line, which has no word for the number of evaluations."""
-    settings = {name: value for name, value in SMALL.items() if name != "evaluations"} | more
-    settings["feed_forward"] = settings.pop("feed_forward_width")
+    """The same for the command line."""
+    settings = SMALL | more
     named = ((f"--{name.replace('_', '-')}", str(value)) for name, value in settings.items())
     return [word for pair in named for word in pair]
 
 
-def small_recipe(folder: Path, objective: str = "causal", **changes) -> PretrainRecipe:
+def small_config(folder: Path, objective: str = "causal", **changes) -> PretrainConfig:
     corpus = folder / "corpus.txt"
     if not corpus.exists():
         write_corpus(corpus)
-    return PretrainRecipe(**{"corpus": [str(corpus)], "objective": objective, **SMALL, **changes})
+    return PretrainConfig.create(**{"corpus": [str(corpus)], "objective": objective, **SMALL, **changes})
 
 
 def small_run(folder: Path, objective: str = "causal", **changes) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
-    pretrain(small_recipe(folder, objective, **{"steps": 150, **changes}), folder / "run")
+    pretrain(small_config(folder, objective, **{"steps": 150, **changes}), folder / "run")
     return folder / "run"

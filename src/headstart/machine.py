@@ -15,14 +15,14 @@ import time
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import TypeVar
 
 import psutil
 import torch
 
+from headstart.config import Config, Precision, check_number
 from headstart.errors import HeadstartError
 from headstart.files import cache_folder, write_text
-from headstart.settings import check_number
 
 # Those that matter for training, with the names people know them by.
 INSTRUCTION_SETS = {
@@ -92,7 +92,7 @@ def usable_cores() -> int:
 def choose_threads(wanted: int | None = None) -> int:
     """Threads for the matrix products: one a physical core; a second there only waits."""
     if wanted is not None:
-        check_number("threads", wanted, smallest=1)
+        check_number("threads", wanted, minimum=1, maximum=512)
         return wanted
     return max(1, min(usable_cores(), psutil.cpu_count(logical=False) or 1))
 
@@ -142,8 +142,6 @@ def available_devices() -> list[str]:
         devices.insert(0, "cuda")
     return devices
 
-
-Precision = Literal["fp32", "bf16"]
 
 # A block's product: 512 tokens, width 256, feed-forward twice as wide.
 ROWS, INNER, COLUMNS = 512, 256, 512
@@ -252,3 +250,29 @@ def _wait(device: torch.device) -> None:
         torch.cuda.synchronize(device)
     elif device.type == "mps":
         torch.mps.synchronize()
+
+
+C = TypeVar("C", bound=Config)
+
+
+def resolve_machine(config: C) -> C:
+    """Return the config with a device, a number of threads and a precision, and use the threads."""
+    threads = choose_threads(getattr(config, "threads", None))
+    torch.set_num_threads(threads)
+    device = pick_device(getattr(config, "device", None))
+    precision = getattr(config, "precision", None)
+    if precision is None:
+        precision = choose_precision(device).precision
+    elif device.type == "cpu":
+        make_bf16_safe()
+    return config.replace(device=str(device), threads=threads, precision=precision)
+
+
+def peak_memory() -> int:
+    """Return the most memory that this process has used, in bytes."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return int(psutil.Process().memory_info().rss)
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from headstart.base_source import source_of
+from headstart.config import is_run, number_problem
 from headstart.errors import HeadstartError
 from headstart.files import (
     FORMAT_FILE,
@@ -24,7 +25,6 @@ from headstart.model.checkpoint import load_model, save_model
 from headstart.model.model import Model
 from headstart.model.presets import preset_of
 from headstart.progress import ProgressCallback
-from headstart.settings import bound_problem
 from headstart.tasks import find_task
 from headstart.tasks.classifier_run import CLASSIFIER, open_classifier
 from headstart.tasks.examples import Long, TextEncoding
@@ -43,13 +43,20 @@ SUMMARY_FORMS: dict[str, Form] = {"validation": is_numbers, "cut": is_numbers, "
 class Run:
     """The folder of a network, as plain objects. A pretrained base has no task."""
 
-    folder: Path
+    folder: Any
     model: Model
     tokenizer: Tokenizer
     task: Task[Any] | None = None
     length: int = 512  # of what the task reads at once
-    long: Long = "cut"
+    long: Long = "truncate"
     temperature: float = 1.0
+    plan: dict[str, Any] = field(default_factory=dict)
+    summary: dict[str, Any] = field(default_factory=dict)
+    validation_scores: Any = None
+
+    @property
+    def in_memory(self) -> bool:
+        return self.folder is None
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -251,8 +258,8 @@ def read_task(folder: Path) -> dict[str, Any]:
         or not isinstance(labels, list)
         or not all(isinstance(label, str) for label in labels)
         or not isinstance(length, int)
-        or bound_problem("length", length, smallest=1)
-        or long not in ("cut", "windows")
+        or number_problem("length", length, minimum=1, maximum=131_072)
+        or long not in ("truncate", "windows")
     ):
         raise HeadstartError(f"{TASK} is damaged", where=path, fix=again)
     return {"task": find_task(name)(labels), "length": length, "long": long}
@@ -266,7 +273,7 @@ def read_summary(folder: Path, *, needs: Collection[str] = ()) -> dict[str, Any]
 
 def is_unfinished(folder: Path) -> bool:
     """Whether a training began here that has not ended: it has a recipe and no summary."""
-    return (folder / "recipe.toml").is_file() and not (folder / SUMMARY).is_file()
+    return is_run(folder) and not (folder / SUMMARY).is_file()
 
 
 def name_place(folder: Path, place: Path) -> None:

@@ -6,7 +6,7 @@ epoch. A stack joins a linear arm and a fine-tuned network; its weights come fro
 
 import shutil
 import time
-from dataclasses import fields
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from headstart.baselines.regression import RegressionClassifier
 from headstart.baselines.stack import Stack
 from headstart.baselines.stack_run import MEMBERS, StackScorer
 from headstart.baselines.tfidf import TfidfClassifier
+from headstart.config import DatasetSettings, FinetuneConfig, is_run
 from headstart.errors import HeadstartError
 from headstart.evaluation.calibration import fit_temperature
 from headstart.evaluation.metrics import wilson_interval
@@ -28,107 +29,79 @@ from headstart.tasks.classifier_run import ClassifierRun
 from headstart.tasks.opened_run import OpenedRun
 from headstart.tasks.task import Parts
 from headstart.text.reading.dataset import Dataset
-from headstart.text.reading.sources import check_outside
+from headstart.training.callbacks import Callback, Callbacks
+from headstart.training.cards import TASK_LIMITS
 from headstart.training.finetune import finetune
-from headstart.training.finetune_prepare import read_splits
-from headstart.training.finetune_results import LIMITS
-from headstart.training.listener import Listener
-from headstart.training.recipe import NETWORK, FinetuneRecipe
-from headstart.training.recipe_file import (
-    DATASET_SETTINGS,
-    FILE,
-    refuse_a_second_run,
-    resumed,
-    write_recipe,
-)
+from headstart.training.initialization import read_splits
+from headstart.training.run_files import start_config
 from headstart.training.seen_rows import write_rows
 
-STACK = "stack"
+NETWORK, STACK = "network", "stack"
 LINEAR: dict[str, type[RegressionClassifier]] = {
     "tfidf": TfidfClassifier,
     "nb": NaiveBayesClassifier,
 }
-ARMS = (NETWORK, *LINEAR, STACK)
 TASKS = ("classification", "pairs")  # one class per row
-# What a linear arm takes of a recipe: the rows, and what the machine decides for every training.
-SHARED = (
-    *DATASET_SETTINGS,
-    *("task", "second_column", "arm", "seed", "device", "threads", "precision"),
-    "long_token_dropout",  # goes with token_dropout, which is refused by its own name
-)
+# The settings that a linear arm uses.
+SHARED = {
+    *(one.name for one in DatasetSettings.settings()),
+    *("arm", "seed", "device", "threads", "precision", "save_seconds"),
+}
 
 
 def finetune_arm(
-    recipe: FinetuneRecipe,
+    config: FinetuneConfig,
     folder: Path,
     *,
     splits: Parts[Any] | None = None,
     resume: bool = False,
-    listener: Listener | None = None,
-    save_seconds: float = 60.0,
+    callbacks: Sequence[Callback] = (),
 ) -> dict[str, Any]:
-    """Train the arm that the recipe names; parameters and result are those of `finetune`."""
-    if recipe.arm == NETWORK:
-        return finetune(
-            recipe,
-            folder,
-            splits=splits,
-            resume=resume,
-            listener=listener,
-            save_seconds=save_seconds,
-        )
+    """Train the arm that the config names; parameters and result are those of `finetune`."""
+    if config.arm == NETWORK:
+        run = finetune(config, folder, splits=splits, resume=resume, callbacks=callbacks)
+        return run.summary
     weights = getattr(getattr(splits, "train", None), "weights", None)
     if weights is not None and len(set(weights)) > 1:
         raise HeadstartError(
-            f"the arm {recipe.arm} takes no weights of rows", fix="leave sample_weight out"
+            f"the arm {config.arm} takes no weights of rows", fix="leave sample_weight out"
         )
-    check_arm(recipe)
-    listener = listener or Listener()
+    check_arm(config)
+    callback = Callbacks(callbacks)
     started = time.monotonic()
     with locked(folder):
-        check_outside(folder, recipe.dataset if splits is None else [])
-        if resume:
-            recipe = resumed(recipe, folder)
-            if (folder / SUMMARY).is_file():
-                return read_summary(folder, needs=("validation",))
+        sources = config.dataset if splits is None else []
+        config = start_config(config, folder, resume=resume, sources=sources)
+        if resume and (folder / SUMMARY).is_file():
+            return read_summary(folder, needs=("validation",))
+        parts: Any = read_splits(config, callback) if splits is None else splits
+        config.save(folder)
+        if config.arm == STACK:
+            classifier = _stack(config, folder, parts, callback)
         else:
-            refuse_a_second_run(folder)
-        parts: Any = read_splits(recipe, listener.stage) if splits is None else splits
-        write_recipe(recipe, folder)
-        if recipe.arm == STACK:
-            run = _stack(recipe, folder, parts, listener, save_seconds)
-        else:
-            run = fit_linear(recipe.arm, recipe.task, parts, folder)
-        summary = save_arm(run, recipe, parts, folder)
-        summary["seconds"] = time.monotonic() - started
-        summary["validation"] = _measured(run, parts.validation)
-        write_summary(summary, folder)
-    listener.on_finish(summary)
+            classifier = fit_linear(config.arm, config.task, parts, folder)
+        summary = save_arm(classifier, config, parts, folder, started=started)
+    callback.on_finish(summary)
     return summary
 
 
-def check_arm(recipe: FinetuneRecipe) -> None:
+def check_arm(config: FinetuneConfig) -> None:
     """Refuse an arm that is not known here, and settings that it does not have."""
-    if recipe.arm not in ARMS:
+    if config.task not in TASKS:
         raise HeadstartError(
-            f"finetune cannot train the arm {recipe.arm!r}: it can train {', '.join(ARMS)}",
-            fix="headstart compare trains every arm, and keeps the best of them in best/",
-        )
-    if recipe.task not in TASKS:
-        raise HeadstartError(
-            f"the arm {recipe.arm} is for the tasks {' and '.join(TASKS)}, not for {recipe.task}",
+            f"the arm {config.arm} is for the tasks {' and '.join(TASKS)}, not for {config.task}",
             fix="leave --arm out: a network does every task",
         )
-    if recipe.arm == STACK:
+    if config.arm == STACK:
         return
     given = [
         one.name
-        for one in fields(recipe)
-        if one.name not in SHARED and getattr(recipe, one.name) != one.default
+        for one in config.settings()
+        if one.name not in SHARED and getattr(config, one.name) != one.default
     ]
     if given:
         raise HeadstartError(
-            f"the arm {recipe.arm} has no network, so it does not take "
+            f"the arm {config.arm} has no network, so it does not take "
             + ", ".join(f"--{name.replace('_', '-')}" for name in given),
             fix="leave it out; --arm stack joins TF-IDF and a network",
         )
@@ -149,31 +122,36 @@ def fit_linear(arm: str, task: str, splits: Parts[Dataset], folder: Path) -> Cla
 
 def save_arm(
     run: ClassifierRun,
-    recipe: FinetuneRecipe,
+    config: FinetuneConfig,
     splits: Parts[Dataset],
     folder: Path,
     *,
     role: str = "selected its settings",
+    started: float | None = None,
 ) -> dict[str, Any]:
-    """Write a fitted classifier as a run, with its recipe and the rows that it has seen.
+    """Write a fitted classifier as a run, with its config and the rows that it has seen.
 
     `role` is what the validation rows did, for the card.
     """
     run.save(folder)
     write_rows(run.task, splits, folder)
-    write_recipe(recipe, folder)
+    config.save(folder)
+    measured = _measured(run, splits.validation)
     summary = {
         "run": str(folder),
         "task": run.task.name,
         "labels": list(run.labels),
-        "arm": recipe.arm,
-        "seed": recipe.seed,
+        "arm": config.arm,
+        "seed": config.seed,
         "train_rows": len(splits.train),
         "validation_rows": len(splits.validation),
+        "validation": measured,
         **run.facts(),
     }
+    if started is not None:
+        summary["seconds"] = time.monotonic() - started
+    _write_card(run, summary, measured["accuracy"], folder, role)
     write_summary(summary, folder)
-    _write_card(run, summary, _measured(run, splits.validation)["accuracy"], folder, role)
     return summary
 
 
@@ -190,24 +168,21 @@ def _write_card(
         facts={**facts, "labels": ", ".join(run.labels[:30]), "rows": trained},
         scores=[CardScore("accuracy", accuracy, f"validation, {rows:,} rows", ends.low, ends.high)],
         fingerprints={},
-        use=f"`headstart predict {folder.name}`, or `headstart.load` in Python.",
-        limits=LIMITS,
+        use="`headstart predict PATH_OF_THIS_FOLDER`, or `headstart.load` in Python.",
+        limits=TASK_LIMITS,
     )
 
 
-def _stack(
-    recipe: FinetuneRecipe, folder: Path, splits: Any, listener: Listener, save_seconds: float
-) -> ClassifierRun:
+def _stack(config: FinetuneConfig, folder: Path, splits: Any, callback: Callback) -> ClassifierRun:
     place = folder / MEMBERS / NETWORK
     finetune(
-        recipe.changed(arm=NETWORK),
+        config.replace(arm="network"),
         place,
         splits=splits,
-        resume=(place / FILE).is_file(),
-        listener=listener,
-        save_seconds=save_seconds,
+        resume=is_run(place),
+        callbacks=[callback],
     )
-    linear = fit_linear("tfidf", recipe.task, splits, folder)
+    linear = fit_linear("tfidf", config.task, splits, folder)
     members: dict[str, OpenedRun] = {"tfidf": linear, NETWORK: open_run(place)}
     said = [_probabilities(run, splits.validation) for run in members.values()]
     weights = Stack().fit(said, splits.validation.labels).weights_
@@ -227,8 +202,3 @@ def _measured(run: ClassifierRun, part: Dataset) -> dict[str, float]:
     scores = run.answers(part).scores / run.temperature
     found = run.task.metrics(scores, part)
     return {"validation_loss": found.pop("loss"), **found}
-
-
-def needs_base(arm: str) -> bool:
-    """Whether the arm has a network, for which a base (or none) must be named."""
-    return arm in (NETWORK, STACK)

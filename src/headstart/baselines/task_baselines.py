@@ -18,15 +18,15 @@ from numpy.typing import NDArray
 
 from headstart.baselines.stack import over_all_classes
 from headstart.baselines.tfidf import STRENGTHS, TfidfClassifier
+from headstart.config import FinetuneConfig
 from headstart.errors import HeadstartError
 from headstart.linear import choose_strength
 from headstart.tasks.classification import Classification
 from headstart.tasks.multi_label import CERTAIN, MultiLabel
 from headstart.tasks.task import Task
 from headstart.text.reading.dataset import Dataset
-from headstart.training.finetune_prepare import read_splits
-from headstart.training.prepare import Stages, quiet
-from headstart.training.recipe import read_finetune_recipe
+from headstart.training.callbacks import Callback
+from headstart.training.initialization import read_splits
 from headstart.training.seen_rows import seen_rows
 
 MOST_ROWS = 5_000
@@ -80,9 +80,7 @@ def baselines_beside(task: Task[Any], train: Any, validation: Any, part: Any) ->
     return found
 
 
-def baselines_of_run(
-    folder: Path, task: Task[Any], part: Any = None, *, stages: Stages = quiet
-) -> list[Baseline]:
+def baselines_of_run(folder: Path, task: Task[Any], part: Any = None) -> list[Baseline]:
     """The same for a fine-tuned run, fitted to the rows that trained it.
 
     Parameters
@@ -94,8 +92,7 @@ def baselines_of_run(
     part : rows of its task, optional
         Those that it is evaluated on; by default its validation rows.
     """
-    recipe = read_finetune_recipe(folder)
-    splits = read_splits(recipe, stages)
+    splits = read_splits(FinetuneConfig.load(folder), Callback())
     parts = []
     for role, rows in (("train", splits.train), ("validation", splits.validation)):
         rows = task.fitted(rows, str(folder))

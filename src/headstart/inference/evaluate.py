@@ -2,25 +2,24 @@
 
 from typing import Any
 
+from headstart.config import FinetuneConfig
 from headstart.errors import HeadstartError
 from headstart.progress import ProgressCallback
 from headstart.tasks.opened_run import OpenedRun
 from headstart.tasks.task import Task
 from headstart.text.reading.sources import has_parts
-from headstart.training.finetune_prepare import read_splits
-from headstart.training.prepare import Stages, quiet
-from headstart.training.recipe import FinetuneRecipe
+from headstart.training.callbacks import Callback
+from headstart.training.initialization import read_splits
 from headstart.training.seen_rows import unseen_rows
 
 
 def evaluation_rows(
-    recipe: FinetuneRecipe,
+    recipe: FinetuneConfig,
     task: Task[Any],
     dataset: str | None,
     *,
     text_column: str | None = None,
     label_column: str | None = None,
-    stages: Stages = quiet,
 ) -> tuple[Any, str]:
     """The rows to evaluate a run on, and what they are in words.
 
@@ -28,14 +27,14 @@ def evaluation_rows(
     a folder of files called train and test); every row of any other file.
     """
     named = {"text_column": text_column, "label_column": label_column}
-    recipe = recipe.changed(**{name: column for name, column in named.items() if column})
+    recipe = recipe.replace(**{name: column for name, column in named.items() if column})
     is_own = dataset is None or [dataset] == recipe.dataset
     if dataset is None or is_own:
-        splits, name = read_splits(recipe, stages), ", ".join(recipe.dataset)
+        splits, name = read_splits(recipe, Callback()), ", ".join(recipe.dataset)
     else:
         columns = ("text_column", "second_column", "label_column")
         how = {column: getattr(recipe, column) or None for column in columns}
-        how |= {"encoding": recipe.encoding, "progress": stages("reading the dataset")}
+        how |= {"encoding": recipe.encoding, "progress": None}
         if not has_parts(dataset):
             return task.read_all(dataset, **how), f"every row of {dataset}"
         splits, name = task.read([dataset], seed=recipe.split_seed, **how), dataset

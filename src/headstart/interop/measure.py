@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from headstart.config import FinetuneConfig, is_run
 from headstart.errors import HeadstartError
 from headstart.evaluation.metrics import Interval
 from headstart.inference.evaluate import evaluation_rows
 from headstart.run_folder import Run
 from headstart.tasks.opened_run import OpenedRun
 from headstart.tasks.task import Task
-from headstart.training.recipe import read_finetune_recipe
-from headstart.training.recipe_file import FILE
 from headstart.training.seen_rows import unseen_rows
 
 MOST_ROWS = 2_000  # of a large test part: what both would take is minutes
@@ -90,13 +89,13 @@ def find_test_rows(run: Run, dataset: str | None) -> TestRows | str:
     -------
     The rows, or the reason why there are none. A `dataset` that cannot be read is an error.
     """
-    if run.task is None or not (run.folder / FILE).is_file():
+    if run.task is None or not is_run(run.folder):
         base = run.task is None
         why = "a base has no test part" if base else "the run keeps no recipe of its dataset"
         if dataset is not None:
             raise HeadstartError(f"nothing can be measured: {why}", fix="leave --test out")
         return why
-    recipe = read_finetune_recipe(run.folder)
+    recipe = FinetuneConfig.load(run.folder)
     try:
         part, _ = evaluation_rows(recipe, run.task, dataset)
         part = _unseen(run, part)

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from headstart.config import is_run, read_settings
 from headstart.files import write_text
 from headstart.run_folder import SUMMARY, Run, read_summary
-from headstart.training.recipe_file import FILE, read_values
 
 if TYPE_CHECKING:
     from headstart.interop.exporters import Written
@@ -68,7 +68,7 @@ def _metric_table(measured: "ExportMetric") -> str:
 
 
 def _front_matter(run: Run, written: "Written", measured: "ExportMetric | None") -> str:
-    recipe = read_values(run.folder) if (run.folder / FILE).is_file() else {}
+    recipe = read_settings(run.folder) if is_run(run.folder) else {}
     lines = [f"library_name: {written.library}", f"pipeline_tag: {pipeline_tag(run)}"]
     lines += ["tags:", "- headstart"]
     name, pinned, _ = str(recipe.get("base", "")).removeprefix("hf:").partition("@")

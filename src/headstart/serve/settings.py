@@ -5,8 +5,8 @@ import socket
 from dataclasses import dataclass, field
 from typing import Any
 
+from headstart.config import check_number
 from headstart.errors import HeadstartError
-from headstart.settings import check_number
 
 # Requests stay here, whatever the environment says about OpenTelemetry.
 NO_TELEMETRY: Any = dict.fromkeys(("tracing", "metrics", "logs", "auto_configure"), False)
@@ -45,13 +45,13 @@ class ServeSettings:
     def check(self) -> None:
         """Refuse what cannot be, before anything is opened."""
         for name in ("workers", "queue", "max_bytes", "max_texts", "max_tokens"):
-            check_number(name, getattr(self, name), smallest=1)
+            check_number(name, getattr(self, name), minimum=1)
         if self.threads is not None:
-            check_number("threads", self.threads, smallest=1)
+            check_number("threads", self.threads, minimum=1)
         if not 0 <= self.port <= 65_535:
             raise HeadstartError(f"--port is {self.port}; it must lie between 0 and 65535")
         for name in ("deadline", "read_seconds"):
-            check_number(name, getattr(self, name), smallest=0.001)
+            check_number(name, getattr(self, name), minimum=0.001)
         if self.max_texts > self.queue:
             raise HeadstartError(
                 f"--max-texts is {self.max_texts:,} and --queue {self.queue:,}: a request with so "

@@ -12,20 +12,17 @@ from typing import Any
 
 from safetensors.numpy import save_file
 
+from headstart.config import PretrainConfig, is_run
 from headstart.files import replacing
-from headstart.run_folder import SUMMARY, Run, open_run, save_run
+from headstart.run_folder import SUMMARY, open_run
 from headstart.studies.recipe import StudyRecipe
 from headstart.studies.results import PretrainingCurve
 from headstart.text.reading.corpus import Corpus
 from headstart.text.tokenizers.train_tokenizer import train_tokenizer
-from headstart.training.first_weights import count_vectors
-from headstart.training.listener import Listener
-from headstart.training.metrics import METRICS, loss_points, read_metrics
-from headstart.training.prepare import Prepared, Stages
-from headstart.training.pretrain import finish_pretraining, plan_pretraining, train_base
-from headstart.training.pretrain_prepare import prepare_pretraining
-from headstart.training.recipe import OutputLayer, PretrainRecipe, make_pretrain_recipe
-from headstart.training.recipe_file import FILE, SIZES, write_recipe
+from headstart.training.callbacks import METRICS_FILE, Callback, loss_curve, read_metrics
+from headstart.training.corpus import PretrainData
+from headstart.training.initialization import cooccurrence_vectors
+from headstart.training.pretrain import pretrain
 
 PROMPTS = 3
 
@@ -37,12 +34,11 @@ def pretrain_recipe(
     seed: int,
     steps: int,
     threads: int,
-    output: OutputLayer,
-) -> PretrainRecipe:
+) -> PretrainConfig:
     """The recipe of the study's base for an objective."""
-    return make_pretrain_recipe(
+    return PretrainConfig.create(
         corpus=recipe.corpus or recipe.dataset,  # of the dataset, only training texts are read
-        task_text=recipe.dataset[0] if recipe.task_text == "on" else "",
+        task_text=recipe.dataset[0] if recipe.task_text else None,
         objective=objective,
         preset=recipe.preset,
         tokenizer=recipe.tokenizer,
@@ -53,16 +49,16 @@ def pretrain_recipe(
         steps=steps,
         threads=threads,
         precision=recipe.precision,
-        output=output,
-        **{name: getattr(recipe, name) for name in SIZES},
+        device="cpu",
+        **recipe.sizes(),
     )
 
 
 def pretrain_base(
-    recipe: PretrainRecipe,
+    recipe: PretrainConfig,
     folder: Path,
     corpus: Corpus,
-    listener: Listener,
+    listener: Callback,
     *,
     keep_start: str | None = None,
 ) -> Path:
@@ -72,17 +68,17 @@ def pretrain_base(
     """
     if (folder / SUMMARY).is_file():
         return folder
-    resume = (folder / FILE).is_file()
+    resume = is_run(folder)
     if not resume:
         shutil.rmtree(folder, ignore_errors=True)  # killed before it was a run
-    setup = prepare_pretraining(recipe, folder, resume=resume, listener=listener, corpus=corpus)
-    planned = plan_pretraining(setup, listener=listener)
-    if keep_start is not None:
-        start = folder / keep_start
-        save_run(Run(start, planned.model, setup.data.tokenizer), start)
-        write_recipe(recipe, start)
-    progress = train_base(planned, listener=listener)
-    finish_pretraining(planned, progress, listener=listener)
+    pretrain(
+        recipe,
+        folder,
+        resume=resume,
+        callbacks=[listener],
+        corpus=corpus,
+        save_initial=None if keep_start is None else folder / keep_start,
+    )
     shutil.rmtree(folder / "checkpoints", ignore_errors=True)  # it has ended
     return folder
 
@@ -93,10 +89,10 @@ def train_task_tokenizer(texts: Sequence[str], vocab_size: int, folder: Path) ->
     return str(train_tokenizer(texts, vocab_size=vocab_size).save(folder))
 
 
-def write_vectors(prepared: Prepared, width: int, path: Path, stages: Stages) -> str:
+def write_vectors(prepared: PretrainData, width: int, path: Path, callback: Callback) -> str:
     """Vectors for arms that classify with them: U·S, which does better there than U·√S."""
     if not path.is_file():
-        vectors = count_vectors(prepared, width=width, power=1.0, stages=stages)
+        vectors = cooccurrence_vectors(prepared, width=width, power=1.0, callback=callback)
         with replacing(path) as temporary:
             save_file({"vectors": vectors}, temporary)
     return str(path)
@@ -104,8 +100,8 @@ def write_vectors(prepared: Prepared, width: int, path: Path, stages: Stages) ->
 
 def pretraining_curve(folder: Path, objective: str, texts: Sequence[str]) -> PretrainingCurve:
     """How the base learned, and what it generates or fills in for texts of the dataset."""
-    path = folder / METRICS
-    points = loss_points(read_metrics(path) if path.is_file() else [])
+    path = folder / METRICS_FILE
+    points = loss_curve(read_metrics(path) if path.is_file() else [])
     return PretrainingCurve(objective, points, samples(folder, texts))
 
 

@@ -1,11 +1,14 @@
 """The data of a study: labelled parts, the corpus without held-out texts, and warnings."""
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from headstart.config import PretrainConfig
 from headstart.errors import HeadstartError
+from headstart.progress import ProgressCallback
 from headstart.studies.recipe import DEFAULT_LABELS, StudyRecipe, arms_without_corpus
 from headstart.studies.study_task import as_splits, has_classes, take_rows, task_of
 from headstart.tasks import find_task
@@ -18,8 +21,7 @@ from headstart.text.reading.corpus import Corpus, read_corpus
 from headstart.text.reading.dataset import Dataset, Splits
 from headstart.text.reading.rows import ReadOptions
 from headstart.text.tokenizers.tokenizer import hash_of
-from headstart.training.prepare import Stages, open_corpus
-from headstart.training.recipe import read_recipe
+from headstart.training.corpus import open_corpus
 
 FEW_TEST_ROWS = 100
 LEAST_OWN_BYTES = 4_096  # of training texts, to be pretrained on: some rows of 128 tokens
@@ -50,14 +52,14 @@ class StudyData:
         return identity
 
 
-def read_data(recipe: StudyRecipe, stages: Stages) -> StudyData:
+def read_data(recipe: StudyRecipe, stages: Callable[[str], ProgressCallback]) -> StudyData:
     """Read and check everything; nothing is written."""
     stage = stages("reading the dataset")
-    how = {**recipe.reading(), "second_column": recipe.second_column or None}
+    how = recipe.read_options()
     splits = as_splits(find_task(recipe.task).read(recipe.dataset, **how, progress=stage))
     task = task_of(recipe.task, splits.train)
     notes = list(splits.notes)
-    shared = splits.test is None and recipe.choose_by == "nothing"
+    shared = splits.test is None and recipe.selection == "none"
     if shared:
         splits = replace(splits, test=splits.validation)
         notes.append(
@@ -85,7 +87,7 @@ def read_data(recipe: StudyRecipe, stages: Stages) -> StudyData:
         whole = read_corpus(
             recipe.corpus,
             encoding=recipe.encoding,
-            documents=recipe.documents or None,  # type: ignore[arg-type]
+            documents=recipe.documents,
         )
         corpus = whole.without(held_out)
     different = replace(splits, test=None) if shared else splits
@@ -93,7 +95,7 @@ def read_data(recipe: StudyRecipe, stages: Stages) -> StudyData:
     looked_at = replace(different, **texts)
     found = inspect_data(looked_at, corpus, progress=stages("looking at the data"))
     left_out = dict(corpus.left_out_by or {}) if corpus is not None else {}
-    if corpus is not None and recipe.task_text == "on":
+    if corpus is not None and recipe.task_text:
         corpus = corpus.with_task_text(task.texts(splits.train))
     if recipe.uses_own_texts:
         name = f"the training texts of {splits.train.name}"
@@ -181,7 +183,7 @@ def _check_parts(splits: Splits) -> None:
 def _seen_by_base(base: Path, held_out: list[str]) -> list[str]:
     """Whether a base that exists already was pretrained on texts of validation or test."""
     try:
-        corpus = open_corpus(read_recipe(base)).without(held_out)
+        corpus = open_corpus(PretrainConfig.load(base)).without(held_out)
     except (HeadstartError, KeyError):
         return ["the base's corpus is not here, so whether it holds test rows is not known"]
     for _ in corpus:  # those that are left out are counted on the way

@@ -17,14 +17,13 @@ import numpy as np
 
 from headstart.baselines.finetune_arm import save_arm
 from headstart.baselines.stack_run import StackScorer, link_member
+from headstart.config import FinetuneConfig, is_run
 from headstart.evaluation.calibration import checked, log_loss
 from headstart.run_folder import SUMMARY, open_task_run, read_summary, write_summary
 from headstart.studies.context import ArmContext, StudyContext
 from headstart.studies.outcomes import Outcome, RunKey, safe_name
 from headstart.tasks.classification import Classification
 from headstart.tasks.classifier_run import CLASSIFIER, ClassifierRun, TextScorer
-from headstart.training.recipe import make_recipe
-from headstart.training.recipe_file import DATASET_SETTINGS, FILE
 
 SAME_AS_SEED = "same_as_seed"  # a fact of an outcome that was taken over from another seed
 TRAINING = "training"  # in the summary of `best/`: which training it is
@@ -97,7 +96,7 @@ def _measure(outcome: Outcome, rows: Any, study: StudyContext) -> OwnMeasure:
     if not study.recipe.has_classes:  # losses of arms of such different kinds say little
         metric = outcome.measure("validation", study.task.metric)
         return OwnMeasure(outcome.run, -metric, metric)
-    nothing = study.recipe.choose_by == "nothing"
+    nothing = study.recipe.selection == "none"
     if nothing or not len(outcome.own_rows):
         loss, accuracy = (outcome.measure("validation", name) for name in ("loss", "accuracy"))
         return OwnMeasure(outcome.run, -accuracy if nothing else loss, accuracy)
@@ -123,7 +122,7 @@ def _arm(run: RunKey) -> tuple[str, str]:
 
 
 def _is_run(folder: Path) -> bool:
-    return (folder / CLASSIFIER).is_file() or (folder / FILE).is_file()
+    return (folder / CLASSIFIER).is_file() or is_run(folder)
 
 
 def _move(trained: Path, place: Path, run: RunKey) -> None:
@@ -161,10 +160,9 @@ def save_stack(context: ArmContext, weights: dict[RunKey, float], folder: Path) 
 
 def _write(context: ArmContext, scorer: TextScorer, folder: Path) -> None:
     study, run = context.study.recipe, context.run
-    settings: dict[str, Any] = {name: getattr(study, name) for name in DATASET_SETTINGS}
-    settings |= {"task": study.task, "second_column": study.second_column}
-    recipe = make_recipe(**settings, arm=run.arm, seed=run.seed)
+    # The arms of a study are more than those of `finetune`: the config is written, not checked.
+    recipe = FinetuneConfig(**study.dataset_settings(), arm=run.arm, seed=run.seed)  # type: ignore[arg-type]
     assert isinstance(context.task, Classification)
-    role = "selected its settings" if study.choose_by == "validation" else "measured it"
+    role = "selected its settings" if study.selection == "validation" else "measured it"
     classifier = ClassifierRun(folder, context.task, scorer)
     save_arm(classifier, recipe, context.splits, folder, role=role)

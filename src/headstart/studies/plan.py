@@ -18,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
+from headstart.config import FinetuneConfig, PretrainConfig
 from headstart.errors import HeadstartError
 from headstart.machine import choose_threads
 from headstart.model.presets import Preset, preset, preset_of
@@ -32,9 +33,7 @@ from headstart.studies.recipe import StudyRecipe, network_kind
 from headstart.studies.speed import measure_finetuning, measure_pretraining
 from headstart.studies.study_task import take_rows
 from headstart.text.tokenizers.tokenizer import load_tokenizer
-from headstart.training.finetune_prepare import reading_length
-from headstart.training.plan import fastest_threads
-from headstart.training.recipe import FinetuneRecipe, OutputLayer, PretrainRecipe, make_recipe
+from headstart.training.initialization import reading_length
 
 EPOCHS, STEPS, FEWEST_EPOCHS = 5, 500, 2
 LEAST_PRETRAINING = 0.25  # of the planned steps: less is another question
@@ -57,7 +56,6 @@ class StudyPlan:
     threads: int  # of each
     pretrain_threads: int  # it runs alone
     tries: int = SETTINGS  # settings that each network tries
-    outputs: dict[str, OutputLayer] = field(default_factory=dict)  # of each objective's steps
     seconds: float = 0.0
     cuts: list[str] = field(default_factory=list)
     executor: str = "local"  # which `jobs` is for
@@ -91,23 +89,13 @@ def make_plan(recipe: StudyRecipe, data: StudyData) -> StudyPlan:
     executor = find_executor(recipe.executor)
     jobs = executor.at_once(recipe, recipe.resources())
     threads = executor.threads(recipe, jobs, pretrain_threads)
-    usual = make_recipe(dataset=["none"], preset=recipe.preset)
+    usual = FinetuneConfig.create(dataset=["none"], preset=recipe.preset)
     corpus_bytes = corpus_size(data) if data.corpus is not None else 0
     steps = 0
     if recipe.needs_base and not recipe.base:
         tokens = recipe.tokens or min(TOKENS, round(MOST_PASSES * corpus_bytes / BYTES_PER_TOKEN))
-        steps = max(1, tokens // PretrainRecipe.batch_tokens)
-    measured: dict[int, dict[str, tuple[float, OutputLayer]]] = {}
-
-    def seconds(count: int) -> float:
-        measured[count] = _pretraining_speed(recipe, count)
-        return sum(step for step, _ in measured[count].values())
-
-    if steps and recipe.threads:
-        seconds(pretrain_threads)
-    elif steps:
-        pretrain_threads = fastest_threads(seconds)
-    found = measured.get(pretrain_threads, {})
+        steps = max(1, tokens // PretrainConfig.batch_tokens)
+    pretraining = _pretraining_speed(recipe, pretrain_threads) if steps else {}
     plan = StudyPlan(
         seeds=list(range(recipe.seeds)),
         budgets=data.budgets,
@@ -116,7 +104,6 @@ def make_plan(recipe: StudyRecipe, data: StudyData) -> StudyPlan:
         jobs=jobs,
         threads=threads,
         pretrain_threads=pretrain_threads,
-        outputs={name: output for name, (_, output) in found.items()},
         executor=recipe.executor,
     )
     parts = data.splits.parts().values()
@@ -132,32 +119,32 @@ def make_plan(recipe: StudyRecipe, data: StudyData) -> StudyPlan:
         train_rows=len(take_rows(data.task, data.splits.train, "all", 0)),
     )
     classes = max(2, len(data.task.labels))
-    pretraining = {name: step for name, (step, _) in found.items()}
     speed = _measure(recipe, plan, amounts, chosen, pretraining, classes)
     return fit_plan(recipe, plan, speed, amounts)
 
 
-def dropout_share(recipe: StudyRecipe, usual: FinetuneRecipe, data: StudyData) -> float:
+def dropout_share(recipe: StudyRecipe, usual: FinetuneConfig, data: StudyData) -> float:
     """The share of the training tokens that a step leaves out, as far as the texts' bytes tell."""
     if not data.task.whole_texts:
         return 0.0
-    window: float = recipe.length or PretrainRecipe.length
+    window: float = recipe.length or PretrainConfig.length
     if recipe.base and not recipe.length:
         window = reading_length(open_run(Path(recipe.base)), recipe.base)
     if not data.task.windows:
         window = math.inf
     tokens = np.array([len(text.encode()) for text in data.task.texts(data.splits.train)])
     tokens = 2 + tokens / BYTES_PER_TOKEN
-    shares = np.where(tokens > window, usual.long_token_dropout, usual.token_dropout)
+    shares = np.where(tokens > window, usual.long_token_dropout, usual.token_dropout or 0.0)
     return float((tokens * shares).sum() / tokens.sum())
 
 
-def _pretraining_speed(recipe: StudyRecipe, threads: int) -> dict[str, tuple[float, OutputLayer]]:
-    """Seconds of a step of each objective, and the output layer that it takes them with."""
-    made = PretrainRecipe(corpus=["none"], threads=threads, steps=1, precision=recipe.precision)
+def _pretraining_speed(recipe: StudyRecipe, threads: int) -> dict[str, float]:
+    """Seconds of a step of each objective."""
+    made = PretrainConfig(corpus=["none"], threads=threads, steps=1, precision=recipe.precision)
     return {
         objective: measure_pretraining(
-            study_preset(recipe, objective), made.changed(objective=objective)
+            study_preset(recipe, objective),
+            made.replace(objective=objective),  # type: ignore[arg-type]
         )
         for objective in recipe.objectives
     }
@@ -177,7 +164,7 @@ def _measure(
         chosen,
         classes=classes,
         batch_size=amounts.batch_size,
-        length=max(1, min(round(amounts.text_tokens), recipe.length or PretrainRecipe.length)),
+        length=max(1, min(round(amounts.text_tokens), recipe.length or PretrainConfig.length)),
         threads=plan.threads,
         precision=recipe.precision,
     )
@@ -195,7 +182,7 @@ def study_preset(recipe: StudyRecipe, objective: str | None = None) -> Preset:
     return preset(recipe.preset, objective=kind, **sizes)
 
 
-def find_epochs(recipe: StudyRecipe, labels: int, usual: FinetuneRecipe) -> int:
+def find_epochs(recipe: StudyRecipe, labels: int, usual: FinetuneConfig) -> int:
     """The epochs that were given, those of the lab, or what so many labels need."""
     if recipe.epochs or recipe.preset == "lab":
         return recipe.epochs or usual.epochs
@@ -224,7 +211,7 @@ def fit_plan(recipe: StudyRecipe, plan: StudyPlan, speed: Speed, amounts: Amount
     if not recipe.minutes or plan.seconds <= 60 * recipe.minutes:
         return plan
     goal = 60 * recipe.minutes
-    if recipe.has_networks and recipe.choose_by == "budget":
+    if recipe.has_networks and recipe.selection == "budget":
         plan = timed(replace(plan, tries=1))
     while plan.seconds > goal and len(plan.seeds) > max(LEAST_SEEDS, recipe.bases):
         plan = timed(replace(plan, seeds=plan.seeds[:-1]))
@@ -256,7 +243,7 @@ def estimate(recipe: StudyRecipe, plan: StudyPlan, speed: Speed, amounts: Amount
     networks, others = [0.0], 0.0
     for run in plan.runs(recipe):
         arm = find_arm(run.arm)
-        tries = plan.tries if recipe.choose_by == "budget" else 0
+        tries = plan.tries if recipe.selection == "budget" else 0
         # With all labels the rows are the same for every seed: settings are chosen once.
         same_rows = run.labels == amounts.train_rows
         effort = Effort(

@@ -11,7 +11,7 @@ from headstart.progress import ProgressCallback
 from headstart.studies.arms import find_arm
 from headstart.studies.outcomes import RunKey, read_training
 from headstart.studies.run import StudyListener, StudyRun
-from headstart.training.listener import Listener
+from headstart.training.callbacks import Callback
 
 FILE = "progress.jsonl"
 SECONDS_BETWEEN_LINES = 1.0  # of one stage
@@ -90,9 +90,9 @@ class ProgressFile:
         )
 
     @contextmanager
-    def pretraining(self, objective: str) -> Iterator[Listener]:
+    def pretraining(self, objective: str) -> Iterator[Callback]:
         self.write("pretraining", objective=objective)
-        yield Listener()
+        yield Callback()
         self.write("base", objective=objective)
 
     def on_start(self, run: RunKey, node: str) -> None:

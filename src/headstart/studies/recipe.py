@@ -3,23 +3,20 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
-from headstart import lab
 from headstart.base_source import source_of
+from headstart.config import PretrainConfig, StudyConfig, is_run, read_settings
 from headstart.errors import HeadstartError
-from headstart.machine import Precision
 from headstart.model.checkpoint import CONFIG, read_config
 from headstart.objectives import find_objective, objectives
 from headstart.studies.arms import arms, find_arm
 from headstart.studies.arms.arm import Arm
 from headstart.studies.arms.foreign import know_foreign_arms
-from headstart.studies.executors import EXECUTORS, find_executor
+from headstart.studies.executors import find_executor
 from headstart.studies.executors.protocol import Resources
 from headstart.tasks import find_task
 from headstart.tasks.task import Task
-from headstart.training.recipe import PretrainRecipe
-from headstart.training.recipe_file import FILE, Recipe, read_values
 
 DEFAULT_LABELS = ("100", "400", "all")
 # A study trains its network dozens of times: half as wide and half as deep as the preset, it takes
@@ -30,76 +27,20 @@ DATASET, CORPUS = "rotten-tomatoes", "imdb"
 CLASS_TASKS = ("classification", "pairs")
 
 
-@dataclass(frozen=True, kw_only=True)
-class StudyRecipe(Recipe):
-    """Zero or nothing means "not given": the study decides, and its plan says how."""
+@dataclass(kw_only=True)
+class StudyRecipe(StudyConfig):
+    """The settings of a study, with what follows from its arms."""
 
-    dataset: list[str]
-    name: str = ""  # what the report calls the dataset; by default its file
-    task: str = "classification"
-    validation: str = ""
-    test: str = ""
-    text_column: str = ""
-    second_column: str = ""  # of pairs
-    label_column: str = ""
-    encoding: str = "utf-8"
-    drop_overlap: bool = False
-    split_seed: int = 0
-    corpus: list[str]
-    documents: str = ""  # what one document of a plain text corpus is
-    held_out: float = 0.0  # share of the corpus's documents; by default as the corpus needs it
-    task_text: Literal["on", "off"] = "on"  # whether the training texts join the corpus
-    tokenizer: str = ""  # a file; without one, a tokenizer is trained on the corpus
-    base: str = ""  # an existing run; nothing is pretrained then
-    tokens: int = 0  # of pretraining, for each objective
-    arms: list[str]
-    objectives: list[str]
-    labels: list[str]
-    seeds: int = 3
-    bases: int = 1  # pretrainings of each objective; the seeds take turns with them
-    # Who pays for choices of epochs, strengths, weights and temperatures: the label budget itself,
-    # or labelled validation rows beside it. With "nothing", networks take all their epochs and keep
-    # the last one; no rows are spent on choosing.
-    choose_by: Literal["budget", "validation", "nothing"] = "budget"
-    epochs: int = 0
-    minutes: float = 0.0
-    preset: str = "small"
-    vocab_size: int = 0
-    width: int = 0
-    layers: int = 0
-    heads: int = 0
-    feed_forward_width: int = 0
-    length: int = 0  # tokens of a labelled text that are read
-    threads: int = 0
-    precision: Precision = "fp32"  # not what is faster here: studies are alike everywhere
-    # Where trainings run, and what is asked for each; a resumed study may choose anew.
-    executor: str = "local"
-    jobs: int = 0  # trainings at a time
-    address: str = ""  # of the executor's cluster
-    cores: int = 0
-    memory: float = 0.0  # GB
-    gpus: int = 0
-    partition: str = ""  # Slurm's
-    time_limit: int = 0  # minutes of a Slurm job
-
-    may_differ: ClassVar[frozenset[str]] = frozenset(
-        ("executor", "jobs", "address", "cores", "memory", "gpus", "partition", "time_limit")
-    )
-
-    def _smallest(self, name: str) -> int:
-        return 1 if name in ("seeds", "bases") else 0
-
-    def _cross_problems(self) -> list[str]:
+    def problems(self) -> list[str]:
         know_foreign_arms(self.arms)
         problems = _unknown("arm", self.arms, list(arms())) + _unknown(
             "objective", self.objectives, list(objectives())
         )
-        problems += _unknown("executor", [self.executor], list(EXECUTORS.entries()))
         if problems:
             return problems
-        if self.uses_own_texts and self.task_text == "off":
+        if self.uses_own_texts and not self.task_text:
             problems.append(
-                "--task-text off leaves no text to pretrain on; give --corpus FILE or choose "
+                "--no-task-text leaves no text to pretrain on; give --corpus FILE or choose "
                 f"--arms {arms_without_corpus()}"
             )
         for arm in self.arm_objects:
@@ -123,11 +64,11 @@ class StudyRecipe(Recipe):
         """What the executor is asked for: as many cores as threads, unless others were given."""
         return Resources(
             cores=self.cores or threads,
-            memory=self.memory,
-            gpus=self.gpus,
-            address=self.address,
-            partition=self.partition,
-            time_limit=self.time_limit,
+            memory=self.memory or 0.0,
+            gpus=self.gpus or 0,
+            address=self.address or "",
+            partition=self.partition or "",
+            time_limit=self.time_limit or 0,
         )
 
     @property
@@ -167,21 +108,19 @@ def make_study_recipe(**given: Any) -> StudyRecipe:
     dataset = given.pop("dataset", None) or [DATASET]
     corpus = given.pop("corpus", None) or ([CORPUS] if dataset == [DATASET] else [])
     task = find_task(given.get("task", "classification"))
-    chosen = given.pop("arms", None) or default_arms(corpus, given.get("base", ""), task)
+    chosen = given.pop("arms", None) or default_arms(corpus, given.get("base") or "", task)
     know_foreign_arms(chosen)
     if not given.get("base") and given.get("preset", "small") == "small":
         given.setdefault("width", STUDY_WIDTH)
         given.setdefault("layers", STUDY_LAYERS)
-    if given.get("preset") == lab.PRESET:
-        given.setdefault("choose_by", "nothing")  # the lab's protocol: all epochs
     wanted = in_order(given.pop("objectives", None) or [], list(objectives()))
     if given.get("base"):
         wanted = _of_base(Path(given["base"]), wanted)
-    return StudyRecipe(
+    return StudyRecipe.create(
         dataset=dataset,
         corpus=corpus,
         arms=in_order(chosen, list(arms())),
-        objectives=wanted or [PretrainRecipe.objective],
+        objectives=wanted or [PretrainConfig.objective],
         labels=given.pop("labels", None) or [],
         **given,
     )
@@ -212,14 +151,14 @@ def network_kind(objective: str) -> Literal["causal", "masked"]:
 def _of_base(base: Path, wanted: list[str]) -> list[str]:
     """A base has the objective that it was pretrained with."""
     if source_of(base) is not None:
-        from headstart.training.further import usual_objective  # which needs PyTorch
+        from headstart.training.initialization import base_objective  # which needs PyTorch
 
-        own = usual_objective(str(base))
+        own = base_objective(str(base))
     else:
         attention = read_config(base / CONFIG)["base"].get("attention", "causal")
         own = next(name for name, kind in objectives().items() if kind.attention == attention)
-    if (base / FILE).is_file():
-        own = str(read_values(base).get("objective", own))
+    if is_run(base):
+        own = str(read_settings(base).get("objective", own))
     if wanted not in ([], [own]):
         raise HeadstartError(
             f"the base was pretrained with {own}, not with {', '.join(wanted)}",

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from headstart.config import PretrainConfig
 from headstart.machine import look_up
 from headstart.model.account_report import account_document
 from headstart.model.accounts import account
@@ -31,7 +32,6 @@ from headstart.studies.words import dataset_name
 from headstart.text.checking.held_out import left_out_sentence
 from headstart.text.reading.corpus import Corpus
 from headstart.text.tokenizers.tokenizer import load_tokenizer
-from headstart.training.recipe import PretrainRecipe
 
 VERSIONS = ("headstart", "torch", "tokenizers", "scikit-learn", "numpy")
 
@@ -93,7 +93,7 @@ def _study(study: StudyRun, command: str) -> Study:
         pretraining=_pretraining(study),
         all_labels=len(take_rows(data.task, data.splits.train, "all", 0)),
         cuts=plan.cuts,
-        choose_by=recipe.choose_by,
+        selection=recipe.selection,
         shared_test=data.test is data.splits.validation,
     )
 
@@ -114,20 +114,20 @@ def _joined_texts(corpus: Corpus | None) -> int:
 
 def _notes(study: StudyRun) -> list[str]:
     notes = []
-    if study.recipe.choose_by == "nothing" and study.recipe.has_networks:
+    if study.recipe.selection == "none" and study.recipe.has_networks:
         notes.append(
             "no setting of a network was chosen: each took all of its epochs and kept the last "
             "one, and a stack weighs its members equally; the validation part chose which arm is "
             "kept, and nothing else"
         )
-    if study.recipe.choose_by == "validation":
+    if study.recipe.selection == "validation":
         notes.append(
             f"{len(study.data.splits.validation):,} labelled validation rows chose epochs, "
             "strengths and weights beside each label budget"
         )
     if study.recipe.needs_base:
         steps = study.plan.pretrain_steps
-        how = f"{steps * PretrainRecipe.batch_tokens:,} tokens" if steps else "elsewhere"
+        how = f"{steps * PretrainConfig.batch_tokens:,} tokens" if steps else "elsewhere"
         if study.recipe.bases > 1:
             notes.append(
                 f"{study.recipe.bases} bases were pretrained from different seeds ({how} each), "
@@ -162,7 +162,7 @@ def _trained_preset(study: StudyRun, objective: str) -> Preset:
         study.base_folder(objective) if study.recipe.needs_base else study.folder / "tokenizer"
     )
     pieces = load_tokenizer(trained).vocab_size
-    return study_preset(study.recipe.changed(vocab_size=pieces), objective)
+    return study_preset(study.recipe.replace(vocab_size=pieces), objective)
 
 
 def _pretraining(study: StudyRun) -> list[PretrainingCurve]:

@@ -94,7 +94,7 @@ class Study:
     pretraining: list[PretrainingCurve] = field(default_factory=list)
     all_labels: int = 0  # labelled rows that a training could have; 0 where that is not known
     cuts: list[str] = field(default_factory=list)  # what was left out to fit into the minutes
-    choose_by: str = "validation"  # what chose settings: "budget", "validation", "nothing"
+    selection: str = "validation"  # what chose settings: "budget", "validation", "none"
     shared_test: bool = False  # whether the test rows are the validation rows, too
     best: dict[str, Any] = field(default_factory=dict)  # the run (`RunKey`) that `best/` holds
 

@@ -21,7 +21,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from headstart.files import check_folder, write_text
+from headstart.config import PRESET_SETTINGS, PretrainConfig, is_run
+from headstart.files import IDENTITY, check_folder, write_text
 from headstart.lock import locked
 from headstart.progress import ProgressCallback
 from headstart.studies.arms import find_arm
@@ -44,18 +45,10 @@ from headstart.studies.plan_file import adapt_plan, check_plan, parse_plan, read
 from headstart.studies.recipe import StudyRecipe
 from headstart.text.reading.sources import check_outside
 from headstart.text.tokenizers.tokenizer import load_tokenizer
-from headstart.training.bases import local_base
-from headstart.training.listener import Listener, Listeners
-from headstart.training.prepare import Prepared, Stages, prepare, quiet
-from headstart.training.recipe import PretrainRecipe
-from headstart.training.recipe_file import (
-    FILE,
-    check_identity,
-    protocol_of,
-    resumed,
-    write_identity,
-    write_recipe,
-)
+from headstart.training.callbacks import Callback, Callbacks
+from headstart.training.corpus import PretrainData, prepare_corpus
+from headstart.training.initialization import local_base
+from headstart.training.run_files import check_identity
 
 MINUTES = "minutes.txt"
 
@@ -64,10 +57,10 @@ MINUTES = "minutes.txt"
 class StudyListener:
     """Receives progress events; the default ignores them."""
 
-    stages: Stages = quiet
+    stages: Callable[[str], ProgressCallback] = Callback().stage
     on_plan: Callable[["StudyRun"], None] = ignore
-    pretraining: Callable[[str], AbstractContextManager[Listener]] = lambda objective: nullcontext(
-        Listener()
+    pretraining: Callable[[str], AbstractContextManager[Callback]] = lambda objective: nullcontext(
+        Callback()
     )
     on_epoch: OnEpoch = ignore
     on_done: OnDone = ignore
@@ -87,9 +80,9 @@ def join_listeners(*listeners: StudyListener) -> StudyListener:
         return progress
 
     @contextmanager
-    def pretraining(objective: str) -> Iterator[Listener]:
+    def pretraining(objective: str) -> Iterator[Callback]:
         with ExitStack() as stack:
-            yield Listeners([stack.enter_context(one.pretraining(objective)) for one in listeners])
+            yield Callbacks([stack.enter_context(one.pretraining(objective)) for one in listeners])
 
     def each(name: str) -> Callable[..., None]:
         def pass_on(*event: object) -> None:
@@ -100,6 +93,13 @@ def join_listeners(*listeners: StudyListener) -> StudyListener:
 
     events = {name: each(name) for name in ("on_plan", "on_epoch", "on_done", "on_start")}
     return StudyListener(stages=stages, pretraining=pretraining, **events)
+
+
+class _Stages(Callback):
+    """Passes the stages of a preparation on to a study's listener."""
+
+    def __init__(self, listener: StudyListener) -> None:
+        self.stage = listener.stages  # type: ignore[method-assign]
 
 
 class StudyRun:
@@ -130,8 +130,8 @@ class StudyRun:
         self._started = time.monotonic()
         check_folder(folder)
         check_outside(folder, [*recipe.dataset, *recipe.corpus])
-        self.is_resumed = (folder / FILE).is_file()
-        self.recipe = resumed(recipe, folder) if self.is_resumed else recipe
+        self.is_resumed = is_run(folder)
+        self.recipe = recipe.resumed(folder) if self.is_resumed else recipe
         self.data: StudyData = read_data(self.recipe, self.listener.stages)
         if self.is_resumed:
             check_identity(self.identity, folder)
@@ -149,8 +149,8 @@ class StudyRun:
         with locked(self.folder, "study"):
             if not self.is_resumed:
                 write_plan(self.plan, self.folder)
-                write_identity(self.identity, self.folder)
-                write_recipe(self.recipe, self.folder)  # last: with it, this is a study
+                write_text(self.folder / IDENTITY, json.dumps(self.identity, indent=2) + "\n")
+                self.recipe.save(self.folder)  # last: with it, this is a study
             self.listener.on_plan(self)
             # The quick ones first: something to look at within a minute.
             for stage, before in enumerate((None, self._prepare_text, self._pretrain, None)):
@@ -163,7 +163,7 @@ class StudyRun:
     @property
     def identity(self) -> dict[str, str]:
         """What must be the same when the study goes on: its data, and how its preset is trained."""
-        protocol = protocol_of(self.recipe.preset, "finetuning")
+        protocol = PRESET_SETTINGS.get(self.recipe.preset, {}).get("finetune", {})
         known = {"preset's protocol": json.dumps(protocol, sort_keys=True)} if protocol else {}
         return {**self.data.identity, **known}
 
@@ -251,22 +251,21 @@ class StudyRun:
         self.prepared.tokenizer.save(place)
         if self.left([arm for arm in self.recipe.arm_objects if "vectors" in arm.needs]):
             path = self.folder / "vectors.safetensors"
-            write_vectors(self.prepared, width, path, self.listener.stages)
+            write_vectors(self.prepared, width, path, _Stages(self.listener))
 
     @cached_property
-    def prepared(self) -> Prepared:
+    def prepared(self) -> PretrainData:
         assert self.data.corpus is not None
         recipe = self._pretrain_recipe(self.recipe.objectives[0])
-        return prepare(recipe, stages=self.listener.stages, corpus=self.data.corpus)
+        return prepare_corpus(recipe, callback=_Stages(self.listener), corpus=self.data.corpus)
 
-    def _pretrain_recipe(self, objective: str, seed: int = 0) -> PretrainRecipe:
+    def _pretrain_recipe(self, objective: str, seed: int = 0) -> PretrainConfig:
         return pretrain_recipe(
             self.recipe,
             objective,
             seed=seed,
             steps=self.plan.pretrain_steps,
             threads=self.plan.pretrain_threads,
-            output=self.plan.outputs.get(objective, "full"),
         )
 
     def _pretrain(self) -> None:

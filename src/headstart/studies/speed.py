@@ -4,8 +4,10 @@ Speed depends on the sizes alone, so the steps need neither the corpus nor a tok
 can be shown before either is read.
 """
 
+import statistics
+import time
+from collections.abc import Callable
 from dataclasses import replace
-from functools import cache, partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,15 +15,15 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from headstart.machine import Precision, autocast
+from headstart.config import Precision, PretrainConfig
+from headstart.machine import autocast
 from headstart.model.model import build_model
 from headstart.model.presets import Preset
 from headstart.model.vocabulary_loss import CandidateSampler
 from headstart.objectives import find_objective
 from headstart.text.store.token_source import PackedBatch, PairBatch, TokenSource
+from headstart.training.batches import LARGE_VOCABULARY, NUM_FREQUENT, NUM_SAMPLED
 from headstart.training.optimizer import make_optimizer
-from headstart.training.plan import choose_output, median_seconds
-from headstart.training.recipe import OutputLayer, PretrainRecipe
 
 READ_ROWS = 64
 CPU = torch.device("cpu")
@@ -59,29 +61,22 @@ def measure_finetuning(
     return median_seconds(step) / tokens.numel(), median_seconds(read) / many.numel()
 
 
-def measure_pretraining(chosen: Preset, recipe: PretrainRecipe) -> tuple[float, OutputLayer]:
-    """Seconds of a step with the faster output layer, and which one that is."""
-    seconds = cache(partial(_step_seconds, chosen, recipe))
-    output = choose_output(recipe, chosen.base.vocab_size, seconds)
-    return seconds(output), output
-
-
-def _step_seconds(chosen: Preset, recipe: PretrainRecipe, output: OutputLayer) -> float:
-    torch.set_num_threads(recipe.threads)
+def measure_pretraining(chosen: Preset, recipe: PretrainConfig) -> float:
+    """Seconds of a step."""
+    sampled = chosen.base.vocab_size > LARGE_VOCABULARY
+    torch.set_num_threads(recipe.threads or 1)
     objective = find_objective(recipe.objective)(mask_share=recipe.mask_share)
     model = build_model(chosen.base, objective.head(chosen))
     optimizer = make_optimizer(model, learning_rate=1e-4, weight_decay=0.1, betas=(0.9, 0.98))
     source = MadeUpTokens(chosen.base.vocab_size, recipe.length)
     batch = objective.batch(source, recipe.rows, (0, 0))
-    model.base.embedding.sparse = output == "candidates" or not model.tied
-    if output == "candidates":
-        sampler = CandidateSampler(
-            source.counts, frequent=recipe.frequent, drawn=recipe.drawn, seed=0
-        )
+    model.base.embedding.sparse = sampled or not model.tied
+    if sampled:
+        sampler = CandidateSampler(source.counts, frequent=NUM_FREQUENT, drawn=NUM_SAMPLED, seed=0)
         batch = replace(batch, candidates=sampler.draw(batch.targets, 0))
 
     def step(number: int) -> None:
-        with autocast(recipe.precision, CPU):
+        with autocast(recipe.precision or "fp32", CPU):
             loss = objective.loss(model, batch)
             (loss.total / loss.targets).backward()
         optimizer.step()
@@ -121,3 +116,14 @@ class MadeUpTokens(TokenSource):
         return PairBatch(
             tokens, segments, torch.zeros_like(tokens), torch.zeros(rows, dtype=torch.long)
         )
+
+
+def median_seconds(work: Callable[[int], None]) -> float:
+    """The median time of a few repetitions, each given its number; the first one warms up."""
+    times = []
+    for repetition in range(5):
+        start = time.monotonic()
+        work(repetition)
+        if repetition:
+            times.append(time.monotonic() - start)
+    return statistics.median(times)

@@ -37,16 +37,16 @@ def smaller_study(study: "StudyRun", tokens: int, listener: "StudyListener") -> 
             "several amounts of tokens need an arm that is pretrained here",
             fix="leave --base out and let --arms have pretrained, or give one amount",
         )
-    recipe = study.recipe.changed(
+    recipe = study.recipe.replace(
         tokens=tokens,
         arms=[headline.name],
         seeds=len(study.plan.seeds),
         labels=[str(labels) for labels in study.plan.budgets],
-        minutes=0.0,
+        minutes=None,
     )
     smaller = StudyRun(recipe, study.folder / FOLDER / str(tokens), listener=listener)
     if not smaller.is_resumed:  # nothing but the tokens may differ
-        kept = ("epochs", "jobs", "threads", "pretrain_threads", "tries", "outputs")
+        kept = ("epochs", "jobs", "threads", "pretrain_threads", "tries")
         smaller.plan = replace(smaller.plan, **{name: getattr(study.plan, name) for name in kept})
     return smaller
 

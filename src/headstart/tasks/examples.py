@@ -14,7 +14,7 @@ from headstart.errors import HeadstartError
 from headstart.tasks.token_dropout import TokenDropout
 from headstart.text.tokenizers.tokenizer import Tokenizer
 
-Long = Literal["cut", "windows"]
+Long = Literal["truncate", "windows"]
 Ids = NDArray[np.int64]
 IGNORE_INDEX = -100  # targets that the loss ignores, as in PyTorch
 
@@ -25,7 +25,7 @@ class TextEncoding:
 
     tokenizer: Tokenizer
     length: int
-    long: Long = "cut"
+    long: Long = "truncate"
 
     @property
     def before(self) -> list[int]:
@@ -49,7 +49,7 @@ class TextEncoding:
 
     def parts(self, ids: Ids) -> list[Ids]:
         """The ids that fit: the first `room` of them, or all in windows of equal size."""
-        if len(ids) <= self.room or self.long == "cut":
+        if len(ids) <= self.room or self.long == "truncate":
             return [ids[: self.room]]
         return np.array_split(ids, -(-len(ids) // self.room))
 

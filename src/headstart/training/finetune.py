@@ -1,245 +1,179 @@
 """Fine-tuning: a base and labelled texts become a classifier (or another model, by the task).
 
-`finetune` with `base="none"` trains the same network from scratch. The start is the only
-difference: batches, head and everything else come from the recipe and its seed.
+Without a base the same network is trained from scratch. The start is the only difference: batches,
+head and everything else come from the config and its seed.
 """
 
+import json
 import shutil
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import torch
-
+from headstart.config import FinetuneConfig
 from headstart.lock import locked
-from headstart.machine import Precision
-from headstart.run_folder import SUMMARY, read_summary, write_summary, write_task
+from headstart.run_folder import SUMMARY, Run, open_run, read_summary, write_summary, write_task
+from headstart.tasks import find_task
 from headstart.tasks.examples import Examples, TextEncoding
 from headstart.tasks.task import Parts
-from headstart.training.finetune_loop import (
-    Validation,
-    fitting_epochs,
-    make_loop,
-    measure_epochs,
+from headstart.text.tokenizers.tokenizer import Tokenizer, hash_of
+from headstart.training.batches import EpochBatches, Validation
+from headstart.training.callbacks import Callback, Callbacks, MetricsFile, TrainStart, reported
+from headstart.training.cards import write_finetuning_card
+from headstart.training.initialization import read_splits, start_model, text_encoding
+from headstart.training.linear_probe import fit_head
+from headstart.training.plan import plan_finetuning
+from headstart.training.run_files import (
+    base_fingerprint,
+    check_identity,
+    overlap_note,
+    read_plan,
+    start_config,
+    write_start,
 )
-from headstart.training.finetune_prepare import FinetuneSetup, identity_of, prepare_finetuning
-from headstart.training.finetune_results import finetune_summary, write_finetuning_card
-from headstart.training.listener import (
-    Listener,
-    Listeners,
-    Progress,
-    RunStart,
-    SaveBest,
-    reporting,
-)
-from headstart.training.loop import Loop
-from headstart.training.metrics import MetricsFile
-from headstart.training.plan import try_threads
-from headstart.training.recipe import FinetuneRecipe
-from headstart.training.recipe_file import resumed, write_identity, write_recipe
 from headstart.training.seen_rows import write_rows
-from headstart.transfer.fit_head import can_be_fitted, fit_head
-from headstart.transfer.swap import SwapRow
-
-# What resuming a run that has ended needs of its summary.
-NEEDED = ("validation", "epochs", "best_epoch", "steps", "cut")
-
-
-@dataclass(frozen=True)
-class FinetunePlan:
-    """What will be done, in numbers and words for a display or a tracker."""
-
-    task: str
-    labels: tuple[str, ...]
-    train_rows: int
-    validation_rows: int
-    steps: int
-    evaluate_every: int  # steps; once per epoch
-    parameters: int
-    threads: int
-    precision: Precision
-    swap: list[SwapRow]  # what became of the base's parts; empty from scratch
-    length: int  # tokens of a row at most
-    cut: dict[str, int]  # what of the training texts is longer
-    notes: tuple[str, ...] = ()  # for a person to read
-    epochs: int = 0
-    averaged: int = 0  # so many of them, the last ones, whose weights are averaged
-    seconds: float | None = None  # measured only where it matters
-
-
-@dataclass(frozen=True)
-class PlannedFinetuning:
-    """A fine-tuning that could begin: the result of `plan_finetuning`."""
-
-    setup: FinetuneSetup  # its recipe now says how many threads
-    plan: FinetunePlan
-    loop: Loop
-    validation: Validation
+from headstart.training.trainer import Trainer, TrainSettings
 
 
 def finetune(
-    recipe: FinetuneRecipe,
-    folder: Path,
+    config: FinetuneConfig,
+    folder: Path | None,
     *,
     splits: Parts[Any] | None = None,
     validation: Callable[[TextEncoding], Examples] | None = None,
     resume: bool = False,
-    listener: Listener | None = None,
-    save_seconds: float = 60.0,
-) -> dict[str, Any]:
+    callbacks: Sequence[Callback] = (),
+    dry_run: bool = False,
+) -> Run:
     """Fine-tune a base on labelled texts.
 
     Parameters
     ----------
-    recipe : FinetuneRecipe
-        Every setting of the training.
-    folder : Path
-        The run folder; it must not hold a run yet, unless `resume`.
-    splits : optional
-        Rows that were read already; else the recipe's dataset is read. Only the training and
-        validation parts are used here: the test part is for `evaluate`.
-    validation : callable, optional
-        Encodes the validation part, for callers that have tokenized it already.
-    resume : bool
-        Resume the run in `folder`, to the same bits as if it had never stopped. A run that
-        has ended is not trained again.
-    listener : Listener, optional
-        Receives the events of the training.
-    save_seconds : float
-        Time between two checkpoints.
+    folder : the run folder; it must not hold a run yet, unless `resume`. With None the run is
+        trained in memory and nothing is written.
+    splits : rows that were read already; else the config's dataset is read. Only the training and
+        validation parts are used: the test part is for `Run.evaluate`.
+    validation : encodes the validation part, for callers that have tokenized it already.
+    resume : continue the run in `folder`, to the same bits as if it had never stopped.
+    callbacks : receive the events of the training.
+    dry_run : stop before the first step; nothing is written.
 
     Returns
     -------
-    dict
-        The run's summary, which is also in `summary.json`.
+    The run, with its `plan`, `summary` and `validation_scores`.
     """
-    listener = listener or Listener()
-    with locked(folder):
-        if resume and (folder / SUMMARY).is_file():
-            resumed(recipe, folder)
-            return read_summary(folder, needs=NEEDED)
-        setup = prepare_finetuning(
-            recipe,
-            folder,
-            splits=splits,
-            validation=validation,
-            resume=resume,
-            listener=listener,
-            save_seconds=save_seconds,
+    callback = Callbacks(callbacks)
+    with nullcontext() if folder is None or dry_run else locked(folder):
+        sources = config.dataset if splits is None else []
+        config = start_config(config, folder, resume=resume, sources=sources)
+        if resume and folder is not None and (folder / SUMMARY).is_file():
+            return replace(open_run(folder), summary=read_summary(folder))
+        note = overlap_note(config) if splits is None else None
+        splits = read_splits(config, callback) if splits is None else splits
+        task: Any = find_task(config.task).of(splits.train)
+        start = start_model(config, task, task.texts(splits.train), callback)
+        encoding = text_encoding(config, task, start)
+        identity = _identity(config, splits, start.tokenizer)
+        if resume and folder is not None:
+            check_identity(identity, folder)
+        train = task.encode(splits.train, encoding, progress=callback.stage("encoding"))
+        weights = task.balanced(splits.train, train) if config.class_weight else train.weights
+        batches = EpochBatches(config, task, train, weights, encoding)
+        encode = validation or (lambda encoding: task.encode(splits.validation, encoding))
+        run = Run(folder, start.model, start.tokenizer, task, encoding.length, encoding.long)
+        held_out = Validation(run, splits.validation, encode(encoding))
+        everyone = Callbacks([callback] if folder is None else [MetricsFile(folder), callback])
+        trainer = Trainer(
+            start.model,
+            lambda step: batches.micro_batches(start.model, step),
+            held_out.evaluate,
+            TrainSettings.from_config(
+                config,
+                steps=config.epochs * batches.steps_per_epoch,
+                epoch_steps=batches.steps_per_epoch,
+                betas=(0.9, 0.999),
+                check_divergence=False,  # one confident mistake in a small batch is no divergence
+            ),
+            folder=folder,
+            callback=everyone,
+            selection=lambda metrics, last: _selection_score(config, task, metrics, last),
+            save_best=held_out.save,
         )
-        planned = plan_finetuning(setup)
-        progress = train_task(planned, listener=listener)
-        return finish_finetuning(planned, progress, listener=listener)
+        if resume and folder is not None:
+            plan = read_plan(folder)
+        else:
+            notes = [*getattr(splits, "notes", ()), note]
+            plan = plan_finetuning(config, start, batches, trainer, notes=notes, timed=dry_run)
+            plan["validation_rows"] = len(splits.validation)
+        only_last = folder is None and config.selection_metric == "last"
+        trainer.set_steps(plan["steps"], plan["steps"] if only_last else batches.steps_per_epoch)
+        run = replace(run, plan=plan)
+        if dry_run:
+            return run
+        if folder is not None and not resume:
+            start.tokenizer.save(folder)
+            write_task(task, encoding, folder)
+            write_rows(task, splits, folder)
+            write_start(folder, config, identity, plan)
+        step = trainer.checkpoints.last_step() if resume and trainer.checkpoints else 0
+        with reported(everyone, TrainStart("finetune", folder, config, plan, step, run)):
+            if not step and config.head_init == "probe":
+                fit_head(start.model, train, weights, progress=callback.stage("fitting the head"))
+            state = trainer.fit(resume=bool(step))
+        if folder is None:
+            held_out.restore()
+            return replace(run, validation_scores=held_out.scores)
+        epochs = state.epochs()
+        best = next(row for row in epochs if row["best"])
+        hidden = ("epoch", "step", "best")
+        summary = {
+            "run": str(folder),
+            "base": config.base,
+            "seed": config.seed,
+            "test_rows": 0 if splits.test is None else len(splits.test),
+            **{name: plan[name] for name in PLANNED},
+            "steps": state.step,
+            "tokens": state.tokens,
+            "seconds": state.seconds,
+            "dropped_share": batches.dropped_share,
+            "epochs": epochs,
+            "best_epoch": best["epoch"],
+            "validation": {name: value for name, value in best.items() if name not in hidden},
+        }
+        write_finetuning_card(folder, config, task, summary, identity)
+        write_summary(summary, folder)
+        shutil.rmtree(folder / "checkpoints", ignore_errors=True)
+        callback.on_finish(summary)
+        return replace(run, summary=summary, validation_scores=held_out.scores)
 
 
-def dropout_notes(setup: FinetuneSetup) -> tuple[str, ...]:
-    """What is left out of the training texts, in words."""
-    given = setup.recipe.token_dropout
-    if setup.dropout is None:
-        few = f"--token-dropout {given:g} leaves nothing out: the texts have too few tokens for it"
-        return (few,) if given and setup.task.whole_texts else ()
-    words = f"each epoch leaves out {setup.dropout_share:.1%} of the tokens"
-    if not given:
-        long, share = int((setup.rows > 1).sum()), setup.recipe.long_token_dropout
-        words = (
-            f"{long:,} texts are longer than a window of {setup.encoding.length} tokens, and each "
-            f"epoch leaves out {share:.0%} of their tokens"
-        )
-    return (f"{words}, others each time (--token-dropout 0 keeps all)",)
+# What the summary takes over from the plan.
+PLANNED = ("task", "labels", "train_rows", "validation_rows", "truncated", "parameters", "swap",
+           "averaged_epochs")  # fmt: skip
 
 
-def plan_finetuning(
-    setup: FinetuneSetup,
-    *,
-    timed: bool = False,
-    checkpoints: bool = True,
-    evaluate_last: bool = False,
-) -> PlannedFinetuning:
-    """Decide on the number of threads, and on that of epochs that fit into the minutes.
-
-    Nothing is learned yet. With `timed` the seconds are measured in any case. Without `checkpoints`
-    nothing is written; with `evaluate_last` validation is evaluated after the last epoch only.
-    """
-    # Built once: which parameters the optimizer knows depends on those that are not frozen yet.
-    validation = Validation(setup)
-    loop = make_loop(
-        setup, validation, checkpoints=checkpoints, every=setup.steps if evaluate_last else None
-    )
-    if not setup.recipe.threads:
-        setup = replace(setup, recipe=setup.recipe.changed(threads=try_threads(loop)))
-        torch.set_num_threads(setup.recipe.threads)
-    seconds = None
-    notes = setup.notes
-    undecided = bool(setup.recipe.minutes) and not setup.recipe.epochs_that_fit
-    if undecided or timed:
-        epoch, before = measure_epochs(setup, loop)
-        if undecided:
-            fitting = fitting_epochs(setup.recipe, epoch, before)
-            setup = replace(setup, recipe=setup.recipe.changed(epochs_that_fit=fitting))
-            loop.set_steps(setup.steps)
-        seconds = before + epoch * setup.epochs
-    if setup.epochs < setup.recipe.epochs:
-        of = f"{setup.epochs} of {setup.recipe.epochs} epochs"
-        notes += (f"{of} fit into {setup.recipe.minutes:g} minutes",)
-    notes += dropout_notes(setup)
-    averaged = loop.average.counted(setup.steps)
-    if setup.recipe.average:
-        words = f"the weights of the last {averaged} epochs"
-        if averaged < 2:
-            part = f"{setup.recipe.average:g} of {setup.epochs} epochs"
-            words = f"{part} is less than two, so nothing is averaged"
-        notes += (f"--average: {words}",)
-    plan = FinetunePlan(
-        task=setup.task.name,
-        labels=setup.task.labels,
-        train_rows=len(setup.splits.train),
-        validation_rows=len(setup.splits.validation),
-        steps=setup.steps,
-        evaluate_every=setup.order.steps_per_epoch,
-        parameters=sum(p.numel() for p in setup.model.parameters()),
-        threads=setup.recipe.threads,
-        precision=setup.recipe.precision,
-        swap=setup.start.swap,
-        length=setup.encoding.length,
-        cut=setup.train.cut,
-        notes=notes,
-        epochs=setup.epochs,
-        averaged=averaged if averaged > 1 else 0,
-        seconds=seconds,
-    )
-    return PlannedFinetuning(setup, plan, loop, validation)
+def _selection_score(
+    config: FinetuneConfig, task: Any, metrics: dict[str, float], last: bool
+) -> float:
+    """Return what selects the best epoch: the lower, the better."""
+    if config.selection_metric == "last":
+        return 0.0 if last else float("inf")
+    if config.selection_metric == "loss":
+        return metrics["loss"]
+    # Of two epochs that are equally good, the one with the lower loss.
+    return -metrics[task.metric] + 1e-6 * min(metrics["loss"], 100.0)
 
 
-def train_task(planned: PlannedFinetuning, *, listener: Listener | None = None) -> Progress:
-    """Fit the new head, then train; the best epoch's weights are in the run folder then."""
-    listener = listener or Listener()
-    setup, folder = planned.setup, planned.setup.folder
-    if not setup.resume:
-        folder.mkdir(parents=True, exist_ok=True)
-        setup.start.tokenizer.save(folder)
-        write_task(setup.task, setup.encoding, folder)
-        write_rows(setup.task, setup.splits, folder)
-        write_identity(identity_of(setup.recipe, setup.splits, setup.start.tokenizer), folder)
-        write_recipe(setup.recipe, folder)  # last: with it, this is a run
-    found = setup.checkpoints.list() if setup.resume else []
-    step = found[-1].step if found else 0
-    everyone = Listeners([MetricsFile(folder), SaveBest(planned.validation.save), listener])
-    with reporting(everyone, RunStart("finetuning", folder, setup.recipe, planned.plan, step)):
-        if not found and setup.recipe.new_head == "fitted" and can_be_fitted(setup.model):
-            fitting = listener.stage("fitting the head")
-            fit_head(setup.model, setup.train, setup.weights, progress=fitting)
-        return planned.loop.run(resume=bool(found), listener=everyone)
-
-
-def finish_finetuning(
-    planned: PlannedFinetuning, progress: Progress, *, listener: Listener | None = None
-) -> dict[str, Any]:
-    """Write the model card and the summary, and remove the checkpoints: the run has ended."""
-    setup = planned.setup
-    summary = finetune_summary(planned, progress)
-    write_finetuning_card(setup.recipe, setup.task, summary, setup.folder)
-    write_summary(summary, setup.folder)
-    shutil.rmtree(setup.checkpoints.folder, ignore_errors=True)
-    (listener or Listener()).on_finish(summary)
-    return summary
+def _identity(config: FinetuneConfig, splits: Parts[Any], tokenizer: Tokenizer) -> dict[str, str]:
+    """Return fingerprints of what the run is made of."""
+    parts = [
+        {name: value for name, value in vars(part).items() if value is not None}
+        for part in (splits.train, splits.validation)
+    ]
+    identity = {
+        "dataset": hash_of(json.dumps(parts, default=list).encode()),
+        "tokenizer": tokenizer.fingerprint,
+    }
+    return identity if config.base is None else {**identity, "base": base_fingerprint(config.base)}

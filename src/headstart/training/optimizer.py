@@ -1,14 +1,14 @@
-"""AdamW with weight decay where it belongs, and with work only for the rows a step touched.
+"""AdamW that updates only the rows a step has used, gradient clipping, and the learning rate.
 
-The embedding and an output layer over candidates have one row per piece of the vocabulary, and a
-step touches a few thousand of 50,000. Their gradients are sparse, and only the touched rows and
-their moments are updated ("lazy" Adam, the same numbers as `torch.optim.SparseAdam`, which takes
-no dense gradients and keeps its step count outside of tensors). Against dense Adam this changes one
-thing: a row that was not touched does not coast on its momentum; see docs/architecture.md.
+The embedding and a sampled output layer have one row per token of the vocabulary, and a step uses
+a few thousand of 50,000. Their gradients are sparse, and only these rows and their moments are
+updated ("lazy" Adam: the numbers of `torch.optim.SparseAdam`, which takes no dense gradients).
+Unlike dense Adam, a row that was not used does not move on by its momentum.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -16,12 +16,31 @@ from torch import Tensor, nn
 from headstart.model.positions import LearnedPositions
 
 
+@dataclass(frozen=True)
+class Schedule:
+    """Linear warm-up and linear decay to zero, or one constant rate (the lab's)."""
+
+    learning_rate: float
+    steps: int
+    warmup: float = 0.05  # share of the steps
+    shape: Literal["linear", "constant"] = "linear"
+
+    def at(self, step: int) -> float:
+        """Return the learning rate of a step, counted from 0."""
+        if self.shape == "constant":
+            return self.learning_rate
+        warm = max(1, round(self.warmup * self.steps))
+        if step < warm:
+            return self.learning_rate * (step + 1) / warm
+        return self.learning_rate * (self.steps - step) / max(1, self.steps - warm)
+
+
 class RowAdamW(torch.optim.AdamW):
-    """Fused AdamW; of parameters with a sparse gradient, only the rows in it are updated."""
+    """Fused AdamW; of a parameter with a sparse gradient, only the rows in it are updated."""
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> Any:
-        """One step; bias correction counts all steps, also those that left a row alone."""
+        """Take one step; bias correction counts all steps, also those that skipped a row."""
         sparse = [
             (parameter, group, parameter.grad)
             for group in self.param_groups
@@ -29,7 +48,7 @@ class RowAdamW(torch.optim.AdamW):
             if parameter.grad is not None and parameter.grad.is_sparse
         ]
         for parameter, _, _ in sparse:
-            parameter.grad = None  # the dense step passes over it
+            parameter.grad = None  # the dense step skips it
         result = super().step(closure)
         for parameter, group, gradient in sparse:
             self._update_rows(parameter, group, gradient.coalesce())
@@ -43,7 +62,7 @@ class RowAdamW(torch.optim.AdamW):
             state["exp_avg"] = torch.zeros_like(parameter)
             state["exp_avg_sq"] = torch.zeros_like(parameter)
         state["step"] += 1
-        step, (beta1, beta2), rate = float(state["step"]), group["betas"], float(group["lr"])
+        step, (beta1, beta2) = float(state["step"]), group["betas"]
         rows, values = grad._indices()[0], grad._values()
         mean = state["exp_avg"].index_select(0, rows).lerp_(values, 1 - beta1)
         square = state["exp_avg_sq"].index_select(0, rows)
@@ -54,36 +73,7 @@ class RowAdamW(torch.optim.AdamW):
         change = mean.div_(1 - beta1**step).div_(scale)
         if group["weight_decay"]:
             change.add_(parameter.index_select(0, rows), alpha=group["weight_decay"])
-        parameter.index_add_(0, rows, change, alpha=-rate)
-
-
-def clip_gradients(parameters: Iterable[nn.Parameter], most: float) -> float:
-    """Scale all gradients so that their common norm is at most `most`; returns the norm.
-
-    Sparse gradients are coalesced on the way: a row that occurs twice has one gradient.
-    """
-    gradients = gradient_values(parameters)
-    norm = float(nn.utils.get_total_norm(gradients))
-    limit_norm(gradients, norm, most)
-    return norm
-
-
-def limit_norm(gradients: list[Tensor], norm: float, most: float) -> None:
-    """Scale gradients whose common norm is `norm` so that it is at most `most`."""
-    if norm > most:
-        torch._foreach_mul_(gradients, most / (norm + 1e-6))
-
-
-def gradient_values(parameters: Iterable[nn.Parameter]) -> list[Tensor]:
-    """The numbers of the gradients that are there, to be read and changed."""
-    gradients: list[Tensor] = []
-    for parameter in parameters:
-        if parameter.grad is None:
-            continue
-        if parameter.grad.is_sparse:
-            parameter.grad = parameter.grad.coalesce()
-        gradients.append(parameter.grad._values() if parameter.grad.is_sparse else parameter.grad)
-    return gradients
+        parameter.index_add_(0, rows, change, alpha=-float(group["lr"]))
 
 
 def make_optimizer(
@@ -92,55 +82,61 @@ def make_optimizer(
     learning_rate: float,
     weight_decay: float,
     betas: tuple[float, float],
-    scales: Mapping[str, float] | None = None,
+    embedding_learning_rate: float | None = None,
 ) -> RowAdamW:
-    """The optimizer over the parameters that are trained.
+    """Make the optimizer of the parameters that are trained.
 
-    `scales` multiplies the learning rate of a parameter, by its name (1 where it says nothing).
+    Matrices of linear layers decay; embeddings, output layers, positions, norms and biases do not.
+    Embedding and output rows may have another learning rate.
     """
-    names = {id(parameter): name for name, parameter in model.named_parameters()}
-    # One call updates a group, and takes no sharded parameters (DTensors) beside whole ones.
-    groups: dict[tuple[float, float, type], list[nn.Parameter]] = {}
-    for decay, members in zip((weight_decay, 0.0), split_by_decay(model), strict=True):
-        for parameter in members:
-            scale = (scales or {}).get(names[id(parameter)], 1.0)
-            groups.setdefault((decay, scale, type(parameter)), []).append(parameter)
-    listed = [
-        {"params": members, "weight_decay": decay, "scale": scale}
-        for (decay, scale, _), members in groups.items()
-    ]
-    return RowAdamW(listed, lr=learning_rate, betas=betas, fused=True)
-
-
-def split_by_decay(model: nn.Module) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
-    """The matrices of linear layers, and everything else.
-
-    An output layer has one row per piece, like an embedding, and does not decay either.
-    """
-    lookups = {
+    row_rate = embedding_learning_rate or learning_rate
+    rows = {id(parameter) for parameter in getattr(model, "vocabulary_rows", [])}
+    lookups = rows | {
         id(parameter)
         for module in model.modules()
         if isinstance(module, nn.Embedding | LearnedPositions)
         for parameter in module.parameters(recurse=False)
-    } | {id(parameter) for parameter in getattr(model, "vocabulary_rows", [])}
-    decayed: list[nn.Parameter] = []
-    plain: list[nn.Parameter] = []
+    }
+    groups: dict[tuple[float, float], list[nn.Parameter]] = {}
     for parameter in model.parameters():
-        if not parameter.requires_grad:
-            continue
-        matrix = parameter.ndim >= 2 and id(parameter) not in lookups
-        (decayed if matrix else plain).append(parameter)
-    return decayed, plain
+        if parameter.requires_grad:
+            decays = parameter.ndim >= 2 and id(parameter) not in lookups
+            scale = row_rate / learning_rate if id(parameter) in rows else 1.0
+            key = (weight_decay if decays else 0.0, scale)
+            groups.setdefault(key, []).append(parameter)
+    listed = [
+        {"params": parameters, "weight_decay": decay, "scale": scale}
+        for (decay, scale), parameters in groups.items()
+    ]
+    return RowAdamW(listed, lr=learning_rate, betas=betas, fused=True)
 
 
 def set_learning_rate(optimizer: torch.optim.Optimizer, learning_rate: float) -> None:
-    """Set the rate of a step, times the scale of each group of parameters."""
+    """Set the learning rate of a step, times the scale of each group."""
     for group in optimizer.param_groups:
-        group["lr"] = learning_rate * group.get("scale", 1.0)
+        group["lr"] = learning_rate * group["scale"]
 
 
-def moments(optimizer: torch.optim.Optimizer, model: nn.Module) -> dict[str, Tensor]:
-    """The optimizer's state as named tensors, ready for a file."""
+def clip_gradients(parameters: Iterable[nn.Parameter], max_norm: float) -> float:
+    """Scale all gradients so that their common norm is at most `max_norm`; returns the norm.
+
+    Sparse gradients are coalesced first: a row that occurs twice has one gradient.
+    """
+    gradients: list[Tensor] = []
+    for parameter in parameters:
+        if parameter.grad is None:
+            continue
+        if parameter.grad.is_sparse:
+            parameter.grad = parameter.grad.coalesce()
+        gradients.append(parameter.grad._values() if parameter.grad.is_sparse else parameter.grad)
+    norm = float(nn.utils.get_total_norm(gradients))
+    if norm > max_norm:
+        torch._foreach_mul_(gradients, max_norm / (norm + 1e-6))
+    return norm
+
+
+def optimizer_tensors(optimizer: torch.optim.Optimizer, model: nn.Module) -> dict[str, Tensor]:
+    """Return the optimizer's state as named tensors, for a file."""
     named = {}
     for name, parameter in model.named_parameters():
         for key, value in optimizer.state.get(parameter, {}).items():
@@ -148,10 +144,10 @@ def moments(optimizer: torch.optim.Optimizer, model: nn.Module) -> dict[str, Ten
     return named
 
 
-def restore_moments(
+def restore_optimizer(
     optimizer: torch.optim.Optimizer, model: nn.Module, saved: dict[str, Tensor]
 ) -> None:
-    """Put back what `moments` gave."""
+    """Restore what `optimizer_tensors` returned."""
     parameters = dict(model.named_parameters())
     for name, value in saved.items():
         parameter_name, key = name.rsplit(":", 1)

@@ -1,219 +1,114 @@
-"""Pretraining: a corpus becomes a base, in a run folder that holds all there is to know of it."""
+"""Pretraining: train a base on a corpus, in a run folder that holds everything about it."""
 
 import math
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-import torch
-
-from headstart.errors import HeadstartError
+from headstart.config import PretrainConfig
 from headstart.lock import locked
 from headstart.model.checkpoint import save_model
-from headstart.model.model import Model
-from headstart.run_folder import write_summary
+from headstart.run_folder import Run, write_summary
 from headstart.text.reading.corpus import Corpus
-from headstart.training.listener import (
-    Listener,
-    Listeners,
-    Progress,
-    RunStart,
-    SaveBest,
-    reporting,
-)
-from headstart.training.metrics import MetricsFile, evaluation_at
-from headstart.training.plan import (
-    Pace,
-    Plan,
-    choose_output,
-    make_plan,
+from headstart.text.tokenizers.tokenizer import load_tokenizer
+from headstart.training.batches import CorpusBatches
+from headstart.training.callbacks import Callback, Callbacks, MetricsFile, TrainStart, reported
+from headstart.training.cards import write_pretraining_card
+from headstart.training.corpus import corpus_warnings, prepare_corpus
+from headstart.training.initialization import initial_model
+from headstart.training.plan import plan_pretraining
+from headstart.training.run_files import (
+    base_fingerprint,
+    check_identity,
     read_plan,
-    step_seconds,
-    try_threads,
-    write_plan,
+    start_config,
+    write_start,
 )
-from headstart.training.pretrain_loop import (
-    PretrainSetup,
-    make_loop,
-    make_model,
-    trial_loop,
-    with_output,
-)
-from headstart.training.pretrain_prepare import follow_preparation, prepare_pretraining
-from headstart.training.pretrain_results import unigram_loss, write_pretraining_card
-from headstart.training.processes.launch import (
-    STUCK_SECONDS,
-    follow_first,
-    is_follower,
-    joined,
-    process_count,
-)
-from headstart.training.processes.ranks import Ranks
-from headstart.training.recipe import PretrainRecipe, read_recipe
-from headstart.training.recipe_file import write_identity, write_recipe
-
-
-@dataclass(frozen=True)
-class PlannedPretraining:
-    """A pretraining that could begin: the result of `plan_pretraining`."""
-
-    setup: PretrainSetup  # its recipe now says how many threads
-    model: Model
-    plan: Plan
+from headstart.training.trainer import Trainer, TrainSettings
 
 
 def pretrain(
-    recipe: PretrainRecipe,
+    config: PretrainConfig,
     folder: Path,
     *,
     resume: bool = False,
-    listener: Listener | None = None,
+    callbacks: Sequence[Callback] = (),
     corpus: Corpus | None = None,
-    save_seconds: float = 60.0,
-    stuck_seconds: float = STUCK_SECONDS,
-) -> dict[str, Any]:
-    """Train a base on a corpus, with as many processes as the recipe or torchrun says.
+    save_initial: Path | None = None,
+    dry_run: bool = False,
+) -> Run:
+    """Train a base on a corpus.
 
     Parameters
     ----------
-    recipe : PretrainRecipe
-        Every setting of the training.
-    folder : Path
-        The run folder; it must not hold a run yet, unless `resume`.
-    resume : bool
-        Resume the run in `folder`, to the same bits as if it had never stopped.
-    listener : Listener, optional
-        Receives the events of the training.
-    corpus : Corpus, optional
-        One that was opened and checked already; else the recipe's corpus is read.
-    save_seconds : float
-        Time between two checkpoints.
-    stuck_seconds : float
-        Of several processes: how long they wait for one that does not answer.
+    folder : the run folder; it must not hold a run yet, unless `resume`.
+    resume : continue the run in `folder`, to the same bits as if it had never stopped.
+    callbacks : receive the events of the training.
+    corpus : one that was opened and checked already; else the config's is read.
+    save_initial : a folder for the model before the first step.
+    dry_run : stop before the first step; nothing is written.
 
     Returns
     -------
-    The run's summary, which is also in `summary.json`. It is empty in the processes that torchrun
-    has started beside the first, which write nothing.
+    The run, with its `plan` and `summary`.
     """
-    if is_follower():
-        follow_first(partial(follow, corpus=corpus), stuck_seconds=stuck_seconds)
-        return {}
-    listener = listener or Listener()
-    more: Any = {"resume": resume, "corpus": corpus, "save_seconds": save_seconds}
-    with locked(folder), sharing(recipe, corpus, stuck_seconds=stuck_seconds) as ranks:
-        setup = prepare_pretraining(recipe, folder, listener=listener, ranks=ranks, **more)
-        planned = plan_pretraining(setup, listener=listener)
-        progress = train_base(planned, listener=listener)
-        return finish_pretraining(planned, progress, listener=listener)
-
-
-def sharing(
-    recipe: PretrainRecipe, corpus: Corpus | None = None, *, stuck_seconds: float = STUCK_SECONDS
-) -> AbstractContextManager[Ranks]:
-    """The processes that share a pretraining; this one is the first of them."""
-    count = process_count(recipe.processes)
-    if recipe.shard and count == 1:
-        raise HeadstartError(
-            "the blocks are to be shared out among processes, and there is only one",
-            fix="add --processes 2 or more, or leave --shard out",
+    callback = Callbacks(callbacks)
+    with nullcontext() if dry_run else locked(folder):
+        config = start_config(config, folder, resume=resume, sources=config.corpus)
+        tokenizer = load_tokenizer(folder) if resume else None
+        data = prepare_corpus(config, callback=callback, corpus=corpus, tokenizer=tokenizer)
+        base = {} if config.base is None else {"base": base_fingerprint(config.base)}
+        identity = data.identity | base
+        if resume:
+            check_identity(identity, folder)
+        for warning in [] if resume or corpus else corpus_warnings(config, callback):
+            callback.on_warning(warning)
+        batches = CorpusBatches(config, data)
+        model = initial_model(config, data, callback)
+        model.base.embedding.sparse = batches.sampler is not None or not model.tied
+        run = Run(folder, model, data.tokenizer)
+        if save_initial is not None:
+            run.save(save_initial)
+            config.save(save_initial)
+        everyone = Callbacks([MetricsFile(folder), callback])
+        trainer = Trainer(
+            model,
+            lambda step: batches.micro_batches(model, step, trainer.settings.steps),
+            lambda: batches.evaluate(model),
+            TrainSettings.from_config(config, steps=1),
+            folder=folder,
+            callback=everyone,
+            # What is read last moves the base towards its task: with task text, the last weights
+            # are saved, whatever the held-out loss says.
+            selection=lambda metrics, last: -1.0 if last and data.task_text else metrics["loss"],
+            save_best=lambda: save_model(model, folder),
         )
-    return joined(count, follow, (corpus,), stuck_seconds=stuck_seconds)
-
-
-def follow(ranks: Ranks, corpus: Corpus | None = None) -> None:
-    """Take part in the pretraining of another process, which prints and writes."""
-    setup = follow_preparation(ranks, corpus)
-    train_base(plan_pretraining(setup))
-
-
-def plan_pretraining(
-    setup: PretrainSetup, *, listener: Listener | None = None
-) -> PlannedPretraining:
-    """Decide on output layer, threads and steps, and make the first weights.
-
-    Nothing is learned yet: what is tried out is tried with models that are thrown away.
-    """
-    listener = listener or Listener()
-    if setup.recipe.output == "auto":
-        trial = partial(with_output, setup)
-        output = choose_output(
-            setup.recipe,
-            setup.data.tokenizer.vocab_size,
-            lambda output: step_seconds(trial_loop(trial(output))),
-        )
-        setup = with_output(setup, output)
-    if not setup.recipe.threads:
-        # Before the weights: counted vectors round differently with other threads.
-        threads = try_threads(trial_loop(setup))
-        setup = replace(setup, recipe=setup.recipe.changed(threads=threads))
-        torch.set_num_threads(threads)
-    model = make_model(setup, listener=listener)
-    if setup.resume:
-        plan = setup.ranks.from_first(lambda: vars(read_plan(setup.folder)))
-    else:
-        plan = setup.ranks.agree(vars(make_plan(setup.recipe, setup.data, make_loop(setup, model))))
-    return PlannedPretraining(setup, model, Plan(**plan))
-
-
-def train_base(planned: PlannedPretraining, *, listener: Listener | None = None) -> Progress:
-    """Take the planned steps; the best weights and the metrics are in the run folder then."""
-    listener = listener or Listener()
-    setup, model, plan = planned.setup, planned.model, planned.plan
-    folder, ranks = setup.folder, setup.ranks
-    loop = make_loop(setup, model, steps=plan.steps, evaluate_every=plan.evaluate_every)
-    step = ranks.from_first(lambda: _begin(planned))
-    if not ranks.first:
-        giving = SaveBest(lambda: ranks.placement.weights(model))
-        return loop.run(resume=bool(step), listener=giving)
-    everyone = Listeners(
-        [
-            MetricsFile(folder),
-            SaveBest(lambda: save_model(model, folder, ranks.placement.weights(model))),
-            Pace(plan, listener.on_warning),
-            listener,
-        ]
-    )
-    with reporting(everyone, RunStart("pretraining", folder, setup.recipe, plan, step)):
-        return loop.run(resume=bool(step), listener=everyone)
-
-
-def _begin(planned: PlannedPretraining) -> int:
-    """Make the folder a run; the steps that its newest checkpoint has done."""
-    setup, folder = planned.setup, planned.setup.folder
-    if setup.resume:
-        if setup.recipe != read_recipe(folder):  # it goes on with another number of processes
-            write_recipe(setup.recipe, folder)
-        found = setup.checkpoints.list()
-        return found[-1].step if found else 0
-    folder.mkdir(parents=True, exist_ok=True)
-    setup.data.tokenizer.save(folder)
-    write_plan(planned.plan, folder)
-    write_identity(setup.data.identity, folder)
-    write_recipe(setup.recipe, folder)  # last: with it, this is a run
-    return 0
-
-
-def finish_pretraining(
-    planned: PlannedPretraining, progress: Progress, *, listener: Listener | None = None
-) -> dict[str, Any]:
-    """Write the summary and the model card. Their numbers are those of the weights kept."""
-    setup = planned.setup
-    summary = {
-        "run": str(setup.folder),
-        "objective": setup.recipe.objective,
-        "steps": progress.step,
-        "tokens": progress.tokens,
-        "seconds": progress.seconds,
-        "tokens_per_second": progress.tokens / max(progress.seconds, 1e-9),
-        "best_step": progress.best_step,
-        "held_out": evaluation_at(setup.folder, progress.best_step),
-        "unigram_perplexity": math.exp(unigram_loss(setup.data)),
-        "parameters": sum(p.numel() for p in planned.model.parameters()),
-    }
-    write_summary(summary, setup.folder)
-    write_pretraining_card(setup.recipe, summary, setup.folder)
-    (listener or Listener()).on_finish(summary)
-    return summary
+        plan = read_plan(folder) if resume else plan_pretraining(config, data, trainer)
+        trainer.set_steps(plan["steps"], plan["evaluate_every"])
+        if dry_run:
+            return replace(run, plan=plan)
+        if not resume:
+            data.tokenizer.save(folder)
+            write_start(folder, config, identity, plan)
+        assert trainer.checkpoints is not None
+        step = trainer.checkpoints.last_step() if resume else 0
+        with reported(everyone, TrainStart("pretrain", folder, config, plan, step, run)):
+            state = trainer.fit(resume=bool(step))
+        hidden = ("step", "train_loss", "seconds", "total_seconds")
+        summary = {
+            "run": str(folder),
+            "objective": config.objective,
+            "steps": state.step,
+            "tokens": state.tokens,
+            "seconds": state.seconds,
+            "tokens_per_second": state.tokens / max(state.seconds, 1e-9),
+            "best_step": state.best_step,
+            "held_out": {k: v for k, v in state.best_row.items() if k not in hidden},
+            "unigram_perplexity": math.exp(batches.unigram_loss()),
+            "parameters": plan["parameters"],
+        }
+        write_summary(summary, folder)
+        write_pretraining_card(folder, config, summary, identity)
+        callback.on_finish(summary)
+        return replace(run, plan=plan, summary=summary)

@@ -20,7 +20,7 @@ from headstart.studies.report.report_data import PHONE, WIDE, figure
 from headstart.studies.report.svg import Frame, variable
 from headstart.studies.results import PretrainingCurve
 from headstart.studies.words import labelled
-from headstart.training.metrics import METRICS, loss_points, read_metrics
+from headstart.training.callbacks import METRICS_FILE, loss_curve, read_metrics
 
 HALF = Frame(376, 290, left=50)
 BEGINNING = "reading the dataset"  # the first stage of a session: what was before is nobody's work
@@ -100,14 +100,14 @@ class LiveStudy:
         """The newest base of an objective: with `--bases` there are several."""
         found = [self.folder / "bases" / objective]
         found += sorted((self.folder / "bases").glob(f"{objective}-[0-9]*"))
-        there = [path for path in found if (path / METRICS).is_file()]
+        there = [path for path in found if (path / METRICS_FILE).is_file()]
         return there[-1] if there else found[0]
 
     def metrics(self, objective: str) -> list[dict[str, Any]]:
         """The lines of a base's metrics, read once; none while one of them is half written."""
         if objective not in self._metrics:
             try:
-                self._metrics[objective] = read_metrics(self.base_folder(objective) / METRICS)
+                self._metrics[objective] = read_metrics(self.base_folder(objective) / METRICS_FILE)
             except (OSError, HeadstartError):
                 self._metrics[objective] = []
         return self._metrics[objective]
@@ -177,7 +177,7 @@ def version_of(folder: Path) -> str:
     files = [
         folder / FILE,
         folder / "report.html",
-        *sorted((folder / "bases").glob("*/" + METRICS)),
+        *sorted((folder / "bases").glob("*/" + METRICS_FILE)),
     ]
     return "-".join(f"{p.stat().st_size}" for p in files if p.is_file()) or "0"
 
@@ -241,7 +241,7 @@ def _loss_figures(study: LiveStudy) -> list[str]:
     assert study.plan is not None
     found = []
     for objective in study.plan["objectives"]:
-        points = loss_points(study.metrics(objective))
+        points = loss_curve(study.metrics(objective))
         losses = [point["train_loss"] for point in points]
         if len(points) > 1 and all(math.isfinite(loss or 0.0) for loss in losses):
             curve = PretrainingCurve(objective, points, [])

@@ -91,7 +91,7 @@ class HuggingFaceExporter(Exporter):
 
     def open(self, run: Run, folder: Path) -> OpenedRun:
         network: Any = ExportedNetwork(folder, run.temperature)
-        return replace(with_padding(run), model=network, long="cut")
+        return replace(with_padding(run), model=network, long="truncate")
 
 
 EXPORTER = HuggingFaceExporter()

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from headstart.config import number_problem
 from headstart.errors import HeadstartError
 from headstart.files import read_object, replacing
 from headstart.interop.onnx.export import (
@@ -21,7 +22,6 @@ from headstart.interop.onnx.export import (
 )
 from headstart.machine import choose_threads
 from headstart.progress import ProgressCallback
-from headstart.settings import bound_problem
 from headstart.tasks import find_task
 from headstart.tasks.examples import Examples, Ids, Long, TextEncoding
 from headstart.tasks.opened_run import Contribution, RunAnswers
@@ -155,8 +155,8 @@ def open_export(folder: str | Path) -> OnnxRun:
         or not isinstance(labels, list)
         or not all(isinstance(label, str) for label in labels)
         or not isinstance(length, int)
-        or bound_problem("length", length, smallest=1)
-        or long not in ("cut", "windows")
+        or number_problem("length", length, minimum=1, maximum=131_072)
+        or long not in ("truncate", "windows")
         or not isinstance(temperature, int | float)
         or not temperature > 0
         or not isinstance(inputs, list)

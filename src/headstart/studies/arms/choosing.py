@@ -24,31 +24,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from safetensors.numpy import load_file, save_file
 
+from headstart.config import is_run
 from headstart.evaluation.calibration import calibrated_loss, fit_temperature
 from headstart.files import replacing, write_text
 from headstart.folds import Fold, held_rows
-from headstart.lock import locked
-from headstart.run_folder import SUMMARY, read_summary
 from headstart.tasks.run_network import run_network
 from headstart.tasks.temperature import VALIDATION
 from headstart.text.reading.dataset import Splits
-from headstart.training.finetune import (
-    PlannedFinetuning,
-    finetune,
-    finish_finetuning,
-    plan_finetuning,
-    train_task,
-)
-from headstart.training.finetune_prepare import prepare_finetuning
-from headstart.training.listener import Listener, Progress
-from headstart.training.recipe_file import FILE
-from headstart.transfer.fit_head import can_be_fitted, fit_head
+from headstart.training.callbacks import Callback, TrainStart
+from headstart.training.finetune import finetune
+from headstart.training.trainer import TrainState
 
 if TYPE_CHECKING:
+    from headstart.config import FinetuneConfig
     from headstart.evaluation.calibration import Floats
     from headstart.folds import RowNumbers
     from headstart.studies.context import ArmContext
-    from headstart.training.recipe import FinetuneRecipe
 
 SETTINGS = 2  # that are tried
 LONGER, LEAST_LONG = 2, 4  # times the usual epochs, and at least so many
@@ -77,7 +68,7 @@ class Chosen:
     own_rows: RowNumbers | None = None
 
 
-def settings_of(recipe: FinetuneRecipe, tries: int, *, fixed: bool) -> list[Setting]:
+def settings_of(recipe: FinetuneConfig, tries: int, *, fixed: bool) -> list[Setting]:
     """What is tried: the recipe's own setting and the longer one; `fixed` epochs stay."""
     usual = Setting(recipe.learning_rate, recipe.epochs)
     epochs = recipe.epochs if fixed else long_epochs(recipe.epochs)
@@ -90,17 +81,17 @@ def long_epochs(usual: int) -> int:
 
 
 def train_within_budget(
-    recipe: FinetuneRecipe, context: ArmContext, listener: Listener, *, fixed: bool, stacked: bool
+    recipe: FinetuneConfig, context: ArmContext, listener: Callback, *, fixed: bool, stacked: bool
 ) -> Chosen:
     """Choose, and leave the chosen network in the context's folder.
 
     Parameters
     ----------
-    recipe : FinetuneRecipe
+    recipe : FinetuneConfig
         The usual setting.
     context : ArmContext
         Whose rows train and choose. Its validation part is only watched.
-    listener : Listener
+    listener : Callback
         Receives the epochs of the training that is kept.
     fixed : bool
         Whether the number of epochs was given.
@@ -127,20 +118,20 @@ def train_within_budget(
     return tried.kept(Chosen(setting, len(settings), epochs, own=own, own_rows=rows))
 
 
-def _chooser(recipe: FinetuneRecipe, context: ArmContext) -> _Tries:
+def _chooser(recipe: FinetuneConfig, context: ArmContext) -> _Tries:
     """Who chooses: the run itself, or, where every seed has the same rows, one for all of them."""
     if not context.has_all_rows:
         return _Tries(recipe, context)
     seed = context.run.seed % context.study.recipe.bases  # the first one with this base
     first = replace(context, run=replace(context.run, seed=seed))
-    return _Tries(recipe.changed(seed=seed), first, "every-seed")
+    return _Tries(recipe.replace(seed=seed), first, "every-seed")
 
 
 class _Tries:
     """The trainings of one choice; what was learned by those set aside is kept until it is made."""
 
-    def __init__(self, recipe: FinetuneRecipe, context: ArmContext, name: str = "choosing") -> None:
-        self.recipe, self.context = recipe.changed(choose_by="last"), context
+    def __init__(self, recipe: FinetuneConfig, context: ArmContext, name: str = "choosing") -> None:
+        self.recipe, self.context = recipe.replace(selection_metric="last"), context
         self.folder = context.folder.with_name(f"{context.folder.name}-{name}")
         self.labels = np.asarray(context.splits.train.labels)
 
@@ -164,7 +155,7 @@ class _Tries:
                 save_file({"logits": found}, temporary)
         return load_file(path)["logits"]
 
-    def train_all(self, setting: Setting, listener: Listener) -> list[dict[str, Any]]:
+    def train_all(self, setting: Setting, listener: Callback) -> list[dict[str, Any]]:
         """Train on all rows of the budget."""
         return train_all(self._recipe(setting), self.context, listener)
 
@@ -187,73 +178,72 @@ class _Tries:
         own = logits.astype(np.float64)
         return replace(found, own=own, temperature=fit_temperature(own, wanted))
 
-    def _recipe(self, setting: Setting) -> FinetuneRecipe:
-        return self.recipe.changed(learning_rate=setting.learning_rate, epochs=setting.epochs)
+    def _recipe(self, setting: Setting) -> FinetuneConfig:
+        return self.recipe.replace(learning_rate=setting.learning_rate, epochs=setting.epochs)
 
     def _train_aside(self, fold: Fold, setting: Setting) -> Floats:
         """Train in memory."""
-        parts, nowhere = _parts(self.context, fold), self.folder / "none"
-        setup = prepare_finetuning(self._recipe(setting), nowhere, splits=parts)
-        planned = plan_finetuning(setup, checkpoints=False, evaluate_last=True)
-        if self.recipe.new_head == "fitted" and can_be_fitted(setup.model):
-            fit_head(setup.model, setup.train, setup.weights)
-        planned.loop.run()
-        return np.asarray(planned.validation.answers)
+        run = finetune(self._recipe(setting), None, splits=_parts(self.context, fold))
+        return np.asarray(run.validation_scores)
 
 
 def train_all(
-    recipe: FinetuneRecipe, context: ArmContext, listener: Listener
+    recipe: FinetuneConfig, context: ArmContext, listener: Callback
 ) -> list[dict[str, Any]]:
     """Train on all rows of the budget; the validation part is evaluated for the curves alone."""
-    summary = finetune(
+    run = finetune(
         recipe,
         context.folder,
         splits=context.splits,
         validation=lambda encoding: context.study.examples(encoding, "validation"),
         resume=begun(context.folder),
-        listener=listener,
+        callbacks=[listener],
     )
-    rows: list[dict[str, Any]] = summary["epochs"]
+    rows: list[dict[str, Any]] = run.summary["epochs"]
     return rows
 
 
 def train_and_watch(
-    recipe: FinetuneRecipe, context: ArmContext, fold: Fold
+    recipe: FinetuneConfig, context: ArmContext, fold: Fold
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Train with a part held back, and evaluate the validation part beside it for the curves."""
-    folder, resume = context.folder, begun(context.folder)
-    if resume and (folder / SUMMARY).is_file():
-        return read_summary(folder), _read_watched(folder)
-    with locked(folder):
-        setup = prepare_finetuning(recipe, folder, splits=_parts(context, fold), resume=resume)
-        planned = plan_finetuning(setup)
-        progress = train_task(planned, listener=_Watch(planned, context))
-        return finish_finetuning(planned, progress), _read_watched(folder)
+    run = finetune(
+        recipe,
+        context.folder,
+        splits=_parts(context, fold),
+        resume=begun(context.folder),
+        callbacks=[_Watch(context)],
+    )
+    return run.summary, _read_watched(context.folder)
 
 
 def begun(folder: Path) -> bool:
     """Whether there is a run to resume; what is there without being one is removed."""
-    if (folder / FILE).is_file():
+    if is_run(folder):
         return True
     shutil.rmtree(folder, ignore_errors=True)  # killed before it was a run
     return False
 
 
-class _Watch(Listener):
+class _Watch(Callback):
     """Writes and reports what the validation part says after each epoch."""
 
-    def __init__(self, planned: PlannedFinetuning, context: ArmContext) -> None:
-        self.setup, self.context = planned.setup, context
+    def __init__(self, context: ArmContext) -> None:
+        self.context = context
+        self.run: Any = None
 
-    def on_evaluation(self, progress: Progress) -> None:
-        setup, folder = self.setup, self.setup.folder
-        examples = self.context.study.examples(setup.encoding, "validation")
-        answers = setup.task.join(run_network(setup.model, examples), examples)
-        found = setup.task.metrics(answers, self.context.splits.validation)
+    def on_start(self, start: TrainStart) -> None:
+        self.run = start.run
+
+    def on_evaluation(self, state: TrainState) -> None:
+        run, folder = self.run, self.context.folder
+        examples = self.context.study.examples(run.encoding, "validation")
+        answers = run.task.join(run_network(run.model, examples), examples)
+        found = run.task.metrics(answers, self.context.splits.validation)
         row = {("validation_loss" if name == "loss" else name): found[name] for name in found}
-        rows = _read_watched(folder)[: progress.evaluations - 1]
+        rows = _read_watched(folder)[: state.evaluations - 1]
         write_text(folder / WATCHED, json.dumps([*rows, row]))
-        self.context.report_epoch(progress.evaluations, found[setup.task.metric])
+        self.context.report_epoch(state.evaluations, found[run.task.metric])
 
 
 def _read_watched(folder: Path) -> list[dict[str, Any]]:

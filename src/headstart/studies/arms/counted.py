@@ -8,9 +8,9 @@ from headstart.studies.arms.arm import START, Colours
 from headstart.studies.arms.network import NetworkArm
 
 if TYPE_CHECKING:
+    from headstart.config import FinetuneConfig
     from headstart.studies.context import ArmContext
     from headstart.studies.recipe import StudyRecipe
-    from headstart.training.recipe import FinetuneRecipe
 
 
 class CountedArm(NetworkArm):
@@ -39,7 +39,7 @@ class CountedArm(NetworkArm):
             ]
         return []
 
-    def changes(self, context: ArmContext, recipe: FinetuneRecipe) -> dict[str, Any]:
+    def changes(self, context: ArmContext, recipe: FinetuneConfig) -> dict[str, Any]:
         return {"base": f"{recipe.base}/{START}"}
 
 

@@ -6,16 +6,16 @@ import re
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from headstart.base_source import source_of
+from headstart.config import FinetuneConfig
 from headstart.studies.arms.arm import Amounts, Colours, Effort, Need, Speed
 from headstart.studies.arms.network import NetworkArm
 from headstart.studies.arms.registry import ARMS
 
 if TYPE_CHECKING:
     from headstart.studies.context import ArmContext
-    from headstart.training.recipe import FinetuneRecipe
 
 
 class ForeignArm(NetworkArm):
@@ -52,22 +52,17 @@ class ForeignArm(NetworkArm):
         # Its windows are longer, so that few texts are longer than one.
         return super().seconds(labels, effort, replace(amounts, dropout_share=0.0), slower)
 
-    def recipe(self, context: ArmContext) -> FinetuneRecipe:
-        from headstart.training.recipe import make_recipe
-        from headstart.training.recipe_file import DATASET_SETTINGS
-
+    def recipe(self, context: ArmContext) -> FinetuneConfig:
         study, run = context.study.recipe, context.run
-        settings: dict[str, Any] = {name: getattr(study, name) for name in DATASET_SETTINGS}
-        if study.length:
-            settings["length"] = study.length
-        return make_recipe(
-            **settings,
-            task=study.task,
-            second_column=study.second_column,
+        return FinetuneConfig.create(
+            **study.dataset_settings(),
+            length=study.length,
             base=str(self.copy(context)),
             epochs=context.study.epochs[run.labels],
             seed=run.seed,
             threads=context.study.threads,
+            precision=study.precision,
+            device="cpu",
         )
 
     def prepare(self, context: ArmContext) -> None:
@@ -83,7 +78,7 @@ class ForeignArm(NetworkArm):
     def copy(self, context: ArmContext) -> Path:
         """The base as a run in the study's folder."""
         from headstart.studies.outcomes import safe_name
-        from headstart.training.bases import local_base
+        from headstart.training.initialization import local_base
 
         return local_base(self.name, context.study.folder / "bases" / safe_name(self.name))
 

@@ -8,8 +8,8 @@ from headstart.studies.arms.arm import Colours, Speed
 from headstart.studies.arms.network import NetworkArm
 
 if TYPE_CHECKING:
+    from headstart.config import FinetuneConfig
     from headstart.studies.context import ArmContext
-    from headstart.training.recipe import FinetuneRecipe
 
 
 # A head alone, drawn at random, has few weights and none of them is worth protecting: at the usual
@@ -27,9 +27,9 @@ class FrozenArm(NetworkArm):
     position = 30
     needs = frozenset({"tokenizer", "base"})
 
-    def changes(self, context: ArmContext, recipe: FinetuneRecipe) -> dict[str, Any]:
-        drawn = {"learning_rate": LEARNING_RATE} if recipe.new_head == "drawn" else {}
-        return {"strategy": "frozen", **drawn}
+    def changes(self, context: ArmContext, recipe: FinetuneConfig) -> dict[str, Any]:
+        random = {"learning_rate": LEARNING_RATE} if recipe.head_init == "random" else {}
+        return {"freeze": True, **random}
 
     def learning_seconds(self, speed: Speed) -> float:
         return speed.read_token  # no gradient goes into the base

@@ -12,15 +12,13 @@ from headstart.studies.arms.choosing import long_epochs, train_all, train_and_wa
 from headstart.studies.study_task import hold_back
 
 if TYPE_CHECKING:
+    from headstart.config import FinetuneConfig
     from headstart.studies.context import ArmContext
-    from headstart.training.listener import Listener
-    from headstart.training.recipe import FinetuneRecipe
-
-PATIENCE = 2  # epochs without a better one
+    from headstart.training.callbacks import Callback
 
 
 def train_held_back(
-    recipe: FinetuneRecipe, context: ArmContext, listener: Listener, *, fixed: bool
+    recipe: FinetuneConfig, context: ArmContext, listener: Callback, *, fixed: bool
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Train for a task without classes, whose metric on rows held back chooses the epoch.
 
@@ -34,12 +32,12 @@ def train_held_back(
     tuple
         The run's summary, and one row per epoch with what the validation part says.
     """
-    choose_by = context.study.recipe.choose_by
-    if choose_by == "nothing":
-        recipe = recipe.changed(choose_by="last")
+    selection = context.study.recipe.selection
+    if selection == "none":
+        recipe = recipe.replace(selection_metric="last")
     elif not fixed:
-        recipe = recipe.changed(epochs=long_epochs(recipe.epochs), patience=PATIENCE)
-    if choose_by != "budget":
+        recipe = recipe.replace(epochs=long_epochs(recipe.epochs))
+    if selection != "budget":
         rows = train_all(recipe, context, listener)
         return read_summary(context.folder), rows
     kept, back = hold_back(context.task, context.splits.train)

@@ -46,7 +46,7 @@ class LinearArm(Arm):
 
         task, splits = context.task, context.splits
         train, held = splits.train, splits.validation
-        if context.study.recipe.choose_by != "validation":
+        if context.study.recipe.selection != "validation":
             kept, back = hold_back(task, train)
             train, held = task.pick(splits.train, kept), task.pick(splits.train, back)
         answers = find_linear(task)(task, train, held)

@@ -19,10 +19,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from headstart.config import FinetuneConfig
     from headstart.studies.context import ArmContext
     from headstart.studies.outcomes import Measure, RunKey
-    from headstart.training.listener import Listener, Progress
-    from headstart.training.recipe import FinetuneRecipe
+    from headstart.training.callbacks import Callback
+    from headstart.training.trainer import TrainState
 
 # What is kept of every epoch, beside the task's own metrics: part, metric, name in the table.
 KEPT = (
@@ -40,7 +41,7 @@ class NetworkArm(Arm):
     is_network: ClassVar[bool] = True
     learns_long: ClassVar[bool] = False  # whether it is expected to choose the longer setting
 
-    def changes(self, context: ArmContext, recipe: FinetuneRecipe) -> dict[str, Any]:
+    def changes(self, context: ArmContext, recipe: FinetuneConfig) -> dict[str, Any]:
         """Settings in which this arm differs from fine-tuning the base."""
         return {}
 
@@ -69,33 +70,30 @@ class NetworkArm(Arm):
         seconds = trained * self.learning_seconds(speed) + read * speed.read_token
         return seconds * amounts.text_tokens
 
-    def recipe(self, context: ArmContext) -> FinetuneRecipe:
+    def recipe(self, context: ArmContext) -> FinetuneConfig:
         """The recipe of this training, the same for every such arm except for `changes`."""
+        from headstart.config import FinetuneConfig
         from headstart.studies.recipe import network_kind
-        from headstart.training.recipe import make_recipe
-        from headstart.training.recipe_file import DATASET_SETTINGS
 
         study, run = context.study.recipe, context.run
         settings: dict[str, Any] = {
-            **{name: getattr(study, name) for name in DATASET_SETTINGS},
-            "task": study.task,
-            "second_column": study.second_column,
+            **study.dataset_settings(),
             "preset": study.preset,
             "objective": network_kind(run.objective),
             "epochs": context.study.epochs[run.labels],
-            "labels": str(run.labels) if study.task == "classification" else "",
+            "labels": str(run.labels) if study.task == "classification" else None,
+            "length": study.length,
+            "device": "cpu",
             "seed": run.seed,
             "threads": context.study.threads,
             "precision": study.precision,
         }
-        if study.length:
-            settings["length"] = study.length
         if context.base is not None:
             settings["base"] = context.base
         else:
             settings |= {"tokenizer": context.study.tokenizer, **study.sizes()}
-        usual = make_recipe(**settings)
-        return usual.changed(**self.changes(context, usual))
+        usual = FinetuneConfig.create(**settings)
+        return usual.replace(**self.changes(context, usual))
 
     def prepare(self, context: ArmContext) -> None:
         """Tokenize the held-out parts before the first training, not in each of them."""
@@ -113,7 +111,7 @@ class NetworkArm(Arm):
 
         if not context.study.recipe.has_classes:
             return self._fit_task(context)
-        if context.study.recipe.choose_by != "budget":
+        if context.study.recipe.selection != "budget":
             return self._fit_once(context)
         found = train_within_budget(
             self.recipe(context),
@@ -163,15 +161,16 @@ class NetworkArm(Arm):
         from headstart.training.finetune import finetune
 
         folder, recipe = context.folder, self.recipe(context)
-        fixed = context.study.recipe.choose_by == "nothing"
-        summary = finetune(
-            recipe.changed(choose_by="last") if fixed else recipe,
+        fixed = context.study.recipe.selection == "none"
+        run = finetune(
+            recipe.replace(selection_metric="last") if fixed else recipe,
             folder,
             splits=context.splits,
             validation=lambda encoding: context.study.examples(encoding, "validation"),
             resume=begun(folder),
-            listener=_epochs(context),
+            callbacks=[_epochs(context)],
         )
+        summary = run.summary
         temperature = 1.0
         if not fixed:
             logits = load_file(folder / VALIDATION)["logits"]  # of the epoch that was kept
@@ -198,14 +197,13 @@ def _keep_temperature(temperature: float) -> Callable[[Path], None]:
     return partial(write_temperature, temperature)
 
 
-def _epochs(context: ArmContext) -> Listener:
+def _epochs(context: ArmContext) -> Callback:
     """Reports every epoch to the study."""
-    from headstart.training.listener import Listener
+    from headstart.training.callbacks import Callback
 
-    class Epochs(Listener):
-        def on_evaluation(self, progress: Progress) -> None:
-            found = progress.evaluation[context.task.metric]
-            context.report_epoch(progress.evaluations, found)
+    class Epochs(Callback):
+        def on_evaluation(self, state: TrainState) -> None:
+            context.report_epoch(state.evaluations, state.metrics[context.task.metric])
 
     return Epochs()
 

@@ -45,7 +45,7 @@ class RegressionArm(Arm):
 
         splits, every = context.splits, range(len(context.label_names))
         classifier, train = self.classifier(context), self.inputs(context, None)
-        if context.study.recipe.choose_by == "validation":
+        if context.study.recipe.selection == "validation":
             held_out = (self.inputs(context, "validation"), splits.validation.labels)
             classifier.fit(train, splits.train.labels, validation=held_out)
         else:

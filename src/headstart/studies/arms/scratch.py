@@ -8,8 +8,8 @@ from headstart.studies.arms.arm import Colours
 from headstart.studies.arms.network import NetworkArm
 
 if TYPE_CHECKING:
+    from headstart.config import FinetuneConfig
     from headstart.studies.context import ArmContext
-    from headstart.training.recipe import FinetuneRecipe
 
 
 class ScratchArm(NetworkArm):
@@ -27,7 +27,7 @@ class ScratchArm(NetworkArm):
     def phrase(self) -> str:
         return "training from scratch"
 
-    def changes(self, context: ArmContext, recipe: FinetuneRecipe) -> dict[str, Any]:
+    def changes(self, context: ArmContext, recipe: FinetuneConfig) -> dict[str, Any]:
         return {"fresh": context.base is not None}
 
 

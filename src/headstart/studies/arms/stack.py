@@ -60,7 +60,7 @@ class StackArm(Arm):
         members = self.members(context.run, context.study.recipe)
         outcomes = [context.outcome(member) for member in members]
         own, own_rows = None, None
-        if context.study.recipe.choose_by == "validation":
+        if context.study.recipe.selection == "validation":
             labels = context.splits.validation.labels
             mixture = Stack().fit([one.validation for one in outcomes], labels)
         else:

@@ -17,7 +17,7 @@ from headstart.studies.arms.arm import Arm
 from headstart.studies.context import ArmContext, OnEpoch, StudyContext
 from headstart.studies.keep_best import SAME_AS_SEED
 from headstart.studies.outcomes import Outcome, RunKey, is_finished, write_training
-from headstart.training.loop import Interrupted
+from headstart.training.trainer import Interrupted
 
 LESS_MEMORY = "start the study again: it resumes; --jobs 1 needs the least memory"
 LOCK_SECONDS = 600.0  # that an attempt waits for another one to end

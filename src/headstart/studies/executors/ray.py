@@ -35,7 +35,7 @@ from headstart.studies.executors.protocol import (
     TrainingEvent,
 )
 from headstart.studies.outcomes import RunKey
-from headstart.training.loop import Interrupted
+from headstart.training.trainer import Interrupted
 
 if TYPE_CHECKING:
     from headstart.studies.context import StudyContext

@@ -104,9 +104,9 @@ def epochs_section(data: ReportData) -> str:
     )
     if len(data.study.seeds) == 1:
         words = "Validation accuracy by epoch, of one seed: the spread between seeds is unknown."
-    if data.study.choose_by == "nothing":
+    if data.study.selection == "none":
         words += " They chose no epoch: the last one is what the tables report."
-    if data.study.choose_by == "budget":
+    if data.study.selection == "budget":
         words += " The validation part draws these curves and chose "
         words += "nothing." if data.study.has_classes else "which arm is kept, and nothing else."
     return section("epochs", "How each arm learns", paragraph(words, "note"), *parts)

@@ -12,9 +12,9 @@ from typing import Literal
 import tokenizers
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
+from headstart.config import check_number
 from headstart.errors import HeadstartError
 from headstart.progress import ProgressCallback
-from headstart.settings import check_number
 from headstart.text.tokenizers.json_tokenizer import JsonTokenizer
 from headstart.text.tokenizers.tokenizer import SPECIAL_NAMES
 

@@ -1,0 +1,266 @@
+"""Callbacks: how a training reports its progress to a terminal, a file, a tracker or a study."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from headstart.errors import HeadstartError
+from headstart.files import write_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from headstart.config import Config
+    from headstart.progress import ProgressCallback
+    from headstart.training.trainer import TrainState
+
+METRICS_FILE = "metrics.jsonl"
+
+
+@dataclass(frozen=True)
+class TrainStart:
+    """What is known when the first step is about to be taken.
+
+    Parameters
+    ----------
+    plan : what will be done, in plain values.
+    step : the steps that an earlier session has done.
+    run : the run that is being trained, with its model in memory.
+    """
+
+    kind: Literal["pretrain", "finetune"]
+    folder: Path | None
+    config: Config
+    plan: dict[str, Any]
+    step: int
+    run: Any
+
+
+class Callback:
+    """Receives the events of a training. Override those of interest.
+
+    Example
+    -------
+    >>> class Losses(Callback):
+    ...     def __init__(self):
+    ...         self.losses = []
+    ...     def on_step(self, state):
+    ...         self.losses.append(state.loss)
+    """
+
+    def stage(self, name: str) -> ProgressCallback:
+        """Begin a stage of the preparation; returns what is called with its progress."""
+        return lambda done, total: None
+
+    def on_start(self, start: TrainStart) -> None:
+        """Everything is prepared; the run folder exists."""
+
+    def on_step(self, state: TrainState) -> None:
+        """A step was taken."""
+
+    def on_evaluation(self, state: TrainState) -> None:
+        """The held-out rows were evaluated: `state.metrics`."""
+
+    def on_warning(self, message: str) -> None:
+        """Something that a person should know."""
+
+    def on_finish(self, summary: dict[str, Any]) -> None:
+        """The training has ended."""
+
+    def on_stop(self, error: BaseException) -> None:
+        """The training was stopped or failed after `on_start`."""
+
+
+class Callbacks(Callback):
+    """Pass every event on to several callbacks, in their order."""
+
+    def __init__(self, callbacks: Sequence[Callback]) -> None:
+        self.callbacks = tuple(callbacks)
+
+    def _call(self, event: str, *arguments: Any) -> None:
+        for one in self.callbacks:
+            getattr(one, event)(*arguments)
+
+    def stage(self, name: str) -> ProgressCallback:
+        receivers = [one.stage(name) for one in self.callbacks]
+
+        def progress(done: int, total: int | None) -> None:
+            for receive in receivers:
+                receive(done, total)
+
+        return progress
+
+    def on_start(self, start: TrainStart) -> None:
+        self._call("on_start", start)
+
+    def on_step(self, state: TrainState) -> None:
+        self._call("on_step", state)
+
+    def on_evaluation(self, state: TrainState) -> None:
+        self._call("on_evaluation", state)
+
+    def on_warning(self, message: str) -> None:
+        self._call("on_warning", message)
+
+    def on_finish(self, summary: dict[str, Any]) -> None:
+        self._call("on_finish", summary)
+
+    def on_stop(self, error: BaseException) -> None:
+        self._call("on_stop", error)
+
+
+@contextmanager
+def reported(callback: Callback, start: TrainStart) -> Iterator[None]:
+    """Report the start of a training, and its end if that comes too early."""
+    callback.on_start(start)
+    try:
+        yield
+    except BaseException as error:
+        callback.on_stop(error)
+        raise
+
+
+class MetricsFile(Callback):
+    """Write `metrics.jsonl`: one line per step, and one more per evaluation."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / METRICS_FILE
+
+    def on_start(self, start: TrainStart) -> None:
+        """Remove the lines of steps that the checkpoint does not have."""
+        if not start.step:
+            self.path.unlink(missing_ok=True)
+            return
+        lines = read_metrics(self.path) if self.path.is_file() else []
+        known = [line for line in lines if line["step"] <= start.step]
+        steps = [line["step"] for line in known if "held_out" not in line]
+        if steps != list(range(1, start.step + 1)):
+            raise _damaged(self.path)
+        write_text(self.path, "".join(json.dumps(line) + "\n" for line in known))
+
+    def on_step(self, state: TrainState) -> None:
+        self._append(_line(state))
+
+    def on_evaluation(self, state: TrainState) -> None:
+        self._append({**_line(state), "held_out": state.metrics})
+
+    def _append(self, line: dict[str, Any]) -> None:
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+
+
+def _line(state: TrainState) -> dict[str, Any]:
+    seconds = round(state.seconds, 3)
+    return {"step": state.step, "tokens": state.tokens, "seconds": seconds, "loss": state.loss}
+
+
+def read_metrics(path: Path) -> list[dict[str, Any]]:
+    """Read a `metrics.jsonl`; its last line may have been cut short by a kill."""
+    written = path.read_bytes().splitlines()
+    lines = []
+    for number, text in enumerate(written, start=1):
+        line = _parse(text)
+        if line is not None:
+            lines.append(line)
+        elif number < len(written):
+            raise _damaged(f"{path}, line {number}")
+    return lines
+
+
+def _parse(text: bytes) -> dict[str, Any] | None:
+    try:
+        line = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    valid = (
+        isinstance(line, dict)
+        and all(isinstance(line.get(n), int | float) for n in ("step", "tokens", "seconds", "loss"))
+        and isinstance(line.get("held_out", {}), dict)
+    )
+    return line if valid else None
+
+
+def _damaged(where: object) -> HeadstartError:
+    return HeadstartError(
+        f"{METRICS_FILE} is damaged: it does not hold every step of the run",
+        where=where,
+        fix="restore it from a copy, or start the run again in another folder",
+        code="damaged",
+    )
+
+
+def loss_curve(
+    lines: Sequence[dict[str, Any]], *, points: int = 100
+) -> list[dict[str, float | None]]:
+    """Thin out the metrics of a pretraining: about `points` steps, and every evaluation."""
+    evaluations = {line["step"]: line["held_out"] for line in lines if "held_out" in line}
+    steps = [line for line in lines if "held_out" not in line]
+    every = max(1, len(steps) // points)
+    curve: list[dict[str, float | None]] = []
+    for line in steps:
+        found = evaluations.get(line["step"])
+        if found is None and line["step"] % every:
+            continue
+        held_out = found or {}
+        curve.append(
+            {
+                **{name: line[name] for name in ("step", "tokens", "seconds")},
+                "train_loss": line["loss"],
+                "held_out_loss": held_out.get("loss"),
+                "perplexity": held_out.get("perplexity"),
+                "bits_per_byte": held_out.get("bits_per_byte"),
+            }
+        )
+    return curve
+
+
+class TensorBoard(Callback):
+    """Write losses and metrics into the folder `tensorboard` of the run."""
+
+    def __init__(self) -> None:
+        # Now, and not at the first step: a missing package is reported before any work.
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError:
+            raise HeadstartError(
+                "TensorBoard is not installed",
+                fix="pip install 'headstart[tensorboard]'",
+                code="missing-package",
+            ) from None
+        self._writer_class: Any = SummaryWriter
+        self._writer: Any = None
+
+    def on_start(self, start: TrainStart) -> None:
+        assert start.folder is not None
+        purge = start.step + 1 if start.step else None
+        self._writer = self._writer_class(str(start.folder / "tensorboard"), purge_step=purge)
+
+    def on_step(self, state: TrainState) -> None:
+        self._writer.add_scalar("loss", state.loss, state.step)
+
+    def on_evaluation(self, state: TrainState) -> None:
+        for name, value in state.metrics.items():
+            self._writer.add_scalar(f"held_out/{name}", value, state.step)
+
+    def on_finish(self, summary: dict[str, Any]) -> None:
+        self._writer.close()
+
+    def on_stop(self, error: BaseException) -> None:
+        self._writer.close()
+
+
+TRACKERS: dict[str, type[Callback]] = {"tensorboard": TensorBoard}
+
+
+def find_trackers(names: Sequence[str]) -> list[Callback]:
+    """Make a callback for each named tracker."""
+    if unknown := [name for name in names if name not in TRACKERS]:
+        raise HeadstartError(
+            f"unknown tracker {unknown[0]!r}", fix=f"choose one of {', '.join(TRACKERS)}"
+        )
+    return [TRACKERS[name]() for name in dict.fromkeys(names)]

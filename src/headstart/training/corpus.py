@@ -1,0 +1,181 @@
+"""From a corpus to data that can be trained on: tokenizer, token stores, task text."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from headstart.config import PretrainConfig
+from headstart.errors import HeadstartError
+from headstart.files import cache_folder, mark_used, write_text
+from headstart.model.presets import Preset, PresetObjective, preset
+from headstart.objectives import find_objective
+from headstart.run_folder import open_run
+from headstart.text.reading.corpus import Corpus, ProgressCorpus, TextList, read_corpus
+from headstart.text.reading.read import read_dataset
+from headstart.text.store.corpus_split import CorpusSplit, choose_split
+from headstart.text.store.token_source import TokenSource
+from headstart.text.store.write_store import store_corpus, store_corpus_split
+from headstart.text.tokenizers.tokenizer import Tokenizer, hash_of, load_tokenizer
+from headstart.text.tokenizers.train_tokenizer import train_tokenizer
+from headstart.training.callbacks import Callback
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SMALL_CORPUS = 2_000_000  # bytes
+BYTES_PER_TOKEN = 8  # more than any language has on average
+TASK_TEXT_SHARE = 0.2  # of the steps, at the end
+MAX_TASK_PASSES = 4
+
+
+@dataclass(frozen=True)
+class PretrainData:
+    """A corpus that is ready to train on."""
+
+    tokenizer: Tokenizer
+    train: TokenSource
+    held_out: TokenSource
+    held_out_bytes: int
+    corpus_fingerprint: str
+    rows: int  # of a step
+    task_text: TokenSource | None = None
+
+    @property
+    def identity(self) -> dict[str, str]:
+        """Fingerprints of what a run is made of."""
+        return {"corpus": self.corpus_fingerprint, "tokenizer": self.tokenizer.fingerprint}
+
+    def source(self, step: int, steps: int) -> tuple[TokenSource, int]:
+        """Return where the batch of a step comes from, and the number of that batch there.
+
+        Towards the end of a run every second batch is task text: what is read last is remembered
+        best. A small dataset is read at most `MAX_TASK_PASSES` times.
+        """
+        if self.task_text is None:
+            return self.train, step
+        first = round((1 - TASK_TEXT_SHARE) * steps)
+        batches = max(1, MAX_TASK_PASSES * len(self.task_text.packed()) // self.rows)
+        every = max(2, -(-(steps - first) // batches))
+        if step < first or (step - first) % every != every - 1:
+            return self.train, step
+        return self.task_text, (step - first) // every
+
+
+def prepare_corpus(
+    config: PretrainConfig,
+    *,
+    callback: Callback | None = None,
+    corpus: Corpus | None = None,
+    tokenizer: Tokenizer | None = None,
+) -> PretrainData:
+    """Read, tokenize and store the corpus; every part is cached by its content.
+
+    Parameters
+    ----------
+    corpus : one that is open already; else the config's is read.
+    tokenizer : that of a run which is resumed; else the config's, the base's, or a new one.
+    """
+    callback = callback or Callback()
+    corpus = corpus or open_corpus(config)
+    tokenizer = tokenizer or find_tokenizer(config, corpus, callback)
+    folder = cache_folder() / "stores"
+    small = corpus.size is not None and corpus.size < SMALL_CORPUS
+    share = config.held_out or (0.1 if small else 0.01)
+    split = choose_split(corpus, share, least_bytes=BYTES_PER_TOKEN * config.length)
+    read = ProgressCorpus(corpus, callback.stage("tokenizing"))
+    train, held_out = store_corpus_split(read, tokenizer, folder, split=split)
+    if min(train.tokens, held_out.tokens) <= config.length:
+        raise HeadstartError(
+            f"the corpus is too small: {train.tokens:,} tokens to train on and "
+            f"{held_out.tokens:,} held out, where a row has {config.length}",
+            where=corpus.name,
+            fix="give more text, a larger --held-out share or a smaller --length",
+        )
+    return PretrainData(
+        tokenizer,
+        TokenSource(train, tokenizer, length=config.length),
+        TokenSource(held_out, tokenizer, length=config.length),
+        sum(len(tokenizer.decode(document.tolist()).encode()) for document in held_out),
+        corpus.fingerprint,
+        config.rows,
+        _task_source(config, corpus, tokenizer, split),
+    )
+
+
+def _task_source(
+    config: PretrainConfig, corpus: Corpus, tokenizer: Tokenizer, split: CorpusSplit
+) -> TokenSource | None:
+    """The task's training texts, without those that are held out."""
+    if not corpus.task_text or corpus.is_task_text:
+        return None
+    documents: Iterator[str] = split.documents(corpus.task_text)
+    kept = TextList(text for text in documents if not split.holds_out(text))
+    if not kept:
+        return None
+    store = store_corpus(kept, tokenizer, cache_folder() / "stores")
+    if store.tokens <= config.length:  # not one row
+        return None
+    return TokenSource(store, tokenizer, length=config.length)
+
+
+def open_corpus(config: PretrainConfig) -> Corpus:
+    """Open the config's corpus, with the training texts of its task where it names one."""
+    corpus = read_corpus(
+        config.corpus,
+        text_column=config.text_column,
+        encoding=config.encoding,
+        documents=config.documents,
+    )
+    if not config.task_text:
+        return corpus
+    task = read_dataset(config.task_text, encoding=config.encoding)
+    held_out = [*task.validation.texts, *(task.test.texts if task.test is not None else [])]
+    return corpus.without(held_out).with_task_text(task.train.texts)
+
+
+def corpus_warnings(config: PretrainConfig, callback: Callback) -> list[str]:
+    """Return what `headstart inspect` would warn of."""
+    from headstart.text.checking.inspect import inspect_data
+
+    stage = callback.stage("inspecting the corpus")
+    return list(inspect_data(None, open_corpus(config), progress=stage).warnings)
+
+
+def find_tokenizer(config: PretrainConfig, corpus: Corpus, callback: Callback) -> Tokenizer:
+    """Load the given tokenizer or the base's, or train one on the corpus and cache it."""
+    given = config.match_vocabulary or config.tokenizer
+    if given:
+        return load_tokenizer(Path(given))
+    if config.base is not None:
+        return open_run(Path(config.base)).tokenizer
+    vocab_size = network_preset(config).base.vocab_size
+    settings = json.dumps([config.tokenizer_kind, vocab_size, 1])
+    name = hash_of(corpus.fingerprint.encode(), settings.encode())[:32]
+    path = cache_folder() / "tokenizers" / f"{name}.json"
+    checksum = path.with_suffix(".sha256")
+    try:
+        tokenizer = load_tokenizer(path)
+        if checksum.read_text(encoding="utf-8").strip() == tokenizer.fingerprint:
+            mark_used(path)
+            return tokenizer
+    except (OSError, UnicodeDecodeError, HeadstartError):
+        pass  # not trained yet, or damaged
+    trained = train_tokenizer(
+        ProgressCorpus(corpus, callback.stage("training the tokenizer")),
+        vocab_size=vocab_size,
+        kind=config.tokenizer_kind,
+    )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    trained.save(path)
+    tokenizer = load_tokenizer(path)
+    write_text(checksum, tokenizer.fingerprint + "\n")
+    return tokenizer
+
+
+def network_preset(config: PretrainConfig, *, vocab_size: int | None = None) -> Preset:
+    """The config's network, for its objective and sizes."""
+    sizes = config.sizes() | ({} if vocab_size is None else {"vocab_size": vocab_size})
+    causal = find_objective(config.objective).attention == "causal"
+    kind: PresetObjective = "causal" if causal else "masked"
+    return preset(config.preset, objective=kind, **sizes)

@@ -1,0 +1,300 @@
+"""The weights before the first step: random, PPMI-SVD embeddings, or those of a base."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from headstart.base_source import source_of
+from headstart.checksums import load_arrays, save_arrays
+from headstart.config import (
+    ORIGIN_FILE,
+    FinetuneConfig,
+    PretrainConfig,
+    is_huggingface,
+    read_settings,
+)
+from headstart.errors import HeadstartError
+from headstart.files import cache_folder, mark_used, replacing, write_text
+from headstart.model.attention import SelfAttention
+from headstart.model.checkpoint import CONFIG
+from headstart.model.config import LanguageModelingConfig
+from headstart.model.heads import Transform
+from headstart.model.model import Model, build_model, fresh_head
+from headstart.model.presets import preset, preset_of, stock_head
+from headstart.objectives import find_objective
+from headstart.run_folder import open_run
+from headstart.tasks import find_task
+from headstart.tasks.examples import TextEncoding
+from headstart.tasks.task import Parts, Task
+from headstart.text.checking.splits import take_budget
+from headstart.text.cooccurrence import cooccurrence_decomposition, scale_columns
+from headstart.text.reading.dataset import Splits
+from headstart.text.tokenizers.tokenizer import Tokenizer, hash_of, load_tokenizer
+from headstart.text.tokenizers.train_tokenizer import train_tokenizer
+from headstart.training.callbacks import Callback
+from headstart.training.corpus import PretrainData, network_preset
+from headstart.transfer.swap import SwapRow, match_vocabulary, swap_head
+
+EMBEDDING_STD = 0.05  # of PPMI-SVD embeddings
+NEIGHBOURS = 0.5  # share of the neighbours' mean that attention adds at first
+VECTORS_FORMAT = 1  # raise it when other vectors are computed from the same tokens
+PRETRAINING_LENGTH = 128  # of a base that does not say
+MAX_LENGTH = 512  # of texts that are truncated
+
+
+def initial_model(config: PretrainConfig, data: PretrainData, callback: Callback) -> Model:
+    """Build the model of a pretraining: the base's weights, or new ones."""
+    if config.base is not None:
+        model = _continued_model(config, data.tokenizer)
+    else:
+        chosen = network_preset(config, vocab_size=data.tokenizer.vocab_size)
+        head = find_objective(config.objective).head(chosen)
+        model = build_model(chosen.base, head, seed=config.seed)
+        if config.embedding_init == "cooccurrence":
+            width, seed = chosen.base.width, config.seed
+            vectors = cooccurrence_vectors(
+                data, width=width, power=0.5, seed=seed, callback=callback
+            )
+            initialize_embedding(model, vectors)
+    return model.to(torch.device(config.device or "cpu"))
+
+
+@torch.no_grad()
+def initialize_embedding(model: Model, vectors: NDArray[np.float32]) -> None:
+    """Start the embedding, and an untied output layer, from PPMI-SVD vectors.
+
+    A causal base sees the token whose neighbour it must predict, so the vectors help at once. A
+    masked base sees them only through attention: there the value and output matrices start as
+    multiples of the identity, so that the neighbours' vectors reach the head. Where keys and
+    values are shared by groups of heads, there is no such identity, and they stay random.
+    """
+    scaled = torch.from_numpy(vectors * np.float32(EMBEDDING_STD / (float(vectors.std()) or 1.0)))
+    known = torch.from_numpy(np.abs(vectors).sum(axis=1) > 0)
+    for weight in model.vocabulary_rows:
+        if weight.ndim == 2:
+            weight[known] = scaled[known].to(weight.dtype)
+    base = model.base.config
+    if base.attention == "causal" or base.key_value_width != base.width:
+        return
+    for module in model.modules():
+        if isinstance(module, SelfAttention):
+            module.query_key_value.weight[2 * base.width :] = torch.eye(base.width)
+            module.output.weight.copy_(NEIGHBOURS * torch.eye(base.width))
+        elif isinstance(module, Transform):
+            module.dense.weight.copy_(torch.eye(base.width))
+
+
+def cooccurrence_vectors(
+    data: PretrainData,
+    *,
+    width: int,
+    power: float,
+    seed: int = 0,
+    callback: Callback | None = None,
+) -> NDArray[np.float32]:
+    """Compute PPMI-SVD vectors of the training text: U·S^power, (vocab_size, width).
+
+    The decomposition is cached; `power` is applied afterwards, so that the initialisation of a
+    base (0.5) and a classifier on the vectors (1) share it.
+    """
+    store = data.train.store
+    settings = json.dumps([width, seed, VECTORS_FORMAT])
+    name = hash_of(store.folder.name.encode(), settings.encode())[:32]
+    path = cache_folder() / "cooccurrences" / f"{name}.safetensors"
+    try:
+        cached: dict[str, Any] = load_arrays(path, fix="delete the file")
+        mark_used(path)
+        return scale_columns(cached["vectors"], cached["values"], power=power)
+    except (OSError, HeadstartError, KeyError):
+        pass  # not computed yet, or damaged
+    report = (callback or Callback()).stage("counting co-occurrences")
+    bytes_per_token = data.held_out_bytes / data.held_out.store.tokens
+    vectors, values = cooccurrence_decomposition(
+        store,
+        vocab_size=data.tokenizer.vocab_size,
+        width=width,
+        ignore=sorted(data.tokenizer.specials.values()),
+        seed=seed,
+        progress=lambda done, total: report(
+            round(done * bytes_per_token), round(store.tokens * bytes_per_token)
+        ),
+    )
+    with replacing(path) as temporary:
+        save_arrays({"vectors": vectors, "values": values}, temporary)
+    return scale_columns(vectors, values, power=power)
+
+
+def _continued_model(config: PretrainConfig, tokenizer: Tokenizer) -> Model:
+    """The base with its own head where that fits the objective, else with a new one."""
+    run = open_run(Path(str(config.base)))
+    objective, base = find_objective(config.objective), run.model.base.config
+    if base.attention != objective.attention:
+        raise HeadstartError(
+            f"the base's attention is {base.attention}, and the objective {config.objective} needs "
+            f"{objective.attention} attention",
+            where=config.base,
+            fix=f"use --objective {base_objective(str(config.base))}, or another base",
+        )
+    check_length(config.length, run.model)
+    model = run.model
+    if config.match_vocabulary:
+        model = match_vocabulary(model, run.tokenizer, tokenizer)
+    usual = objective.head(preset_of(model.base.config))
+    own = model.head_config
+    predicts_tokens = isinstance(own, LanguageModelingConfig) and type(own) is type(usual)
+    if predicts_tokens or own == usual:
+        return model.train()
+    return Model(model.base, fresh_head(model.base, usual, seed=config.seed)).train()
+
+
+def base_objective(base: str) -> str:
+    """Return the objective that continues what a base has learned."""
+    run = open_run(Path(base))
+    if run.causal:
+        return "causal"
+    head = run.model.head_config
+    both = head is not None and head.kind == "masked_next_sentence"
+    return "masked+next-sentence" if both else "masked"
+
+
+class StartModel(NamedTuple):
+    """A tokenizer, and a model with a new head.
+
+    Parameters
+    ----------
+    swap : what became of the base's parts; empty from scratch.
+    length : tokens of a row that the base was pretrained on.
+    """
+
+    tokenizer: Tokenizer
+    model: Model
+    swap: list[SwapRow]
+    length: int
+
+
+def start_model(
+    config: FinetuneConfig, task: Task[Any], texts: Sequence[str], callback: Callback
+) -> StartModel:
+    """Build the model of a fine-tuning: the base, or a new network, with a head for the task."""
+    length = PRETRAINING_LENGTH
+    if config.base is None:
+        tokenizer = _new_tokenizer(config, texts, callback)
+        sizes = {**config.sizes(), "vocab_size": tokenizer.vocab_size}
+        chosen = preset(config.preset, objective=config.objective, **sizes)
+        headless = build_model(chosen.base, seed=config.seed)
+    else:
+        run = open_run(Path(config.base))
+        tokenizer, headless = run.tokenizer, run.model
+        length = reading_length(run, config.base)
+        _check_tokenizer(config, tokenizer)
+        if config.match_vocabulary:
+            tokenizer = load_tokenizer(Path(config.match_vocabulary))
+            headless = match_vocabulary(headless, run.tokenizer, tokenizer)
+        chosen = preset_of(headless.base.config)
+        if config.fresh:
+            headless = build_model(headless.base.config, seed=config.seed)
+    head = task.head(chosen, config.pooling)
+    if config.head == "stock":
+        head = stock_head(head, chosen.base, chosen_pooling=bool(config.pooling))
+        if config.pooling and getattr(head, "pooling", None) != config.pooling:
+            raise HeadstartError(
+                f"the stock head of this network cannot pool by {config.pooling}",
+                fix="do not give --pooling, or do not give --head stock",
+                code="config",
+            )
+    swapped, rows = swap_head(headless, head, seed=config.seed)
+    swapped = swapped.to(config.device or "cpu")
+    swapped.base.embedding.sparse = True  # rows that no text of a step uses cost nothing
+    if config.freeze:
+        swapped.base.requires_grad_(False)
+    scratch = config.base is None or config.fresh
+    return StartModel(tokenizer, swapped, [] if scratch else rows, length)
+
+
+def read_splits(config: FinetuneConfig, callback: Callback) -> Parts[Any]:
+    """Read the config's dataset; the same parts every time."""
+    parts: Parts[Any] = find_task(config.task).read(
+        config.dataset, **config.read_options(), progress=callback.stage("reading the dataset")
+    )
+    if not config.labels:
+        return parts
+    return Splits(
+        take_budget(parts.train, config.labels, config.seed), parts.validation, parts.test
+    )
+
+
+def text_encoding(config: FinetuneConfig, task: Task[Any], start: StartModel) -> TextEncoding:
+    """Return how texts are read: by default in windows as long as the rows of pretraining."""
+    long = config.long or ("windows" if task.windows else "truncate")
+    length = config.length or (start.length if long == "windows" else MAX_LENGTH)
+    base = start.model.base.config
+    if config.length is None and base.positions == "learned":
+        length = min(length, base.max_length)
+    check_length(length, start.model)
+    return TextEncoding(start.tokenizer, length, long)
+
+
+def _new_tokenizer(config: FinetuneConfig, texts: Sequence[str], callback: Callback) -> Tokenizer:
+    if config.tokenizer:
+        return load_tokenizer(Path(config.tokenizer))
+    chosen = preset(config.preset, objective=config.objective, **config.sizes())
+    return train_tokenizer(
+        texts,
+        vocab_size=chosen.base.vocab_size,
+        kind=config.tokenizer_kind,
+        progress=callback.stage("training the tokenizer"),
+    )
+
+
+def _check_tokenizer(config: FinetuneConfig, tokenizer: Tokenizer) -> None:
+    """Reject another tokenizer than the base's."""
+    if not config.tokenizer:
+        return
+    given = load_tokenizer(Path(config.tokenizer))
+    if given.fingerprint != tokenizer.fingerprint:
+        raise HeadstartError(
+            f"the base has its own vocabulary of {tokenizer.vocab_size:,} tokens; the given "
+            f"tokenizer has another one of {given.vocab_size:,}",
+            where=config.tokenizer,
+            fix="do not give --tokenizer, or move the base to it with "
+            f"--match-vocabulary {config.tokenizer}",
+        )
+
+
+def reading_length(base: Any, name: str) -> int:
+    """Return the length of the rows that a base was pretrained, or fine-tuned, on."""
+    if is_huggingface(name):
+        return min(base.model.base.config.max_length, MAX_LENGTH)
+    if base.task is not None:
+        return base.length if base.long == "windows" else PRETRAINING_LENGTH
+    try:
+        return int(read_settings(base.folder).get("length", PRETRAINING_LENGTH))
+    except HeadstartError:  # a base without a config: it was saved by hand
+        return PRETRAINING_LENGTH
+
+
+def local_base(base: str, folder: Path) -> Path:
+    """Return the folder of a base: its own, or for a Hugging Face model that of a copy."""
+    if source_of(base) is None:
+        return Path(base)
+    if not (folder / CONFIG).is_file():  # which is written last
+        folder.mkdir(parents=True, exist_ok=True)
+        write_text(folder / ORIGIN_FILE, json.dumps({"base": base}) + "\n")
+        open_run(Path(base)).save(folder)
+    return folder
+
+
+def check_length(length: int, model: Model) -> None:
+    """Reject rows that are longer than a base has learned positions."""
+    base = model.base.config
+    if base.positions == "learned" and length > base.max_length:
+        raise HeadstartError(
+            f"a length of {length} is more than this base has positions: {base.max_length}",
+            fix=f"give --length {base.max_length} or less",
+            code="config",
+        )

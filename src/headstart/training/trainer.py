@@ -1,0 +1,444 @@
+"""The trainer, the same for every objective and task.
+
+It knows a model, the micro-batches of a step and an evaluation function; not what is learned.
+Everything random is a function of the seed and the step, so a resumed run needs no random state to
+continue with the same bits.
+"""
+
+import dataclasses
+import math
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from headstart.config import Config, Precision
+from headstart.errors import HeadstartError
+from headstart.machine import autocast
+from headstart.training.callbacks import Callback
+from headstart.training.checkpoints import Checkpoints
+from headstart.training.optimizer import (
+    Schedule,
+    clip_gradients,
+    make_optimizer,
+    optimizer_tensors,
+    restore_optimizer,
+    set_learning_rate,
+)
+
+T = TypeVar("T")
+DIVERGED = 3.0  # times the smoothed loss of the first steps
+SMOOTHING = 0.1  # weight of a step in the smoothed loss
+FIRST_STEPS = 10  # steps that the smoothed loss is compared with
+
+
+@dataclass(frozen=True)
+class MicroBatch:
+    """A part of a step that fits into memory.
+
+    Parameters
+    ----------
+    compute : returns the loss, summed over the targets.
+    targets : how many targets there are, or the sum of their weights.
+    tokens : how many tokens are read.
+    """
+
+    compute: Callable[[], Tensor]
+    targets: float
+    tokens: int
+
+
+@dataclass(kw_only=True)
+class TrainSettings:
+    """What the trainer needs to know of a config."""
+
+    steps: int
+    learning_rate: float
+    seed: int
+    embedding_learning_rate: float | None = None  # of embedding and output rows
+    schedule: Literal["linear", "constant"] = "linear"
+    warmup: float = 0.05
+    weight_decay: float = 0.1
+    betas: tuple[float, float] = (0.9, 0.98)
+    clip: float = 1.0
+    check_divergence: bool = True
+    precision: Precision = "fp32"
+    evaluate_every: int = 100
+    save_seconds: float = 60.0
+    average: float = 0.0  # share of the epochs, from the end, whose weights are averaged
+    epoch_steps: int = 1
+
+    @classmethod
+    def from_config(cls, config: Config, **more: Any) -> "TrainSettings":
+        """Take the settings that a config has, and `more`."""
+        names = {one.name for one in dataclasses.fields(cls)}
+        given = {name: value for name, value in vars(config).items() if name in names}
+        return cls(**{**given, **more})
+
+
+@dataclass
+class TrainState:
+    """Where a training stands: what a display shows and a checkpoint saves."""
+
+    steps: int
+    step: int = 0
+    loss: float = math.nan
+    smoothed_loss: float = math.nan
+    first_loss: float = math.nan  # the smoothed loss after the first steps
+    tokens: int = 0
+    seconds: float = 0.0  # over all sessions
+    best: float = math.inf
+    best_step: int = 0
+    loss_sum: float = 0.0  # since the last evaluation
+    metrics: dict[str, float] = field(default_factory=dict)  # of the last evaluation
+    history: list[dict[str, Any]] = field(default_factory=list)  # one row per evaluation
+
+    @property
+    def evaluations(self) -> int:
+        """How many evaluations there were; a fine-tuning has one per epoch."""
+        return len(self.history)
+
+    def epochs(self) -> list[dict[str, Any]]:
+        """Return the table of a fine-tuning: one row per epoch."""
+        rows = []
+        for number, found in enumerate(self.history, start=1):
+            row = {"epoch": number, "best": found["step"] == self.best_step, **found}
+            row["validation_loss"] = row.pop("loss")
+            row.pop("total_seconds")
+            rows.append(row)
+        return rows
+
+    @property
+    def best_row(self) -> dict[str, Any]:
+        """The evaluation of the weights that were saved."""
+        return next(row for row in self.history if row["step"] == self.best_step)
+
+
+class Interrupted(BaseException):
+    """The training was stopped by the user or the system; everything is saved.
+
+    Like `KeyboardInterrupt` it is not an `Exception`: a search over settings that goes on after a
+    failed training (`error_score` of scikit-learn) must not go on after this.
+    """
+
+    def __init__(self, step: int) -> None:
+        super().__init__(step)
+        self.step = step
+
+
+class World:
+    """The processes that share a training: this one alone."""
+
+    rank, size = 0, 1
+
+    def share(self, parts: Sequence[T]) -> Sequence[T]:
+        """Return the parts of a step that this process computes."""
+        return parts[self.rank :: self.size]
+
+    def reduce_gradients(self, model: nn.Module, loss: float) -> float:
+        """Sum the gradients over all processes; returns the sum of their losses."""
+        return loss
+
+
+class WeightAverage:
+    """The mean of the weights at the ends of the last epochs (Izmailov et al. 2018).
+
+    Parameters
+    ----------
+    share : of the epochs, counted from the end.
+    """
+
+    def __init__(self, model: nn.Module, share: float, epoch_steps: int) -> None:
+        self.model, self.share, self.epoch_steps = model, share, epoch_steps
+        self.mean: dict[str, Tensor] = {}
+
+    def count(self, steps: int) -> int:
+        """Return the number of epochs that are averaged; with fewer than two, none is."""
+        found = int(self.share * -(-steps // self.epoch_steps) + 1e-9)
+        return found if found > 1 else 0
+
+    @torch.no_grad()
+    def update(self, step: int, steps: int) -> None:
+        """Include the weights after `step`, if one of the last epochs ends there."""
+        number = step // self.epoch_steps + self.count(steps) - -(-steps // self.epoch_steps)
+        if step % self.epoch_steps or number < 1:
+            return
+        for name, weights in self.model.named_parameters():
+            if number == 1:
+                self.mean[name] = weights.clone()
+            else:
+                self.mean[name].lerp_(weights, 1 / number)
+
+    @contextmanager
+    def applied(self) -> Iterator[None]:
+        """Use the mean as the model's weights inside, if there is one."""
+        parameters = dict(self.model.named_parameters())
+        trained = {name: parameters[name].data for name in self.mean}
+        for name, mean in self.mean.items():
+            parameters[name].data = mean
+        try:
+            yield
+        finally:
+            for name, weights in trained.items():
+                parameters[name].data = weights
+
+
+def lowest_loss(metrics: dict[str, float], last: bool) -> float:
+    """Select the evaluation with the lowest loss."""
+    return metrics["loss"]
+
+
+class Trainer:
+    """Train a model for a number of steps.
+
+    Parameters
+    ----------
+    model : nn.Module
+    batches : callable
+        Returns the micro-batches of a step. Their losses are divided by the targets of all of
+        them, so that accumulation equals the large batch.
+    evaluate : callable
+        Returns named numbers, "loss" among them.
+    settings : TrainSettings
+    folder : Path, optional
+        Where checkpoints are saved; without it nothing is written.
+    callback : Callback, optional
+        Receives steps and evaluations.
+    selection : callable
+        Takes the metrics and whether this is the last evaluation; the lowest value is the best.
+    save_best : callable, optional
+        Called when an evaluation is the best so far.
+    world : World
+        The processes that share the training.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        batches: Callable[[int], list[MicroBatch]],
+        evaluate: Callable[[], dict[str, float]],
+        settings: TrainSettings,
+        *,
+        folder: Path | None = None,
+        callback: Callback | None = None,
+        selection: Callable[[dict[str, float], bool], float] = lowest_loss,
+        save_best: Callable[[], object] = lambda: None,
+        world: World | None = None,
+    ) -> None:
+        self.model, self.batches, self.evaluate = model, batches, evaluate
+        self.settings = settings
+        self.checkpoints = None if folder is None else Checkpoints(folder / "checkpoints")
+        self.callback = callback or Callback()
+        self.selection, self.save_best = selection, save_best
+        self.world = world or World()
+        self.device = next(model.parameters()).device
+        self.average = WeightAverage(model, settings.average, settings.epoch_steps)
+        self.optimizer = make_optimizer(
+            model,
+            learning_rate=settings.learning_rate,
+            weight_decay=settings.weight_decay,
+            betas=settings.betas,
+            embedding_learning_rate=settings.embedding_learning_rate,
+        )
+        self.set_steps(settings.steps, settings.evaluate_every)
+
+    def set_steps(self, steps: int, evaluate_every: int) -> None:
+        """Set the number of steps, before the first one."""
+        self.settings.steps, self.settings.evaluate_every = steps, evaluate_every
+        one = self.settings
+        self.schedule = Schedule(one.learning_rate, steps, one.warmup, one.schedule)
+        self.state = TrainState(steps)
+
+    def fit(self, *, resume: bool = False) -> TrainState:
+        """Train to the end, from the newest checkpoint if `resume`."""
+        state, steps = self.state, self.settings.steps
+        if resume:
+            self._restore()
+        saved = time.monotonic()
+        began = saved - state.seconds
+        with torch.random.fork_rng(range(torch.cuda.device_count())), stop_requests() as stop:
+            while state.step < steps:
+                self._step(state.step)
+                self.average.update(state.step, steps)
+                state.seconds = time.monotonic() - began
+                self.callback.on_step(state)
+                last = state.step == steps
+                if last or state.step % self.settings.evaluate_every == 0:
+                    with self.average.applied():
+                        self._evaluate(began, last)
+                due = time.monotonic() - saved >= self.settings.save_seconds
+                if due or last or stop.is_set():
+                    self._save()
+                    saved = time.monotonic()
+                if stop.is_set() and not last:
+                    raise Interrupted(state.step)
+        return state
+
+    def time_steps(self, steps: Sequence[int]) -> float:
+        """Return the seconds of complete steps: forward, backward, clipping and update.
+
+        One more step is taken first, to warm up. Weights and optimizer are as before afterwards,
+        so this is for a training that has not begun.
+        """
+        weights = {name: one.detach().clone() for name, one in self.model.named_parameters()}
+        with torch.random.fork_rng(range(torch.cuda.device_count())):
+            self._step(steps[0])
+            started = time.monotonic()
+            for step in steps:
+                self._step(step)
+            seconds = time.monotonic() - started
+        with torch.no_grad():
+            for name, one in self.model.named_parameters():
+                one.copy_(weights[name])
+        self.optimizer.state.clear()
+        self.set_steps(self.settings.steps, self.settings.evaluate_every)
+        return seconds
+
+    def time_evaluation(self) -> float:
+        """Return the seconds of an evaluation."""
+        started = time.monotonic()
+        self._metrics()
+        return time.monotonic() - started
+
+    def gradients(self, step: int) -> tuple[float, int]:
+        """Add up the gradients of a step; returns its mean loss and its tokens."""
+        batches = self.batches(step)
+        targets = sum(batch.targets for batch in batches)
+        total = 0.0
+        with autocast(self.settings.precision, self.device):  # weights are converted once per step
+            for batch in self.world.share(batches):
+                loss = batch.compute()
+                (loss / targets).backward()
+                total += float(loss.detach())
+        total = self.world.reduce_gradients(self.model, total)
+        return total / targets, sum(batch.tokens for batch in batches)
+
+    def _step(self, step: int) -> None:
+        state = self.state
+        self.model.train()
+        torch.manual_seed(step_seed(self.settings.seed, step, self.world.rank))  # for dropout
+        loss, tokens = self.gradients(step)
+        self._check_loss(loss)
+        norm = clip_gradients(self.model.parameters(), self.settings.clip)
+        if not math.isfinite(norm):
+            raise self._diverged(f"the gradient is {norm}")
+        set_learning_rate(self.optimizer, self.schedule.at(step))
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        state.loss = loss
+        state.loss_sum += loss
+        state.tokens += tokens
+        state.step += 1
+
+    def _check_loss(self, loss: float) -> None:
+        """Stop where the loss is not a number, or its smoothed value rises far above the first."""
+        state = self.state
+        if not math.isfinite(loss):
+            raise self._diverged(f"the loss is {loss}")
+        before = loss if math.isnan(state.smoothed_loss) else state.smoothed_loss
+        state.smoothed_loss = before + SMOOTHING * (loss - before)
+        if state.step <= FIRST_STEPS:
+            state.first_loss = state.smoothed_loss
+        if self.settings.check_divergence and state.smoothed_loss > DIVERGED * state.first_loss:
+            raise self._diverged(
+                f"the loss is about {state.smoothed_loss:.2f}, after {state.first_loss:.2f} at "
+                "first"
+            )
+
+    def _metrics(self) -> dict[str, float]:
+        self.model.eval()
+        with torch.no_grad(), autocast(self.settings.precision, self.device):
+            return self.evaluate()
+
+    def _evaluate(self, began: float, last: bool) -> None:
+        state = self.state
+        state.metrics = self._metrics()
+        state.seconds = time.monotonic() - began
+        if not math.isfinite(state.metrics["loss"]):
+            raise self._diverged(f"the held-out loss is {state.metrics['loss']}")
+        before = state.history[-1] if state.history else {"step": 0, "total_seconds": 0.0}
+        state.history.append(
+            {
+                "step": state.step,
+                "train_loss": state.loss_sum / (state.step - before["step"]),
+                **state.metrics,
+                "seconds": round(state.seconds - before["total_seconds"], 3),
+                "total_seconds": round(state.seconds, 3),
+            }
+        )
+        state.loss_sum = 0.0
+        score = self.selection(state.metrics, last)
+        if score < state.best:
+            state.best, state.best_step = score, state.step
+            self.save_best()
+        self.callback.on_evaluation(state)
+
+    def _save(self) -> None:
+        if self.checkpoints is None:
+            return
+        tensors = {
+            "model": {name: one.detach() for name, one in self.model.named_parameters()},
+            "optimizer": optimizer_tensors(self.optimizer, self.model),
+        }
+        if self.average.mean:
+            tensors["average"] = self.average.mean
+        state = {name: value for name, value in vars(self.state).items() if name != "steps"}
+        self.checkpoints.save(self.state.step, tensors, state)
+
+    def _restore(self) -> None:
+        assert self.checkpoints is not None
+        tensors, state = self.checkpoints.load(self.model)
+        with torch.no_grad():
+            for name, parameter in self.model.named_parameters():
+                parameter.copy_(tensors["model"][name])
+        restore_optimizer(self.optimizer, self.model, tensors["optimizer"])
+        average = tensors.get("average", {})
+        self.average.mean = {name: one.clone().to(self.device) for name, one in average.items()}
+        for name, value in state.items():
+            setattr(self.state, name, value)
+
+    def _diverged(self, what: str) -> HeadstartError:
+        found = self.checkpoints.list() if self.checkpoints is not None else []
+        last = f"the last good checkpoint is {found[-1]}" if found else "nothing was saved yet"
+        return HeadstartError(
+            f"training diverged at step {self.state.step + 1}: {what}; {last}",
+            fix=f"use a lower --learning-rate than {self.settings.learning_rate:g}, "
+            "or --precision fp32",
+            code="diverged",
+        )
+
+
+def step_seed(seed: int, step: int, rank: int = 0) -> int:
+    """Derive the seed of a step; each process has another one."""
+    key = [seed, step, rank] if rank else [seed, step]
+    return int(np.random.SeedSequence(key).generate_state(1)[0])
+
+
+@contextmanager
+def stop_requests() -> Iterator[threading.Event]:
+    """Let Ctrl-C and SIGTERM set an event; a second Ctrl-C interrupts at once."""
+    stop = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop  # only the main thread can handle signals
+        return
+
+    def request(number: int, frame: FrameType | None) -> None:
+        if stop.is_set() and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        stop.set()
+
+    before = {number: signal.signal(number, request) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
