@@ -1,4 +1,4 @@
-"""Fine-tuning: it learns, keeps the best epoch, and differs from scratch in its start alone."""
+"""Fine-tuning: it learns, saves the best epoch, and differs from scratch in its start alone."""
 
 import json
 from dataclasses import replace
@@ -9,23 +9,19 @@ import torch
 from safetensors.numpy import load_file
 
 from headstart.errors import HeadstartError
-from headstart.model.checkpoint import load_model
+from headstart.model.checkpoint import load_model, read_safetensors
 from headstart.run_folder import open_run
 from headstart.tasks.classification import Classification
 from headstart.tasks.examples import TextEncoding
 from headstart.tasks.run_network import run_network
-from headstart.tasks.spans import Spans
-from headstart.tasks.tagging import Tagging
-from headstart.training.finetune import finetune, plan_finetuning
-from headstart.training.finetune_loop import micro_batches
-from headstart.training.finetune_prepare import prepare_finetuning
-from headstart.training.loop import Interrupted
-from headstart.training.recipe import FinetuneRecipe, make_recipe
-from headstart.training.recipe import read_finetune_recipe as read_recipe
-from headstart.training.recipe import read_recipe as read_pretrain_recipe
-from headstart.training.recipe_file import write_recipe
-from tests.labelled import dataset, recipe, splits
-from tests.listeners import StopAt
+from headstart.training.batches import EpochBatches
+from headstart.training.callbacks import Callback
+from headstart.training.finetune import finetune
+from headstart.training.initialization import start_model, text_encoding
+from headstart.training.plan import _fitting_epochs
+from headstart.training.trainer import Interrupted
+from tests.callbacks import StopAt
+from tests.labelled import config, dataset, splits
 from tests.runs import small_run
 
 
@@ -38,13 +34,23 @@ def weights(run):
     return {name: value.clone() for name, value in load_model(run).named_parameters()}
 
 
+def prepared(settings, parts):
+    """The start and the batches of a fine-tuning."""
+    task = Classification(parts.train.label_names)
+    start = start_model(settings, task, parts.train.texts, Callback())
+    encoding = text_encoding(settings, task, start)
+    train = task.encode(parts.train, encoding)
+    weights = task.balanced(parts.train, train) if settings.class_weight else train.weights
+    return start, EpochBatches(settings, task, train, weights, encoding)
+
+
 def test_it_learns_from_scratch(tmp_path):
-    summary = finetune(recipe(), tmp_path / "run", splits=splits())
-    assert summary["validation"]["accuracy"] > 0.9
+    run = finetune(config(), tmp_path / "run", splits=splits())
+    assert run.summary["validation"]["accuracy"] > 0.9
 
 
-def test_it_learns_from_a_base_and_tells_what_became_of_it(tmp_path, base):
-    summary = finetune(recipe(base=str(base)), tmp_path / "run", splits=splits())
+def test_it_learns_from_a_base_and_lists_what_became_of_its_parts(tmp_path, base):
+    summary = finetune(config(base=str(base)), tmp_path / "run", splits=splits()).summary
     assert summary["validation"]["accuracy"] > 0.9
     fates = {row["part"]: row["fate"] for row in summary["swap"]}
     assert fates["embedding"] == "kept"
@@ -53,63 +59,45 @@ def test_it_learns_from_a_base_and_tells_what_became_of_it(tmp_path, base):
 
 
 def test_the_run_opens_with_its_tokenizer_and_its_whole_vocabulary(tmp_path, base):
-    finetune(recipe(base=str(base)), tmp_path / "run", splits=splits())
+    finetune(config(base=str(base)), tmp_path / "run", splits=splits())
     run = open_run(tmp_path / "run")
     assert run.tokenizer.fingerprint == open_run(base).tokenizer.fingerprint
     assert run.model.base.embedding.num_embeddings == run.tokenizer.vocab_size
-    assert json.loads((tmp_path / "run" / "task.json").read_text())["labels"] == [
-        "animal",
-        "person",
-    ]
+    assert run.labels == ("animal", "person")
 
 
-def test_scratch_and_pretrained_see_the_same_batches_and_have_the_same_head(tmp_path, base):
-    data = splits()
-    started = prepare_finetuning(recipe(base=str(base)), tmp_path / "a", splits=data)
-    fresh = prepare_finetuning(recipe(base=str(base), fresh=True), tmp_path / "b", splits=data)
-    alone = prepare_finetuning(
-        recipe(
-            tokenizer=str(base),
-            length=started.encoding.length,
-            vocab_size=0,
-            width=32,
-            layers=2,
-            heads=2,
-            feed_forward_width=64,
-        ),
-        tmp_path / "c",
-        splits=data,
-    )
-    for other in (fresh, alone):
-        assert other.steps == started.steps
-        for step in range(started.steps):
-            rows = started.order.batch(step)
-            assert rows.tolist() == other.order.batch(step).tolist()
-            one, two = started.train.batch(rows), other.train.batch(rows)
+def test_scratch_and_pretrained_see_the_same_batches_and_have_the_same_head(base):
+    sizes = {"width": 32, "layers": 2, "heads": 2, "feed_forward_width": 64, "vocab_size": None}
+    started, batches = prepared(config(base=str(base)), splits())
+    for other in (
+        config(base=str(base), fresh=True),
+        config(tokenizer=str(base), length=batches.length, **sizes),
+    ):
+        scratch, others = prepared(other, splits())
+        for step in range(2 * batches.steps_per_epoch):
+            rows = batches.order.batch(step)
+            assert rows.tolist() == others.order.batch(step).tolist()
+            one, two = batches.examples.batch(rows), others.examples.batch(rows)
             assert torch.equal(one.tokens, two.tokens)
             assert torch.equal(one.targets, two.targets)
-        for one, two in zip(
-            started.model.head.parameters(), other.model.head.parameters(), strict=True
-        ):
-            assert torch.equal(one, two)
-        assert not torch.equal(
-            started.model.base.blocks[0].attention.output.weight,
-            other.model.base.blocks[0].attention.output.weight,
-        )
-    assert plan_finetuning(fresh).loop.settings == plan_finetuning(started).loop.settings
+        heads = (started.model.head.parameters(), scratch.model.head.parameters())
+        assert all(torch.equal(one, two) for one, two in zip(*heads, strict=True))
+        blocks = [one.model.base.blocks[0].attention.output.weight for one in (started, scratch)]
+        assert not torch.equal(*blocks)
 
 
 def test_the_epoch_table_has_every_epoch_and_its_numbers(tmp_path):
-    summary = finetune(recipe(), tmp_path / "run", splits=splits())
+    summary = finetune(config(), tmp_path / "run", splits=splits()).summary
     assert [row["epoch"] for row in summary["epochs"]] == [1, 2, 3]
     wanted = {"train_loss", "validation_loss", "accuracy", "macro_f1", "seconds", "best"}
     assert all(wanted <= row.keys() for row in summary["epochs"])
     assert sum(row["best"] for row in summary["epochs"]) == 1
 
 
-def test_the_model_kept_is_that_of_the_best_epoch(tmp_path):
+def test_the_saved_model_is_that_of_the_best_epoch(tmp_path):
     data = splits(wrong=0.4)
-    summary = finetune(recipe(epochs=8, choose_by="loss"), tmp_path / "run", splits=data)
+    settings = config(epochs=8, selection_metric="loss")
+    summary = finetune(settings, tmp_path / "run", splits=data).summary
     best = summary["epochs"][summary["best_epoch"] - 1]
     assert best["validation_loss"] == min(row["validation_loss"] for row in summary["epochs"])
     assert summary["best_epoch"] < 8  # labels that are noise are soon learned by heart
@@ -121,65 +109,40 @@ def test_the_model_kept_is_that_of_the_best_epoch(tmp_path):
     assert found["accuracy"] == best["accuracy"]
 
 
-def test_the_answers_for_validation_are_kept(tmp_path):
+def test_the_validation_scores_are_saved(tmp_path):
     data = splits()
-    summary = finetune(recipe(), tmp_path / "run", splits=data)
-    kept = load_file(tmp_path / "run" / "validation.safetensors")
-    assert kept["labels"].tolist() == data.validation.labels
-    right = (kept["logits"].argmax(1) == kept["labels"]).mean()
-    assert right == summary["validation"]["accuracy"]
+    run = finetune(config(), tmp_path / "run", splits=data)
+    saved = load_file(tmp_path / "run" / "validation.safetensors")
+    assert saved["labels"].tolist() == data.validation.labels
+    correct = (saved["logits"].argmax(1) == saved["labels"]).mean()
+    assert correct == run.summary["validation"]["accuracy"]
+    np.testing.assert_array_equal(saved["logits"], run.validation_scores)
 
 
-def test_patience_ends_the_training_early(tmp_path):
-    summary = finetune(
-        recipe(epochs=30, patience=2, choose_by="loss"), tmp_path / "run", splits=splits(wrong=0.4)
-    )
-    assert len(summary["epochs"]) == summary["best_epoch"] + 2 < 30
+def test_training_in_memory_writes_nothing_and_gives_the_same_model(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    settings = config(selection_metric="last")
+    saved = finetune(settings, tmp_path / "run", splits=splits())
+    before = sorted(tmp_path.rglob("*"))
+    run = finetune(settings, None, splits=splits())
+    assert sorted(tmp_path.rglob("*")) == before
+    np.testing.assert_array_equal(run.validation_scores, saved.validation_scores)
+    for name, value in weights(tmp_path / "run").items():
+        assert torch.equal(value, dict(run.model.named_parameters())[name])
 
 
-@pytest.mark.parametrize("strategy", ["full", "frozen", "gradual"])
-def test_a_strategy_trains_what_it_says(tmp_path, base, strategy):
+@pytest.mark.parametrize("freeze", [False, True])
+def test_a_frozen_base_does_not_change(tmp_path, base, freeze):
     run = tmp_path / "run"
-    finetune(recipe(base=str(base), strategy=strategy, epochs=2), run, splits=splits())
+    finetune(config(base=str(base), freeze=freeze, epochs=2), run, splits=splits())
     before, after = weights(base), weights(run)
-    changed = {
-        name.split(".")[2] if "blocks" in name else name
-        for name in before.keys() & after.keys()
-        if not torch.equal(before[name], after[name])
-    }
-    everything = {"base.embedding.weight", "0", "1", "base.final_norm.weight"}
-    # Two epochs of gradual unfreezing: the head alone, then the topmost block too.
-    assert (
-        changed
-        == {
-            "full": everything,
-            "frozen": set(),
-            "gradual": everything - {"base.embedding.weight", "0"},
-        }[strategy]
-    )
-
-
-def test_layers_learn_slower_the_deeper_they_lie(tmp_path, base):
-    training = prepare_finetuning(
-        recipe(base=str(base), layer_decay=0.5), tmp_path / "run", splits=splits()
-    )
-    names = {id(p): name for name, p in training.model.named_parameters()}
-    scales = {
-        names[id(p)]: group["scale"]
-        for group in plan_finetuning(training).loop.optimizer.param_groups
-        for p in group["params"]
-    }
-    assert scales["head.output.weight"] == 1
-    assert scales["base.final_norm.weight"] == 0.5
-    assert scales["base.blocks.1.attention.output.weight"] == 0.5
-    assert scales["base.blocks.0.attention.output.weight"] == 0.25
-    assert scales["base.embedding.weight"] == 0.125
+    same = [name for name in before.keys() & after.keys() if torch.equal(before[name], after[name])]
+    assert bool(same) == freeze
 
 
 def test_only_the_embedding_rows_that_training_texts_use_move(tmp_path, base):
-    data = splits()
-    run = tmp_path / "run"
-    finetune(recipe(base=str(base)), run, splits=data)
+    data, run = splits(), tmp_path / "run"
+    finetune(config(base=str(base)), run, splits=data)
     before, after = weights(base)["base.embedding.weight"], weights(run)["base.embedding.weight"]
     opened = open_run(run)
     examples = opened.task.encode(data.train, opened.encoding)
@@ -189,224 +152,189 @@ def test_only_the_embedding_rows_that_training_texts_use_move(tmp_path, base):
     assert set(moved) <= set(used.tolist())
 
 
-def test_an_interrupted_run_goes_on_to_the_same_bits(tmp_path, base):
-    data = splits(wrong=0.2)
-    for strategy in ("full", "gradual"):
-        whole, parts = tmp_path / f"whole-{strategy}", tmp_path / f"parts-{strategy}"
-        settings = recipe(base=str(base), strategy=strategy, epochs=3)
-        expected = finetune(settings, whole, splits=data)
-        for stop in (2, 7, 11):
-            with pytest.raises(Interrupted):
-                finetune(settings, parts, splits=data, resume=stop > 2, listener=StopAt(stop))
-        summary = finetune(settings, parts, splits=data, resume=True)
-        for name in ("model.safetensors", "validation.safetensors"):
-            assert (whole / name).read_bytes() == (parts / name).read_bytes()
-        for one, two in zip(expected["epochs"], summary["epochs"], strict=True):
-            assert {**one, "seconds": 0} == {**two, "seconds": 0}
+@pytest.mark.parametrize("average", [0.0, 0.75])
+def test_an_interrupted_run_continues_to_the_same_bits(tmp_path, base, average):
+    data, whole, parts = splits(wrong=0.2), tmp_path / "whole", tmp_path / "parts"
+    settings = config(base=str(base), average=average, epochs=4)
+    expected = finetune(settings, whole, splits=data).summary
+    for stop in (2, 7, 18):
+        with pytest.raises(Interrupted):
+            finetune(settings, parts, splits=data, resume=stop > 2, callbacks=[StopAt(stop)])
+    summary = finetune(settings, parts, splits=data, resume=True).summary
+    for name in ("model.safetensors", "validation.safetensors"):
+        assert (whole / name).read_bytes() == (parts / name).read_bytes()
+    for one, two in zip(expected["epochs"], summary["epochs"], strict=True):
+        assert {**one, "seconds": 0} == {**two, "seconds": 0}
 
 
 def test_a_finished_run_is_not_trained_again(tmp_path):
-    summary = finetune(recipe(), tmp_path / "run", splits=splits())
-    assert finetune(recipe(), tmp_path / "run", splits=splits(), resume=True) == summary
+    run = finetune(config(), tmp_path / "run", splits=splits())
+    again = finetune(config(), tmp_path / "run", splits=splits(), resume=True)
+    assert again.summary == run.summary
     assert not (tmp_path / "run" / "checkpoints").exists()
 
 
-def test_resuming_with_another_dataset_is_refused(tmp_path):
+def test_resuming_with_another_dataset_is_rejected(tmp_path):
     with pytest.raises(Interrupted):
-        finetune(recipe(), tmp_path / "run", splits=splits(), listener=StopAt(1))
+        finetune(config(), tmp_path / "run", splits=splits(), callbacks=[StopAt(1)])
     with pytest.raises(HeadstartError, match="the dataset is not the one"):
-        finetune(recipe(), tmp_path / "run", splits=splits(wrong=0.1), resume=True)
+        finetune(config(), tmp_path / "run", splits=splits(wrong=0.1), resume=True)
 
 
-def test_a_rare_class_counts_as_much_as_the_common_one_with_balance(tmp_path):
-    common, rare = dataset(80), dataset(80)
-    rows = [row for row in range(80) if common.labels[row] == 0] + [1, 3]
-    data = splits()
-    unbalanced = type(data)(rare.pick(rows), data.validation, data.test)
-    training = prepare_finetuning(recipe(balance=True), tmp_path / "run", splits=unbalanced)
-    labels = np.array(unbalanced.train.labels)
-    assert training.weights[labels == 0].sum() == pytest.approx(training.weights[labels == 1].sum())
+def test_the_saved_weights_are_the_mean_of_those_that_shorter_trainings_end_with(tmp_path):
+    constant = {"schedule": "constant", "selection_metric": "last", "warmup": 0.0}
+    ends = []
+    for epochs in (2, 3):  # at a constant rate, a longer training begins as a shorter one
+        finetune(config(**constant, epochs=epochs), tmp_path / f"{epochs}", splits=splits())
+        ends.append(read_safetensors(tmp_path / f"{epochs}" / "model.safetensors"))
+    finetune(config(**constant, epochs=3, average=0.7), tmp_path / "mean", splits=splits())
+    mean = read_safetensors(tmp_path / "mean" / "model.safetensors")
+    for name, value in mean.items():
+        torch.testing.assert_close(value, (ends[0][name] + ends[1][name]) / 2)
+    assert "averaged over the last 2" in (tmp_path / "mean" / "README.md").read_text()
 
 
-def test_label_smoothing_keeps_the_answers_less_certain(tmp_path):
-    answers = []
-    for smoothing in (0.0, 0.3):
-        run = tmp_path / str(smoothing)
-        finetune(recipe(label_smoothing=smoothing, epochs=6), run, splits=splits())
-        answers.append(np.abs(load_file(run / "validation.safetensors")["logits"]).mean())
-    assert answers[1] < answers[0]
+def test_a_card_mentions_averaging_only_where_weights_were_averaged(tmp_path):
+    finetune(config(epochs=2, average=0.5), tmp_path / "run", splits=splits())
+    assert "averaged" not in (tmp_path / "run" / "README.md").read_text()
 
 
-def test_epochs_leave_tokens_out_and_each_of_them_others(tmp_path):
-    def losses(name, **settings):
-        """Of all training texts in one step, as three epochs read them."""
-        one_step = recipe(batch_size=len(splits().train), **settings)
-        setup = prepare_finetuning(one_step, tmp_path / name, splits=splits())
-        setup.model.eval()
-        return [
-            sum(batch.compute().item() for batch in micro_batches(setup, epoch))
-            for epoch in range(3)
-        ]
+def unbalanced():
+    """Forty texts of one class and two of the other."""
+    data, rows = splits(), dataset(80)
+    picked = [row for row in range(80) if rows.labels[row] == 0] + [1, 3]
+    return type(data)(rows.pick(picked), data.validation, data.test)
 
-    assert losses("whole", token_dropout=0.0) == pytest.approx([losses("again")[0]] * 3, rel=1e-4)
-    dropped = losses("dropped", token_dropout=0.5)
-    assert dropped == losses("dropped again", token_dropout=0.5)
+
+def test_a_rare_class_counts_as_much_as_the_common_one_with_balanced_weights():
+    _, batches = prepared(config(class_weight="balanced"), unbalanced())
+    labels = np.array(batches.examples.targets)
+    rare, common = batches.weights[labels == 1].sum(), batches.weights[labels == 0].sum()
+    assert rare == pytest.approx(common)
+
+
+@pytest.mark.parametrize("batch_size", [1, 8])
+def test_weights_act_the_same_in_every_batch_size(batch_size):
+    """The gradients of an epoch, divided by its rows, are those of the weighted mean loss."""
+    data = unbalanced()
+    start, batches = prepared(config(class_weight="balanced", batch_size=batch_size), data)
+    model = start.model.eval()
+    gradient = torch.zeros_like(model.head.output.weight)
+    rows = 0
+    for step in range(batches.steps_per_epoch):
+        for part in batches.micro_batches(model, step):
+            model.zero_grad()
+            (part.compute() / part.targets).backward()
+            count = len(batches.order.batch(step))
+            gradient += model.head.output.weight.grad * count
+            rows += count
+    _, whole = prepared(config(class_weight="balanced", batch_size=len(data.train)), data)
+    model.zero_grad()
+    (part,) = whole.micro_batches(model, 0)
+    (part.compute() / part.targets).backward()
+    torch.testing.assert_close(gradient / rows, model.head.output.weight.grad, rtol=1e-3, atol=1e-5)
+
+
+def epoch_losses(settings):
+    """The losses of all training texts in one step, as three epochs read them."""
+    start, batches = prepared(settings, splits())
+    start.model.eval()
+    return [
+        sum(part.compute().item() for part in batches.micro_batches(start.model, epoch))
+        for epoch in range(3)
+    ]
+
+
+def test_token_dropout_drops_other_tokens_in_every_epoch():
+    rows = len(splits().train)
+    whole = epoch_losses(config(batch_size=rows, token_dropout=0.0))
+    assert whole == pytest.approx([whole[0]] * 3, rel=1e-4)
+    dropped = epoch_losses(config(batch_size=rows, token_dropout=0.5))
+    assert dropped == epoch_losses(config(batch_size=rows, token_dropout=0.5))
     assert min(np.abs(np.diff([*dropped, dropped[0]]))) > 1e-3
 
 
-def test_batches_are_made_of_texts_that_are_equally_long_without_what_is_left_out(tmp_path):
+def test_batches_hold_texts_that_are_equally_long_after_dropout():
     """Four texts of 8 words, and four of 12 in two windows of 6, of which half stay."""
     rows = splits().train.pick(range(8))
     texts = ["film " * words for words in (8, 12) * 4]
     parts = replace(splits(), train=replace(rows, texts=[text.strip() for text in texts]))
-    settings = {"length": 10, "long": "windows", "batch_size": 4, "long_token_dropout": 0.5}
-    setup = prepare_finetuning(recipe(**settings), tmp_path / "run", splits=parts)
-    batches = [setup.order.batch(step) for step in range(2)]
-    assert sorted(sorted(batch.tolist()) for batch in batches) == [[0, 2, 4, 6], [1, 3, 5, 7]]
-    for rows in batches:
-        batch = setup.train.batch(rows, dropout=setup.dropout, random=np.random.default_rng(0))
-        assert batch.segments.all()  # so nothing is padded
+    _, batches = prepared(config(length=10, batch_size=4, token_dropout=None), parts)
+    found = sorted(sorted(batches.order.batch(step).tolist()) for step in range(2))
+    assert found == [[0, 2, 4, 6], [1, 3, 5, 7]]
 
 
-def test_by_default_steps_leave_out_tokens_of_texts_longer_than_a_window(tmp_path):
-    def tokens(name, **settings):
-        setup = prepare_finetuning(recipe(length=8, **settings), tmp_path / name, splits=splits())
-        return setup.dropout_share, sum(batch.tokens for batch in micro_batches(setup, 0))
-
-    share, fewer = tokens("usual", long="windows")
-    none, all_of_them = tokens("whole", long="windows", token_dropout=0.0)
-    assert 0 < share <= 0.35
-    assert none == 0
-    assert fewer < all_of_them
-    assert tokens("cut", long="cut")[0] == 0  # such a text is one window, and short
+def test_by_default_tokens_of_texts_longer_than_a_window_are_dropped():
+    _, usual = prepared(config(length=8), splits())
+    _, whole = prepared(config(length=8, token_dropout=0.0), splits())
+    _, truncated = prepared(config(length=8, long="truncate"), splits())
+    assert 0 < usual.dropped_share <= 0.35
+    assert whole.dropped_share == truncated.dropped_share == 0
+    assert "35%" in usual.dropout_note()
+    assert whole.dropout_note() is None
 
 
-def test_the_plan_says_what_is_left_out(tmp_path):
-    def notes(name, **settings):
-        setup = prepare_finetuning(recipe(**settings), tmp_path / name, splits=splits())
-        return " ".join(plan_finetuning(setup).plan.notes)
-
-    long = "80 texts are longer than a window of 8 tokens, and each epoch leaves out 35%"
-    assert long in notes("long", length=8)
-    assert "leaves out" not in notes("short", length=128)
+def test_long_texts_are_truncated_and_counted():
+    _, batches = prepared(config(length=8, long="truncate"), splits())
+    assert batches.examples.cut["texts"] == 80
+    assert 0 < batches.examples.cut["tokens"] < batches.examples.cut["of"]
+    assert max(batches.examples.lengths) == 8
 
 
-def test_the_plan_says_what_a_share_that_was_given_comes_to(tmp_path):
-    def prepared(share):
-        given = recipe(token_dropout=share)
-        setup = prepare_finetuning(given, tmp_path / str(share), splits=splits())
-        return setup.dropout_share, " ".join(plan_finetuning(setup).plan.notes)
-
-    share, words = prepared(0.2)
-    assert f"each epoch leaves out {share:.1%} of the tokens" in words
-    assert 0.1 < share < 0.2  # begin and end stay
-    share, words = prepared(0.001)
-    assert share == 0
-    assert "--token-dropout 0.001 leaves nothing out" in words
-
-
-def test_an_older_run_that_left_nothing_out_is_read_as_such(tmp_path):
-    write_recipe(recipe(), tmp_path)
-    path = tmp_path / "recipe.toml"
-    kept = [line for line in path.read_text().splitlines() if "long_token_dropout" not in line]
-    path.write_text("\n".join(kept))
-    assert read_recipe(tmp_path).long_token_dropout == 0.0
-
-
-def test_tags_are_learned_from_whole_sentences():
-    assert not Tagging.whole_texts
-    assert not Spans.whole_texts
-
-
-def test_long_texts_are_cut_and_counted(tmp_path):
-    training = prepare_finetuning(recipe(length=8, long="cut"), tmp_path / "run", splits=splits())
-    assert training.train.cut["texts"] == 80
-    assert 0 < training.train.cut["tokens"] < training.train.cut["of"]
-    assert max(training.train.lengths) == 8
-
-
-def test_texts_are_read_in_windows_as_long_as_the_rows_of_pretraining(tmp_path, base):
-    training = prepare_finetuning(recipe(base=str(base)), tmp_path / "run", splits=splits())
-    assert training.encoding.long == "windows"
-    assert training.encoding.length == read_pretrain_recipe(base).length
-    assert training.train.cut == {}
-
-
-def test_windows_lose_nothing_and_every_text_counts_the_same(tmp_path):
-    training = prepare_finetuning(
-        recipe(length=8, long="windows"), tmp_path / "run", splits=splits()
-    )
-    assert training.train.cut == {}
-    counts = np.bincount(training.train.owners, weights=training.weights)
-    np.testing.assert_allclose(counts, 1, rtol=1e-6)
-    assert (
-        finetune(recipe(length=8, long="windows"), tmp_path / "run", splits=splits())["validation"][
-            "accuracy"
-        ]
-        > 0.9
-    )
+def test_texts_are_read_in_windows_as_long_as_the_rows_of_pretraining(base):
+    _, batches = prepared(config(base=str(base)), splits())
+    assert batches.length == 32
+    assert batches.examples.cut == {}
 
 
 def test_the_same_seed_gives_the_same_bits_and_another_seed_others(tmp_path):
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
-        finetune(recipe(seed=seed), tmp_path / name, splits=splits())
+        finetune(config(seed=seed), tmp_path / name, splits=splits())
     a, b, c = ((tmp_path / name / "model.safetensors").read_bytes() for name in "abc")
     assert a == b != c
 
 
-def test_the_preset_lab_is_the_labs_training(tmp_path):
-    lab = make_recipe(dataset=["x"], preset="lab")
-    assert (lab.pooling, lab.batch_size, lab.epochs) == ("last", 8, 15)
-    assert (lab.learning_rate, lab.schedule, lab.weight_decay) == (1e-4, "constant", 0.0)
-    assert make_recipe(dataset=["x"], preset="lab", epochs=2).epochs == 2
-
-
-def test_a_tokenizer_that_is_not_the_bases_is_refused_with_the_way_out(tmp_path, base):
+def test_another_tokenizer_than_the_bases_is_rejected_with_the_way_out(tmp_path, base):
     other = small_run(tmp_path / "other", steps=2, vocab_size=280)
-    with pytest.raises(HeadstartError, match=r"300 pieces.* 280 others") as error:
-        prepare_finetuning(
-            recipe(base=str(base), tokenizer=str(other)), tmp_path / "r", splits=splits()
-        )
+    with pytest.raises(HeadstartError, match="vocabulary") as error:
+        finetune(config(base=str(base), tokenizer=str(other)), tmp_path / "r", splits=splits())
     assert "--match-vocabulary" in error.value.fix
 
 
-def test_a_recipe_survives_the_trip_through_its_file(tmp_path):
-    write_recipe(recipe(pooling="max", long="windows"), tmp_path)
-    assert read_recipe(tmp_path) == recipe(pooling="max", long="windows")
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"pooling": "middle"}, "pooling is 'middle'; it can be last"),
-        ({"layer_decay": 0.0}, "layer_decay"),
-        ({"label_smoothing": 1.0}, "label_smoothing"),
-        ({"strategy": "half"}, "it can be full, frozen, gradual"),
-        ({"epochs": 0}, "epochs is 0; it must be 1 or more"),
-        ({"fresh": True}, "need a base"),
-        ({"base": "runs/x", "width": 8}, "the base decides about width"),
-    ],
-)
-def test_a_wrong_setting_is_said(wrong, message):
-    with pytest.raises(HeadstartError, match=message):
-        FinetuneRecipe(dataset=["x"], **wrong)
-
-
-def test_minutes_leave_as_many_epochs_as_fit_and_a_resumed_run_keeps_them(tmp_path, monkeypatch):
-    monkeypatch.setattr("headstart.training.finetune.measure_epochs", lambda *_: (20.0, 5.0))
-    settings = recipe(minutes=1.0, epochs=4)
-    summary = finetune(settings, tmp_path / "run", splits=splits(40))
-    assert len(summary["epochs"]) == 2  # 5 + 2 · 20 seconds
-    assert read_recipe(tmp_path / "run").epochs_that_fit == 2
-    assert finetune(settings, tmp_path / "run", splits=splits(40), resume=True) == summary
-    short = finetune(recipe(epochs=2), tmp_path / "short", splits=splits(40))
+def test_minutes_leave_as_many_epochs_as_fit_and_a_resume_repeats_them(tmp_path, monkeypatch):
+    monkeypatch.setattr("headstart.training.plan._fitting_epochs", lambda *given: (2, 45.0))
+    settings = config(minutes=1.0, epochs=4)
+    with pytest.raises(Interrupted):
+        finetune(settings, tmp_path / "run", splits=splits(40), callbacks=[StopAt(2)])
+    monkeypatch.undo()
+    summary = finetune(settings, tmp_path / "run", splits=splits(40), resume=True).summary
+    assert len(summary["epochs"]) == 2
+    assert json.loads((tmp_path / "run" / "plan.json").read_text())["epochs"] == 2
+    short = finetune(config(epochs=2), tmp_path / "short", splits=splits(40)).summary
     assert short["validation"]["validation_loss"] == summary["validation"]["validation_loss"]
 
 
-def test_the_seconds_of_an_epoch_are_measured_without_learning(tmp_path):
-    setup = prepare_finetuning(recipe(strategy="gradual"), tmp_path / "run", splits=splits(40))
-    before = {name: value.clone() for name, value in setup.model.state_dict().items()}
-    planned = plan_finetuning(setup, timed=True)
-    assert planned.plan.seconds > 0
-    after = planned.setup.model.state_dict()
-    assert all(torch.equal(value, after[name]) for name, value in before.items())
+class Clock:
+    """A trainer whose steps and evaluations take these seconds."""
+
+    def time_steps(self, steps):
+        return 2.0 * len(steps)
+
+    def time_evaluation(self):
+        return 5.0
+
+
+def test_epochs_that_do_not_fit_are_an_error_with_the_minutes_that_would():
+    _, batches = prepared(config(batch_size=8, head_init="random"), splits())  # 10 steps
+    timed = config(epochs=9, minutes=1.0, head_init="random")
+    assert _fitting_epochs(timed, batches, Clock())[0] == 2  # each takes about 25 seconds
+    with pytest.raises(HeadstartError, match="one epoch takes about") as error:
+        _fitting_epochs(timed.replace(minutes=0.1), batches, Clock())
+    assert error.value.code == "does-not-fit"
+
+
+def test_a_dry_run_has_a_plan_and_writes_nothing(tmp_path):
+    run = finetune(config(), tmp_path / "run", splits=splits(), dry_run=True)
+    assert run.plan["seconds"] > 0
+    assert run.plan["epochs"] == 3
+    assert not (tmp_path / "run").exists()

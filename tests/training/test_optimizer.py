@@ -8,8 +8,8 @@ from headstart.training.optimizer import (
     RowAdamW,
     clip_gradients,
     make_optimizer,
-    moments,
-    restore_moments,
+    optimizer_tensors,
+    restore_optimizer,
 )
 from tests.model.networks import tiny
 
@@ -63,7 +63,7 @@ def test_restored_moments_go_on_with_the_same_bits():
     first = optimizer_of(parts)
     train(parts, first, steps[:2])
     second = optimizer_of(parts)
-    restore_moments(second, parts, moments(first, parts))
+    restore_optimizer(second, parts, optimizer_tensors(first, parts))
     train(parts, second, steps[2:])
     assert torch.equal(whole.weight, parts.weight)
 
@@ -95,5 +95,5 @@ def test_restored_moments_lie_where_their_parameters_do():
     """A checkpoint is read on the CPU; `meta` stands in for a device that this machine lacks."""
     model = torch.nn.Linear(2, 2, device="meta")
     optimizer = torch.optim.AdamW(model.parameters())
-    restore_moments(optimizer, model, {"weight:exp_avg": torch.ones(2, 2)})
+    restore_optimizer(optimizer, model, {"weight:exp_avg": torch.ones(2, 2)})
     assert optimizer.state[model.weight]["exp_avg"].device.type == "meta"

@@ -1,39 +1,46 @@
-"""Pretraining: each objective learns, and the run folder holds all there is to know."""
+"""Pretraining: each objective learns, and the run folder holds everything about the run."""
 
+import itertools
 import json
 import math
-from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from headstart.config import PretrainConfig
 from headstart.errors import HeadstartError
 from headstart.model.checkpoint import load_model
+from headstart.training.batches import CorpusBatches
+from headstart.training.corpus import prepare_corpus
 from headstart.training.pretrain import pretrain
-from headstart.training.recipe import PretrainRecipe, read_recipe
-from headstart.training.recipe_file import write_recipe
-from tests.runs import small_recipe
+from headstart.training.trainer import Interrupted
+from tests.callbacks import Recorder, StopAt
+from tests.labelled import dataset, write_csv
+from tests.runs import small_config
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start", ["random", "cooccurrence"])
 @pytest.mark.parametrize("objective", ["causal", "masked"])
 def test_an_objective_learns_more_than_the_frequencies_of_tokens(tmp_path, objective, start):
-    recipe = small_recipe(tmp_path, objective, steps=400, embedding_start=start)
-    summary = pretrain(recipe, tmp_path / "run")
+    config = small_config(tmp_path, objective, steps=400, embedding_init=start)
+    summary = pretrain(config, tmp_path / "run").summary
     assert summary["held_out"]["perplexity"] < 0.6 * summary["unigram_perplexity"]
 
 
-def test_next_sentence_is_learned_beside_the_hidden_tokens(tmp_path):
-    recipe = small_recipe(tmp_path, "masked+next-sentence", steps=800, seed=1)
-    found = pretrain(recipe, tmp_path / "run")["held_out"]
+@pytest.mark.slow
+def test_next_sentence_is_learned_with_the_hidden_tokens(tmp_path):
+    config = small_config(tmp_path, "masked+next-sentence", steps=800, seed=1)
+    found = pretrain(config, tmp_path / "run").summary["held_out"]
     assert found["next_sentence_accuracy"] > 0.65  # chance is 0.5; 6 subjects make 1 in 6 unlucky
-    assert math.exp(found["pieces"]) < 40
+    assert found["perplexity"] < 40
 
 
 def test_the_run_folder_is_complete(tmp_path):
-    summary = pretrain(small_recipe(tmp_path, steps=6), tmp_path / "run")
+    run = pretrain(small_config(tmp_path, steps=6), tmp_path / "run")
     names = {path.name for path in (tmp_path / "run").iterdir()}
     assert names >= {
-        "recipe.toml",
+        "config.toml",
         "plan.json",
         "config.json",
         "model.safetensors",
@@ -43,14 +50,10 @@ def test_the_run_folder_is_complete(tmp_path):
         "README.md",
         "checkpoints",
     }
-    assert json.loads((tmp_path / "run" / "summary.json").read_text()) == summary
+    assert json.loads((tmp_path / "run" / "summary.json").read_text()) == run.summary
     steps = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").open()]
     assert [line["step"] for line in steps if "held_out" not in line] == [1, 2, 3, 4, 5, 6]
-
-
-def test_the_model_kept_is_the_best_one(tmp_path):
-    summary = pretrain(small_recipe(tmp_path, steps=6), tmp_path / "run")
-    assert summary["best_step"] in (3, 6)
+    assert run.summary["best_step"] in (3, 6)
     assert load_model(tmp_path / "run").base.config.width == 32
 
 
@@ -58,69 +61,119 @@ def test_the_model_kept_is_the_best_one(tmp_path):
     ("amount", "steps"), [({"steps": 3}, 3), ({"tokens": 1_024}, 2), ({"tokens": 1_025}, 3)]
 )
 def test_an_amount_becomes_steps(tmp_path, amount, steps):
-    assert pretrain(small_recipe(tmp_path, **amount), tmp_path / "run")["steps"] == steps
+    run = pretrain(small_config(tmp_path, **amount), tmp_path / "run", dry_run=True)
+    assert run.plan["steps"] == steps
+    assert not (tmp_path / "run").exists()
 
 
-def test_minutes_become_steps_once_and_are_kept(tmp_path):
-    summary = pretrain(small_recipe(tmp_path, minutes=0.05), tmp_path / "run")
+def test_minutes_become_steps_once_and_a_resume_repeats_the_decision(tmp_path):
+    config = small_config(tmp_path, minutes=0.05)
+    with pytest.raises(Interrupted):
+        pretrain(config, tmp_path / "run", callbacks=[StopAt(2)])
     plan = json.loads((tmp_path / "run" / "plan.json").read_text())
-    assert plan["steps"] == summary["steps"] >= 1
-
-
-def test_two_amounts_cannot_go_together(tmp_path):
-    with pytest.raises(HeadstartError, match="--minutes and --steps cannot go together"):
-        small_recipe(tmp_path, minutes=1.0, steps=5)
+    summary = pretrain(config, tmp_path / "run", resume=True).summary
+    assert summary["steps"] == plan["steps"] > 2
 
 
 def test_micro_batches_change_memory_and_not_the_result(tmp_path):
-    whole = pretrain(small_recipe(tmp_path, steps=5), tmp_path / "whole")
-    parts = pretrain(small_recipe(tmp_path, steps=5, micro_batch_tokens=64), tmp_path / "parts")
+    whole = pretrain(small_config(tmp_path, steps=5), tmp_path / "whole").summary
+    config = small_config(tmp_path, steps=5, micro_batch_tokens=64)
+    parts = pretrain(config, tmp_path / "parts").summary
     assert parts["held_out"]["loss"] == pytest.approx(whole["held_out"]["loss"], abs=1e-4)
 
 
 def test_bf16_trains_too(tmp_path):
-    exact = pretrain(small_recipe(tmp_path, steps=20), tmp_path / "fp32")
-    rounded = pretrain(small_recipe(tmp_path, steps=20, precision="bf16"), tmp_path / "bf16")
+    exact = pretrain(small_config(tmp_path, steps=20), tmp_path / "fp32").summary
+    config = small_config(tmp_path, steps=20, precision="bf16")
+    rounded = pretrain(config, tmp_path / "bf16").summary
     assert rounded["held_out"]["loss"] == pytest.approx(exact["held_out"]["loss"], abs=0.1)
 
 
+@pytest.mark.parametrize("objective", ["causal", "masked"])
+def test_an_interrupted_run_continues_to_the_same_bits(tmp_path, objective):
+    config = small_config(tmp_path, objective, steps=8, softmax="sampled")
+    pretrain(config, tmp_path / "whole")
+    with pytest.raises(Interrupted):
+        pretrain(config, tmp_path / "parts", callbacks=[StopAt(3)])
+    pretrain(config, tmp_path / "parts", resume=True)
+    one, two = (tmp_path / name / "model.safetensors" for name in ("whole", "parts"))
+    assert one.read_bytes() == two.read_bytes()
+
+
+def test_the_unigram_model_is_measured_on_the_same_targets(tmp_path):
+    """Of a corpus in which every token is as frequent, both have the same loss at first."""
+    words = [chr(97 + number) for number in range(20)]
+    generator = np.random.default_rng(0)
+    lines = [" ".join(generator.permutation(words)) for _ in range(400)]
+    (tmp_path / "corpus.txt").write_text("\n".join(lines))
+    config = small_config(tmp_path, steps=1)
+    data = prepare_corpus(config)
+    batches = CorpusBatches(config, data)
+    targets = np.concatenate([batch.targets.numpy() for batch in batches._held_out()])
+    counts = np.bincount(targets, minlength=data.tokenizer.vocab_size)
+    entropy = -sum(n / len(targets) * math.log(n / len(targets)) for n in counts if n)
+    assert batches.unigram_loss() == pytest.approx(entropy, abs=0.1)
+    assert counts[data.tokenizer.end_id]  # ends of documents are targets, too
+
+
 def test_a_folder_with_a_run_is_not_overwritten(tmp_path):
-    recipe = small_recipe(tmp_path, steps=2)
-    pretrain(recipe, tmp_path / "run")
+    config = small_config(tmp_path, steps=2)
+    pretrain(config, tmp_path / "run")
     with pytest.raises(HeadstartError, match="there is a run in this folder already"):
-        pretrain(recipe, tmp_path / "run")
+        pretrain(config, tmp_path / "run")
 
 
-def test_resuming_with_another_recipe_says_both_values(tmp_path):
-    recipe = small_recipe(tmp_path, steps=2)
-    pretrain(recipe, tmp_path / "run")
+def test_resuming_with_other_settings_or_another_corpus_is_rejected(tmp_path):
+    config = small_config(tmp_path, steps=2)
+    pretrain(config, tmp_path / "run")
     with pytest.raises(HeadstartError, match=r"learning_rate: 0\.005 in the run, 0\.1 now"):
-        pretrain(replace(recipe, learning_rate=0.1), tmp_path / "run", resume=True)
-
-
-def test_resuming_with_another_corpus_is_refused(tmp_path):
-    recipe = small_recipe(tmp_path, steps=2)
-    pretrain(recipe, tmp_path / "run")
+        pretrain(config.replace(learning_rate=0.1), tmp_path / "run", resume=True)
     (tmp_path / "corpus.txt").open("a").write("one more text about nothing at all\n")
     with pytest.raises(HeadstartError, match="the corpus is not the one"):
-        pretrain(recipe, tmp_path / "run", resume=True)
+        pretrain(config, tmp_path / "run", resume=True)
 
 
-def test_a_corpus_too_small_to_train_on_is_refused(tmp_path):
+def test_a_corpus_too_small_to_train_on_is_rejected(tmp_path):
     (tmp_path / "corpus.txt").write_text("too little\n")
     with pytest.raises(HeadstartError, match="too small"):
-        pretrain(small_recipe(tmp_path, steps=2), tmp_path / "run")
+        pretrain(small_config(tmp_path, steps=2), tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
-def test_a_recipe_survives_the_trip_through_its_file(tmp_path):
-    recipe = PretrainRecipe(corpus=['a "quoted" näme.txt', "b\\c"], minutes=2.5, learning_rate=1e-4)
-    write_recipe(recipe, tmp_path)
-    assert read_recipe(tmp_path) == recipe
+def test_pretraining_continues_from_a_base(tmp_path):
+    pretrain(small_config(tmp_path, steps=30), tmp_path / "first")
+    corpus = [str(tmp_path / "corpus.txt")]
+    more = {"corpus": corpus, "steps": 2, "length": 32, "batch_tokens": 512, "threads": 1}
+    config = PretrainConfig.create(**more, base=str(tmp_path / "first"), precision="fp32")
+    first = json.loads((tmp_path / "first" / "summary.json").read_text())
+    summary = pretrain(config, tmp_path / "second").summary
+    assert summary["held_out"]["loss"] < first["held_out"]["loss"] + 0.3
+    with pytest.raises(HeadstartError, match="attention") as error:
+        pretrain(config.replace(objective="masked"), tmp_path / "third")
+    assert "--objective causal" in error.value.fix
 
 
-def test_an_unknown_setting_in_a_recipe_is_an_error(tmp_path):
-    write_recipe(PretrainRecipe(corpus=["a"]), tmp_path)
-    (tmp_path / "recipe.toml").open("a").write("speed = 9\n")
-    with pytest.raises(HeadstartError, match="unknown setting speed"):
-        read_recipe(tmp_path)
+@pytest.mark.parametrize("task_text", [True, False])
+def test_with_task_text_the_last_weights_are_saved(tmp_path, monkeypatch, task_text):
+    """Held-out text, which is mostly of the corpus, would select those from before."""
+    losses = itertools.count(1.0)
+    monkeypatch.setattr(
+        CorpusBatches,
+        "evaluate",
+        lambda *given: {"loss": (loss := next(losses)), "perplexity": loss},
+    )
+    path = write_csv(tmp_path / "task.csv", dataset(200))
+    config = small_config(tmp_path, steps=10, task_text=str(path) if task_text else None)
+    summary = pretrain(config, tmp_path / "run").summary
+    assert summary["best_step"] == (10 if task_text else 5)
+
+
+def test_callbacks_receive_every_event_in_order(tmp_path):
+    recorder = Recorder()
+    run = pretrain(small_config(tmp_path, steps=4), tmp_path / "run", callbacks=[recorder])
+    assert recorder.values("step") == [1, 2, 3, 4]
+    assert recorder.names()[-1] == "finish"
+    assert recorder.values("finish") == [run.summary]
+    (start,) = recorder.values("start")
+    assert start.plan == run.plan
+    assert start.step == 0

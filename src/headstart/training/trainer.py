@@ -36,9 +36,8 @@ from headstart.training.optimizer import (
 )
 
 T = TypeVar("T")
-DIVERGED = 3.0  # times the smoothed loss of the first steps
-SMOOTHING = 0.1  # weight of a step in the smoothed loss
-FIRST_STEPS = 10  # steps that the smoothed loss is compared with
+DIVERGED = 3.0  # times the first step's loss …
+DIVERGED_STEPS = 10  # … in so many consecutive steps
 
 
 @dataclass(frozen=True)
@@ -92,8 +91,8 @@ class TrainState:
     steps: int
     step: int = 0
     loss: float = math.nan
-    smoothed_loss: float = math.nan
-    first_loss: float = math.nan  # the smoothed loss after the first steps
+    first_loss: float = math.nan
+    high_steps: int = 0  # consecutive steps with a loss far above the first one
     tokens: int = 0
     seconds: float = 0.0  # over all sessions
     best: float = math.inf
@@ -340,19 +339,15 @@ class Trainer:
         state.step += 1
 
     def _check_loss(self, loss: float) -> None:
-        """Stop where the loss is not a number, or its smoothed value rises far above the first."""
+        """Stop where the loss is not a number, or stays far above the first one."""
         state = self.state
         if not math.isfinite(loss):
             raise self._diverged(f"the loss is {loss}")
-        before = loss if math.isnan(state.smoothed_loss) else state.smoothed_loss
-        state.smoothed_loss = before + SMOOTHING * (loss - before)
-        if state.step <= FIRST_STEPS:
-            state.first_loss = state.smoothed_loss
-        if self.settings.check_divergence and state.smoothed_loss > DIVERGED * state.first_loss:
-            raise self._diverged(
-                f"the loss is about {state.smoothed_loss:.2f}, after {state.first_loss:.2f} at "
-                "first"
-            )
+        if math.isnan(state.first_loss):
+            state.first_loss = loss
+        state.high_steps = state.high_steps + 1 if loss > DIVERGED * state.first_loss else 0
+        if self.settings.check_divergence and state.high_steps >= DIVERGED_STEPS:
+            raise self._diverged(f"the loss is {loss:.2f}, after {state.first_loss:.2f} at first")
 
     def _metrics(self) -> dict[str, float]:
         self.model.eval()

@@ -12,16 +12,16 @@ from headstart.model.presets import preset
 from headstart.tasks.examples import Examples
 from headstart.tasks.run_network import run_network
 from headstart.training.finetune import finetune
-from headstart.training.recipe import make_recipe
-from headstart.transfer.fit_head import fit_head, read_features
-from tests.labelled import recipe, splits
+from headstart.training.linear_probe import fit_head, probe_features
+from tests.labelled import config, splits
 
 SIZES = {"vocab_size": 12, "width": 8, "layers": 1, "heads": 2, "feed_forward_width": 16}
 
 
-def network(classes=2, pooling="mean+max"):
+def network(classes=2, pooling="mean+max", bias=True):
     base = preset("small", **SIZES).base
-    return build_model(base, ClassificationConfig(classes=classes, pooling=pooling), seed=1)
+    head = ClassificationConfig(classes=classes, pooling=pooling, bias=bias)
+    return build_model(base, head, seed=1)
 
 
 def examples(targets, seed=0):
@@ -45,7 +45,7 @@ def fitted(model, train, validation):
 def test_the_layer_answers_as_the_regression_does(classes, pooling):
     train, validation = examples(np.arange(60) % classes), examples(np.arange(30) % classes, 1)
     model = network(classes, pooling)
-    known, other = read_features(model, train), read_features(model, validation)
+    known, other = probe_features(model, train), probe_features(model, validation)
     center = known.mean(axis=0)
     width = known.shape[1]
     scale = np.full(width, 1 / (known - center).std())
@@ -87,7 +87,7 @@ def test_training_texts_of_one_class_leave_the_head_as_it_was_drawn():
 
 
 def test_a_rare_class_among_very_many_texts_is_not_overlooked(monkeypatch):
-    monkeypatch.setattr("headstart.transfer.fit_head.MOST", 20)
+    monkeypatch.setattr("headstart.training.linear_probe.MAX_EXAMPLES", 20)
     targets = np.zeros(400, dtype=int)
     targets[399] = 1
     model = network()
@@ -110,15 +110,17 @@ def test_labels_that_do_not_exclude_each_other_are_fitted_one_by_one():
     assert torch.equal(model.head.output.weight[2], drawn)
 
 
-def test_a_fine_tuning_begins_with_a_fitted_head(tmp_path):
-    parts = splits()
+def test_a_fine_tuning_begins_with_the_probe(tmp_path):
     losses = {}
-    for how in ("fitted", "drawn"):
-        settings = recipe(new_head=how, learning_rate=1e-6, epochs=1)
-        found = finetune(settings, tmp_path / how, splits=parts)["validation"]
-        losses[how] = found["validation_loss"]
-    assert losses["fitted"] < losses["drawn"] - 0.05
+    for how in ("probe", "random"):
+        settings = config(head_init=how, learning_rate=1e-6, epochs=1)
+        run = finetune(settings, tmp_path / how, splits=splits())
+        losses[how] = run.summary["validation"]["validation_loss"]
+    assert losses["probe"] < losses["random"] - 0.05
 
 
-def test_the_lab_draws_its_head():
-    assert make_recipe(dataset=["x"], preset="lab").new_head == "drawn"
+def test_a_head_without_a_bias_predicts_nearly_the_same():
+    model, plain = network(pooling="last"), network(pooling="last", bias=False)
+    train, held_out = examples(np.arange(60) % 2), examples(np.arange(40) % 2, 1)
+    with_bias, without = fitted(model, train, held_out), fitted(plain, train, held_out)
+    assert (with_bias.argmax(1) == without.argmax(1)).mean() > 0.8

@@ -1,0 +1,110 @@
+"""Settings: declared once, checked together, saved and read back."""
+
+import pytest
+
+from headstart.config import FinetuneConfig, PretrainConfig, StudyConfig, check_number, is_run
+from headstart.errors import HeadstartError
+
+
+@pytest.mark.parametrize("kind", [PretrainConfig, FinetuneConfig, StudyConfig])
+def test_every_setting_has_a_help_text_a_panel_and_a_valid_default(kind):
+    for one in kind.settings():
+        assert one.help.endswith("."), one.name
+        assert one.panel in ("Data", "Model", "Study", "Training", "Machine", "Output")
+        assert one.problem(one.default) is None
+
+
+def test_all_problems_are_one_message():
+    with pytest.raises(HeadstartError) as error:
+        FinetuneConfig.create(dataset=["x"], epochs=0, batch_size="many", pooling="middle")
+    for name in ("epochs", "batch_size", "pooling"):
+        assert name in error.value.what
+    assert error.value.code == "config"
+
+
+def test_a_share_given_as_a_percentage_is_explained_and_names_no_other_setting():
+    with pytest.raises(HeadstartError) as error:
+        FinetuneConfig.create(dataset=["x"], token_dropout=35)
+    assert "long_token_dropout" not in str(error.value)
+    assert "--token-dropout 0.35" in error.value.fix
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"learning_rate": 0.0},
+        {"learning_rate": float("nan")},
+        {"average": 2.0},
+        {"seed": -1},
+        {"seed": 2**31},
+        {"epochs": True},
+        {"epochs": 2.5},
+        {"text_column": "\ud800"},
+        {"dataset": "x.csv"},
+        {"fresh": True},
+        {"base": "runs/x", "width": 8},
+        {"labels": "100", "task": "tagging"},
+        {"pooling": "max", "task": "spans"},
+        {"task": "ranking"},
+    ],
+)
+def test_a_wrong_setting_is_rejected(wrong):
+    with pytest.raises(HeadstartError) as error:
+        FinetuneConfig.create(**{"dataset": ["x"], **wrong})
+    assert error.value.fix
+
+
+def test_amounts_exclude_each_other():
+    with pytest.raises(HeadstartError, match="minutes and steps"):
+        PretrainConfig.create(corpus=["x"], minutes=1.0, steps=5)
+
+
+def test_an_unknown_setting_is_rejected_with_the_known_ones():
+    with pytest.raises(HeadstartError, match="unknown setting speed") as error:
+        PretrainConfig.create(corpus=["a"], speed=9)
+    assert "learning_rate" in error.value.fix
+
+
+def test_the_preset_lab_brings_the_labs_settings_and_given_ones_win():
+    lab = FinetuneConfig.create(dataset=["x"], preset="lab")
+    assert (lab.pooling, lab.batch_size, lab.epochs, lab.head_init) == ("last", 8, 15, "random")
+    assert (lab.learning_rate, lab.schedule, lab.weight_decay) == (1e-4, "constant", 0.0)
+    assert FinetuneConfig.create(dataset=["x"], preset="lab", epochs=2).epochs == 2
+
+
+def test_models_of_others_are_trained_at_a_lower_rate():
+    usual = FinetuneConfig.create(dataset=["x"]).learning_rate
+    assert FinetuneConfig.create(dataset=["x"], base="hf:owner/name").learning_rate < usual
+
+
+def test_a_config_survives_its_file(tmp_path):
+    config = PretrainConfig.create(
+        corpus=['a "quoted" näme.txt', "b\\c", "del\x7f \U0001f600"], minutes=2.5, threads=3
+    )
+    config.save(tmp_path)
+    assert is_run(tmp_path)
+    assert PretrainConfig.load(tmp_path) == config
+
+
+@pytest.mark.parametrize("content", ["speed = 9\n", "epochs = 'many'\n", "epochs = \n", "\x00"])
+def test_a_bad_file_is_one_message_with_its_place(tmp_path, content):
+    (tmp_path / "config.toml").write_text(content)
+    with pytest.raises(HeadstartError) as error:
+        FinetuneConfig.load(tmp_path)
+    assert str(tmp_path) in error.value.where
+
+
+def test_resuming_with_another_value_names_both(tmp_path):
+    saved = PretrainConfig.create(corpus=["x"], steps=5, threads=2, precision="fp32")
+    saved.save(tmp_path)
+    same = PretrainConfig.create(corpus=["x"], steps=5, save_seconds=1.0)
+    resumed = same.resumed(tmp_path)
+    assert resumed == saved.replace(save_seconds=1.0)  # what was not given is the run's
+    with pytest.raises(HeadstartError, match=r"learning_rate: 0\.002 in the run, 0\.1 now"):
+        same.replace(learning_rate=0.1).resumed(tmp_path)
+
+
+def test_numbers_that_are_not_settings_are_checked_too():
+    check_number("threads", 2, minimum=1)
+    with pytest.raises(HeadstartError, match="threads is 0"):
+        check_number("threads", 0, minimum=1)

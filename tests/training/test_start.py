@@ -1,0 +1,201 @@
+"""What a training starts from: corpus, task text, first weights, and what a base has read."""
+
+import itertools
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from headstart.config import FinetuneConfig, PretrainConfig
+from headstart.model.attention import attend
+from headstart.model.config import BaseConfig, LanguageModelingConfig
+from headstart.model.model import build_model
+from headstart.text.reading import stream
+from headstart.text.reading.corpus import Corpus, read_corpus
+from headstart.text.reading.read import read_dataset
+from headstart.training.callbacks import Callback
+from headstart.training.corpus import MAX_TASK_PASSES, open_corpus, prepare_corpus
+from headstart.training.initialization import initial_model, initialize_embedding
+from headstart.training.run_files import overlap_note
+from tests.corpora import write_corpus
+from tests.labelled import dataset, write_csv
+from tests.runs import small_config
+
+TASK = [f"a task text about number {number} and the happy cat" for number in range(200)]
+
+
+def started(tmp_path, objective, start):
+    config = small_config(tmp_path, objective, steps=1, embedding_init=start, vocab_size=500)
+    data = prepare_corpus(config)
+    return initial_model(config, data, Callback()), data
+
+
+@pytest.mark.parametrize("files", [1, 2])
+def test_a_folder_of_few_long_files_has_a_held_out_part(tmp_path, files):
+    (tmp_path / "books").mkdir()
+    for number in range(files):
+        write_corpus(tmp_path / "books" / f"{number}.txt", documents=60, seed=number)
+    config = small_config(tmp_path, corpus=[str(tmp_path / "books")], held_out=0.01)
+    data = prepare_corpus(config)
+    assert data.train.store.tokens > data.held_out.store.tokens > config.length
+
+
+def test_tokens_with_the_same_neighbours_start_close_to_each_other(tmp_path):
+    model, data = started(tmp_path, "causal", "cooccurrence")
+    ids = data.tokenizer.encode([" cat", " mouse", " law", " judge"])
+    assert [len(one) for one in ids] == [1, 1, 1, 1]
+    cat, mouse, law, judge = model.base.embedding.weight.detach()[[one[0] for one in ids]]
+
+    def similarity(a, b):
+        return float(torch.cosine_similarity(a, b, dim=0))
+
+    assert similarity(cat, mouse) > similarity(cat, law)
+    assert similarity(law, judge) > similarity(mouse, judge)
+
+
+def test_cooccurrence_changes_only_the_embedding_of_a_causal_base(tmp_path):
+    cooccurrence, _ = started(tmp_path, "causal", "cooccurrence")
+    random, _ = started(tmp_path, "causal", "random")
+    differing = {
+        name
+        for (name, a), b in zip(cooccurrence.named_parameters(), random.parameters(), strict=True)
+        if not torch.equal(a, b)
+    }
+    assert differing == {"base.embedding.weight"}
+
+
+def test_a_masked_base_starts_by_averaging_its_neighbours(tmp_path):
+    model, _ = started(tmp_path, "masked", "cooccurrence")
+    attention = model.base.blocks[0].attention
+    x = torch.randn(1, 5, 32, generator=torch.Generator().manual_seed(0))
+    same = torch.zeros(1, 1, 5, 32)  # equal scores: every token has the same weight
+    mean = attend(same, same, x.unsqueeze(1))[0, 0]
+    with torch.no_grad():
+        attention.query_key_value.weight[:64] = 0
+    torch.testing.assert_close(attention(x, None, None)[0], 0.5 * mean)
+
+
+def test_a_masked_base_with_shared_keys_and_values_starts_too():
+    sizes = {"vocab_size": 20, "width": 8, "layers": 1, "heads": 2, "feed_forward_width": 16}
+    base = BaseConfig(**sizes, key_value_heads=1, attention="bidirectional")
+    model = build_model(base, LanguageModelingConfig())
+    vectors = np.random.default_rng(0).normal(size=(20, 8)).astype(np.float32)
+    initialize_embedding(model, vectors)
+    scaled = torch.from_numpy(vectors * np.float32(0.05 / vectors.std()))
+    torch.testing.assert_close(model.base.embedding.weight.detach(), scaled)
+
+
+@pytest.fixture
+def counts(monkeypatch):
+    """How often a corpus is hashed, and how often it is read to its end."""
+    counts = {"hashed": 0, "read": 0}
+    hash_content, read = stream._hash_content, Corpus.__iter__
+
+    def counting_hashes(path):
+        counts["hashed"] += 1
+        return hash_content(path)
+
+    def counting_passes(corpus):
+        yield from read(corpus)
+        counts["read"] += 1
+
+    monkeypatch.setattr(stream, "_hash_content", counting_hashes)
+    monkeypatch.setattr(Corpus, "__iter__", counting_passes)
+    return counts
+
+
+def test_preparing_hashes_a_corpus_once_and_reads_it_twice(counts, tmp_path, monkeypatch):
+    monkeypatch.setenv("HEADSTART_CACHE", str(tmp_path / "cache"))
+    config = small_config(tmp_path, "causal", steps=1, vocab_size=500)
+    os.utime(Path(config.corpus[0]), (1_600_000_000, 1_600_000_000))
+    first = prepare_corpus(config)
+    assert counts == {"hashed": 1, "read": 2}  # once for the tokenizer, once for both stores
+    again = prepare_corpus(config)
+    assert counts == {"hashed": 1, "read": 2}
+    assert again.corpus_fingerprint == first.corpus_fingerprint
+
+
+def with_task_text(folder, texts=TASK, **settings):
+    config = small_config(folder, steps=100, **settings)
+    return prepare_corpus(config, corpus=open_corpus(config).with_task_text(texts))
+
+
+def test_only_the_last_fifth_of_the_steps_reads_task_text_every_second_one_at_most(tmp_path):
+    data, steps = with_task_text(tmp_path), 200
+    read = [step for step in range(steps) if data.source(step, steps)[0] is data.task_text]
+    assert read
+    assert min(read) >= 0.8 * steps
+    assert all(later - earlier >= 2 for earlier, later in itertools.pairwise(read))
+
+
+def test_little_task_text_is_read_only_a_few_times(tmp_path):
+    data, steps = with_task_text(tmp_path, TASK[:20]), 2_000
+    read = [data.source(step, steps) for step in range(steps)]
+    batches = [number for source, number in read if source is data.task_text]
+    assert batches == list(range(len(batches)))
+    assert len(batches) * data.rows <= MAX_TASK_PASSES * len(data.task_text.packed()) + data.rows
+
+
+def test_validation_and_test_texts_are_not_in_the_corpus_that_a_config_opens(tmp_path):
+    path = write_csv(tmp_path / "task.csv", dataset(200))
+    parts = read_dataset(str(path))
+    texts = set(open_corpus(small_config(tmp_path, task_text=str(path))))
+    assert set(parts.train.texts) <= texts
+    assert not set(parts.validation.texts) & texts
+    assert not set(parts.test.texts) & texts
+
+
+def test_task_texts_that_are_held_out_are_not_trained_on(tmp_path):
+    data = with_task_text(tmp_path, held_out=0.3)
+    decode = data.tokenizer.decode
+    held_out = {decode(document.tolist()) for document in data.held_out.store}
+    trained = {decode(document.tolist()) for document in data.task_text.store}
+    assert trained
+    assert not held_out & trained
+
+
+def test_removed_texts_stay_removed_when_task_text_joins(tmp_path):
+    corpus = read_corpus(write_corpus(tmp_path / "corpus.txt", documents=5))
+    assert TASK[1] not in list(corpus.without([TASK[1]]).with_task_text(TASK[:3]))
+    assert TASK[1] not in list(corpus.with_task_text(TASK[:3]).without([TASK[1]]))
+
+
+def write_base(folder, **settings):
+    folder.mkdir()
+    PretrainConfig.create(**{"corpus": ["all.txt"], **settings}).save(folder)
+    return str(folder)
+
+
+def note(base, **settings):
+    config = FinetuneConfig.create(**{"dataset": ["reviews.csv"], "base": base, **settings})
+    return overlap_note(config)
+
+
+def test_a_base_that_may_have_read_the_test_texts_is_reported_with_two_ways_out(tmp_path):
+    found = note(write_base(tmp_path / "base"))
+    assert "all.txt" in found
+    assert "headstart inspect reviews.csv --corpus all.txt" in found
+    assert "--task-text reviews.csv" in found
+
+
+def test_a_base_that_was_given_the_dataset_is_not_reported(tmp_path):
+    base = write_base(tmp_path / "base", task_text="./reviews.csv")
+    assert note(base) is None
+    for other in ({"split_seed": 3}, {"test": "t.csv"}, {"validation": "v.csv"}):
+        assert "all.txt" in note(base, **other)  # these are other held-out texts
+
+
+def test_the_corpus_of_the_base_before_counts_too(tmp_path):
+    first = write_base(tmp_path / "first", corpus=["older.txt"])
+    second = write_base(tmp_path / "second", base=first, task_text="reviews.csv")
+    assert "older.txt" in note(second)
+    assert "all.txt" not in note(second)
+    itself = write_base(tmp_path / "base", base=str(tmp_path / "base"))
+    assert "all.txt" in note(itself)
+
+
+def test_a_network_from_scratch_has_read_nothing(tmp_path):
+    assert note(None) is None
+    assert note(write_base(tmp_path / "base"), fresh=True) is None
