@@ -10,7 +10,6 @@ from headstart.errors import HeadstartError
 from headstart.model.checkpoint import load_model
 from headstart.training.finetune import FinetunePlan, finetune
 from headstart.training.listener import (
-    TRACKERS,
     Listener,
     Listeners,
     find_trackers,
@@ -99,19 +98,6 @@ def test_a_listener_that_overrides_nothing_ignores_everything(tmp_path):
 def test_an_unknown_tracker_lists_the_known_ones():
     with pytest.raises(HeadstartError, match=r"unknown tracker 'wandbb'; there are .*tensorboard"):
         find_trackers(["wandbb"])
-
-
-def test_a_tracker_is_found_by_its_entry_point(tmp_path, monkeypatch):
-    package = tmp_path / "other_tracker-1.0.dist-info"
-    package.mkdir()
-    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: other-tracker\nVersion: 1.0\n")
-    (package / "entry_points.txt").write_text(
-        "[headstart.trackers]\nother = tests.listeners:Recorder\n"
-    )
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(TRACKERS, "_found", None)  # as in a new process
-    (found,) = find_trackers(["other"])
-    assert isinstance(found, Recorder)
 
 
 def test_a_fine_tuning_writes_tensorboard_files(tmp_path):
