@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve app test quick lint types bench fuzz torture findings audit clean
+.PHONY: help demo serve app test quick lint types bench fuzz torture audit clean
 
 # How long `make fuzz` and the faults of `make torture` may take.
 MINUTES ?= 10
@@ -68,9 +68,6 @@ torture: $(READY)  ## faults for MINUTES, a thousand kills, memory: about three 
 	$(BIN)/python -m torture.faults --minutes $(MINUTES)
 	$(BIN)/python -m torture.kills --kills 1000
 	$(BIN)/python -m torture.memory
-
-findings: $(READY)  ## what was found by hostile and by new users, what happens now, and its test
-	$(BIN)/python -m tests.findings
 
 # In an environment of its own: the auditor's packages are not to be audited.
 audit:  ## look the lock file's versions up among known vulnerabilities (needs the network)

@@ -1,6 +1,6 @@
 """How should the `cooccurrence` arm scale the mean and the maximum of a text's vectors?
 
-Validation accuracy on rotten-tomatoes, as in `cooccurrence_variants.py`. `docs/cooccurrence.md`
+Validation accuracy on rotten-tomatoes, as in `cooccurrence_variants.py`. `research/cooccurrence.md`
 keeps the table.
 
     python bench/cooccurrence_pooling.py [--seeds 5] [--cache FOLDER]

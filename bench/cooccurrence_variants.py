@@ -2,7 +2,7 @@
 
 The corpus is IMDb, the dataset rotten-tomatoes; printed is the validation accuracy, mean over the
 seeds (which draw the labelled rows), at each label budget. One thing at a time is changed from the
-defaults. `docs/cooccurrence.md` keeps a table of this.
+defaults. `research/cooccurrence.md` keeps a table of this.
 
     python bench/cooccurrence_variants.py [--seeds 5] [--cache FOLDER]
 """

@@ -44,7 +44,7 @@ UNIT = "texts/s"
 OURS = {"who": "ours"}
 # As it is by default, which leaves tokens of long texts out (and of all texts in the lab's
 # protocol); the peers' work, every token; and the same with the head that stock transformers has.
-# What these do to the accuracy is in docs/recipes.md.
+# What these do to the accuracy is in research/recipes.md.
 WAYS: dict[str, Task] = {
     "Headstart": {},
     "Headstart, --token-dropout 0": {"token_dropout": 0.0},

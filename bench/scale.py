@@ -2,10 +2,10 @@
 
     python bench/scale.py                 # tables from bench/scaling/pieces.json; nothing is run
     python bench/scale.py --measure       # measure the pieces here first, about two minutes
-    python bench/scale.py --write         # put the tables into docs/scale.md
+    python bench/scale.py --write         # put the tables into research/scale.md
     python bench/scale.py --speedup 100   # as if every core were an accelerator
 
-The model is in `bench/scaling/model.py`, what it says in docs/scale.md.
+The model is in `bench/scaling/model.py`, what it says in research/scale.md.
 """
 
 import argparse
@@ -27,7 +27,7 @@ from scaling.model import (
 )
 from scaling.pieces import FILE, Check, Pieces, read_pieces, write_pieces
 
-PAGE = Path(__file__).parents[1] / "docs" / "scale.md"
+PAGE = Path(__file__).parents[1] / "research" / "scale.md"
 BEGIN, END = "<!-- tables: python bench/scale.py --write -->", "<!-- end of tables -->"
 MACHINES = (1, 10, 100, 1_000)
 STEPS = (1_024, 8_192, 131_072, 1_048_576)  # tokens
@@ -60,7 +60,7 @@ def main() -> None:
     parser.add_argument("--measure", action="store_true", help="measure the pieces on this machine")
     parser.add_argument("--speedup", type=float, default=1.0, help="of computing")
     parser.add_argument("--cores", type=int, default=2, help="of each machine")
-    parser.add_argument("--write", action="store_true", help="put the tables into docs/scale.md")
+    parser.add_argument("--write", action="store_true", help="put the tables into research/scale.md")
     given = parser.parse_args()
     if given.measure:
         measure_pieces()
@@ -74,7 +74,7 @@ def main() -> None:
 
 
 def all_tables(like: Cluster) -> str:
-    """What docs/scale.md shows, for machines like this one."""
+    """What research/scale.md shows, for machines like this one."""
     pieces, sources, checks = read_pieces()
     return "\n\n".join(
         [

@@ -20,7 +20,7 @@ from headstart.inference.predict import predict, predict_file
 from headstart.inference.predict.classes import predict_probabilities
 from headstart.run_folder import open_run, open_task_run
 from headstart.tasks.classification import Classification
-from headstart.tasks.classifier_run import CLASSIFIER, SCORERS, ClassifierRun, TextScorer
+from headstart.tasks.classifier_run import CLASSIFIER, ClassifierRun
 from headstart.tasks.temperature import CALIBRATION
 from tests.baselines.saved import KINDS, TRAIN, classifier_run
 from tests.labelled import dataset
@@ -207,35 +207,3 @@ def test_a_class_without_a_training_row_has_no_probability(tmp_path):
     run = ClassifierRun(tmp_path, Classification(["x", "y", "z"]), arm)
     run.save(tmp_path)
     assert predict(headstart.load(tmp_path), ["a b"])[0].probabilities["y"] == 0
-
-
-class Constant(TextScorer):
-    """A kind of classifier as another package would bring it."""
-
-    kind = "constant"
-    classes_ = np.arange(2)
-
-    def __init__(self, scores):
-        self.constant = scores
-
-    def scores(self, texts, *, progress=None):
-        return np.tile(self.constant, (len(texts), 1))
-
-    def write(self, folder):
-        return {"scores": self.constant}, []
-
-    @classmethod
-    def read(cls, folder, settings):
-        return cls(settings["scores"])
-
-
-def test_a_kind_from_outside_is_read_by_its_name(tmp_path):
-    run = ClassifierRun(tmp_path, Classification(["x", "y"]), Constant([0.0, 1.0]))
-    run.save(tmp_path)
-    with pytest.raises(HeadstartError, match="unknown kind of classifier 'constant'"):
-        headstart.load(tmp_path)
-    SCORERS.register("constant", Constant)
-    try:
-        assert predict(headstart.load(tmp_path), ["any text"])[0].label == "y"
-    finally:
-        SCORERS.unregister("constant")

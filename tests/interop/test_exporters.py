@@ -50,16 +50,6 @@ def exporter():
     unregister_exporter("count")
 
 
-def test_a_registered_exporter_writes_and_is_checked(run, exporter, tmp_path, headstart):
-    out = tmp_path / "out"
-    result = headstart("export", run, "--to", "count", "--out", out)
-    assert result.returncode == 0, result.stderr
-    assert "a number" in result.stdout
-    assert "only a number" in result.stdout
-    assert int((out / "count.txt").read_text()) > 0
-    assert "| everything | 0 | 0.1 |" in (out / "README.md").read_text()
-
-
 def test_the_card_names_what_is_public_and_no_folder_of_a_person(run, exporter, tmp_path):
     recipe = 'corpus = ["imdb", "/home/me/letters.txt"]\n'
     for base, shown in [("hf:owner/name@abc", True), ("hf:home/me/model", False)]:

@@ -1,4 +1,4 @@
-"""Prepare text on many machines with Ray Data: `python docs/ray_text.py IN OUT [--address …]`.
+"""Prepare text on many machines with Ray Data: `python research/ray_text.py IN OUT [--address …]`.
 
 Reads text files (one document per line; a folder, or any address that Arrow can open, like `s3://…`),
 squeezes white space, drops documents that are short or occur twice, and writes Parquet parts with a
