@@ -4,14 +4,14 @@ import json
 
 import numpy as np
 import pytest
+from headstart.inference.evaluate import evaluate
+from headstart.inference.explain import OCCLUSION, explain
+from headstart.inference.predict.classes import predict_probabilities
 
 from headstart.baselines.finetune_arm import finetune_arm
 from headstart.baselines.stack_run import MEMBERS
 from headstart.errors import HeadstartError
-from headstart.inference.evaluate import evaluate
-from headstart.inference.explain import OCCLUSION, explain
-from headstart.inference.predict.classes import predict_probabilities
-from headstart.run_folder import open_task_run
+from headstart.run import Run
 from headstart.text.reading.rows import join_pair
 from headstart.training.recipe import FinetuneRecipe
 from tests.labelled import dataset, recipe, splits, write_csv
@@ -45,7 +45,7 @@ def test_the_outcome_is_told_in_words(data, tmp_path, headstart):
 def test_a_stack_joins_tfidf_and_a_network(tmp_path):
     parts = splits(rows=60, wrong=0.2)
     summary = finetune_arm(recipe(arm="stack", epochs=2), tmp_path / "run", splits=parts)
-    opened = open_task_run(tmp_path / "run")
+    opened = Run.open(tmp_path / "run")
     assert set(summary["weights"]) <= {"tfidf", "network"}
     kept = {path.name for path in (tmp_path / "run" / MEMBERS).iterdir()}
     assert kept == set(summary["weights"])
@@ -92,7 +92,7 @@ def test_pairs_of_texts_have_a_linear_arm_too(tmp_path):
         second_column="second",
     )
     finetune_arm(settings, tmp_path / "run")
-    run = open_task_run(tmp_path / "run")
+    run = Run.open(tmp_path / "run")
     assert run.task.name == "pairs"
     text = join_pair("a cat", "a dog")
     assert explain(run, text).method == OCCLUSION

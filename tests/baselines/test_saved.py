@@ -5,6 +5,10 @@ import shutil
 
 import numpy as np
 import pytest
+from headstart.inference.evaluate import evaluate
+from headstart.inference.explain import explain
+from headstart.inference.predict import predict, predict_file
+from headstart.inference.predict.classes import predict_probabilities
 from safetensors.numpy import load_file, save_file
 from scipy.special import logit
 
@@ -14,14 +18,16 @@ from headstart.baselines.stack import Stack
 from headstart.baselines.stack_run import MEMBERS
 from headstart.baselines.tfidf import TfidfClassifier
 from headstart.errors import HeadstartError
-from headstart.inference.evaluate import evaluate
-from headstart.inference.explain import explain
-from headstart.inference.predict import predict, predict_file
-from headstart.inference.predict.classes import predict_probabilities
-from headstart.run_folder import open_run, open_task_run
+from headstart.run import (
+    CALIBRATION,
+    CLASSIFIER,
+    SCORERS,
+    ClassifierRun,
+    NetworkRun,
+    Run,
+    TextClassifier,
+)
 from headstart.tasks.classification import Classification
-from headstart.tasks.classifier_run import CLASSIFIER, SCORERS, ClassifierRun, TextScorer
-from headstart.tasks.temperature import CALIBRATION
 from tests.baselines.saved import KINDS, TRAIN, classifier_run
 from tests.labelled import dataset
 
@@ -73,7 +79,7 @@ def test_no_file_of_it_can_hold_code(folders, kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_predicts_and_is_evaluated_as_a_network_is(folders, kind, tmp_path):
-    run = open_task_run(folders / kind)
+    run = Run.open(folders / kind)
     assert run.labels == TRAIN.label_names
     assert {answer.label for answer in predict(run, TEXTS)} <= set(run.labels)
     found = evaluate(run, dataset(40, 9))
@@ -96,7 +102,7 @@ def test_the_command_line_predicts_and_explains(folders, kind, headstart_json):
 
 def test_a_base_for_finetuning_must_be_a_network(folders):
     with pytest.raises(HeadstartError, match="has no network: it is a classifier of the kind"):
-        open_run(folders / "tfidf")
+        NetworkRun.open(folders / "tfidf")
 
 
 @pytest.mark.parametrize("text", ["the old judge , reads it !", "İSTANBUL judge ΣΑΣ", "judge", "?"])
@@ -209,7 +215,7 @@ def test_a_class_without_a_training_row_has_no_probability(tmp_path):
     assert predict(headstart.load(tmp_path), ["a b"])[0].probabilities["y"] == 0
 
 
-class Constant(TextScorer):
+class Constant(TextClassifier):
     """A kind of classifier as another package would bring it."""
 
     kind = "constant"

@@ -1,10 +1,9 @@
 """Span answers are scored as in SQuAD, in any language."""
 
 import pytest
+from headstart.evaluation.spans import exact_match, f1, normalized_words, span_metrics
 from hypothesis import given
 from hypothesis import strategies as st
-
-from headstart.evaluation.spans import exact_match, f1, normalized_words, span_metrics
 
 
 @pytest.mark.parametrize(

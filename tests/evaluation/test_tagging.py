@@ -3,13 +3,13 @@
 import warnings
 
 import pytest
+from headstart.evaluation.tagging import Entity, entities, entity_metrics
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from seqeval import metrics as reference
 from seqeval.metrics.sequence_labeling import get_entities
 
 from headstart.errors import HeadstartError
-from headstart.evaluation.tagging import Entity, entities, entity_metrics
 
 TAGS = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]
 pairs_of_tags = st.lists(st.tuples(st.sampled_from(TAGS), st.sampled_from(TAGS)), min_size=1)

@@ -3,15 +3,14 @@
 from dataclasses import replace
 
 import pytest
+from headstart.inference.evaluate import evaluate, evaluation_rows
 
 from headstart.errors import HeadstartError
-from headstart.inference.evaluate import evaluate, evaluation_rows
-from headstart.run_folder import open_run
+from headstart.run import ROWS, NetworkRun
 from headstart.text.reading.dataset import Dataset
 from headstart.text.reading.read import read_dataset
 from headstart.training.finetune import finetune
 from headstart.training.recipe import read_finetune_recipe
-from headstart.training.seen_rows import ROWS
 from tests.labelled import dataset, write_csv
 from tests.labelled import recipe as settings
 
@@ -82,7 +81,7 @@ def test_rows_of_one_class_are_judged_as_well(run, run_folder, tmp_path):
 
 def test_other_tags_than_the_runs_are_an_error_that_names_both(tagger, tmp_path):
     (tmp_path / "other.conll").write_text("Ada B-PER\n\nOslo B-CITY\n")
-    task = open_run(tagger).task
+    task = NetworkRun.open(tagger).task
     with pytest.raises(HeadstartError, match=r"'B-CITY'.*known are O, B-LOC") as error:
         evaluation_rows(read_finetune_recipe(tagger), task, str(tmp_path / "other.conll"))
     assert "sentence 2" in error.value.where
@@ -91,7 +90,7 @@ def test_other_tags_than_the_runs_are_an_error_that_names_both(tagger, tmp_path)
 @pytest.mark.parametrize("name", ["rotten-tomatoes", "missing.conll"])
 def test_what_is_no_file_of_the_task_is_said(tagger, name):
     with pytest.raises(HeadstartError, match=f"there is no file '{name}'"):
-        evaluation_rows(read_finetune_recipe(tagger), open_run(tagger).task, name)
+        evaluation_rows(read_finetune_recipe(tagger), NetworkRun.open(tagger).task, name)
 
 
 def test_labels_in_another_order_are_renumbered(run):
@@ -117,7 +116,7 @@ def test_a_dataset_that_grew_judges_no_row_that_was_trained_on(tmp_path):
     before = read_dataset(path)
     seen = {*before.train.texts, *before.validation.texts}
     write_csv(path, dataset(160, wrong=0.3))
-    opened = open_run(tmp_path / "run")
+    opened = NetworkRun.open(tmp_path / "run")
     part, _ = evaluation_rows(read_finetune_recipe(tmp_path / "run"), opened.task, None)
     assert seen & set(part.texts)
     found = evaluate(opened, part)

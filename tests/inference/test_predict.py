@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
-
-from headstart.errors import HeadstartError
 from headstart.inference.explain import explain
 from headstart.inference.predict import predict, predict_file, predict_scores
-from headstart.run_folder import open_task_run
+
+from headstart.errors import HeadstartError
+from headstart.run import Run
 from headstart.text.tokenizers.train_tokenizer import train_tokenizer
 from tests.labelled import dataset
 from tests.runs import small_run
@@ -62,7 +62,7 @@ def test_a_text_of_a_megabyte_is_judged(run):
 def test_a_base_without_a_task_is_refused_with_the_way_out(tmp_path):
     base = small_run(tmp_path, steps=2)
     with pytest.raises(HeadstartError, match="no task") as error:
-        open_task_run(base)
+        Run.open(base)
     assert "headstart finetune" in error.value.fix
 
 
@@ -70,7 +70,7 @@ def test_a_run_with_the_tokenizer_of_another_is_refused_with_both_sizes(run_fold
     folder = shutil.copytree(run_folder, tmp_path / "run")
     train_tokenizer(["the cat sits ."], vocab_size=270).save(folder)
     with pytest.raises(HeadstartError, match=r"has 2\d\d pieces, the model 300: they do not"):
-        open_task_run(folder)
+        Run.open(folder)
 
 
 def write_input(path, rows, broken, note=1):

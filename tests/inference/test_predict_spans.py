@@ -3,11 +3,11 @@
 import json
 
 import pytest
-
-from headstart.errors import HeadstartError
 from headstart.inference.evaluate import evaluate
 from headstart.inference.predict import predict_file, predict_spans
-from headstart.run_folder import Run, open_run
+
+from headstart.errors import HeadstartError
+from headstart.run import NetworkRun
 from headstart.text.reading.squad import read_question_file
 from tests.labelled import write_squad
 
@@ -16,7 +16,7 @@ TEXT = "In year 7, Ada lives here. Kurt works there!"
 
 @pytest.fixture(scope="module")
 def run(answerer):
-    return open_run(answerer)
+    return NetworkRun.open(answerer)
 
 
 def read_rows(path):
@@ -47,16 +47,16 @@ def test_answers_are_those_that_evaluation_scores(run, answerer):
 
 
 def test_a_text_behind_the_length_is_said_to_be_unread(run):
-    short = Run(run.folder, run.model, run.tokenizer, run.task, length=32)
+    short = NetworkRun(run.folder, run.model, run.tokenizer, run.task, length=32)
     (found,) = predict_spans(short, ["who lives?"], [TEXT * 9])
     assert 0 < found.unread < len(TEXT * 9)
-    windows = Run(run.folder, run.model, run.tokenizer, run.task, length=32, long="windows")
+    windows = NetworkRun(run.folder, run.model, run.tokenizer, run.task, length=32, long="windows")
     assert predict_spans(windows, ["who lives?"], [TEXT * 9])[0].unread == 0
 
 
 @pytest.mark.parametrize("long", ["cut", "windows"])
 def test_a_word_of_a_megabyte_is_no_more_than_a_window(run, long):
-    asked = Run(run.folder, run.model, run.tokenizer, run.task, length=64, long=long)
+    asked = NetworkRun(run.folder, run.model, run.tokenizer, run.task, length=64, long=long)
     (found,) = predict_spans(asked, ["who lives?"], ["x" * 1_000_000 + " Ada lives here."])
     assert 0 < found.probability <= 1
     part = asked.task.unlabelled(["who?"], ["x" * 1_000 + " Ada lives here."])
@@ -66,7 +66,7 @@ def test_a_word_of_a_megabyte_is_no_more_than_a_window(run, long):
 def test_a_text_of_a_megabyte_is_read_whole_in_windows_or_cut_and_counted(run):
     (found,) = predict_spans(run, ["who lives?"], [TEXT * 23_000])
     assert found.unread == 0
-    cut = Run(run.folder, run.model, run.tokenizer, run.task, length=512, long="cut")
+    cut = NetworkRun(run.folder, run.model, run.tokenizer, run.task, length=512, long="cut")
     (found,) = predict_spans(cut, ["who lives?"], [TEXT * 23_000])
     assert found.unread > 900_000
 

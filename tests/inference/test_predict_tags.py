@@ -4,11 +4,10 @@ import json
 
 import numpy as np
 import pytest
+from headstart.inference.predict import predict, predict_file, predict_tags
 
 from headstart.errors import HeadstartError
-from headstart.inference.predict import predict, predict_file, predict_tags
-from headstart.run_folder import Run, open_run
-from headstart.tasks.run_network import run_network
+from headstart.run import NetworkRun, run_network
 from headstart.text.reading.conll import read_sentences
 from tests.labelled import write_conll
 
@@ -17,7 +16,7 @@ TEXT = "7 Grace Hopper saw New York."
 
 @pytest.fixture(scope="module")
 def run(tagger):
-    return open_run(tagger)
+    return NetworkRun.open(tagger)
 
 
 def read_rows(path):
@@ -54,12 +53,12 @@ def test_a_sentence_is_tagged_as_evaluation_tags_it(run, tagger):
 
 
 def test_words_behind_the_length_have_no_tag(run):
-    short = Run(run.folder, run.model, run.tokenizer, run.task, length=12)
+    short = NetworkRun(run.folder, run.model, run.tokenizer, run.task, length=12)
     found = predict_tags(short, ["Ada saw Oslo " * 9])[0]
     assert len(found.words) == len(found.tags) == len(found.probabilities) == 27
     assert 0 < found.unread < 27
     assert found.tags[-found.unread :] == found.probabilities[-found.unread :]
-    windows = Run(run.folder, run.model, run.tokenizer, run.task, length=12, long="windows")
+    windows = NetworkRun(run.folder, run.model, run.tokenizer, run.task, length=12, long="windows")
     assert predict_tags(windows, ["Ada saw Oslo " * 9])[0].unread == 0
 
 
@@ -141,7 +140,7 @@ def test_texts_and_sentences_of_every_kind_of_file_are_tagged(run, tmp_path, nam
 
 def test_sentences_that_were_not_read_to_the_end_are_counted(run, tmp_path):
     (tmp_path / "in.conll").write_text("Ada\n\n" + "Oslo\n" * 30)
-    short = Run(run.folder, run.model, run.tokenizer, run.task, length=12)
+    short = NetworkRun(run.folder, run.model, run.tokenizer, run.task, length=12)
     assert predict_file(short, tmp_path / "in.conll", tmp_path / "out.conll")["cut_rows"] == 1
     assert (tmp_path / "out.conll").read_text().endswith("Oslo\t_\n\n")
 

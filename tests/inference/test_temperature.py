@@ -4,14 +4,13 @@ import shutil
 
 import numpy as np
 import pytest
+from headstart.inference.evaluate import evaluate
+from headstart.inference.predict import predict, predict_scores
 from safetensors.numpy import load_file
 
 from headstart.errors import HeadstartError
 from headstart.evaluation.calibration import at_temperature, fit_temperature
-from headstart.inference.evaluate import evaluate
-from headstart.inference.predict import predict, predict_scores
-from headstart.run_folder import open_run
-from headstart.tasks.temperature import CALIBRATION, VALIDATION, write_temperature
+from headstart.run import CALIBRATION, VALIDATION, NetworkRun, write_temperature
 from headstart.text.reading.dataset import Dataset
 from tests.labelled import dataset
 
@@ -31,7 +30,7 @@ def test_a_finetuning_keeps_the_temperature_of_its_validation(run, run_folder):
 
 
 def test_predictions_are_calibrated(copied):
-    opened, texts = open_run(copied), dataset(6, 4).texts
+    opened, texts = NetworkRun.open(copied), dataset(6, 4).texts
     said = [list(answer.probabilities.values()) for answer in predict(opened, texts)]
     assert np.array_equal(said, at_temperature(predict_scores(opened, texts), 2.5))
 
@@ -41,14 +40,14 @@ def test_the_command_line_answers_with_calibrated_probabilities(copied, headstar
     said = headstart_json("predict", copied, text)["predictions"][0]["probabilities"]
     assert (
         list(said.values())
-        == at_temperature(predict_scores(open_run(copied), [text]), 2.5)[0].tolist()
+        == at_temperature(predict_scores(NetworkRun.open(copied), [text]), 2.5)[0].tolist()
     )
 
 
 def test_an_evaluation_measures_the_probabilities_that_predict_gives(copied):
     part = dataset(40, 8, wrong=0.2)
-    found = evaluate(open_run(copied), part)
-    own = [answer.probabilities for answer in predict(open_run(copied), part.texts)]
+    found = evaluate(NetworkRun.open(copied), part)
+    own = [answer.probabilities for answer in predict(NetworkRun.open(copied), part.texts)]
     names = part.label_names
     losses = [-np.log(p[names[label]]) for p, label in zip(own, part.labels, strict=True)]
     assert found["log_loss"] == pytest.approx(np.mean(losses))
@@ -59,23 +58,23 @@ def test_an_evaluation_measures_the_probabilities_that_predict_gives(copied):
 def test_an_older_run_is_calibrated_by_its_answers_to_validation(run, run_folder, tmp_path):
     folder = shutil.copytree(run_folder, tmp_path / "run")
     (folder / CALIBRATION).unlink()
-    assert open_run(folder).temperature == run.temperature
+    assert NetworkRun.open(folder).temperature == run.temperature
     (folder / VALIDATION).unlink()
-    assert open_run(folder).temperature == 1.0
+    assert NetworkRun.open(folder).temperature == 1.0
 
 
 @pytest.mark.parametrize("content", ["{}", '{"temperature": "hot"}', '{"temperature": 0}', "["])
 def test_a_damaged_temperature_is_said(copied, content):
     (copied / CALIBRATION).write_text(content)
     with pytest.raises(HeadstartError, match=f"{CALIBRATION} is .*damaged"):
-        open_run(copied)
+        NetworkRun.open(copied)
 
 
 def test_answers_that_are_damaged_are_said(copied):
     (copied / CALIBRATION).unlink()
     (copied / VALIDATION).write_bytes(b"damaged")
     with pytest.raises(HeadstartError, match="is damaged"):
-        open_run(copied)
+        NetworkRun.open(copied)
 
 
 def test_the_report_and_an_evaluation_have_one_calibration_error():

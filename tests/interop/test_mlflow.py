@@ -4,13 +4,13 @@ import json
 
 import pandas as pd
 import pytest
+from headstart.inference.predict import predict
 
 from headstart import HeadstartClassifier
 from headstart.errors import HeadstartError
-from headstart.inference.predict import predict
 from headstart.interop import mlflow as ours
 from headstart.interop.exporters import export_run
-from headstart.run_folder import load
+from headstart.run import load
 
 TEXTS = ["oh yes", "oh no"]
 TINY = {"width": 16, "layers": 1, "heads": 2, "vocab_size": 300, "threads": 1}

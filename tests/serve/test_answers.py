@@ -4,11 +4,11 @@ is in the batch."""
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-
-from headstart.errors import HeadstartError
 from headstart.inference.explain import explain
 from headstart.inference.predict import predict, predictor_of
-from headstart.run_folder import open_task_run
+
+from headstart.errors import HeadstartError
+from headstart.run import Run
 from headstart.serve.model import InvalidInputError, ServedModel
 from tests.baselines.saved import classifier_run
 from tests.serve.served import LABELS, MIXED, TEXTS, save_random_run, served
@@ -38,7 +38,7 @@ def texts_of(given):
 
 def test_a_model_answers_as_headstart_predict_does(any_task):
     model = ServedModel.open(any_task)
-    predictor = predictor_of(open_task_run(any_task))
+    predictor = predictor_of(Run.open(any_task))
     given = INPUTS[model.task]
     rows = predictor.read_texts(texts_of(given))
     wanted = [predictor.document(one) for one in predictor.predict(rows)]
@@ -136,7 +136,7 @@ def test_a_base_is_no_model_to_serve(tmp_path):
 def test_explanations_over_http_are_those_of_headstart_predict(client, classifier):
     body = {"inputs": TEXTS[:2], "parameters": {"explain": True, "top_k": 1}}
     found = client.post("/predict", json=body).json()
-    run = open_task_run(classifier)
+    run = Run.open(classifier)
     for answer, text in zip(found, TEXTS, strict=False):
         effects = answer[0]["explanation"]["effects"]
         wanted = explain(run, text).effects

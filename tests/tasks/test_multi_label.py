@@ -5,11 +5,11 @@ import random
 
 import numpy as np
 import pytest
-
-from headstart.errors import HeadstartError
 from headstart.inference.evaluate import evaluate, evaluation_rows
 from headstart.inference.predict import predict
-from headstart.run_folder import open_run
+
+from headstart.errors import HeadstartError
+from headstart.run import NetworkRun
 from headstart.tasks.multi_label import MultiLabel
 from headstart.text.checking.checks import checked_labels
 from headstart.text.reading.dataset import Dataset
@@ -35,7 +35,7 @@ def run(tmp_path_factory):
     path = write_rows(folder / "rows.jsonl")
     settings = recipe(dataset=[str(path)], task="multi-label", epochs=8)
     summary = finetune(settings, folder / "run")
-    return open_run(folder / "run"), summary, settings
+    return NetworkRun.open(folder / "run"), summary, settings
 
 
 def test_it_learns_every_label(run):

@@ -6,14 +6,14 @@ import random
 
 import numpy as np
 import pytest
+from headstart.inference.evaluate import evaluate, evaluation_rows
+from headstart.inference.explain import explain
+from headstart.inference.predict import predict_file
 from hypothesis import given
 from hypothesis import strategies as st
 
 from headstart.errors import HeadstartError
-from headstart.inference.evaluate import evaluate, evaluation_rows
-from headstart.inference.explain import explain
-from headstart.inference.predict import predict_file
-from headstart.run_folder import open_run
+from headstart.run import NetworkRun
 from headstart.tasks.examples import TextEncoding
 from headstart.tasks.pairs import Pairs, fit_pair
 from headstart.text.checking.duplicates import text_key
@@ -46,7 +46,7 @@ def test_it_learns_what_lies_between_two_texts(tmp_path):
     )
     summary = finetune(settings, tmp_path / "run")
     assert summary["validation"]["accuracy"] > 0.85
-    run = open_run(tmp_path / "run")
+    run = NetworkRun.open(tmp_path / "run")
     assert run.task.name == "pairs"
     part, _ = evaluation_rows(settings, run.task, None)
     assert evaluate(run, part)["accuracy"]["value"] > 0.8
@@ -108,11 +108,11 @@ def test_every_word_of_a_pair_is_explained_also_the_only_one_of_a_text(tmp_path)
     path = write_pairs(tmp_path / "pairs.csv", rows=60)
     finetune(recipe(dataset=[str(path)], task="pairs", epochs=1), tmp_path / "run")
     text = join_pair("cat", "the dog")
-    found = explain(open_run(tmp_path / "run"), text).effects
+    found = explain(NetworkRun.open(tmp_path / "run"), text).effects
     assert [one.text for one in found] == ["cat", "the", "dog"]
     assert [text[one.start : one.end] for one in found] == ["cat", "the", "dog"]
     assert [
-        one.text for one in explain(open_run(tmp_path / "run"), join_pair("a", "b")).effects
+        one.text for one in explain(NetworkRun.open(tmp_path / "run"), join_pair("a", "b")).effects
     ] == [
         "a",
         "b",

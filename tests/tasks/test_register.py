@@ -7,16 +7,16 @@ from typing import Literal
 import numpy as np
 import pytest
 import torch
-from torch import nn
-
-from headstart.errors import HeadstartError
 from headstart.inference.evaluate import evaluate, evaluation_rows
 from headstart.inference.predict import Predictor, predict_file, predictor_of
 from headstart.inference.predict.predictor import TextRow
+from torch import nn
+
+from headstart.errors import HeadstartError
 from headstart.model import config, heads
 from headstart.model.config import Checked
 from headstart.model.pooling import pool
-from headstart.run_folder import open_run
+from headstart.run import NetworkRun
 from headstart.tasks import find_task, register, tasks, unregister
 from headstart.tasks.classification import Classification
 from headstart.tasks.examples import Examples, encode_texts
@@ -130,7 +130,7 @@ def run(rating, tmp_path_factory):
         task="rating", dataset=[str(folder / "train.csv")], epochs=12, learning_rate=1e-2
     )
     finetune(settings, folder / "run")
-    return open_run(folder / "run"), settings
+    return NetworkRun.open(folder / "run"), settings
 
 
 def test_it_is_found_by_name_beside_the_built_in_ones(rating):

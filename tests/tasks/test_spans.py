@@ -4,10 +4,10 @@ import json
 
 import numpy as np
 import pytest
+from headstart.inference.evaluate import evaluate, evaluation_rows
 
 from headstart.errors import HeadstartError
-from headstart.inference.evaluate import evaluate, evaluation_rows
-from headstart.run_folder import open_run
+from headstart.run import NetworkRun
 from headstart.tasks.examples import TextEncoding
 from headstart.tasks.spans import Spans
 from headstart.text.reading.squad import Questions, read_question_file
@@ -23,7 +23,7 @@ def test_it_learns_to_find_answers_and_to_find_none(tmp_path, none):
     settings = recipe(dataset=[str(path)], task="spans", epochs=20, **options)
     summary = finetune(settings, tmp_path / "run")
     assert summary["validation"]["f1"] > 0.9
-    run = open_run(tmp_path / "run")
+    run = NetworkRun.open(tmp_path / "run")
     assert run.labels == (("no answer",) if none else ())
     part, _ = evaluation_rows(settings, run.task, None)
     assert evaluate(run, part)["exact_match"]["value"] > 0.8

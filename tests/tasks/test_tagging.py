@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from headstart.inference.evaluate import evaluate, evaluation_rows
 
 from headstart.errors import HeadstartError
-from headstart.inference.evaluate import evaluate, evaluation_rows
-from headstart.run_folder import open_run
+from headstart.run import NetworkRun
 from headstart.tasks.examples import IGNORE_INDEX, TextEncoding
 from headstart.tasks.tagging import Tagging, fill_windows
 from headstart.text.reading.conll import Sentences, read_sentences
@@ -19,7 +19,7 @@ def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tags")
     path = write_conll(folder / "train.conll")
     settings = recipe(dataset=[str(path)], task="tagging", epochs=6)
-    return finetune(settings, folder / "run"), open_run(folder / "run"), settings
+    return finetune(settings, folder / "run"), NetworkRun.open(folder / "run"), settings
 
 
 def test_it_learns_entities(run):

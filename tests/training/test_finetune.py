@@ -10,10 +10,9 @@ from safetensors.numpy import load_file
 
 from headstart.errors import HeadstartError
 from headstart.model.checkpoint import load_model
-from headstart.run_folder import open_run
+from headstart.run import NetworkRun, run_network
 from headstart.tasks.classification import Classification
 from headstart.tasks.examples import TextEncoding
-from headstart.tasks.run_network import run_network
 from headstart.tasks.spans import Spans
 from headstart.tasks.tagging import Tagging
 from headstart.training.finetune import finetune, plan_finetuning
@@ -54,8 +53,8 @@ def test_it_learns_from_a_base_and_tells_what_became_of_it(tmp_path, base):
 
 def test_the_run_opens_with_its_tokenizer_and_its_whole_vocabulary(tmp_path, base):
     finetune(recipe(base=str(base)), tmp_path / "run", splits=splits())
-    run = open_run(tmp_path / "run")
-    assert run.tokenizer.fingerprint == open_run(base).tokenizer.fingerprint
+    run = NetworkRun.open(tmp_path / "run")
+    assert run.tokenizer.fingerprint == NetworkRun.open(base).tokenizer.fingerprint
     assert run.model.base.embedding.num_embeddings == run.tokenizer.vocab_size
     assert json.loads((tmp_path / "run" / "task.json").read_text())["labels"] == [
         "animal",
@@ -113,7 +112,7 @@ def test_the_model_kept_is_that_of_the_best_epoch(tmp_path):
     best = summary["epochs"][summary["best_epoch"] - 1]
     assert best["validation_loss"] == min(row["validation_loss"] for row in summary["epochs"])
     assert summary["best_epoch"] < 8  # labels that are noise are soon learned by heart
-    run = open_run(tmp_path / "run")
+    run = NetworkRun.open(tmp_path / "run")
     task = Classification(("animal", "person"))
     examples = task.encode(data.validation, TextEncoding(run.tokenizer, 512))
     found = task.metrics(task.join(run_network(run.model, examples), examples), data.validation)
@@ -181,7 +180,7 @@ def test_only_the_embedding_rows_that_training_texts_use_move(tmp_path, base):
     run = tmp_path / "run"
     finetune(recipe(base=str(base)), run, splits=data)
     before, after = weights(base)["base.embedding.weight"], weights(run)["base.embedding.weight"]
-    opened = open_run(run)
+    opened = NetworkRun.open(run)
     examples = opened.task.encode(data.train, opened.encoding)
     used = np.unique(np.concatenate(examples.tokens))
     moved = torch.nonzero((before != after).any(1)).flatten().tolist()

@@ -1,10 +1,10 @@
 """What a recipe takes from its preset, and what its file keeps."""
 
 import pytest
+from headstart.inference.evaluate import evaluate, evaluation_rows
 
 from headstart.errors import HeadstartError
-from headstart.inference.evaluate import evaluate, evaluation_rows
-from headstart.run_folder import open_run
+from headstart.run import NetworkRun
 from headstart.tasks import find_task
 from headstart.training.finetune import finetune
 from headstart.training.recipe import make_pretrain_recipe, make_recipe, read_finetune_recipe
@@ -41,7 +41,7 @@ def test_a_dataset_with_an_emoji_for_a_name_can_be_resumed_and_evaluated(tmp_pat
     summary = finetune(settings, tmp_path / "run")
     saved = read_finetune_recipe(tmp_path / "run")
     assert finetune(saved, tmp_path / "run", resume=True) == summary
-    run = open_run(tmp_path / "run")
+    run = NetworkRun.open(tmp_path / "run")
     part, _ = evaluation_rows(saved, run.task, None)
     assert evaluate(run, part)["rows"] == len(part)
 

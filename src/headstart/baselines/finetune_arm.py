@@ -21,11 +21,17 @@ from headstart.errors import HeadstartError
 from headstart.evaluation.calibration import fit_temperature
 from headstart.evaluation.metrics import wilson_interval
 from headstart.lock import locked
-from headstart.model_card import CardScore, write_card
-from headstart.run_folder import SUMMARY, open_run, read_summary, write_summary
+from headstart.model_card import CardScore, usage, write_card
+from headstart.run import (
+    SUMMARY,
+    ClassifierRun,
+    NetworkRun,
+    Run,
+    read_summary,
+    write_rows,
+    write_summary,
+)
 from headstart.tasks import find_task
-from headstart.tasks.classifier_run import ClassifierRun
-from headstart.tasks.opened_run import OpenedRun
 from headstart.tasks.task import Parts
 from headstart.text.reading.dataset import Dataset
 from headstart.text.reading.sources import check_outside
@@ -41,7 +47,6 @@ from headstart.training.recipe_file import (
     resumed,
     write_recipe,
 )
-from headstart.training.seen_rows import write_rows
 
 STACK = "stack"
 LINEAR: dict[str, type[RegressionClassifier]] = {
@@ -141,9 +146,9 @@ def fit_linear(arm: str, task: str, splits: Parts[Dataset], folder: Path) -> Cla
     scorer.fit(
         splits.train.texts, splits.train.labels, validation=(validation.texts, validation.labels)
     )
-    kind: Any = find_task(task).of(splits.train)
+    kind: Any = find_task(task).from_rows(splits.train)
     run = ClassifierRun(folder, kind, scorer)
-    scores = run.answers(validation).scores
+    scores = run.scores(validation).values
     return ClassifierRun(folder, kind, scorer, fit_temperature(scores, validation.labels))
 
 
@@ -190,7 +195,7 @@ def _write_card(
         facts={**facts, "labels": ", ".join(run.labels[:30]), "rows": trained},
         scores=[CardScore("accuracy", accuracy, f"validation, {rows:,} rows", ends.low, ends.high)],
         fingerprints={},
-        use=f"`headstart predict {folder.name}`, or `headstart.load` in Python.",
+        use=usage(run.task.texts_per_row),
         limits=LIMITS,
     )
 
@@ -208,7 +213,7 @@ def _stack(
         save_seconds=save_seconds,
     )
     linear = fit_linear("tfidf", recipe.task, splits, folder)
-    members: dict[str, OpenedRun] = {"tfidf": linear, NETWORK: open_run(place)}
+    members: dict[str, Run] = {"tfidf": linear, NETWORK: NetworkRun.open(place)}
     said = [_probabilities(run, splits.validation) for run in members.values()]
     weights = Stack().fit(said, splits.validation.labels).weights_
     kept = {name: run for (name, run), one in zip(members.items(), weights, strict=True) if one}
@@ -218,14 +223,14 @@ def _stack(
     return ClassifierRun(folder, linear.task, scorer)
 
 
-def _probabilities(run: OpenedRun, part: Dataset) -> Any:
+def _probabilities(run: Run, part: Dataset) -> Any:
     task: Any = run.task
-    return task.probabilities(run.answers(part).scores, run.temperature).astype(np.float32)
+    return task.probabilities(run.scores(part).values, run.temperature).astype(np.float32)
 
 
 def _measured(run: ClassifierRun, part: Dataset) -> dict[str, float]:
-    scores = run.answers(part).scores / run.temperature
-    found = run.task.metrics(scores, part)
+    scores = run.scores(part).values
+    found = run.task.metrics(scores, part, temperature=run.temperature)
     return {"validation_loss": found.pop("loss"), **found}
 
 

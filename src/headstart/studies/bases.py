@@ -13,7 +13,7 @@ from typing import Any
 from safetensors.numpy import save_file
 
 from headstart.files import replacing
-from headstart.run_folder import SUMMARY, Run, open_run, save_run
+from headstart.run import SUMMARY, NetworkRun
 from headstart.studies.recipe import StudyRecipe
 from headstart.studies.results import PretrainingCurve
 from headstart.text.reading.corpus import Corpus
@@ -79,7 +79,7 @@ def pretrain_base(
     planned = plan_pretraining(setup, listener=listener)
     if keep_start is not None:
         start = folder / keep_start
-        save_run(Run(start, planned.model, setup.data.tokenizer), start)
+        NetworkRun(start, planned.model, setup.data.tokenizer).save(start)
         write_recipe(recipe, start)
     progress = train_base(planned, listener=listener)
     finish_pretraining(planned, progress, listener=listener)
@@ -111,7 +111,7 @@ def pretraining_curve(folder: Path, objective: str, texts: Sequence[str]) -> Pre
 
 def samples(folder: Path, texts: Sequence[str]) -> list[dict[str, str]]:
     """What a causal base writes after the first words of a text, or a masked one fills in."""
-    run = open_run(folder)
+    run = NetworkRun.open(folder)
     say: Callable[[Any, str], dict[str, str] | None] = _written if run.causal else _filled
     found: list[dict[str, str]] = []
     for text in texts:
@@ -124,7 +124,7 @@ def samples(folder: Path, texts: Sequence[str]) -> list[dict[str, str]]:
 
 
 def _written(run: Any, text: str) -> dict[str, str] | None:
-    from headstart.inference.language_model import Sampling, generate
+    from headstart.language_model import Sampling, generate
 
     prompt = " ".join(text.split()[:3])[:60]
     if not prompt:
@@ -135,7 +135,7 @@ def _written(run: Any, text: str) -> dict[str, str] | None:
 
 
 def _filled(run: Any, text: str) -> dict[str, str] | None:
-    from headstart.inference.language_model import GAP, fill
+    from headstart.language_model import GAP, fill
 
     words = text.split()[:12]
     if len(words) < 3 or run.tokenizer.mask_id is None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from headstart import lab
-from headstart.base_source import source_of
+from headstart.base_source import hf_name
 from headstart.errors import HeadstartError
 from headstart.machine import Precision
 from headstart.model.checkpoint import CONFIG, read_config
@@ -211,7 +211,7 @@ def network_kind(objective: str) -> Literal["causal", "masked"]:
 
 def _of_base(base: Path, wanted: list[str]) -> list[str]:
     """A base has the objective that it was pretrained with."""
-    if source_of(base) is not None:
+    if hf_name(base) is not None:
         from headstart.training.further import usual_objective  # which needs PyTorch
 
         own = usual_objective(str(base))

@@ -4,11 +4,11 @@ import json
 import shlex
 from pathlib import Path
 
-from headstart.base_source import ORIGIN, source_of
+from headstart.base_source import ORIGIN, hf_fingerprint, hf_name
 from headstart.errors import HeadstartError
 from headstart.files import write_text
 from headstart.model.checkpoint import CONFIG, WEIGHTS
-from headstart.run_folder import open_run, save_run
+from headstart.run import NetworkRun
 from headstart.text.tokenizers.tokenizer import hash_of
 from headstart.training.recipe import NONE, FinetuneRecipe
 from headstart.training.recipe_file import read_values
@@ -16,9 +16,9 @@ from headstart.training.recipe_file import read_values
 
 def base_fingerprint(base: str) -> str:
     """A fingerprint of a base's weights."""
-    found = source_of(base)
+    found = hf_name(base)
     if found is not None:
-        return found[0].fingerprint(found[1])
+        return hf_fingerprint(found)
     return hash_of((Path(base) / WEIGHTS).read_bytes())
 
 
@@ -34,7 +34,7 @@ def unchecked_corpora(recipe: FinetuneRecipe) -> list[str]:
     found: dict[str, None] = {}  # in this order, each once
     seen: set[Path] = set()  # a damaged recipe may name its own folder
     base = NONE if recipe.fresh else recipe.base
-    while base != NONE and source_of(base) is None and (folder := Path(base)) not in seen:
+    while base != NONE and hf_name(base) is None and (folder := Path(base)) not in seen:
         seen.add(folder)
         try:
             values = read_values(folder)
@@ -79,10 +79,10 @@ def local_base(base: str, folder: Path) -> Path:
     folder : Path
         Where the copy is kept; one that is there already is used again.
     """
-    if source_of(base) is None:
+    if hf_name(base) is None:
         return Path(base)
     if not (folder / CONFIG).is_file():  # which is written last
         folder.mkdir(parents=True, exist_ok=True)
         write_text(folder / ORIGIN, json.dumps({"base": base}) + "\n")
-        save_run(open_run(Path(base)), folder)
+        NetworkRun.open(Path(base)).save(folder)
     return folder

@@ -14,7 +14,7 @@ import torch
 
 from headstart.lock import locked
 from headstart.machine import Precision
-from headstart.run_folder import SUMMARY, read_summary, write_summary, write_task
+from headstart.run import SUMMARY, read_summary, write_rows, write_summary, write_task
 from headstart.tasks.examples import Examples, TextEncoding
 from headstart.tasks.task import Parts
 from headstart.training.finetune_loop import (
@@ -38,7 +38,6 @@ from headstart.training.metrics import MetricsFile
 from headstart.training.plan import try_threads
 from headstart.training.recipe import FinetuneRecipe
 from headstart.training.recipe_file import resumed, write_identity, write_recipe
-from headstart.training.seen_rows import write_rows
 from headstart.transfer.fit_head import can_be_fitted, fit_head
 from headstart.transfer.swap import SwapRow
 

@@ -10,9 +10,8 @@ import torch
 
 from headstart.errors import HeadstartError
 from headstart.model.checkpoint import save_model
+from headstart.run import run_network, save_validation
 from headstart.tasks.examples import LabelledBatch
-from headstart.tasks.run_network import run_network
-from headstart.tasks.temperature import save_validation
 from headstart.training.finetune_prepare import FinetuneSetup
 from headstart.training.listener import Progress
 from headstart.training.loop import Loop, LoopSettings, MicroBatch, own_random_state
@@ -38,7 +37,7 @@ class Validation:
     def evaluate(self) -> dict[str, float]:
         """Numbers about the model as it is, "loss" and the task's metric among them."""
         task, examples = self.setup.task, self.setup.validation
-        self.answers = task.join(run_network(self.setup.model, examples), examples)
+        self.answers = task.decode(run_network(self.setup.model, examples), examples)
         return task.metrics(self.answers, self.setup.splits.validation)
 
     def save(self) -> None:
@@ -190,6 +189,6 @@ def _micro_batch(
     def compute() -> torch.Tensor:
         outputs = model(batch.tokens, batch.segments, batch.token_types, owners=batch.owners)
         smoothing = setup.recipe.label_smoothing
-        return (setup.task.losses(outputs, batch, smoothing=smoothing) * weights).sum()
+        return (setup.task.loss(outputs, batch, smoothing=smoothing) * weights).sum()
 
     return MicroBatch(compute, float(weights.sum()), int(batch.segments.sum()))

@@ -17,11 +17,10 @@ from headstart.machine import choose_threads
 from headstart.model.config import BaseConfig
 from headstart.model.model import Model, build_model
 from headstart.model.presets import preset, preset_of, stock_head
-from headstart.run_folder import Run, open_run
+from headstart.run import NetworkRun
 from headstart.tasks import find_task
-from headstart.tasks.examples import Examples, Long, TextEncoding
-from headstart.tasks.task import Parts, Task
-from headstart.tasks.token_dropout import TokenDropout
+from headstart.tasks.examples import Examples, Long, TextEncoding, TokenDropout
+from headstart.tasks.task import Parts, Task, check_pooling
 from headstart.text.checking.splits import take_budget
 from headstart.text.reading.dataset import Splits
 from headstart.text.reading.sources import check_outside
@@ -134,14 +133,14 @@ def prepare_finetuning(
     torch.set_num_threads(choose_threads(recipe.threads or None))
     own = overlap_note(recipe) if splits is None else None
     splits = read_splits(recipe, listener.stage) if splits is None else splits
-    task: Task[Any] = find_task(recipe.task).of(splits.train)
+    task: Task[Any] = find_task(recipe.task).from_rows(splits.train)
     start = find_start(recipe, task, task.texts(splits.train), stages=listener.stage)
     if resume:
         check_identity(identity_of(recipe, splits, start.tokenizer), folder)
     start.model.base.embedding.sparse = True  # rows that no text of a step uses cost nothing
     encoding = encoding_for(recipe, task, start)
     train = task.encode(splits.train, encoding, progress=listener.stage("reading"))
-    weights = task.balanced(splits.train, train) if recipe.balance else train.weights
+    weights = task.class_weights(splits.train, train) if recipe.balance else train.weights
     dropout = find_dropout(recipe, task, encoding, train)
     lengths, share = train.lengths, 0.0
     if dropout is not None:
@@ -219,12 +218,13 @@ def find_start(
     head = task.head(chosen, pooling)
     if recipe.head == "huggingface":
         head = stock_head(head, chosen.base, chosen_pooling=bool(recipe.pooling))
+        check_pooling(head, pooling)
     swapped, rows = swap_head(headless, head, seed=recipe.seed)
     pretrained = recipe.base != NONE and not recipe.fresh
     return Start(tokenizer, swapped.to(recipe.device), rows if pretrained else [], length)
 
 
-def reading_length(base: Run, name: str) -> int:
+def reading_length(base: NetworkRun, name: str) -> int:
     """The rows that a base is used to: those of its pretraining, or of its own fine-tuning."""
     if is_foreign(name):
         return min(base.model.base.config.max_length, CUT_LENGTH)
@@ -237,7 +237,9 @@ def reading_length(base: Run, name: str) -> int:
 
 def encoding_for(recipe: FinetuneRecipe, task: Task[Any], start: Start) -> TextEncoding:
     """How texts are read: by default in windows as long as the base's rows in pretraining."""
-    long: Long = recipe.long if recipe.long != "auto" else "windows" if task.windows else "cut"
+    long: Long = (
+        recipe.long if recipe.long != "auto" else "windows" if task.supports_windows else "cut"
+    )
     length = recipe.length or (start.length if long == "windows" else CUT_LENGTH)
     base = start.model.base.config
     if not recipe.length and base.positions == "learned":
@@ -259,8 +261,8 @@ def _tokenizer(recipe: FinetuneRecipe, texts: Sequence[str], stages: Stages) -> 
     )
 
 
-def _open_base(recipe: FinetuneRecipe) -> Run:
-    run = open_run(Path(recipe.base))
+def _open_base(recipe: FinetuneRecipe) -> NetworkRun:
+    run = NetworkRun.open(Path(recipe.base))
     if recipe.tokenizer:
         given = load_tokenizer(Path(recipe.tokenizer))
         if given.fingerprint != run.tokenizer.fingerprint:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from headstart.evaluation.metrics import wilson_interval
 from headstart.files import IDENTITY, read_object
-from headstart.model_card import CardScore, write_card
+from headstart.model_card import CardScore, usage, write_card
 from headstart.tasks.classification import Classification
 from headstart.tasks.task import Task
 from headstart.training.metrics import epoch_rows
@@ -77,15 +77,13 @@ def write_finetuning_card(
         "seed": recipe.seed,
     }
     fix = "start the run anew, in another folder"
-    texts = '"first text" "second text"' if task.texts_per_row == 2 else '"a text"'
     write_card(
         folder,
         title=f"A model for {summary['task']}, fine-tuned with Headstart",
         facts=facts,
         scores=_scores(task, summary),
         fingerprints=read_object(folder / IDENTITY, fix=fix),
-        use=f"`headstart predict {folder.name} {texts}`, or `headstart.load` in Python. Every "
-        "setting is in `recipe.toml`.",
+        use=f"{usage(task.texts_per_row)} Every setting is in `recipe.toml`.",
         limits=LIMITS,
     )
 

@@ -8,7 +8,7 @@ from headstart.model.config import BaseConfig, LanguageModelingConfig, MaskedNex
 from headstart.model.model import Model, fresh_head
 from headstart.model.presets import preset_of
 from headstart.objectives import find_objective
-from headstart.run_folder import open_run
+from headstart.run import NetworkRun
 from headstart.text.tokenizers.tokenizer import Tokenizer, load_tokenizer
 from headstart.training.recipe import PretrainRecipe
 from headstart.transfer.swap import match_vocabulary
@@ -16,7 +16,7 @@ from headstart.transfer.swap import match_vocabulary
 
 def usual_objective(base: str) -> str:
     """The objective that goes on with what a base has learned."""
-    run = open_run(Path(base))
+    run = NetworkRun.open(Path(base))
     if run.causal:
         return "causal"
     both = isinstance(run.model.head_config, MaskedNextSentenceConfig)
@@ -27,12 +27,12 @@ def base_tokenizer(recipe: PretrainRecipe) -> Tokenizer:
     """The base's own tokenizer, or the one that it goes over to."""
     if recipe.match_vocabulary:
         return load_tokenizer(Path(recipe.match_vocabulary))
-    return open_run(Path(recipe.base)).tokenizer
+    return NetworkRun.open(Path(recipe.base)).tokenizer
 
 
 def further_model(recipe: PretrainRecipe, tokenizer: Tokenizer) -> Model:
     """The base with a head for the recipe's objective: its own where it fits, else a fresh one."""
-    run = open_run(Path(recipe.base))
+    run = NetworkRun.open(Path(recipe.base))
     objective = find_objective(recipe.objective)
     _check(recipe, run.model.base.config, objective.attention)
     model = run.model

@@ -13,7 +13,7 @@ from headstart.errors import HeadstartError
 from headstart.lock import locked
 from headstart.model.checkpoint import save_model
 from headstart.model.model import Model
-from headstart.run_folder import write_summary
+from headstart.run import write_summary
 from headstart.text.reading.corpus import Corpus
 from headstart.training.listener import (
     Listener,

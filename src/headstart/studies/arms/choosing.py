@@ -28,9 +28,8 @@ from headstart.evaluation.calibration import calibrated_loss, fit_temperature
 from headstart.files import replacing, write_text
 from headstart.folds import Fold, held_rows
 from headstart.lock import locked
-from headstart.run_folder import SUMMARY, read_summary
-from headstart.tasks.run_network import run_network
-from headstart.tasks.temperature import VALIDATION
+from headstart.model_card import VALIDATION
+from headstart.run import SUMMARY, read_summary, run_network
 from headstart.text.reading.dataset import Splits
 from headstart.training.finetune import (
     PlannedFinetuning,
@@ -248,7 +247,7 @@ class _Watch(Listener):
     def on_evaluation(self, progress: Progress) -> None:
         setup, folder = self.setup, self.setup.folder
         examples = self.context.study.examples(setup.encoding, "validation")
-        answers = setup.task.join(run_network(setup.model, examples), examples)
+        answers = setup.task.decode(run_network(setup.model, examples), examples)
         found = setup.task.metrics(answers, self.context.splits.validation)
         row = {("validation_loss" if name == "loss" else name): found[name] for name in found}
         rows = _read_watched(folder)[: progress.evaluations - 1]
