@@ -7,7 +7,6 @@ import pytest
 from headstart import load
 from headstart.errors import HeadstartError
 from headstart.files import FOLDER_FORMAT, installed_version
-from headstart.run import 
 from headstart.training.finetune import finetune
 from headstart.training.pretrain import pretrain
 from headstart.training.recipe import read_finetune_recipe

@@ -6,7 +6,6 @@ import shutil
 import numpy as np
 import pytest
 import torch
-from headstart.inference.evaluate import evaluate
 from safetensors.torch import load_file, save_file
 
 from headstart.errors import HeadstartError
@@ -150,7 +149,7 @@ def test_one_flipped_bit_is_found(trained, copied, name):
     run = copied(trained)
     flipped(run / name)
     with pytest.raises(HeadstartError, match=f"{name} is damaged"):
-        evaluate(NetworkRun.open(run), splits().test)
+        NetworkRun.open(run).evaluate(splits().test)
 
 
 def test_the_same_weights_are_the_same_bytes(trained, tmp_path):

@@ -5,10 +5,6 @@ import shutil
 
 import numpy as np
 import pytest
-from headstart.inference.evaluate import evaluate
-from headstart.inference.explain import explain
-from headstart.inference.predict import predict, predict_file
-from headstart.inference.predict.classes import predict_probabilities
 from safetensors.numpy import load_file, save_file
 from scipy.special import logit
 
@@ -51,23 +47,23 @@ def copied(folders, tmp_path):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_was_saved_answers_with_the_same_bits(folders, kind):
-    before = predict_probabilities(classifier_run(kind), TEXTS)
-    assert np.array_equal(predict_probabilities(headstart.load(folders / kind), TEXTS), before)
+    before = classifier_run(kind).predict_proba(TEXTS)
+    assert np.array_equal(headstart.load(folders / kind).predict_proba(TEXTS), before)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_text_has_the_same_answer_alone_and_among_others(folders, kind):
     run = headstart.load(folders / kind)
-    alone = np.concatenate([predict_probabilities(run, [text]) for text in TEXTS[:5]])
-    assert np.array_equal(alone, predict_probabilities(run, TEXTS)[:5])
+    alone = np.concatenate([run.predict_proba([text]) for text in TEXTS[:5]])
+    assert np.array_equal(alone, run.predict_proba(TEXTS)[:5])
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_is_saved_again_as_it_is(folders, kind, tmp_path):
     headstart.load(folders / kind).save(tmp_path / "again")
     assert np.array_equal(
-        predict_probabilities(headstart.load(tmp_path / "again"), TEXTS),
-        predict_probabilities(headstart.load(folders / kind), TEXTS),
+        headstart.load(tmp_path / "again").predict_proba(TEXTS),
+        headstart.load(folders / kind).predict_proba(TEXTS),
     )
 
 
@@ -81,12 +77,12 @@ def test_no_file_of_it_can_hold_code(folders, kind):
 def test_it_predicts_and_is_evaluated_as_a_network_is(folders, kind, tmp_path):
     run = Run.open(folders / kind)
     assert run.labels == TRAIN.label_names
-    assert {answer.label for answer in predict(run, TEXTS)} <= set(run.labels)
-    found = evaluate(run, dataset(40, 9))
-    assert found["accuracy"]["value"] > 0.8
+    assert {answer["label"] for answer in run.predict(TEXTS)} <= set(run.labels)
+    found = run.evaluate(dataset(40, 9))
+    assert found["accuracy"] > 0.8
     assert found["calibration"]["temperature"] == run.temperature
     (tmp_path / "in.csv").write_text("text\nthe cat sleeps .\n")
-    assert predict_file(run, tmp_path / "in.csv", tmp_path / "out.csv")["rows"] == 1
+    assert run.predict_file(tmp_path / "in.csv", tmp_path / "out.csv")["rows"] == 1
     assert run.facts()["kind"] == kind
 
 
@@ -110,10 +106,10 @@ def test_a_base_for_finetuning_must_be_a_network(folders):
 @pytest.mark.parametrize("kind", ["tfidf", "nb"])
 def test_the_parts_of_the_words_add_up_to_the_log_odds(folders, kind, text, label):
     run = headstart.load(folders / kind)
-    found = explain(run, text, label)
-    p = predict_probabilities(run, [text])[0, run.labels.index(label)]
+    found = run.explain(text, label)
+    p = run.predict_proba([text])[0, run.labels.index(label)]
     sign = 1 if label == run.labels[1] else -1
-    intercept = sign * float(run.scorer.regression_.intercept_[0])
+    intercept = sign * float(run.classifier.regression_.intercept_[0])
     total = sum(one.effect for one in found.effects) + intercept
     assert total == pytest.approx(logit(p), abs=1e-6)
     assert "".join(one.text for one in found.effects) == "".join(text.split())
@@ -124,7 +120,7 @@ def test_the_parts_of_the_words_add_up_with_many_classes():
     labels = [0, 1, 2, 0, 1, 2]
     arm = TfidfClassifier().fit(texts, labels, validation=(texts, labels))
     run = ClassifierRun("nowhere", Classification(["r", "g", "b"]), arm)
-    effects = {one.text: one.effect for one in explain(run, "a red sky", "r").effects}
+    effects = {one.text: one.effect for one in run.explain("a red sky", "r").effects}
     assert effects["red"] > 0 > effects["sky"]
 
 
@@ -212,7 +208,7 @@ def test_a_class_without_a_training_row_has_no_probability(tmp_path):
     arm = TfidfClassifier().fit(["a b", "c d"], [0, 2], validation=(["a", "c"], [0, 2]))
     run = ClassifierRun(tmp_path, Classification(["x", "y", "z"]), arm)
     run.save(tmp_path)
-    assert predict(headstart.load(tmp_path), ["a b"])[0].probabilities["y"] == 0
+    assert headstart.load(tmp_path).predict(["a b"])[0]["probabilities"]["y"] == 0
 
 
 class Constant(TextClassifier):
@@ -242,6 +238,6 @@ def test_a_kind_from_outside_is_read_by_its_name(tmp_path):
         headstart.load(tmp_path)
     SCORERS.register("constant", Constant)
     try:
-        assert predict(headstart.load(tmp_path), ["any text"])[0].label == "y"
+        assert headstart.load(tmp_path).predict(["any text"])[0]["label"] == "y"
     finally:
         SCORERS.unregister("constant")

@@ -3,10 +3,9 @@
 from dataclasses import replace
 
 import pytest
-from headstart.inference.evaluate import evaluate, evaluation_rows
 
 from headstart.errors import HeadstartError
-from headstart.run import ROWS, NetworkRun
+from headstart.run import ROWS, NetworkRun, evaluation_rows
 from headstart.text.reading.dataset import Dataset
 from headstart.text.reading.read import read_dataset
 from headstart.training.finetune import finetune
@@ -16,9 +15,9 @@ from tests.labelled import recipe as settings
 
 
 def test_the_document_has_all_that_was_asked_for(run):
-    found = evaluate(run, dataset(60, 8, wrong=0.2))
+    found = run.evaluate(dataset(60, 8, wrong=0.2))
     assert found["rows"] == 60
-    accuracy = found["accuracy"]
+    accuracy = found["intervals"]["accuracy"]
     assert accuracy["low"] < accuracy["value"] < accuracy["high"]
     assert {"temperature", "calibration_error_before", "calibration_error_after"} <= set(
         found["calibration"]
@@ -74,7 +73,7 @@ def test_rows_of_one_class_are_judged_as_well(run, run_folder, tmp_path):
     animals = data.pick([row for row, label in enumerate(data.labels) if label == 0])
     path = write_csv(tmp_path / "animals.csv", animals)
     part, _ = evaluation_rows(read_finetune_recipe(run_folder), run.task, str(path))
-    found = evaluate(run, part)
+    found = run.evaluate(part)
     assert found["rows"] == len(animals)
     assert found["confusion"][1] == [0, 0]
 
@@ -95,7 +94,7 @@ def test_what_is_no_file_of_the_task_is_said(tagger, name):
 
 def test_labels_in_another_order_are_renumbered(run):
     turned = Dataset("t", ["the cat sits .", "the judge sits ."], [1, 0], ("person", "animal"))
-    fitted = run.task.fitted(turned, "t")
+    fitted = run.task.match_labels(turned, "t")
     assert fitted.label_names == ("animal", "person")
     assert fitted.labels == [0, 1]
 
@@ -104,7 +103,7 @@ def test_another_spelling_of_the_path_judges_no_row_that_was_trained_on(run, run
     recipe = read_finetune_recipe(run_folder)
     other = str(run_folder / ".." / "train.csv")
     part, _ = evaluation_rows(recipe, run.task, other)
-    found = evaluate(run, part)
+    found = run.evaluate(part)
     own = read_dataset(recipe.dataset)
     assert found["seen_rows"] == len(own.train) + len(own.validation)
     assert found["rows"] == len(part) - found["seen_rows"]
@@ -119,7 +118,7 @@ def test_a_dataset_that_grew_judges_no_row_that_was_trained_on(tmp_path):
     opened = NetworkRun.open(tmp_path / "run")
     part, _ = evaluation_rows(read_finetune_recipe(tmp_path / "run"), opened.task, None)
     assert seen & set(part.texts)
-    found = evaluate(opened, part)
+    found = opened.evaluate(part)
     assert found["rows"] == len(set(part.texts) - seen)
     assert found["seen_rows"] == len(seen & set(part.texts))
     assert all(part.texts[one["row"] - 1] == one["text"] for one in found["mistakes"])
@@ -128,12 +127,12 @@ def test_a_dataset_that_grew_judges_no_row_that_was_trained_on(tmp_path):
 def test_rows_that_were_all_seen_are_refused(run, run_folder):
     train = read_dataset(read_finetune_recipe(run_folder).dataset).train
     with pytest.raises(HeadstartError, match="has seen all of these"):
-        evaluate(run, train)
+        run.evaluate(train)
 
 
 def test_a_run_without_fingerprints_says_that_it_does_not_know(run, tmp_path):
     bare = replace(run, folder=tmp_path)
-    assert evaluate(bare, dataset(20, 8))["seen_rows"] is None
+    assert bare.evaluate(dataset(20, 8))["seen_rows"] is None
     (tmp_path / ROWS).write_bytes(b"damaged")
     with pytest.raises(HeadstartError, match=f"{ROWS} is damaged"):
-        evaluate(bare, dataset(20, 8))
+        bare.evaluate(dataset(20, 8))

@@ -4,7 +4,6 @@ import math
 
 import pytest
 import torch
-from headstart.inference.predict import predict_file
 
 from headstart.errors import HeadstartError
 from headstart.language_model import (
@@ -34,7 +33,7 @@ def masked(tmp_path_factory):
 def test_a_base_is_not_asked_about_a_file(causal, tmp_path):
     (tmp_path / "a.txt").write_text("a text\n")
     with pytest.raises(HeadstartError, match="this run is a base"):
-        predict_file(NetworkRun.open(causal), tmp_path / "a.txt", tmp_path / "out.csv")
+        NetworkRun.open(causal).predict_file(tmp_path / "a.txt", tmp_path / "out.csv")
 
 
 @pytest.mark.parametrize("name", ["lab", "small", "gpt2"])

@@ -4,7 +4,6 @@ import json
 
 import pytest
 import torch
-from headstart.inference.predict import predict, predict_tags
 from huggingface_hub import ModelCard
 from safetensors.torch import load_file
 
@@ -76,7 +75,7 @@ def test_its_pipeline_gives_the_runs_labels_and_probabilities(name, objective, t
     export_run(run, "huggingface", tmp_path / "out")
     texts = ["the cat sat on the mat", "le café", "Straße und Bäume 東京"]
     pipe = transformers.pipeline("text-classification", str(tmp_path / "out"), batch_size=3)
-    for ours, theirs in zip(predict(NetworkRun.open(run), texts), pipe(texts), strict=True):
+    for ours, theirs in zip(NetworkRun.open(run).predict(texts), pipe(texts), strict=True):
         assert theirs["label"] == ours.label
         assert theirs["score"] == pytest.approx(ours.probability, abs=1e-5)
 
@@ -86,7 +85,7 @@ def test_pairs_keep_their_token_types_in_a_pipeline(tmp_path):
     export_run(run, "huggingface", tmp_path / "out")
     pipe = transformers.pipeline("text-classification", str(tmp_path / "out"))
     theirs = pipe({"text": "the cat", "text_pair": "le café"})
-    (ours,) = predict(NetworkRun.open(run), [join_pair("the cat", "le café")])
+    (ours,) = NetworkRun.open(run).predict([join_pair("the cat", "le café")])
     assert theirs["score"] == pytest.approx(ours.probability, abs=1e-5)
 
 
@@ -97,7 +96,7 @@ def test_labels_that_do_not_exclude_each_other_say_so(tmp_path):
     assert config["problem_type"] == "multi_label_classification"
     pipe = transformers.pipeline("text-classification", str(tmp_path / "out"), top_k=None)
     theirs = {one["label"]: one["score"] for one in pipe(["the cat"])[0]}
-    (ours,) = predict(NetworkRun.open(run), ["the cat"])
+    (ours,) = NetworkRun.open(run).predict(["the cat"])
     assert theirs == pytest.approx(ours.probabilities, abs=1e-5)
 
 
@@ -120,7 +119,7 @@ def test_the_runs_temperature_is_folded_in(tmp_path):
     assert "2.5" in found["notes"][0]
     assert found["largest_difference"] < 1e-5
     pipe = transformers.pipeline("text-classification", str(tmp_path / "out"))
-    (ours,) = predict(NetworkRun.open(run), ["the cat"])
+    (ours,) = NetworkRun.open(run).predict(["the cat"])
     assert pipe("the cat")[0]["score"] == pytest.approx(ours.probability, abs=1e-5)
 
 
@@ -216,4 +215,4 @@ def test_a_tagger_opens_again_here(tmp_path):
     export_run(run, "huggingface", tmp_path / "out")
     here = NetworkRun.open(f"hf:{tmp_path / 'out'}")
     words = ["the cat sat"]
-    assert predict_tags(here, words) == predict_tags(NetworkRun.open(run), words)
+    assert here.predict(words) == NetworkRun.open(run).predict(words)

@@ -10,7 +10,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from headstart.inference.predict import predict, predict_spans, predict_tags
 
 from headstart import HeadstartClassifier
 from headstart.errors import HeadstartError
@@ -247,7 +246,7 @@ def test_a_run_with_8_bit_weights_names_size_and_difference(classifier, tmp_path
 def test_an_export_predicts_what_its_run_predicts(exported, classifier):
     texts = ["the cat sleeps", *(text * n for n, text in enumerate(["a dog runs. "] * 9, start=1))]
     run, opened = NetworkRun.open(classifier), open_export(exported[0])
-    for ours, theirs in zip(predict(run, texts), predict(opened, texts), strict=True):
+    for ours, theirs in zip(run.predict(texts), opened.predict(texts), strict=True):
         assert theirs.label == ours.label
         assert theirs.probability == pytest.approx(ours.probability, abs=1e-5)
 
@@ -271,9 +270,9 @@ def test_pairs_tags_and_spans_are_predicted_alike(tmp_path):
     for (ours, theirs), call in zip(
         both,
         (
-            lambda run: [one.probability for one in predict(run, joined)],
-            lambda run: [p for one in predict_tags(run, texts) for p in one.probabilities if p],
-            lambda run: [one.probability for one in predict_spans(run, questions, texts)],
+            lambda run: [one["probability"] for one in run.predict(joined)],
+            lambda run: [p for one in run.predict(texts) for p in one["probabilities"] if p],
+            lambda run: [one["probability"] for one in predict_spans(run, questions, texts)],
         ),
         strict=True,
     ):
@@ -370,7 +369,7 @@ def test_the_page_s_reader_needs_no_torch_and_gives_the_run_s_probabilities(expo
     finally:
         folder.rename(exported[0])
     assert ended.returncode == 0, ended.stderr
-    answers = predict(NetworkRun.open(classifier), texts)
+    answers = NetworkRun.open(classifier).predict(texts)
     for theirs, ours in zip(json.loads(ended.stdout), answers, strict=True):
         assert theirs == pytest.approx(ours.probabilities, abs=1e-5)
 
@@ -379,7 +378,7 @@ def test_an_export_is_an_estimator_that_can_be_pickled(exported, classifier):
     arm = HeadstartClassifier.from_run(exported[0])
     texts = ["the cat sleeps", "the judge reads the law"]
     expected = [
-        list(one.probabilities.values()) for one in predict(NetworkRun.open(classifier), texts)
+        list(one["probabilities"].values()) for one in NetworkRun.open(classifier).predict(texts)
     ]
     np.testing.assert_allclose(arm.predict_proba(texts), expected, atol=1e-5)
     copy = pickle.loads(pickle.dumps(arm))

@@ -4,8 +4,6 @@ is in the batch."""
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from headstart.inference.explain import explain
-from headstart.inference.predict import predict, predictor_of
 
 from headstart.errors import HeadstartError
 from headstart.run import Run
@@ -105,8 +103,8 @@ def test_a_run_without_a_network_answers_and_explains(kind, classifier, tmp_path
     classifier_run(kind).save(tmp_path / kind)
     model = ServedModel.open(tmp_path / kind)
     answer = model.predict([TEXTS[0]], explain=True)[0]
-    wanted = explain(model.run, TEXTS[0])
-    assert answer["label"] == predict(model.run, [TEXTS[0]])[0].label
+    wanted = model.run.explain(TEXTS[0])
+    assert answer["label"] == model.run.predict([TEXTS[0]])[0]["label"]
     assert answer["explanation"]["method"] == wanted.method
     effects = [one["effect"] for one in answer["explanation"]["effects"]]
     assert effects == pytest.approx([one.effect for one in wanted.effects], abs=1e-4)
@@ -139,7 +137,7 @@ def test_explanations_over_http_are_those_of_headstart_predict(client, classifie
     run = Run.open(classifier)
     for answer, text in zip(found, TEXTS, strict=False):
         effects = answer[0]["explanation"]["effects"]
-        wanted = explain(run, text).effects
+        wanted = run.explain(text).effects
         assert [(one["start"], one["end"]) for one in effects] == [
             (one.start, one.end) for one in wanted
         ]

@@ -4,11 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from headstart.inference.evaluate import evaluate, evaluation_rows
-from headstart.inference.predict.classes import predict_probabilities
 
 import headstart
-from headstart.run import Run
+from headstart.run import Run, evaluation_rows
 from headstart.studies.keep_best import keep_best, measure_own, trained_folder
 from headstart.studies.outcomes import read_training
 from headstart.studies.run import StudyRun
@@ -35,7 +33,7 @@ def test_every_arm_answers_for_the_test_rows_as_it_did_in_the_study(trained, arm
     for run in [run for run in trained.runs if run.arm == arm]:
         outcome = read_training(trained.folder, run)
         opened = headstart.load(trained_folder(trained.context, outcome))
-        found = predict_probabilities(opened, texts).astype(np.float32)
+        found = opened.predict_proba(texts).astype(np.float32)
         assert np.array_equal(found, outcome.test)
 
 
@@ -45,9 +43,9 @@ def test_every_arm_is_evaluated_by_the_study_s_own_test_part(trained, arm):
     outcome = read_training(trained.folder, run)
     opened = Run.open(trained_folder(trained.context, outcome))
     part, _ = evaluation_rows(read_finetune_recipe(opened.folder), opened.task, None)
-    found = evaluate(opened, part)
+    found = opened.evaluate(part)
     assert found["seen_rows"] == 0
-    assert found["accuracy"]["value"] == outcome.measure("test", "accuracy")
+    assert found["accuracy"] == outcome.measure("test", "accuracy")
 
 
 def spoken(outcome, rows, *, test=None):

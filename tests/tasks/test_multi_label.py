@@ -5,11 +5,9 @@ import random
 
 import numpy as np
 import pytest
-from headstart.inference.evaluate import evaluate, evaluation_rows
-from headstart.inference.predict import predict
 
 from headstart.errors import HeadstartError
-from headstart.run import NetworkRun
+from headstart.run import NetworkRun, evaluation_rows
 from headstart.tasks.multi_label import MultiLabel
 from headstart.text.checking.checks import checked_labels
 from headstart.text.reading.dataset import Dataset
@@ -43,14 +41,14 @@ def test_it_learns_every_label(run):
     assert opened.labels == ("bird", "cat", "dog")
     assert summary["validation"]["micro_f1"] > 0.9
     part, _ = evaluation_rows(settings, opened.task, None)
-    found = evaluate(opened, part)
-    assert found["micro_f1"]["value"] > 0.9
+    found = opened.evaluate(part)
+    assert found["micro_f1"] > 0.9
     assert [row["name"] for row in found["classes"]] == ["bird", "cat", "dog"]
 
 
 def test_a_text_may_have_all_labels_or_none(run):
-    answers = predict(run[0], ["1 we saw cat and dog and bird", "2 we saw nothing"])
-    assert [answer.label for answer in answers] == ["bird cat dog", ""]
+    answers = run[0].predict(["1 we saw cat and dog and bird", "2 we saw nothing"])
+    assert [answer["labels"] for answer in answers] == [["bird", "cat", "dog"], []]
 
 
 @pytest.mark.parametrize(
@@ -73,19 +71,19 @@ def test_labels_are_written_in_many_ways(value, name):
 def test_a_label_that_the_run_does_not_know_is_named():
     task = MultiLabel(("a", "b"))
     with pytest.raises(HeadstartError, match="'c' is not one of the run's: 'a', 'b'"):
-        task.fitted(Dataset("x", ["t"], [0], ("a|c",)), "x.csv")
+        task.match_labels(Dataset("x", ["t"], [0], ("a|c",)), "x.csv")
 
 
 def test_one_label_is_not_a_task_of_several():
     with pytest.raises(HeadstartError, match="1 label only"):
-        MultiLabel.of(Dataset("x", ["t", "u"], [0, 1], ("", "a")))
+        MultiLabel.from_rows(Dataset("x", ["t", "u"], [0, 1], ("", "a")))
 
 
 def test_balance_gives_rare_labels_weight(run):
     data = Dataset("x", ["t"] * 5, [0, 0, 0, 1, 2], ("a", "b", ""))
     task = MultiLabel(("a", "b"))
     examples = task.encode(data, run[0].encoding)
-    np.testing.assert_allclose(task.balanced(data, examples), [1, 1, 1, 3, 1])
+    np.testing.assert_allclose(task.class_weights(data, examples), [1, 1, 1, 3, 1])
 
 
 def test_a_text_with_two_combinations_of_labels_leaves_and_is_counted(tmp_path):

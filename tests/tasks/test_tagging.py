@@ -2,10 +2,9 @@
 
 import numpy as np
 import pytest
-from headstart.inference.evaluate import evaluate, evaluation_rows
 
 from headstart.errors import HeadstartError
-from headstart.run import NetworkRun
+from headstart.run import NetworkRun, evaluation_rows
 from headstart.tasks.examples import IGNORE_INDEX, TextEncoding
 from headstart.tasks.tagging import Tagging, fill_windows
 from headstart.text.reading.conll import Sentences, read_sentences
@@ -27,8 +26,8 @@ def test_it_learns_entities(run):
     assert opened.labels == ("O", "B-LOC", "I-LOC", "B-PER", "I-PER")
     assert summary["validation"]["f1"] > 0.9
     part, _ = evaluation_rows(settings, opened.task, None)
-    found = evaluate(opened, part)
-    assert found["f1"]["value"] > 0.9
+    found = opened.evaluate(part)
+    assert found["f1"] > 0.9
     assert [row["name"] for row in found["classes"]] == ["LOC", "PER"]
 
 
@@ -51,7 +50,7 @@ def test_long_sentences_keep_a_tag_for_every_word(long):
     examples = task.encode(part, TextEncoding(tokenizer, 20, long))
     assert max(examples.lengths) <= 20
     outputs = [np.tile([0.0, 1.0], (length, 1)) for length in examples.lengths]
-    answers = task.join(outputs, examples)
+    answers = task.decode(outputs, examples)
     assert len(answers[0]) == (30 if long == "windows" else 4)
     assert bool(examples.cut) == (long == "cut")
     found = task.metrics(answers, part)

@@ -115,7 +115,7 @@ def test_the_model_kept_is_that_of_the_best_epoch(tmp_path):
     run = NetworkRun.open(tmp_path / "run")
     task = Classification(("animal", "person"))
     examples = task.encode(data.validation, TextEncoding(run.tokenizer, 512))
-    found = task.metrics(task.join(run_network(run.model, examples), examples), data.validation)
+    found = task.metrics(task.decode(run_network(run.model, examples), examples), data.validation)
     assert found["loss"] == pytest.approx(best["validation_loss"], rel=1e-5)
     assert found["accuracy"] == best["accuracy"]
 

@@ -1,10 +1,9 @@
 """What a recipe takes from its preset, and what its file keeps."""
 
 import pytest
-from headstart.inference.evaluate import evaluate, evaluation_rows
 
 from headstart.errors import HeadstartError
-from headstart.run import NetworkRun
+from headstart.run import NetworkRun, evaluation_rows
 from headstart.tasks import find_task
 from headstart.training.finetune import finetune
 from headstart.training.recipe import make_pretrain_recipe, make_recipe, read_finetune_recipe
@@ -43,7 +42,7 @@ def test_a_dataset_with_an_emoji_for_a_name_can_be_resumed_and_evaluated(tmp_pat
     assert finetune(saved, tmp_path / "run", resume=True) == summary
     run = NetworkRun.open(tmp_path / "run")
     part, _ = evaluation_rows(saved, run.task, None)
-    assert evaluate(run, part)["rows"] == len(part)
+    assert run.evaluate(part)["rows"] == len(part)
 
 
 def test_a_column_that_the_runs_own_dataset_does_not_have_is_refused(tmp_path):
