@@ -32,7 +32,7 @@ def masked(tmp_path_factory):
 
 def test_a_base_is_not_asked_about_a_file(causal, tmp_path):
     (tmp_path / "a.txt").write_text("a text\n")
-    with pytest.raises(HeadstartError, match="this run is a base"):
+    with pytest.raises(HeadstartError, match="this run has no task"):
         NetworkRun.open(causal).predict_file(tmp_path / "a.txt", tmp_path / "out.csv")
 
 
@@ -125,7 +125,7 @@ def test_a_masked_base_says_why_it_cannot_write(masked):
 
 
 def test_a_causal_base_says_why_it_cannot_fill(causal):
-    with pytest.raises(HeadstartError, match="square mask") as error:
+    with pytest.raises(HeadstartError, match="causal mask") as error:
         open_language_model(causal, causal=False, to="fill a gap")
     assert "--objective masked" in error.value.fix
 

@@ -50,7 +50,7 @@ def test_a_text_behind_the_length_is_said_to_be_unread(run):
     (found,) = short.predict([("who lives?", TEXT * 9)])
     assert 0 < found["unread"] < len(TEXT * 9)
     windows = NetworkRun(run.folder, run.model, run.tokenizer, run.task, length=32, long="windows")
-    assert windows.predict([("who lives?", TEXT * 9)])[0].unread == 0
+    assert windows.predict([("who lives?", TEXT * 9)])[0]["unread"] == 0
 
 
 @pytest.mark.parametrize("long", ["cut", "windows"])

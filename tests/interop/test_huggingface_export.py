@@ -13,7 +13,6 @@ from headstart.model.model import build_model
 from headstart.model.presets import preset, preset_of, stock_head
 from headstart.run import NetworkRun
 from headstart.tasks import find_task
-from headstart.text.reading.rows import join_pair
 from headstart.training.finetune import finetune
 from tests.interop.foreign import make, save, tokenizer
 from tests.labelled import dataset, recipe, write_csv
@@ -85,7 +84,7 @@ def test_pairs_keep_their_token_types_in_a_pipeline(tmp_path):
     export_run(run, "huggingface", tmp_path / "out")
     pipe = transformers.pipeline("text-classification", str(tmp_path / "out"))
     theirs = pipe({"text": "the cat", "text_pair": "le café"})
-    (ours,) = NetworkRun.open(run).predict([join_pair("the cat", "le café")])
+    (ours,) = NetworkRun.open(run).predict([("the cat", "le café")])
     assert theirs["score"] == pytest.approx(ours.probability, abs=1e-5)
 
 

@@ -266,13 +266,13 @@ def test_pairs_tags_and_spans_are_predicted_alike(tmp_path):
         (NetworkRun.open(folder), open_export(folder / "onnx")) for folder in (pairs, tags, spans)
     ]
     questions, texts = ["who lives here?"] * 2, ["ada lives here.", "nobody " * 40 + "lives here"]
-    joined = [f"{a}\x1e{b}" for a, b in zip(questions, texts, strict=True)]
+    inputs = list(zip(questions, texts, strict=True))
     for (ours, theirs), call in zip(
         both,
         (
-            lambda run: [one["probability"] for one in run.predict(joined)],
+            lambda run: [one["probability"] for one in run.predict(inputs)],
             lambda run: [p for one in run.predict(texts) for p in one["probabilities"] if p],
-            lambda run: [one["probability"] for one in predict_spans(run, questions, texts)],
+            lambda run: [one["probability"] for one in run.predict(inputs)],
         ),
         strict=True,
     ):
