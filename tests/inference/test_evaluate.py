@@ -1,8 +1,10 @@
 """Evaluation: the numbers, on rows that nothing was chosen by."""
 
+import copy
 from dataclasses import replace
 
 import pytest
+import torch
 
 from headstart.errors import HeadstartError
 from headstart.run import ROWS, NetworkRun, evaluation_rows
@@ -136,3 +138,22 @@ def test_a_run_without_fingerprints_says_that_it_does_not_know(run, tmp_path):
     (tmp_path / ROWS).write_bytes(b"damaged")
     with pytest.raises(HeadstartError, match=f"{ROWS} is damaged"):
         bare.evaluate(dataset(20, 8))
+
+
+@pytest.mark.parametrize("cells", [0, 1_000_000])
+def test_metrics_are_floats_whatever_the_data(run, monkeypatch, cells):
+    """Very many rows × classes have no interval of macro-F1."""
+    monkeypatch.setattr("headstart.tasks.classification.MAX_CELLS", cells)
+    found = run.evaluate(dataset(20, 8))
+    assert all(type(found[name]) is float for name in ("loss", "accuracy", "macro_f1"))
+    assert set(found["intervals"]) == {"accuracy", *(["macro_f1"] if cells else [])}
+    assert set(found["intervals"]["accuracy"]) == {"value", "low", "high"}
+
+
+def test_certainty_about_every_row_is_noted(run):
+    assert run.evaluate(dataset(20, 8))["notes"] == []
+    certain = copy.deepcopy(run.model)
+    with torch.no_grad():
+        certain.head.output.weight *= 10_000
+    (note,) = replace(run, model=certain).evaluate(dataset(20, 8))["notes"]
+    assert "99.99 %" in note

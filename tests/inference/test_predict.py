@@ -4,6 +4,7 @@ import csv
 import json
 import shutil
 import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,9 @@ import pytest
 
 from headstart.errors import HeadstartError
 from headstart.run import Run
+from headstart.tasks.pairs import Pairs
 from headstart.text.tokenizers.train_tokenizer import train_tokenizer
+from tests.baselines.saved import classifier_run
 from tests.labelled import dataset
 from tests.runs import small_run
 
@@ -51,6 +54,49 @@ def test_an_empty_text_is_named(run, text):
     with pytest.raises(HeadstartError, match="empty") as error:
         run.predict(["fine", text])
     assert error.value.where == "text 2"
+
+
+@pytest.mark.parametrize("text", ["", "  \n\t"])
+def test_an_empty_text_has_one_message_everywhere(run, tagger, answerer, text):
+    linear = classifier_run("tfidf")
+    pairs = replace(run, task=Pairs(run.labels))
+    calls = [
+        lambda: run.predict([text]),
+        lambda: run.predict_proba([text]),
+        lambda: run.explain(text),
+        lambda: linear.predict([text]),
+        lambda: linear.explain(text),
+        lambda: pairs.predict([("a", text)]),
+        lambda: Run.open(tagger).predict([text]),
+        lambda: Run.open(answerer).predict([("who?", text)]),
+    ]
+    for call in calls:
+        with pytest.raises(HeadstartError, match=r"^the (second )?text is empty\n"):
+            call()
+
+
+@pytest.mark.parametrize("texts", ["one text", [("a", "b")], [["a", "b"]], [3], [None]])
+def test_what_is_not_a_list_of_texts_is_rejected(run, texts):
+    with pytest.raises(HeadstartError):
+        run.predict(texts)
+
+
+@pytest.mark.parametrize("texts", [["a"], [("a",)], [("a", "b", "c")], [("a", 3)]])
+def test_what_is_not_a_list_of_pairs_is_rejected(run, texts):
+    with pytest.raises(HeadstartError):
+        replace(run, task=Pairs(run.labels)).predict(texts)
+
+
+def test_texts_that_are_not_read_to_their_end_are_counted(run, tmp_path):
+    short = replace(run, length=8, long="cut")
+    (tmp_path / "in.csv").write_text(f"text\nthe cat\n{'the cat sleeps . ' * 9}\n")
+    assert short.predict_file(tmp_path / "in.csv", tmp_path / "out.csv")["cut_rows"] == 1
+
+
+def test_a_folder_of_runs_names_the_runs_in_it(run_folder):
+    with pytest.raises(HeadstartError, match="folder of runs") as error:
+        Run.open(run_folder.parent)
+    assert str(run_folder) in error.value.fix
 
 
 def test_a_text_of_a_megabyte_is_judged(run):

@@ -3,7 +3,6 @@
 import pytest
 
 from headstart import HeadstartClassifier
-from headstart.base_source import BASE_SOURCES, BaseSource
 from headstart.run import NetworkRun
 from headstart.studies.run import StudyRun
 from headstart.training.recipe import make_recipe
@@ -130,27 +129,6 @@ def test_it_is_an_arm_beside_others_on_the_same_rows(bert, labelled, tmp_path, h
     assert results.count(bert) >= 2
     assert "hf:bert0" in (out / "report.html").read_text()
     assert len(list((out / "trainings").iterdir())) == 4
-
-
-class OtherPlace(BaseSource):
-    """Opens the one base that it knows."""
-
-    def __init__(self, base):
-        self.base = base
-
-    def open(self, name):
-        return NetworkRun.open(self.base)
-
-    def fingerprint(self, name):
-        return "the same"
-
-
-def test_a_registered_source_opens_bases(bert, headstart_json):
-    BASE_SOURCES.register("place", OtherPlace(bert))
-    try:
-        assert headstart_json("fill", "place:anything", "the [MASK] sat")["gaps"]
-    finally:
-        BASE_SOURCES.unregister("place")
 
 
 def test_a_classifier_predicts_as_it_is(tmp_path, headstart_json):

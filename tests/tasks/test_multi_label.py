@@ -1,9 +1,12 @@
 """Multi-label: every label is a question of its own."""
 
+import csv
 import json
 import random
+from dataclasses import replace
 
 import numpy as np
+import pyarrow.parquet as parquet
 import pytest
 
 from headstart.errors import HeadstartError
@@ -94,3 +97,19 @@ def test_a_text_with_two_combinations_of_labels_leaves_and_is_counted(tmp_path):
     texts = [text for part in splits.parts().values() for text in part.texts]
     assert "the same" not in [text.lower() for text in texts]
     assert splits.train.dropped["conflicting"] == 2
+
+
+def test_labels_with_spaces_stay_apart(run, tmp_path):
+    opened = run[0]
+    task = MultiLabel(("big cat", "dog", "small bird"))
+    spaced = replace(opened, task=task, folder=tmp_path)
+    text = "1 we saw cat and dog and bird"
+    assert spaced.predict([text])[0]["labels"] == ["big cat", "dog", "small bird"]
+    (tmp_path / "in.csv").write_text(f"text\n{text}\n2 we saw nothing\n")
+    spaced.predict_file(tmp_path / "in.csv", tmp_path / "out.csv")
+    with (tmp_path / "out.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["labels"] for row in rows] == ["big cat|dog|small bird", ""]
+    spaced.predict_file(tmp_path / "in.csv", tmp_path / "out.parquet")
+    table = parquet.read_table(tmp_path / "out.parquet")
+    assert table["labels"].to_pylist() == ["big cat|dog|small bird", ""]

@@ -137,3 +137,20 @@ def test_a_sentence_with_two_taggings_leaves_and_is_counted(tmp_path):
     words = [words for part in (parts.train, parts.validation, parts.test) for words in part.words]
     assert ["Ada", "sleeps"] not in words
     assert parts.train.dropped["conflicting"] == 2
+
+
+def test_a_word_that_was_not_read_counts_as_wrong():
+    """The last two words were cut off; their tag is the first one of the task."""
+    task = Tagging(("N", "V"))
+    rows = Sentences("x", [["a", "b", "c", "d"]], [[0, 1, 0, 0]], task.labels)
+    scores = [np.array([[5.0, 0.0], [0.0, 5.0]])]
+    assert task.metrics(scores, rows)["accuracy"] == 0.5
+    assert task.row_scores(scores, rows)["accuracy"].value == 0.5
+    assert task.report(scores, rows)["intervals"]["accuracy"]["value"] == 0.5
+
+
+def test_no_entity_is_predicted_in_words_that_were_not_read():
+    task = Tagging(("B-X", "O"))
+    rows = Sentences("x", [["a", "b"]], [[1, 0]], task.labels)
+    found = task.report([np.array([[0.0, 5.0]])], rows)
+    assert (found["recall"], found["f1"], found["accuracy"]) == (0.0, 0.0, 0.5)
