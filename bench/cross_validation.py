@@ -34,7 +34,7 @@ from sklearn.model_selection import StratifiedKFold
 
 from headstart.baselines.tfidf import TfidfClassifier
 from headstart.folds import make_folds
-from headstart.run_folder import read_summary
+from headstart.run import read_summary
 from headstart.studies.arms.regression import FOLDS
 from headstart.studies.bases import pretrain_base
 from headstart.text.checking.duplicates import text_key

@@ -126,7 +126,8 @@ def with_tfidf(splits: Any) -> Any:
 def with_network(splits: Any, base: str, seed: int, threads: int) -> Any:
     """A base with a fresh head, fine-tuned by the recipe that is usual for it."""
     from headstart.inference.predict.classes import predict_scores
-    from headstart.run_folder import open_run
+
+    from headstart.run import NetworkRun
     from headstart.training.finetune import finetune
     from headstart.training.recipe import make_recipe
 
@@ -139,7 +140,7 @@ def with_network(splits: Any, base: str, seed: int, threads: int) -> Any:
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder) / "run"
         finetune(recipe, run, splits=splits)
-        return predict_scores(open_run(run), splits.test.texts).argmax(axis=1)
+        return predict_scores(NetworkRun.open(run), splits.test.texts).argmax(axis=1)
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ import numpy as np
 
 from headstart.baselines.cooccurrence import CooccurrenceClassifier
 from headstart.baselines.tfidf import TfidfClassifier
-from headstart.run_folder import open_run, read_summary
+from headstart.run import NetworkRun, read_summary
 from headstart.studies.bases import pretrain_base
 from headstart.text.checking.splits import take_budget
 from headstart.text.reading.corpus import read_corpus
@@ -138,9 +138,9 @@ def bench_base(
             report(title, given, splits, network(given, str(base), how, fresh=fresh))
     if given.no_controls:
         return
-    tokenizer = open_run(run).tokenizer
+    tokenizer = NetworkRun.open(run).tokenizer
     prepared = prepare(recipe, corpus=corpus)
-    width = open_run(run).model.base.config.width
+    width = NetworkRun.open(run).model.base.config.width
     vectors = count_vectors(prepared, width=width, power=1.0, stages=quiet)
     report("co-occurrence", given, splits, cooccurrence(tokenizer, vectors))
 

@@ -23,7 +23,7 @@ from headstart.estimator_parts import MARK, PICKLE_FORMAT
 from headstart.model.model import build_model
 from headstart.model.pooling import pool
 from headstart.model.presets import preset
-from headstart.run_folder import Run, open_run, save_run
+from headstart.run import NetworkRun
 from headstart.text.tokenizers.train_tokenizer import train_tokenizer
 from tests.labelled import dataset
 from tests.pages import ROOT
@@ -38,7 +38,7 @@ def base(tmp_path_factory):
     folder = tmp_path_factory.mktemp("base") / "run"
     tokenizer = train_tokenizer(DATA.texts, vocab_size=300)
     chosen = preset("small", vocab_size=tokenizer.vocab_size, **TINY)
-    save_run(Run(folder, build_model(chosen.base, chosen.language_modeling), tokenizer), folder)
+    NetworkRun(folder, build_model(chosen.base, chosen.language_modeling), tokenizer).save(folder)
     return folder
 
 
@@ -48,7 +48,7 @@ def fitted(base):
 
 
 def test_a_vector_is_the_mean_of_the_hidden_states(fitted, base):
-    run = open_run(base)
+    run = NetworkRun.open(base)
     text = DATA.texts[0]
     ids = run.encoding.framed(run.tokenizer.encode_arrays([text])[0])
     with torch.no_grad():

@@ -7,7 +7,6 @@ import pytest
 from headstart import load
 from headstart.errors import HeadstartError
 from headstart.files import FOLDER_FORMAT, installed_version
-from headstart.run_folder import save_run
 from headstart.training.finetune import finetune
 from headstart.training.pretrain import pretrain
 from headstart.training.recipe import read_finetune_recipe
@@ -32,7 +31,7 @@ def test_a_run_names_its_format_and_the_version_that_made_it(run):
 
 def test_a_pretraining_and_a_saved_run_name_it_too(tmp_path):
     folder = small_run(tmp_path, steps=2)
-    save_run(load(folder), tmp_path / "copy")
+    load(folder).save(tmp_path / "copy")
     for place in (folder, tmp_path / "copy"):
         assert json.loads((place / "format.json").read_text())["format"] == FOLDER_FORMAT
 

@@ -1,11 +1,18 @@
 """Every trained model comes with a card: date, versions, fingerprints, numbers and limits."""
 
 import json
+import re
+import shlex
 import time
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
 
 from headstart import HeadstartClassifier
 from headstart.evaluation.metrics import wilson_interval
-from headstart.model_card import CardScore, write_card
+from headstart.model_card import VALIDATION, CardScore, write_card
+from headstart.run import write_temperature
 from headstart.training.finetune import finetune
 from tests.labelled import TINY, dataset, recipe, splits
 
@@ -49,3 +56,24 @@ def test_strings_of_the_user_are_no_markup(tmp_path):
     lines = card.splitlines()
     assert [line for line in lines if line.startswith("# ")] == [lines[0]]
     assert f"| date | {time.strftime('%Y-', time.gmtime())}" in card
+
+
+def test_the_command_of_a_card_works_wherever_the_run_is_moved(tmp_path, monkeypatch, headstart):
+    finetune(recipe(epochs=1), tmp_path / "run", splits=splits())
+    moved = (tmp_path / "run").rename(tmp_path / "best")
+    card = (moved / "README.md").read_text(encoding="utf-8")
+    (command,) = re.findall(r"`headstart (predict [^`]*)`", card)
+    monkeypatch.chdir(moved)
+    assert headstart(*shlex.split(command)).returncode == 0
+
+
+@pytest.mark.parametrize(("size", "noted"), [(1.0, False), (100.0, True)])
+def test_certainty_about_every_validation_row_is_noted(tmp_path, size, noted):
+    arrays = {"logits": size * np.eye(2), "labels": np.arange(2)}
+    save_file(arrays, tmp_path / VALIDATION)
+    write_temperature(1.0, tmp_path)
+    write_card(
+        tmp_path, title="t", facts={}, scores=[], fingerprints={}, use="nothing", limits=["none"]
+    )
+    card = (tmp_path / "README.md").read_text(encoding="utf-8")
+    assert ("99.99 %" in card) == noted

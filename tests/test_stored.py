@@ -9,9 +9,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from headstart.errors import HeadstartError
-from headstart.inference.evaluate import evaluate
 from headstart.model.checkpoint import save_model
-from headstart.run_folder import open_run
+from headstart.run import NetworkRun
 from headstart.training.finetune import finetune
 from headstart.training.first_weights import count_vectors
 from headstart.training.loop import Interrupted
@@ -48,7 +47,7 @@ def test_weights_that_are_no_numbers_are_refused(trained, copied, number):
     weights["base.embedding.weight"][3, 1] = number
     save_file(weights, run / "model.safetensors")
     with pytest.raises(HeadstartError, match=r"NaN or infinite.*embedding") as told:
-        open_run(run)
+        NetworkRun.open(run)
     assert told.value.fix
 
 
@@ -59,7 +58,7 @@ def test_a_config_of_a_far_larger_network_is_refused_before_it_is_built(trained,
     larger = {**config["base"], "width": 512, "feed_forward_width": 512, **size}
     change(run / "config.json", base=larger)
     with pytest.raises(HeadstartError, match="describes a network of about"):
-        open_run(run)
+        NetworkRun.open(run)
 
 
 def change(path, **values):
@@ -87,14 +86,14 @@ def test_a_task_that_does_not_belong_to_the_weights_is_refused(trained, copied, 
     run = copied(trained)
     change(run / "task.json", **values)
     with pytest.raises(HeadstartError, match=message):
-        open_run(run)
+        NetworkRun.open(run)
 
 
 def test_the_tokenizer_of_another_run_is_refused_although_it_is_as_large(trained, copied):
     run = copied(trained)
     change(run / "identity.json", tokenizer="of another run")
     with pytest.raises(HeadstartError, match="not the one that this run was trained with"):
-        open_run(run)
+        NetworkRun.open(run)
 
 
 NONSENSE = [b"", b"{", b"[]", b"[" * 100_000, b"\xff\xfe", b"3", b'{"step": "x"}\n']
@@ -135,7 +134,7 @@ def test_a_summary_of_another_form_is_said(trained, copied, values):
 
 
 def test_what_is_whole_opens(trained):
-    assert torch.isfinite(open_run(trained).model.base.embedding.weight).all()
+    assert torch.isfinite(NetworkRun.open(trained).model.base.embedding.weight).all()
 
 
 def flipped(path):
@@ -150,12 +149,12 @@ def test_one_flipped_bit_is_found(trained, copied, name):
     run = copied(trained)
     flipped(run / name)
     with pytest.raises(HeadstartError, match=f"{name} is damaged"):
-        evaluate(open_run(run), splits().test)
+        NetworkRun.open(run).evaluate(splits().test)
 
 
 def test_the_same_weights_are_the_same_bytes(trained, tmp_path):
     """The library that writes them shuffles its metadata."""
-    run = open_run(trained)
+    run = NetworkRun.open(trained)
     for number in range(8):
         save_model(run.model, tmp_path / str(number))
     contents = {path.read_bytes() for path in tmp_path.rglob("model.safetensors")}
@@ -165,7 +164,7 @@ def test_the_same_weights_are_the_same_bytes(trained, tmp_path):
 def test_weights_without_a_checksum_are_read_as_they_are(trained, copied):
     run = copied(trained)
     save_file(load_file(run / "model.safetensors"), run / "model.safetensors")
-    assert open_run(run).labels == open_run(trained).labels
+    assert NetworkRun.open(run).labels == NetworkRun.open(trained).labels
 
 
 def test_a_damaged_tokenizer_or_damaged_vectors_in_the_cache_are_made_again(tmp_path, monkeypatch):

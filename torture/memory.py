@@ -13,11 +13,11 @@ import time
 from pathlib import Path
 
 import psutil
+from headstart.inference.predict import predict_file
 from tests.labelled import dataset, recipe, splits
 from tests.runs import small_recipe
 
-from headstart.inference.predict import predict_file
-from headstart.run_folder import open_run
+from headstart.run import NetworkRun
 from headstart.training.finetune import finetune
 from headstart.training.listener import Listener, Progress
 from headstart.training.pretrain import pretrain
@@ -83,7 +83,7 @@ def over_rows(folder: Path, rows: int) -> bool:
         memory.at(done)
 
     summary = predict_file(
-        open_run(folder / "run"), folder / "many.csv", folder / "out.jsonl", progress=show
+        NetworkRun.open(folder / "run"), folder / "many.csv", folder / "out.jsonl", progress=show
     )
     assert (summary["rows"], summary["bad_rows"]) == (rows, 0), summary
     print(f"prediction: {size / 1e6:,.0f} MB of input, {summary['rows']:,} rows out")

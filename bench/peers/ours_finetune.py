@@ -5,15 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
 from headstart.inference.predict import predict
+
 from headstart.interop.exporters import ExportOptions, export_run
 from headstart.interop.onnx.exported_run import open_export
 from headstart.model.model import build_model
 from headstart.model.presets import preset
-from headstart.run_folder import Run
+from headstart.run import NetworkRun, Run
 from headstart.tasks.classification import Classification
-from headstart.tasks.opened_run import OpenedRun
 from headstart.text.reading.dataset import Dataset, Splits
 from headstart.text.tokenizers.tokenizer import load_tokenizer
 from headstart.training.finetune import plan_finetuning
@@ -69,7 +68,7 @@ class Predictor:
         chosen = preset(name, objective=kind, **sizes)
         model = build_model(chosen.base, chosen.classification(len(CLASSES))).eval()
         tokenizer = load_tokenizer(make_tokenizer(sizes["vocab_size"], folder))
-        self.run: OpenedRun = Run(folder, model, tokenizer, task=Classification(CLASSES))
+        self.run: Run = NetworkRun(folder, model, tokenizer, task=Classification(CLASSES))
 
     def __call__(self, texts: list[str]) -> None:
         assert len(predict(self.run, texts)) == len(texts)

@@ -15,7 +15,7 @@ import torch
 from headstart.interop.exporters import ExportOptions, export_run
 from headstart.model.model import build_model
 from headstart.model.presets import preset, stock_head
-from headstart.run_folder import Run, save_run
+from headstart.run import NetworkRun
 from headstart.tasks.classification import Classification
 from headstart.text.tokenizers.train_tokenizer import train_tokenizer
 
@@ -35,7 +35,7 @@ def make_run(folder: Path, texts: list[str]) -> None:
     with torch.no_grad():  # so that answers differ from text to text
         for parameter in model.head.parameters():
             parameter.mul_(20)
-    save_run(Run(folder / "run", model, tokenizer, task, 512, "cut"), folder / "run")
+    NetworkRun(folder / "run", model, tokenizer, task, 512, "cut").save(folder / "run")
     for form in ("huggingface", "onnx"):
         export_run(folder / "run", form, folder / form, ExportOptions())
 

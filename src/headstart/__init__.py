@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from headstart.classifier import HeadstartClassifier as HeadstartClassifier
     from headstart.embedder import HeadstartEmbedder as HeadstartEmbedder
-    from headstart.run_folder import load as load
+    from headstart.run import load as load
     from headstart.training.listener import register_tracker as register_tracker
 
 __all__ = ["HeadstartClassifier", "HeadstartEmbedder", "load", "register_tracker"]
@@ -25,7 +25,7 @@ def __getattr__(name: str) -> Any:
 
         return HeadstartEmbedder
     if name == "load":
-        from headstart.run_folder import load
+        from headstart.run import load
 
         return load
     if name == "register_tracker":

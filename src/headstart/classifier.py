@@ -13,18 +13,15 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from headstart.baselines.finetune_arm import finetune_arm
+from headstart.errors import HeadstartError
 from headstart.estimator_parts import TextEstimator, texts_of
-from headstart.inference.predict.classes import predict_probabilities
-from headstart.inference.predict.predictor import task_of
-from headstart.model_card import CARD
-from headstart.run_folder import SUMMARY, name_place, open_task_run
+from headstart.model_card import CARD, VALIDATION
+from headstart.run import ROWS, SUMMARY, Run, name_place
 from headstart.tasks.classification import Classification
-from headstart.tasks.temperature import VALIDATION
 from headstart.text.reading.dataset import Dataset, Splits
 from headstart.training.metrics import METRICS
 from headstart.training.recipe import NETWORK, NONE, make_recipe
 from headstart.training.recipe_file import FILE
-from headstart.training.seen_rows import ROWS
 
 VALIDATION_SHARE = 0.1
 NOTES = (FILE, SUMMARY, METRICS, VALIDATION, ROWS, CARD)
@@ -139,7 +136,7 @@ class HeadstartClassifier(ClassifierMixin, TextEstimator):  # type: ignore[misc]
         with tempfile.TemporaryDirectory() as folder:
             run = Path(folder) / "run"
             self.summary_ = finetune_arm(recipe, run, splits=splits)
-            self.run_ = open_task_run(run)
+            self.run_ = Run.open(run)
             notes = [name for name in NOTES if (run / name).is_file()]
             self.notes_ = {name: (run / name).read_bytes() for name in notes}
         return self
@@ -153,8 +150,12 @@ class HeadstartClassifier(ClassifierMixin, TextEstimator):  # type: ignore[misc]
         folder : the run's folder; its task must be to find the class of a text.
         """
         made = cls()
-        made.run_ = open_task_run(Path(folder).expanduser())
-        made.classes_ = np.asarray(task_of(made.run_, Classification).labels)
+        made.run_ = Run.open(Path(folder).expanduser())
+        if not isinstance(made.run_.task, Classification):
+            raise HeadstartError(
+                "this run does not predict the class of a text", where=folder, fix="name another"
+            )
+        made.classes_ = np.asarray(made.run_.labels)
         made.class_prior_ = np.full(len(made.classes_), 1 / len(made.classes_))
         made.notes_ = {
             name: (made.run_.folder / name).read_bytes()
@@ -172,7 +173,7 @@ class HeadstartClassifier(ClassifierMixin, TextEstimator):  # type: ignore[misc]
         rows = texts_of(X)
         found = np.tile(self.class_prior_, (len(rows), 1))
         filled = [number for number, text in enumerate(rows) if text.strip()]
-        found[filled] = predict_probabilities(self.run_, [rows[number] for number in filled])
+        found[filled] = self.run_.predict_proba([rows[number] for number in filled])
         return found
 
     def predict(self, X: Any) -> NDArray[Any]:

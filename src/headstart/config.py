@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin, get_type_hints
 
+from headstart.base_source import is_foreign
 from headstart.errors import HeadstartError
 from headstart.files import check_format, write_format, write_text
 
 CONFIG_FILE = "config.toml"
-ORIGIN_FILE = "origin.json"  # in the copy of a Hugging Face model: where it came from
 LARGEST = 10**15  # of any number without a bound
 
 Precision = Literal["fp32", "bf16"]
@@ -309,9 +309,7 @@ def check_new(folder: Path) -> None:
 
 def is_huggingface(base: str | None) -> bool:
     """Whether a base comes from Hugging Face: `hf:NAME`, or the copy of such a model."""
-    if base is None:
-        return False
-    return base.startswith("hf:") or (Path(base) / ORIGIN_FILE).is_file()
+    return base is not None and is_foreign(base)
 
 
 def _parse_type(hint: Any) -> tuple[type, bool, tuple[str, ...]]:

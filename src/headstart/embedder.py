@@ -14,10 +14,9 @@ from headstart.model.config import POOLINGS, ClassificationConfig
 from headstart.model.heads import ClassificationHead
 from headstart.model.model import Model
 from headstart.model.presets import preset_of
-from headstart.run_folder import open_run
+from headstart.run import NetworkRun, run_network
 from headstart.tasks.classification import Classification
 from headstart.tasks.examples import TextEncoding
-from headstart.tasks.run_network import run_network
 from headstart.training.finetune_prepare import reading_length
 
 
@@ -69,7 +68,7 @@ class HeadstartEmbedder(
             raise ValueError(f"pooling is {self.pooling!r}; it is one of {', '.join(POOLINGS)}")
         if self.length is not None and self.length < 1:
             raise ValueError(f"length is {self.length}; it must be at least 1")
-        self.run_ = open_run(Path(self.run))
+        self.run_ = NetworkRun.open(Path(self.run))
         return self
 
     def transform(self, X: Any) -> NDArray[np.float32]:

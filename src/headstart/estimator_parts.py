@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 
 from headstart.errors import HeadstartError
 from headstart.files import installed_version
-from headstart.run_folder import open_any_run
+from headstart.run import Run
 
 PICKLE_FORMAT = 1  # raise it when this version could no longer be read by the one before
 MARK = "headstart_pickle"
@@ -92,5 +92,5 @@ def unpacked(state: Mapping[str, Any], estimator: type) -> dict[str, Any]:
                     raise HeadstartError(f"the pickle would write outside of its run: {name}")
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(content)
-            kept["run_"] = open_any_run(Path(folder))
+            kept["run_"] = Run.open(Path(folder))
     return kept

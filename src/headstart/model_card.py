@@ -1,9 +1,10 @@
-"""The model card: what a model is, what it learned from, how good it is and what it cannot do.
+"""The model card: what a model is, its training data, its metrics and its limits.
 
-Every folder with a trained model has one, as `README.md`. The function takes plain facts, so that
-any kind of model can have a card.
+Every folder with a trained model has one, as `README.md`. It names no path, so that it stays true
+where the folder is moved.
 """
 
+import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,23 +12,31 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from platform import python_version
 
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load_file
+from scipy.special import expit
+
+from headstart.evaluation.calibration import CERTAINTY_NOTE, at_temperature, is_certain
 from headstart.files import write_text
 
 CARD = "README.md"
+VALIDATION = "validation.safetensors"  # scores and labels of the validation rows
+CALIBRATION = "calibration.json"
 PACKAGES = ("headstart", "torch", "tokenizers", "scikit-learn", "numpy")
 SHOWN_FINGERPRINT = 16  # of its digits; the whole one is in identity.json
 
 
 @dataclass(frozen=True)
 class CardScore:
-    """A number about the model.
+    """A metric of the model.
 
     Parameters
     ----------
     name : such as "accuracy".
-    value : as a share, or as text where it is none.
+    value : a share, or text for any other quantity.
     measured_on : which rows, and how many.
-    low, high : the ends of its interval, where it has one.
+    low, high : the bounds of its interval, where it has one.
     """
 
     name: str
@@ -53,11 +62,12 @@ def write_card(
     ----------
     folder : where the model is.
     title : what the model is.
-    facts : what it learned from and how, by name.
-    scores : how good it is.
-    fingerprints : hashes of the data and of whatever else it is made of, by name.
-    use : a command or a sentence about what it is for.
-    limits : what it cannot do and what its numbers do not say, one sentence each.
+    facts : training data and settings, by name.
+    scores : its metrics.
+    fingerprints : hashes of the data and of the other things it is made of, by name.
+    use : a command or a sentence about how it is used.
+    limits : what it cannot do and what its numbers do not say, one sentence each. A warning about
+        probabilities that are all near 1 is added.
     """
     named = {name: f"`{digits[:SHOWN_FINGERPRINT]}…`" for name, digits in fingerprints.items()}
     made = {"date": time.strftime("%Y-%m-%d", time.gmtime()), "versions": _versions()}
@@ -67,8 +77,29 @@ def write_card(
     else:
         parts.append("It was not measured.")
     parts += ["## What it was made from", _table(("", "SHA-256"), named)] if named else []
+    limits = [*limits, CERTAINTY_NOTE] if _certain_validation(folder) else limits
     parts += ["## Use", use, "## Limits", "\n".join(f"- {limit}" for limit in limits)]
     write_text(folder / CARD, "\n\n".join(parts) + "\n")
+
+
+def usage(texts_per_row: int = 1) -> str:
+    """Describe how a run is used, from its folder."""
+    texts = '"a text"' if texts_per_row == 1 else '"first text" "second text"'
+    return f'In this folder: `headstart predict . {texts}`, or `headstart.load(".")` in Python.'
+
+
+def _certain_validation(folder: Path) -> bool:
+    """Tell whether the probability of every validation prediction is near 1."""
+    try:
+        arrays = load_file(folder / VALIDATION)
+        temperature = json.loads((folder / CALIBRATION).read_text("utf-8"))["temperature"]
+        logits, labels = arrays["logits"], arrays["labels"]
+    except (OSError, ValueError, KeyError, SafetensorError):
+        return False
+    if labels.ndim == 1:
+        return is_certain(at_temperature(logits, temperature))
+    p = expit(logits)  # several labels per text
+    return is_certain(np.stack([p, 1 - p], axis=-1))
 
 
 def _score_table(scores: Sequence[CardScore]) -> str:
@@ -93,7 +124,7 @@ def _table(header: tuple[str, str], rows: Mapping[str, object]) -> str:
 
 
 def _plain(value: object) -> str:
-    """A user's string in one cell of a table: no markup, no line ends, no control characters."""
+    """Escape markup, line ends and control characters of a user's string for a table cell."""
     text = str(value)
     for mark in "\\|<>[]*_":
         text = text.replace(mark, f"\\{mark}")
@@ -105,6 +136,6 @@ def _versions() -> str:
     for package in PACKAGES:
         try:
             found.append(f"{package} {version(package)}")
-        except PackageNotFoundError:  # run from its source, without an installation
+        except PackageNotFoundError:  # not installed, but run from the source
             continue
     return ", ".join(found)

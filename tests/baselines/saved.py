@@ -8,9 +8,8 @@ from headstart.baselines.cooccurrence import CooccurrenceClassifier
 from headstart.baselines.nb import NaiveBayesClassifier
 from headstart.baselines.stack_run import StackScorer
 from headstart.baselines.tfidf import TfidfClassifier
-from headstart.run_folder import open_run
+from headstart.run import ClassifierRun, NetworkRun
 from headstart.tasks.classification import Classification
-from headstart.tasks.classifier_run import ClassifierRun
 from headstart.text.tokenizers.train_tokenizer import train_tokenizer
 from tests.labelled import dataset
 
@@ -34,7 +33,7 @@ def classifier_run(kind: str, network: Path | None = None) -> ClassifierRun:
         )
     members = {"tfidf": classifier_run("tfidf"), "cooccurrence": classifier_run("cooccurrence")}
     if network is not None:
-        members = {"tfidf": members["tfidf"], "network": open_run(network)}
+        members = {"tfidf": members["tfidf"], "network": NetworkRun.open(network)}
     return ClassifierRun(Path(kind), task, StackScorer(members, [0.7, 0.4]))
 
 

@@ -8,10 +8,8 @@ import pytest
 from headstart.baselines.finetune_arm import finetune_arm
 from headstart.baselines.stack_run import MEMBERS
 from headstart.errors import HeadstartError
-from headstart.inference.evaluate import evaluate
-from headstart.inference.explain import OCCLUSION, explain
-from headstart.inference.predict.classes import predict_probabilities
-from headstart.run_folder import open_task_run
+from headstart.explain import OCCLUSION
+from headstart.run import Run
 from headstart.text.reading.rows import join_pair
 from headstart.training.recipe import FinetuneRecipe
 from tests.labelled import dataset, recipe, splits, write_csv
@@ -31,7 +29,7 @@ def test_a_linear_arm_is_trained_and_evaluated_on_the_command_line(
     assert summary["validation"]["accuracy"] > 0.5
     found = headstart_json("evaluate", tmp_path / "run")
     assert found["seen_rows"] == 0
-    assert found["accuracy"]["value"] > 0.5
+    assert found["accuracy"] > 0.5
     again = headstart_json("finetune", "--resume", "--out", tmp_path / "run")
     assert again == summary
     assert {one["name"] for one in summary["baselines"]}
@@ -45,12 +43,12 @@ def test_the_outcome_is_told_in_words(data, tmp_path, headstart):
 def test_a_stack_joins_tfidf_and_a_network(tmp_path):
     parts = splits(rows=60, wrong=0.2)
     summary = finetune_arm(recipe(arm="stack", epochs=2), tmp_path / "run", splits=parts)
-    opened = open_task_run(tmp_path / "run")
+    opened = Run.open(tmp_path / "run")
     assert set(summary["weights"]) <= {"tfidf", "network"}
     kept = {path.name for path in (tmp_path / "run" / MEMBERS).iterdir()}
     assert kept == set(summary["weights"])
-    assert evaluate(opened, parts.test)["accuracy"]["value"] > 0.5
-    assert np.allclose(predict_probabilities(opened, parts.test.texts).sum(axis=1), 1)
+    assert opened.evaluate(parts.test)["accuracy"] > 0.5
+    assert np.allclose(opened.predict_proba(parts.test.texts).sum(axis=1), 1)
     assert finetune_arm(
         recipe(arm="stack", epochs=2), tmp_path / "run", splits=parts, resume=True
     ) == json.loads((tmp_path / "run" / "summary.json").read_text())
@@ -92,11 +90,11 @@ def test_pairs_of_texts_have_a_linear_arm_too(tmp_path):
         second_column="second",
     )
     finetune_arm(settings, tmp_path / "run")
-    run = open_task_run(tmp_path / "run")
+    run = Run.open(tmp_path / "run")
     assert run.task.name == "pairs"
+    assert run.explain(("a cat", "a dog")).method == OCCLUSION
     text = join_pair("a cat", "a dog")
-    assert explain(run, text).method == OCCLUSION
-    first, second = run.scorer.scores([text, "a cat ¦ a dog"])
+    first, second = run.classifier.scores([text, "a cat ¦ a dog"])
     assert np.array_equal(first, second)
 
 

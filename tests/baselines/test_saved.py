@@ -14,14 +14,15 @@ from headstart.baselines.stack import Stack
 from headstart.baselines.stack_run import MEMBERS
 from headstart.baselines.tfidf import TfidfClassifier
 from headstart.errors import HeadstartError
-from headstart.inference.evaluate import evaluate
-from headstart.inference.explain import explain
-from headstart.inference.predict import predict, predict_file
-from headstart.inference.predict.classes import predict_probabilities
-from headstart.run_folder import open_run, open_task_run
+from headstart.run import (
+    CALIBRATION,
+    CLASSIFIER,
+    ClassifierRun,
+    NetworkRun,
+    Run,
+    TextClassifier,
+)
 from headstart.tasks.classification import Classification
-from headstart.tasks.classifier_run import CLASSIFIER, ClassifierRun
-from headstart.tasks.temperature import CALIBRATION
 from tests.baselines.saved import KINDS, TRAIN, classifier_run
 from tests.labelled import dataset
 
@@ -45,23 +46,23 @@ def copied(folders, tmp_path):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_was_saved_answers_with_the_same_bits(folders, kind):
-    before = predict_probabilities(classifier_run(kind), TEXTS)
-    assert np.array_equal(predict_probabilities(headstart.load(folders / kind), TEXTS), before)
+    before = classifier_run(kind).predict_proba(TEXTS)
+    assert np.array_equal(headstart.load(folders / kind).predict_proba(TEXTS), before)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_text_has_the_same_answer_alone_and_among_others(folders, kind):
     run = headstart.load(folders / kind)
-    alone = np.concatenate([predict_probabilities(run, [text]) for text in TEXTS[:5]])
-    assert np.array_equal(alone, predict_probabilities(run, TEXTS)[:5])
+    alone = np.concatenate([run.predict_proba([text]) for text in TEXTS[:5]])
+    assert np.array_equal(alone, run.predict_proba(TEXTS)[:5])
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_is_saved_again_as_it_is(folders, kind, tmp_path):
     headstart.load(folders / kind).save(tmp_path / "again")
     assert np.array_equal(
-        predict_probabilities(headstart.load(tmp_path / "again"), TEXTS),
-        predict_probabilities(headstart.load(folders / kind), TEXTS),
+        headstart.load(tmp_path / "again").predict_proba(TEXTS),
+        headstart.load(folders / kind).predict_proba(TEXTS),
     )
 
 
@@ -73,14 +74,14 @@ def test_no_file_of_it_can_hold_code(folders, kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_predicts_and_is_evaluated_as_a_network_is(folders, kind, tmp_path):
-    run = open_task_run(folders / kind)
+    run = Run.open(folders / kind)
     assert run.labels == TRAIN.label_names
-    assert {answer.label for answer in predict(run, TEXTS)} <= set(run.labels)
-    found = evaluate(run, dataset(40, 9))
-    assert found["accuracy"]["value"] > 0.8
+    assert {answer["label"] for answer in run.predict(TEXTS)} <= set(run.labels)
+    found = run.evaluate(dataset(40, 9))
+    assert found["accuracy"] > 0.8
     assert found["calibration"]["temperature"] == run.temperature
     (tmp_path / "in.csv").write_text("text\nthe cat sleeps .\n")
-    assert predict_file(run, tmp_path / "in.csv", tmp_path / "out.csv")["rows"] == 1
+    assert run.predict_file(tmp_path / "in.csv", tmp_path / "out.csv")["rows"] == 1
     assert run.facts()["kind"] == kind
 
 
@@ -95,8 +96,8 @@ def test_the_command_line_predicts_and_explains(folders, kind, headstart_json):
 
 
 def test_a_base_for_finetuning_must_be_a_network(folders):
-    with pytest.raises(HeadstartError, match="has no network: it is a classifier of the kind"):
-        open_run(folders / "tfidf")
+    with pytest.raises(HeadstartError, match="no network to train: it is of the kind 'tfidf'"):
+        NetworkRun.open(folders / "tfidf")
 
 
 @pytest.mark.parametrize("text", ["the old judge , reads it !", "İSTANBUL judge ΣΑΣ", "judge", "?"])
@@ -104,10 +105,10 @@ def test_a_base_for_finetuning_must_be_a_network(folders):
 @pytest.mark.parametrize("kind", ["tfidf", "nb"])
 def test_the_parts_of_the_words_add_up_to_the_log_odds(folders, kind, text, label):
     run = headstart.load(folders / kind)
-    found = explain(run, text, label)
-    p = predict_probabilities(run, [text])[0, run.labels.index(label)]
+    found = run.explain(text, label)
+    p = run.predict_proba([text])[0, run.labels.index(label)]
     sign = 1 if label == run.labels[1] else -1
-    intercept = sign * float(run.scorer.regression_.intercept_[0])
+    intercept = sign * float(run.classifier.regression_.intercept_[0])
     total = sum(one.effect for one in found.effects) + intercept
     assert total == pytest.approx(logit(p), abs=1e-6)
     assert "".join(one.text for one in found.effects) == "".join(text.split())
@@ -118,7 +119,7 @@ def test_the_parts_of_the_words_add_up_with_many_classes():
     labels = [0, 1, 2, 0, 1, 2]
     arm = TfidfClassifier().fit(texts, labels, validation=(texts, labels))
     run = ClassifierRun("nowhere", Classification(["r", "g", "b"]), arm)
-    effects = {one.text: one.effect for one in explain(run, "a red sky", "r").effects}
+    effects = {one.text: one.effect for one in run.explain("a red sky", "r").effects}
     assert effects["red"] > 0 > effects["sky"]
 
 
@@ -206,4 +207,4 @@ def test_a_class_without_a_training_row_has_no_probability(tmp_path):
     arm = TfidfClassifier().fit(["a b", "c d"], [0, 2], validation=(["a", "c"], [0, 2]))
     run = ClassifierRun(tmp_path, Classification(["x", "y", "z"]), arm)
     run.save(tmp_path)
-    assert predict(headstart.load(tmp_path), ["a b"])[0].probabilities["y"] == 0
+    assert headstart.load(tmp_path).predict(["a b"])[0]["probabilities"]["y"] == 0

@@ -13,7 +13,7 @@ from tests.labelled import splits, write_conll, write_squad
 
 def beside(name, parts):
     """The baselines of a task on the validation rows, by name."""
-    task = find_task(name).of(parts.train)
+    task = find_task(name).from_rows(parts.train)
     found = baselines_beside(task, parts.train, parts.validation, parts.validation)
     return task, {one.name: one for one in found}
 
@@ -105,7 +105,7 @@ def test_a_tag_that_no_training_word_has_is_never_the_answer():
 def test_one_class_alone_leaves_the_trivial_baseline():
     parts = splits(rows=40)
     animals = parts.train.pick([row for row, label in enumerate(parts.train.labels) if label == 0])
-    task = find_task("classification").of(parts.train)
+    task = find_task("classification").from_rows(parts.train)
     found = baselines_beside(task, animals, parts.validation, parts.validation)
     assert [one.name for one in found] == ["majority class"]
 

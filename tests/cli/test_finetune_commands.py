@@ -199,7 +199,11 @@ def test_baselines_are_fitted_to_the_rows_that_trained_the_run(files, headstart_
     for one in found["baselines"]:
         metrics = one["metrics"]["accuracy"]
         assert metrics["low"] <= metrics["value"] <= metrics["high"]
-    assert found["macro_f1"]["low"] <= found["macro_f1"]["value"] <= found["macro_f1"]["high"]
+    assert (
+        found["intervals"]["macro_f1"]["low"]
+        <= found["macro_f1"]
+        <= found["intervals"]["macro_f1"]["high"]
+    )
 
 
 def test_a_dataset_that_is_gone_leaves_the_numbers_and_the_reason(files, headstart, tmp_path):

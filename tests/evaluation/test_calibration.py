@@ -34,8 +34,8 @@ def test_calibration_gets_better_on_rows_that_were_not_fitted():
     logits, labels = drawn(4_000)
     temperature = fit_temperature(3 * logits[:2_000], labels[:2_000])
     found = measure_calibration(3 * logits[2_000:], labels[2_000:], temperature)
-    assert found.calibration_error_after < 0.5 * found.calibration_error_before
-    assert found.log_loss_after < found.log_loss_before
+    assert found["calibration_error_after"] < 0.5 * found["calibration_error_before"]
+    assert found["log_loss_after"] < found["log_loss_before"]
 
 
 @settings(deadline=None, max_examples=40)
@@ -45,7 +45,7 @@ def test_on_its_own_rows_the_loss_never_rises(seed, rows, scale):
     temperature = fit_temperature(scale * logits, labels)
     found = measure_calibration(scale * logits, labels, temperature)
     assert LOWEST <= temperature <= HIGHEST
-    assert found.log_loss_after <= found.log_loss_before + 1e-12
+    assert found["log_loss_after"] <= found["log_loss_before"] + 1e-12
 
 
 @given(st.integers(0, 10_000), st.floats(LOWEST, HIGHEST))

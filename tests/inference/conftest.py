@@ -2,7 +2,7 @@
 
 import pytest
 
-from headstart.run_folder import open_run
+from headstart.run import NetworkRun
 from headstart.training.finetune import finetune
 from tests.labelled import recipe, splits, write_csv
 
@@ -20,4 +20,4 @@ def run_folder(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def run(run_folder):
-    return open_run(run_folder)
+    return NetworkRun.open(run_folder)

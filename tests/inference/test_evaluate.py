@@ -1,25 +1,25 @@
 """Evaluation: the numbers, on rows that nothing was chosen by."""
 
+import copy
 from dataclasses import replace
 
 import pytest
+import torch
 
 from headstart.errors import HeadstartError
-from headstart.inference.evaluate import evaluate, evaluation_rows
-from headstart.run_folder import open_run
+from headstart.run import ROWS, NetworkRun, evaluation_rows
 from headstart.text.reading.dataset import Dataset
 from headstart.text.reading.read import read_dataset
 from headstart.training.finetune import finetune
 from headstart.training.recipe import read_finetune_recipe
-from headstart.training.seen_rows import ROWS
 from tests.labelled import dataset, write_csv
 from tests.labelled import recipe as settings
 
 
 def test_the_document_has_all_that_was_asked_for(run):
-    found = evaluate(run, dataset(60, 8, wrong=0.2))
+    found = run.evaluate(dataset(60, 8, wrong=0.2))
     assert found["rows"] == 60
-    accuracy = found["accuracy"]
+    accuracy = found["intervals"]["accuracy"]
     assert accuracy["low"] < accuracy["value"] < accuracy["high"]
     assert {"temperature", "calibration_error_before", "calibration_error_after"} <= set(
         found["calibration"]
@@ -75,14 +75,14 @@ def test_rows_of_one_class_are_judged_as_well(run, run_folder, tmp_path):
     animals = data.pick([row for row, label in enumerate(data.labels) if label == 0])
     path = write_csv(tmp_path / "animals.csv", animals)
     part, _ = evaluation_rows(read_finetune_recipe(run_folder), run.task, str(path))
-    found = evaluate(run, part)
+    found = run.evaluate(part)
     assert found["rows"] == len(animals)
     assert found["confusion"][1] == [0, 0]
 
 
 def test_other_tags_than_the_runs_are_an_error_that_names_both(tagger, tmp_path):
     (tmp_path / "other.conll").write_text("Ada B-PER\n\nOslo B-CITY\n")
-    task = open_run(tagger).task
+    task = NetworkRun.open(tagger).task
     with pytest.raises(HeadstartError, match=r"'B-CITY'.*known are O, B-LOC") as error:
         evaluation_rows(read_finetune_recipe(tagger), task, str(tmp_path / "other.conll"))
     assert "sentence 2" in error.value.where
@@ -91,12 +91,12 @@ def test_other_tags_than_the_runs_are_an_error_that_names_both(tagger, tmp_path)
 @pytest.mark.parametrize("name", ["rotten-tomatoes", "missing.conll"])
 def test_what_is_no_file_of_the_task_is_said(tagger, name):
     with pytest.raises(HeadstartError, match=f"there is no file '{name}'"):
-        evaluation_rows(read_finetune_recipe(tagger), open_run(tagger).task, name)
+        evaluation_rows(read_finetune_recipe(tagger), NetworkRun.open(tagger).task, name)
 
 
 def test_labels_in_another_order_are_renumbered(run):
     turned = Dataset("t", ["the cat sits .", "the judge sits ."], [1, 0], ("person", "animal"))
-    fitted = run.task.fitted(turned, "t")
+    fitted = run.task.match_labels(turned, "t")
     assert fitted.label_names == ("animal", "person")
     assert fitted.labels == [0, 1]
 
@@ -105,7 +105,7 @@ def test_another_spelling_of_the_path_judges_no_row_that_was_trained_on(run, run
     recipe = read_finetune_recipe(run_folder)
     other = str(run_folder / ".." / "train.csv")
     part, _ = evaluation_rows(recipe, run.task, other)
-    found = evaluate(run, part)
+    found = run.evaluate(part)
     own = read_dataset(recipe.dataset)
     assert found["seen_rows"] == len(own.train) + len(own.validation)
     assert found["rows"] == len(part) - found["seen_rows"]
@@ -117,10 +117,10 @@ def test_a_dataset_that_grew_judges_no_row_that_was_trained_on(tmp_path):
     before = read_dataset(path)
     seen = {*before.train.texts, *before.validation.texts}
     write_csv(path, dataset(160, wrong=0.3))
-    opened = open_run(tmp_path / "run")
+    opened = NetworkRun.open(tmp_path / "run")
     part, _ = evaluation_rows(read_finetune_recipe(tmp_path / "run"), opened.task, None)
     assert seen & set(part.texts)
-    found = evaluate(opened, part)
+    found = opened.evaluate(part)
     assert found["rows"] == len(set(part.texts) - seen)
     assert found["seen_rows"] == len(seen & set(part.texts))
     assert all(part.texts[one["row"] - 1] == one["text"] for one in found["mistakes"])
@@ -129,12 +129,31 @@ def test_a_dataset_that_grew_judges_no_row_that_was_trained_on(tmp_path):
 def test_rows_that_were_all_seen_are_refused(run, run_folder):
     train = read_dataset(read_finetune_recipe(run_folder).dataset).train
     with pytest.raises(HeadstartError, match="has seen all of these"):
-        evaluate(run, train)
+        run.evaluate(train)
 
 
 def test_a_run_without_fingerprints_says_that_it_does_not_know(run, tmp_path):
     bare = replace(run, folder=tmp_path)
-    assert evaluate(bare, dataset(20, 8))["seen_rows"] is None
+    assert bare.evaluate(dataset(20, 8))["seen_rows"] is None
     (tmp_path / ROWS).write_bytes(b"damaged")
     with pytest.raises(HeadstartError, match=f"{ROWS} is damaged"):
-        evaluate(bare, dataset(20, 8))
+        bare.evaluate(dataset(20, 8))
+
+
+@pytest.mark.parametrize("cells", [0, 1_000_000])
+def test_metrics_are_floats_whatever_the_data(run, monkeypatch, cells):
+    """Very many rows × classes have no interval of macro-F1."""
+    monkeypatch.setattr("headstart.tasks.classification.MAX_CELLS", cells)
+    found = run.evaluate(dataset(20, 8))
+    assert all(type(found[name]) is float for name in ("loss", "accuracy", "macro_f1"))
+    assert set(found["intervals"]) == {"accuracy", *(["macro_f1"] if cells else [])}
+    assert set(found["intervals"]["accuracy"]) == {"value", "low", "high"}
+
+
+def test_certainty_about_every_row_is_noted(run):
+    assert run.evaluate(dataset(20, 8))["notes"] == []
+    certain = copy.deepcopy(run.model)
+    with torch.no_grad():
+        certain.head.output.weight *= 10_000
+    (note,) = replace(run, model=certain).evaluate(dataset(20, 8))["notes"]
+    assert "99.99 %" in note

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from headstart.errors import HeadstartError
-from headstart.inference.language_model import (
+from headstart.language_model import (
     Sampling,
     fill,
     generate,
@@ -14,9 +14,8 @@ from headstart.inference.language_model import (
     perplexity,
     pick,
 )
-from headstart.inference.predict import predict_file
 from headstart.model.attention import KeyValueCache
-from headstart.run_folder import open_run
+from headstart.run import NetworkRun
 from tests.model.networks import tiny, tokens
 from tests.runs import small_run
 
@@ -33,8 +32,8 @@ def masked(tmp_path_factory):
 
 def test_a_base_is_not_asked_about_a_file(causal, tmp_path):
     (tmp_path / "a.txt").write_text("a text\n")
-    with pytest.raises(HeadstartError, match="this run is a base"):
-        predict_file(open_run(causal), tmp_path / "a.txt", tmp_path / "out.csv")
+    with pytest.raises(HeadstartError, match="this run has no task"):
+        NetworkRun.open(causal).predict_file(tmp_path / "a.txt", tmp_path / "out.csv")
 
 
 @pytest.mark.parametrize("name", ["lab", "small", "gpt2"])
@@ -61,19 +60,19 @@ def written(run, prompt, **options):
 
 
 def test_a_trained_base_writes_the_language_it_has_read(causal):
-    run = open_run(causal)
+    run = NetworkRun.open(causal)
     text = run.tokenizer.decode(written(run, "the old cat", temperature=0.0))
     assert "chases the mouse" in text
 
 
 def test_the_same_seed_writes_the_same_text(causal):
-    run = open_run(causal)
+    run = NetworkRun.open(causal)
     assert written(run, "the", seed=1) == written(run, "the", seed=1)
     assert written(run, "the", seed=1) != written(run, "the", seed=2)
 
 
 def test_writing_stops_at_the_end_of_the_text(causal):
-    run = open_run(causal)
+    run = NetworkRun.open(causal)
     steps = list(generate(run, "the old cat", tokens=2_000, sampling=Sampling(temperature=1.0)))
     ends = [step.token == run.tokenizer.end_id for step in steps]
     assert ends.index(True) == len(steps) - 1
@@ -110,13 +109,13 @@ def test_a_masked_base_fills_a_gap_from_both_sides(masked):
 
 
 def test_every_gap_is_filled(masked):
-    run = open_run(masked)
+    run = NetworkRun.open(masked)
     assert len(fill(run, "the [MASK] cat [MASK] the mouse .")) == 2
 
 
 def test_a_text_without_a_gap_is_refused(masked):
     with pytest.raises(HeadstartError, match=r"has no \[MASK\]"):
-        fill(open_run(masked), "nothing is missing")
+        fill(NetworkRun.open(masked), "nothing is missing")
 
 
 def test_a_masked_base_says_why_it_cannot_write(masked):
@@ -126,13 +125,13 @@ def test_a_masked_base_says_why_it_cannot_write(masked):
 
 
 def test_a_causal_base_says_why_it_cannot_fill(causal):
-    with pytest.raises(HeadstartError, match="square mask") as error:
+    with pytest.raises(HeadstartError, match="causal mask") as error:
         open_language_model(causal, causal=False, to="fill a gap")
     assert "--objective masked" in error.value.fix
 
 
 def test_a_text_of_the_language_is_less_surprising_than_its_words_shuffled(causal):
-    run = open_run(causal)
+    run = NetworkRun.open(causal)
     known = perplexity(run, ["the old cat chases the mouse ."])
     odd = perplexity(run, ["mouse the the . chases cat old"])
     assert known.perplexity < odd.perplexity / 5
@@ -140,18 +139,18 @@ def test_a_text_of_the_language_is_less_surprising_than_its_words_shuffled(causa
 
 
 def test_a_text_longer_than_a_window_is_read_whole(causal):
-    run = open_run(causal)
+    run = NetworkRun.open(causal)
     text = "the old cat chases the mouse . " * 40
     assert perplexity(run, [text], length=16).tokens == perplexity(run, [text], length=999).tokens
 
 
 def test_nothing_to_measure_is_refused(causal):
     with pytest.raises(HeadstartError, match="no text"):
-        perplexity(open_run(causal), [])
+        perplexity(NetworkRun.open(causal), [])
 
 
 def test_many_texts_at_once_have_the_loss_of_each_by_itself(causal):
-    run = open_run(causal)
+    run = NetworkRun.open(causal)
     texts = ["the old cat", "the quiet bird builds the nest . " * 9, "a", "the dog guards"] * 5
     each = [perplexity(run, [text], length=16) for text in texts]
     together = perplexity(run, texts, length=16)

@@ -4,6 +4,7 @@ import csv
 import json
 import shutil
 import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,19 +13,19 @@ import pyarrow.parquet as parquet
 import pytest
 
 from headstart.errors import HeadstartError
-from headstart.inference.explain import explain
-from headstart.inference.predict import predict, predict_file, predict_scores
-from headstart.run_folder import open_task_run
+from headstart.run import Run
+from headstart.tasks.pairs import Pairs
 from headstart.text.tokenizers.train_tokenizer import train_tokenizer
+from tests.baselines.saved import classifier_run
 from tests.labelled import dataset
 from tests.runs import small_run
 
 
 def test_the_answers_are_right(run):
     data = dataset(40, 5)
-    answers = predict(run, data.texts)
+    answers = run.predict(data.texts)
     right = [
-        answer.label == run.labels[label]
+        answer["label"] == run.labels[label]
         for answer, label in zip(answers, data.labels, strict=True)
     ]
     assert np.mean(right) > 0.9
@@ -32,45 +33,88 @@ def test_the_answers_are_right(run):
 
 def test_a_text_has_the_same_answer_alone_and_among_others_of_any_length(run):
     texts = [" ".join(["the cat sleeps ."] * n) for n in (1, 7, 2, 30, 1, 4)]
-    together = predict_scores(run, texts)
-    alone = np.concatenate([predict_scores(run, [text]) for text in texts])
+    together = run.predict_scores(texts)
+    alone = np.concatenate([run.predict_scores([text]) for text in texts])
     np.testing.assert_allclose(together, alone, atol=1e-5)
 
 
 def test_probabilities_are_named_and_sum_to_one(run):
-    answer = predict(run, ["the old judge reads the law ."])[0]
-    assert set(answer.probabilities) == {"animal", "person"}
-    assert sum(answer.probabilities.values()) == pytest.approx(1)
-    assert answer.probability == max(answer.probabilities.values())
+    answer = run.predict(["the old judge reads the law ."])[0]
+    assert set(answer["probabilities"]) == {"animal", "person"}
+    assert sum(answer["probabilities"].values()) == pytest.approx(1)
+    assert answer["probability"] == max(answer["probabilities"].values())
 
 
 def test_no_texts_have_no_answers(run):
-    assert predict(run, []) == []
+    assert run.predict([]) == []
 
 
 @pytest.mark.parametrize("text", ["", "  \n\t"])
 def test_an_empty_text_is_named(run, text):
     with pytest.raises(HeadstartError, match="empty") as error:
-        predict(run, ["fine", text])
+        run.predict(["fine", text])
     assert error.value.where == "text 2"
 
 
+@pytest.mark.parametrize("text", ["", "  \n\t"])
+def test_an_empty_text_has_one_message_everywhere(run, tagger, answerer, text):
+    linear = classifier_run("tfidf")
+    pairs = replace(run, task=Pairs(run.labels))
+    calls = [
+        lambda: run.predict([text]),
+        lambda: run.predict_proba([text]),
+        lambda: run.explain(text),
+        lambda: linear.predict([text]),
+        lambda: linear.explain(text),
+        lambda: pairs.predict([("a", text)]),
+        lambda: Run.open(tagger).predict([text]),
+        lambda: Run.open(answerer).predict([("who?", text)]),
+    ]
+    for call in calls:
+        with pytest.raises(HeadstartError, match=r"^the (second )?text is empty\n"):
+            call()
+
+
+@pytest.mark.parametrize("texts", ["one text", [("a", "b")], [["a", "b"]], [3], [None]])
+def test_what_is_not_a_list_of_texts_is_rejected(run, texts):
+    with pytest.raises(HeadstartError):
+        run.predict(texts)
+
+
+@pytest.mark.parametrize("texts", [["a"], [("a",)], [("a", "b", "c")], [("a", 3)]])
+def test_what_is_not_a_list_of_pairs_is_rejected(run, texts):
+    with pytest.raises(HeadstartError):
+        replace(run, task=Pairs(run.labels)).predict(texts)
+
+
+def test_texts_that_are_not_read_to_their_end_are_counted(run, tmp_path):
+    short = replace(run, length=8, long="cut")
+    (tmp_path / "in.csv").write_text(f"text\nthe cat\n{'the cat sleeps . ' * 9}\n")
+    assert short.predict_file(tmp_path / "in.csv", tmp_path / "out.csv")["cut_rows"] == 1
+
+
+def test_a_folder_of_runs_names_the_runs_in_it(run_folder):
+    with pytest.raises(HeadstartError, match="folder of runs") as error:
+        Run.open(run_folder.parent)
+    assert str(run_folder) in error.value.fix
+
+
 def test_a_text_of_a_megabyte_is_judged(run):
-    assert predict(run, ["the small cat chases the mouse . " * 32_000])[0].label == "animal"
+    assert run.predict(["the small cat chases the mouse . " * 32_000])[0]["label"] == "animal"
 
 
 def test_a_base_without_a_task_is_refused_with_the_way_out(tmp_path):
     base = small_run(tmp_path, steps=2)
     with pytest.raises(HeadstartError, match="no task") as error:
-        open_task_run(base)
+        Run.open(base).predict(["a text"])
     assert "headstart finetune" in error.value.fix
 
 
 def test_a_run_with_the_tokenizer_of_another_is_refused_with_both_sizes(run_folder, tmp_path):
     folder = shutil.copytree(run_folder, tmp_path / "run")
     train_tokenizer(["the cat sits ."], vocab_size=270).save(folder)
-    with pytest.raises(HeadstartError, match=r"has 2\d\d pieces, the model 300: they do not"):
-        open_task_run(folder)
+    with pytest.raises(HeadstartError, match=r"has 270 tokens, the model 300: they do not"):
+        Run.open(folder)
 
 
 def write_input(path, rows, broken, note=1):
@@ -96,7 +140,7 @@ def read_output(path):
 def test_every_row_of_a_file_is_answered_in_its_place(run, tmp_path, suffix):
     source = write_input(tmp_path / "in.csv", 2_500, broken={1_250})
     output = tmp_path / f"out{suffix}"
-    summary = predict_file(run, source, output)
+    summary = run.predict_file(source, output)
     rows = read_output(output)
     assert (summary["rows"], summary["bad_rows"], len(rows)) == (2_500, 1, 2_500)
     assert summary["bad"][0]["row"] == 1_250
@@ -105,13 +149,13 @@ def test_every_row_of_a_file_is_answered_in_its_place(run, tmp_path, suffix):
     assert not rows[1_249]["label"]
     assert not any(row["error"] for n, row in enumerate(rows) if n != 1_249)
     texts = ["the cat sits .", "the judge sits ."]
-    labels = [answer.label for answer in predict(run, texts)]
+    labels = [answer["label"] for answer in run.predict(texts)]
     assert [row["label"] for row in rows[:4]] == labels * 2
 
 
 def test_a_hundred_thousand_rows_with_a_broken_one_in_the_middle_lose_nothing(run, tmp_path):
     source = write_input(tmp_path / "in.csv", 100_000, broken={50_000})
-    summary = predict_file(run, source, tmp_path / "out.parquet")
+    summary = run.predict_file(source, tmp_path / "out.parquet")
     table = parquet.read_table(tmp_path / "out.parquet")
     assert table["row"].to_pylist() == list(range(1, 100_001))
     assert table["label"].null_count == table.num_rows - table["error"].null_count == 1
@@ -124,7 +168,7 @@ def test_memory_does_not_grow_with_the_file(run, tmp_path):
     for rows in (6_000, 18_000):  # more than a megabyte, which is read at a time
         source = write_input(tmp_path / f"{rows}.csv", rows, broken=set(), note="x" * 200)
         tracemalloc.start()
-        predict_file(run, source, tmp_path / "out.parquet")
+        run.predict_file(source, tmp_path / "out.parquet")
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < 1.5 * peaks[0], peaks
@@ -133,14 +177,14 @@ def test_memory_does_not_grow_with_the_file(run, tmp_path):
 def test_a_kind_of_output_that_is_not_known_is_refused_before_any_work(run, tmp_path):
     source = write_input(tmp_path / "in.csv", 2, broken=set())
     with pytest.raises(HeadstartError, match=r"as '\.xlsx'"):
-        predict_file(run, source, tmp_path / "out.xlsx")
+        run.predict_file(source, tmp_path / "out.xlsx")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.csv"]
 
 
 def test_a_failed_prediction_leaves_no_half_file(run, tmp_path):
     (tmp_path / "in.csv").write_text("id,other\n1,x\n")
     with pytest.raises(HeadstartError, match="text column"):
-        predict_file(run, tmp_path / "in.csv", tmp_path / "out.csv")
+        run.predict_file(tmp_path / "in.csv", tmp_path / "out.csv")
     assert not (tmp_path / "out.csv").exists()
 
 
@@ -166,7 +210,7 @@ def write_with_columns(path):
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
 def test_the_columns_of_the_input_are_kept_and_none_is_overwritten(run, tmp_path, given, suffix):
     source = write_with_columns(tmp_path / f"in{given}")
-    predict_file(run, source, tmp_path / f"out{suffix}")
+    run.predict_file(source, tmp_path / f"out{suffix}")
     first, second = read_output(tmp_path / f"out{suffix}")
     assert (first["id"], first["text"], first["label"], first["row"]) == (
         *("7", "the cat sits .", "mine", "x"),
@@ -182,7 +226,7 @@ def test_numbers_and_lists_of_the_input_survive_in_every_format(run, tmp_path):
     rows = [{"text": "the cat sits .", "n": 3, "tags": ["a"]}, {"text": "a dog .", "n": None}]
     (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     for suffix in (".jsonl", ".csv", ".parquet"):
-        predict_file(run, tmp_path / "in.jsonl", tmp_path / f"out{suffix}")
+        run.predict_file(tmp_path / "in.jsonl", tmp_path / f"out{suffix}")
     assert [row["n"] for row in read_output(tmp_path / "out.jsonl")] == [3, None]
     assert [row["n"] for row in read_output(tmp_path / "out.parquet")] == [3, None]
     assert read_output(tmp_path / "out.parquet")[0]["tags"] == '["a"]'
@@ -191,7 +235,7 @@ def test_numbers_and_lists_of_the_input_survive_in_every_format(run, tmp_path):
 
 def test_a_text_column_of_another_name_keeps_its_name(run, tmp_path):
     (tmp_path / "in.csv").write_text("id,review\n1,the cat sits .\n2\n")
-    predict_file(run, tmp_path / "in.csv", tmp_path / "out.csv")
+    run.predict_file(tmp_path / "in.csv", tmp_path / "out.csv")
     first, broken = read_output(tmp_path / "out.csv")
     assert list(first)[:4] == ["row", "id", "review", "label"]
     assert (broken["review"], broken["id"], broken["label"]) == ("2", "", "")
@@ -201,10 +245,10 @@ def test_a_column_that_comes_too_late_for_a_table_is_refused_not_lost(run, tmp_p
     rows = [{"text": "the cat sits ."}] * 1_100 + [{"text": "a dog .", "late": 1}]
     (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     with pytest.raises(HeadstartError, match=r"row 1,101 has a column 'late'") as error:
-        predict_file(run, tmp_path / "in.jsonl", tmp_path / "out.csv")
+        run.predict_file(tmp_path / "in.jsonl", tmp_path / "out.csv")
     assert ".jsonl" in error.value.fix
     assert not (tmp_path / "out.csv").exists()
-    predict_file(run, tmp_path / "in.jsonl", tmp_path / "out.jsonl")
+    run.predict_file(tmp_path / "in.jsonl", tmp_path / "out.jsonl")
     assert read_output(tmp_path / "out.jsonl")[-1]["late"] == 1
 
 
@@ -216,26 +260,26 @@ def test_the_input_is_never_overwritten(run, tmp_path, name, monkeypatch):
     (tmp_path / "hard.csv").hardlink_to(source)
     before = source.read_bytes()
     with pytest.raises(HeadstartError, match="would overwrite the input"):
-        predict_file(run, source, Path(name))
+        run.predict_file(source, Path(name))
     assert source.read_bytes() == before
 
 
 def test_the_output_does_not_lie_in_a_folder_of_input(run, tmp_path):
     (tmp_path / "data").mkdir()
     with pytest.raises(HeadstartError, match="lies in the input"):
-        predict_file(run, tmp_path / "data", tmp_path / "data" / "out.csv")
+        run.predict_file(tmp_path / "data", tmp_path / "data" / "out.csv")
 
 
 def test_the_word_that_decides_has_the_largest_effect(run):
-    found = explain(run, "the old judge reads the thing .").effects
+    found = run.explain("the old judge reads the thing .").effects
     assert max(found, key=lambda one: one.effect).text in ("judge", "reads")
     assert "".join(one.text for one in found) == "theoldjudgereadsthething."
 
 
 def test_a_text_of_one_word_or_of_thousands_is_explained(run):
-    assert len(explain(run, "cat").effects) == 1
-    assert len(explain(run, "cat " * 1_000).effects) == 200
-    assert len(explain(run, "猫が好き").effects) == 4
+    assert len(run.explain("cat").effects) == 1
+    assert len(run.explain("cat " * 1_000).effects) == 200
+    assert len(run.explain("猫が好き").effects) == 4
 
 
 def test_no_cell_of_a_csv_is_a_formula(run, tmp_path):
@@ -243,7 +287,7 @@ def test_no_cell_of_a_csv_is_a_formula(run, tmp_path):
     (tmp_path / "in.jsonl").write_text(
         "".join(json.dumps({"text": text, "n": -0.5}) + "\n" for text in rows)
     )
-    predict_file(run, tmp_path / "in.jsonl", tmp_path / "out.csv")
+    run.predict_file(tmp_path / "in.jsonl", tmp_path / "out.csv")
     found = read_output(tmp_path / "out.csv")
     assert [row["text"] for row in found] == [*(f"'{text}" for text in rows[:4]), "fine"]
     assert {row["n"] for row in found} == {"-0.5"}
@@ -254,7 +298,7 @@ def test_an_output_that_cannot_be_written_is_refused_before_the_work(run, tmp_pa
     (tmp_path / "folder.csv").mkdir()
     write_input(tmp_path / "in.csv", 2, broken=set())
     with pytest.raises(HeadstartError) as told:
-        predict_file(run, tmp_path / "in.csv", tmp_path / output)
+        run.predict_file(tmp_path / "in.csv", tmp_path / output)
     assert told.value.fix
     assert sorted(path.name for path in tmp_path.iterdir()) == ["folder.csv", "in.csv"]
 
@@ -263,6 +307,6 @@ def test_a_quotation_mark_that_swallows_rows_costs_no_other_answer(run, tmp_path
     lines = [f"the cat {n} sits .,{n % 2}" for n in range(1, 21)]
     lines[4], lines[8] = f'"{lines[4]}', f'"{lines[8]}'
     (tmp_path / "in.csv").write_text("\n".join(["text,label", *lines]) + "\n")
-    summary = predict_file(run, tmp_path / "in.csv", tmp_path / "out.csv")
+    summary = run.predict_file(tmp_path / "in.csv", tmp_path / "out.csv")
     assert (summary["rows"], summary["bad_rows"]) == (20, 2)
     assert [bad["row"] for bad in summary["bad"]] == [5, 9]

@@ -5,9 +5,7 @@ import json
 import pytest
 
 from headstart.errors import HeadstartError
-from headstart.inference.evaluate import evaluate
-from headstart.inference.predict import predict_file, predict_spans
-from headstart.run_folder import Run, open_run
+from headstart.run import NetworkRun
 from headstart.text.reading.squad import read_question_file
 from tests.labelled import write_squad
 
@@ -16,7 +14,7 @@ TEXT = "In year 7, Ada lives here. Kurt works there!"
 
 @pytest.fixture(scope="module")
 def run(answerer):
-    return open_run(answerer)
+    return NetworkRun.open(answerer)
 
 
 def read_rows(path):
@@ -24,51 +22,52 @@ def read_rows(path):
 
 
 def test_the_answer_comes_with_its_place_and_its_probability(run):
-    lives, works = predict_spans(run, ["who lives?", "who works?"], [TEXT, TEXT])
-    assert (lives.answer, works.answer) == ("Ada", "Kurt")
-    assert TEXT[lives.start : lives.end] == "Ada"
-    assert 0.5 < lives.probability <= 1
+    lives, works = run.predict([("who lives?", TEXT), ("who works?", TEXT)])
+    assert (lives["answer"], works["answer"]) == ("Ada", "Kurt")
+    assert TEXT[lives["start"] : lives["end"]] == "Ada"
+    assert 0.5 < lives["probability"] <= 1
 
 
 def test_no_answer_has_no_place_but_a_probability(run):
-    (found,) = predict_spans(run, ["who sleeps?"], [TEXT])
-    assert (found.answer, found.start, found.end) == (None, None, None)
-    assert 0.5 < found.probability <= 1
+    (found,) = run.predict([("who sleeps?", TEXT)])
+    assert (found["answer"], found["start"], found["end"]) == (None, None, None)
+    assert 0.5 < found["probability"] <= 1
 
 
 def test_answers_are_those_that_evaluation_scores(run, answerer):
     part = read_question_file(str(answerer.parent / "train.json"))
-    answers = [one.answer or "" for one in predict_spans(run, part.questions, part.contexts)]
+    pairs = list(zip(part.questions, part.contexts, strict=True))
+    answers = [one["answer"] or "" for one in run.predict(pairs)]
     right = [
         answer in [text for _, text in wanted] or not (wanted or answer)
         for answer, wanted in zip(answers, part.answers, strict=True)
     ]
-    assert evaluate(run, part)["exact_match"]["value"] == pytest.approx(sum(right) / len(right))
+    assert run.evaluate(part)["exact_match"] == pytest.approx(sum(right) / len(right))
 
 
 def test_a_text_behind_the_length_is_said_to_be_unread(run):
-    short = Run(run.folder, run.model, run.tokenizer, run.task, length=32)
-    (found,) = predict_spans(short, ["who lives?"], [TEXT * 9])
-    assert 0 < found.unread < len(TEXT * 9)
-    windows = Run(run.folder, run.model, run.tokenizer, run.task, length=32, long="windows")
-    assert predict_spans(windows, ["who lives?"], [TEXT * 9])[0].unread == 0
+    short = NetworkRun(run.folder, run.model, run.tokenizer, run.task, length=32)
+    (found,) = short.predict([("who lives?", TEXT * 9)])
+    assert 0 < found["unread"] < len(TEXT * 9)
+    windows = NetworkRun(run.folder, run.model, run.tokenizer, run.task, length=32, long="windows")
+    assert windows.predict([("who lives?", TEXT * 9)])[0]["unread"] == 0
 
 
 @pytest.mark.parametrize("long", ["cut", "windows"])
 def test_a_word_of_a_megabyte_is_no_more_than_a_window(run, long):
-    asked = Run(run.folder, run.model, run.tokenizer, run.task, length=64, long=long)
-    (found,) = predict_spans(asked, ["who lives?"], ["x" * 1_000_000 + " Ada lives here."])
-    assert 0 < found.probability <= 1
-    part = asked.task.unlabelled(["who?"], ["x" * 1_000 + " Ada lives here."])
+    asked = NetworkRun(run.folder, run.model, run.tokenizer, run.task, length=64, long=long)
+    (found,) = asked.predict([("who lives?", "x" * 1_000_000 + " Ada lives here.")])
+    assert 0 < found["probability"] <= 1
+    part = asked.task.unlabelled([("who?", "x" * 1_000 + " Ada lives here.")])
     assert max(asked.task.encode(part, asked.encoding).lengths) <= 64
 
 
 def test_a_text_of_a_megabyte_is_read_whole_in_windows_or_cut_and_counted(run):
-    (found,) = predict_spans(run, ["who lives?"], [TEXT * 23_000])
-    assert found.unread == 0
-    cut = Run(run.folder, run.model, run.tokenizer, run.task, length=512, long="cut")
-    (found,) = predict_spans(cut, ["who lives?"], [TEXT * 23_000])
-    assert found.unread > 900_000
+    (found,) = run.predict([("who lives?", TEXT * 23_000)])
+    assert found["unread"] == 0
+    cut = NetworkRun(run.folder, run.model, run.tokenizer, run.task, length=512, long="cut")
+    (found,) = cut.predict([("who lives?", TEXT * 23_000)])
+    assert found["unread"] > 900_000
 
 
 @pytest.mark.parametrize(
@@ -76,13 +75,13 @@ def test_a_text_of_a_megabyte_is_read_whole_in_windows_or_cut_and_counted(run):
 )
 def test_an_empty_question_or_text_is_named(run, question, text, where):
     with pytest.raises(HeadstartError, match="empty") as error:
-        predict_spans(run, [question], [text])
+        run.predict([(question, text)])
     assert error.value.where == where
 
 
 def test_every_question_of_a_file_is_answered_with_its_id(run, tmp_path):
     source = write_squad(tmp_path / "in.json", texts=40, seed=3)
-    summary = predict_file(run, source, tmp_path / "out.jsonl")
+    summary = run.predict_file(source, tmp_path / "out.jsonl")
     assert (summary["rows"], summary["bad_rows"]) == (40, 0)
     rows = read_rows(tmp_path / "out.jsonl")
     assert [row["id"] for row in rows] == [f"q{n}" for n in range(40)]
@@ -93,8 +92,8 @@ def test_every_question_of_a_file_is_answered_with_its_id(run, tmp_path):
 
 def test_squads_own_form_is_an_answer_an_id(run, tmp_path):
     source = write_squad(tmp_path / "in.json", texts=40, none=0.5, seed=3)
-    predict_file(run, source, tmp_path / "out.jsonl")
-    predict_file(run, source, tmp_path / "out.json")
+    run.predict_file(source, tmp_path / "out.jsonl")
+    run.predict_file(source, tmp_path / "out.json")
     wanted = {row["id"]: row["answer"] or "" for row in read_rows(tmp_path / "out.jsonl")}
     assert json.loads((tmp_path / "out.json").read_text()) == wanted
     assert "" in wanted.values()
@@ -105,17 +104,17 @@ def test_a_broken_question_keeps_its_place_and_its_reason(run, tmp_path):
     document = json.loads(source.read_text())
     del document["data"][0]["paragraphs"][1]["qas"][0]["question"]
     source.write_text(json.dumps(document))
-    summary = predict_file(run, source, tmp_path / "out.jsonl")
+    summary = run.predict_file(source, tmp_path / "out.jsonl")
     assert summary["bad"] == [{"row": 2, "error": "the question is empty"}]
     rows = read_rows(tmp_path / "out.jsonl")
     assert [row["error"] for row in rows] == [None, "the question is empty", None]
-    predict_file(run, source, tmp_path / "out.json")
+    run.predict_file(source, tmp_path / "out.json")
     assert list(json.loads((tmp_path / "out.json").read_text())) == ["q0", "q1", "q2"]
 
 
 def test_a_table_of_questions_and_contexts_is_answered_by_row(run, tmp_path):
     (tmp_path / "in.csv").write_text(f'question,context\nwho lives?,"{TEXT}"\n,"{TEXT}"\n')
-    summary = predict_file(run, tmp_path / "in.csv", tmp_path / "out.jsonl")
+    summary = run.predict_file(tmp_path / "in.csv", tmp_path / "out.jsonl")
     assert summary["bad"] == [{"row": 2, "error": "the question or its text is empty"}]
     assert [row["answer"] for row in read_rows(tmp_path / "out.jsonl")] == ["Ada", None]
 
@@ -124,12 +123,12 @@ def test_two_questions_of_one_id_do_not_lose_an_answer(run, tmp_path):
     source = write_squad(tmp_path / "in.json", texts=3)
     source.write_text(source.read_text().replace('"q2"', '"q0"'))
     with pytest.raises(HeadstartError, match="two questions have the id 'q0'"):
-        predict_file(run, source, tmp_path / "out.json")
+        run.predict_file(source, tmp_path / "out.json")
     assert not (tmp_path / "out.json").exists()
-    assert predict_file(run, source, tmp_path / "out.jsonl")["rows"] == 3
+    assert run.predict_file(source, tmp_path / "out.jsonl")["rows"] == 3
 
 
 def test_an_ending_that_does_not_fit_answers_is_refused_before_any_work(run, tmp_path):
     with pytest.raises(HeadstartError, match=r"spans cannot be written as '\.conll'") as error:
-        predict_file(run, tmp_path / "missing.json", tmp_path / "out.conll")
+        run.predict_file(tmp_path / "missing.json", tmp_path / "out.conll")
     assert ".jsonl or .json" in error.value.fix

@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 
 from headstart.errors import HeadstartError
-from headstart.inference.predict import predict, predict_file, predict_tags
-from headstart.run_folder import Run, open_run
-from headstart.tasks.run_network import run_network
+from headstart.run import NetworkRun, run_network
 from headstart.text.reading.conll import read_sentences
 from tests.labelled import write_conll
 
@@ -17,7 +15,7 @@ TEXT = "7 Grace Hopper saw New York."
 
 @pytest.fixture(scope="module")
 def run(tagger):
-    return open_run(tagger)
+    return NetworkRun.open(tagger)
 
 
 def read_rows(path):
@@ -25,65 +23,71 @@ def read_rows(path):
 
 
 def test_entities_are_found_with_their_words_and_characters(run):
-    found = predict_tags(run, [TEXT])[0]
-    assert found.words == ["7", "Grace", "Hopper", "saw", "New", "York", "."]
-    assert found.tags[:6] == ["O", "B-PER", "I-PER", "O", "B-LOC", "I-LOC"]
-    person, place = found.entities[:2]
-    assert (person.kind, person.text, person.start_word, person.end_word) == (
+    found = run.predict([TEXT])[0]
+    assert found["words"] == ["7", "Grace", "Hopper", "saw", "New", "York", "."]
+    assert found["tags"][:6] == ["O", "B-PER", "I-PER", "O", "B-LOC", "I-LOC"]
+    person, place = found["entities"][:2]
+    assert (person["kind"], person["text"], person["start_word"], person["end_word"]) == (
         "PER",
         "Grace Hopper",
         1,
         3,
     )
-    assert TEXT[place.start : place.end] == place.text == "New York"
+    assert TEXT[place["start"] : place["end"]] == place["text"] == "New York"
 
 
 def test_an_entity_is_as_probable_as_all_its_words_together(run):
-    found = predict_tags(run, [TEXT])[0]
-    person = found.entities[0]
-    assert person.probability == pytest.approx(np.prod(found.probabilities[1:3]))
+    found = run.predict([TEXT])[0]
+    person = found["entities"][0]
+    assert person["probability"] == pytest.approx(np.prod(found["probabilities"][1:3]))
 
 
 def test_a_sentence_is_tagged_as_evaluation_tags_it(run, tagger):
     part = read_sentences([str(tagger.parent / "train.conll")]).validation
     examples = run.task.encode(part, run.encoding)
-    scores = run.task.join(run_network(run.model, examples), examples)
+    scores = run.task.decode(run_network(run.model, examples), examples)
     wanted = [[run.labels[tag] for tag in one.argmax(axis=1)] for one in scores]
     texts = [" ".join(words) for words in part.words]
-    assert [one.tags for one in predict_tags(run, texts)] == wanted
+    assert [one["tags"] for one in run.predict(texts)] == wanted
 
 
 def test_words_behind_the_length_have_no_tag(run):
-    short = Run(run.folder, run.model, run.tokenizer, run.task, length=12)
-    found = predict_tags(short, ["Ada saw Oslo " * 9])[0]
-    assert len(found.words) == len(found.tags) == len(found.probabilities) == 27
-    assert 0 < found.unread < 27
-    assert found.tags[-found.unread :] == found.probabilities[-found.unread :]
-    windows = Run(run.folder, run.model, run.tokenizer, run.task, length=12, long="windows")
-    assert predict_tags(windows, ["Ada saw Oslo " * 9])[0].unread == 0
+    short = NetworkRun(run.folder, run.model, run.tokenizer, run.task, length=12)
+    found = short.predict(["Ada saw Oslo " * 9])[0]
+    assert len(found["words"]) == len(found["tags"]) == len(found["probabilities"]) == 27
+    unread = found["tags"].count(None)
+    assert 0 < unread < 27
+    assert found["tags"][-unread:] == found["probabilities"][-unread:] == [None] * unread
+    windows = NetworkRun(run.folder, run.model, run.tokenizer, run.task, length=12, long="windows")
+    assert windows.predict(["Ada saw Oslo " * 9])[0]["tags"].count(None) == 0
 
 
 @pytest.mark.parametrize("text", ["Ada saw Oslo . " * 70_000, "x" * 1_000_000])
 def test_a_text_of_a_megabyte_is_tagged(run, text):
-    assert predict_tags(run, [text])[0].tags[0] is not None
+    assert run.predict([text])[0]["tags"][0] is not None
 
 
 def test_no_texts_have_no_tags_and_an_empty_one_is_named(run):
-    assert predict_tags(run, []) == []
+    assert run.predict([]) == []
     with pytest.raises(HeadstartError, match="empty") as error:
-        predict_tags(run, ["fine", " "])
+        run.predict(["fine", " "])
     assert error.value.where == "text 2"
 
 
-def test_a_tagging_run_is_not_asked_for_classes(run):
-    with pytest.raises(HeadstartError, match="its task is tagging") as error:
-        predict(run, ["fine"])
-    assert "predict_tags" in error.value.fix
+def test_a_tagging_run_has_no_probabilities_of_classes(run):
+    with pytest.raises(HeadstartError, match="its task is tagging"):
+        run.predict_proba(["fine"])
+
+
+def test_words_that_are_split_already_are_tagged_as_given(run):
+    (found,) = run.predict([["Grace", "Hopper", "saw"]])
+    assert found["words"] == ["Grace", "Hopper", "saw"]
+    assert found["entities"][0]["text"] == "Grace Hopper"
 
 
 def test_conll_goes_in_and_comes_out_with_the_words_in_their_places(run, tmp_path):
     source, output = write_conll(tmp_path / "in.conll", 1_500, seed=5), tmp_path / "out.conll"
-    summary = predict_file(run, source, output)
+    summary = run.predict_file(source, output)
     assert (summary["rows"], summary["bad_rows"]) == (1_500, 0)
     lines = output.read_text().splitlines()
     wanted = source.read_text().splitlines()[2:]
@@ -97,7 +101,7 @@ def test_conll_goes_in_and_comes_out_with_the_words_in_their_places(run, tmp_pat
 def test_a_broken_sentence_keeps_its_place_and_its_reason(run, tmp_path, suffix):
     source, output = tmp_path / "in.conll", tmp_path / f"out{suffix}"
     source.write_bytes(b"Ada O\n\ncaf\xe9 O\n\nOslo O\n")
-    summary = predict_file(run, source, output)
+    summary = run.predict_file(source, output)
     assert summary["bad"] == [{"row": 2, "error": "byte 0xE9 is not text in this encoding"}]
     if suffix == ".jsonl":
         rows = read_rows(output)
@@ -113,7 +117,7 @@ def test_a_broken_sentence_keeps_its_place_and_its_reason(run, tmp_path, suffix)
 
 def test_what_is_written_as_conll_can_be_read_as_conll(run, tmp_path):
     (tmp_path / "in.csv").write_text('text\nAda saw Oslo\n"one\n# two"\n')
-    predict_file(run, tmp_path / "in.csv", tmp_path / "out.conll")
+    run.predict_file(tmp_path / "in.csv", tmp_path / "out.conll")
     (tmp_path / "tagged.conll").write_text((tmp_path / "out.conll").read_text() + "x\tB-NEW\n")
     read = read_sentences([str(tmp_path / "tagged.conll")], validation=str(tmp_path / "out.conll"))
     assert read.validation.words == [["Ada", "saw", "Oslo"], ["one", "#", "two"]]
@@ -133,7 +137,7 @@ def test_what_is_written_as_conll_can_be_read_as_conll(run, tmp_path):
 )
 def test_texts_and_sentences_of_every_kind_of_file_are_tagged(run, tmp_path, name, content, words):
     (tmp_path / name).write_text(content)
-    predict_file(run, tmp_path / name, tmp_path / "out.jsonl")
+    run.predict_file(tmp_path / name, tmp_path / "out.jsonl")
     rows = read_rows(tmp_path / "out.jsonl")
     assert [row["words"] for row in rows] == words
     assert [len(row["tags"]) for row in rows] == [len(one) for one in words]
@@ -141,14 +145,14 @@ def test_texts_and_sentences_of_every_kind_of_file_are_tagged(run, tmp_path, nam
 
 def test_sentences_that_were_not_read_to_the_end_are_counted(run, tmp_path):
     (tmp_path / "in.conll").write_text("Ada\n\n" + "Oslo\n" * 30)
-    short = Run(run.folder, run.model, run.tokenizer, run.task, length=12)
-    assert predict_file(short, tmp_path / "in.conll", tmp_path / "out.conll")["cut_rows"] == 1
+    short = NetworkRun(run.folder, run.model, run.tokenizer, run.task, length=12)
+    assert short.predict_file(tmp_path / "in.conll", tmp_path / "out.conll")["cut_rows"] == 1
     assert (tmp_path / "out.conll").read_text().endswith("Oslo\t_\n\n")
 
 
 def test_an_ending_that_does_not_fit_tags_is_refused_before_any_work(run, tmp_path):
     with pytest.raises(HeadstartError, match=r"tagging cannot be written as '\.csv'") as error:
-        predict_file(run, tmp_path / "missing.conll", tmp_path / "out.csv")
+        run.predict_file(tmp_path / "missing.conll", tmp_path / "out.csv")
     assert ".jsonl or .conll" in error.value.fix
     assert not list(tmp_path.iterdir())
 
@@ -157,7 +161,7 @@ def test_ten_thousand_sentences_with_a_broken_one_in_the_middle_lose_nothing(run
     lines = [b"Ada O\nsaw O\n\n"] * 10_000
     lines[4_999] = b"caf\xe9 O\n\n"
     (tmp_path / "in.conll").write_bytes(b"".join(lines))
-    summary = predict_file(run, tmp_path / "in.conll", tmp_path / "out.jsonl")
+    summary = run.predict_file(tmp_path / "in.conll", tmp_path / "out.jsonl")
     rows = read_rows(tmp_path / "out.jsonl")
     assert [row["row"] for row in rows] == list(range(1, 10_001))
     assert [row["row"] for row in rows if row["error"]] == [5_000]

@@ -14,7 +14,7 @@ from headstart.interop.exporters import (
 )
 from headstart.model.model import build_model
 from headstart.model.presets import preset
-from headstart.run_folder import Run, save_run
+from headstart.run import NetworkRun
 from headstart.text.tokenizers.train_tokenizer import train_tokenizer
 
 TINY = {"width": 16, "layers": 2, "heads": 2, "feed_forward_width": 32}
@@ -25,7 +25,7 @@ def run(tmp_path_factory):
     tokenizer = train_tokenizer(["the cat sat on the mat"] * 3, vocab_size=300)
     chosen = preset("small", vocab_size=tokenizer.vocab_size, **TINY)
     folder = tmp_path_factory.mktemp("base") / "run"
-    save_run(Run(folder, build_model(chosen.base, chosen.language_modeling), tokenizer), folder)
+    NetworkRun(folder, build_model(chosen.base, chosen.language_modeling), tokenizer).save(folder)
     return folder
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from headstart import HeadstartClassifier
-from headstart.run_folder import open_run
+from headstart.run import NetworkRun
 from headstart.studies.run import StudyRun
 from headstart.training.recipe import make_recipe
 from tests.corpora import write_corpus
@@ -41,7 +41,7 @@ def test_it_is_fine_tuned_and_predicts(bert, labelled, tmp_path, headstart, head
         "language modeling head": "dropped",
         "classification head": "new",
     }
-    assert open_run(run).model.base.config.width == 16
+    assert NetworkRun.open(run).model.base.config.width == 16
     assert f'base = "{bert}"' in (run / "recipe.toml").read_text()
     assert "learning_rate = 5e-05" in (run / "recipe.toml").read_text()
     assert headstart("predict", run, "the cat sat").returncode == 0
@@ -76,7 +76,7 @@ def test_its_pretraining_goes_on_with_its_own_tokenizer(base, tmp_path, headstar
     words = ("--out", tmp_path / "run", "--steps", 2, "--length", 16, "--threads", 1)
     found = headstart_json("pretrain", tmp_path / "corpus.txt", "--base", base, *words)
     assert found["objective"] == ("masked" if "bert" in base else "causal")
-    before, after = open_run(base), open_run(tmp_path / "run")
+    before, after = NetworkRun.open(base), NetworkRun.open(tmp_path / "run")
     assert after.tokenizer.fingerprint == before.tokenizer.fingerprint
     assert after.model.base.config == before.model.base.config
     moved = after.model.base.embedding.weight - before.model.base.embedding.weight
@@ -91,7 +91,7 @@ def test_its_pretraining_goes_over_to_another_tokenizer(llama, tmp_path, headsta
     words = ("--out", tmp_path / "run", "--steps", 1, "--length", 16, "--threads", 1)
     more = ("--base", llama, "--match-vocabulary", other)
     headstart_json("pretrain", corpus, *more, *words)
-    run = open_run(tmp_path / "run")
+    run = NetworkRun.open(tmp_path / "run")
     assert run.model.base.config.vocab_size == run.tokenizer.vocab_size != 300
 
 
@@ -116,7 +116,7 @@ def test_a_study_starts_from_it_at_its_own_learning_rate(bert, tmp_path):
     recipe = small_recipe(tmp_path, base=bert, corpus=[], labels=["20"], **ONE_ARM)
     StudyRun(recipe, folder).run()
     (copy,) = (folder / "bases").iterdir()
-    assert open_run(copy).model.base.config == open_run(bert).model.base.config
+    assert NetworkRun.open(copy).model.base.config == NetworkRun.open(bert).model.base.config
     assert make_recipe(dataset=["x"], base=str(copy)).learning_rate == 5e-5
 
 

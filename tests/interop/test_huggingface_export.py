@@ -8,13 +8,11 @@ from huggingface_hub import ModelCard
 from safetensors.torch import load_file
 
 from headstart.errors import HeadstartError
-from headstart.inference.predict import predict, predict_tags
 from headstart.interop.exporters import ExportOptions, export_run
 from headstart.model.model import build_model
 from headstart.model.presets import preset, preset_of, stock_head
-from headstart.run_folder import Run, open_run, save_run
+from headstart.run import NetworkRun
 from headstart.tasks import find_task
-from headstart.text.reading.rows import join_pair
 from headstart.training.finetune import finetune
 from tests.interop.foreign import make, save, tokenizer
 from tests.labelled import dataset, recipe, write_csv
@@ -46,7 +44,7 @@ def make_run(
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(torch.randn(parameter.shape) * 0.1)
-    save_run(Run(folder, model, own, done, length=32, temperature=temperature), folder)
+    NetworkRun(folder, model, own, done, length=32, temperature=temperature).save(folder)
     return folder
 
 
@@ -76,7 +74,7 @@ def test_its_pipeline_gives_the_runs_labels_and_probabilities(name, objective, t
     export_run(run, "huggingface", tmp_path / "out")
     texts = ["the cat sat on the mat", "le café", "Straße und Bäume 東京"]
     pipe = transformers.pipeline("text-classification", str(tmp_path / "out"), batch_size=3)
-    for ours, theirs in zip(predict(open_run(run), texts), pipe(texts), strict=True):
+    for ours, theirs in zip(NetworkRun.open(run).predict(texts), pipe(texts), strict=True):
         assert theirs["label"] == ours.label
         assert theirs["score"] == pytest.approx(ours.probability, abs=1e-5)
 
@@ -86,7 +84,7 @@ def test_pairs_keep_their_token_types_in_a_pipeline(tmp_path):
     export_run(run, "huggingface", tmp_path / "out")
     pipe = transformers.pipeline("text-classification", str(tmp_path / "out"))
     theirs = pipe({"text": "the cat", "text_pair": "le café"})
-    (ours,) = predict(open_run(run), [join_pair("the cat", "le café")])
+    (ours,) = NetworkRun.open(run).predict([("the cat", "le café")])
     assert theirs["score"] == pytest.approx(ours.probability, abs=1e-5)
 
 
@@ -97,7 +95,7 @@ def test_labels_that_do_not_exclude_each_other_say_so(tmp_path):
     assert config["problem_type"] == "multi_label_classification"
     pipe = transformers.pipeline("text-classification", str(tmp_path / "out"), top_k=None)
     theirs = {one["label"]: one["score"] for one in pipe(["the cat"])[0]}
-    (ours,) = predict(open_run(run), ["the cat"])
+    (ours,) = NetworkRun.open(run).predict(["the cat"])
     assert theirs == pytest.approx(ours.probabilities, abs=1e-5)
 
 
@@ -120,7 +118,7 @@ def test_the_runs_temperature_is_folded_in(tmp_path):
     assert "2.5" in found["notes"][0]
     assert found["largest_difference"] < 1e-5
     pipe = transformers.pipeline("text-classification", str(tmp_path / "out"))
-    (ours,) = predict(open_run(run), ["the cat"])
+    (ours,) = NetworkRun.open(run).predict(["the cat"])
     assert pipe("the cat")[0]["score"] == pytest.approx(ours.probability, abs=1e-5)
 
 
@@ -214,6 +212,6 @@ def test_without_transformers_it_is_checked_by_our_own_reader(tmp_path, monkeypa
 def test_a_tagger_opens_again_here(tmp_path):
     run = make_run(tmp_path / "run", "bert", "masked", "tagging")
     export_run(run, "huggingface", tmp_path / "out")
-    here = open_run(f"hf:{tmp_path / 'out'}")
+    here = NetworkRun.open(f"hf:{tmp_path / 'out'}")
     words = ["the cat sat"]
-    assert predict_tags(here, words) == predict_tags(open_run(run), words)
+    assert here.predict(words) == NetworkRun.open(run).predict(words)

@@ -8,7 +8,7 @@ from safetensors.torch import load_file
 
 from headstart.interop.huggingface.export import export_tensors
 from headstart.interop.huggingface.read import read_model
-from headstart.run_folder import open_run
+from headstart.run import NetworkRun
 from tests.interop.foreign import CAUSAL, KINDS, LONGEST, language_model, make, save
 
 pytest.importorskip("transformers")
@@ -49,7 +49,7 @@ def same(ours, theirs, kind, name="logits"):
 @pytest.mark.parametrize("kind", KINDS)
 def test_hidden_states_are_the_same(kind, tmp_path):
     theirs = make(kind)
-    run = open_run(Path(f"hf:{save(theirs, tmp_path)}"))
+    run = NetworkRun.open(Path(f"hf:{save(theirs, tmp_path)}"))
     same(run.model.base, theirs, kind, "last_hidden_state")
     for block in run.model.base.blocks:
         block.attention.path = "blocks"
@@ -75,7 +75,7 @@ def test_scores_of_pieces_are_the_same_and_the_tensors_go_out_bit_for_bit(kind, 
 )
 def test_a_classifier_or_tagger_computes_the_same(kind, ending, tmp_path):
     theirs = make(kind, ending, num_labels=3)
-    run = open_run(Path(f"hf:{save(theirs, tmp_path)}"))
+    run = NetworkRun.open(Path(f"hf:{save(theirs, tmp_path)}"))
     assert run.labels == ("LABEL_0", "LABEL_1", "LABEL_2")
     theirs.config.pad_token_id = 1  # what the padding here holds
     same(run.model, theirs, kind)

@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 from headstart.errors import HeadstartError
 from headstart.interop.huggingface.check import TEXTS
 from headstart.interop.huggingface.hub import find_folder, pin
-from headstart.run_folder import open_run
+from headstart.run import NetworkRun
 from headstart.text.tokenizers.train_tokenizer import train_tokenizer
 from tests.interop.foreign import change_config, make, save
 from tests.labelled import dataset, write_csv
@@ -36,7 +36,7 @@ def change_weights(folder, change):
 
 def refusal(folder):
     with pytest.raises(HeadstartError) as error:
-        open_run(Path(f"hf:{folder}"))
+        NetworkRun.open(Path(f"hf:{folder}"))
     return str(error.value)
 
 
@@ -125,10 +125,10 @@ def test_a_pickle_with_code_is_not_opened(folder):
 
 
 def test_a_pickle_of_weights_is_read(folder):
-    wanted = open_run(Path(f"hf:{folder}")).model.state_dict()
+    wanted = NetworkRun.open(Path(f"hf:{folder}")).model.state_dict()
     torch.save(load_file(folder / WEIGHTS), folder / "pytorch_model.bin")
     (folder / WEIGHTS).unlink()
-    found = open_run(Path(f"hf:{folder}")).model.state_dict()
+    found = NetworkRun.open(Path(f"hf:{folder}")).model.state_dict()
     assert all(torch.equal(found[name], tensor) for name, tensor in wanted.items())
 
 
@@ -141,12 +141,12 @@ def test_a_tokenizer_with_more_pieces_than_the_embedding(folder):
 
 def test_an_embedding_with_spare_rows_is_used_and_saved(tmp_path, headstart_json):
     theirs = save(make("bert", vocab_size=320), tmp_path / "theirs")
-    run = open_run(Path(f"hf:{theirs}"))
+    run = NetworkRun.open(Path(f"hf:{theirs}"))
     assert run.model.base.config.spare_pieces == 320 - run.tokenizer.vocab_size
     data = write_csv(tmp_path / "data.csv", dataset(40))
     words = ("--out", tmp_path / "run", "--epochs", 1, "--threads", 1)
     headstart_json("finetune", data, "--base", f"hf:{theirs}", *words)
-    assert open_run(tmp_path / "run").model.base.config.vocab_size == 320
+    assert NetworkRun.open(tmp_path / "run").model.base.config.vocab_size == 320
 
 
 def test_a_folder_without_weights_or_with_half_of_them(folder):
@@ -193,7 +193,7 @@ def test_a_model_of_the_hub_is_got_at_its_revision(monkeypatch, folder):
         return str(folder)
 
     monkeypatch.setattr("huggingface_hub.snapshot_download", download)
-    assert open_run(Path("hf:owner/name@abc")).model.base.config.width == 16
+    assert NetworkRun.open(Path("hf:owner/name@abc")).model.base.config.width == 16
     assert set(calls) == {("owner/name", "abc")}
 
 
@@ -203,11 +203,11 @@ def test_no_command_imports_transformers_or_an_engine_unless_it_needs_it(folder,
 import sys
 from pathlib import Path
 from headstart.cli.app import COMMANDS, command_function
-from headstart.run_folder import open_run
+from headstart.run import NetworkRun
 for name in COMMANDS:
     command_function(name)
 import headstart, headstart.interop.exporters, headstart.interop.huggingface.export
-open_run(Path("hf:{folder}"))
+NetworkRun.open(Path("hf:{folder}"))
 from headstart.studies.executors import EXECUTORS
 assert list(EXECUTORS.entries()) == ["local", "ray", "slurm"]
 assert not {{"transformers", "ray", "submitit"}} & sys.modules.keys()

@@ -7,10 +7,9 @@ import pytest
 
 from headstart import HeadstartClassifier
 from headstart.errors import HeadstartError
-from headstart.inference.predict import predict
 from headstart.interop import mlflow as ours
 from headstart.interop.exporters import export_run
-from headstart.run_folder import load
+from headstart.run import load
 
 TEXTS = ["oh yes", "oh no"]
 TINY = {"width": 16, "layers": 1, "heads": 2, "vocab_size": 300, "threads": 1}
@@ -27,9 +26,9 @@ def run(tmp_path_factory):
 def test_what_mlflow_loads_predicts_a_table(run):
     found = ours._load_pyfunc(str(run)).predict(pd.DataFrame({"text": TEXTS}))
     assert found.columns.tolist() == ["label", "p(n)", "p(y)"]
-    answers = predict(load(run), TEXTS)
-    assert found["label"].tolist() == [answer.label for answer in answers]
-    assert found["p(n)"].tolist() == [answer.probabilities["n"] for answer in answers]
+    answers = load(run).predict(TEXTS)
+    assert found["label"].tolist() == [answer["label"] for answer in answers]
+    assert found["p(n)"].tolist() == [answer["probabilities"]["n"] for answer in answers]
 
 
 def test_answers_that_are_no_classes_are_documents(tagger):
@@ -60,9 +59,9 @@ def test_mlflow_opens_what_was_saved_and_holds_the_signature(run, form, tmp_path
     model = mlflow.pyfunc.load_model(str(tmp_path / "model"))
     assert model.metadata.signature.inputs.input_names() == ["text"]
     assert model.metadata.signature.outputs.input_names() == ["label", "p(n)", "p(y)"]
-    answers = predict(load(run), TEXTS)
+    answers = load(run).predict(TEXTS)
     found = model.predict(pd.DataFrame({"text": TEXTS}))
-    assert found["label"].tolist() == [answer.label for answer in answers]
+    assert found["label"].tolist() == [answer["label"] for answer in answers]
     assert not list((tmp_path / "model").rglob("*.pkl"))
     with pytest.raises(Exception, match="text"):
         model.predict(pd.DataFrame({"review": TEXTS}))

@@ -13,13 +13,12 @@ import torch
 
 from headstart import HeadstartClassifier
 from headstart.errors import HeadstartError
-from headstart.inference.predict import predict, predict_spans, predict_tags
 from headstart.interop.exporters import ExportOptions, export_run
 from headstart.interop.measure import paired_share_difference
 from headstart.model.config import BaseConfig, ClassificationConfig, SpansConfig, TaggingConfig
 from headstart.model.model import build_model
 from headstart.model.presets import preset
-from headstart.run_folder import Run, open_run, save_run
+from headstart.run import NetworkRun
 from headstart.tasks import find_task
 from headstart.text.tokenizers.train_tokenizer import train_tokenizer
 from headstart.training.finetune import finetune
@@ -175,8 +174,8 @@ def untrained(folder, task, labels, head, name="bert"):
     tokenizer = train_tokenizer(["who lives here? ada lives there!"] * 3, vocab_size=300)
     chosen = preset(name, **{**TINY, "vocab_size": tokenizer.vocab_size})
     model = strong(build_model(chosen.base, head))
-    run = Run(folder, model, tokenizer, task=find_task(task)(labels), length=32)
-    save_run(run, folder)
+    run = NetworkRun(folder, model, tokenizer, task=find_task(task)(labels), length=32)
+    run.save(folder)
     return folder
 
 
@@ -228,7 +227,7 @@ def test_other_texts_can_measure_an_export_and_must_be_readable(classifier, tmp_
 def test_the_config_says_what_the_graph_does_not(exported, classifier):
     out, _ = exported
     config = json.loads((out / "config.json").read_text())
-    run = open_run(classifier)
+    run = NetworkRun.open(classifier)
     assert config["labels"] == list(run.labels)
     assert (config["task"], config["long"], config["length"]) == ("classification", "windows", 16)
     assert config["pooling"] == "mean+max"
@@ -246,8 +245,8 @@ def test_a_run_with_8_bit_weights_names_size_and_difference(classifier, tmp_path
 
 def test_an_export_predicts_what_its_run_predicts(exported, classifier):
     texts = ["the cat sleeps", *(text * n for n, text in enumerate(["a dog runs. "] * 9, start=1))]
-    run, opened = open_run(classifier), open_export(exported[0])
-    for ours, theirs in zip(predict(run, texts), predict(opened, texts), strict=True):
+    run, opened = NetworkRun.open(classifier), open_export(exported[0])
+    for ours, theirs in zip(run.predict(texts), opened.predict(texts), strict=True):
         assert theirs.label == ours.label
         assert theirs.probability == pytest.approx(ours.probability, abs=1e-5)
 
@@ -263,15 +262,17 @@ def test_pairs_tags_and_spans_are_predicted_alike(tmp_path):
     )
     for folder in (pairs, tags, spans, several):
         export_run(folder, "onnx", folder / "onnx")
-    both = [(open_run(folder), open_export(folder / "onnx")) for folder in (pairs, tags, spans)]
+    both = [
+        (NetworkRun.open(folder), open_export(folder / "onnx")) for folder in (pairs, tags, spans)
+    ]
     questions, texts = ["who lives here?"] * 2, ["ada lives here.", "nobody " * 40 + "lives here"]
-    joined = [f"{a}\x1e{b}" for a, b in zip(questions, texts, strict=True)]
+    inputs = list(zip(questions, texts, strict=True))
     for (ours, theirs), call in zip(
         both,
         (
-            lambda run: [one.probability for one in predict(run, joined)],
-            lambda run: [p for one in predict_tags(run, texts) for p in one.probabilities if p],
-            lambda run: [one.probability for one in predict_spans(run, questions, texts)],
+            lambda run: [one["probability"] for one in run.predict(inputs)],
+            lambda run: [p for one in run.predict(texts) for p in one["probabilities"] if p],
+            lambda run: [one["probability"] for one in run.predict(inputs)],
         ),
         strict=True,
     ):
@@ -281,8 +282,10 @@ def test_pairs_tags_and_spans_are_predicted_alike(tmp_path):
 def test_a_base_is_refused(tmp_path):
     tokenizer = train_tokenizer(["the cat sat on the mat"] * 3, vocab_size=300)
     chosen = preset("small", **{**TINY, "vocab_size": tokenizer.vocab_size})
-    run = Run(tmp_path / "base", build_model(chosen.base, chosen.language_modeling), tokenizer)
-    save_run(run, run.folder)
+    run = NetworkRun(
+        tmp_path / "base", build_model(chosen.base, chosen.language_modeling), tokenizer
+    )
+    run.save(run.folder)
     with pytest.raises(HeadstartError, match="no head for a task"):
         export_run(run.folder, "onnx", tmp_path / "out")
     assert not (tmp_path / "out").exists()
@@ -366,7 +369,7 @@ def test_the_page_s_reader_needs_no_torch_and_gives_the_run_s_probabilities(expo
     finally:
         folder.rename(exported[0])
     assert ended.returncode == 0, ended.stderr
-    answers = predict(open_run(classifier), texts)
+    answers = NetworkRun.open(classifier).predict(texts)
     for theirs, ours in zip(json.loads(ended.stdout), answers, strict=True):
         assert theirs == pytest.approx(ours.probabilities, abs=1e-5)
 
@@ -374,7 +377,9 @@ def test_the_page_s_reader_needs_no_torch_and_gives_the_run_s_probabilities(expo
 def test_an_export_is_an_estimator_that_can_be_pickled(exported, classifier):
     arm = HeadstartClassifier.from_run(exported[0])
     texts = ["the cat sleeps", "the judge reads the law"]
-    expected = [list(one.probabilities.values()) for one in predict(open_run(classifier), texts)]
+    expected = [
+        list(one["probabilities"].values()) for one in NetworkRun.open(classifier).predict(texts)
+    ]
     np.testing.assert_allclose(arm.predict_proba(texts), expected, atol=1e-5)
     copy = pickle.loads(pickle.dumps(arm))
     assert np.array_equal(copy.predict_proba(texts), arm.predict_proba(texts))

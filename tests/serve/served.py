@@ -9,7 +9,7 @@ from starlette.testclient import TestClient
 
 from headstart.model.model import build_model
 from headstart.model.presets import preset
-from headstart.run_folder import Run, save_run
+from headstart.run import NetworkRun
 from headstart.serve.app import create_app
 from headstart.serve.model import ServedModel
 from headstart.serve.server import bind, make_server
@@ -43,7 +43,7 @@ def save_random_run(folder, task="classification", seed=0, labels=None):
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(0.2 * torch.randn(parameter.shape, generator=generator))
-    save_run(Run(folder, model.eval(), tokenizer, kind, 128, "cut"), folder)
+    NetworkRun(folder, model.eval(), tokenizer, kind, 128, "cut").save(folder)
     return folder
 
 

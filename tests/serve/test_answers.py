@@ -6,9 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from headstart.errors import HeadstartError
-from headstart.inference.explain import explain
-from headstart.inference.predict import predict, predictor_of
-from headstart.run_folder import open_task_run
+from headstart.run import Run
 from headstart.serve.model import InvalidInputError, ServedModel
 from tests.baselines.saved import classifier_run
 from tests.serve.served import LABELS, MIXED, TEXTS, save_random_run, served
@@ -38,11 +36,10 @@ def texts_of(given):
 
 def test_a_model_answers_as_headstart_predict_does(any_task):
     model = ServedModel.open(any_task)
-    predictor = predictor_of(open_task_run(any_task))
     given = INPUTS[model.task]
-    rows = predictor.read_texts(texts_of(given))
-    wanted = [predictor.document(one) for one in predictor.predict(rows)]
-    assert model.predict([given]) == wanted
+    texts = texts_of(given)
+    asked = texts[0] if len(texts) == 1 else tuple(texts)
+    assert model.predict([given]) == Run.open(any_task).predict([asked])
 
 
 def test_each_task_answers_in_the_form_of_hugging_faces_pipeline(any_task):
@@ -105,8 +102,8 @@ def test_a_run_without_a_network_answers_and_explains(kind, classifier, tmp_path
     classifier_run(kind).save(tmp_path / kind)
     model = ServedModel.open(tmp_path / kind)
     answer = model.predict([TEXTS[0]], explain=True)[0]
-    wanted = explain(model.run, TEXTS[0])
-    assert answer["label"] == predict(model.run, [TEXTS[0]])[0].label
+    wanted = model.run.explain(TEXTS[0])
+    assert answer["label"] == model.run.predict([TEXTS[0]])[0]["label"]
     assert answer["explanation"]["method"] == wanted.method
     effects = [one["effect"] for one in answer["explanation"]["effects"]]
     assert effects == pytest.approx([one.effect for one in wanted.effects], abs=1e-4)
@@ -136,10 +133,10 @@ def test_a_base_is_no_model_to_serve(tmp_path):
 def test_explanations_over_http_are_those_of_headstart_predict(client, classifier):
     body = {"inputs": TEXTS[:2], "parameters": {"explain": True, "top_k": 1}}
     found = client.post("/predict", json=body).json()
-    run = open_task_run(classifier)
+    run = Run.open(classifier)
     for answer, text in zip(found, TEXTS, strict=False):
         effects = answer[0]["explanation"]["effects"]
-        wanted = explain(run, text).effects
+        wanted = run.explain(text).effects
         assert [(one["start"], one["end"]) for one in effects] == [
             (one.start, one.end) for one in wanted
         ]

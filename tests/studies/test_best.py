@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 
 import headstart
-from headstart.inference.evaluate import evaluate, evaluation_rows
-from headstart.inference.predict.classes import predict_probabilities
-from headstart.run_folder import open_task_run
+from headstart.run import Run, evaluation_rows
 from headstart.studies.keep_best import keep_best, measure_own, trained_folder
 from headstart.studies.outcomes import read_training
 from headstart.studies.run import StudyRun
@@ -35,7 +33,7 @@ def test_every_arm_answers_for_the_test_rows_as_it_did_in_the_study(trained, arm
     for run in [run for run in trained.runs if run.arm == arm]:
         outcome = read_training(trained.folder, run)
         opened = headstart.load(trained_folder(trained.context, outcome))
-        found = predict_probabilities(opened, texts).astype(np.float32)
+        found = opened.predict_proba(texts).astype(np.float32)
         assert np.array_equal(found, outcome.test)
 
 
@@ -43,11 +41,11 @@ def test_every_arm_answers_for_the_test_rows_as_it_did_in_the_study(trained, arm
 def test_every_arm_is_evaluated_by_the_study_s_own_test_part(trained, arm):
     run = next(run for run in trained.runs if run.arm == arm)
     outcome = read_training(trained.folder, run)
-    opened = open_task_run(trained_folder(trained.context, outcome))
+    opened = Run.open(trained_folder(trained.context, outcome))
     part, _ = evaluation_rows(read_finetune_recipe(opened.folder), opened.task, None)
-    found = evaluate(opened, part)
+    found = opened.evaluate(part)
     assert found["seen_rows"] == 0
-    assert found["accuracy"]["value"] == outcome.measure("test", "accuracy")
+    assert found["accuracy"] == outcome.measure("test", "accuracy")
 
 
 def spoken(outcome, rows, *, test=None):
@@ -99,5 +97,5 @@ def test_an_arm_that_cannot_be_saved_leaves_its_place_to_the_best_that_can(tmp_p
         best = keep_best(study.context, turned)
     assert best.run.arm == "majority"
     assert best.kept.arm == "tfidf"
-    assert open_task_run(study.folder / "best").facts()["kind"] == "tfidf"
+    assert Run.open(study.folder / "best").facts()["kind"] == "tfidf"
     assert keep_best(study.context, turned) == best

@@ -7,7 +7,7 @@ import pytest
 
 from headstart.cli.compare_display import plan_lines
 from headstart.errors import HeadstartError
-from headstart.run_folder import open_task_run
+from headstart.run import Run
 from headstart.studies.analysis import analyse
 from headstart.studies.outcomes import FINAL, read_training
 from headstart.studies.recipe import make_study_recipe
@@ -117,7 +117,7 @@ def test_the_report_speaks_of_the_metric(study):
 
 
 def test_the_best_arm_that_can_be_kept_answers_for_the_task(study):
-    run = open_task_run(study.folder / "best")
+    run = Run.open(study.folder / "best")
     assert run.task is not None
     assert run.task.name == study.recipe.task
     answers = run.answers(study.data.test).scores

@@ -4,7 +4,7 @@ import pytest
 
 from headstart import lab
 from headstart.errors import HeadstartError
-from headstart.run_folder import open_run
+from headstart.run import NetworkRun
 from headstart.studies.run import StudyRun
 from headstart.training.finetune import finetune
 from headstart.training.recipe import read_finetune_recipe
@@ -26,7 +26,7 @@ def test_the_recipe_of_the_best_network_gives_the_same_weights_and_it_has_a_card
     finetune(recipe, tmp_path / "again")
     weights = [(folder / "model.safetensors").read_bytes() for folder in (best, tmp_path / "again")]
     assert weights[0] == weights[1]
-    assert open_run(best).labels == ("animal", "person")
+    assert NetworkRun.open(best).labels == ("animal", "person")
     assert "## How good it is" in (best / "README.md").read_text(encoding="utf-8")
 
 

@@ -8,7 +8,7 @@ import pytest
 from filelock import FileLock
 
 from headstart.errors import HeadstartError
-from headstart.run_folder import open_run, open_task_run
+from headstart.run import NetworkRun, Run
 from headstart.studies.outcomes import FINAL, read_training, training_file
 from headstart.studies.record import write_results
 from headstart.studies.report.build import write_report
@@ -44,7 +44,7 @@ def test_every_training_of_the_plan_leaves_one_file(finished):
 def test_counted_and_pretrained_differ_by_the_steps_of_pretraining_alone(finished):
     study, _, _ = finished
     base = study.base_folder("causal")
-    start, trained = open_run(base / "start"), open_run(base)
+    start, trained = NetworkRun.open(base / "start"), NetworkRun.open(base)
     assert start.tokenizer.fingerprint == trained.tokenizer.fingerprint
     assert start.model.base.config == trained.model.base.config
     assert not np.array_equal(
@@ -60,7 +60,7 @@ def test_the_report_is_written_with_a_verdict(finished):
 
 def test_the_parameters_told_are_those_of_the_network_that_was_trained(finished):
     study, _, _ = finished
-    trained = open_run(study.base_folder("causal")).model.base.config.vocab_size
+    trained = NetworkRun.open(study.base_folder("causal")).model.base.config.vocab_size
     told = read_study(study.folder).parameters["causal"]
     assert told["config"]["vocab_size"] == trained
 
@@ -89,7 +89,7 @@ def test_the_best_arm_is_kept_ready_for_use(finished):
     study, best, _ = finished
     assert best.kept == best.run
     assert read_finetune_recipe(study.folder / "best").seed == best.kept.seed
-    assert open_task_run(study.folder / "best").labels == study.data.test.label_names
+    assert Run.open(study.folder / "best").labels == study.data.test.label_names
     assert not (study.folder / "runs").exists()
 
 

@@ -1,15 +1,16 @@
 """Multi-label: every label is a question of its own."""
 
+import csv
 import json
 import random
+from dataclasses import replace
 
 import numpy as np
+import pyarrow.parquet as parquet
 import pytest
 
 from headstart.errors import HeadstartError
-from headstart.inference.evaluate import evaluate, evaluation_rows
-from headstart.inference.predict import predict
-from headstart.run_folder import open_run
+from headstart.run import NetworkRun, evaluation_rows
 from headstart.tasks.multi_label import MultiLabel
 from headstart.text.checking.checks import checked_labels
 from headstart.text.reading.dataset import Dataset
@@ -35,7 +36,7 @@ def run(tmp_path_factory):
     path = write_rows(folder / "rows.jsonl")
     settings = recipe(dataset=[str(path)], task="multi-label", epochs=8)
     summary = finetune(settings, folder / "run")
-    return open_run(folder / "run"), summary, settings
+    return NetworkRun.open(folder / "run"), summary, settings
 
 
 def test_it_learns_every_label(run):
@@ -43,14 +44,14 @@ def test_it_learns_every_label(run):
     assert opened.labels == ("bird", "cat", "dog")
     assert summary["validation"]["micro_f1"] > 0.9
     part, _ = evaluation_rows(settings, opened.task, None)
-    found = evaluate(opened, part)
-    assert found["micro_f1"]["value"] > 0.9
+    found = opened.evaluate(part)
+    assert found["micro_f1"] > 0.9
     assert [row["name"] for row in found["classes"]] == ["bird", "cat", "dog"]
 
 
 def test_a_text_may_have_all_labels_or_none(run):
-    answers = predict(run[0], ["1 we saw cat and dog and bird", "2 we saw nothing"])
-    assert [answer.label for answer in answers] == ["bird cat dog", ""]
+    answers = run[0].predict(["1 we saw cat and dog and bird", "2 we saw nothing"])
+    assert [answer["labels"] for answer in answers] == [["bird", "cat", "dog"], []]
 
 
 @pytest.mark.parametrize(
@@ -73,19 +74,19 @@ def test_labels_are_written_in_many_ways(value, name):
 def test_a_label_that_the_run_does_not_know_is_named():
     task = MultiLabel(("a", "b"))
     with pytest.raises(HeadstartError, match="'c' is not one of the run's: 'a', 'b'"):
-        task.fitted(Dataset("x", ["t"], [0], ("a|c",)), "x.csv")
+        task.match_labels(Dataset("x", ["t"], [0], ("a|c",)), "x.csv")
 
 
 def test_one_label_is_not_a_task_of_several():
     with pytest.raises(HeadstartError, match="1 label only"):
-        MultiLabel.of(Dataset("x", ["t", "u"], [0, 1], ("", "a")))
+        MultiLabel.from_rows(Dataset("x", ["t", "u"], [0, 1], ("", "a")))
 
 
 def test_balance_gives_rare_labels_weight(run):
     data = Dataset("x", ["t"] * 5, [0, 0, 0, 1, 2], ("a", "b", ""))
     task = MultiLabel(("a", "b"))
     examples = task.encode(data, run[0].encoding)
-    np.testing.assert_allclose(task.balanced(data, examples), [1, 1, 1, 3, 1])
+    np.testing.assert_allclose(task.class_weights(data, examples), [1, 1, 1, 3, 1])
 
 
 def test_a_text_with_two_combinations_of_labels_leaves_and_is_counted(tmp_path):
@@ -96,3 +97,19 @@ def test_a_text_with_two_combinations_of_labels_leaves_and_is_counted(tmp_path):
     texts = [text for part in splits.parts().values() for text in part.texts]
     assert "the same" not in [text.lower() for text in texts]
     assert splits.train.dropped["conflicting"] == 2
+
+
+def test_labels_with_spaces_stay_apart(run, tmp_path):
+    opened = run[0]
+    task = MultiLabel(("big cat", "dog", "small bird"))
+    spaced = replace(opened, task=task, folder=tmp_path)
+    text = "1 we saw cat and dog and bird"
+    assert spaced.predict([text])[0]["labels"] == ["big cat", "dog", "small bird"]
+    (tmp_path / "in.csv").write_text(f"text\n{text}\n2 we saw nothing\n")
+    spaced.predict_file(tmp_path / "in.csv", tmp_path / "out.csv")
+    with (tmp_path / "out.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["labels"] for row in rows] == ["big cat|dog|small bird", ""]
+    spaced.predict_file(tmp_path / "in.csv", tmp_path / "out.parquet")
+    table = parquet.read_table(tmp_path / "out.parquet")
+    assert table["labels"].to_pylist() == ["big cat|dog|small bird", ""]

@@ -10,10 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headstart.errors import HeadstartError
-from headstart.inference.evaluate import evaluate, evaluation_rows
-from headstart.inference.explain import explain
-from headstart.inference.predict import predict_file
-from headstart.run_folder import open_run
+from headstart.run import NetworkRun, Run, evaluation_rows
 from headstart.tasks.examples import TextEncoding
 from headstart.tasks.pairs import Pairs, fit_pair
 from headstart.text.checking.duplicates import text_key
@@ -46,11 +43,11 @@ def test_it_learns_what_lies_between_two_texts(tmp_path):
     )
     summary = finetune(settings, tmp_path / "run")
     assert summary["validation"]["accuracy"] > 0.85
-    run = open_run(tmp_path / "run")
+    run = NetworkRun.open(tmp_path / "run")
     assert run.task.name == "pairs"
     part, _ = evaluation_rows(settings, run.task, None)
-    assert evaluate(run, part)["accuracy"]["value"] > 0.8
-    summary = predict_file(run, path, tmp_path / "out.jsonl")
+    assert run.evaluate(part)["accuracy"] > 0.8
+    summary = run.predict_file(path, tmp_path / "out.jsonl")
     assert (summary["rows"], summary["bad_rows"]) == (300, 0)
     first = json.loads((tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines()[0])
     assert (first["premise"], first["hypothesis"]) == ("0 a cook", "the dog")
@@ -107,13 +104,11 @@ def test_words_on_the_other_side_make_another_pair():
 def test_every_word_of_a_pair_is_explained_also_the_only_one_of_a_text(tmp_path):
     path = write_pairs(tmp_path / "pairs.csv", rows=60)
     finetune(recipe(dataset=[str(path)], task="pairs", epochs=1), tmp_path / "run")
-    text = join_pair("cat", "the dog")
-    found = explain(open_run(tmp_path / "run"), text).effects
-    assert [one.text for one in found] == ["cat", "the", "dog"]
-    assert [text[one.start : one.end] for one in found] == ["cat", "the", "dog"]
-    assert [
-        one.text for one in explain(open_run(tmp_path / "run"), join_pair("a", "b")).effects
-    ] == [
-        "a",
-        "b",
+    run = Run.open(tmp_path / "run")
+    found = run.explain(("cat", "the dog")).effects
+    assert [(one.text, one.part, one.start) for one in found] == [
+        ("cat", 0, 0),
+        ("the", 1, 0),
+        ("dog", 1, 4),
     ]
+    assert [one.text for one in run.explain(("a", "b")).effects] == ["a", "b"]

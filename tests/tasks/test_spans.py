@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from headstart.errors import HeadstartError
-from headstart.inference.evaluate import evaluate, evaluation_rows
-from headstart.run_folder import open_run
+from headstart.run import NetworkRun, evaluation_rows
 from headstart.tasks.examples import TextEncoding
 from headstart.tasks.spans import Spans
 from headstart.text.reading.squad import Questions, read_question_file
@@ -23,10 +22,10 @@ def test_it_learns_to_find_answers_and_to_find_none(tmp_path, none):
     settings = recipe(dataset=[str(path)], task="spans", epochs=20, **options)
     summary = finetune(settings, tmp_path / "run")
     assert summary["validation"]["f1"] > 0.9
-    run = open_run(tmp_path / "run")
+    run = NetworkRun.open(tmp_path / "run")
     assert run.labels == (("no answer",) if none else ())
     part, _ = evaluation_rows(settings, run.task, None)
-    assert evaluate(run, part)["exact_match"]["value"] > 0.8
+    assert run.evaluate(part)["exact_match"] > 0.8
 
 
 def perfect(examples):
@@ -48,7 +47,7 @@ def test_a_certain_network_gives_the_answers_as_they_are_written(long):
     task = Spans(("no answer",))
     examples = task.encode(part, TextEncoding(tokenizer, 26, long))
     assert max(examples.lengths) <= 26
-    found = [answer.text for answer in task.join(perfect(examples), examples)]
+    found = [answer.text for answer in task.decode(perfect(examples), examples)]
     # 東京 lies behind the cut; windows find it.
     assert found == ["« Félix »", "東京" if long == "windows" else "", ""]
     assert bool(examples.cut) == (long == "cut")
@@ -61,7 +60,7 @@ def test_an_answer_that_two_windows_hold_is_one_answer():
     tokenizer = train_tokenizer([context], vocab_size=320)
     examples = task.encode(part, TextEncoding(tokenizer, 16, "windows"))
     assert sum(target[0] > 0 for target in examples.targets) > 1
-    (found,) = task.join(perfect(examples), examples)
+    (found,) = task.decode(perfect(examples), examples)
     assert context[found.start : found.end] == found.text == "eight"
     assert 0.9 < found.probability <= 1
     assert found.read == len(context.rstrip())

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from headstart.errors import HeadstartError
-from headstart.inference.evaluate import evaluate, evaluation_rows
-from headstart.run_folder import open_run
+from headstart.run import NetworkRun, evaluation_rows
 from headstart.tasks.examples import IGNORE_INDEX, TextEncoding
 from headstart.tasks.tagging import Tagging, fill_windows
 from headstart.text.reading.conll import Sentences, read_sentences
@@ -19,7 +18,7 @@ def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tags")
     path = write_conll(folder / "train.conll")
     settings = recipe(dataset=[str(path)], task="tagging", epochs=6)
-    return finetune(settings, folder / "run"), open_run(folder / "run"), settings
+    return finetune(settings, folder / "run"), NetworkRun.open(folder / "run"), settings
 
 
 def test_it_learns_entities(run):
@@ -27,8 +26,8 @@ def test_it_learns_entities(run):
     assert opened.labels == ("O", "B-LOC", "I-LOC", "B-PER", "I-PER")
     assert summary["validation"]["f1"] > 0.9
     part, _ = evaluation_rows(settings, opened.task, None)
-    found = evaluate(opened, part)
-    assert found["f1"]["value"] > 0.9
+    found = opened.evaluate(part)
+    assert found["f1"] > 0.9
     assert [row["name"] for row in found["classes"]] == ["LOC", "PER"]
 
 
@@ -51,7 +50,7 @@ def test_long_sentences_keep_a_tag_for_every_word(long):
     examples = task.encode(part, TextEncoding(tokenizer, 20, long))
     assert max(examples.lengths) <= 20
     outputs = [np.tile([0.0, 1.0], (length, 1)) for length in examples.lengths]
-    answers = task.join(outputs, examples)
+    answers = task.decode(outputs, examples)
     assert len(answers[0]) == (30 if long == "windows" else 4)
     assert bool(examples.cut) == (long == "cut")
     found = task.metrics(answers, part)
@@ -138,3 +137,20 @@ def test_a_sentence_with_two_taggings_leaves_and_is_counted(tmp_path):
     words = [words for part in (parts.train, parts.validation, parts.test) for words in part.words]
     assert ["Ada", "sleeps"] not in words
     assert parts.train.dropped["conflicting"] == 2
+
+
+def test_a_word_that_was_not_read_counts_as_wrong():
+    """The last two words were cut off; their tag is the first one of the task."""
+    task = Tagging(("N", "V"))
+    rows = Sentences("x", [["a", "b", "c", "d"]], [[0, 1, 0, 0]], task.labels)
+    scores = [np.array([[5.0, 0.0], [0.0, 5.0]])]
+    assert task.metrics(scores, rows)["accuracy"] == 0.5
+    assert task.row_scores(scores, rows)["accuracy"].value == 0.5
+    assert task.report(scores, rows)["intervals"]["accuracy"]["value"] == 0.5
+
+
+def test_no_entity_is_predicted_in_words_that_were_not_read():
+    task = Tagging(("B-X", "O"))
+    rows = Sentences("x", [["a", "b"]], [[1, 0]], task.labels)
+    found = task.report([np.array([[0.0, 5.0]])], rows)
+    assert (found["recall"], found["f1"], found["accuracy"]) == (0.0, 0.0, 0.5)

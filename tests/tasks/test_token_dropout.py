@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headstart.errors import HeadstartError
-from headstart.tasks.examples import Examples
-from headstart.tasks.token_dropout import TokenDropout
+from headstart.tasks.examples import Examples, TokenDropout
 from headstart.training.recipe import make_recipe
 
 SPECIAL = {0, 1}

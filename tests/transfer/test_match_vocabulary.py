@@ -5,7 +5,7 @@ import torch
 
 from headstart.errors import HeadstartError
 from headstart.lab.files import LabTokenizer
-from headstart.run_folder import open_run
+from headstart.run import NetworkRun
 from headstart.text.tokenizers.train_tokenizer import train_tokenizer
 from headstart.training.finetune import finetune
 from headstart.transfer.swap import match_vocabulary, shared_pieces
@@ -25,7 +25,7 @@ def other():
 
 
 def test_rows_of_shared_pieces_are_carried_over_and_the_rest_is_their_mean(base, other):
-    run = open_run(base)
+    run = NetworkRun.open(base)
     old = run.model.base.embedding.weight
     new = match_vocabulary(run.model, run.tokenizer, other).base.embedding.weight
     shared = shared_pieces(run.tokenizer, other)
@@ -39,7 +39,7 @@ def test_rows_of_shared_pieces_are_carried_over_and_the_rest_is_their_mean(base,
 
 
 def test_everything_but_the_embedding_stays_bit_for_bit(base, other):
-    run = open_run(base)
+    run = NetworkRun.open(base)
     matched = match_vocabulary(run.model, run.tokenizer, other).base.state_dict()
     for name, value in run.model.base.state_dict().items():
         if name != "embedding.weight":
@@ -47,13 +47,13 @@ def test_everything_but_the_embedding_stays_bit_for_bit(base, other):
 
 
 def test_the_same_vocabulary_changes_nothing(base):
-    run = open_run(base)
+    run = NetworkRun.open(base)
     matched = match_vocabulary(run.model, run.tokenizer, run.tokenizer)
     assert torch.equal(matched.base.embedding.weight, run.model.base.embedding.weight)
 
 
 def test_specials_go_by_their_role(base):
-    run = open_run(base)
+    run = NetworkRun.open(base)
     lab = LabTokenizer(["▁the", "▁cat"])
     shared = shared_pieces(run.tokenizer, lab)
     assert shared[lab.begin_id] == run.tokenizer.begin_id
@@ -62,7 +62,7 @@ def test_specials_go_by_their_role(base):
 
 
 def test_vocabularies_without_a_common_piece_are_refused(base):
-    run = open_run(base)
+    run = NetworkRun.open(base)
 
     class Strange(LabTokenizer):
         begin_id = pad_id = end_id = unknown_id = None
@@ -76,4 +76,4 @@ def test_a_fine_tuning_goes_over_to_the_tokenizer(base, other, tmp_path):
     settings = recipe(base=str(base), match_vocabulary=str(tmp_path / "tokenizer.json"))
     summary = finetune(settings, tmp_path / "run", splits=splits())
     assert summary["validation"]["accuracy"] > 0.9
-    assert open_run(tmp_path / "run").tokenizer.fingerprint == other.fingerprint
+    assert NetworkRun.open(tmp_path / "run").tokenizer.fingerprint == other.fingerprint

@@ -16,7 +16,7 @@ from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 
 from headstart.baselines.characters import Occurrences
-from headstart.tasks.opened_run import Contribution
+from headstart.explain import Contribution
 from headstart.text.tokenizers.words import find_words
 
 

@@ -22,11 +22,17 @@ from headstart.errors import HeadstartError
 from headstart.evaluation.calibration import fit_temperature
 from headstart.evaluation.metrics import wilson_interval
 from headstart.lock import locked
-from headstart.model_card import CardScore, write_card
-from headstart.run_folder import SUMMARY, open_run, read_summary, write_summary
+from headstart.model_card import CardScore, usage, write_card
+from headstart.run import (
+    SUMMARY,
+    ClassifierRun,
+    NetworkRun,
+    Run,
+    read_summary,
+    write_rows,
+    write_summary,
+)
 from headstart.tasks import find_task
-from headstart.tasks.classifier_run import ClassifierRun
-from headstart.tasks.opened_run import OpenedRun
 from headstart.tasks.task import Parts
 from headstart.text.reading.dataset import Dataset
 from headstart.training.callbacks import Callback, Callbacks
@@ -34,7 +40,6 @@ from headstart.training.cards import TASK_LIMITS
 from headstart.training.finetune import finetune
 from headstart.training.initialization import read_splits
 from headstart.training.run_files import start_config
-from headstart.training.seen_rows import write_rows
 
 NETWORK, STACK = "network", "stack"
 LINEAR: dict[str, type[RegressionClassifier]] = {
@@ -114,9 +119,9 @@ def fit_linear(arm: str, task: str, splits: Parts[Dataset], folder: Path) -> Cla
     scorer.fit(
         splits.train.texts, splits.train.labels, validation=(validation.texts, validation.labels)
     )
-    kind: Any = find_task(task).of(splits.train)
+    kind: Any = find_task(task).from_rows(splits.train)
     run = ClassifierRun(folder, kind, scorer)
-    scores = run.answers(validation).scores
+    scores = run.scores(validation).values
     return ClassifierRun(folder, kind, scorer, fit_temperature(scores, validation.labels))
 
 
@@ -168,7 +173,7 @@ def _write_card(
         facts={**facts, "labels": ", ".join(run.labels[:30]), "rows": trained},
         scores=[CardScore("accuracy", accuracy, f"validation, {rows:,} rows", ends.low, ends.high)],
         fingerprints={},
-        use="`headstart predict PATH_OF_THIS_FOLDER`, or `headstart.load` in Python.",
+        use=usage(run.task.texts_per_row),
         limits=TASK_LIMITS,
     )
 
@@ -183,7 +188,7 @@ def _stack(config: FinetuneConfig, folder: Path, splits: Any, callback: Callback
         callbacks=[callback],
     )
     linear = fit_linear("tfidf", config.task, splits, folder)
-    members: dict[str, OpenedRun] = {"tfidf": linear, NETWORK: open_run(place)}
+    members: dict[str, Run] = {"tfidf": linear, NETWORK: NetworkRun.open(place)}
     said = [_probabilities(run, splits.validation) for run in members.values()]
     weights = Stack().fit(said, splits.validation.labels).weights_
     kept = {name: run for (name, run), one in zip(members.items(), weights, strict=True) if one}
@@ -193,12 +198,12 @@ def _stack(config: FinetuneConfig, folder: Path, splits: Any, callback: Callback
     return ClassifierRun(folder, linear.task, scorer)
 
 
-def _probabilities(run: OpenedRun, part: Dataset) -> Any:
+def _probabilities(run: Run, part: Dataset) -> Any:
     task: Any = run.task
-    return task.probabilities(run.answers(part).scores, run.temperature).astype(np.float32)
+    return task.probabilities(run.scores(part).values, run.temperature).astype(np.float32)
 
 
 def _measured(run: ClassifierRun, part: Dataset) -> dict[str, float]:
-    scores = run.answers(part).scores / run.temperature
-    found = run.task.metrics(scores, part)
+    scores = run.scores(part).values
+    found = run.task.metrics(scores, part, temperature=run.temperature)
     return {"validation_loss": found.pop("loss"), **found}

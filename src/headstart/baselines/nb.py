@@ -20,7 +20,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from headstart.baselines.arrays import check_shape, read_vocabulary, write_vocabulary
 from headstart.baselines.contributions import find_ngrams, margin_weights, share_out
 from headstart.baselines.regression import RegressionClassifier, linear_scores
-from headstart.tasks.opened_run import Contribution
+from headstart.explain import Contribution
 from headstart.text.reading.rows import PAIR_MARK
 
 WORDS = r"\w+|[^\w\s]"  # marks are words: a smiley or an exclamation mark tells a lot

@@ -23,11 +23,11 @@ from headstart.linear import (
     fit_regression,
 )
 from headstart.progress import ProgressCallback
-from headstart.tasks.classifier_run import TextScorer
+from headstart.run import TextClassifier
 from headstart.text.reading.rows import PAIR_MARK
 
 
-class RegressionClassifier(ClassifierMixin, BaseEstimator, TextScorer, ABC):  # type: ignore[misc]
+class RegressionClassifier(ClassifierMixin, BaseEstimator, TextClassifier, ABC):  # type: ignore[misc]
     """A logistic regression on features of texts; a subclass computes the features."""
 
     strengths: Sequence[float]

@@ -11,20 +11,18 @@ from numpy.typing import NDArray
 
 from headstart.baselines.stack import arm_logs, mixed_logs
 from headstart.progress import ProgressCallback
-from headstart.run_folder import open_task_run
+from headstart.run import Run, TextClassifier
 from headstart.tasks.classification import Classification
-from headstart.tasks.classifier_run import TextScorer
-from headstart.tasks.opened_run import OpenedRun
 
 MEMBERS = "members"
 
 
-class StackScorer(TextScorer):
+class StackScorer(TextClassifier):
     """The weighted product of its members' probabilities.
 
     Parameters
     ----------
-    members : mapping of str to OpenedRun
+    members : mapping of str to Run
         By the name of the arm; all with the same labels.
     weights : sequence of float
         One per member. A member with weight 0 is not run, and not kept.
@@ -32,7 +30,7 @@ class StackScorer(TextScorer):
 
     kind = "stack"
 
-    def __init__(self, members: dict[str, OpenedRun], weights: Sequence[float]) -> None:
+    def __init__(self, members: dict[str, Run], weights: Sequence[float]) -> None:
         if len(members) != len(weights) or not all(0 < float(one) < np.inf for one in weights):
             raise ValueError(f"{len(members)} members have the weights {list(weights)}")
         if not members or len({run.labels for run in members.values()}) > 1:
@@ -47,7 +45,7 @@ class StackScorer(TextScorer):
         logs = []
         for run in self.members.values():
             assert isinstance(run.task, Classification)
-            found = run.answers(run.task.unlabelled(texts), progress=progress).scores
+            found = run.scores(run.task.unlabelled(texts), progress).values
             # As precise as a study keeps its arms' probabilities, which the weights were fitted to.
             logs.append(run.task.probabilities(found, run.temperature).astype(np.float32))
         return mixed_logs(arm_logs(logs), self.weights)
@@ -65,7 +63,7 @@ class StackScorer(TextScorer):
         for name in weights:
             if Path(name).name != name:
                 raise ValueError(f"the member {name!r} is not in the folder")
-        members = {name: open_task_run(folder / MEMBERS / name) for name in weights}
+        members = {name: Run.open(folder / MEMBERS / name) for name in weights}
         return cls(members, list(weights.values()))
 
     def facts(self) -> dict[str, Any]:

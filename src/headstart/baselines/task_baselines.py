@@ -1,15 +1,13 @@
 """What stands beside a run's numbers: the answer without reading, and a linear model in seconds.
 
 A metric says little alone: 90 % accuracy is nothing where 90 % of the rows are of one class. A task
-says what is trivial (`Task.trivial`) and where its linear model is (`Task.linear`): a function of
-the task, its training rows and its validation rows that returns another one, which answers for
-rows in the form that the task's network answers in. Fitting takes seconds: at most `MOST_ROWS` rows
-and `MOST_CHARACTERS` of text.
+says what is trivial (`Task.trivial`); `LINEAR` has its linear model: a function of the task, its
+training rows and its validation rows that returns another one, which gives scores for rows. Fitting
+takes seconds: at most `MOST_ROWS` rows and `MOST_CHARACTERS` of text.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +16,17 @@ from numpy.typing import NDArray
 
 from headstart.baselines.stack import over_all_classes
 from headstart.baselines.tfidf import STRENGTHS, TfidfClassifier
+from headstart.baselines.word_tagger import fit_tagger
 from headstart.config import FinetuneConfig
 from headstart.errors import HeadstartError
 from headstart.linear import choose_strength
+from headstart.run import seen_rows
 from headstart.tasks.classification import Classification
 from headstart.tasks.multi_label import CERTAIN, MultiLabel
 from headstart.tasks.task import Task
 from headstart.text.reading.dataset import Dataset
 from headstart.training.callbacks import Callback
 from headstart.training.initialization import read_splits
-from headstart.training.seen_rows import seen_rows
 
 MOST_ROWS = 5_000
 MOST_CHARACTERS = 2_000_000
@@ -63,7 +62,7 @@ def baselines_beside(task: Task[Any], train: Any, validation: Any, part: Any) ->
         words, answers = trivial
         name, _, about = words.partition(": ")
         found.append(Baseline(name, about, task.intervals(answers, part)))
-    if task.linear is not None:
+    if task.name in LINEAR:
         rows = few_rows(task.row_texts(train))
         said = [f"fitted to {len(rows):,} of {len(train):,} rows"] if len(rows) < len(train) else []
         fit = find_linear(task)
@@ -95,8 +94,8 @@ def baselines_of_run(folder: Path, task: Task[Any], part: Any = None) -> list[Ba
     splits = read_splits(FinetuneConfig.load(folder), Callback())
     parts = []
     for role, rows in (("train", splits.train), ("validation", splits.validation)):
-        rows = task.fitted(rows, str(folder))
-        known = seen_rows(task, rows, folder, role)
+        rows = task.match_labels(rows, str(folder))
+        known = seen_rows(task, rows, folder, (role,))
         parts.append(rows if known is None else task.pick(rows, known.tolist()))
     if not all(map(len, parts)):
         raise HeadstartError("the rows that trained the run are not in its dataset any more")
@@ -169,10 +168,15 @@ fit_one_vs_rest.label = "TF-IDF, one label at a time"  # type: ignore[attr-defin
 
 def find_linear(task: Task[Any]) -> Any:
     """The function that fits the task's linear model: `task`, training and validation rows."""
-    if not isinstance(task.linear, str):
-        return task.linear
-    module, _, name = task.linear.partition(":")
-    return getattr(import_module(module), name)
+    return LINEAR[task.name]
+
+
+LINEAR: dict[str, Any] = {
+    "classification": fit_tfidf,
+    "pairs": fit_tfidf,
+    "multi-label": fit_one_vs_rest,
+    "tagging": fit_tagger,
+}
 
 
 def documents(found: Sequence[Baseline]) -> list[dict[str, Any]]:

@@ -17,7 +17,7 @@ from headstart.baselines.arrays import check_shape, read_vocabulary, write_vocab
 from headstart.baselines.characters import Occurrences, count_characters, find_characters
 from headstart.baselines.contributions import find_ngrams, margin_weights, share_out
 from headstart.baselines.regression import RegressionClassifier, linear_scores
-from headstart.tasks.opened_run import Contribution
+from headstart.explain import Contribution
 from headstart.text.reading.rows import PAIR_MARK
 
 STRENGTHS = (0.25, 1, 4, 16, 64, 256)

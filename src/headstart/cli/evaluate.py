@@ -44,18 +44,15 @@ def evaluate(
     """
     from headstart.cli.baseline_display import find_baselines
     from headstart.cli.display import progress_bar
-    from headstart.inference.evaluate import evaluate as evaluate_run
-    from headstart.inference.evaluate import evaluation_rows
-    from headstart.run_folder import is_unfinished, open_task_run
-    from headstart.training.seen_rows import unseen_rows
+    from headstart.run import Run, evaluation_rows, is_unfinished, unseen_rows
 
     beside = is_on("baselines", baselines)
     use_threads(threads)
-    opened = open_task_run(run)
-    assert opened.task is not None
+    opened = Run.open(run)
+    task = opened.require_task()
     part, which = evaluation_rows(
-        _recipe(run, opened.task.name, dataset),
-        opened.task,
+        _recipe(run, task.name, dataset),
+        task,
         dataset,
         text_column=text_column,
         label_column=label_column,
@@ -65,13 +62,13 @@ def evaluate(
             "run": str(run),
             "evaluated_on": which,
             "unfinished": is_unfinished(run),
-            **evaluate_run(opened, part, progress=show),
+            **opened.evaluate(part, progress=show),
         }
     problem = ""
     if beside:
-        rows = unseen_rows(opened.task, part, run)
-        part = part if rows is None else opened.task.pick(part, rows.tolist())
-        found["baselines"], problem = find_baselines(run, opened.task, part)
+        rows = unseen_rows(task, part, run)
+        part = part if rows is None else task.pick(part, rows.tolist())
+        found["baselines"], problem = find_baselines(run, task, part)
     if json:
         print_json(found)
         return
@@ -82,7 +79,7 @@ def evaluate(
             run=str(run),
             which=which,
             rows=found["rows"],
-            unit=opened.task.row_name,
+            unit=task.row_name,
         ),
         soft_wrap=True,
     )
@@ -100,12 +97,12 @@ def evaluate(
             styled(
                 "[yellow]left out[/]: {count:,} {unit} that trained the run or chose its weights",
                 count=found["seen_rows"],
-                unit=opened.task.row_name,
+                unit=task.row_name,
             )
         )
     elif found["seen_rows"] is None:
         console.print(styled("[yellow]the run does not say which rows trained it[/]"))
-    if cut := found["cut"]:
+    if cut := found["truncated"]:
         console.print(
             styled(
                 "[yellow]cut[/]: {texts:,} of them are longer than the run reads; {share:.1%} of "
@@ -118,16 +115,17 @@ def evaluate(
         _show_classification(console, found)
     else:
         _show_numbers(console, found)
-    others = [name for name, value in found.items() if isinstance(value, dict)]
-    metrics = list(dict.fromkeys([opened.task.metric, *others]))
+    for note in found["notes"]:
+        console.print(styled("[yellow]note[/]: {note}", note=note), soft_wrap=True)
+    metrics = list(dict.fromkeys([task.metric, *found["intervals"]]))
     show_baselines(console, found.get("baselines", []), problem, names=metrics)
-    _show_classes(console, found.get("classes", []), opened.task.class_row_name)
+    _show_classes(console, found.get("classes", []), task.class_row_name)
     _show_mistakes(console, found.get("mistakes", []))
 
 
 def _recipe(run: Path, task: str, dataset: str | None) -> "FinetuneRecipe":
     """The run's own recipe. An export has none: where a person keeps files does not go with it."""
-    from headstart.run_folder import EXPORTED
+    from headstart.run import EXPORTED
     from headstart.training.recipe import make_recipe, read_finetune_recipe
 
     if not (run / EXPORTED).is_file():
@@ -142,13 +140,13 @@ def _recipe(run: Path, task: str, dataset: str | None) -> "FinetuneRecipe":
 
 
 def _show_classification(console: Console, found: dict[str, Any]) -> None:
-    accuracy, calibration = found["accuracy"], found["calibration"]
-    macro = found["macro_f1"]  # without an interval where rows × classes are very many
+    accuracy, calibration = found["intervals"]["accuracy"], found["calibration"]
+    macro = found["intervals"].get("macro_f1")  # none where rows × classes are very many
     console.print(
         styled(
             "accuracy [bold]{value:.1%}[/] (95 %: {low:.1%} to {high:.1%}), macro-F1 {f1}",
             **accuracy,
-            f1=interval(macro) if isinstance(macro, dict) else f"{macro:.1%}",
+            f1=interval(macro) if macro else f"{found['macro_f1']:.1%}",
         )
     )
     console.print(
@@ -167,11 +165,11 @@ def _show_classification(console: Console, found: dict[str, Any]) -> None:
 
 def _show_numbers(console: Console, found: dict[str, Any]) -> None:
     for name, value in found.items():
-        if isinstance(value, dict) and "value" in value:
+        if name in found["intervals"]:
             line = styled(
                 "{name} [bold]{value:.1%}[/] (95 %: {low:.1%} to {high:.1%})",
                 name=spoken(name),
-                **value,
+                **found["intervals"][name],
             )
             console.print(line)
         elif isinstance(value, float):

@@ -127,7 +127,7 @@ def read_parts(task: str, data: list[str], **how: Any) -> "Splits":
 
     kind = find_task(task)
     parts = kind.read(data, **how)
-    reader = kind.of(parts.train)
+    reader = kind.from_rows(parts.train)
     return Splits(
         reader.inspected(parts.train),
         reader.inspected(parts.validation),

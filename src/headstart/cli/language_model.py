@@ -37,8 +37,8 @@ def generate(
     debug: Debug = False,
 ) -> None:
     """Continue a prompt, with a base pretrained by the causal objective."""
-    from headstart.inference.language_model import Sampling, open_language_model
-    from headstart.inference.language_model import generate as continue_prompt
+    from headstart.language_model import Sampling, open_language_model
+    from headstart.language_model import generate as continue_prompt
 
     opened = open_language_model(run, causal=True, to="write")
     sampling = Sampling(temperature=temperature, top_k=top_k, top_p=top_p, seed=seed)
@@ -95,8 +95,8 @@ def fill(
     debug: Debug = False,
 ) -> None:
     """Fill each [MASK] of a text, with a base pretrained by a masked objective."""
-    from headstart.inference.language_model import fill as fill_gaps
-    from headstart.inference.language_model import open_language_model
+    from headstart.language_model import fill as fill_gaps
+    from headstart.language_model import open_language_model
 
     opened = open_language_model(run, causal=False, to="fill a gap")
     filled = fill_gaps(opened, text, candidates=candidates)
@@ -133,8 +133,8 @@ def perplexity(
 ) -> None:
     """Measure how well a base predicts texts that it has not seen."""
     from headstart.cli.display import progress_bar
-    from headstart.inference.language_model import open_language_model
-    from headstart.inference.language_model import perplexity as measure
+    from headstart.language_model import open_language_model
+    from headstart.language_model import perplexity as measure
     from headstart.text.reading.corpus import read_corpus
 
     opened = open_language_model(run, causal=True, to="measure the perplexity of a text")

@@ -11,8 +11,7 @@ from headstart.cli.output import Debug, Json, messages, print_json, results, sty
 from headstart.errors import HeadstartError
 
 if TYPE_CHECKING:
-    from headstart.inference.predict import Predictor
-    from headstart.tasks.opened_run import OpenedRun
+    from headstart.run import Run
     from headstart.text.reading.rows import ReadOptions
 
 
@@ -68,15 +67,14 @@ def predict(
     if input_file is not None and explain:
         raise HeadstartError("--explain is for texts on the command line, not for files")
     use_threads(threads)
-    from headstart.inference.predict import predictor_of
-    from headstart.run_folder import open_task_run
+    from headstart.run import Run
 
-    opened = open_task_run(run)
-    predictor = predictor_of(opened)
-    if explain and not predictor.explains:
+    opened = Run.open(run)
+    task = opened.require_task()
+    if explain and not opened.explains:
         raise HeadstartError(
             "--explain says which words moved the decision for a class; the task "
-            f"{predictor.task.name} has no classes of whole texts",
+            f"{task.name} has no classes of whole texts",
             where=run,
             fix="leave --explain out",
         )
@@ -86,43 +84,38 @@ def predict(
         options = ReadOptions(text_column, None, encoding, second_column=second_column)
         _predict_file(opened, input_file, output, options, json=json)
     else:
-        _predict_texts(predictor, texts or [], explain=explain, json=json)
+        _predict_texts(opened, texts or [], explain=explain, json=json)
 
 
-def _predict_texts(predictor: "Predictor", texts: list[str], *, explain: bool, json: bool) -> None:
-    rows = predictor.read_texts(texts)
-    answers = predictor.predict(rows)
-    effects = None
-    if explain:
-        from headstart.inference.explain import explain as explain_text
+def _predict_texts(run: "Run", texts: list[str], *, explain: bool, json: bool) -> None:
+    from headstart.predictions import group_texts, input_columns
 
-        effects = [explain_text(predictor.run, row.text) for row in rows]
+    task = run.require_task()
+    inputs = group_texts(task, texts)
+    predictions = run.predict(inputs)
+    effects = [run.explain(given) for given in inputs] if explain else None
     if not json:
-        from headstart.cli.predict_display import show_classes, show_predictions
+        from headstart.cli.predict_display import show_predictions
 
-        if effects is not None:
-            show_classes(results(), rows, answers, effects)
-        else:
-            show_predictions(results(), predictor, rows, answers)
+        show_predictions(results(), task, inputs, predictions, effects)
         return
     documents: list[dict[str, Any]] = [
-        {**predictor.columns(row), **predictor.document(answer)}
-        for row, answer in zip(rows, answers, strict=True)
+        {**input_columns(task, given), **found}
+        for given, found in zip(inputs, predictions, strict=True)
     ]
     for document, found in zip(documents, effects or [], strict=False):
         document["explanation"] = asdict(found)
-    print_json({"run": str(predictor.run.folder), "predictions": documents})
+    print_json({"run": str(run.folder), "predictions": documents})
 
 
 def _predict_file(
-    run: "OpenedRun", source: str, output: Path, options: "ReadOptions", *, json: bool
+    run: "Run", source: str, output: Path, options: "ReadOptions", *, json: bool
 ) -> None:
     from headstart.cli.display import progress_bar
     from headstart.cli.predict_display import TOO_LONG
-    from headstart.inference.predict import predict_file
 
     with progress_bar("predicting", "rows") as show:
-        summary = predict_file(run, source, output, options=options, progress=show)
+        summary = run.predict_file(source, output, options, progress=show)
     if json:
         print_json(summary)
         return

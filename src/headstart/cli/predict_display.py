@@ -8,17 +8,12 @@ from rich.table import Table
 from rich.text import Text
 
 from headstart.cli.output import styled
-from headstart.text.reading.rows import PAIR_MARK
 
 if TYPE_CHECKING:
-    from headstart.inference.explain import Effect, Explanation
-    from headstart.inference.predict import (
-        Prediction,
-        Predictor,
-        SpanPrediction,
-        TaggedText,
-    )
+    from headstart.explain import Effect, Explanation
+    from headstart.tasks.task import Task
 
+Predictions = Sequence[Mapping[str, Any]]
 COLOURS = ("green", "cyan", "magenta", "yellow", "blue", "red")
 AROUND = 60  # characters of a text before and behind an answer
 METHODS = {
@@ -30,50 +25,37 @@ TOO_LONG = "longer than this run reads (set with finetune's --length, or --long 
 
 
 def show_predictions(
-    console: Console, predictor: "Predictor", rows: Sequence[Any], answers: Sequence[Any]
+    console: Console,
+    task: "Task[Any]",
+    inputs: Sequence[Any],
+    predictions: Predictions,
+    explanations: "Sequence[Explanation] | None" = None,
 ) -> None:
-    """Show answers as their kind is shown; a kind from another package as a table."""
-    from headstart.inference.predict import Prediction, SpanPrediction, TaggedText
-
-    kind = type(answers[0]) if answers else None
-    if kind is Prediction:
-        show_classes(console, rows, answers)
-    elif kind is TaggedText:
-        show_tags(console, answers, predictor.task.labels, entities=predictor.task.entities)
-    elif kind is SpanPrediction:
-        show_spans(console, rows, answers)
+    """Show predictions as their task is shown."""
+    if task.name == "tagging":
+        entities = bool(getattr(task, "entities", False))
+        show_tags(console, predictions, task.labels, entities=entities)
+    elif task.name == "spans":
+        show_spans(console, inputs, predictions)
     else:
-        show_fields(console, [predictor.document(answer) for answer in answers], rows)
-
-
-def show_fields(
-    console: Console, documents: Sequence[Mapping[str, Any]], rows: Sequence[Any]
-) -> None:
-    """One line per row: the fields of its answer, and its text."""
-    table = _table(*(documents[0] if documents else ()), "text")
-    for row, document in zip(rows, documents, strict=True):
-        table.add_row(*(_field(value) for value in document.values()), row.text)
-    console.print(table)
+        show_classes(console, inputs, predictions, explanations)
 
 
 def show_classes(
     console: Console,
-    rows: Sequence[Any],
-    answers: "Sequence[Prediction]",
+    inputs: Sequence[Any],
+    predictions: Predictions,
     explanations: "Sequence[Explanation] | None" = None,
 ) -> None:
     """One label per text; with `explanations`, the words that moved it."""
     table = _table("label", "probability", "text")
-    for place, (row, answer) in enumerate(zip(rows, answers, strict=True)):
-        found = explanations[place].effects if explanations else []
-        text = (
-            row.text.replace(PAIR_MARK, "|")
-            if found
-            else " | ".join(map(str, row.columns.values()))
-        )
-        table.add_row(answer.label, f"{answer.probability:.1%}", _marked(text, found))
-        if found:
-            table.add_row("", "", Text(_strongest(found), style="dim"))
+    for place, (given, found) in enumerate(zip(inputs, predictions, strict=True)):
+        effects = explanations[place].effects if explanations else []
+        label = found["label"] if "label" in found else ", ".join(found["labels"])
+        probability = max(found["probabilities"].values())
+        table.add_row(label, f"{probability:.1%}", _marked(given, effects))
+        if effects:
+            table.add_row("", "", Text(_strongest(effects), style="dim"))
     console.print(table)
     if explanations:
         method = explanations[0].method
@@ -85,47 +67,46 @@ def show_classes(
 
 
 def show_tags(
-    console: Console, answers: "Sequence[TaggedText]", labels: Sequence[str], *, entities: bool
+    console: Console, predictions: Predictions, labels: Sequence[str], *, entities: bool
 ) -> None:
     """Each word with its tag; below, the entities, or the words where tags make no entities."""
     kinds = sorted({_kind(tag) for tag in labels if tag != "O"})
     colours = {kind: COLOURS[place % len(COLOURS)] for place, kind in enumerate(kinds)}
-    for place, answer in enumerate(answers):
+    for place, answer in enumerate(predictions):
         if place:
             console.print()
         console.print(_tagged(answer, colours), soft_wrap=True)
-        if answer.unread:
-            _warn(console, f"{answer.unread:,} words at the end were not read", "the text")
+        if unread := answer["tags"].count(None):
+            _warn(console, f"{unread:,} words at the end were not read", "the text")
         if entities:
             _show_entities(console, answer, colours)
         else:
             _show_words(console, answer, colours)
 
 
-def show_spans(console: Console, rows: Sequence[Any], answers: "Sequence[SpanPrediction]") -> None:
+def show_spans(
+    console: Console, inputs: Sequence[tuple[str, str]], predictions: Predictions
+) -> None:
     """The answer to each question, and where it stands in its text."""
-    for place, (row, found) in enumerate(zip(rows, answers, strict=True)):
+    for place, ((question, text), found) in enumerate(zip(inputs, predictions, strict=True)):
         if place:
             console.print()
-        console.print(Text(row.question, style="dim"), soft_wrap=True)
-        if found.answer is None or found.start is None or found.end is None:
-            line = styled("[bold]no answer[/] in this text, {p:.1%}", p=found.probability)
+        console.print(Text(question, style="dim"), soft_wrap=True)
+        if found["answer"] is None:
+            line = styled("[bold]no answer[/] in this text, {p:.1%}", p=found["probability"])
             console.print(line)
         else:
-            where = f", {found.probability:.1%}, characters {found.start} to {found.end}"
-            console.print(Text.assemble((found.answer, "bold green"), where), soft_wrap=True)
-            console.print(_answer_in_text(row.text, found.start, found.end), soft_wrap=True)
-        if found.unread:
-            _warn(console, f"the last {found.unread:,} characters were not read", "the text")
+            start, end = found["start"], found["end"]
+            where = f", {found['probability']:.1%}, characters {start} to {end}"
+            console.print(Text.assemble((found["answer"], "bold green"), where), soft_wrap=True)
+            console.print(_answer_in_text(text, start, end), soft_wrap=True)
+        if found["unread"]:
+            _warn(console, f"the last {found['unread']:,} characters were not read", "the text")
 
 
 def _warn(console: Console, what: str, longer: str) -> None:
     line = styled("[yellow]{what}[/]: {longer} is ", what=what, longer=longer)
     console.print(line + TOO_LONG)
-
-
-def _field(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _table(*columns: str) -> Table:
@@ -137,14 +118,17 @@ def _strongest(effects: "list[Effect]", count: int = 5) -> str:
     return "  ".join(f"{one.text} {one.effect:+.2f}" for one in largest)
 
 
-def _marked(text: str, effects: "list[Effect]") -> Text:
-    marked = Text(text)
+def _marked(given: Any, effects: "list[Effect]") -> Text:
+    texts = [given] if isinstance(given, str) else given
+    marked, behind = Text(" | ".join(texts)), len(texts[0]) + len(" | ")
     most = max((abs(one.effect) for one in effects), default=0.0)
     for one in effects:
         share = abs(one.effect) / most if most else 0.0
         if share >= 0.15:
             style = "green" if one.effect > 0 else "red"
-            marked.stylize(f"bold {style}" if share >= 0.5 else style, one.start, one.end)
+            style = f"bold {style}" if share >= 0.5 else style
+            shift = behind * one.part
+            marked.stylize(style, one.start + shift, one.end + shift)
     return marked
 
 
@@ -153,10 +137,10 @@ def _kind(tag: str) -> str:
     return tag[2:] if tag[:2] in ("B-", "I-") else tag
 
 
-def _tagged(answer: "TaggedText", colours: dict[str, str]) -> Text:
+def _tagged(answer: Mapping[str, Any], colours: dict[str, str]) -> Text:
     """`Marie/B-PER lives/O`, as far as the text was read."""
     words = []
-    for word, tag in zip(answer.words, answer.tags, strict=True):
+    for word, tag in zip(answer["words"], answer["tags"], strict=True):
         if tag is None:
             break
         colour = colours.get(_kind(tag))
@@ -165,24 +149,25 @@ def _tagged(answer: "TaggedText", colours: dict[str, str]) -> Text:
     return Text(" ").join(words)
 
 
-def _show_entities(console: Console, answer: "TaggedText", colours: dict[str, str]) -> None:
-    if not answer.entities:
+def _show_entities(console: Console, answer: Mapping[str, Any], colours: dict[str, str]) -> None:
+    if not answer["entities"]:
         console.print("no entities", style="dim")
         return
     table = _table("entity", "kind", "probability", "characters")
-    for one in answer.entities:
+    for one in answer["entities"]:
         table.add_row(
-            Text(one.text),
-            Text(one.kind, style=colours[one.kind]),
-            f"{one.probability:.1%}",
-            f"{one.start} to {one.end}",
+            Text(one["text"]),
+            Text(one["kind"], style=colours[one["kind"]]),
+            f"{one['probability']:.1%}",
+            f"{one['start']} to {one['end']}",
         )
     console.print(table)
 
 
-def _show_words(console: Console, answer: "TaggedText", colours: dict[str, str]) -> None:
+def _show_words(console: Console, answer: Mapping[str, Any], colours: dict[str, str]) -> None:
     table = _table("word", "tag", "probability")
-    for word, tag, probability in zip(answer.words, answer.tags, answer.probabilities, strict=True):
+    columns = (answer[name] for name in ("words", "tags", "probabilities"))
+    for word, tag, probability in zip(*columns, strict=True):
         if tag is not None and probability is not None:
             colour = colours.get(_kind(tag), "")
             table.add_row(Text(word), Text(tag, style=colour), f"{probability:.1%}")

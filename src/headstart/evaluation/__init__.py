@@ -1,1 +1,1 @@
-"""Metrics from labels and probabilities; knows neither texts' files nor networks."""
+"""Metrics, calibration and intervals from labels and scores; independent of files and networks."""

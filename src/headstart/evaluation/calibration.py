@@ -1,7 +1,7 @@
-"""Calibration: is a classifier right as often as its probabilities say, and temperature scaling.
+"""Calibration of probabilities: log-loss, calibration error and temperature scaling.
 
 Temperature scaling divides logits by one number, fitted on validation, before the softmax (Guo et
-al. 2017). The order of the classes, and so the accuracy, stays as it is.
+al. 2017). The order of the classes, and so the accuracy, does not change.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ TOLERANCE = 1e-3  # how far from 1 a row may sum: fp32 and half-precision softma
 
 
 def checked(probabilities: ArrayLike, labels: ArrayLike) -> tuple[Floats, Integers]:
-    """Rows × classes of probabilities, normed in double precision, and the rows' class numbers."""
+    """Check probabilities (rows, classes) and class numbers (rows,); rows are normalised."""
     p, y = checked_scores(probabilities, labels)
     sums = p.sum(axis=1, keepdims=True)
     if (p < 0).any() or (abs(sums - 1) > TOLERANCE).any():
@@ -27,7 +27,7 @@ def checked(probabilities: ArrayLike, labels: ArrayLike) -> tuple[Floats, Intege
 
 
 def checked_scores(scores: ArrayLike, labels: ArrayLike) -> tuple[Floats, Integers]:
-    """Rows × classes of any finite scores (logits, say) and the rows' class numbers."""
+    """Check finite scores such as logits (rows, classes) and class numbers (rows,)."""
     s, y = np.asarray(scores, dtype=np.float64), np.asarray(labels)
     if s.ndim != 2 or s.shape[1] < 2 or y.shape != s.shape[:1]:
         raise ValueError(f"need (rows, classes) and (rows,), not {s.shape} and {y.shape}")
@@ -40,44 +40,38 @@ def checked_scores(scores: ArrayLike, labels: ArrayLike) -> tuple[Floats, Intege
     return s, y.astype(np.int64)
 
 
-# Where validation is answered without a mistake, the best temperature is 0: certainty, which
-# a finite sample cannot justify. So log(temperature) has a prior around 0 that a hundred rows
-# outvote and five do not; the bounds end the search.
-PULL = 4.0  # of the prior: so many rows' worth of curvature
+# Where validation has no mistake, the best temperature is 0: certainty, which a finite sample
+# cannot justify. So log(temperature) has a normal prior around 0; the bounds end the search.
+PULL = 4.0  # precision of the prior, in rows
 LOWEST, HIGHEST = 0.05, 20.0
 CALIBRATION_BINS = 15
+CERTAIN = 0.9999  # a probability that no finite sample justifies
+CERTAINTY_NOTE = (
+    "Every probability is at least 99.99 %. Such certainty usually means that the label can be "
+    "read off the text, or that the same texts were trained on: look at the data before you rely "
+    "on it."
+)
 
 
 @dataclass(frozen=True)
 class ReliabilityBin:
-    """Rows of similar confidence: their mean confidence and how many of them are right."""
+    """Rows of similar confidence: their mean confidence and their accuracy."""
 
     confidence: float
     accuracy: float
     rows: int
 
 
-@dataclass(frozen=True)
-class TemperatureEffect:
-    """What a temperature changes, measured on other rows than it was fitted on."""
-
-    temperature: float
-    log_loss_before: float
-    log_loss_after: float
-    calibration_error_before: float
-    calibration_error_after: float
-
-
 def log_loss(probabilities: Floats, labels: Integers) -> float:
-    """Mean of -ln p(true class); a p of 0 counts as the smallest normal double (a loss of 708)."""
-    own = probabilities[np.arange(len(labels)), labels]
-    return float(-np.log(np.maximum(own, np.finfo(np.float64).tiny)).mean())
+    """Compute the mean of -ln p(true class); p = 0 counts as the smallest normal double."""
+    chosen = probabilities[np.arange(len(labels)), labels]
+    return float(-np.log(np.maximum(chosen, np.finfo(np.float64).tiny)).mean())
 
 
 def reliability_bins(
     probabilities: Floats, labels: Integers, bins: int = CALIBRATION_BINS
 ) -> list[ReliabilityBin]:
-    """Rows by the probability of their predicted class, in bins of equal width.
+    """Group rows by the probability of their predicted class, in bins of equal width.
 
     Parameters
     ----------
@@ -90,13 +84,13 @@ def reliability_bins(
     The bins that hold rows, from low to high confidence.
     """
     confidence = probabilities.max(axis=1).astype(np.float64)
-    right = probabilities.argmax(axis=1) == labels
+    correct = probabilities.argmax(axis=1) == labels
     inner_edges = np.linspace(0, 1, bins + 1)[1:-1]
     places = np.digitize(confidence, inner_edges, right=True)
     found = []
     for place in np.unique(places):
         inside = places == place
-        mean, share = float(confidence[inside].mean()), float(right[inside].mean())
+        mean, share = float(confidence[inside].mean()), float(correct[inside].mean())
         found.append(ReliabilityBin(mean, share, int(inside.sum())))
     return found
 
@@ -104,7 +98,7 @@ def reliability_bins(
 def calibration_error(
     probabilities: Floats, labels: Integers, bins: int = CALIBRATION_BINS
 ) -> float:
-    """Expected calibration error: how far confidence and accuracy lie apart.
+    """Compute the expected calibration error.
 
     The distances |accuracy - mean confidence| of the `reliability_bins` are averaged with the
     bins' shares of the rows as weights (Guo et al. 2017, with their 15 bins).
@@ -114,7 +108,7 @@ def calibration_error(
 
 
 def fit_temperature(logits: ArrayLike, labels: ArrayLike) -> float:
-    """The temperature with the lowest log-loss on these (validation) rows, pulled towards 1.
+    """Fit the temperature with the lowest log-loss on validation rows, with a prior around 1.
 
     Parameters
     ----------
@@ -136,30 +130,32 @@ def fit_temperature(logits: ArrayLike, labels: ArrayLike) -> float:
 
 
 def calibrated_loss(logits: ArrayLike, labels: ArrayLike) -> float:
-    """The log-loss at the best temperature: how good the scores are, however sure of themselves.
-
-    Overconfidence, which a temperature mends, does not count; it moves in smaller steps than the
-    accuracy of a few rows.
-    """
+    """Compute the log-loss at the best temperature, so that overconfidence does not count."""
     z, y = checked_scores(logits, labels)
     return log_loss(at_temperature(z, fit_temperature(z, y)), y)
 
 
 def at_temperature(logits: ArrayLike, temperature: float) -> Floats:
-    """Probabilities from logits (rows × classes) at this temperature."""
+    """Compute probabilities from logits (rows, classes) at a temperature."""
     return np.asarray(softmax(np.asarray(logits, dtype=np.float64) / temperature, axis=-1))
 
 
 def measure_calibration(
     logits: ArrayLike, labels: ArrayLike, temperature: float
-) -> TemperatureEffect:
-    """Log-loss and calibration error of these rows before and after the temperature."""
+) -> dict[str, float]:
+    """Compare log-loss and calibration error before and after applying a temperature."""
     z, y = checked_scores(logits, labels)
     before, after = at_temperature(z, 1.0), at_temperature(z, temperature)
-    return TemperatureEffect(
-        temperature=temperature,
-        log_loss_before=log_loss(before, y),
-        log_loss_after=log_loss(after, y),
-        calibration_error_before=calibration_error(before, y),
-        calibration_error_after=calibration_error(after, y),
-    )
+    return {
+        "temperature": temperature,
+        "log_loss_before": log_loss(before, y),
+        "log_loss_after": log_loss(after, y),
+        "calibration_error_before": calibration_error(before, y),
+        "calibration_error_after": calibration_error(after, y),
+    }
+
+
+def is_certain(probabilities: ArrayLike) -> bool:
+    """Tell whether the probability of every prediction (the last axis' maximum) is near 1."""
+    p = np.asarray(probabilities)
+    return bool(p.size) and bool((p.max(axis=-1) >= CERTAIN).all())

@@ -1,44 +1,31 @@
-"""The metrics of a classifier: accuracy with its interval, F1, log-loss, calibration.
+"""Metrics of classes, sets of labels, entities and text spans, as plain dictionaries of floats.
 
-Labels are class numbers (0, 1, …) and index the columns of the probabilities; `names` are the
-classes' names in that order. A class that never occurs and is never predicted has an F1 of 0, as
-in scikit-learn.
-
-Those are where a person learns most, about the model or about the labels.
+Labels are class numbers (0, 1, …) that index the columns of the probabilities. A class that neither
+occurs nor is predicted has an F1 of 0, as in scikit-learn.
 """
 
 import math
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import binomtest
-from sklearn.metrics import (
-    confusion_matrix,
-    f1_score,
-    precision_recall_fscore_support,
-)
+from sklearn.metrics import f1_score, precision_recall_fscore_support
 
-from headstart.evaluation.calibration import (
-    Integers,
-    at_temperature,
-    calibration_error,
-    checked,
-    log_loss,
-    measure_calibration,
-)
+from headstart.errors import HeadstartError
+from headstart.evaluation.calibration import calibration_error, checked, log_loss
+from headstart.scripts import unspaced
 
 LEVEL = 0.95
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A value and the bounds that hold the true one in 95 of 100 such measurements.
-
-    An infinite bound means that the data cannot say.
-    """
+    """A value with its 95 % confidence interval; an infinite bound means that it is unknown."""
 
     value: float
     low: float
@@ -53,183 +40,268 @@ class Interval:
 
 
 def wilson_interval(successes: int, total: int, level: float = LEVEL) -> Interval:
-    """A share and its interval over rows (Wilson, 1927).
+    """Compute Wilson's score interval of a proportion (Wilson, 1927).
 
-    Unlike the usual ±, it stays within 0 and 1 and holds near them, and for few rows.
+    Unlike the normal approximation it stays within 0 and 1 and is accurate for few rows.
     """
     bounds = binomtest(successes, total).proportion_ci(confidence_level=level, method="wilson")
     return Interval(successes / total, float(bounds.low), float(bounds.high))
 
 
-@dataclass(frozen=True)
-class ClassRow:
-    """One class of the per-class table."""
+def classification_metrics(probabilities: ArrayLike, labels: ArrayLike) -> dict[str, float]:
+    """Compute the metrics of a classifier with one class per row.
 
-    name: str
-    precision: float
-    recall: float
-    f1: float
-    support: int  # how many rows are of this class
+    Parameters
+    ----------
+    probabilities : array of shape (rows, classes)
+    labels : array of shape (rows,)
+        The true class numbers.
 
-
-@dataclass(frozen=True)
-class ClassificationMetrics:
-    """Every row has exactly one class."""
-
-    rows: int
-    accuracy: Interval
-    macro_f1: float
-    log_loss: float
-    calibration_error: float
-    confusion: list[list[int]]  # [true][predicted]
-    classes: list[ClassRow]
-
-
-@dataclass(frozen=True)
-class MultiLabelMetrics:
-    """Every row has any number of labels, including none."""
-
-    rows: int
-    accuracy: Interval  # of whole rows: all labels right
-    micro_f1: float
-    macro_f1: float
-    log_loss: float  # mean over rows and labels
-    classes: list[ClassRow]
-
-
-def classification_metrics(
-    probabilities: ArrayLike, labels: ArrayLike, names: Sequence[str]
-) -> ClassificationMetrics:
-    """All numbers of a classification, from probabilities (rows × classes) and class numbers."""
+    Returns
+    -------
+    dict
+        `loss` (log-loss), `accuracy`, `macro_f1` and `calibration_error`.
+    """
     p, y = checked(probabilities, labels)
-    _check_names(names, p.shape[1])
-    predicted = p.argmax(axis=1)
-    every = np.arange(p.shape[1])
-    return ClassificationMetrics(
-        rows=len(y),
-        accuracy=wilson_interval(int((predicted == y).sum()), len(y)),
-        macro_f1=float(f1_score(y, predicted, labels=every, average="macro", zero_division=0)),
-        log_loss=log_loss(p, y),
-        calibration_error=calibration_error(p, y),
-        confusion=confusion_matrix(y, predicted, labels=every).tolist(),
-        classes=_class_rows(y, predicted, names, labels=every),
-    )
+    predicted, classes = p.argmax(axis=1), np.arange(p.shape[1])
+    return {
+        "loss": log_loss(p, y),
+        "accuracy": float((predicted == y).mean()),
+        "macro_f1": float(f1_score(y, predicted, labels=classes, average="macro", zero_division=0)),
+        "calibration_error": calibration_error(p, y),
+    }
 
 
 def multi_label_metrics(
-    probabilities: ArrayLike, labels: ArrayLike, names: Sequence[str], *, threshold: float = 0.5
-) -> MultiLabelMetrics:
-    """The same where labels do not exclude each other; `labels` is a (rows × labels) 0/1 array."""
+    probabilities: ArrayLike, labels: ArrayLike, *, threshold: float = 0.5
+) -> dict[str, float]:
+    """Compute the metrics of a classifier with any number of labels per row.
+
+    Parameters
+    ----------
+    probabilities : array of shape (rows, labels)
+    labels : array of 0 and 1, of the same shape
+    threshold : float
+        A label is predicted from this probability on.
+
+    Returns
+    -------
+    dict
+        `loss` (mean over rows and labels), `micro_f1`, `macro_f1`, `accuracy` (of whole rows).
+    """
     p, y = np.asarray(probabilities, dtype=np.float64), np.asarray(labels)
     if p.ndim != 2 or p.shape != y.shape or not len(p):
         raise ValueError(f"need two (rows, labels) arrays alike, not {p.shape} and {y.shape}")
     if not ((p >= 0) & (p <= 1)).all() or not np.isin(y, (0, 1)).all():
         raise ValueError("probabilities must be from 0 to 1 and labels 0 or 1")
-    _check_names(names, p.shape[1])
     y, predicted = y.astype(np.int64), (p >= threshold).astype(np.int64)
-    # A column is two classes: stacked as two, each cell's loss is an ordinary log-loss.
-    pairs = np.stack([1 - p, p], axis=-1).reshape(-1, 2)
-    classes = _multi_label_rows(y, predicted, names)
-    return MultiLabelMetrics(
-        rows=len(y),
-        accuracy=wilson_interval(int((predicted == y).all(axis=1).sum()), len(y)),
-        micro_f1=float(f1_score(y.ravel(), predicted.ravel(), zero_division=0)),
-        macro_f1=float(np.mean([row.f1 for row in classes])),
-        log_loss=log_loss(pairs, y.ravel()),
-        classes=classes,
-    )
+    columns = range(p.shape[1])
+    each = [f1_score(y[:, one], predicted[:, one], zero_division=0) for one in columns]
+    # A label is a problem of two classes: (cells, 2) probabilities give an ordinary log-loss.
+    cells = np.stack([1 - p, p], axis=-1).reshape(-1, 2)
+    return {
+        "loss": log_loss(cells, y.ravel()),
+        "micro_f1": float(f1_score(y.ravel(), predicted.ravel(), zero_division=0)),
+        "macro_f1": float(np.mean(each)),
+        "accuracy": float((predicted == y).all(axis=1).mean()),
+    }
 
 
-def _class_rows(
-    true: Integers, predicted: NDArray[np.int64], names: Sequence[str], *, labels: Integers
-) -> list[ClassRow]:
+def class_table(
+    true: ArrayLike, predicted: ArrayLike, names: Sequence[str]
+) -> list[dict[str, Any]]:
+    """Compute precision, recall, F1 and support of each class, or of each label.
+
+    Parameters
+    ----------
+    true, predicted : arrays of shape (rows,), or of 0 and 1 with shape (rows, labels)
+    names : sequence of str
+        The names of the classes or labels.
+
+    Returns
+    -------
+    list of dict
+        `name`, `precision`, `recall`, `f1` and `support` of each.
+    """
     table = precision_recall_fscore_support(
-        true, predicted, labels=labels, average=None, zero_division=0
+        true, predicted, labels=np.arange(len(names)), average=None, zero_division=0
     )
     return [
-        ClassRow(name, float(precision), float(recall), float(f1), int(support))
-        for name, precision, recall, f1, support in zip(names, *table, strict=True)
+        {"name": name, "precision": float(p), "recall": float(r), "f1": float(f), "support": int(s)}
+        for name, p, r, f, s in zip(names, *table, strict=True)
     ]
-
-
-def _multi_label_rows(true: Integers, predicted: Integers, names: Sequence[str]) -> list[ClassRow]:
-    rows = []
-    for column, name in enumerate(names):
-        one = np.array([1])
-        rows += _class_rows(true[:, column], predicted[:, column], [name], labels=one)
-    return rows
-
-
-def _check_names(names: Sequence[str], columns: int) -> None:
-    if len(names) != columns:
-        raise ValueError(f"{len(names)} names for {columns} classes")
-
-
-@dataclass(frozen=True)
-class Mistake:
-    """A row that was answered wrongly; classes as numbers."""
-
-    row: int
-    true: int
-    predicted: int
-    confidence: float  # the probability of the predicted class
-    probability_of_true: float
 
 
 def confident_mistakes(
     probabilities: ArrayLike, labels: ArrayLike, *, count: int = 10
-) -> list[Mistake]:
-    """The `count` wrong answers with the highest confidence; the earlier row first among equals."""
+) -> list[dict[str, Any]]:
+    """Find the wrong predictions with the highest probability; ties in the order of the rows.
+
+    Returns
+    -------
+    list of dict
+        `row` (from 0), `true` and `predicted` (class numbers) and `confidence`.
+    """
     p, y = checked(probabilities, labels)
     predicted, confidence = p.argmax(axis=1), p.max(axis=1)
     wrong = np.flatnonzero(predicted != y)
     worst = wrong[np.argsort(-confidence[wrong], kind="stable")][:count]
     return [
-        Mistake(
-            row=int(row),
-            true=int(y[row]),
-            predicted=int(predicted[row]),
-            confidence=float(confidence[row]),
-            probability_of_true=float(p[row, y[row]]),
-        )
+        {
+            "row": int(row),
+            "true": int(y[row]),
+            "predicted": int(predicted[row]),
+            "confidence": float(confidence[row]),
+        }
         for row in worst
     ]
 
 
-def full_evaluation(
-    logits: NDArray[Any],
-    labels: Sequence[int],
-    texts: Sequence[str],
-    names: Sequence[str],
-    temperature: float,
-) -> dict[str, Any]:
-    """Metrics of the probabilities that `predict` gives, what calibration changed, mistakes.
+# Entities. Tags are IOB2: `B-PER` begins an entity of kind PER, `I-PER` continues it, `O` is none.
+# IOBES and BILOU also mark the last token (`E-`, `L-`) and single ones (`S-`, `U-`). As in
+# seqeval's default mode and CoNLL's script, an `I-` that continues nothing begins an entity.
+PREFIXES = {  # (begins an entity, ends it)
+    "B": (True, False),
+    "I": (False, False),
+    "E": (False, True),
+    "L": (False, True),
+    "S": (True, True),
+    "U": (True, True),
+}
 
-    Parameters
-    ----------
-    logits : (rows, classes), what the classifier answered.
-    labels : the true class numbers of the rows.
-    texts : the rows' texts, shown with the mistakes.
-    names : the names of the classes.
-    temperature : of the run, fitted on other rows than these.
 
-    Returns
-    -------
-    One plain document.
-    """
-    probabilities = at_temperature(logits, temperature)
+class Entity(NamedTuple):
+    """Tokens `start` up to, but excluding, `end`."""
+
+    kind: str
+    start: int
+    end: int
+
+
+def find_entities(tags: Sequence[str]) -> list[Entity]:
+    """Find the entities of one tagged sentence, in order."""
+    found: list[Entity] = []
+    kind, start, ended = "", 0, False
+    for place, tag in enumerate([*tags, "O"]):
+        prefix, now = _split_tag(tag)
+        begins, ends = PREFIXES.get(prefix, (True, True))
+        if kind and (begins or ended or now != kind):
+            found.append(Entity(kind, start, place))
+            kind = ""
+        if now and not kind:
+            kind, start = now, place
+        ended = ends
+    return found
+
+
+def is_entity_tag(tag: str) -> bool:
+    """Tell whether a tag is one of IOB2, IOBES or BILOU."""
+    return tag == "O" or (tag[:1] in PREFIXES and tag[1:2] == "-" and len(tag) > 2)
+
+
+def _split_tag(tag: str) -> tuple[str, str]:
+    if not is_entity_tag(tag):
+        raise HeadstartError(
+            f"the tag {tag!r} is not IOB2, IOBES or BILOU",
+            fix="use O, B-KIND and I-KIND, such as B-PER, I-PER",
+        )
+    return tag[:1], tag[2:]
+
+
+@dataclass(frozen=True)
+class EntityCounts:
+    """Numbers of entities by sentence and kind, as arrays of shape (sentences, kinds)."""
+
+    kinds: list[str]
+    correct: NDArray[np.int64]
+    predicted: NDArray[np.int64]
+    true: NDArray[np.int64]
+
+
+def count_entities(
+    true: Iterable[Sequence[str]], predicted: Iterable[Sequence[str]]
+) -> EntityCounts:
+    """Count the entities of tagged sentences; correct ones have the right kind, start and end."""
+    found: list[tuple[int, int, str]] = []  # sentence, which count, kind
+    sentences = 0
+    for number, (tags, guesses) in enumerate(zip(true, predicted, strict=True)):
+        if len(tags) != len(guesses):
+            raise ValueError(f"sentence {number}: {len(tags)} tags, {len(guesses)} predicted")
+        wanted, given = set(find_entities(tags)), set(find_entities(guesses))
+        for place, group in enumerate((wanted & given, given, wanted)):
+            found += [(number, place, entity.kind) for entity in group]
+        sentences = number + 1
+    kinds = sorted({kind for _, _, kind in found})
+    columns = {kind: column for column, kind in enumerate(kinds)}
+    counts = np.zeros((3, sentences, len(kinds)), dtype=np.int64)
+    for number, place, kind in found:
+        counts[place, number, columns[kind]] += 1
+    return EntityCounts(kinds, *counts)
+
+
+def entity_metrics(counts: EntityCounts) -> dict[str, float]:
+    """Compute `precision`, `recall` and `f1` over all entities, and `macro_f1` over their kinds."""
+    sums = [int(one.sum()) for one in (counts.correct, counts.predicted, counts.true)]
+    each = [row["f1"] for row in entity_table(counts)]
+    return {**_entity_scores(*sums), "macro_f1": sum(each) / len(each) if each else 0.0}
+
+
+def entity_table(counts: EntityCounts) -> list[dict[str, Any]]:
+    """Compute precision, recall, F1 and support of each kind of entity, like `class_table`."""
+    sums = [one.sum(0).tolist() for one in (counts.correct, counts.predicted, counts.true)]
+    return [
+        {"name": kind, **_entity_scores(*numbers), "support": numbers[2]}
+        for kind, *numbers in zip(counts.kinds, *sums, strict=True)
+    ]
+
+
+def _entity_scores(correct: int, predicted: int, true: int) -> dict[str, float]:
     return {
-        **asdict(classification_metrics(probabilities, labels, names)),
-        "labels": list(names),
-        "calibration": asdict(measure_calibration(logits, labels, temperature)),
-        "mistakes": [
-            {
-                "row": mistake.row + 1,
-                "text": texts[mistake.row],
-                "true": names[mistake.true],
-                "predicted": names[mistake.predicted],
-                "confidence": mistake.confidence,
-            }
-            for mistake in confident_mistakes(probabilities, labels)
-        ],
+        "precision": correct / predicted if predicted else 0.0,
+        "recall": correct / true if true else 0.0,
+        "f1": 2 * correct / (predicted + true) if correct else 0.0,
     }
+
+
+# Spans: exact match and F1 as in SQuAD, for any language. Predictions are compared without case,
+# punctuation (Unicode's, not only ASCII's) and extra blanks, and in NFKC form. Unlike in SQuAD's
+# script, articles stay: a list of them for every language is guesswork. Scripts without blanks
+# (Chinese, Japanese, Thai, Lao, Khmer, Burmese) are compared by character.
+def normalized_words(text: str) -> list[str]:
+    """Split a text into the words that are compared: no case, punctuation or blanks."""
+    kept = []
+    for character in unicodedata.normalize("NFKC", text).casefold():
+        if unicodedata.category(character)[0] in "PS":
+            continue
+        kept.append(f" {character} " if unspaced(character) else character)
+    return "".join(kept).split()
+
+
+def exact_match(predicted: str, references: Sequence[str]) -> float:
+    """Score 1 if the prediction equals a reference; no references mean "no answer"."""
+    words = normalized_words(predicted)
+    return float(any(words == normalized_words(one) for one in references or [""]))
+
+
+def span_f1(predicted: str, references: Sequence[str]) -> float:
+    """Compute the best F1 of shared words over the references."""
+    words = normalized_words(predicted)
+    return max(_word_f1(words, normalized_words(one)) for one in references or [""])
+
+
+def span_metrics(predicted: Sequence[str], references: Sequence[Sequence[str]]) -> dict[str, float]:
+    """Compute mean `exact_match` and `f1`; an empty prediction means "no answer"."""
+    if not predicted or len(predicted) != len(references):
+        raise ValueError(f"{len(predicted)} predictions for {len(references)} questions")
+    pairs = list(zip(predicted, references, strict=True))
+    return {
+        "exact_match": sum(exact_match(*pair) for pair in pairs) / len(pairs),
+        "f1": sum(span_f1(*pair) for pair in pairs) / len(pairs),
+    }
+
+
+def _word_f1(predicted: list[str], reference: list[str]) -> float:
+    if not predicted or not reference:
+        return float(predicted == reference)
+    shared = (Counter(predicted) & Counter(reference)).total()
+    return 2 * shared / (len(predicted) + len(reference))

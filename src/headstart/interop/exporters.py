@@ -24,8 +24,7 @@ from headstart.interop.measure import (
 )
 from headstart.interop.model_card import write_export_card
 from headstart.registry import Registry
-from headstart.run_folder import Run, open_run
-from headstart.tasks.opened_run import OpenedRun
+from headstart.run import NetworkRun, Run
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,17 +52,19 @@ class Exporter(ABC):
     name: ClassVar[str]
 
     @abstractmethod
-    def write(self, run: Run, folder: Path, options: ExportOptions) -> Written:
+    def write(self, run: NetworkRun, folder: Path, options: ExportOptions) -> Written:
         """Write every file into `folder`, which is empty.
 
         A run that has no counterpart there is a `HeadstartError` with the way to get one.
         """
 
     @abstractmethod
-    def check(self, run: Run, folder: Path, options: ExportOptions) -> list[OutputDifference]:
+    def check(
+        self, run: NetworkRun, folder: Path, options: ExportOptions
+    ) -> list[OutputDifference]:
         """Open what was written and compare its outputs with the run's."""
 
-    def open(self, run: Run, folder: Path) -> OpenedRun | None:
+    def open(self, run: NetworkRun, folder: Path) -> Run | None:
         """What was written, as a run that answers; None where that is not possible."""
         return None
 
@@ -119,7 +120,7 @@ def export_run(
     """
     exporter, options = find_exporter(to), options or ExportOptions()
     _check_free(out)
-    run = open_run(folder)
+    run = NetworkRun.open(folder)
     test = find_test_rows(run, options.test)
     with _all_or_nothing(out) as temporary:
         written = exporter.write(run, temporary, options)
@@ -144,7 +145,7 @@ def export_run(
 
 
 def _measure(
-    exporter: Exporter, run: Run, folder: Path, test: TestRows | str, written: Written
+    exporter: Exporter, run: NetworkRun, folder: Path, test: TestRows | str, written: Written
 ) -> ExportMetric | None:
     """The test metric of run and export; where there is none, a note says why."""
     exported = exporter.open(run, folder) if run.task is not None else None

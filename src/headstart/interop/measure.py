@@ -11,11 +11,8 @@ from numpy.typing import NDArray
 from headstart.config import FinetuneConfig, is_run
 from headstart.errors import HeadstartError
 from headstart.evaluation.metrics import Interval
-from headstart.inference.evaluate import evaluation_rows
-from headstart.run_folder import Run
-from headstart.tasks.opened_run import OpenedRun
+from headstart.run import NetworkRun, Run, evaluation_rows, unseen_rows
 from headstart.tasks.task import Task
-from headstart.training.seen_rows import unseen_rows
 
 MOST_ROWS = 2_000  # of a large test part: what both would take is minutes
 DRAWS = 200
@@ -82,7 +79,7 @@ class ExportMetric:
         )
 
 
-def find_test_rows(run: Run, dataset: str | None) -> TestRows | str:
+def find_test_rows(run: NetworkRun, dataset: str | None) -> TestRows | str:
     """The rows to measure an export on: of `dataset`, or the test part of the run's own.
 
     Returns
@@ -112,7 +109,7 @@ def find_test_rows(run: Run, dataset: str | None) -> TestRows | str:
     return TestRows(part, names, f"{len(part):,} rows of {which}")
 
 
-def _unseen(run: Run, part: Any) -> Any:
+def _unseen(run: NetworkRun, part: Any) -> Any:
     assert run.task is not None
     rows = unseen_rows(run.task, part, run.folder)
     if rows is None or len(rows) == len(part):
@@ -126,11 +123,11 @@ def _unseen(run: Run, part: Any) -> Any:
     return run.task.pick(part, rows.tolist())
 
 
-def measure_export(run: Run, exported: OpenedRun, test: TestRows) -> ExportMetric:
+def measure_export(run: NetworkRun, exported: Run, test: TestRows) -> ExportMetric:
     """The test metric of run and export, and by how much the export's is higher."""
     task, part = run.task, test.part
     assert task is not None
-    ours, theirs = run.answers(part).scores, exported.answers(part).scores
+    ours, theirs = run.scores(part).values, exported.scores(part).values
     if task.name in ("classification", "pairs"):
         labels = np.asarray(part.labels)
         right = [np.asarray(answers).argmax(axis=1) == labels for answers in (ours, theirs)]

@@ -12,15 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from headstart.errors import HeadstartError
 from headstart.files import installed_version
-from headstart.inference.predict import Predictor, predictor_of
-from headstart.inference.predict.classes import ClassPredictor
-from headstart.run_folder import open_task_run
-from headstart.tasks.opened_run import OpenedRun
+from headstart.predictions import flat_prediction
+from headstart.run import Run
 
 if TYPE_CHECKING:
     import pandas as pd
 
-COLUMNS = {1: ("text",), 2: ("text", "second_text")}
 ANSWER = "answer"  # the column of answers that are no classes, as JSON
 
 
@@ -37,7 +34,7 @@ def save_model(run: str | Path, path: str | Path) -> None:
         raise HeadstartError("MLflow is not installed", fix="pip install 'headstart[mlflow]'")
     import mlflow.pyfunc
 
-    opened = open_task_run(Path(run).expanduser())
+    opened = Run.open(Path(run).expanduser())
     kind = opened.facts()["kind"]
     version = installed_version()
     package = "headstart[onnx]" if kind == "onnx" else "headstart"
@@ -49,32 +46,30 @@ def save_model(run: str | Path, path: str | Path) -> None:
             data_path=str(Path(folder) / "run"),
             signature=signature_of(opened),
             pip_requirements=[package if version == "unknown" else f"{package}=={version}"],
-            metadata={"headstart": {"kind": kind, "task": _task(opened)}},
+            metadata={"headstart": {"kind": kind, "task": opened.require_task().name}},
         )
 
 
-def signature_of(run: OpenedRun) -> Any:
+def signature_of(run: Run) -> Any:
     """What the model reads and returns, as MLflow states it."""
     from mlflow.models import ModelSignature
     from mlflow.types import ColSpec, Schema
 
-    predictor = predictor_of(run)
-    inputs = [ColSpec("string", name) for name in _columns(predictor)]
+    task = run.require_task()
+    inputs = [ColSpec("string", name) for name in task.input_names]
     outputs = [ColSpec("string", ANSWER)]
-    if isinstance(predictor, ClassPredictor):
-        outputs = [
-            ColSpec("string" if name == "label" else "double", name)
-            for name in predictor.cells(None)
-        ]
+    if run.explains:
+        label, *probabilities = flat_prediction(task, None)
+        outputs = [ColSpec("string", label), *(ColSpec("double", one) for one in probabilities)]
     return ModelSignature(Schema(inputs), Schema(outputs))
 
 
 class PyfuncModel:
     """Texts in a table in, answers in a table out."""
 
-    def __init__(self, run: OpenedRun) -> None:
+    def __init__(self, run: Run) -> None:
         self.run = run
-        self.predictor = predictor_of(run)
+        self.task = run.require_task()
 
     def predict(
         self, model_input: "pd.DataFrame", params: dict[str, Any] | None = None
@@ -82,31 +77,21 @@ class PyfuncModel:
         """One row of answers per row; the columns are those of the signature."""
         import pandas as pd
 
-        columns = _columns(self.predictor)
+        columns = self.task.input_names
         if missing := [name for name in columns if name not in model_input.columns]:
             raise HeadstartError(
                 f"the table has no column {' and no '.join(missing)}",
                 fix=f"name its columns {', '.join(columns)}",
             )
         table = model_input[list(columns)].to_numpy(dtype=object)
-        rows = self.predictor.read_texts([str(text) for row in table for text in row])
-        answers = self.predictor.predict(rows)
-        if isinstance(self.predictor, ClassPredictor):
-            cells = [self.predictor.cells(answer) for answer in answers]
-            return pd.DataFrame(cells, columns=list(self.predictor.cells(None)))
-        documents = [self.predictor.document(answer) for answer in answers]
-        return pd.DataFrame({ANSWER: [json.dumps(one, ensure_ascii=False) for one in documents]})
+        rows = [tuple(map(str, row)) if len(columns) > 1 else str(row[0]) for row in table]
+        found = self.run.predict(rows)
+        if self.run.explains:
+            cells = [flat_prediction(self.task, one) for one in found]
+            return pd.DataFrame(cells, columns=list(flat_prediction(self.task, None)))
+        return pd.DataFrame({ANSWER: [json.dumps(one, ensure_ascii=False) for one in found]})
 
 
 def _load_pyfunc(path: str) -> PyfuncModel:
     """What MLflow calls with the copy of the run."""
-    return PyfuncModel(open_task_run(Path(path)))
-
-
-def _columns(predictor: Predictor) -> tuple[str, ...]:
-    task = predictor.task
-    return ("question", "text") if task.name == "spans" else COLUMNS[task.texts_per_row]
-
-
-def _task(run: OpenedRun) -> str:
-    return "" if run.task is None else run.task.name
+    return PyfuncModel(Run.open(Path(path)))

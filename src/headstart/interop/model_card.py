@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from headstart.config import is_run, read_settings
 from headstart.files import write_text
-from headstart.run_folder import SUMMARY, Run, read_summary
+from headstart.run import SUMMARY, NetworkRun, read_summary
 
 if TYPE_CHECKING:
     from headstart.interop.exporters import Written
@@ -22,7 +22,7 @@ PIPELINES = {
 }
 
 
-def pipeline_tag(run: Run) -> str:
+def pipeline_tag(run: NetworkRun) -> str:
     """The Hub's name of what the run's model does."""
     head = run.model.head_config
     if head is not None and head.kind == "language_modeling":
@@ -31,7 +31,7 @@ def pipeline_tag(run: Run) -> str:
 
 
 def write_export_card(
-    run: Run,
+    run: NetworkRun,
     written: "Written",
     comparisons: "Sequence[OutputDifference]",
     folder: Path,
@@ -67,7 +67,7 @@ def _metric_table(measured: "ExportMetric") -> str:
     return "\n".join(lines) + "\n"
 
 
-def _front_matter(run: Run, written: "Written", measured: "ExportMetric | None") -> str:
+def _front_matter(run: NetworkRun, written: "Written", measured: "ExportMetric | None") -> str:
     recipe = read_settings(run.folder) if is_run(run.folder) else {}
     lines = [f"library_name: {written.library}", f"pipeline_tag: {pipeline_tag(run)}"]
     lines += ["tags:", "- headstart"]
@@ -81,7 +81,7 @@ def _front_matter(run: Run, written: "Written", measured: "ExportMetric | None")
     return "---\n" + "\n".join(lines) + "\n---\n"
 
 
-def _results(run: Run, recipe: dict[str, Any], measured: "ExportMetric | None") -> list[str]:
+def _results(run: NetworkRun, recipe: dict[str, Any], measured: "ExportMetric | None") -> list[str]:
     """The test metric of the export, or else what the best epoch reached on validation."""
     if run.task is None:
         return []

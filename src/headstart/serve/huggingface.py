@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from headstart.serve.model import Question, ServedModel
 from headstart.serve.replies import RefusedError
 from headstart.serve.service import Service
+from headstart.tasks.tagging import find_words_in
 
 PARAMETERS = ("top_k", "explain", "aggregation_strategy")
 STRATEGIES = ("simple", "none")
@@ -81,7 +82,7 @@ async def answer(service: Service, content: Any) -> Any:
 def render(model: ServedModel, question: Question, answer: dict[str, Any], asked: Request) -> Any:
     """One answer in the form of Hugging Face's pipeline for the task."""
     if "words" in answer and "tags" in answer:
-        every = asked.words or not model.predictor.task.entities
+        every = asked.words or not model.run.task.entities  # type: ignore[union-attr]
         return _words(question, answer) if every else _entities(answer)
     if "answer" in answer:
         none = answer["answer"] is None  # as their pipeline says it: an empty answer at 0
@@ -119,7 +120,8 @@ def _entities(answer: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _words(question: Question, answer: dict[str, Any]) -> list[dict[str, Any]]:
     """Every word that was read, with its tag."""
-    rows = zip(answer["tags"], answer["probabilities"], question.rows[0].words, strict=True)
+    places = find_words_in(question.rows[0], answer["words"])
+    rows = zip(answer["tags"], answer["probabilities"], places, strict=True)
     return [
         {
             "entity": tag,

@@ -12,11 +12,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from headstart.errors import HeadstartError
-from headstart.inference.explain import Explanation, Occlusion, explain_exactly, occlude
-from headstart.inference.predict.predictor import predictor_of
-from headstart.run_folder import open_task_run
-from headstart.tasks.opened_run import OpenedRun
-from headstart.text.reading.rows import PAIR_MARK
+from headstart.explain import Explanation, Occlusion, occlude
+from headstart.run import Run
 
 # The parts of an input by task, as Hugging Face's pipelines call them.
 FIELDS = {"pairs": ("text", "text_pair"), "spans": ("question", "context")}
@@ -60,9 +57,8 @@ class ServedModel:
     (['0', '1'], 'occlusion')
     """
 
-    run: OpenedRun
+    run: Run
     name: str
-    predictor: Any = field(repr=False)
     opened: float = field(default_factory=time.time)
 
     @classmethod
@@ -77,15 +73,16 @@ class ServedModel:
         place = Path(folder).expanduser()
         if (place / "best").is_dir() and (place / "trainings").is_dir():
             place = place / "best"
-        run = open_task_run(place)
-        model = cls(run, name or _name_of(place), predictor_of(run))
+        run = Run.open(place)
+        run.require_task()
+        model = cls(run, name or _name_of(place))
         model.predict([model.sample()])  # what is broken shows now, and the first request is fast
         return model
 
     @property
     def task(self) -> str:
         """The name of its task."""
-        return str(self.predictor.task.name)
+        return self.run.require_task().name
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -95,12 +92,12 @@ class ServedModel:
     def fields(self) -> tuple[str, ...]:
         """The parts of an input; with more than one, an input is an object of them."""
         both = FIELDS.get(self.task, ("text", "text_pair"))
-        return both if self.predictor.task.texts_per_row == 2 else ("text",)
+        return both if self.run.require_task().texts_per_row == 2 else ("text",)
 
     @property
     def explains(self) -> bool:
         """Whether it can say which words moved an answer."""
-        return bool(self.predictor.explains)
+        return self.run.explains
 
     def facts(self) -> dict[str, Any]:
         """What it is, in plain values; no path is among them."""
@@ -138,28 +135,23 @@ class ServedModel:
                 f"the task {self.task} has no classes of whole texts to explain",
                 where="parameters.explain",
             )
-        texts: list[str] = []
+        questions = []
         for number, given in enumerate(inputs):
-            texts += self._texts_of(given, places[number] if places else f"inputs[{number}]")
-        rows = self.predictor.read_texts(texts)
-        step = len(self.fields)
-        sizes = [len(text) for text in texts]
-        if step > 1:
-            sizes = [sum(sizes[start : start + step]) for start in range(0, len(sizes), step)]
-        if not explain:
-            return [Question((row,), size) for row, size in zip(rows, sizes, strict=True)]
-        return [self._explained(row, size) for row, size in zip(rows, sizes, strict=True)]
+            texts = self._texts_of(given, places[number] if places else f"inputs[{number}]")
+            row, size = texts[0] if len(texts) == 1 else tuple(texts), sum(map(len, texts))
+            questions.append(self._explained(row, size) if explain else Question((row,), size))
+        return questions
 
     def answer(self, rows: Sequence[Any]) -> list[dict[str, Any]]:
         """One answer per row of questions, as `headstart predict --json` prints it."""
         plain = [one.row if type(one) is ExactRow else one for one in rows]
-        answers = [self.predictor.document(found) for found in self.predictor.predict(plain)]
+        answers = self.run.predict(plain)
         for row, answer in zip(rows, answers, strict=True):
             if type(row) is ExactRow:
                 column = self.labels.index(_best(answer))
-                found = explain_exactly(self.run, row.row.text, column)
+                found = self.run.explain_exactly(row.row, column)
                 assert found is not None
-                answer["explanation"] = self._document(found, row.row.text)
+                answer["explanation"] = self._document(found)
         return answers
 
     def join(self, question: Question, answers: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -169,7 +161,7 @@ class ServedModel:
             label = _best(answer)
             p = [one["probabilities"][label] for one in answers]
             found = question.occlusion.explanation(p)
-            answer["explanation"] = self._document(found, question.occlusion.text)
+            answer["explanation"] = self._document(found)
         return answer
 
     def predict(self, inputs: Sequence[Any], *, explain: bool = False) -> list[dict[str, Any]]:
@@ -189,24 +181,20 @@ class ServedModel:
     def _exact(self) -> bool:
         """Whether answers are sums over words; it depends on the kind of run and of input."""
         row = self.read([self.sample()])[0].rows[0]
-        return self.explains and self.run.contributions(row.text, 0) is not None
+        return self.explains and self.run.explain_exactly(row, 0) is not None
 
     def _explained(self, row: Any, size: int) -> Question:
         if self._exact:
             return Question((ExactRow(row),), size)
-        found = occlude(row.text)
-        return Question((row, *(row._replace(text=text) for text in found.without)), size, found)
+        found = occlude(row)
+        return Question((row, *found.without), size, found)
 
-    def _document(self, found: Explanation, text: str) -> dict[str, Any]:
+    def _document(self, found: Explanation) -> dict[str, Any]:
         """An explanation with the places of words in the text that they are of."""
-        first, mark, _ = text.partition(PAIR_MARK)
-        behind = len(first) + len(mark) if mark else len(text) + 1
         effects = []
         for one in found.effects:
-            second = one.start >= behind
-            shift = behind if second else 0
-            place = {"start": one.start - shift, "end": one.end - shift, "effect": one.effect}
-            named = {"input": self.fields[second]} if mark else {}
+            named = {"input": self.fields[one.part]} if len(self.fields) > 1 else {}
+            place = {"start": one.start, "end": one.end, "effect": one.effect}
             effects.append({"text": one.text, **named, **place})
         return {"method": found.method, "effects": effects}
 

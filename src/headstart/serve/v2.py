@@ -65,7 +65,8 @@ def _outputs(model: ServedModel) -> dict[str, tuple[str, list[int]]]:
         return {"entities": ("BYTES", []), "words": ("BYTES", []), "tags": ("BYTES", [])}
     if model.explains:
         labels = [len(model.labels)]
-        return {"label": ("BYTES", []), "probabilities": ("FP64", labels)}
+        name = "labels" if model.task == "multi-label" else "label"
+        return {name: ("BYTES", []), "probabilities": ("FP64", labels)}
     return {"answer": ("BYTES", [])}  # a task of another package: JSON
 
 

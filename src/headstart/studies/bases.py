@@ -14,7 +14,7 @@ from safetensors.numpy import save_file
 
 from headstart.config import PretrainConfig, is_run
 from headstart.files import replacing
-from headstart.run_folder import SUMMARY, open_run
+from headstart.run import SUMMARY, NetworkRun
 from headstart.studies.recipe import StudyRecipe
 from headstart.studies.results import PretrainingCurve
 from headstart.text.reading.corpus import Corpus
@@ -107,7 +107,7 @@ def pretraining_curve(folder: Path, objective: str, texts: Sequence[str]) -> Pre
 
 def samples(folder: Path, texts: Sequence[str]) -> list[dict[str, str]]:
     """What a causal base writes after the first words of a text, or a masked one fills in."""
-    run = open_run(folder)
+    run = NetworkRun.open(folder)
     say: Callable[[Any, str], dict[str, str] | None] = _written if run.causal else _filled
     found: list[dict[str, str]] = []
     for text in texts:
@@ -120,7 +120,7 @@ def samples(folder: Path, texts: Sequence[str]) -> list[dict[str, str]]:
 
 
 def _written(run: Any, text: str) -> dict[str, str] | None:
-    from headstart.inference.language_model import Sampling, generate
+    from headstart.language_model import Sampling, generate
 
     prompt = " ".join(text.split()[:3])[:60]
     if not prompt:
@@ -131,7 +131,7 @@ def _written(run: Any, text: str) -> dict[str, str] | None:
 
 
 def _filled(run: Any, text: str) -> dict[str, str] | None:
-    from headstart.inference.language_model import GAP, fill
+    from headstart.language_model import GAP, fill
 
     words = text.split()[:12]
     if len(words) < 3 or run.tokenizer.mask_id is None:

@@ -19,11 +19,18 @@ from headstart.baselines.finetune_arm import save_arm
 from headstart.baselines.stack_run import StackScorer, link_member
 from headstart.config import FinetuneConfig, is_run
 from headstart.evaluation.calibration import checked, log_loss
-from headstart.run_folder import SUMMARY, open_task_run, read_summary, write_summary
+from headstart.run import (
+    CLASSIFIER,
+    SUMMARY,
+    ClassifierRun,
+    Run,
+    TextClassifier,
+    read_summary,
+    write_summary,
+)
 from headstart.studies.context import ArmContext, StudyContext
 from headstart.studies.outcomes import Outcome, RunKey, safe_name
 from headstart.tasks.classification import Classification
-from headstart.tasks.classifier_run import CLASSIFIER, ClassifierRun, TextScorer
 
 SAME_AS_SEED = "same_as_seed"  # a fact of an outcome that was taken over from another seed
 TRAINING = "training"  # in the summary of `best/`: which training it is
@@ -138,7 +145,7 @@ def trained_folder(study: StudyContext, outcome: Outcome) -> Path:
     return study.run_folder(RunKey(run.arm, run.objective, run.labels, seed))
 
 
-def save_classifier(context: ArmContext, scorer: TextScorer, folder: Path) -> None:
+def save_classifier(context: ArmContext, scorer: TextClassifier, folder: Path) -> None:
     """Write a fitted classifier as a run that `predict` and `evaluate` take."""
     shutil.rmtree(folder, ignore_errors=True)
     _write(context, scorer, folder)
@@ -152,13 +159,13 @@ def save_stack(context: ArmContext, weights: dict[RunKey, float], folder: Path) 
         return
     shutil.rmtree(folder, ignore_errors=True)
     members = {
-        safe_name(run.arm): open_task_run(link_member(source, folder, safe_name(run.arm)))
+        safe_name(run.arm): Run.open(link_member(source, folder, safe_name(run.arm)))
         for run, source in sources.items()
     }
     _write(context, StackScorer(members, list(counted.values())), folder)
 
 
-def _write(context: ArmContext, scorer: TextScorer, folder: Path) -> None:
+def _write(context: ArmContext, scorer: TextClassifier, folder: Path) -> None:
     study, run = context.study.recipe, context.run
     # The arms of a study are more than those of `finetune`: the config is written, not checked.
     recipe = FinetuneConfig(**study.dataset_settings(), arm=run.arm, seed=run.seed)  # type: ignore[arg-type]

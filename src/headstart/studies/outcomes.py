@@ -130,13 +130,9 @@ def make_outcome(
     for name, answers, part in zip(
         ("validation", "test"), said, (splits.validation, splits.test), strict=True
     ):
-        found = classification_metrics(answers, part.labels, splits.train.label_names)
-        for metric, value in (
-            ("accuracy", found.accuracy.value),
-            ("macro_f1", found.macro_f1),
-            ("loss", found.log_loss),
-        ):
-            final.append(Measure(run, FINAL, name, metric, value, seconds))
+        found = classification_metrics(answers, part.labels)
+        for metric in ("accuracy", "macro_f1", "loss"):
+            final.append(Measure(run, FINAL, name, metric, found[metric], seconds))
     outcome = Outcome(run, [*measures, *final], said[0], said[1], facts)
     if own is None or own_rows is None:
         return outcome

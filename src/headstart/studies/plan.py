@@ -22,7 +22,7 @@ from headstart.config import FinetuneConfig, PretrainConfig
 from headstart.errors import HeadstartError
 from headstart.machine import choose_threads
 from headstart.model.presets import Preset, preset, preset_of
-from headstart.run_folder import open_run
+from headstart.run import NetworkRun
 from headstart.studies.arms import find_arm
 from headstart.studies.arms.arm import BYTES_PER_TOKEN, Amounts, Effort, Speed
 from headstart.studies.arms.choosing import SETTINGS
@@ -129,8 +129,8 @@ def dropout_share(recipe: StudyRecipe, usual: FinetuneConfig, data: StudyData) -
         return 0.0
     window: float = recipe.length or PretrainConfig.length
     if recipe.base and not recipe.length:
-        window = reading_length(open_run(Path(recipe.base)), recipe.base)
-    if not data.task.windows:
+        window = reading_length(NetworkRun.open(Path(recipe.base)), recipe.base)
+    if not data.task.supports_windows:
         window = math.inf
     tokens = np.array([len(text.encode()) for text in data.task.texts(data.splits.train)])
     tokens = 2 + tokens / BYTES_PER_TOKEN
@@ -174,7 +174,7 @@ def _measure(
 def study_preset(recipe: StudyRecipe, objective: str | None = None) -> Preset:
     """The network of the study: the base's, or the preset's for an objective."""
     if recipe.base:
-        return preset_of(open_run(Path(recipe.base)).model.base.config)
+        return preset_of(NetworkRun.open(Path(recipe.base)).model.base.config)
     kind = network_kind(objective or recipe.objectives[0])
     sizes = recipe.sizes()
     if recipe.tokenizer:

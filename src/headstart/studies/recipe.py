@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from headstart.base_source import source_of
+from headstart.base_source import hf_name
 from headstart.config import PretrainConfig, StudyConfig, is_run, read_settings
 from headstart.errors import HeadstartError
 from headstart.model.checkpoint import CONFIG, read_config
@@ -150,7 +150,7 @@ def network_kind(objective: str) -> Literal["causal", "masked"]:
 
 def _of_base(base: Path, wanted: list[str]) -> list[str]:
     """A base has the objective that it was pretrained with."""
-    if source_of(base) is not None:
+    if hf_name(base) is not None:
         from headstart.training.initialization import base_objective  # which needs PyTorch
 
         own = base_objective(str(base))

@@ -27,7 +27,7 @@ def has_classes(task: Task[Any]) -> bool:
 
 def task_of(name: str, train: Any) -> Task[Any]:
     """The task with the labels of these training rows."""
-    return find_task(name).of(train)
+    return find_task(name).from_rows(train)
 
 
 def as_splits(parts: Parts[Any]) -> Splits:

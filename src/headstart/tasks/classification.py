@@ -1,8 +1,8 @@
 """Classification: one text, one of two or more classes.
 
 The head pools the text's hidden states and scores the classes; the loss is cross-entropy. A long
-text is read in windows as long as those of pretraining, and pooled over all of them: the base only
-ever sees lengths that it was trained on, and nothing of the text is lost.
+text is read in windows as long as those of pretraining, and pooled over all of them: the base sees
+only lengths that it was trained on, and the whole text is read.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,30 +12,39 @@ from typing import Any, ClassVar
 import numpy as np
 import torch.nn.functional as F
 from numpy.typing import NDArray
+from sklearn.metrics import confusion_matrix
 from torch import Tensor
 
 from headstart.errors import HeadstartError
-from headstart.evaluation.calibration import at_temperature, fit_temperature
-from headstart.evaluation.metrics import classification_metrics, full_evaluation
+from headstart.evaluation.calibration import (
+    CERTAINTY_NOTE,
+    at_temperature,
+    fit_temperature,
+    is_certain,
+    measure_calibration,
+)
+from headstart.evaluation.metrics import class_table, classification_metrics, confident_mistakes
 from headstart.evaluation.row_scores import RowScores, f1_scores, mean_scores
 from headstart.model.config import ClassificationConfig, Pooling
 from headstart.model.presets import Preset
 from headstart.progress import ProgressCallback
-from headstart.tasks.examples import Examples, LabelledBatch, TextEncoding, encode_texts, left_out
-from headstart.tasks.task import Output, Task
+from headstart.tasks.examples import Examples, LabelledBatch, TextEncoding, count_cut, encode_texts
+from headstart.tasks.task import Output, Prediction, Task
 from headstart.text.reading.dataset import Dataset, Splits
 from headstart.text.reading.read import read_dataset, read_labelled
 
-MOST_CELLS = 20_000_000  # rows × classes that a macro average is drawn over
+Floats = NDArray[np.float64]
+MAX_CELLS = 20_000_000  # rows × classes for which the macro average has an interval
 
 
 class Classification(Task[Dataset]):
-    """One of the classes for each text."""
+    """One of the classes for each text. Scores are logits (rows, classes)."""
 
     name: ClassVar[str] = "classification"
+    prediction_fields: ClassVar[tuple[str, ...]] = ("label", "probability", "probabilities")
+    file_suffixes: ClassVar[tuple[str, ...]] = (".csv", ".jsonl", ".parquet")
     whole_texts: ClassVar[bool] = True
     metric = "accuracy"
-    linear = "headstart.baselines.task_baselines:fit_tfidf"
 
     @classmethod
     def read(cls, sources: Sequence[str], **how: Any) -> Splits:
@@ -44,121 +53,130 @@ class Classification(Task[Dataset]):
     def read_all(self, source: str, **how: Any) -> Dataset:
         return read_labelled(source, self.labels, **how)
 
-    def fitted(self, part: Dataset, where: str) -> Dataset:
-        if part.label_names == self.labels:
-            return part
-        if unknown := [name for name in part.label_names if name not in self.labels]:
+    @classmethod
+    def from_rows(cls, train: Dataset) -> "Classification":
+        return cls(train.label_names)
+
+    def match_labels(self, rows: Dataset, where: str) -> Dataset:
+        if rows.label_names == self.labels:
+            return rows
+        if unknown := [name for name in rows.label_names if name not in self.labels]:
             raise HeadstartError(
                 f"the dataset has other labels than the run: {_listed(unknown)}; the run knows "
                 f"{_listed(self.labels)}",
                 where=where,
                 fix="name the right column with --label-column, or a run of these labels",
             )
-        numbers = [self.labels.index(name) for name in part.label_names]
-        return replace(
-            part, labels=[numbers[label] for label in part.labels], label_names=self.labels
-        )
+        numbers = [self.labels.index(name) for name in rows.label_names]
+        labels = [numbers[label] for label in rows.labels]
+        return replace(rows, labels=labels, label_names=self.labels)
 
-    @classmethod
-    def of(cls, train: Dataset) -> "Classification":
-        return cls(train.label_names)
+    def texts(self, rows: Dataset) -> Sequence[str]:
+        return rows.texts
 
-    def texts(self, part: Dataset) -> Sequence[str]:
-        return part.texts
+    def row_texts(self, rows: Dataset) -> Sequence[str]:
+        return rows.texts
 
-    def row_texts(self, part: Dataset) -> Sequence[str]:
-        return part.texts
-
-    def unlabelled(self, texts: Sequence[str]) -> Dataset:
-        """Texts to predict, in the form of labelled ones."""
-        return Dataset("texts", list(texts), [0] * len(texts), self.labels)
+    def unlabelled(self, inputs: Sequence[Any]) -> Dataset:
+        return Dataset("texts", list(inputs), [0] * len(inputs), self.labels)
 
     def head(self, preset: Preset, pooling: Pooling | None) -> ClassificationConfig:
         usual = preset.classification(len(self.labels))
-        if pooling is None or pooling == usual.pooling:
-            return usual
-        return ClassificationConfig(
-            classes=usual.classes, pooling=pooling, dense=usual.dense, dropout=usual.dropout
-        )
+        return usual if pooling is None else replace(usual, pooling=pooling)
 
     def encode(
-        self, part: Dataset, encoding: TextEncoding, *, progress: ProgressCallback | None = None
+        self, rows: Dataset, encoding: TextEncoding, *, progress: ProgressCallback | None = None
     ) -> Examples:
-        ids = encode_texts(part.texts, encoding, progress)
+        ids = encode_texts(rows.texts, encoding, progress)
         windows = [[encoding.framed(part) for part in encoding.parts(one)] for one in ids]
         several = any(len(parts) > 1 for parts in windows)
         return Examples(
             tokens=[np.concatenate(parts) for parts in windows],
             owners=np.arange(len(ids)),
-            targets=list(part.labels),
-            weights=weights_of(part),
-            cut=left_out(ids, encoding),
+            targets=list(rows.labels),
+            weights=row_weights(rows),
+            cut=count_cut(ids, encoding),
             windows=[np.array([len(p) for p in parts]) for parts in windows] if several else None,
         )
 
-    def losses(self, outputs: Tensor, batch: LabelledBatch, *, smoothing: float = 0.0) -> Tensor:
-        return F.cross_entropy(
-            outputs.float(), batch.targets, reduction="none", label_smoothing=smoothing
-        )
+    def loss(self, outputs: Tensor, batch: LabelledBatch) -> Tensor:
+        return F.cross_entropy(outputs.float(), batch.targets, reduction="none")
 
-    def join(self, outputs: Sequence[Output], examples: Examples) -> NDArray[np.float64]:
-        """The scores of each text: (rows, classes)."""
+    def decode(self, outputs: Sequence[Output], examples: Examples) -> Floats:
         return np.asarray(outputs, dtype=np.float64)
 
-    def probabilities(
-        self, scores: NDArray[np.float64], temperature: float = 1.0
-    ) -> NDArray[np.float64]:
-        """The probability of each class: (rows, classes), from scores of that shape."""
+    def probabilities(self, scores: Floats, temperature: float = 1.0) -> Floats:
+        """Compute the probability of each class (rows, classes) from scores of that shape."""
         return at_temperature(scores, temperature)
 
-    def label_of(self, probabilities: Mapping[str, float]) -> str:
-        """The predicted label, from the probability of each class by name."""
-        return max(probabilities, key=probabilities.__getitem__)
+    def predictions(
+        self, scores: Floats, rows: Dataset, temperature: float = 1.0
+    ) -> list[Prediction]:
+        found = []
+        for row in self.probabilities(scores, temperature):
+            named = dict(zip(self.labels, row.tolist(), strict=True))
+            label = max(named, key=named.__getitem__)
+            found.append({"label": label, "probability": named[label], "probabilities": named})
+        return found
 
-    def metrics(self, answers: NDArray[np.float64], part: Dataset) -> dict[str, float]:
-        found = classification_metrics(self.probabilities(answers), part.labels, self.labels)
+    def metrics(
+        self, scores: Floats, rows: Dataset, *, temperature: float = 1.0
+    ) -> dict[str, float]:
+        found = classification_metrics(self.probabilities(scores, temperature), rows.labels)
+        return {name: found[name] for name in ("loss", "accuracy", "macro_f1")}
+
+    def report(self, scores: Floats, rows: Dataset, temperature: float = 1.0) -> dict[str, Any]:
+        probabilities = self.probabilities(scores, temperature)
+        predicted, numbers = probabilities.argmax(axis=1), np.arange(len(self.labels))
+        mistakes = [
+            {
+                "row": one["row"] + 1,
+                "text": rows.texts[one["row"]],
+                "true": self.labels[one["true"]],
+                "predicted": self.labels[one["predicted"]],
+                "confidence": one["confidence"],
+            }
+            for one in confident_mistakes(probabilities, rows.labels)
+        ]
         return {
-            "loss": found.log_loss,
-            "accuracy": found.accuracy.value,
-            "macro_f1": found.macro_f1,
+            **super().report(scores, rows, temperature),
+            "calibration": measure_calibration(scores, rows.labels, temperature),
+            "confusion": confusion_matrix(rows.labels, predicted, labels=numbers).tolist(),
+            "classes": class_table(rows.labels, predicted, self.labels),
+            "mistakes": mistakes,
+            "notes": [CERTAINTY_NOTE] if is_certain(probabilities) else [],
         }
-
-    def evaluation(
-        self, answers: NDArray[np.float64], part: Dataset, *, temperature: float = 1.0
-    ) -> dict[str, Any]:
-        found = full_evaluation(answers, part.labels, part.texts, self.labels, temperature)
-        return found | self.intervals(answers, part)
 
     def fit_temperature(self, validation: Mapping[str, NDArray[Any]]) -> float:
         return fit_temperature(validation["logits"], validation["labels"])
 
-    def row_scores(self, answers: NDArray[np.float64], part: Dataset) -> dict[str, RowScores]:
-        true, predicted = np.asarray(part.labels), answers.argmax(axis=1)
+    def row_scores(self, scores: Floats, rows: Dataset) -> dict[str, RowScores]:
+        true, predicted = np.asarray(rows.labels), scores.argmax(axis=1)
         found = {"accuracy": mean_scores(true == predicted)}
-        if len(part) * len(self.labels) <= MOST_CELLS:
+        if len(rows) * len(self.labels) <= MAX_CELLS:
             wanted, given = np.eye(len(self.labels))[true], np.eye(len(self.labels))[predicted]
             found["macro_f1"] = f1_scores(wanted * given, given, wanted)
         return found
 
-    def trivial(self, train: Dataset, part: Dataset) -> tuple[str, NDArray[np.float64]]:
+    def trivial(self, train: Dataset, rows: Dataset) -> tuple[str, Floats]:
         counts = np.bincount(train.labels, minlength=len(self.labels))
-        scores = np.tile(np.log((counts + 1) / (counts + 1).sum()), (len(part), 1))
+        scores = np.tile(np.log((counts + 1) / (counts + 1).sum()), (len(rows), 1))
         return f"majority class: always '{self.labels[int(counts.argmax())]}'", scores
 
-    def kept(self, answers: NDArray[np.float64], part: Dataset) -> dict[str, NDArray[Any]]:
-        return {"logits": answers, "labels": np.asarray(part.labels, dtype=np.int64)}
+    def validation_arrays(self, scores: Floats, rows: Dataset) -> dict[str, NDArray[Any]]:
+        return {"logits": scores, "labels": np.asarray(rows.labels, dtype=np.int64)}
 
-    def balanced(self, part: Dataset, examples: Examples) -> NDArray[np.float32]:
-        labels = np.asarray(part.labels)
+    def class_weights(self, rows: Dataset, examples: Examples) -> NDArray[np.float32]:
+        labels = np.asarray(rows.labels)
         present, counts = np.unique(labels, return_counts=True)
         weight = np.zeros(len(self.labels))
         weight[present] = len(labels) / (len(present) * counts)
         return (examples.weights * weight[labels[examples.owners]]).astype(np.float32)
 
 
-def weights_of(part: Dataset) -> NDArray[np.float32]:
-    """How much each text counts in training: what the rows say, or all the same."""
-    given = [1.0] * len(part) if part.weights is None else part.weights
+def row_weights(rows: Dataset) -> NDArray[np.float32]:
+    """List the weight of each text in training; 1 where the rows have none."""
+    given = [1.0] * len(rows) if rows.weights is None else rows.weights
     return np.array(given, dtype=np.float32)
 
 

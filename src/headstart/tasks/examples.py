@@ -1,6 +1,6 @@
-"""Labelled rows as the network reads them: framed ids, cut or in windows, and padded batches."""
+"""Labelled rows as the network reads them: token ids, cut or in windows, and padded batches."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from headstart.errors import HeadstartError
-from headstart.tasks.token_dropout import TokenDropout
 from headstart.text.tokenizers.tokenizer import Tokenizer
 
 Long = Literal["truncate", "windows"]
@@ -21,7 +20,7 @@ IGNORE_INDEX = -100  # targets that the loss ignores, as in PyTorch
 
 @dataclass(frozen=True)
 class TextEncoding:
-    """How texts become ids: the tokenizer, the longest input, and what happens to longer texts."""
+    """How texts become ids: the tokenizer, the maximum length, and how longer texts are read."""
 
     tokenizer: Tokenizer
     length: int
@@ -29,50 +28,108 @@ class TextEncoding:
 
     @property
     def before(self) -> list[int]:
-        """A text stands between begin and end, as in pretraining, where the tokenizer has them."""
+        """The ids before a text: the begin token, where the tokenizer has one."""
         return [] if self.tokenizer.begin_id is None else [self.tokenizer.begin_id]
 
     @property
     def after(self) -> list[int]:
+        """The ids after a text: the end token, where the tokenizer has one."""
         return [] if self.tokenizer.end_id is None else [self.tokenizer.end_id]
 
     @property
     def room(self) -> int:
-        """How many tokens of a text fit in between."""
+        """How many tokens of a text fit between them."""
         room = self.length - len(self.before) - len(self.after)
         if room < 1:
             raise HeadstartError(
-                f"a length of {self.length} leaves no room for text beside begin and end",
+                f"a length of {self.length} leaves no room for text between begin and end",
                 fix="give a larger --length",
             )
         return room
 
     def parts(self, ids: Ids) -> list[Ids]:
-        """The ids that fit: the first `room` of them, or all in windows of equal size."""
+        """Truncate ids to the first `room`, or split all of them into windows of equal size."""
         if len(ids) <= self.room or self.long == "truncate":
             return [ids[: self.room]]
         return np.array_split(ids, -(-len(ids) // self.room))
 
     def framed(self, ids: Ids) -> Ids:
+        """Add the begin and end tokens."""
         return np.concatenate([self.before, ids, self.after]).astype(np.int64)
 
 
 @dataclass(frozen=True)
-class Examples:
-    """What the network is shown, one example per row of the dataset or per window of it.
+class TokenDropout:
+    """Drop tokens of each text at random, others in every epoch of fine-tuning.
 
-    A classifier reads a long text whole, in windows: then `tokens` of an example holds its
-    windows one behind the other, and `windows` their lengths. A tagger's windows are examples
-    of their own, with the same owner.
+    Known as word dropout (Iyyer et al. 2015) and random deletion (Wei and Zou 2019). Unlike there,
+    the number of tokens that a row loses is fixed and only the choice is random, so that lengths
+    are known beforehand and batches of equally long rows can be made.
+
+    Parameters
+    ----------
+    share : float
+        The share of a row's tokens that is dropped, rounded to a whole number of tokens.
+    long_share : float
+        The same for a text that is longer than one window.
+    special : collection of int
+        Ids that are never dropped: begin, end, separators.
+
+    Example
+    -------
+    >>> dropout = TokenDropout(0.5, 0.5, {0, 1})
+    >>> ids = np.array([0, 7, 8, 9, 10, 11, 12, 1])
+    >>> ids[dropout.keep(ids, np.random.default_rng(0))].tolist()
+    [0, 9, 10, 12, 1]
+    """
+
+    share: float
+    long_share: float
+    special: Collection[int]
+
+    def count_kept(self, tokens: NDArray[np.int64], long: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Count the tokens of each row that stay; at least one.
+
+        Parameters
+        ----------
+        tokens : array of shape (rows,)
+            The numbers of tokens that are not special.
+        long : array of shape (rows,)
+            Whether the row's text is longer than one window.
+        """
+        share = np.where(long, self.long_share, self.share)
+        dropped = np.floor(share * tokens + 0.5).astype(np.int64)
+        return tokens - np.minimum(dropped, np.maximum(tokens - 1, 0))
+
+    def keep(
+        self, ids: NDArray[np.int64], random: np.random.Generator, *, long: bool = False
+    ) -> NDArray[np.bool_]:
+        """Draw which of a row's ids stay (T,)."""
+        if not (self.long_share if long else self.share):
+            return np.ones(len(ids), dtype=bool)
+        stays = np.isin(ids, list(self.special))
+        others = np.flatnonzero(~stays)
+        kept = self.count_kept(np.array([len(others)]), np.array([long]))[0]
+        stays[random.permutation(others)[:kept]] = True
+        return stays
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Encoded rows: one example per row of the dataset, or per window of it.
+
+    A classifier reads a long text in windows and pools over them: then `tokens` of an example holds
+    its windows in sequence, and `windows` their lengths. A tagger's windows are separate examples
+    with the same owner.
     """
 
     tokens: list[Ids]
-    owners: Ids  # the row of the dataset that each belongs to
+    owners: Ids  # the row of the dataset of each example
     targets: list[Any]  # a number, or an array
     weights: NDArray[np.float32]
     token_types: list[Ids] | None = None
-    cut: dict[str, int] = field(default_factory=dict)  # texts, tokens: what was left out
-    notes: list[Any] | None = None  # what the task keeps of each for `join`
+    cut: dict[str, int] = field(default_factory=dict)  # texts, tokens, of: what was not read
+    notes: list[Any] | None = None  # what the task needs of each in `decode`
     windows: list[Ids] | None = None  # the lengths of each example's windows
 
     def __len__(self) -> int:
@@ -86,7 +143,7 @@ class Examples:
         return np.array([len(ids) for ids in self.tokens], dtype=np.int64)
 
     def kept_after(self, dropout: TokenDropout) -> list[Ids]:
-        """How many tokens of each example's rows are left, which does not depend on the draw."""
+        """Count the tokens that stay in each example's rows; it does not depend on the draw."""
         always = list(dropout.special)
         kept = []
         for example, count in enumerate(self.rows):
@@ -103,7 +160,7 @@ class Examples:
         return np.array(counts, dtype=np.int64)
 
     def by_window(self) -> "Examples":
-        """The same with every window as an example of its own, owned by the example it is of."""
+        """Make each window an example, owned by the example that it is a part of."""
         if self.windows is None:
             return self
         owners = np.repeat(np.arange(len(self)), self.rows)
@@ -117,7 +174,7 @@ class Examples:
         )
 
     def picked(self, rows: Ids) -> "Examples":
-        """Some of them, each still the row of the dataset that it was."""
+        """Select examples; owners stay the rows of the dataset."""
         kinds, notes = self.token_types, self.notes
         return replace(
             self,
@@ -139,19 +196,25 @@ class Examples:
         random: np.random.Generator | None = None,
         multiple: int = 1,
     ) -> "LabelledBatch":
-        """Pad these examples to the longest of their rows, and no further.
+        """Make a batch of these examples, padded to the longest of their rows.
 
-        Of an example with more than `most` windows, that many are taken, evenly spread: what is
-        trained on must fit into memory. Without it, all are. `dropout` leaves tokens out, drawn by
-        `random`; it is for targets that belong to whole texts. With a `multiple`, and one number
-        as the target of each example, rows are padded on to it (see `padded_length`).
+        Parameters
+        ----------
+        rows : sequence of int
+            The numbers of the examples.
+        most : int, optional
+            Of an example with more windows, this many are taken, evenly spread.
+        dropout : TokenDropout, optional
+            Drops tokens, drawn by `random`; for targets that belong to whole texts.
+        multiple : int
+            Where a target is one number, rows are padded to this multiple (see `padded_length`).
         """
         parts = [self._rows_of(row, most) for row in rows]
         picked = [ids for of_row in parts for ids in of_row]
         types = None if self.token_types is None else [self.token_types[row] for row in rows]
         if dropout is not None:
             if random is None:
-                raise ValueError("dropout needs random, which draws what is left out")
+                raise ValueError("dropout needs a random generator")
             kept = [
                 dropout.keep(ids, random, long=bool(self.rows[row] > 1))
                 for row, of_row in zip(rows, parts, strict=True)
@@ -167,7 +230,7 @@ class Examples:
         tokens = np.zeros((len(picked), longest), dtype=np.int64)
         segments = np.zeros_like(tokens)
         for place, ids in enumerate(picked):
-            # Which id pads does not matter: its segment says that nobody may look at it.
+            # The id of padding does not matter: attention ignores segment 0.
             tokens[place, : len(ids)] = ids
             segments[place, : len(ids)] = 1
         kinds = None
@@ -187,7 +250,7 @@ class Examples:
         )
 
     def padded_length(self, length: int, multiple: int) -> int:
-        """The next multiple from a length on, but not beyond the longest row of all examples."""
+        """Round a length up to a multiple, but not beyond the longest row of all examples."""
         return max(length, min(-(-length // multiple) * multiple, self._longest))
 
     @cached_property
@@ -195,7 +258,7 @@ class Examples:
         return int(self.lengths.max())
 
     def _rows_of(self, row: int, most: int | None) -> list[Ids]:
-        """The example's windows, or it itself where it has none."""
+        """List the example's windows; the whole example where it has none."""
         if self.windows is None:
             return [self.tokens[row]]
         parts = np.split(self.tokens[row], np.cumsum(self.windows[row])[:-1])
@@ -206,12 +269,12 @@ class Examples:
 
 @dataclass(frozen=True)
 class LabelledBatch:
-    """Examples of one step, padded to the longest."""
+    """A padded batch of examples."""
 
     tokens: Tensor  # (B, T)
     segments: Tensor  # (B, T): 1 is text, 0 padding
     targets: Tensor  # (B …): as the task has them
-    weights: Tensor  # (B): how much each example counts
+    weights: Tensor  # (B)
     token_types: Tensor | None = None  # (B, T)
     owners: Tensor | None = None  # (B): the example of each row, where it has several
 
@@ -225,7 +288,7 @@ def encode_texts(
     encoding: TextEncoding,
     progress: Callable[[int, int | None], None] | None = None,
 ) -> list[Ids]:
-    """The ids of each text, unframed."""
+    """Encode each text, without begin and end tokens."""
     ids: list[Ids] = []
     at_once = 2_000
     for start in range(0, len(texts), at_once):
@@ -236,8 +299,8 @@ def encode_texts(
     return ids
 
 
-def left_out(ids: Sequence[Ids], encoding: TextEncoding) -> dict[str, int]:
-    """How many texts are cut, and how many of how many tokens are lost with it."""
+def count_cut(ids: Sequence[Ids], encoding: TextEncoding) -> dict[str, int]:
+    """Count the texts that are cut, and how many of how many tokens are not read."""
     if encoding.long == "windows":
         return {}
     lengths = np.array([len(one) for one in ids])
@@ -249,21 +312,21 @@ def left_out(ids: Sequence[Ids], encoding: TextEncoding) -> dict[str, int]:
 
 def read_windows(
     windows: list[tuple[int, int]],
-    pieces: Sequence[Ids],
+    words: Sequence[Ids],
     encoding: TextEncoding,
     cut: dict[str, int],
 ) -> list[tuple[int, int]]:
-    """All windows over a text's words, or the first where texts are cut; `cut` counts the rest."""
-    cut["of"] += sum(map(len, pieces))
+    """Select the windows of a text that are read: all, or the first; `cut` counts the others."""
+    cut["of"] += sum(map(len, words))
     if encoding.long == "windows" or len(windows) < 2:
         return windows
     cut["texts"] += 1
-    cut["tokens"] += sum(map(len, pieces[windows[0][1] :]))
+    cut["tokens"] += sum(map(len, words[windows[0][1] :]))
     return windows[:1]
 
 
 def _padded(targets: list[Any], longest: int) -> Any:
-    """One array; where a target has one value per token, padding is ignored."""
+    """Stack targets; where one has a value per token, padding is ignored by the loss."""
     if targets[0].ndim == 0 or len({target.shape for target in targets}) == 1:
         return np.stack(targets)
     padded = np.full((len(targets), longest), IGNORE_INDEX, dtype=np.int64)

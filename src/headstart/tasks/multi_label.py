@@ -1,11 +1,10 @@
 """Multi-label classification: any number of labels per text, including none.
 
-Each label is a yes-or-no question of its own, with a sigmoid and a binary cross-entropy, averaged
-over the labels. Rows name their labels as a list, or with `|`, `;` or `,` in between.
+Each label has its own sigmoid and binary cross-entropy, averaged over the labels. Rows name their
+labels as a list, or with `|`, `;` or `,` in between.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,39 +14,41 @@ from scipy.special import expit
 from torch import Tensor
 
 from headstart.errors import HeadstartError
-from headstart.evaluation.metrics import MultiLabelMetrics, multi_label_metrics
+from headstart.evaluation.calibration import CERTAINTY_NOTE, is_certain
+from headstart.evaluation.metrics import class_table, multi_label_metrics
 from headstart.evaluation.row_scores import RowScores, f1_scores, mean_scores
 from headstart.progress import ProgressCallback
-from headstart.tasks.classification import Classification
+from headstart.tasks.classification import Classification, Floats
 from headstart.tasks.examples import Examples, LabelledBatch, TextEncoding
+from headstart.tasks.task import Prediction, Task
 from headstart.text.checking.checks import LABELS_MARK
 from headstart.text.reading.dataset import Dataset, Splits
 from headstart.text.reading.read import read_dataset, read_labelled
 
 CERTAIN = 5.0  # a logit
+THRESHOLD = 0.5  # a label is predicted from this probability on
 
 
 class MultiLabel(Classification):
-    """A part's `label_names` are combinations ("comedy|drama"), the task's labels their parts."""
+    """A set of labels for each text.
+
+    `label_names` of its rows are combinations ("comedy|drama"); the task's labels are their parts.
+    """
 
     name: ClassVar[str] = "multi-label"
+    prediction_fields: ClassVar[tuple[str, ...]] = ("labels", "probabilities")
     metric = "micro_f1"
-    linear = "headstart.baselines.task_baselines:fit_one_vs_rest"
 
     @classmethod
     def read(cls, sources: Sequence[str], **how: Any) -> Splits:
         return read_dataset(sources, several_labels=True, **how)
 
     def read_all(self, source: str, **how: Any) -> Dataset:
-        return self.fitted(read_labelled(source, (), several_labels=True, **how), source)
-
-    def fitted(self, part: Dataset, where: str) -> Dataset:
-        self.matrix(part, where)
-        return part
+        return self.match_labels(read_labelled(source, (), several_labels=True, **how), source)
 
     @classmethod
-    def of(cls, train: Dataset) -> "MultiLabel":
-        names = sorted({name for combination in train.label_names for name in _parts(combination)})
+    def from_rows(cls, train: Dataset) -> "MultiLabel":
+        names = sorted({name for one in train.label_names for name in _parts(one)})
         if len(names) < 2:
             raise HeadstartError(
                 f"the texts have {len(names)} label only; two or more are needed",
@@ -55,52 +56,57 @@ class MultiLabel(Classification):
             )
         return cls(names)
 
-    def unlabelled(self, texts: Sequence[str]) -> Dataset:
-        return Dataset("texts", list(texts), [0] * len(texts), ("",))
+    def match_labels(self, rows: Dataset, where: str) -> Dataset:
+        self.matrix(rows, where)
+        return rows
+
+    def unlabelled(self, inputs: Sequence[Any]) -> Dataset:
+        return Dataset("texts", list(inputs), [0] * len(inputs), ("",))
 
     def encode(
-        self, part: Dataset, encoding: TextEncoding, *, progress: ProgressCallback | None = None
+        self, rows: Dataset, encoding: TextEncoding, *, progress: ProgressCallback | None = None
     ) -> Examples:
-        examples = super().encode(part, encoding, progress=progress)
-        rows = self.matrix(part).astype(np.float32)
-        examples.targets[:] = [rows[owner] for owner in examples.owners]
+        examples = super().encode(rows, encoding, progress=progress)
+        targets = self.matrix(rows).astype(np.float32)
+        examples.targets[:] = [targets[owner] for owner in examples.owners]
         return examples
 
-    def losses(self, outputs: Tensor, batch: LabelledBatch, *, smoothing: float = 0.0) -> Tensor:
-        wanted = batch.targets * (1 - smoothing) + smoothing / 2
-        loss = F.binary_cross_entropy_with_logits(outputs.float(), wanted, reduction="none")
+    def loss(self, outputs: Tensor, batch: LabelledBatch) -> Tensor:
+        loss = F.binary_cross_entropy_with_logits(outputs.float(), batch.targets, reduction="none")
         return loss.mean(dim=1)
 
-    def probabilities(
-        self, scores: NDArray[np.float64], temperature: float = 1.0
-    ) -> NDArray[np.float64]:
+    def probabilities(self, scores: Floats, temperature: float = 1.0) -> Floats:
         return np.asarray(expit(scores / temperature))
 
+    def predictions(
+        self, scores: Floats, rows: Dataset, temperature: float = 1.0
+    ) -> list[Prediction]:
+        found = []
+        for row in self.probabilities(scores, temperature):
+            named = dict(zip(self.labels, row.tolist(), strict=True))
+            chosen = [name for name, p in named.items() if p >= THRESHOLD]
+            found.append({"labels": chosen, "probabilities": named})
+        return found
+
     def fit_temperature(self, validation: Mapping[str, NDArray[Any]]) -> float:
-        return 1.0  # each label is a question of its own; one number would not do for all
+        return 1.0  # one number would not calibrate every label
 
-    def label_of(self, probabilities: Mapping[str, float]) -> str:
-        """The labels with a probability of at least one half, separated by blanks."""
-        return " ".join(name for name, p in probabilities.items() if p >= 0.5)
+    def metrics(
+        self, scores: Floats, rows: Dataset, *, temperature: float = 1.0
+    ) -> dict[str, float]:
+        return multi_label_metrics(self.probabilities(scores, temperature), self.matrix(rows))
 
-    def metrics(self, answers: NDArray[np.float64], part: Dataset) -> dict[str, float]:
-        found = self._all_metrics(answers, part)
+    def report(self, scores: Floats, rows: Dataset, temperature: float = 1.0) -> dict[str, Any]:
+        p = self.probabilities(scores, temperature)
         return {
-            "loss": found.log_loss,
-            "micro_f1": found.micro_f1,
-            "macro_f1": found.macro_f1,
-            "accuracy": found.accuracy.value,
+            **Task.report(self, scores, rows, temperature),
+            "classes": class_table(self.matrix(rows), p >= THRESHOLD, self.labels),
+            "notes": [CERTAINTY_NOTE] if is_certain(np.stack([p, 1 - p], axis=-1)) else [],
         }
 
-    def evaluation(
-        self, answers: NDArray[np.float64], part: Dataset, *, temperature: float = 1.0
-    ) -> dict[str, Any]:
-        found = {**asdict(self._all_metrics(answers, part)), "labels": list(self.labels)}
-        return found | self.intervals(answers, part)
-
-    def row_scores(self, answers: NDArray[np.float64], part: Dataset) -> dict[str, RowScores]:
-        true = self.matrix(part)
-        predicted = (self.probabilities(answers) >= 0.5).astype(np.int64)
+    def row_scores(self, scores: Floats, rows: Dataset) -> dict[str, RowScores]:
+        true = self.matrix(rows)
+        predicted = (self.probabilities(scores) >= THRESHOLD).astype(np.int64)
         counts = true * predicted, predicted, true
         return {
             "accuracy": mean_scores((true == predicted).all(axis=1)),
@@ -108,42 +114,39 @@ class MultiLabel(Classification):
             "macro_f1": f1_scores(*counts),
         }
 
-    def trivial(self, train: Dataset, part: Dataset) -> tuple[str, NDArray[np.float64]]:
+    def trivial(self, train: Dataset, rows: Dataset) -> tuple[str, Floats]:
         sets, counts = np.unique(self.matrix(train), axis=0, return_counts=True)
         often = sets[int(counts.argmax())]
         names = [name for name, has in zip(self.labels, often, strict=True) if has]
-        scores = np.tile(np.where(often, CERTAIN, -CERTAIN), (len(part), 1))
+        scores = np.tile(np.where(often, CERTAIN, -CERTAIN), (len(rows), 1))
         return f"most frequent labels: always {' and '.join(names) or 'none'}", scores
 
-    def kept(self, answers: NDArray[np.float64], part: Dataset) -> dict[str, NDArray[Any]]:
-        return {"logits": answers, "labels": self.matrix(part)}
+    def validation_arrays(self, scores: Floats, rows: Dataset) -> dict[str, NDArray[Any]]:
+        return {"logits": scores, "labels": self.matrix(rows)}
 
-    def balanced(self, part: Dataset, examples: Examples) -> NDArray[np.float32]:
-        """A text counts as much as the rarest of its labels does."""
-        matrix = self.matrix(part)
+    def class_weights(self, rows: Dataset, examples: Examples) -> NDArray[np.float32]:
+        """Weight each text by the rarest of its labels."""
+        matrix = self.matrix(rows)
         counts = np.maximum(matrix.sum(axis=0), 1)
         weight = (matrix * (counts.max() / counts)).max(axis=1)
         weight[weight == 0] = 1.0  # a text without labels
         return (examples.weights * weight[examples.owners]).astype(np.float32)
 
-    def _all_metrics(self, answers: NDArray[np.float64], part: Dataset) -> MultiLabelMetrics:
-        return multi_label_metrics(self.probabilities(answers), self.matrix(part), self.labels)
-
-    def matrix(self, part: Dataset, where: str | None = None) -> NDArray[np.int64]:
-        """(rows, labels): 1 where the row has the label."""
+    def matrix(self, rows: Dataset, where: str | None = None) -> NDArray[np.int64]:
+        """Make the indicator matrix (rows, labels): 1 where the row has the label."""
         places = {name: place for place, name in enumerate(self.labels)}
-        combinations = np.zeros((len(part.label_names), len(self.labels)), dtype=np.int64)
-        for number, combination in enumerate(part.label_names):
+        combinations = np.zeros((len(rows.label_names), len(self.labels)), dtype=np.int64)
+        for number, combination in enumerate(rows.label_names):
             for name in _parts(combination):
                 if name not in places:
                     raise HeadstartError(
                         f"label '{name}' is not one of the run's: "
                         + ", ".join(f"'{label}'" for label in self.labels[:20]),
-                        where=where or part.name,
+                        where=where or rows.name,
                         fix="correct it, or give the training file examples of it",
                     )
                 combinations[number, places[name]] = 1
-        return combinations[np.asarray(part.labels, dtype=np.int64)]
+        return combinations[np.asarray(rows.labels, dtype=np.int64)]
 
 
 def _parts(combination: str) -> list[str]:

@@ -1,8 +1,7 @@
-"""Pairs: two texts, and one of two or more classes for what lies between them.
+"""Pairs: two texts, and one of two or more classes for how they are related.
 
-Does the second follow from the first, answer it, or say the same? The network reads
-`<begin> A <separator> B <end>` in one go, as BERT's next-sentence objective does, and the rest is
-classification. Where both do not fit, the longer one is cut first.
+The network reads `<begin> A <separator> B <end>` at once, as in BERT's next-sentence objective; the
+rest is classification. Where both texts do not fit, the longer one is cut first.
 """
 
 from collections.abc import Sequence
@@ -13,19 +12,20 @@ import numpy as np
 
 from headstart.errors import HeadstartError
 from headstart.progress import ProgressCallback
-from headstart.tasks.classification import Classification, weights_of
+from headstart.tasks.classification import Classification, row_weights
 from headstart.tasks.examples import Examples, Ids, TextEncoding, encode_texts
 from headstart.text.reading.dataset import Dataset, Splits
 from headstart.text.reading.read import read_dataset, read_labelled
-from headstart.text.reading.rows import split_pair
+from headstart.text.reading.rows import join_pair, split_pair
 
 
 class Pairs(Classification):
     """One of the classes for each pair of texts."""
 
     name: ClassVar[str] = "pairs"
-    windows: ClassVar[bool] = False  # one could hold only one of the two texts
-    texts_per_row = 2
+    input_names: ClassVar[tuple[str, ...]] = ("text", "second_text")
+    texts_per_row: ClassVar[int] = 2
+    supports_windows: ClassVar[bool] = False  # a window could hold only one of the two texts
 
     @classmethod
     def read(cls, sources: Sequence[str], **how: Any) -> Splits:
@@ -34,15 +34,19 @@ class Pairs(Classification):
     def read_all(self, source: str, **how: Any) -> Dataset:
         return read_labelled(source, self.labels, pairs=True, **how)
 
-    def texts(self, part: Dataset) -> Sequence[str]:
-        return [half for pair in part.texts for half in split_pair(pair)]
+    def texts(self, rows: Dataset) -> Sequence[str]:
+        return [half for pair in rows.texts for half in split_pair(pair)]
 
-    def inspected(self, part: Dataset) -> Dataset:
-        texts = [" ¦ ".join(split_pair(pair)) for pair in part.texts]
-        return replace(part, texts=texts)
+    def inspected(self, rows: Dataset) -> Dataset:
+        return replace(rows, texts=[" ¦ ".join(split_pair(pair)) for pair in rows.texts])
+
+    def unlabelled(self, inputs: Sequence[Any]) -> Dataset:
+        """Convert tuples of two texts to rows; pairs that are joined already stay as they are."""
+        joined = [one if isinstance(one, str) else str(join_pair(*one)) for one in inputs]
+        return super().unlabelled(joined)
 
     def encode(
-        self, part: Dataset, encoding: TextEncoding, *, progress: ProgressCallback | None = None
+        self, rows: Dataset, encoding: TextEncoding, *, progress: ProgressCallback | None = None
     ) -> Examples:
         if encoding.long == "windows":
             raise HeadstartError(
@@ -51,8 +55,8 @@ class Pairs(Classification):
             )
         between = between_texts(encoding)
         room = encoding.room - len(between)
-        ids = encode_texts(self.texts(part), encoding, progress)
-        tokens, kinds = [], []
+        ids = encode_texts(self.texts(rows), encoding, progress)
+        tokens, types = [], []
         cut = {"texts": 0, "tokens": 0, "of": sum(map(len, ids))}
         for first, second in zip(ids[::2], ids[1::2], strict=True):
             kept_first, kept_second = fit_pair(first, second, room)
@@ -60,28 +64,28 @@ class Pairs(Classification):
             cut["texts"] += lost > 0
             cut["tokens"] += lost
             whole = encoding.framed(np.concatenate([kept_first, between, kept_second]))
+            token_types = np.zeros(len(whole), dtype=np.int64)
+            token_types[len(whole) - len(kept_second) - len(encoding.after) :] = 1
             tokens.append(whole)
-            kind = np.zeros(len(whole), dtype=np.int64)
-            kind[len(whole) - len(kept_second) - len(encoding.after) :] = 1
-            kinds.append(kind)
+            types.append(token_types)
         return Examples(
             tokens=tokens,
             owners=np.arange(len(tokens)),
-            targets=list(part.labels),
-            weights=weights_of(part),
-            token_types=kinds,
+            targets=list(rows.labels),
+            weights=row_weights(rows),
+            token_types=types,
             cut=cut if cut["texts"] else {},
         )
 
 
 def between_texts(encoding: TextEncoding) -> list[int]:
-    """What separates two texts: as many separators as the tokenizer has there, or an end."""
+    """List the ids between two texts: the tokenizer's separators, or an end token."""
     separator = encoding.tokenizer.separator_id
     return encoding.after if separator is None else [separator] * encoding.tokenizer.separators
 
 
 def fit_pair(first: Ids, second: Ids, room: int) -> tuple[Ids, Ids]:
-    """As much of both as fits into `room`; the longer one gives way first."""
+    """Cut two texts so that both fit into `room`; the longer one is cut first."""
     half = room // 2
     if len(first) + len(second) <= room:
         return first, second

@@ -1,24 +1,31 @@
 """Tagging: one tag per word, as in CoNLL files: names, parts of speech, any label of a word.
 
-A word may be several tokens; its tag is predicted at the last of them, where also a causal base
-has read the whole word. Entities (IOB tags) are scored whole: kind, start and end must be right.
-Sentences longer than the length are read in windows, or cut: then the words behind count as `O`.
+A word may be several tokens; its tag is predicted at the last of them, where a causal base has read
+the whole word too. Entities (IOB tags) are scored whole: kind, start and end must be correct. Texts
+longer than the length are read in windows, or cut; a word that was not read counts as wrong.
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, replace
-from operator import eq
+from dataclasses import dataclass, field, replace
+from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
 import torch.nn.functional as F
 from numpy.typing import NDArray
-from scipy.special import log_softmax
+from scipy.special import log_softmax, softmax
 from torch import Tensor
 
 from headstart.errors import HeadstartError
+from headstart.evaluation.metrics import (
+    EntityCounts,
+    count_entities,
+    entity_metrics,
+    entity_table,
+    find_entities,
+    is_entity_tag,
+)
 from headstart.evaluation.row_scores import RowScores, f1_scores
-from headstart.evaluation.tagging import PREFIXES, count_entities, entity_metrics
 from headstart.model.config import Pooling, TaggingConfig
 from headstart.model.presets import Preset
 from headstart.progress import ProgressCallback
@@ -30,30 +37,35 @@ from headstart.tasks.examples import (
     TextEncoding,
     read_windows,
 )
-from headstart.tasks.task import Output, Task
+from headstart.tasks.task import Output, Prediction, Task, check_pooling
 from headstart.text.checking.splits import FileParts
 from headstart.text.reading.conll import Sentences, read_sentences, read_tagged
 from headstart.text.reading.dataset import Dataset
+from headstart.text.tokenizers.words import split_words
 
-Answers = list[NDArray[np.float64]]  # of each sentence: (words, tags), as far as it was read
+TagScores = list[NDArray[np.float64]]  # of each sentence: (words that were read, tags)
+
+
+@dataclass(frozen=True)
+class SplitTexts(Sentences):
+    """Sentences without tags that were split from texts."""
+
+    texts: list[str] = field(default_factory=list)
 
 
 class Tagging(Task[Sentences]):
     """One of the tags for each word."""
 
     name: ClassVar[str] = "tagging"
-    predictor = "headstart.inference.predict.tags:TagPredictor"
-    row_name = "sentences"
-    class_row_name = "entities"
-    linear = "headstart.baselines.word_tagger:fit_tagger"
+    prediction_fields: ClassVar[tuple[str, ...]] = ("words", "tags", "probabilities", "entities")
+    file_suffixes: ClassVar[tuple[str, ...]] = (".jsonl", ".conll")
+    row_name: ClassVar[str] = "sentences"
+    class_row_name: ClassVar[str] = "entities"
 
     def __init__(self, labels: Sequence[str]) -> None:
         super().__init__(labels)
-        self.entities = any(tag != "O" for tag in labels) and all(map(_is_entity_tag, labels))
-
-    @property
-    def metric(self) -> str:  # type: ignore[override]
-        return "f1" if self.entities else "accuracy"
+        self.entities = any(tag != "O" for tag in labels) and all(map(is_entity_tag, labels))
+        self.metric = "f1" if self.entities else "accuracy"
 
     @classmethod
     def read(cls, sources: Sequence[str], **how: Any) -> FileParts[Sentences]:
@@ -62,58 +74,66 @@ class Tagging(Task[Sentences]):
     def read_all(self, source: str, **how: Any) -> Sentences:
         return read_tagged(source, self.labels, encoding=how.get("encoding", "utf-8"))
 
-    def fitted(self, part: Sentences, where: str) -> Sentences:
-        if unknown := [tag for tag in part.label_names if tag not in self.labels]:
+    @classmethod
+    def from_rows(cls, train: Sentences) -> "Tagging":
+        return cls(train.label_names)
+
+    def match_labels(self, rows: Sentences, where: str) -> Sentences:
+        if unknown := [tag for tag in rows.label_names if tag not in self.labels]:
             raise HeadstartError(
                 f"the dataset has other tags than the run: {', '.join(unknown[:10])}; the run "
                 f"knows {', '.join(self.labels[:20])}",
                 where=where,
             )
-        numbers = [self.labels.index(tag) for tag in part.label_names]
-        tags = [[numbers[tag] for tag in tags] for tags in part.tags]
-        return replace(part, tags=tags, label_names=self.labels)
+        numbers = [self.labels.index(tag) for tag in rows.label_names]
+        tags = [[numbers[tag] for tag in tags] for tags in rows.tags]
+        return replace(rows, tags=tags, label_names=self.labels)
 
-    @classmethod
-    def of(cls, train: Sentences) -> "Tagging":
-        return cls(train.label_names)
+    def texts(self, rows: Sentences) -> Sequence[str]:
+        return [" ".join(words) for words in rows.words]
 
-    def texts(self, part: Sentences) -> Sequence[str]:
-        return [" ".join(words) for words in part.words]
-
-    def inspected(self, part: Sentences) -> Dataset:
+    def inspected(self, rows: Sentences) -> Dataset:
         nothing = self.labels.index("O") if "O" in self.labels else -1
-        some = [int(any(tag != nothing for tag in tags)) for tags in part.tags]
+        some = [int(any(tag != nothing for tag in tags)) for tags in rows.tags]
         names = ("no entity", "entities") if self.entities else ("no tag", "tagged")
-        return Dataset(part.name, list(self.texts(part)), some, names, part.dropped)
+        return Dataset(rows.name, list(self.texts(rows)), some, names, rows.dropped)
 
-    def unlabelled(self, words: Sequence[Sequence[str]]) -> Sentences:
-        """Words to be tagged, in the form of tagged sentences."""
+    def unlabelled(self, inputs: Sequence[str | Sequence[str]]) -> SplitTexts:
+        """Convert texts, which are split into words, or lists of words to sentences."""
+        words, texts = [], []
+        for one in inputs:
+            text = one if isinstance(one, str) else " ".join(one)
+            split = [text[start:end] for start, end in split_words(text)]
+            words.append(split if isinstance(one, str) else list(one))
+            texts.append(text)
         tags = [[0] * len(one) for one in words]
-        return Sentences("texts", [list(one) for one in words], tags, self.labels)
+        return SplitTexts("texts", words, tags, self.labels, texts=texts)
 
     def head(self, preset: Preset, pooling: Pooling | None) -> TaggingConfig:
-        return TaggingConfig(tags=len(self.labels), dropout=preset.base.dropout)
+        head = TaggingConfig(tags=len(self.labels), dropout=preset.base.dropout)
+        check_pooling(head, pooling)
+        return head
 
     def encode(
-        self, part: Sentences, encoding: TextEncoding, *, progress: ProgressCallback | None = None
+        self, rows: Sentences, encoding: TextEncoding, *, progress: ProgressCallback | None = None
     ) -> Examples:
         tokens, owners, targets = list[Ids](), list[int](), list[Ids]()
+        before = np.full(len(encoding.before), IGNORE_INDEX)
+        after = np.full(len(encoding.after), IGNORE_INDEX)
         cut = {"texts": 0, "tokens": 0, "of": 0}
-        for row, (words, tags) in enumerate(zip(part.words, part.tags, strict=True)):
-            pieces = word_pieces(words, encoding)
-            windows = fill_windows([len(piece) for piece in pieces], encoding.room)
-            for first, stop in read_windows(windows, pieces, encoding, cut):
-                ids = np.concatenate(pieces[first:stop])[: encoding.room]
+        for row, (words, tags) in enumerate(zip(rows.words, rows.tags, strict=True)):
+            encoded = encode_words(words, encoding)
+            windows = fill_windows([len(ids) for ids in encoded], encoding.room)
+            for first, stop in read_windows(windows, encoded, encoding, cut):
+                ids = np.concatenate(encoded[first:stop])[: encoding.room]
                 target = np.full(len(ids), IGNORE_INDEX, dtype=np.int64)
-                ends = np.cumsum([len(piece) for piece in pieces[first:stop]]) - 1
+                ends = np.cumsum([len(one) for one in encoded[first:stop]]) - 1
                 target[np.minimum(ends, len(ids) - 1)] = tags[first:stop]
-                before = np.full(len(encoding.before), IGNORE_INDEX)
-                after = np.full(len(encoding.after), IGNORE_INDEX)
                 tokens.append(encoding.framed(ids))
                 targets.append(np.concatenate([before, target, after]))
                 owners.append(row)
             if progress is not None and row % 1_000 == 0:
-                progress(row, len(part))
+                progress(row, len(rows))
         words_tagged = [np.count_nonzero(target != IGNORE_INDEX) for target in targets]
         return Examples(
             tokens=tokens,
@@ -123,101 +143,137 @@ class Tagging(Task[Sentences]):
             cut=cut if cut["texts"] else {},
         )
 
-    def losses(self, outputs: Tensor, batch: LabelledBatch, *, smoothing: float = 0.0) -> Tensor:
+    def loss(self, outputs: Tensor, batch: LabelledBatch) -> Tensor:
         words = (batch.targets != IGNORE_INDEX).sum(dim=1)
         total = F.cross_entropy(
             outputs.float().transpose(1, 2),  # (B, tags, T)
             batch.targets,
             reduction="none",
             ignore_index=IGNORE_INDEX,
-            label_smoothing=smoothing,
         ).sum(dim=1)
         return total / words.clamp(min=1)
 
-    def join(self, outputs: Sequence[Output], examples: Examples) -> Answers:
-        answers: list[list[NDArray[np.float64]]] = [[] for _ in range(examples.owners[-1] + 1)]
+    def decode(self, outputs: Sequence[Output], examples: Examples) -> TagScores:
+        scores: list[list[NDArray[np.float64]]] = [[] for _ in range(examples.owners[-1] + 1)]
         for output, target, owner in zip(outputs, examples.targets, examples.owners, strict=True):
-            answers[owner].append(output[target != IGNORE_INDEX].astype(np.float64))
-        return [np.concatenate(windows) for windows in answers]
+            scores[owner].append(output[target != IGNORE_INDEX].astype(np.float64))
+        return [np.concatenate(windows) for windows in scores]
 
-    def metrics(self, answers: Answers, part: Sentences) -> dict[str, float]:
-        losses, right, words, words_read = 0.0, 0, 0, 0
-        for scores, tags in zip(answers, part.tags, strict=True):
-            read = np.array(tags[: len(scores)])
-            losses -= float(log_softmax(scores, axis=1)[np.arange(len(read)), read].sum())
-            right += int((np.array(self._tagged(scores, len(tags))) == np.array(tags)).sum())
-            words += len(tags)
+    def predictions(
+        self, scores: TagScores, rows: Sentences, temperature: float = 1.0
+    ) -> list[Prediction]:
+        """Predict tags, probabilities and entities; words that were not read have `None`."""
+        texts = rows.texts if isinstance(rows, SplitTexts) else self.texts(rows)
+        return [
+            self._prediction(*one, temperature)
+            for one in zip(scores, texts, rows.words, strict=True)
+        ]
+
+    def _prediction(
+        self, scores: NDArray[np.float64], text: str, words: list[str], temperature: float
+    ) -> Prediction:
+        chances = softmax(scores / temperature, axis=1)  # (words that were read, tags)
+        tags = [self.labels[tag] for tag in chances.argmax(axis=1)]
+        probabilities: list[float] = chances.max(axis=1).tolist()
+        places = find_words_in(text, words)
+        entities = []
+        for one in find_entities(tags) if self.entities else []:
+            start, end = places[one.start][0], places[one.end - 1][1]
+            entities.append(
+                {
+                    "kind": one.kind,
+                    "text": text[start:end],
+                    "start_word": one.start,
+                    "end_word": one.end,
+                    "start": start,
+                    "end": end,
+                    # Given the text, the network decides about each word independently.
+                    "probability": prod(probabilities[one.start : one.end]),
+                }
+            )
+        unread = [None] * (len(words) - len(tags))
+        return {
+            "words": words,
+            "tags": [*tags, *unread],
+            "probabilities": [*probabilities, *unread],
+            "entities": entities,
+        }
+
+    def metrics(
+        self, scores: TagScores, rows: Sentences, *, temperature: float = 1.0
+    ) -> dict[str, float]:
+        """Compute the loss over words that were read, and accuracy and F1 over all words."""
+        losses, words_read = 0.0, 0
+        for one, tags in zip(scores, rows.tags, strict=True):
+            read = np.array(tags[: len(one)])
+            chances = log_softmax(one / temperature, axis=1)
+            losses -= float(chances[np.arange(len(read)), read].sum())
             words_read += len(read)
-        # Words that were not read count as wrong where their tag is not O; they have no loss.
-        found = {"loss": losses / words_read, "accuracy": right / words}
+        correct, words = self._correct_words(scores, rows)
+        found = {"loss": losses / words_read, "accuracy": float(correct.sum() / words.sum())}
         if self.entities:
-            found["f1"] = entity_metrics(*self._named(answers, part)).f1
+            found["f1"] = entity_metrics(self._counts(scores, rows))["f1"]
         return found
 
-    def evaluation(
-        self, answers: Answers, part: Sentences, *, temperature: float = 1.0
+    def report(
+        self, scores: TagScores, rows: Sentences, temperature: float = 1.0
     ) -> dict[str, Any]:
-        found: dict[str, Any] = dict(self.metrics(answers, part))
-        found["labels"] = list(self.labels)
+        found = super().report(scores, rows, temperature)
         if self.entities:
-            entities = asdict(entity_metrics(*self._named(answers, part)))
-            found |= {**entities, "classes": entities.pop("kinds")}
-            found.pop("kinds")
-        return found | self.intervals(answers, part)
+            counts = self._counts(scores, rows)
+            found |= {**entity_metrics(counts), "classes": entity_table(counts)}
+        return found
 
-    def row_scores(self, answers: Answers, part: Sentences) -> dict[str, RowScores]:
-        tagged = [
-            self._tagged(one, len(tags)) for one, tags in zip(answers, part.tags, strict=True)
-        ]
-        words = np.array([[len(tags)] for tags in part.tags], dtype=np.float64)
-        right = [[sum(map(eq, one, tags))] for one, tags in zip(tagged, part.tags, strict=True)]
-        found = {"accuracy": RowScores(np.array(right, dtype=np.float64), words)}
+    def row_scores(self, scores: TagScores, rows: Sentences) -> dict[str, RowScores]:
+        found = {"accuracy": RowScores(*self._correct_words(scores, rows))}
         if self.entities:
-            counts = count_entities(*self._named(answers, part))
-            sums = [one.sum(1) for one in (counts.right, counts.predicted, counts.true)]
+            counts = self._counts(scores, rows)
+            sums = [one.sum(1) for one in (counts.correct, counts.predicted, counts.true)]
             hits, given, wanted = (one.reshape(-1, 1).astype(np.float64) for one in sums)
             found["f1"] = f1_scores(*sums)
             found["precision"], found["recall"] = RowScores(hits, given), RowScores(hits, wanted)
             if counts.kinds:
-                found["macro_f1"] = f1_scores(counts.right, counts.predicted, counts.true)
+                found["macro_f1"] = f1_scores(counts.correct, counts.predicted, counts.true)
         return found
 
-    def trivial(self, train: Sentences, part: Sentences) -> tuple[str, Answers]:
+    def trivial(self, train: Sentences, rows: Sentences) -> tuple[str, TagScores]:
         tags = np.concatenate([np.asarray(one, dtype=np.int64) for one in train.tags])
         counts = np.bincount(tags, minlength=len(self.labels))
         scores = np.log((counts + 1) / (counts + 1).sum())
-        words = "no entity: every word is O"
-        if (
-            self.entities
-        ):  # whatever the most frequent tag is, to mark nothing is the trivial answer
+        words = f"most frequent tag: always {self.labels[int(counts.argmax())]}"
+        if self.entities:
+            words = "no entity: every word is O"
             scores[self.labels.index("O") if "O" in self.labels else 0] = 0.0
-        else:
-            words = f"most frequent tag: always {self.labels[int(counts.argmax())]}"
-        return words, [np.tile(scores, (len(one), 1)) for one in part.words]
+        return words, [np.tile(scores, (len(one), 1)) for one in rows.words]
 
-    def kept(self, answers: Answers, part: Sentences) -> dict[str, NDArray[Any]]:
-        tags = [tags[: len(scores)] for scores, tags in zip(answers, part.tags, strict=True)]
-        return {"logits": np.concatenate(answers), "labels": np.concatenate(tags).astype(np.int64)}
+    def validation_arrays(self, scores: TagScores, rows: Sentences) -> dict[str, NDArray[Any]]:
+        tags = [tags[: len(one)] for one, tags in zip(scores, rows.tags, strict=True)]
+        return {"logits": np.concatenate(scores), "labels": np.concatenate(tags).astype(np.int64)}
 
-    def balanced(self, part: Sentences, examples: Examples) -> NDArray[np.float32]:
-        raise HeadstartError("--balance is for classes of whole texts, not for tags of words")
-
-    def _tagged(self, scores: NDArray[np.float64], words: int) -> list[int]:
-        """The best tag of each word; words that were not read have the first one (`O`)."""
-        tags: list[int] = scores.argmax(axis=1).tolist()
-        return tags + [0] * (words - len(tags))
-
-    def _named(self, answers: Answers, part: Sentences) -> tuple[list[list[str]], list[list[str]]]:
-        true = [[self.labels[tag] for tag in tags] for tags in part.tags]
-        predicted = [
-            [self.labels[tag] for tag in self._tagged(scores, len(tags))]
-            for scores, tags in zip(answers, part.tags, strict=True)
+    def _correct_words(
+        self, scores: TagScores, rows: Sentences
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Count correct and all words of each sentence, (rows, 1) each."""
+        correct = [
+            np.sum(one.argmax(axis=1) == np.asarray(tags[: len(one)]))
+            for one, tags in zip(scores, rows.tags, strict=True)
         ]
-        return true, predicted
+        words = [len(tags) for tags in rows.tags]
+        columns = (np.array(counts, dtype=np.float64).reshape(-1, 1) for counts in (correct, words))
+        return next(columns), next(columns)
+
+    def _counts(self, scores: TagScores, rows: Sentences) -> EntityCounts:
+        """Count entities; none is predicted in words that were not read."""
+        true = [[self.labels[tag] for tag in tags] for tags in rows.tags]
+        predicted = []
+        for one, tags in zip(scores, rows.tags, strict=True):
+            named = [self.labels[tag] for tag in one.argmax(axis=1)]
+            predicted.append(named + ["O"] * (len(tags) - len(named)))
+        return count_entities(true, predicted)
 
 
-def word_pieces(words: Sequence[str], encoding: TextEncoding) -> list[Ids]:
-    """The ids of each word, at least one; words behind the first carry the blank before them."""
+def encode_words(words: Sequence[str], encoding: TextEncoding) -> list[Ids]:
+    """Encode each word as at least one id; words after the first carry the blank before them."""
     spaced = [word if place == 0 else f" {word}" for place, word in enumerate(words)]
     unknown = encoding.tokenizer.unknown_id or 0
     return [
@@ -227,7 +283,7 @@ def word_pieces(words: Sequence[str], encoding: TextEncoding) -> list[Ids]:
 
 
 def fill_windows(lengths: Sequence[int], room: int) -> list[tuple[int, int]]:
-    """Cut words into windows of at most `room` tokens: first word, and the one behind the last."""
+    """Split words into windows of at most `room` tokens: first word, and the one after the last."""
     windows, first, used = [], 0, 0
     for place, length in enumerate(lengths):
         if used + length > room and place > first:
@@ -237,5 +293,11 @@ def fill_windows(lengths: Sequence[int], room: int) -> list[tuple[int, int]]:
     return [*windows, (first, len(lengths))]
 
 
-def _is_entity_tag(tag: str) -> bool:
-    return tag == "O" or (tag[:1] in PREFIXES and tag[1:2] == "-" and len(tag) > 2)
+def find_words_in(text: str, words: Sequence[str]) -> list[tuple[int, int]]:
+    """Find start and end of words that follow each other in a text, with blanks in between."""
+    places, end = [], 0
+    for word in words:
+        start = text.index(word, end)
+        end = start + len(word)
+        places.append((start, end))
+    return places

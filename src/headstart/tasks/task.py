@@ -1,6 +1,8 @@
-"""What every task defines: how labelled rows become examples, outputs a loss, and a metric.
+"""The base class of tasks: how labelled rows become examples, a loss, metrics and predictions.
 
-The network runs the same way for all of them: `model(tokens, segments, token_types)`.
+A task is five methods (`encode`, `head`, `loss`, `decode`, `metrics`) and small methods about its
+rows, most of which have a default. Every network is called as
+`model(tokens, segments, token_types)`.
 """
 
 from abc import ABC, abstractmethod
@@ -12,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from headstart.errors import HeadstartError
 from headstart.evaluation.row_scores import RowScores
 from headstart.model.config import HeadConfig, Pooling
 from headstart.model.presets import Preset
@@ -19,129 +22,180 @@ from headstart.progress import ProgressCallback
 from headstart.tasks.examples import Examples, LabelledBatch, TextEncoding
 from headstart.text.reading.dataset import Dataset
 
-Part = TypeVar("Part")  # labelled rows: training, validation or test
-Part_co = TypeVar("Part_co", covariant=True)
+Rows = TypeVar("Rows")  # labelled rows: training, validation or test
+Rows_co = TypeVar("Rows_co", covariant=True)
 Output = NDArray[np.float32]
+Prediction = dict[str, Any]  # plain values: JSON, CSV, Parquet, HTTP and the page use them
 
 
-class Parts(Protocol[Part_co]):
-    """Weights are learned on train, settings are chosen on validation, test reports once."""
-
-    @property
-    def train(self) -> Part_co: ...
+class Parts(Protocol[Rows_co]):
+    """Weights are learned on train, settings are selected on validation, test reports once."""
 
     @property
-    def validation(self) -> Part_co: ...
+    def train(self) -> Rows_co: ...
 
     @property
-    def test(self) -> Part_co | None: ...
+    def validation(self) -> Rows_co: ...
+
+    @property
+    def test(self) -> Rows_co | None: ...
 
 
-class Task(ABC, Generic[Part]):
-    """One kind of prediction; an instance belongs to one set of labels.
+class Task(ABC, Generic[Rows]):
+    """One kind of prediction; an instance has one set of labels.
 
-    `predictor` says how rows are read for prediction, predicted and written: a subclass of
-    `headstart.inference.predict.predictor.Predictor`, or where it is found, as `module:name`.
+    Attributes
+    ----------
+    name : str
+        The value of `--task`.
+    input_names : tuple of str
+        What one prediction needs: one text, or two (`texts_per_row`).
+    prediction_fields : tuple of str
+        The keys of a prediction.
+    file_suffixes : tuple of str
+        The formats in which predictions are written.
+    row_name, class_row_name : str
+        The unit of the rows, and of the table of classes, in messages.
+    supports_windows : bool
+        Whether long texts can be read in windows.
+    whole_texts : bool
+        Whether a target belongs to a whole text and not to its tokens.
+    metric : str
+        The main one of `metrics`; higher is better.
     """
 
     name: ClassVar[str]
-    windows: ClassVar[bool] = True  # whether long texts can be read in windows
-    whole_texts: ClassVar[bool] = False  # whether a target is of a whole text, not of its tokens
-    metric: str  # the main one of `metrics`
-    predictor: ClassVar[Any] = "headstart.inference.predict.classes:ClassPredictor"
-    texts_per_row: ClassVar[int] = 1  # 2 where a row is a pair of texts
-    row_name: ClassVar[str] = "rows"  # what is counted, in messages
-    class_row_name: ClassVar[str] = "rows"  # what the per-class table counts
-    linear: ClassVar[Any] = None  # a linear baseline's `fit`, or where it is found: `module:name`
+    input_names: ClassVar[tuple[str, ...]] = ("text",)
+    texts_per_row: ClassVar[int] = 1
+    prediction_fields: ClassVar[tuple[str, ...]]
+    file_suffixes: ClassVar[tuple[str, ...]]
+    row_name: ClassVar[str] = "rows"
+    class_row_name: ClassVar[str] = "rows"
+    supports_windows: ClassVar[bool] = True
+    whole_texts: ClassVar[bool] = False
+    metric: str
 
     def __init__(self, labels: Sequence[str]) -> None:
         self.labels = tuple(labels)
 
-    @classmethod
     @abstractmethod
-    def read(cls, sources: Sequence[str], **how: Any) -> "Parts[Part]":
-        """Read labelled files; `how` is what `text.reading.read.read_dataset` takes."""
-
-    @abstractmethod
-    def read_all(self, source: str, **how: Any) -> Part:
-        """Every row of one file, with this task's labels and no others."""
-
-    def fitted(self, part: Part, where: str) -> Part:
-        """Rows with this task's labels, numbered as here; other labels are an error."""
-        return part
-
-    @classmethod
-    @abstractmethod
-    def of(cls, train: Part) -> "Task[Part]":
-        """The task with the labels of these training rows."""
-
-    @abstractmethod
-    def texts(self, part: Part) -> Sequence[str]:
-        """All text of the rows, to train a tokenizer on."""
-
-    def row_texts(self, part: Part) -> Sequence[str]:
-        """What each row is known by: one text per row, the same wherever the row comes from."""
-        return self.texts(part)
-
-    def inspected(self, part: Part) -> Dataset:
-        """The rows as texts with one label each, to be looked at before training."""
-        if isinstance(part, Dataset):
-            return part
-        texts = list(self.row_texts(part))
-        return Dataset("rows", texts, [0] * len(texts), (self.row_name,))
-
-    def pick(self, part: Part, rows: Sequence[int]) -> Part:
-        """These rows of a part, in this order."""
-        picked: Part = part.pick(rows)  # type: ignore[attr-defined]
-        return picked
+    def encode(
+        self, rows: Rows, encoding: TextEncoding, *, progress: ProgressCallback | None = None
+    ) -> Examples:
+        """Encode rows as the network reads them."""
 
     @abstractmethod
     def head(self, preset: Preset, pooling: Pooling | None) -> HeadConfig:
-        """The head for a base of this preset; `pooling` overrides the preset's."""
+        """Describe the head for a base of this preset; `pooling` overrides the preset's."""
 
     @abstractmethod
-    def encode(
-        self, part: Part, encoding: TextEncoding, *, progress: ProgressCallback | None = None
-    ) -> Examples:
-        """The rows as the network reads them."""
+    def loss(self, outputs: Tensor, batch: LabelledBatch) -> Tensor:
+        """Compute the loss of each example (B,), not weighted."""
 
     @abstractmethod
-    def losses(self, outputs: Tensor, batch: LabelledBatch, *, smoothing: float = 0.0) -> Tensor:
-        """The loss of each example (B), not yet weighted."""
+    def decode(self, outputs: Sequence[Output], examples: Examples) -> Any:
+        """Turn the network's outputs into scores: one per row, of any number of windows."""
 
     @abstractmethod
-    def join(self, outputs: Sequence[Output], examples: Examples) -> Any:
-        """One answer per row of the dataset, from the network's outputs for its examples."""
+    def metrics(self, scores: Any, rows: Rows, *, temperature: float = 1.0) -> dict[str, float]:
+        """Compute named numbers; "loss" (lower is better) and `metric` are among them."""
+
+    @classmethod
+    @abstractmethod
+    def read(cls, sources: Sequence[str], **how: Any) -> "Parts[Rows]":
+        """Read labelled files; `how` is what `text.reading.read.read_dataset` takes."""
 
     @abstractmethod
-    def metrics(self, answers: Any, part: Part) -> dict[str, float]:
-        """Named numbers, among them "loss" (lower is better) and `metric` (higher is better)."""
+    def read_all(self, source: str, **how: Any) -> Rows:
+        """Read every row of one file, with this task's labels only."""
 
-    def evaluation(self, answers: Any, part: Part, *, temperature: float = 1.0) -> dict[str, Any]:
-        """The full evaluation of answers; `temperature` is the run's."""
-        return {**self.metrics(answers, part), **self.intervals(answers, part)}
+    @classmethod
+    @abstractmethod
+    def from_rows(cls, train: Rows) -> "Task[Rows]":
+        """Make the task with the labels of these training rows."""
 
-    def row_scores(self, answers: Any, part: Part) -> dict[str, RowScores]:
-        """What each row adds to each metric; those that are not here have no interval."""
+    def match_labels(self, rows: Rows, where: str) -> Rows:
+        """Number the labels of the rows as in this task; other labels are an error."""
+        return rows
+
+    @abstractmethod
+    def texts(self, rows: Rows) -> Sequence[str]:
+        """List all text of the rows, to train a tokenizer on."""
+
+    def row_texts(self, rows: Rows) -> Sequence[str]:
+        """List one text per row that identifies it, wherever the row comes from."""
+        return self.texts(rows)
+
+    def inspected(self, rows: Rows) -> Dataset:
+        """Convert rows to texts with one label each, to be inspected before training."""
+        if isinstance(rows, Dataset):
+            return rows
+        texts = list(self.row_texts(rows))
+        return Dataset("rows", texts, [0] * len(texts), (self.row_name,))
+
+    def pick(self, rows: Rows, numbers: Sequence[int]) -> Rows:
+        """Select rows by number, in this order."""
+        picked: Rows = rows.pick(numbers)  # type: ignore[attr-defined]
+        return picked
+
+    @abstractmethod
+    def unlabelled(self, inputs: Sequence[Any]) -> Rows:
+        """Convert texts, or tuples of two texts, to rows without labels."""
+
+    @abstractmethod
+    def predictions(self, scores: Any, rows: Rows, temperature: float = 1.0) -> list[Prediction]:
+        """Convert scores to predictions with the keys of `prediction_fields`, one per row."""
+
+    def row_scores(self, scores: Any, rows: Rows) -> dict[str, RowScores]:
+        """Compute each row's contribution to each metric that has an interval."""
         return {}
 
-    def intervals(self, answers: Any, part: Part) -> dict[str, dict[str, float]]:
-        """Each metric as `value`, `low` and `high`, over rows."""
-        scores = self.row_scores(answers, part)
-        return {name: asdict(one.interval()) for name, one in scores.items()}
+    def intervals(self, scores: Any, rows: Rows) -> dict[str, dict[str, float]]:
+        """Compute `value`, `low` and `high` of each metric, over rows."""
+        found = self.row_scores(scores, rows)
+        return {name: asdict(one.interval()) for name, one in found.items()}
 
-    def trivial(self, train: Part, part: Part) -> tuple[str, Any] | None:
-        """What is answered without reading, in words, and such answers for the rows of `part`."""
+    def report(self, scores: Any, rows: Rows, temperature: float = 1.0) -> dict[str, Any]:
+        """Evaluate in full: the metrics, their "intervals", "labels", "classes", "notes" …"""
+        metrics = self.metrics(scores, rows, temperature=temperature)
+        return {
+            **metrics,
+            "intervals": self.intervals(scores, rows),
+            "labels": list(self.labels),
+            "notes": [],
+        }
+
+    def trivial(self, train: Rows, rows: Rows) -> tuple[str, Any] | None:
+        """Predict without reading: a description, and scores for `rows`."""
         return None
 
     def fit_temperature(self, validation: Mapping[str, NDArray[Any]]) -> float:
-        """The temperature for this task's probabilities, from what `kept` returned; 1 is none."""
+        """Fit the temperature of the probabilities to what `validation_arrays` returned."""
         return 1.0
 
     @abstractmethod
-    def kept(self, answers: Any, part: Part) -> dict[str, NDArray[Any]]:
-        """The answers for validation as a run keeps them, with the true ones."""
+    def validation_arrays(self, scores: Any, rows: Rows) -> dict[str, NDArray[Any]]:
+        """Convert validation scores and labels to the arrays that a run saves."""
 
-    @abstractmethod
-    def balanced(self, part: Part, examples: Examples) -> NDArray[np.float32]:
-        """Weights of the examples with which all classes count the same."""
+    def class_weights(self, rows: Rows, examples: Examples) -> NDArray[np.float32]:
+        """Compute weights of the examples with which all classes count the same."""
+        raise HeadstartError(
+            f"--balance is for classes of whole texts, and the task {self.name} has none",
+            fix="leave --balance out",
+        )
+
+
+def check_pooling(head: HeadConfig, pooling: Pooling | None) -> None:
+    """Reject a pooling that was given and that the head does not use."""
+    used = getattr(head, "pooling", None)
+    if pooling is None or used == pooling:
+        return
+    why = (
+        f"a head for {head.kind} scores single tokens"
+        if used is None
+        else f"this base's stock head pools with {used}"
+    )
+    raise HeadstartError(
+        f"--pooling {pooling} cannot be used: {why}",
+        fix="leave --pooling out" + ("" if used is None else ", or leave --head huggingface out"),
+    )

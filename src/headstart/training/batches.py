@@ -13,12 +13,9 @@ from headstart.model.checkpoint import save_model
 from headstart.model.model import Model
 from headstart.model.vocabulary_loss import CandidateSampler
 from headstart.objectives import find_objective
-from headstart.run_folder import Run
-from headstart.tasks.examples import Examples, TextEncoding
-from headstart.tasks.run_network import run_network
+from headstart.run import NetworkRun, save_validation
+from headstart.tasks.examples import Examples, TextEncoding, TokenDropout
 from headstart.tasks.task import Task
-from headstart.tasks.temperature import save_validation
-from headstart.tasks.token_dropout import TokenDropout
 from headstart.text.store.token_source import LengthBatches
 from headstart.training.corpus import PretrainData
 from headstart.training.trainer import MicroBatch
@@ -206,7 +203,7 @@ class EpochBatches:
 
         def compute() -> torch.Tensor:
             outputs = model(batch.tokens, batch.segments, batch.token_types, owners=batch.owners)
-            return (self.task.losses(outputs, batch) * weights).sum()
+            return (self.task.loss(outputs, batch) * weights).sum()
 
         total = float(weights.sum())
         if self.mean_weight is not None:
@@ -224,7 +221,7 @@ class Validation:
     examples : the same, encoded.
     """
 
-    def __init__(self, run: Run, rows: Any, examples: Examples) -> None:
+    def __init__(self, run: NetworkRun, rows: Any, examples: Examples) -> None:
         self.run, self.rows, self.examples = run, rows, examples
         self.scores: Any = None  # of the best epoch
         self._latest: Any = None
@@ -233,13 +230,13 @@ class Validation:
     def evaluate(self) -> dict[str, float]:
         """Return the metrics of the model as it is."""
         task: Any = self.run.task
-        self._latest = task.join(run_network(self.run.model, self.examples), self.examples)
+        self._latest = task.decode(self.run.outputs(self.examples), self.examples)
         return task.metrics(self._latest, self.rows)
 
     def save(self) -> None:
         """Save the model and the scores of the last evaluation."""
         self.scores = self._latest
-        if self.run.in_memory:
+        if self.run.folder is None:
             weights = self.run.model.state_dict()
             self._weights = {name: value.clone() for name, value in weights.items()}
             return

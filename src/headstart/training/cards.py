@@ -5,7 +5,7 @@ from typing import Any
 
 from headstart.config import FinetuneConfig, PretrainConfig
 from headstart.evaluation.metrics import wilson_interval
-from headstart.model_card import CardScore, write_card
+from headstart.model_card import CardScore, usage, write_card
 from headstart.tasks.classification import Classification
 from headstart.tasks.task import Task
 
@@ -90,15 +90,13 @@ def write_finetuning_card(
         "learning rate": f"{config.learning_rate:g}",
         "seed": config.seed,
     }
-    texts = '"first text" "second text"' if task.texts_per_row == 2 else '"a text"'
     write_card(
         folder,
         title=f"A model for {summary['task']}, fine-tuned with Headstart",
         facts=facts,
         scores=_validation_scores(task, summary),
         fingerprints=identity,
-        use=f"`headstart predict PATH_OF_THIS_FOLDER {texts}`, or `headstart.load` in Python. "
-        "Every setting is in `config.toml`.",
+        use=usage(task.texts_per_row),
         limits=TASK_LIMITS,
     )
 

@@ -10,7 +10,7 @@ from headstart.errors import HeadstartError
 from headstart.files import cache_folder, mark_used, write_text
 from headstart.model.presets import Preset, PresetObjective, preset
 from headstart.objectives import find_objective
-from headstart.run_folder import open_run
+from headstart.run import NetworkRun
 from headstart.text.reading.corpus import Corpus, ProgressCorpus, TextList, read_corpus
 from headstart.text.reading.read import read_dataset
 from headstart.text.store.corpus_split import CorpusSplit, choose_split
@@ -148,7 +148,7 @@ def find_tokenizer(config: PretrainConfig, corpus: Corpus, callback: Callback) -
     if given:
         return load_tokenizer(Path(given))
     if config.base is not None:
-        return open_run(Path(config.base)).tokenizer
+        return NetworkRun.open(config.base).tokenizer
     vocab_size = network_preset(config).base.vocab_size
     settings = json.dumps([config.tokenizer_kind, vocab_size, 1])
     name = hash_of(corpus.fingerprint.encode(), settings.encode())[:32]

@@ -14,7 +14,7 @@ from typing import Any
 
 from headstart.config import FinetuneConfig
 from headstart.lock import locked
-from headstart.run_folder import SUMMARY, Run, open_run, read_summary, write_summary, write_task
+from headstart.run import SUMMARY, NetworkRun, write_rows, write_summary, write_task
 from headstart.tasks import find_task
 from headstart.tasks.examples import Examples, TextEncoding
 from headstart.tasks.task import Parts
@@ -33,7 +33,6 @@ from headstart.training.run_files import (
     start_config,
     write_start,
 )
-from headstart.training.seen_rows import write_rows
 from headstart.training.trainer import Trainer, TrainSettings
 
 
@@ -46,7 +45,7 @@ def finetune(
     resume: bool = False,
     callbacks: Sequence[Callback] = (),
     dry_run: bool = False,
-) -> Run:
+) -> NetworkRun:
     """Fine-tune a base on labelled texts.
 
     Parameters
@@ -69,20 +68,20 @@ def finetune(
         sources = config.dataset if splits is None else []
         config = start_config(config, folder, resume=resume, sources=sources)
         if resume and folder is not None and (folder / SUMMARY).is_file():
-            return replace(open_run(folder), summary=read_summary(folder))
+            return NetworkRun.open(folder)
         note = overlap_note(config) if splits is None else None
         splits = read_splits(config, callback) if splits is None else splits
-        task: Any = find_task(config.task).of(splits.train)
+        task: Any = find_task(config.task).from_rows(splits.train)
         start = start_model(config, task, task.texts(splits.train), callback)
         encoding = text_encoding(config, task, start)
         identity = _identity(config, splits, start.tokenizer)
         if resume and folder is not None:
             check_identity(identity, folder)
         train = task.encode(splits.train, encoding, progress=callback.stage("encoding"))
-        weights = task.balanced(splits.train, train) if config.class_weight else train.weights
+        weights = task.class_weights(splits.train, train) if config.class_weight else train.weights
         batches = EpochBatches(config, task, train, weights, encoding)
         encode = validation or (lambda encoding: task.encode(splits.validation, encoding))
-        run = Run(folder, start.model, start.tokenizer, task, encoding.length, encoding.long)
+        run = NetworkRun(folder, start.model, start.tokenizer, task, encoding.length, encoding.long)
         held_out = Validation(run, splits.validation, encode(encoding))
         everyone = Callbacks([callback] if folder is None else [MetricsFile(folder), callback])
         trainer = Trainer(

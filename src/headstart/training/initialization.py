@@ -9,10 +9,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from headstart.base_source import source_of
+from headstart.base_source import ORIGIN, hf_name
 from headstart.checksums import load_arrays, save_arrays
 from headstart.config import (
-    ORIGIN_FILE,
     FinetuneConfig,
     PretrainConfig,
     is_huggingface,
@@ -27,7 +26,7 @@ from headstart.model.heads import Transform
 from headstart.model.model import Model, build_model, fresh_head
 from headstart.model.presets import preset, preset_of, stock_head
 from headstart.objectives import find_objective
-from headstart.run_folder import open_run
+from headstart.run import NetworkRun
 from headstart.tasks import find_task
 from headstart.tasks.examples import TextEncoding
 from headstart.tasks.task import Parts, Task
@@ -131,7 +130,7 @@ def cooccurrence_vectors(
 
 def _continued_model(config: PretrainConfig, tokenizer: Tokenizer) -> Model:
     """The base with its own head where that fits the objective, else with a new one."""
-    run = open_run(Path(str(config.base)))
+    run = NetworkRun.open(str(config.base))
     objective, base = find_objective(config.objective), run.model.base.config
     if base.attention != objective.attention:
         raise HeadstartError(
@@ -154,7 +153,7 @@ def _continued_model(config: PretrainConfig, tokenizer: Tokenizer) -> Model:
 
 def base_objective(base: str) -> str:
     """Return the objective that continues what a base has learned."""
-    run = open_run(Path(base))
+    run = NetworkRun.open(base)
     if run.causal:
         return "causal"
     head = run.model.head_config
@@ -188,7 +187,7 @@ def start_model(
         chosen = preset(config.preset, objective=config.objective, **sizes)
         headless = build_model(chosen.base, seed=config.seed)
     else:
-        run = open_run(Path(config.base))
+        run = NetworkRun.open(config.base)
         tokenizer, headless = run.tokenizer, run.model
         length = reading_length(run, config.base)
         _check_tokenizer(config, tokenizer)
@@ -230,7 +229,7 @@ def read_splits(config: FinetuneConfig, callback: Callback) -> Parts[Any]:
 
 def text_encoding(config: FinetuneConfig, task: Task[Any], start: StartModel) -> TextEncoding:
     """Return how texts are read: by default in windows as long as the rows of pretraining."""
-    long = config.long or ("windows" if task.windows else "truncate")
+    long = config.long or ("windows" if task.supports_windows else "truncate")
     length = config.length or (start.length if long == "windows" else MAX_LENGTH)
     base = start.model.base.config
     if config.length is None and base.positions == "learned":
@@ -280,12 +279,12 @@ def reading_length(base: Any, name: str) -> int:
 
 def local_base(base: str, folder: Path) -> Path:
     """Return the folder of a base: its own, or for a Hugging Face model that of a copy."""
-    if source_of(base) is None:
+    if hf_name(base) is None:
         return Path(base)
     if not (folder / CONFIG).is_file():  # which is written last
         folder.mkdir(parents=True, exist_ok=True)
-        write_text(folder / ORIGIN_FILE, json.dumps({"base": base}) + "\n")
-        open_run(Path(base)).save(folder)
+        write_text(folder / ORIGIN, json.dumps({"base": base}) + "\n")
+        NetworkRun.open(base).save(folder)
     return folder
 
 

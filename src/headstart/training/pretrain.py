@@ -9,7 +9,7 @@ from pathlib import Path
 from headstart.config import PretrainConfig
 from headstart.lock import locked
 from headstart.model.checkpoint import save_model
-from headstart.run_folder import Run, write_summary
+from headstart.run import NetworkRun, write_summary
 from headstart.text.reading.corpus import Corpus
 from headstart.text.tokenizers.tokenizer import load_tokenizer
 from headstart.training.batches import CorpusBatches
@@ -37,7 +37,7 @@ def pretrain(
     corpus: Corpus | None = None,
     save_initial: Path | None = None,
     dry_run: bool = False,
-) -> Run:
+) -> NetworkRun:
     """Train a base on a corpus.
 
     Parameters
@@ -67,7 +67,7 @@ def pretrain(
         batches = CorpusBatches(config, data)
         model = initial_model(config, data, callback)
         model.base.embedding.sparse = batches.sampler is not None or not model.tied
-        run = Run(folder, model, data.tokenizer)
+        run = NetworkRun(folder, model, data.tokenizer)
         if save_initial is not None:
             run.save(save_initial)
             config.save(save_initial)

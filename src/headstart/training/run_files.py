@@ -5,7 +5,7 @@ import shlex
 from pathlib import Path
 from typing import Any, TypeVar
 
-from headstart.base_source import source_of
+from headstart.base_source import hf_fingerprint, hf_name
 from headstart.config import Config, FinetuneConfig, check_new, is_run, read_settings
 from headstart.errors import HeadstartError
 from headstart.files import IDENTITY, read_object, write_text
@@ -65,9 +65,9 @@ def check_identity(identity: dict[str, str], folder: Path) -> None:
 
 def base_fingerprint(base: str) -> str:
     """Return a fingerprint of a base's weights."""
-    found = source_of(base)
-    if found is not None:
-        return found[0].fingerprint(found[1])
+    name = hf_name(base)
+    if name is not None:
+        return hf_fingerprint(name)
     return hash_of((Path(base) / WEIGHTS).read_bytes())
 
 

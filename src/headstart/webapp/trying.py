@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from headstart.errors import HeadstartError
 
 if TYPE_CHECKING:
-    from headstart.inference.predict import Predictor
+    from headstart.run import Run
 
 KEPT = 2  # classifiers in memory
 LONGEST = 20_000  # characters of a text
@@ -19,7 +19,7 @@ class Classifiers:
     """Classifiers by their folders; the latest stay in memory."""
 
     def __init__(self) -> None:
-        self._opened: OrderedDict[Path, Predictor] = OrderedDict()
+        self._opened: OrderedDict[Path, Run] = OrderedDict()
         self._lock = threading.Lock()
 
     def answer(self, folder: Path, texts: Sequence[str]) -> dict[str, Any]:
@@ -32,15 +32,14 @@ class Classifiers:
                 fix="upload it as a file instead",
             )
         with self._lock:  # one at a time: each uses all threads
-            predictor = self._open(folder)
-            rows = predictor.read_texts(texts[: predictor.task.texts_per_row])
-            document = predictor.document(predictor.predict(rows)[0])
-            return {**document, "explanation": _explain(predictor, rows[0])}
+            run = self._open(folder)
+            given = texts[0] if run.require_task().texts_per_row == 1 else tuple(texts[:2])
+            return {**run.predict([given])[0], "explanation": _explain(run, given)}
 
     def about(self, folder: Path) -> dict[str, Any]:
         """Its labels, and how many texts it reads at once."""
         with self._lock:
-            task = self._open(folder).task
+            task = self._open(folder).require_task()
             return {"labels": list(task.labels), "texts": task.texts_per_row, "task": task.name}
 
     def forget(self, folder: Path) -> None:
@@ -48,42 +47,40 @@ class Classifiers:
         with self._lock:
             self._opened.pop(folder, None)
 
-    def _open(self, folder: Path) -> "Predictor":
-        from headstart.inference.predict import predictor_of
-        from headstart.run_folder import open_task_run
+    def _open(self, folder: Path) -> "Run":
+        from headstart.run import Run
 
         if folder not in self._opened:
             if not folder.is_dir():
                 raise HeadstartError(
                     "this study kept no classifier", fix="its report says which command trains one"
                 )
-            self._opened[folder] = predictor_of(open_task_run(folder))
+            self._opened[folder] = Run.open(folder)
         self._opened.move_to_end(folder)
         while len(self._opened) > KEPT:
             self._opened.popitem(last=False)
         return self._opened[folder]
 
 
-def _explain(predictor: "Predictor", row: Any) -> dict[str, Any] | None:
+def _explain(run: "Run", given: str | tuple[str, ...]) -> dict[str, Any] | None:
     """The text in pieces, each with its effect from −1 to 1 (none between words)."""
-    if not predictor.explains:
+    if not run.explains:
         return None
-    from headstart.inference.explain import explain
-    from headstart.text.reading.rows import PAIR_MARK
-
-    found = explain(predictor.run, row.text)
+    found = run.explain(given)
     most = max((abs(one.effect) for one in found.effects), default=0.0)
     pieces: list[dict[str, Any]] = []
-    place = 0
-    for one in sorted(found.effects, key=lambda one: one.start):
-        if one.start < place:
-            continue  # a character sequence that overlaps its neighbour
-        if one.start > place:
-            pieces.append({"text": row.text[place : one.start]})
-        share = one.effect / most if most else 0.0
-        pieces.append({"text": one.text, "effect": round(one.effect, 4), "share": round(share, 4)})
-        place = one.end
-    pieces.append({"text": row.text[place:]})
-    for piece in pieces:
-        piece["text"] = piece["text"].replace(PAIR_MARK, " | ")
+    for part, text in enumerate([given] if isinstance(given, str) else given):
+        place = 0
+        pieces += [{"text": " | "}] if part else []
+        effects = [one for one in found.effects if one.part == part]
+        for one in sorted(effects, key=lambda one: one.start):
+            if one.start < place:
+                continue  # a character sequence that overlaps its neighbour
+            if one.start > place:
+                pieces.append({"text": text[place : one.start]})
+            share = one.effect / most if most else 0.0
+            effect = {"effect": round(one.effect, 4), "share": round(share, 4)}
+            pieces.append({"text": one.text, **effect})
+            place = one.end
+        pieces.append({"text": text[place:]})
     return {"method": found.method, "pieces": pieces}

@@ -16,7 +16,7 @@ from torch import Tensor
 from headstart.errors import HeadstartError
 from headstart.interop.huggingface.foreign_config import ForeignConfig
 from headstart.interop.measure import OutputDifference
-from headstart.run_folder import Run
+from headstart.run import NetworkRun
 from headstart.tasks.pairs import between_texts
 
 ALLOWED = 1e-4  # of the outputs' size: rounding adds up over the layers
@@ -31,7 +31,7 @@ TEXTS = [
 Call = Callable[[Tensor, Tensor, Tensor | None], Tensor]
 
 
-def compare_with_run(run: Run, folder: Path, temperature: float) -> list[OutputDifference]:
+def compare_with_run(run: NetworkRun, folder: Path, temperature: float) -> list[OutputDifference]:
     """Compare an export with its run, over tokenizers, batch sizes, lengths and paddings."""
     with _quiet():
         theirs = _open(folder)
@@ -99,7 +99,7 @@ def _open(folder: Path) -> Call:
     return call
 
 
-def _compare_ids(run: Run, folder: Path) -> OutputDifference:
+def _compare_ids(run: NetworkRun, folder: Path) -> OutputDifference:
     """How many texts the exported tokenizer gives other ids for."""
     from transformers import AutoTokenizer
 
@@ -115,7 +115,7 @@ def _compare_ids(run: Run, folder: Path) -> OutputDifference:
     return OutputDifference(f"the ids of {len(TEXTS)} texts and a pair", float(wrong), 0.0)
 
 
-def _inputs(run: Run, pad: int) -> Iterator[tuple[str, Tensor, Tensor]]:
+def _inputs(run: NetworkRun, pad: int) -> Iterator[tuple[str, Tensor, Tensor]]:
     """Batches of random tokens, in words, with the mask of the real ones (B, T)."""
     config = run.model.base.config
     longest = min(config.max_length, max(run.length, 8), 512)

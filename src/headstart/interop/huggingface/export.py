@@ -28,8 +28,7 @@ from headstart.interop.model_card import pipeline_tag
 from headstart.model.checkpoint import WEIGHTS
 from headstart.model.config import HeadConfig
 from headstart.model.model import Model
-from headstart.run_folder import Run
-from headstart.tasks.opened_run import OpenedRun
+from headstart.run import NetworkRun, Run
 from headstart.text.tokenizers.json_tokenizer import JsonTokenizer
 
 PADDING = "[PAD]"
@@ -45,7 +44,7 @@ class HuggingFaceExporter(Exporter):
 
     name: ClassVar[str] = "huggingface"
 
-    def write(self, run: Run, folder: Path, options: ExportOptions) -> Written:
+    def write(self, run: NetworkRun, folder: Path, options: ExportOptions) -> Written:
         if options.int8:
             raise HeadstartError(
                 "transformers has no 8-bit form that opens everywhere",
@@ -86,10 +85,12 @@ class HuggingFaceExporter(Exporter):
             reads_less=run.task is not None and run.long == "windows",
         )
 
-    def check(self, run: Run, folder: Path, options: ExportOptions) -> list[OutputDifference]:
+    def check(
+        self, run: NetworkRun, folder: Path, options: ExportOptions
+    ) -> list[OutputDifference]:
         return compare_with_run(with_padding(run), folder, run.temperature)
 
-    def open(self, run: Run, folder: Path) -> OpenedRun:
+    def open(self, run: NetworkRun, folder: Path) -> Run:
         network: Any = ExportedNetwork(folder, run.temperature)
         return replace(with_padding(run), model=network, long="truncate")
 
@@ -110,7 +111,7 @@ def export_tensors(family: Family, model: Model, temperature: float = 1.0) -> di
     return write_tensors(rules, ours)
 
 
-def with_padding(run: Run) -> Run:
+def with_padding(run: NetworkRun) -> NetworkRun:
     """A task's run with a padding piece of its own, where its tokenizer has none (GPT-2).
 
     To pad with the end of text would hide a text's own end: a classifier reads its last token.
@@ -132,7 +133,7 @@ def with_padding(run: Run) -> Run:
     return replace(run, model=model, tokenizer=padded)
 
 
-def _family(run: Run) -> Family:
+def _family(run: NetworkRun) -> Family:
     found = family_of_base(run.model.base.config)
     if found is None:
         raise HeadstartError(
@@ -143,7 +144,7 @@ def _family(run: Run) -> Family:
     return found
 
 
-def _refuse_head(family: Family, run: Run, head: HeadConfig | None) -> None:
+def _refuse_head(family: Family, run: NetworkRun, head: HeadConfig | None) -> None:
     if head is None:
         return
     name = family.architectures.get(head.kind, f"{family.model_types[0]} for {head.kind}")
@@ -159,7 +160,7 @@ def _refuse_head(family: Family, run: Run, head: HeadConfig | None) -> None:
         )
 
 
-def _special_ids(run: Run) -> dict[str, int]:
+def _special_ids(run: NetworkRun) -> dict[str, int]:
     """Every id is given: the defaults of large models lie outside of small vocabularies."""
     named = {
         "pad": ("pad_token_id",),
@@ -174,7 +175,7 @@ def _special_ids(run: Run) -> dict[str, int]:
     return found
 
 
-def _labels(run: Run) -> dict[str, Any]:
+def _labels(run: NetworkRun) -> dict[str, Any]:
     if run.task is None or run.task.name == "spans":
         return {}
     labels = {
@@ -185,7 +186,7 @@ def _labels(run: Run) -> dict[str, Any]:
     return labels if problem is None else {**labels, "problem_type": problem}
 
 
-def _notes(run: Run, temperature: float, *, padded: bool) -> list[str]:
+def _notes(run: NetworkRun, temperature: float, *, padded: bool) -> list[str]:
     notes = [f"the tokenizer had no padding: a piece {PADDING} was added"] if padded else []
     if temperature != 1.0:
         notes.append(
@@ -200,7 +201,7 @@ def _notes(run: Run, temperature: float, *, padded: bool) -> list[str]:
     return notes
 
 
-def _usage(run: Run, folder: Path) -> str:
+def _usage(run: NetworkRun, folder: Path) -> str:
     tag = pipeline_tag(run)
     return (
         "from transformers import pipeline\n\n"

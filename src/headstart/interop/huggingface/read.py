@@ -9,18 +9,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from headstart.base_source import BaseSource
 from headstart.errors import HeadstartError
 from headstart.interop.huggingface.family import Family, family_of_type
 from headstart.interop.huggingface.foreign_config import ForeignConfig
-from headstart.interop.huggingface.hub import find_folder, pin
+from headstart.interop.huggingface.hub import find_folder
+from headstart.interop.huggingface.hub import pin as pin
 from headstart.interop.huggingface.read_tokenizer import read_tokenizer
 from headstart.interop.huggingface.tensors import TensorRule, read_tensors, write_tensors
 from headstart.interop.huggingface.weights import hash_weights, read_weights
 from headstart.model.checkpoint import load_weights
 from headstart.model.config import BaseConfig, HeadConfig
 from headstart.model.model import Model, build_model
-from headstart.run_folder import Run
+from headstart.run import NetworkRun
 from headstart.tasks import find_task
 
 LONGEST = 512  # tokens that a task reads at once
@@ -47,34 +47,28 @@ class ForeignModel:
     dropped: list[str]
 
 
-class HuggingFaceSource(BaseSource):
-    """Opens `hf:PATH` and `hf:owner/name` wherever a base can be named."""
-
-    def open(self, name: str) -> Run:
-        folder = find_folder(name)
-        found = read_model(folder)
-        tokenizer = read_tokenizer(folder, found.config)
-        base = found.model.base.config
-        spare = base.vocab_size - tokenizer.vocab_size
-        if spare < 0:
-            raise HeadstartError(
-                f"the tokenizer has {tokenizer.vocab_size:,} pieces, the embedding only "
-                f"{base.vocab_size:,}: they do not belong together",
-                where=folder,
-                fix="put the model's own tokenizer.json there",
-            )
-        found.model.base.config = replace(base, spare_pieces=spare)
-        length = min(base.max_length, LONGEST)
-        return Run(folder, found.model.eval(), tokenizer, _task(found), length=length)
-
-    def pin(self, name: str) -> str:
-        return pin(name)
-
-    def fingerprint(self, name: str) -> str:
-        return hash_weights(find_folder(name))
+def open_base(name: str) -> NetworkRun:
+    """Open `PATH` or `owner/name`, the part of a name after `hf:`."""
+    folder = find_folder(name)
+    found = read_model(folder)
+    tokenizer = read_tokenizer(folder, found.config)
+    base = found.model.base.config
+    spare = base.vocab_size - tokenizer.vocab_size
+    if spare < 0:
+        raise HeadstartError(
+            f"the tokenizer has {tokenizer.vocab_size:,} pieces, the embedding only "
+            f"{base.vocab_size:,}: they do not belong together",
+            where=folder,
+            fix="put the model's own tokenizer.json there",
+        )
+    found.model.base.config = replace(base, spare_pieces=spare)
+    length = min(base.max_length, LONGEST)
+    return NetworkRun(folder, found.model.eval(), tokenizer, _task(found), length=length)
 
 
-SOURCE = HuggingFaceSource()
+def fingerprint(name: str) -> str:
+    """Hash the weights of a base by its name after `hf:`."""
+    return hash_weights(find_folder(name))
 
 
 def read_model(folder: Path) -> ForeignModel:

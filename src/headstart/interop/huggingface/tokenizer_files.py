@@ -7,7 +7,7 @@ import tokenizers
 from tokenizers import processors
 
 from headstart.errors import HeadstartError
-from headstart.run_folder import Run
+from headstart.run import NetworkRun
 from headstart.tasks.pairs import between_texts
 from headstart.text.tokenizers.json_tokenizer import JsonTokenizer
 
@@ -25,12 +25,12 @@ ROLES = {
 TextFrame = tuple[list[int], list[int], list[int]]
 
 
-def tokenizer_files(run: Run, *, inputs: list[str]) -> dict[str, str]:
+def tokenizer_files(run: NetworkRun, *, inputs: list[str]) -> dict[str, str]:
     """The content of `tokenizer.json` and `tokenizer_config.json`.
 
     Parameters
     ----------
-    run : Run
+    run : NetworkRun
     inputs : list of str
         What the model is given: `input_ids`, `attention_mask`, and perhaps `token_type_ids`.
     """
@@ -60,7 +60,7 @@ def tokenizer_files(run: Run, *, inputs: list[str]) -> dict[str, str]:
     }
 
 
-def _frame(run: Run) -> TextFrame:
+def _frame(run: NetworkRun) -> TextFrame:
     """What stands before a text, between two, and behind; a causal base's prompt has no end."""
     encoding = run.encoding
     writes = run.causal and run.task is None
@@ -92,7 +92,7 @@ def _template(inner: tokenizers.Tokenizer, frame: TextFrame) -> processors.PostP
     return template
 
 
-def _special_names(run: Run, inner: tokenizers.Tokenizer) -> dict[str, str]:
+def _special_names(run: NetworkRun, inner: tokenizers.Tokenizer) -> dict[str, str]:
     numbers = {**run.tokenizer.specials, "unknown": run.tokenizer.unknown_id}
     return {
         name: str(inner.id_to_token(number))

@@ -14,7 +14,7 @@ from headstart.interop.measure import OutputDifference
 from headstart.interop.onnx.export import WINDOWS
 from headstart.interop.onnx.exported_run import open_export
 from headstart.model.config import ClassificationConfig
-from headstart.run_folder import Run
+from headstart.run import NetworkRun
 
 ALLOWED = 1e-4  # of the outputs' size: rounding adds up over the layers
 # In 8 bits: what it costs in accuracy is measured, not guessed from here.
@@ -49,7 +49,7 @@ class TrialBatch:
         return {name: value.numpy() for name, value in named.items() if value is not None}
 
 
-def compare_with_run(run: Run, folder: Path, *, int8: bool) -> list[OutputDifference]:
+def compare_with_run(run: NetworkRun, folder: Path, *, int8: bool) -> list[OutputDifference]:
     """Compare over batch sizes, lengths, paddings and windows; an answer also with itself alone."""
     exported = open_export(folder)
     session = exported.one_thread
@@ -87,7 +87,7 @@ def _alone(session: Any, batch: TrialBatch) -> NDArray[np.float32]:
     return np.stack(outputs)
 
 
-def _batches(run: Run) -> Iterator[TrialBatch]:
+def _batches(run: NetworkRun) -> Iterator[TrialBatch]:
     config = run.model.base.config
     longest = min(config.max_length, run.length) if config.positions == "learned" else run.length
     random = torch.Generator().manual_seed(0)

@@ -15,10 +15,8 @@ from headstart.interop.exporters import (
 )
 from headstart.interop.measure import OutputDifference
 from headstart.model.config import ClassificationConfig
-from headstart.run_folder import EXPORTED, Run
-from headstart.tasks.opened_run import OpenedRun
+from headstart.run import EXPORTED, ROWS, NetworkRun, Run
 from headstart.tasks.pairs import between_texts
-from headstart.training.seen_rows import ROWS
 
 MODEL, CONFIG = EXPORTED, "config.json"
 WINDOWS = "overflow_to_sample_mapping"  # as Hugging Face's tokenizers call it
@@ -27,11 +25,9 @@ PACKAGES = ("onnx", "onnxruntime")
 MOST_BYTES = 2**31 - 2**20  # of one protobuf file, with room for the nodes
 USAGE = """
 from headstart import load
-from headstart.inference.predict import predictor_of
 
 run = load("FOLDER")  # docs/onnx.md reads it with onnxruntime and tokenizers alone
-predictor = predictor_of(run)
-print(predictor.predict(predictor.read_texts(["a text"])))
+print(run.predict(["a text"]))
 """
 LONGEST = 512  # computed positions have no end; the graph has this many, or more where needed
 
@@ -41,7 +37,7 @@ class OnnxExporter(Exporter):
 
     name: ClassVar[str] = "onnx"
 
-    def write(self, run: Run, folder: Path, options: ExportOptions) -> Written:
+    def write(self, run: NetworkRun, folder: Path, options: ExportOptions) -> Written:
         need_packages(*PACKAGES)
         _refuse(run, options)
         from headstart.interop.onnx.heads import network_graph
@@ -67,12 +63,14 @@ class OnnxExporter(Exporter):
             notes=_notes(run, config, folder),
         )
 
-    def check(self, run: Run, folder: Path, options: ExportOptions) -> list[OutputDifference]:
+    def check(
+        self, run: NetworkRun, folder: Path, options: ExportOptions
+    ) -> list[OutputDifference]:
         from headstart.interop.onnx.check import compare_with_run
 
         return compare_with_run(run, folder, int8=options.int8)
 
-    def open(self, run: Run, folder: Path) -> OpenedRun:
+    def open(self, run: NetworkRun, folder: Path) -> Run:
         from headstart.interop.onnx.exported_run import open_export
 
         return open_export(folder)
@@ -91,7 +89,7 @@ def need_packages(*names: str) -> None:
         )
 
 
-def export_config(run: Run, options: ExportOptions) -> dict[str, Any]:
+def export_config(run: NetworkRun, options: ExportOptions) -> dict[str, Any]:
     """What a reader of the graph has to know beside it."""
     assert run.task is not None
     base, head = run.model.base.config, run.model.head_config
@@ -124,7 +122,7 @@ def write_config(config: dict[str, Any], folder: Path) -> None:
     write_text(folder / CONFIG, json.dumps(config, indent=2, ensure_ascii=False) + "\n")
 
 
-def _refuse(run: Run, options: ExportOptions) -> None:
+def _refuse(run: NetworkRun, options: ExportOptions) -> None:
     if run.task is None:
         raise HeadstartError(
             "this run is a base: it has no head for a task, and ONNX graphs are written of tasks",
@@ -141,7 +139,7 @@ def _refuse(run: Run, options: ExportOptions) -> None:
         )
 
 
-def _notes(run: Run, config: dict[str, Any], folder: Path) -> list[str]:
+def _notes(run: NetworkRun, config: dict[str, Any], folder: Path) -> list[str]:
     ours = sum(one.numel() * one.element_size() for one in run.model.parameters())
     size = (folder / MODEL).stat().st_size
     notes = [f"{MODEL} has {size / 1e6:.1f} MB; the run's weights {ours / 1e6:.1f} MB"]

@@ -2,14 +2,13 @@
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from headstart.config import number_problem
 from headstart.errors import HeadstartError
 from headstart.files import read_object, replacing
 from headstart.interop.onnx.export import (
@@ -22,9 +21,9 @@ from headstart.interop.onnx.export import (
 )
 from headstart.machine import choose_threads
 from headstart.progress import ProgressCallback
+from headstart.run import Run, Scores, check_task_settings
 from headstart.tasks import find_task
 from headstart.tasks.examples import Examples, Ids, Long, TextEncoding
-from headstart.tasks.opened_run import Contribution, RunAnswers
 from headstart.tasks.task import Output, Task
 from headstart.text.tokenizers.tokenizer import Tokenizer, load_tokenizer
 
@@ -32,9 +31,9 @@ BATCH_TOKENS = 512  # a session has little to do beside products: small batches 
 AGAIN = "export the run again"
 
 
-@dataclass(frozen=True)
-class OnnxRun:
-    """The counterpart of `run_folder.Run`, with a graph of onnxruntime in place of the network."""
+@dataclass(frozen=True, eq=False)
+class OnnxRun(Run):
+    """A run with a graph of onnxruntime in place of the network."""
 
     folder: Path
     graph: bytes
@@ -44,11 +43,7 @@ class OnnxRun:
     length: int
     long: Long
     temperature: float = 1.0
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """The names of the task's answers."""
-        return self.task.labels
+    summary: dict[str, Any] = field(default_factory=dict)
 
     @property
     def encoding(self) -> TextEncoding:
@@ -75,7 +70,7 @@ class OnnxRun:
     def outputs(
         self, examples: Examples, *, progress: ProgressCallback | None = None
     ) -> list[Output]:
-        """The scores of each example, as `tasks.run_network` gives them."""
+        """The scores of each example, as `run.run_network` gives them."""
         batches = list(_batches(examples))
         session = self.all_threads if len(batches) == 1 else self.one_thread
         found: list[Output | None] = [None] * len(examples)
@@ -107,15 +102,10 @@ class OnnxRun:
             for one, length in zip(scores, lengths, strict=True)
         ]
 
-    def answers(self, part: Any, *, progress: ProgressCallback | None = None) -> RunAnswers:
-        """One answer per row of the task's rows."""
-        examples = self.task.encode(part, self.encoding)
+    def scores(self, rows: Any, progress: ProgressCallback | None = None) -> Scores:
+        examples = self.task.encode(rows, self.encoding)
         outputs = self.outputs(examples, progress=progress)
-        return RunAnswers(self.task.join(outputs, examples), examples.cut)
-
-    def contributions(self, text: str, column: int) -> list[Contribution] | None:
-        """A network's answer is no sum over words."""
-        return None
+        return Scores(self.task.decode(outputs, examples), examples.cut)
 
     def facts(self) -> dict[str, Any]:
         """Its kind and its sizes in plain values."""
@@ -148,30 +138,21 @@ def open_export(folder: str | Path) -> OnnxRun:
             where=folder,
             fix="install that version or a newer one",
         )
-    length, long, labels = config.get("length"), config.get("long"), config.get("labels")
+    check_task_settings(config, folder / CONFIG, AGAIN)
     temperature, inputs = config.get("temperature"), config.get("inputs")
-    if (
-        not isinstance(config.get("task"), str)
-        or not isinstance(labels, list)
-        or not all(isinstance(label, str) for label in labels)
-        or not isinstance(length, int)
-        or number_problem("length", length, minimum=1, maximum=131_072)
-        or long not in ("truncate", "windows")
-        or not isinstance(temperature, int | float)
-        or not temperature > 0
-        or not isinstance(inputs, list)
-    ):
+    known = isinstance(temperature, int | float) and temperature > 0
+    if not known or not isinstance(inputs, list):
         raise HeadstartError(f"{CONFIG} is damaged", where=folder / CONFIG, fix=AGAIN)
-    task = find_task(config["task"])(labels)
+    task = find_task(config["task"])(config["labels"])
     return OnnxRun(
         folder,
         (folder / MODEL).read_bytes(),
         config,
         load_tokenizer(folder),
         task,
-        length,
-        long,
-        float(temperature),
+        config["length"],
+        config["long"],
+        float(config["temperature"]),
     )
 
 

@@ -28,8 +28,7 @@ from headstart.config import is_run
 from headstart.evaluation.calibration import calibrated_loss, fit_temperature
 from headstart.files import replacing, write_text
 from headstart.folds import Fold, held_rows
-from headstart.tasks.run_network import run_network
-from headstart.tasks.temperature import VALIDATION
+from headstart.model_card import VALIDATION
 from headstart.text.reading.dataset import Splits
 from headstart.training.callbacks import Callback, TrainStart
 from headstart.training.finetune import finetune
@@ -238,7 +237,7 @@ class _Watch(Callback):
     def on_evaluation(self, state: TrainState) -> None:
         run, folder = self.run, self.context.folder
         examples = self.context.study.examples(run.encoding, "validation")
-        answers = run.task.join(run_network(run.model, examples), examples)
+        answers = run.task.decode(run.outputs(examples), examples)
         found = run.task.metrics(answers, self.context.splits.validation)
         row = {("validation_loss" if name == "loss" else name): found[name] for name in found}
         rows = _read_watched(folder)[: state.evaluations - 1]

@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from headstart.base_source import source_of
+from headstart.base_source import hf_name
 from headstart.config import FinetuneConfig
 from headstart.studies.arms.arm import Amounts, Colours, Effort, Need, Speed
 from headstart.studies.arms.network import NetworkArm
@@ -86,7 +86,7 @@ class ForeignArm(NetworkArm):
 def know_foreign_arms(names: list[str]) -> None:
     """Register the arms among `names` that name a base of another source."""
     for name in names:
-        if re.match(r"\w\w+:", name) and name not in ARMS.entries() and source_of(name) is not None:
+        if re.match(r"\w\w+:", name) and name not in ARMS.entries() and hf_name(name) is not None:
             ARMS.register(name, ForeignArm(name))
 
 
@@ -95,10 +95,10 @@ def _times_slower(name: str) -> float:
     """About how many times as long a token takes as with the study's usual network."""
     from headstart.model.accounts import multiplications
     from headstart.model.presets import preset
-    from headstart.run_folder import open_run
+    from headstart.run import NetworkRun
     from headstart.studies.recipe import STUDY_WIDTH
 
     usual = preset("small", width=STUDY_WIDTH)
-    theirs = open_run(Path(name)).model.base.config
+    theirs = NetworkRun.open(Path(name)).model.base.config
     head = usual.language_modeling
     return multiplications(theirs, head).layers / multiplications(usual.base, head).layers

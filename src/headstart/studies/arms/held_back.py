@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headstart.folds import Fold
-from headstart.run_folder import read_summary
+from headstart.run import read_summary
 from headstart.studies.arms.choosing import long_epochs, train_all, train_and_watch
 from headstart.studies.study_task import hold_back
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from headstart.studies.recipe import StudyRecipe
     from headstart.tasks.task import Task
 
+LINEAR_TASKS = ("multi-label", "tagging")
 SECONDS = 3.0  # for each MB of labelled text
 
 
@@ -26,14 +27,12 @@ class LinearArm(Arm):
     varies_with_seed = False
 
     def is_usual(self, task: type[Task[Any]] | None, *, classes: bool) -> bool:
-        return not classes and task is not None and task.linear is not None
+        return not classes and task is not None and task.name in LINEAR_TASKS
 
     def problems(self, recipe: StudyRecipe) -> list[str]:
-        from headstart.tasks import find_task
-
         if recipe.has_classes:
             return [f"{self.name} is for tasks without classes; tfidf is that of {recipe.task}"]
-        if find_task(recipe.task).linear is None:
+        if recipe.task not in LINEAR_TASKS:
             return [f"the task {recipe.task} has no linear model"]
         return []
 

@@ -156,8 +156,8 @@ class NetworkArm(Arm):
         from safetensors.numpy import load_file
 
         from headstart.evaluation.calibration import fit_temperature
+        from headstart.run import VALIDATION
         from headstart.studies.arms.choosing import begun
-        from headstart.tasks.temperature import VALIDATION
         from headstart.training.finetune import finetune
 
         folder, recipe = context.folder, self.recipe(context)
@@ -192,7 +192,7 @@ class NetworkArm(Arm):
 
 def _keep_temperature(temperature: float) -> Callable[[Path], None]:
     """The run is in its folder already; it was calibrated with the rows that it was watched by."""
-    from headstart.tasks.temperature import write_temperature
+    from headstart.run import write_temperature
 
     return partial(write_temperature, temperature)
 
@@ -230,14 +230,8 @@ def _probabilities(context: ArmContext, part: HeldOutPart, temperature: float) -
 
 def _answers(context: ArmContext, part: HeldOutPart) -> Any:
     """The same as the task joins them: scores of classes, tags of words, answers."""
-    import torch
+    from headstart.run import NetworkRun
 
-    from headstart.run_folder import open_run
-    from headstart.tasks.run_network import run_network
-
-    opened = open_run(context.folder)
-    assert opened.task is not None
+    opened = NetworkRun.open(context.folder)
     examples = context.study.examples(opened.encoding, part)
-    with torch.no_grad():
-        outputs = run_network(opened.model, examples)
-    return opened.task.join(outputs, examples)
+    return opened.require_task().decode(opened.outputs(examples), examples)

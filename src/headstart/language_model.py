@@ -1,4 +1,4 @@
-"""What a base can do as a language model: continue a prompt, fill gaps, perplexity of a text."""
+"""A base as a language model: continue a prompt, fill gaps, measure perplexity."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator
@@ -14,12 +14,12 @@ from headstart.model.attention import KeyValueCache
 from headstart.model.config import LanguageModelingConfig, MaskedNextSentenceConfig
 from headstart.model.heads import LanguageModelingHead
 from headstart.model.vocabulary_loss import chunked_cross_entropy
-from headstart.run_folder import Run, open_run
+from headstart.run import NetworkRun
 
 
-def open_language_model(folder: Path, *, causal: bool, to: str) -> Run:
-    """A run that can `to` (write, fill …); if it cannot, the message says why and which can."""
-    run = open_run(folder)
+def open_language_model(folder: Path, *, causal: bool, to: str) -> NetworkRun:
+    """Open a run for an action `to` (write, fill …); an error says why it is not possible."""
+    run = NetworkRun.open(folder)
     kinds = (LanguageModelingConfig, MaskedNextSentenceConfig)
     if not isinstance(run.model.head_config, kinds):
         raise HeadstartError(
@@ -29,15 +29,14 @@ def open_language_model(folder: Path, *, causal: bool, to: str) -> Run:
         )
     if causal and not run.causal:
         raise HeadstartError(
-            f"a masked base cannot {to}: it was trained to read hidden words off both sides of "
-            "them, and has never had to continue a text from its left side alone",
+            f"a masked base cannot {to}: it was trained to predict masked words from both sides, "
+            "not to continue a text",
             where=folder,
             fix="use headstart fill with it, or pretrain with --objective causal",
         )
     if not causal and run.causal:
         raise HeadstartError(
-            f"a causal base cannot {to}: the square mask keeps it from seeing what stands to the "
-            "right of the gap",
+            f"a causal base cannot {to}: the causal mask hides what follows the gap",
             where=folder,
             fix="use headstart generate with it, or pretrain with --objective masked",
         )
@@ -46,7 +45,7 @@ def open_language_model(folder: Path, *, causal: bool, to: str) -> Run:
 
 @dataclass(frozen=True, kw_only=True)
 class Sampling:
-    """How a token is chosen. Temperature 0 is greedy: always the most probable one."""
+    """How the next token is sampled. Temperature 0 is greedy: the most probable one."""
 
     temperature: float = 0.8
     top_k: int = 0  # 0: all
@@ -72,9 +71,9 @@ class GeneratedToken:
 
 @torch.no_grad()
 def generate(
-    run: Run, prompt: str, *, tokens: int, sampling: Sampling, alternatives: int = 5
+    run: NetworkRun, prompt: str, *, tokens: int, sampling: Sampling, alternatives: int = 5
 ) -> Iterator[GeneratedToken]:
-    """Yield up to `tokens` tokens; the end of the text ends it."""
+    """Yield up to `tokens` new tokens, until the end of the text."""
     tokenizer, model = run.tokenizer, run.model
     begin = [] if tokenizer.begin_id is None else [tokenizer.begin_id]
     ids = [*begin, *tokenizer.encode([prompt])[0]]
@@ -88,7 +87,7 @@ def generate(
         hidden = model.base(fresh, cache=cache)[:, -1:]  # (1, 1, d)
         scores = model.head(hidden)[0, -1].float()  # type: ignore[misc]
         scores[never] = float("-inf")
-        scores[tokenizer.vocab_size :] = float("-inf")  # spare rows of the embedding
+        scores[tokenizer.vocab_size :] = float("-inf")  # padding of the vocabulary
         probable = scores.softmax(-1).topk(min(alternatives, scores.numel()))
         token = pick(scores, sampling, generator)
         pairs = zip(probable.indices.tolist(), probable.values.tolist(), strict=True)
@@ -99,7 +98,7 @@ def generate(
 
 
 def pick(scores: Tensor, sampling: Sampling, generator: torch.Generator) -> int:
-    """Choose a token from its scores (V)."""
+    """Sample a token from scores (V,)."""
     if sampling.temperature == 0:
         return int(scores.argmax())
     probabilities = (scores / sampling.temperature).softmax(-1)
@@ -123,15 +122,15 @@ class FilledGap:
 
 
 @torch.no_grad()
-def fill(run: Run, text: str, *, candidates: int = 5) -> list[FilledGap]:
-    """The candidates for each `[MASK]` of `text`."""
+def fill(run: NetworkRun, text: str, *, candidates: int = 5) -> list[FilledGap]:
+    """Predict the most probable tokens for each `[MASK]` of a text."""
     tokenizer = run.tokenizer
     if tokenizer.mask_id is None:
         raise HeadstartError("this run's tokenizer has no mask token", where=run.folder)
     parts = text.split(GAP)
     if len(parts) < 2:
         raise HeadstartError(f"the text has no {GAP}", fix=f"write {GAP} where a word is missing")
-    # A space before a gap belongs to the piece that fills it.
+    # A space before a gap belongs to the token that fills it.
     encoded = tokenizer.encode([part.rstrip(" ") for part in parts[:-1]] + [parts[-1]])
     ids: list[int] = [] if tokenizer.begin_id is None else [tokenizer.begin_id]
     for number, part in enumerate(encoded):
@@ -140,7 +139,7 @@ def fill(run: Run, text: str, *, candidates: int = 5) -> list[FilledGap]:
     tokens = torch.tensor([ids])
     scores = run.model(tokens)[0].float()  # (T, V)
     scores[:, sorted(tokenizer.specials.values())] = float("-inf")
-    scores[:, tokenizer.vocab_size :] = float("-inf")  # spare rows of the embedding
+    scores[:, tokenizer.vocab_size :] = float("-inf")  # padding of the vocabulary
     filled = []
     for number, place in enumerate((tokens[0] == tokenizer.mask_id).nonzero().flatten().tolist()):
         best = scores[place].softmax(-1).topk(min(candidates, scores.size(1)))
@@ -151,7 +150,7 @@ def fill(run: Run, text: str, *, candidates: int = 5) -> list[FilledGap]:
 
 @dataclass(frozen=True)
 class Perplexity:
-    """How well a base predicts documents: the mean loss, and what it was measured on."""
+    """The mean loss of a base on documents, and their size."""
 
     documents: int
     tokens: int
@@ -173,13 +172,13 @@ _TOKENS_AT_ONCE = 4_096
 
 @torch.no_grad()
 def perplexity(
-    run: Run,
+    run: NetworkRun,
     documents: Iterable[str],
     *,
     length: int = 512,
     progress: Callable[[int, int | None], None] | None = None,
 ) -> Perplexity:
-    """The mean loss over all tokens and ends of text; long texts are read in windows."""
+    """Compute the mean loss over all tokens and ends of text; long texts are read in windows."""
     tokenizer = run.tokenizer
     begin = [] if tokenizer.begin_id is None else [tokenizer.begin_id]
     end = [] if tokenizer.end_id is None else [tokenizer.end_id]
@@ -205,8 +204,8 @@ def perplexity(
     return Perplexity(count, tokens, size, total / tokens)
 
 
-def _summed_loss(run: Run, windows: list[list[int]]) -> float:
-    """The loss of every token but the first of each window; the mask hides padding behind them."""
+def _summed_loss(run: NetworkRun, windows: list[list[int]]) -> float:
+    """Sum the losses of all tokens but the first of each window, without padding."""
     head = run.model.head
     assert isinstance(head, LanguageModelingHead)
     width = max(map(len, windows))

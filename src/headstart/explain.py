@@ -1,0 +1,90 @@
+"""Explain a predicted class by the effect of each word on its log-odds.
+
+A linear classifier's log-odds are a sum, of which each word's part is exact ("contributions"). For
+networks and stacks each word is removed and the text predicted again ("occlusion"), which unlike
+gradients uses only real texts. In long texts several adjacent words are removed at once.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from headstart.text.tokenizers.words import find_words
+
+OCCLUSION, CONTRIBUTIONS = "occlusion", "contributions"
+MAX_PARTS = 200  # each is one more prediction
+FULL_STOP = "."  # replaces the only word of a text: an empty text has no prediction
+
+Input = Any  # a text, or a tuple of two texts
+
+
+class Contribution(NamedTuple):
+    """Characters `start` up to `end` of a text, and their part of a class's log-odds."""
+
+    start: int
+    end: int
+    effect: float
+
+
+@dataclass(frozen=True)
+class Effect:
+    """Characters `start` up to `end` of a text, and their effect on the log-odds of the label.
+
+    `part` is 1 for words of the second text of a pair, otherwise 0.
+    """
+
+    text: str
+    start: int
+    end: int
+    effect: float
+    part: int = 0
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The effects of a text's words in order, and the method that found them."""
+
+    method: str  # OCCLUSION or CONTRIBUTIONS
+    effects: list[Effect]
+
+
+@dataclass(frozen=True)
+class Occlusion:
+    """A text or pair, the places of its words, and the inputs without each of them."""
+
+    texts: tuple[str, ...]
+    places: list[tuple[int, int, int]]  # which text, start, end
+    without: list[Input]
+
+    def explanation(self, probabilities: Sequence[float]) -> Explanation:
+        """Compute effects from a label's probability for the text and for each of `without`."""
+        p = np.clip(np.asarray(probabilities, dtype=np.float64), 1e-12, 1 - 1e-12)
+        log_odds = np.log(p) - np.log1p(-p)
+        effects = [
+            Effect(self.texts[part][start:end], start, end, float(log_odds[0] - one), part)
+            for (part, start, end), one in zip(self.places, log_odds[1:], strict=True)
+        ]
+        return Explanation(OCCLUSION, effects)
+
+
+def occlude(given: Input) -> Occlusion:
+    """Remove each word of a text or pair in turn; of a long one, groups of adjacent words."""
+    texts = (given,) if isinstance(given, str) else tuple(given)
+    words = [
+        (part, start, end) for part, text in enumerate(texts) for start, end in find_words(text)
+    ]
+    size = -(-len(words) // MAX_PARTS) or 1
+    places: list[tuple[int, int, int]] = []
+    for first in range(0, len(words), size):
+        for part in range(len(texts)):  # a group does not reach from one text into the other
+            group = [word for word in words[first : first + size] if word[0] == part]
+            if group:
+                places.append((part, group[0][1], group[-1][2]))
+    without: list[Input] = []
+    for part, start, end in places:
+        rest = (texts[part][:start] + texts[part][end:]).strip() or FULL_STOP
+        changed = (*texts[:part], rest, *texts[part + 1 :])
+        without.append(rest if isinstance(given, str) else changed)
+    return Occlusion(texts, places, without)

@@ -1,0 +1,855 @@
+"""A trained model in a folder, opened: `Run` predicts, evaluates and explains, whatever its kind.
+
+`model.safetensors`, `config.json` and the tokenizer make a base; a run with a task adds
+`task.json`, `calibration.json`, `rows.safetensors`, `validation.safetensors`, `summary.json`,
+`README.md` and the settings of its training. Opening a run checks its files against each other and
+never runs code of it.
+"""
+
+import json
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+
+from headstart.base_source import hf_name, open_hf_base
+from headstart.checksums import load_arrays, save_arrays
+from headstart.config import is_run, number_problem
+from headstart.errors import HeadstartError
+from headstart.evaluation.calibration import HIGHEST, LOWEST
+from headstart.explain import CONTRIBUTIONS, Contribution, Effect, Explanation, Input, occlude
+from headstart.files import (
+    IDENTITY,
+    Form,
+    check_format,
+    is_numbers,
+    is_table,
+    read_object,
+    replacing,
+    write_format,
+    write_text,
+)
+from headstart.model.checkpoint import CONFIG, load_model, save_model
+from headstart.model.heads import ClassificationHead
+from headstart.model.model import Model
+from headstart.model.pooling import join_windows
+from headstart.model.presets import preset_of
+from headstart.model_card import CALIBRATION as CALIBRATION
+from headstart.model_card import VALIDATION as VALIDATION
+from headstart.model_card import CardScore, usage, write_card
+from headstart.predictions import InputRows, check_inputs, check_output, prediction_file
+from headstart.progress import ProgressCallback
+from headstart.tasks import find_task
+from headstart.tasks.classification import Classification
+from headstart.tasks.examples import Examples, Ids, Long, TextEncoding
+from headstart.tasks.task import Output, Parts, Prediction, Task
+from headstart.text.checking.duplicates import text_key
+from headstart.text.reading.dataset import Dataset
+from headstart.text.reading.rows import ReadOptions
+from headstart.text.reading.sources import has_parts
+from headstart.text.tokenizers.tokenizer import Tokenizer, hash_of, load_tokenizer
+
+TASK = "task.json"
+SUMMARY = "summary.json"
+CLASSIFIER = "classifier.json"
+EXPORTED = "model.onnx"
+ROWS = "rows.safetensors"
+SUMMARY_FORMS: dict[str, Form] = {
+    "validation": is_numbers,
+    "truncated": is_numbers,
+    "epochs": is_table,
+}
+COPY_AGAIN = "copy the run again, with all of its files"
+BAD_ROWS_SHOWN = 20
+BATCH_TOKENS = 2_048  # padding included; larger batches do not fit into the processor's cache
+JOINED_WINDOWS = 1_024
+UNSEEN = -1e4  # the score of a class that training had no row of: its probability is 0
+
+# The kinds of classifiers without a network, by `kind` in classifier.json.
+CLASSIFIERS = {
+    "tfidf": "headstart.baselines.tfidf:TfidfClassifier",
+    "nb": "headstart.baselines.nb:NaiveBayesClassifier",
+    "cooccurrence": "headstart.baselines.cooccurrence:CooccurrenceClassifier",
+    "stack": "headstart.baselines.stack_run:StackScorer",
+}
+
+
+@dataclass(frozen=True)
+class Scores:
+    """A run's scores for rows, before any temperature, and how much of the texts was not read."""
+
+    values: Any
+    truncated: dict[str, int] = field(default_factory=dict)  # texts, tokens, of
+
+
+class Run(ABC):
+    """What every command opens and every training returns.
+
+    Attributes
+    ----------
+    folder : Path
+    task : Task, or None for a pretrained base
+    temperature : float
+        Scores are divided by it before they become probabilities.
+    summary : dict
+        The content of `summary.json`; empty where there is none.
+    """
+
+    folder: Path
+    task: Task[Any] | None
+    temperature: float
+    summary: dict[str, Any]
+
+    @classmethod
+    def open(cls, path: str | Path) -> Self:
+        """Open a network, a linear classifier, a stack, an ONNX export, or `hf:NAME`.
+
+        `NetworkRun.open` accepts networks only. Whatever is damaged or does not belong together is
+        one error.
+        """
+        run = _open(path)
+        if not isinstance(run, cls):
+            raise HeadstartError(
+                f"this run has no network to train: it is of the kind {run.facts()['kind']!r}",
+                where=path,
+                fix="use it with headstart predict and headstart evaluate; name another run here",
+            )
+        return run
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The names of the task's labels; none for a base."""
+        return () if self.task is None else self.task.labels
+
+    def require_task(self) -> Task[Any]:
+        """Return the task; a base without one is an error that says how to get one."""
+        if self.task is None:
+            raise HeadstartError(
+                "this run has no task: it is a base that was not fine-tuned yet",
+                where=self.folder,
+                fix=f"fine-tune it: headstart finetune DATASET --base {self.folder} --out RUN",
+            )
+        return self.task
+
+    @property
+    def explains(self) -> bool:
+        """Whether it predicts classes of whole texts, which `explain` needs."""
+        return isinstance(self.task, Classification)
+
+    @abstractmethod
+    def scores(self, rows: Any, progress: ProgressCallback | None = None) -> Scores:
+        """Compute the scores of labelled or unlabelled rows of the task."""
+
+    @abstractmethod
+    def facts(self) -> dict[str, Any]:
+        """Describe the run: its kind and its sizes."""
+
+    @abstractmethod
+    def save(self, folder: Path) -> None:
+        """Write what `Run.open` needs."""
+
+    def predict(
+        self, texts: Sequence[Input], progress: ProgressCallback | None = None
+    ) -> list[Prediction]:
+        """Predict texts.
+
+        Parameters
+        ----------
+        texts : sequence
+            Texts; for the tasks pairs and spans, tuples of two texts. None may be empty.
+
+        Returns
+        -------
+        list of dict
+            `label`, `probability` and `probabilities`; `labels` and `probabilities`; `words`,
+            `tags`, `probabilities` and `entities`; or `answer`, `probability`, `start`, `end` and
+            `unread`, by the task.
+        """
+        check_inputs(self.require_task(), texts)
+        return self._predict(texts, progress)[0]
+
+    def _predict(
+        self, texts: Sequence[Input], progress: ProgressCallback | None = None
+    ) -> tuple[list[Prediction], int]:
+        """Predict checked texts, and count those that were not read to their end."""
+        task = self.require_task()
+        if not len(texts):
+            return [], 0
+        rows = task.unlabelled(texts)
+        found = self.scores(rows, progress)
+        predictions = task.predictions(found.values, rows, self.temperature)
+        return predictions, found.truncated.get("texts", 0)
+
+    def predict_scores(
+        self, texts: Sequence[Input], progress: ProgressCallback | None = None
+    ) -> NDArray[np.float64]:
+        """Compute logits (texts, labels), not calibrated."""
+        task = self._classification()
+        check_inputs(task, texts)
+        if not len(texts):
+            return np.zeros((0, len(self.labels)))
+        return np.asarray(self.scores(task.unlabelled(texts), progress).values)
+
+    def predict_proba(
+        self, texts: Sequence[Input], progress: ProgressCallback | None = None
+    ) -> NDArray[np.float64]:
+        """Compute calibrated probabilities (texts, labels)."""
+        scores = self.predict_scores(texts, progress)
+        return self._classification().probabilities(scores, self.temperature)
+
+    def predict_file(
+        self,
+        source: str | Path,
+        output: Path,
+        options: ReadOptions | None = None,
+        progress: ProgressCallback | None = None,
+    ) -> dict[str, Any]:
+        """Write a prediction for every row of a file, in its order.
+
+        Parameters
+        ----------
+        source : the file to read; `options` say how.
+        output : the file to write; its suffix is the format. It is replaced in one step.
+
+        Returns
+        -------
+        dict
+            `rows`, `bad_rows`, the first of them in `bad`, `cut_rows` (longer than the run reads)
+            and `output`.
+        """
+        task = self.require_task()
+        check_output(task, source, output)
+        rows = InputRows(task, source, options or ReadOptions())
+        done, cut, bad = 0, 0, 0
+        shown: list[dict[str, Any]] = []
+        with prediction_file(output, task) as file:
+            for chunk in rows.chunks():
+                good = [row.given for row in chunk if row.problem is None]
+                predictions, unread = self._predict(good)
+                found = iter(predictions)
+                file.write([(row, next(found) if row.problem is None else None) for row in chunk])
+                broken = [row for row in chunk if row.problem is not None]
+                done, cut, bad = done + len(chunk), cut + unread, bad + len(broken)
+                for row in broken[: BAD_ROWS_SHOWN - len(shown)]:
+                    shown.append({"row": row.number, "error": row.problem})
+                if progress is not None:
+                    share = rows.share
+                    progress(done, None if not share else max(done, round(done / share)))
+            if not done:
+                raise HeadstartError("the file holds no rows", where=source)
+        return {
+            "rows": done,
+            "bad_rows": bad,
+            "bad": shown,
+            "cut_rows": cut,
+            "output": str(output),
+        }
+
+    def evaluate(self, rows: Any, progress: ProgressCallback | None = None) -> dict[str, Any]:
+        """Evaluate on labelled rows, without those that trained the run or selected its weights.
+
+        Returns
+        -------
+        dict
+            `rows`, `seen_rows` (dropped; `None` where the run does not know), the task's report
+            (metrics as floats, `intervals`, `classes`, `notes` …) and `truncated`.
+        """
+        task = self.require_task()
+        unseen = unseen_rows(task, rows, self.folder)
+        seen = None if unseen is None else len(rows) - len(unseen)
+        if unseen is not None and seen:
+            if not len(unseen):
+                raise HeadstartError(
+                    f"the run has seen all of these {seen:,} {task.row_name}: they trained it or "
+                    "selected its weights",
+                    where=self.folder,
+                    fix="name a file with labelled texts that the run has not seen",
+                )
+            rows = task.pick(rows, unseen.tolist())
+        scores = self.scores(rows, progress)
+        report = task.report(scores.values, rows, self.temperature)
+        if unseen is not None:
+            for mistake in report.get("mistakes", []):  # row numbers of what was given
+                mistake["row"] = int(unseen[mistake["row"] - 1]) + 1
+        return {"rows": len(rows), "seen_rows": seen, **report, "truncated": scores.truncated}
+
+    def explain(self, text: Input, label: str | None = None) -> Explanation:
+        """Compute the effect of every word on the log-odds of a label.
+
+        Parameters
+        ----------
+        text : a text, or a tuple of two texts.
+        label : the label to explain; by default the most probable one.
+        """
+        p = self.predict_proba([text])[0]
+        column = int(p.argmax()) if label is None else self.labels.index(label)
+        exact = self.explain_exactly(text, column)
+        if exact is not None:
+            return exact
+        found = occlude(text)
+        p = self.predict_proba([text, *found.without])[:, column]
+        return found.explanation(p.tolist())
+
+    def explain_exactly(self, text: Input, column: int) -> Explanation | None:
+        """Compute each word's part of a class's log-odds, where they are a sum over words."""
+        return None
+
+    def write_card(
+        self,
+        title: str,
+        facts: Mapping[str, object],
+        scores: Sequence[CardScore],
+        fingerprints: Mapping[str, str],
+        limits: Sequence[str],
+    ) -> None:
+        """Write the model card of the run; parameters as those of `model_card.write_card`."""
+        write_card(
+            self.folder,
+            title=title,
+            facts=facts,
+            scores=scores,
+            fingerprints=fingerprints,
+            use=usage(self.require_task().texts_per_row),
+            limits=limits,
+        )
+
+    def _classification(self) -> Classification:
+        task = self.require_task()
+        if not isinstance(task, Classification):
+            raise HeadstartError(
+                f"this run has no classes of whole texts: its task is {task.name}",
+                where=self.folder,
+                fix="use predict",
+            )
+        return task
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkRun(Run):
+    """A network with its tokenizer; a pretrained base has no task.
+
+    A training returns it with its `plan` and, for a task, its `validation_scores`; one that was
+    trained in memory has no folder.
+    """
+
+    folder: Any
+    model: Model
+    tokenizer: Tokenizer
+    task: Task[Any] | None = None
+    length: int = 512  # tokens that the task reads at once
+    long: Long = "truncate"
+    temperature: float = 1.0
+    summary: dict[str, Any] = field(default_factory=dict)
+    plan: dict[str, Any] = field(default_factory=dict)
+    validation_scores: Any = None
+
+    @property
+    def encoding(self) -> TextEncoding:
+        """How the task's texts become token ids."""
+        return TextEncoding(self.tokenizer, self.length, self.long)
+
+    @property
+    def causal(self) -> bool:
+        """Whether the base has a causal mask."""
+        return self.model.base.config.attention == "causal"
+
+    def outputs(self, examples: Examples, progress: ProgressCallback | None = None) -> list[Output]:
+        """Compute the head's outputs for each example."""
+        return run_network(self.model, examples, progress=progress)
+
+    def scores(self, rows: Any, progress: ProgressCallback | None = None) -> Scores:
+        task = self.require_task()
+        examples = task.encode(rows, self.encoding)
+        return Scores(task.decode(self.outputs(examples, progress), examples), examples.cut)
+
+    def facts(self) -> dict[str, Any]:
+        parameters = sum(one.numel() for one in self.model.parameters())
+        return {"kind": "network", "parameters": parameters, "width": self.model.base.config.width}
+
+    def save(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_format(folder)
+        self.tokenizer.save(folder)
+        if self.task is not None:
+            write_task(self.task, self.encoding, folder)
+            write_temperature(self.temperature, folder)
+        save_model(self.model, folder)
+
+
+class TextClassifier(ABC):
+    """A classifier without a network: logits of texts, and the files that it is saved in.
+
+    `classes_` are the class numbers of the columns: those that the training rows had.
+    """
+
+    kind: ClassVar[str]
+    classes_: NDArray[Any]
+
+    @abstractmethod
+    def scores(
+        self, texts: Sequence[str], *, progress: ProgressCallback | None = None
+    ) -> NDArray[np.float64]:
+        """Compute logits (texts, classes)."""
+
+    @abstractmethod
+    def write(self, folder: Path) -> tuple[dict[str, Any], list[Path]]:
+        """Write arrays and words into `folder`; return settings for `read`, and the files."""
+
+    @classmethod
+    @abstractmethod
+    def read(cls, folder: Path, settings: dict[str, Any]) -> Self:
+        """Read what `write` wrote; KeyError, TypeError and ValueError mean that it is damaged."""
+
+    def contributions(self, text: str, column: int) -> list[Contribution] | None:
+        """Compute each word's part of a class's log-odds, where they are a sum."""
+        return None
+
+    def facts(self) -> dict[str, Any]:
+        """Describe its sizes."""
+        return {}
+
+
+@dataclass(frozen=True, eq=False)
+class ClassifierRun(Run):
+    """TF-IDF, naive Bayes, co-occurrence vectors or a stack."""
+
+    folder: Path
+    task: Classification
+    classifier: TextClassifier
+    temperature: float = 1.0
+    summary: dict[str, Any] = field(default_factory=dict)
+
+    def scores(self, rows: Dataset, progress: ProgressCallback | None = None) -> Scores:
+        found = self.classifier.scores(rows.texts, progress=progress)
+        every = np.full((len(found), len(self.labels)), UNSEEN)
+        every[:, self.classifier.classes_] = found
+        return Scores(every)
+
+    def explain_exactly(self, text: Input, column: int) -> Explanation | None:
+        columns = self.classifier.classes_.tolist()
+        if not isinstance(text, str):
+            return None
+        found: list[Contribution] | None = []
+        if column in columns:
+            found = self.classifier.contributions(text, columns.index(column))
+        if found is None:
+            return None
+        effects = [
+            Effect(text[start:end], start, end, effect / self.temperature)
+            for start, end, effect in found
+        ]
+        return Explanation(CONTRIBUTIONS, effects)
+
+    def facts(self) -> dict[str, Any]:
+        return {"kind": self.classifier.kind, **self.classifier.facts()}
+
+    def save(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_format(folder)
+        settings, files = self.classifier.write(folder)
+        write_temperature(self.temperature, folder)
+        content = {
+            "kind": self.classifier.kind,
+            "task": self.task.name,
+            "labels": self.labels,
+            "settings": settings,
+            "files": {path.name: hash_of(path.read_bytes()) for path in files},
+        }
+        # Last: with it, the folder is a run.
+        write_text(folder / CLASSIFIER, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+
+
+def load(folder: str | Path) -> Run:
+    """Open a run of `pretrain` or `finetune`, the best of a study, or an export.
+
+    >>> import tempfile
+    >>> from headstart import HeadstartClassifier, load
+    >>> tiny = {"width": 16, "layers": 1, "heads": 2, "vocab_size": 300, "threads": 1}
+    >>> arm = HeadstartClassifier(epochs=1, settings=tiny, random_state=0)
+    >>> folder = tempfile.mkdtemp()
+    >>> arm.fit(["yes", "oh yes", "no", "oh no"], [1, 1, 0, 0]).save(folder)
+    >>> run = load(folder)
+    >>> run.labels
+    ('0', '1')
+    >>> [found["label"] in run.labels for found in run.predict(["oh yes", "oh no"])]
+    [True, True]
+    """
+    return Run.open(folder)
+
+
+def _open(path: str | Path) -> Run:
+    name = hf_name(path)
+    if name is not None:
+        base: Run = open_hf_base(name)
+        return base
+    folder = Path(path).expanduser()
+    if not folder.is_dir():
+        raise HeadstartError("there is no such run", where=folder, fix="check the path")
+    if (folder / EXPORTED).is_file():
+        # By its name, because the module imports this one.
+        exported: Run = import_module("headstart.interop.onnx.exported_run").open_export(folder)
+        return exported
+    _reject_container(folder)
+    check_format(folder)
+    return _open_classifier(folder) if (folder / CLASSIFIER).is_file() else _open_network(folder)
+
+
+def _reject_container(folder: Path) -> None:
+    """Reject a folder of runs, such as a study, and name the runs in it."""
+    if _is_run(folder):
+        return
+    inside = [folder / "best", *sorted((folder / "bases").glob("*")), *sorted(folder.iterdir())]
+    runs = [one for one in inside if _is_run(one)]
+    study = (folder / "trainings").is_dir()
+    if runs or study:
+        listed = ", ".join(map(str, runs[:10]))
+        raise HeadstartError(
+            "this is a study, not a run" if study else "this is a folder of runs, not a run",
+            where=folder,
+            fix=f"name a run inside it: {listed}" if runs else "its trainings have not ended yet",
+        )
+
+
+def _is_run(folder: Path) -> bool:
+    return any((folder / name).is_file() for name in (CONFIG, CLASSIFIER, EXPORTED))
+
+
+def _open_network(folder: Path) -> NetworkRun:
+    model = load_model(folder).eval()
+    tokenizer = load_tokenizer(folder)
+    tokens = model.base.config.vocab_size - model.base.config.spare_pieces
+    if tokenizer.vocab_size != tokens:
+        raise HeadstartError(
+            f"the tokenizer has {tokenizer.vocab_size:,} tokens, the model {tokens:,}: "
+            "they do not belong together",
+            where=folder,
+            fix=COPY_AGAIN,
+        )
+    if (folder / IDENTITY).is_file():
+        saved = read_object(folder / IDENTITY, fix=COPY_AGAIN).get("tokenizer")
+        if saved is not None and saved != tokenizer.fingerprint:
+            raise HeadstartError(
+                "the tokenizer is not the one that this run was trained with",
+                where=folder,
+                fix=COPY_AGAIN,
+            )
+    if not (folder / TASK).is_file():
+        return NetworkRun(folder, model, tokenizer, summary=_found_summary(folder))
+    content = _read_task(folder)
+    task = find_task(content["task"])(content["labels"])
+    _check_head(task, model, folder)
+    return NetworkRun(
+        folder,
+        model,
+        tokenizer,
+        task,
+        length=content["length"],
+        long=content["long"],
+        temperature=read_temperature(folder),
+        summary=_found_summary(folder),
+    )
+
+
+def _found_summary(folder: Path) -> dict[str, Any]:
+    return read_summary(folder) if (folder / SUMMARY).is_file() else {}
+
+
+def _open_classifier(folder: Path) -> ClassifierRun:
+    path = folder / CLASSIFIER
+    content = read_object(path, fix=COPY_AGAIN)
+    kind = content.get("kind")
+    if not isinstance(kind, str) or kind not in CLASSIFIERS:
+        raise HeadstartError(
+            f"unknown kind of classifier {kind!r}; there are {', '.join(CLASSIFIERS)}",
+            where=path,
+            fix=COPY_AGAIN,
+        )
+    module, _, name = CLASSIFIERS[kind].partition(":")
+    reader: type[TextClassifier] = getattr(import_module(module), name)
+    try:
+        _check_hashes(folder, content["files"])
+        labels = [str(label) for label in content["labels"]]
+        task: Any = find_task(content["task"])(labels)
+        classifier = reader.read(folder, content["settings"])
+        if not np.isin(classifier.classes_, np.arange(len(labels))).all():
+            raise ValueError("it scores classes that have no label")
+    except (KeyError, TypeError, ValueError, AttributeError, OSError, SafetensorError) as error:
+        raise HeadstartError(
+            f"this {kind} classifier is damaged: {error}", where=folder, fix=COPY_AGAIN
+        ) from None
+    return ClassifierRun(folder, task, classifier, read_temperature(folder), _found_summary(folder))
+
+
+def _check_hashes(folder: Path, files: dict[str, str]) -> None:
+    for name, wanted in files.items():
+        if Path(name).name != name:
+            raise ValueError(f"{name} is not in the folder")
+        if not (folder / name).is_file():
+            raise ValueError(f"{name} is missing")
+        if hash_of((folder / name).read_bytes()) != wanted:
+            raise ValueError(f"{name} is not the file that was saved")
+
+
+def _check_head(task: Task[Any], model: Model, folder: Path) -> None:
+    """Reject a task.json that does not belong to the weights."""
+    wanted, found = task.head(preset_of(model.base.config), None), model.head_config
+    sizes = [getattr(one, "classes", getattr(one, "tags", None)) for one in (wanted, found)]
+    if type(wanted) is not type(found) or sizes[0] != sizes[1]:
+        has = "no head" if found is None else f"a head for {found.kind}"
+        has += "" if sizes[1] is None else f" with {sizes[1]} outputs"
+        raise HeadstartError(
+            f"{TASK} says {task.name} with {len(task.labels)} labels, and the model has {has}: "
+            "they do not belong together",
+            where=folder / TASK,
+            fix=COPY_AGAIN,
+        )
+
+
+def write_task(task: Task[Any], encoding: TextEncoding, folder: Path) -> None:
+    """Write `task.json`: what predictions need to know of the task."""
+    content = {
+        "task": task.name,
+        "labels": task.labels,
+        "length": encoding.length,
+        "long": encoding.long,
+    }
+    write_text(folder / TASK, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+
+
+def _read_task(folder: Path) -> dict[str, Any]:
+    content = read_object(folder / TASK, fix=COPY_AGAIN)
+    check_task_settings(content, folder / TASK, COPY_AGAIN)
+    return content
+
+
+def check_task_settings(content: Mapping[str, Any], where: Path, fix: str) -> None:
+    """Check the names and values that `write_task` writes, which ONNX exports have too."""
+    labels, length = content.get("labels"), content.get("length")
+    if (
+        not isinstance(content.get("task"), str)
+        or not isinstance(labels, list)
+        or not all(isinstance(label, str) for label in labels)
+        or not isinstance(length, int)
+        or number_problem("length", length, minimum=1, maximum=131_072)
+        or content.get("long") not in ("truncate", "windows")
+    ):
+        raise HeadstartError(f"{where.name} is damaged", where=where, fix=fix)
+
+
+def read_summary(folder: Path, *, needs: Collection[str] = ()) -> dict[str, Any]:
+    """Read `summary.json`; without the keys that the caller `needs` it counts as damaged."""
+    fix = "delete it; the same training with --resume writes it again"
+    return read_object(folder / SUMMARY, fix=fix, needs=needs, forms=SUMMARY_FORMS)
+
+
+def write_summary(summary: dict[str, Any], folder: Path) -> None:
+    """Write `summary.json`."""
+    write_text(folder / SUMMARY, json.dumps(summary, indent=2, ensure_ascii=False) + "\n")
+
+
+def is_unfinished(folder: Path) -> bool:
+    """Tell whether a training began here that has not ended: it has settings and no summary."""
+    return is_run(folder) and not (folder / SUMMARY).is_file()
+
+
+def name_place(folder: Path, place: Path) -> None:
+    """Let the summary of the run in `folder` name the folder where the run is saved."""
+    write_summary({**read_summary(folder), "run": str(place)}, folder)
+
+
+def save_validation(task: Task[Any], scores: Any, rows: Any, folder: Path) -> None:
+    """Save validation scores and labels, and the temperature that is fitted to them."""
+    arrays = task.validation_arrays(scores, rows)
+    with replacing(folder / VALIDATION) as temporary:
+        save_arrays(arrays, temporary)
+    write_temperature(task.fit_temperature(arrays), folder)
+
+
+def write_temperature(temperature: float, folder: Path) -> None:
+    """Write `calibration.json`."""
+    write_text(folder / CALIBRATION, json.dumps({"temperature": temperature}) + "\n")
+
+
+def read_temperature(folder: Path) -> float:
+    """Read the temperature of a run; 1 where it has none."""
+    path = folder / CALIBRATION
+    if not path.is_file():
+        return 1.0
+    found = read_object(path, fix=COPY_AGAIN).get("temperature")
+    if isinstance(found, int | float) and math.isfinite(found) and LOWEST <= found <= HIGHEST:
+        return float(found)
+    raise HeadstartError(f"{CALIBRATION} is damaged", where=path, fix=COPY_AGAIN)
+
+
+def write_rows(task: Task[Any], splits: Parts[Any], folder: Path) -> None:
+    """Save a 64-bit hash of each row that trains the weights or selects them."""
+    parts = {"train": splits.train, "validation": splits.validation}
+    content = {name: hash_rows(task, rows) for name, rows in parts.items()}
+    with replacing(folder / ROWS) as temporary:
+        save_arrays(content, temporary)
+
+
+def hash_rows(task: Task[Any], rows: Any) -> NDArray[np.uint64]:
+    """Hash rows to 64 bits each; case, spacing and Unicode form do not matter."""
+    keys = map(text_key, task.row_texts(rows))
+    return np.array([int.from_bytes(key[:8]) for key in keys], dtype=np.uint64)
+
+
+def seen_rows(
+    task: Task[Any], rows: Any, folder: Path, roles: Sequence[str] = ("train", "validation")
+) -> NDArray[np.int64] | None:
+    """Find the numbers of the rows that had a role in the training of the run in `folder`.
+
+    Returns
+    -------
+    array or None
+        Row numbers from 0; `None` for a run that has no hashes of its rows.
+    """
+    path = folder / ROWS
+    if not path.is_file():
+        return None
+    fix = "copy the run again, or delete the file and evaluate on other texts only"
+    try:
+        saved = load_arrays(path, fix=fix)
+        known = np.concatenate([saved[role] for role in roles])
+    except (KeyError, ValueError):
+        raise HeadstartError(
+            f"{ROWS} is damaged: which rows trained the run is not known", where=path, fix=fix
+        ) from None
+    return np.flatnonzero(np.isin(hash_rows(task, rows), known))
+
+
+def unseen_rows(task: Task[Any], rows: Any, folder: Path) -> NDArray[np.int64] | None:
+    """Find the numbers of the rows that the run has not seen; `None` as in `seen_rows`."""
+    seen = seen_rows(task, rows, folder)
+    return None if seen is None else np.setdiff1d(np.arange(len(rows)), seen)
+
+
+def evaluation_rows(
+    recipe: Any,
+    task: Task[Any],
+    dataset: str | None = None,
+    *,
+    text_column: str | None = None,
+    label_column: str | None = None,
+    progress: ProgressCallback | None = None,
+) -> tuple[Any, str]:
+    """Read the rows to evaluate a run on.
+
+    Parameters
+    ----------
+    recipe : the settings of the run's training.
+    task : the run's task.
+    dataset : a dataset; by default the run's. Of one with parts (a built-in one, one of the Hub, a
+        folder of files called train and test) the test part is read, of any other all rows.
+    text_column, label_column : override the recipe's.
+
+    Returns
+    -------
+    rows, str
+        The rows, and a description of them.
+    """
+    columns = {
+        "text_column": text_column or recipe.text_column or None,
+        "second_column": recipe.second_column or None,
+        "label_column": label_column or recipe.label_column or None,
+    }
+    own = dataset is None or [dataset] == recipe.dataset
+    if dataset is None or own:
+        how = {**recipe.read_options(), **columns, "progress": progress}
+        splits, name = task.read(recipe.dataset, **how), ", ".join(recipe.dataset)
+    else:
+        how = {**columns, "encoding": recipe.encoding, "progress": progress}
+        if not has_parts(dataset):
+            return task.read_all(dataset, **how), f"every row of {dataset}"
+        splits, name = task.read([dataset], seed=recipe.split_seed, **how), dataset
+    if splits.test is None:
+        raise HeadstartError(
+            "the dataset has no test part to evaluate on",
+            where=name,
+            fix="name a file with labelled texts that the run has not seen",
+        )
+    which = f"the test file {recipe.test}" if own and recipe.test else f"the test part of {name}"
+    return task.match_labels(splits.test, name), which
+
+
+def run_network(
+    model: Model,
+    examples: Examples,
+    *,
+    batch_tokens: int = BATCH_TOKENS,
+    progress: ProgressCallback | None = None,
+) -> list[Output]:
+    """Compute the head's outputs of each example, in order; batches hold similar lengths.
+
+    A head that scores tokens has one row per token. The windows of a text are read in any batch;
+    only their pooled vectors are joined.
+    """
+    if examples.windows is None:
+        return _run_batches(model, examples, batch_tokens, progress)
+    assert isinstance(model.head, ClassificationHead)
+    windows = examples.by_window()
+    vectors = _run_batches(model, windows, batch_tokens, progress, vectors=True)
+    device = next(model.parameters()).device
+    outputs: list[Output] = []
+    with torch.no_grad():
+        for rows in _whole_texts(windows.owners):
+            joined = join_windows(
+                torch.from_numpy(np.stack(vectors[rows])).to(device),
+                torch.from_numpy(windows.lengths[rows]).to(device),
+                torch.from_numpy(windows.owners[rows] - windows.owners[rows.start]).to(device),
+                model.head.config.pooling,
+            )
+            outputs += list(model.head.answer(joined).float().cpu().numpy())
+    return outputs
+
+
+def _whole_texts(owners: Ids) -> list[slice]:
+    """Split windows into slices of whole texts, about a thousand windows each."""
+    starts = np.flatnonzero(np.diff(owners, prepend=-1))
+    chosen = [0]
+    for start in starts[1:]:
+        if start - chosen[-1] >= JOINED_WINDOWS:
+            chosen.append(int(start))
+    stops = [*chosen[1:], len(owners)]
+    return [slice(start, stop) for start, stop in zip(chosen, stops, strict=True)]
+
+
+def _run_batches(
+    model: Model,
+    examples: Examples,
+    batch_tokens: int,
+    progress: ProgressCallback | None,
+    *,
+    vectors: bool = False,
+) -> list[Output]:
+    device = next(model.parameters()).device
+    lengths = examples.lengths
+    order = np.argsort(lengths, kind="stable")
+    outputs: dict[int, Output] = {}
+    call = model.vectors if vectors else model
+    start = 0
+    with torch.no_grad():
+        while start < len(order):
+            stop = start + 1
+            while (
+                stop < len(order) and (stop + 1 - start) * int(lengths[order[stop]]) <= batch_tokens
+            ):
+                stop += 1
+            rows = order[start:stop]
+            batch = examples.batch(rows).to(device)
+            found = call(batch.tokens, batch.segments, batch.token_types).float().cpu().numpy()
+            for one, row in zip(found, rows, strict=True):
+                outputs[int(row)] = one if one.ndim == 1 else one[: lengths[row]]
+            start = stop
+            if progress is not None:
+                progress(start, len(order))
+    return [outputs[row] for row in range(len(examples))]

@@ -1,0 +1,32 @@
+"""`--pooling` is used or rejected, never ignored."""
+
+import pytest
+
+from headstart.errors import HeadstartError
+from headstart.model.presets import preset
+from headstart.tasks.classification import Classification
+from headstart.tasks.spans import Spans
+from headstart.tasks.tagging import Tagging
+from headstart.training.finetune import finetune
+from tests.labelled import recipe, splits
+
+
+@pytest.mark.parametrize("task", [Tagging(("O", "B-X")), Spans(())])
+def test_tasks_that_score_tokens_reject_it(task):
+    with pytest.raises(HeadstartError, match="--pooling max cannot be used") as error:
+        task.head(preset("small"), "max")
+    assert "leave --pooling out" in error.value.fix
+    assert task.head(preset("small"), None)
+
+
+def test_classification_uses_it():
+    assert Classification(("a", "b")).head(preset("small"), "max").pooling == "max"
+
+
+@pytest.mark.parametrize(("objective", "used"), [("causal", "last"), ("masked", "mean")])
+def test_a_stock_head_with_another_pooling_is_rejected(tmp_path, objective, used):
+    settings = recipe(objective=objective, pooling="max", head="huggingface", epochs=1)
+    with pytest.raises(HeadstartError, match=f"stock head pools with {used}") as error:
+        finetune(settings, tmp_path / "run", splits=splits())
+    assert "--head huggingface" in error.value.fix
+    assert not (tmp_path / "run" / "model.safetensors").exists()
