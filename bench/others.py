@@ -125,8 +125,6 @@ def with_tfidf(splits: Any) -> Any:
 
 def with_network(splits: Any, base: str, seed: int, threads: int) -> Any:
     """A base with a fresh head, fine-tuned by the recipe that is usual for it."""
-    from headstart.inference.predict.classes import predict_scores
-
     from headstart.run import NetworkRun
     from headstart.training.finetune import finetune
     from headstart.training.recipe import make_recipe
@@ -140,7 +138,7 @@ def with_network(splits: Any, base: str, seed: int, threads: int) -> Any:
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder) / "run"
         finetune(recipe, run, splits=splits)
-        return predict_scores(NetworkRun.open(run), splits.test.texts).argmax(axis=1)
+        return NetworkRun.open(run).predict_scores(splits.test.texts).argmax(axis=1)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ import time
 from pathlib import Path
 
 import psutil
-from headstart.inference.predict import predict_file
 from tests.labelled import dataset, recipe, splits
 from tests.runs import small_recipe
 
@@ -82,8 +81,8 @@ def over_rows(folder: Path, rows: int) -> bool:
     def show(done: int, total: int | None) -> None:
         memory.at(done)
 
-    summary = predict_file(
-        NetworkRun.open(folder / "run"), folder / "many.csv", folder / "out.jsonl", progress=show
+    summary = NetworkRun.open(folder / "run").predict_file(
+        folder / "many.csv", folder / "out.jsonl", progress=show
     )
     assert (summary["rows"], summary["bad_rows"]) == (rows, 0), summary
     print(f"prediction: {size / 1e6:,.0f} MB of input, {summary['rows']:,} rows out")

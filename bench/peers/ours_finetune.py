@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from headstart.inference.predict import predict
 
 from headstart.interop.exporters import ExportOptions, export_run
 from headstart.interop.onnx.exported_run import open_export
@@ -71,7 +70,7 @@ class Predictor:
         self.run: Run = NetworkRun(folder, model, tokenizer, task=Classification(CLASSES))
 
     def __call__(self, texts: list[str]) -> None:
-        assert len(predict(self.run, texts)) == len(texts)
+        assert len(self.run.predict(texts)) == len(texts)
 
 
 class ExportedPredictor(Predictor):

@@ -75,8 +75,8 @@ def test_its_pipeline_gives_the_runs_labels_and_probabilities(name, objective, t
     texts = ["the cat sat on the mat", "le café", "Straße und Bäume 東京"]
     pipe = transformers.pipeline("text-classification", str(tmp_path / "out"), batch_size=3)
     for ours, theirs in zip(NetworkRun.open(run).predict(texts), pipe(texts), strict=True):
-        assert theirs["label"] == ours.label
-        assert theirs["score"] == pytest.approx(ours.probability, abs=1e-5)
+        assert theirs["label"] == ours["label"]
+        assert theirs["score"] == pytest.approx(ours["probability"], abs=1e-5)
 
 
 def test_pairs_keep_their_token_types_in_a_pipeline(tmp_path):
@@ -85,7 +85,7 @@ def test_pairs_keep_their_token_types_in_a_pipeline(tmp_path):
     pipe = transformers.pipeline("text-classification", str(tmp_path / "out"))
     theirs = pipe({"text": "the cat", "text_pair": "le café"})
     (ours,) = NetworkRun.open(run).predict([("the cat", "le café")])
-    assert theirs["score"] == pytest.approx(ours.probability, abs=1e-5)
+    assert theirs["score"] == pytest.approx(ours["probability"], abs=1e-5)
 
 
 def test_labels_that_do_not_exclude_each_other_say_so(tmp_path):
@@ -96,7 +96,7 @@ def test_labels_that_do_not_exclude_each_other_say_so(tmp_path):
     pipe = transformers.pipeline("text-classification", str(tmp_path / "out"), top_k=None)
     theirs = {one["label"]: one["score"] for one in pipe(["the cat"])[0]}
     (ours,) = NetworkRun.open(run).predict(["the cat"])
-    assert theirs == pytest.approx(ours.probabilities, abs=1e-5)
+    assert theirs == pytest.approx(ours["probabilities"], abs=1e-5)
 
 
 def test_a_bases_pipelines_write_and_fill(tmp_path):
@@ -119,7 +119,7 @@ def test_the_runs_temperature_is_folded_in(tmp_path):
     assert found["largest_difference"] < 1e-5
     pipe = transformers.pipeline("text-classification", str(tmp_path / "out"))
     (ours,) = NetworkRun.open(run).predict(["the cat"])
-    assert pipe("the cat")[0]["score"] == pytest.approx(ours.probability, abs=1e-5)
+    assert pipe("the cat")[0]["score"] == pytest.approx(ours["probability"], abs=1e-5)
 
 
 @pytest.mark.parametrize("objective", ["causal", "masked"])

@@ -247,8 +247,8 @@ def test_an_export_predicts_what_its_run_predicts(exported, classifier):
     texts = ["the cat sleeps", *(text * n for n, text in enumerate(["a dog runs. "] * 9, start=1))]
     run, opened = NetworkRun.open(classifier), open_export(exported[0])
     for ours, theirs in zip(run.predict(texts), opened.predict(texts), strict=True):
-        assert theirs.label == ours.label
-        assert theirs.probability == pytest.approx(ours.probability, abs=1e-5)
+        assert theirs["label"] == ours["label"]
+        assert theirs["probability"] == pytest.approx(ours["probability"], abs=1e-5)
 
 
 def test_pairs_tags_and_spans_are_predicted_alike(tmp_path):
@@ -353,7 +353,7 @@ def test_the_commands_take_an_export_for_a_run(
         assert both[0][name] == both[1][name]
     assert both[0]["calibration"]["temperature"] == both[1]["calibration"]["temperature"]
     assert "DATASET" in headstart("evaluate", exported[0]).stderr
-    assert "no weights to train" in headstart("finetune", rows, "--base", exported[0]).stderr
+    assert "no network to train" in headstart("finetune", rows, "--base", exported[0]).stderr
 
 
 def test_the_page_s_reader_needs_no_torch_and_gives_the_run_s_probabilities(exported, classifier):
@@ -371,7 +371,7 @@ def test_the_page_s_reader_needs_no_torch_and_gives_the_run_s_probabilities(expo
     assert ended.returncode == 0, ended.stderr
     answers = NetworkRun.open(classifier).predict(texts)
     for theirs, ours in zip(json.loads(ended.stdout), answers, strict=True):
-        assert theirs == pytest.approx(ours.probabilities, abs=1e-5)
+        assert theirs == pytest.approx(ours["probabilities"], abs=1e-5)
 
 
 def test_an_export_is_an_estimator_that_can_be_pickled(exported, classifier):

@@ -10,10 +10,9 @@ from safetensors.numpy import load_file
 
 from headstart.errors import HeadstartError
 from headstart.model.checkpoint import load_model, read_safetensors
-from headstart.run_folder import open_run
+from headstart.run import NetworkRun
 from headstart.tasks.classification import Classification
 from headstart.tasks.examples import TextEncoding
-from headstart.tasks.run_network import run_network
 from headstart.training.batches import EpochBatches
 from headstart.training.callbacks import Callback
 from headstart.training.finetune import finetune
@@ -40,7 +39,7 @@ def prepared(settings, parts):
     start = start_model(settings, task, parts.train.texts, Callback())
     encoding = text_encoding(settings, task, start)
     train = task.encode(parts.train, encoding)
-    weights = task.balanced(parts.train, train) if settings.class_weight else train.weights
+    weights = task.class_weights(parts.train, train) if settings.class_weight else train.weights
     return start, EpochBatches(settings, task, train, weights, encoding)
 
 
@@ -60,8 +59,8 @@ def test_it_learns_from_a_base_and_lists_what_became_of_its_parts(tmp_path, base
 
 def test_the_run_opens_with_its_tokenizer_and_its_whole_vocabulary(tmp_path, base):
     finetune(config(base=str(base)), tmp_path / "run", splits=splits())
-    run = open_run(tmp_path / "run")
-    assert run.tokenizer.fingerprint == open_run(base).tokenizer.fingerprint
+    run = NetworkRun.open(tmp_path / "run")
+    assert run.tokenizer.fingerprint == NetworkRun.open(base).tokenizer.fingerprint
     assert run.model.base.embedding.num_embeddings == run.tokenizer.vocab_size
     assert run.labels == ("animal", "person")
 
@@ -101,10 +100,10 @@ def test_the_saved_model_is_that_of_the_best_epoch(tmp_path):
     best = summary["epochs"][summary["best_epoch"] - 1]
     assert best["validation_loss"] == min(row["validation_loss"] for row in summary["epochs"])
     assert summary["best_epoch"] < 8  # labels that are noise are soon learned by heart
-    run = open_run(tmp_path / "run")
+    run = NetworkRun.open(tmp_path / "run")
     task = Classification(("animal", "person"))
     examples = task.encode(data.validation, TextEncoding(run.tokenizer, 512))
-    found = task.metrics(task.join(run_network(run.model, examples), examples), data.validation)
+    found = task.metrics(task.decode(run.outputs(examples), examples), data.validation)
     assert found["loss"] == pytest.approx(best["validation_loss"], rel=1e-5)
     assert found["accuracy"] == best["accuracy"]
 
@@ -144,7 +143,7 @@ def test_only_the_embedding_rows_that_training_texts_use_move(tmp_path, base):
     data, run = splits(), tmp_path / "run"
     finetune(config(base=str(base)), run, splits=data)
     before, after = weights(base)["base.embedding.weight"], weights(run)["base.embedding.weight"]
-    opened = open_run(run)
+    opened = NetworkRun.open(run)
     examples = opened.task.encode(data.train, opened.encoding)
     used = np.unique(np.concatenate(examples.tokens))
     moved = torch.nonzero((before != after).any(1)).flatten().tolist()
