@@ -123,7 +123,7 @@ def open_run(folder: Path) -> Run:
     check_format(folder)
     model = load_model(folder).eval()
     tokenizer = load_tokenizer(folder)
-    pieces = model.base.config.vocab_size - model.base.config.spare_pieces
+    pieces = model.base.config.vocab_size - model.base.config.vocab_padding
     if tokenizer.vocab_size != pieces:
         raise HeadstartError(
             f"the tokenizer has {tokenizer.vocab_size:,} pieces, the model {pieces:,}: "

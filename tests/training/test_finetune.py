@@ -46,7 +46,7 @@ def test_it_learns_from_scratch(tmp_path):
 def test_it_learns_from_a_base_and_tells_what_became_of_it(tmp_path, base):
     summary = finetune(recipe(base=str(base)), tmp_path / "run", splits=splits())
     assert summary["validation"]["accuracy"] > 0.9
-    fates = {row["part"]: row["fate"] for row in summary["swap"]}
+    fates = {row["part"]: row["status"] for row in summary["swap"]}
     assert fates["embedding"] == "kept"
     assert fates["language modeling head"] == "dropped"
     assert fates["classification head"] == "new"

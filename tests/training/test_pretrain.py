@@ -26,7 +26,7 @@ def test_next_sentence_is_learned_beside_the_hidden_tokens(tmp_path):
     recipe = small_recipe(tmp_path, "masked+next-sentence", steps=800, seed=1)
     found = pretrain(recipe, tmp_path / "run")["held_out"]
     assert found["next_sentence_accuracy"] > 0.65  # chance is 0.5; 6 subjects make 1 in 6 unlucky
-    assert math.exp(found["pieces"]) < 40
+    assert math.exp(found["masked_tokens"]) < 40
 
 
 def test_the_run_folder_is_complete(tmp_path):

@@ -10,7 +10,7 @@ from headstart.base_source import source_of
 from headstart.errors import HeadstartError
 from headstart.machine import Precision
 from headstart.model.checkpoint import CONFIG, read_config
-from headstart.objectives import find_objective, objectives
+from headstart.objectives import OBJECTIVES, find_objective
 from headstart.studies.arms import arms, find_arm
 from headstart.studies.arms.arm import Arm
 from headstart.studies.arms.foreign import know_foreign_arms
@@ -92,7 +92,7 @@ class StudyRecipe(Recipe):
     def _cross_problems(self) -> list[str]:
         know_foreign_arms(self.arms)
         problems = _unknown("arm", self.arms, list(arms())) + _unknown(
-            "objective", self.objectives, list(objectives())
+            "objective", self.objectives, list(OBJECTIVES)
         )
         problems += _unknown("executor", [self.executor], list(EXECUTORS.entries()))
         if problems:
@@ -174,7 +174,7 @@ def make_study_recipe(**given: Any) -> StudyRecipe:
         given.setdefault("layers", STUDY_LAYERS)
     if given.get("preset") == lab.PRESET:
         given.setdefault("choose_by", "nothing")  # the lab's protocol: all epochs
-    wanted = in_order(given.pop("objectives", None) or [], list(objectives()))
+    wanted = in_order(given.pop("objectives", None) or [], list(OBJECTIVES))
     if given.get("base"):
         wanted = _of_base(Path(given["base"]), wanted)
     return StudyRecipe(
@@ -217,7 +217,7 @@ def _of_base(base: Path, wanted: list[str]) -> list[str]:
         own = usual_objective(str(base))
     else:
         attention = read_config(base / CONFIG)["base"].get("attention", "causal")
-        own = next(name for name, kind in objectives().items() if kind.attention == attention)
+        own = next(name for name, kind in OBJECTIVES.items() if kind.attention == attention)
     if (base / FILE).is_file():
         own = str(read_values(base).get("objective", own))
     if wanted not in ([], [own]):

@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from headstart.machine import Precision, autocast
 from headstart.model.model import build_model
 from headstart.model.presets import Preset
-from headstart.model.vocabulary_loss import CandidateSampler
+from headstart.model.sampled_softmax import SoftmaxSampler
 from headstart.objectives import find_objective
 from headstart.text.store.token_source import PackedBatch, PairBatch, TokenSource
 from headstart.training.optimizer import make_optimizer
@@ -75,10 +75,10 @@ def _step_seconds(chosen: Preset, recipe: PretrainRecipe, output: OutputLayer) -
     batch = objective.batch(source, recipe.rows, (0, 0))
     model.base.embedding.sparse = output == "candidates" or not model.tied
     if output == "candidates":
-        sampler = CandidateSampler(
-            source.counts, frequent=recipe.frequent, drawn=recipe.drawn, seed=0
+        sampler = SoftmaxSampler(
+            source.counts, num_frequent=recipe.frequent, num_sampled=recipe.drawn, seed=0
         )
-        batch = replace(batch, candidates=sampler.draw(batch.targets, 0))
+        batch = replace(batch, sampled=sampler.draw(batch.targets, 0))
 
     def step(number: int) -> None:
         with autocast(recipe.precision, CPU):

@@ -14,6 +14,7 @@ import torch
 
 from headstart.lock import locked
 from headstart.machine import Precision
+from headstart.model.swap import SwapRow
 from headstart.run_folder import SUMMARY, read_summary, write_summary, write_task
 from headstart.tasks.examples import Examples, TextEncoding
 from headstart.tasks.task import Parts
@@ -40,7 +41,6 @@ from headstart.training.recipe import FinetuneRecipe
 from headstart.training.recipe_file import resumed, write_identity, write_recipe
 from headstart.training.seen_rows import write_rows
 from headstart.transfer.fit_head import can_be_fitted, fit_head
-from headstart.transfer.swap import SwapRow
 
 # What resuming a run that has ended needs of its summary.
 NEEDED = ("validation", "epochs", "best_epoch", "steps", "cut")

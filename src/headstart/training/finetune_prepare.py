@@ -17,6 +17,7 @@ from headstart.machine import choose_threads
 from headstart.model.config import BaseConfig
 from headstart.model.model import Model, build_model
 from headstart.model.presets import preset, preset_of, stock_head
+from headstart.model.swap import SwapRow, match_vocabulary, swap_head
 from headstart.run_folder import Run, open_run
 from headstart.tasks import find_task
 from headstart.tasks.examples import Examples, Long, TextEncoding
@@ -40,7 +41,6 @@ from headstart.training.recipe_file import (
     refuse_a_second_run,
     resumed,
 )
-from headstart.transfer.swap import SwapRow, match_vocabulary, swap_head
 
 
 def read_splits(recipe: FinetuneRecipe, stages: Stages = quiet) -> Parts[Any]:

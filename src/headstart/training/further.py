@@ -5,13 +5,13 @@ from typing import Any
 
 from headstart.errors import HeadstartError
 from headstart.model.config import BaseConfig, LanguageModelingConfig, MaskedNextSentenceConfig
-from headstart.model.model import Model, fresh_head
+from headstart.model.model import Model, new_head
 from headstart.model.presets import preset_of
+from headstart.model.swap import match_vocabulary
 from headstart.objectives import find_objective
 from headstart.run_folder import open_run
 from headstart.text.tokenizers.tokenizer import Tokenizer, load_tokenizer
 from headstart.training.recipe import PretrainRecipe
-from headstart.transfer.swap import match_vocabulary
 
 
 def usual_objective(base: str) -> str:
@@ -41,7 +41,7 @@ def further_model(recipe: PretrainRecipe, tokenizer: Tokenizer) -> Model:
     usual = objective.head(preset_of(model.base.config))
     if _answers(model.head_config, usual):
         return model.train()
-    return Model(model.base, fresh_head(model.base, usual, seed=recipe.seed)).train()
+    return Model(model.base, new_head(model.base, usual, seed=recipe.seed)).train()
 
 
 def _answers(head: Any, usual: Any) -> bool:

@@ -21,7 +21,7 @@ import torch
 from headstart.errors import HeadstartError
 from headstart.files import write_text
 from headstart.machine import choose_threads
-from headstart.model.accounts import training_memory
+from headstart.model.counts import training_memory
 from headstart.training.listener import Listener, Progress
 from headstart.training.loop import Loop, own_random_state
 from headstart.training.recipe import OutputLayer, PretrainRecipe

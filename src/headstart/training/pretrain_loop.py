@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 
 from headstart.model.model import Model
-from headstart.model.vocabulary_loss import CandidateSampler
+from headstart.model.sampled_softmax import SoftmaxSampler
 from headstart.objectives.objective import Batch, Objective
 from headstart.training.checkpoints import Checkpoints
 from headstart.training.first_weights import first_model
@@ -27,7 +27,7 @@ class PretrainSetup:
     resume: bool
     data: Prepared
     objective: Objective
-    sampler: CandidateSampler | None = None  # of the pieces that a step's output layer scores
+    sampler: SoftmaxSampler | None = None  # of the pieces that a step's output layer scores
     save_seconds: float = 60.0  # between two checkpoints; changes no bit, so no setting
     ranks: Ranks = ONE  # the processes that share it
 
@@ -41,10 +41,10 @@ def with_output(setup: PretrainSetup, output: OutputLayer) -> PretrainSetup:
     recipe = setup.recipe.changed(output=output)
     sampler = None
     if output == "candidates":
-        sampler = CandidateSampler(
+        sampler = SoftmaxSampler(
             setup.data.train.store.counts(setup.data.tokenizer.vocab_size),
-            frequent=recipe.frequent,
-            drawn=recipe.drawn,
+            num_frequent=recipe.frequent,
+            num_sampled=recipe.drawn,
             seed=recipe.seed,
         )
     return replace(setup, recipe=recipe, sampler=sampler)
@@ -128,12 +128,12 @@ def micro_batches(setup: PretrainSetup, model: Model, steps: int, step: int) -> 
     source, number = setup.data.source(step, steps)
     batch = setup.objective.batch(source, recipe.rows, (recipe.seed, number)).to(device)
     if setup.sampler is not None:
-        batch = replace(batch, candidates=setup.sampler.draw(batch.targets.cpu(), step).to(device))
+        batch = replace(batch, sampled=setup.sampler.draw(batch.targets.cpu(), step).to(device))
 
     def micro_batch(part: Batch) -> MicroBatch:
         loss = partial(setup.objective.loss, model, part)
         return MicroBatch(lambda: loss().total, part.targets.numel(), part.real_tokens)
 
-    parts = [micro_batch(part) for part in batch.cut(fitting)]
+    parts = [micro_batch(part) for part in batch.split(fitting)]
     idle = setup.ranks.placement.passes(len(parts)) - len(parts)
     return parts + [parts[0].weightless()] * idle

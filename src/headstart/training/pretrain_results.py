@@ -50,12 +50,12 @@ def evaluate_held_out(
             sums[1] += count
     mean = total / targets
     named = {name: value / count for name, (value, count) in parts.items()}
-    pieces = named.get("pieces", mean)
-    found = {"loss": mean, "perplexity": math.exp(min(pieces, 50)), **named}
+    tokens = named.get("masked_tokens", mean)
+    found = {"loss": mean, "perplexity": math.exp(min(tokens, 50)), **named}
     if objective.can_generate:  # only then is it the probability of the whole text
         store = source.store
         bytes_per_token = data.held_out_bytes / (store.tokens + len(store))  # ends count
-        found["bits_per_byte"] = pieces / math.log(2) / bytes_per_token
+        found["bits_per_byte"] = tokens / math.log(2) / bytes_per_token
     return found
 
 

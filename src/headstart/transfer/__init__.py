@@ -1,1 +1,1 @@
-"""From one task to the next: swap the head, keep the base."""
+"""Head initialisation for a new task."""

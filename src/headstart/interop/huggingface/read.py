@@ -63,7 +63,7 @@ class HuggingFaceSource(BaseSource):
                 where=folder,
                 fix="put the model's own tokenizer.json there",
             )
-        found.model.base.config = replace(base, spare_pieces=spare)
+        found.model.base.config = replace(base, vocab_padding=spare)
         length = min(base.max_length, LONGEST)
         return Run(folder, found.model.eval(), tokenizer, _task(found), length=length)
 
