@@ -117,12 +117,7 @@ class SoftmaxTargets:
 
     def select(self, hidden: Tensor) -> Tensor:
         """Return the hidden states at the positions: (B, T, d) → (N, d)."""
-        flat = hidden.flatten(0, 1)
-        if self.positions.numel() == flat.size(0):
-            everywhere = torch.arange(flat.size(0), device=flat.device)
-            if torch.equal(self.positions, everywhere):
-                return flat  # without a copy
-        return flat[self.positions]
+        return hidden.flatten(0, 1).index_select(0, self.positions)
 
 
 def softmax_loss(hidden: Tensor, weight: Tensor, bias: Tensor | None, to: SoftmaxTargets) -> Tensor:
@@ -182,7 +177,7 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
     ) -> Tensor:
         gradient = gradient and any(context.needs_input_grad[:3])
         rounded = weight.detach().to(hidden.dtype)
-        shift = hidden.new_zeros(len(weight)) if bias is None else bias.detach().to(hidden.dtype)
+        shift = None if bias is None else bias.detach().to(hidden.dtype)
         total = torch.zeros((), device=hidden.device)
         into_hidden = torch.empty_like(hidden) if gradient else None
         into_weight = torch.zeros(weight.shape, device=hidden.device) if gradient else None
@@ -190,20 +185,21 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         buffer = hidden.new_empty(min(chunk, max(1, len(hidden))), len(weight))
         for start in range(0, len(hidden), chunk):
             part, correct = hidden[start : start + chunk], targets[start : start + chunk, None]
-            scores = torch.addmm(shift, part, rounded.t(), out=buffer[: len(part)])
-            target_score = scores.gather(1, correct).float()
-            highest, place = scores.max(1, keepdim=True)
+            scores = buffer[: len(part)]
+            if shift is None:
+                torch.mm(part, rounded.t(), out=scores)
+            else:
+                torch.addmm(shift, part, rounded.t(), out=scores)
+            below = (scores.amax(1, keepdim=True) - scores.gather(1, correct)).float()
             probabilities = torch.softmax(scores, 1, out=scores)
-            # log Σ exp(scores) without another pass over the scores
-            log_sum = highest.float() - probabilities.gather(1, place).float().log()
-            total += (log_sum - target_score).sum()
+            # -log p(target): how far it is below the highest score, minus that one's log p
+            total += (below - probabilities.amax(1, keepdim=True).float().log()).sum()
             if into_hidden is None or into_weight is None or into_bias is None:
                 continue
             # The gradient of the scores is softmax minus one at the target. In bf16 a probability
             # near 1 is rounded to 1, so p - 1 is computed as minus the sum of the others.
             probabilities.scatter_(1, correct, 0.0)
-            others = probabilities.sum(1, keepdim=True, dtype=torch.float32)
-            probabilities.scatter_(1, correct, -others.to(probabilities.dtype))
+            probabilities.scatter_(1, correct, -probabilities.sum(1, keepdim=True))
             torch.mm(probabilities, rounded, out=into_hidden[start : start + chunk])
             if probabilities.dtype == into_weight.dtype:
                 into_weight.addmm_(probabilities.t(), part)
@@ -221,10 +217,12 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
     def backward(context: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         hidden, weight, bias = context.saved_tensors
         scale = gradients[0]
+        # In place, because a copy of the weight's gradient costs 3 % of a step. PyTorch raises an
+        # error if a second backward pass reads these tensors again.
         return (
-            hidden * scale.to(hidden.dtype),
-            (weight * scale).to(context.dtype),
-            (bias * scale).to(context.dtype) if context.has_bias else None,
+            hidden.mul_(scale),
+            weight.mul_(scale).to(context.dtype),
+            bias.mul_(scale).to(context.dtype) if context.has_bias else None,
             None,
             None,
             None,
