@@ -33,7 +33,9 @@ def small_config(folder: Path, objective: str = "causal", **changes) -> Pretrain
     corpus = folder / "corpus.txt"
     if not corpus.exists():
         write_corpus(corpus)
-    return PretrainConfig.create(**{"corpus": [str(corpus)], "objective": objective, **SMALL, **changes})
+    return PretrainConfig.create(
+        **{"corpus": [str(corpus)], "objective": objective, **SMALL, **changes}
+    )
 
 
 def small_run(folder: Path, objective: str = "causal", **changes) -> Path:

@@ -53,7 +53,7 @@ def test_probabilities_are_in_the_order_of_the_classes(fitted):
 def test_it_starts_from_a_base(tmp_path):
     base = small_run(tmp_path, steps=30)
     arm = HeadstartClassifier(base, epochs=2, settings={"threads": 1}, random_state=0)
-    assert arm.fit(TEXTS, LABELS).summary_["swap"][0]["fate"] == "kept"
+    assert arm.fit(TEXTS, LABELS).summary_["swap"][0]["status"] == "kept"
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import torch
 
 from headstart.model.model import build_model
 from headstart.model.presets import preset
-from headstart.model.vocabulary_loss import CandidateSampler
+from headstart.model.sampled_softmax import SoftmaxSampler
 from headstart.objectives import find_objective
 from headstart.text.store.token_source import TokenSource
 from headstart.text.store.token_store import FORMAT, MANIFEST, ShardWriter, TokenStore
@@ -67,8 +67,6 @@ def pretrain_steps(
     objective = find_objective(kind)(mask_share=0.3)
     chosen = preset(name, objective="causal" if kind == "causal" else "masked", **sizes)
     model = build_model(chosen.base, objective.head(chosen))
-    for block in model.base.blocks:
-        block.attention.path = attention
     with tempfile.TemporaryDirectory() as folder:
         store = make_store(documents, sizes["vocab_size"], Path(folder))
         source = TokenSource(store, FewSpecials(sizes["vocab_size"]), length=length)
@@ -76,13 +74,15 @@ def pretrain_steps(
         if output == "candidates":
             counts = store.counts(sizes["vocab_size"])
             usual = PretrainRecipe(corpus=["none"])
-            sampler = CandidateSampler(counts, frequent=usual.frequent, drawn=usual.drawn, seed=0)
+            sampler = SoftmaxSampler(
+                counts, num_frequent=usual.frequent, num_sampled=usual.drawn, seed=0
+            )
         model.base.embedding.sparse = sampler is not None or not chosen.language_modeling.tied
 
         def batches(step: int) -> list[MicroBatch]:
             batch = objective.batch(source, rows, (0, step))
             if sampler is not None:
-                batch = replace(batch, candidates=sampler.draw(batch.targets, step))
+                batch = replace(batch, sampled=sampler.draw(batch.targets, step))
             return [
                 MicroBatch(
                     lambda: objective.loss(model, batch).total,

@@ -100,9 +100,7 @@ class HeadstartEmbedder(
     def _network(self) -> Model:
         """The base with a head that returns what it is given."""
         base = self.run_.model.base
-        head = ClassificationHead(
-            base.config, ClassificationConfig(classes=2, pooling=self._pooling)
-        )
+        head = ClassificationHead(base, ClassificationConfig(classes=2, pooling=self._pooling))
         head.output = nn.Identity()  # type: ignore[assignment]
         return Model(base, head).eval()
 

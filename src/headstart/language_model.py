@@ -13,7 +13,7 @@ from headstart.errors import HeadstartError
 from headstart.model.attention import KeyValueCache
 from headstart.model.config import LanguageModelingConfig, MaskedNextSentenceConfig
 from headstart.model.heads import LanguageModelingHead
-from headstart.model.vocabulary_loss import chunked_cross_entropy
+from headstart.model.sampled_softmax import chunked_cross_entropy
 from headstart.run import NetworkRun
 
 

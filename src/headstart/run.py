@@ -525,7 +525,7 @@ def _is_run(folder: Path) -> bool:
 def _open_network(folder: Path) -> NetworkRun:
     model = load_model(folder).eval()
     tokenizer = load_tokenizer(folder)
-    tokens = model.base.config.vocab_size - model.base.config.spare_pieces
+    tokens = model.base.config.vocab_size - model.base.config.vocab_padding
     if tokenizer.vocab_size != tokens:
         raise HeadstartError(
             f"the tokenizer has {tokenizer.vocab_size:,} tokens, the model {tokens:,}: "

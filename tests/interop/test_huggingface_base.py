@@ -35,7 +35,7 @@ def labelled(tmp_path_factory):
 def test_it_is_fine_tuned_and_predicts(bert, labelled, tmp_path, headstart, headstart_json):
     run, few = tmp_path / "run", ("--epochs", 1, "--threads", 1)
     found = headstart_json("finetune", labelled, "--base", bert, "--out", run, *few)
-    assert {row["part"]: row["fate"] for row in found["swap"]} == {
+    assert {row["part"]: row["status"] for row in found["swap"]} == {
         "embedding": "kept",
         "blocks × 2": "kept",
         "language modeling head": "dropped",

@@ -141,8 +141,8 @@ def test_a_tokenizer_with_more_pieces_than_the_embedding(folder):
 
 def test_an_embedding_with_spare_rows_is_used_and_saved(tmp_path, headstart_json):
     theirs = save(make("bert", vocab_size=320), tmp_path / "theirs")
-    run = NetworkRun.open(Path(f"hf:{theirs}"))
-    assert run.model.base.config.spare_pieces == 320 - run.tokenizer.vocab_size
+    run = NetworkRun.open(f"hf:{theirs}")
+    assert run.model.base.config.vocab_padding == 320 - run.tokenizer.vocab_size
     data = write_csv(tmp_path / "data.csv", dataset(40))
     words = ("--out", tmp_path / "run", "--epochs", 1, "--threads", 1)
     headstart_json("finetune", data, "--base", f"hf:{theirs}", *words)

@@ -258,7 +258,10 @@ def test_pairs_tags_and_spans_are_predicted_alike(tmp_path):
     tags = untrained(tmp_path / "tags", "tagging", ("O", "B-PER"), TaggingConfig(tags=2), "small")
     spans = untrained(tmp_path / "spans", "spans", (), SpansConfig())
     several = untrained(
-        tmp_path / "several", "multi-label", ("a", "b", "c"), ClassificationConfig(classes=3)
+        tmp_path / "several",
+        "multi-label",
+        ("a", "b", "c"),
+        ClassificationConfig(classes=3, pooling="mean"),
     )
     for folder in (pairs, tags, spans, several):
         export_run(folder, "onnx", folder / "onnx")

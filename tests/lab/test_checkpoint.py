@@ -1,6 +1,7 @@
 """The lab's checkpoints, written here with plain PyTorch, are read; code in them never runs."""
 
 import pickle
+import warnings
 
 import pytest
 import torch
@@ -97,6 +98,15 @@ def test_a_pickle_with_code_in_it_does_not_run(tmp_path, save):
     assert not trap.exists()
 
 
+def test_a_rejected_pickle_prints_no_warning(tmp_path):
+    (tmp_path / "lab.pt").write_bytes(pickle.dumps({"weights": Attack("x")}))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with pytest.raises(HeadstartError):
+            read_lab_checkpoint(tmp_path / "lab.pt")
+    assert caught == []
+
+
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 0.99])
 def test_a_checkpoint_cut_short_is_refused(tmp_path, share):
     path = tmp_path / "lab.pt"
@@ -115,13 +125,13 @@ def test_a_foreign_checkpoint_is_refused_by_its_names(tmp_path):
 
 def test_a_checkpoint_without_a_table_of_weights_is_refused(tmp_path):
     torch.save([1, 2, 3], tmp_path / "list.pt")
-    with pytest.raises(HeadstartError, match="no table of weights"):
+    with pytest.raises(HeadstartError, match="no weights under"):
         read_lab_checkpoint(tmp_path / "list.pt")
 
 
 def test_heads_that_do_not_fit_the_width_are_refused(tmp_path):
     write(tmp_path / "lab.pt", 2)
-    with pytest.raises(HeadstartError, match="width 16 cannot be shared evenly by 3 heads"):
+    with pytest.raises(HeadstartError, match="width 16 is not divisible by 3 heads"):
         read_lab_checkpoint(tmp_path / "lab.pt", heads=3)
 
 
@@ -131,11 +141,13 @@ def test_a_missing_file_is_named(tmp_path):
 
 
 def test_the_base_of_a_checkpoint_can_get_a_new_head(tmp_path):
-    from headstart.transfer.swap import swap_head
+    from headstart.model.swap import swap_head
 
     write(tmp_path / "lab.pt", 30)
     swapped, _ = swap_head(
-        read_lab_checkpoint(tmp_path / "lab.pt"), ClassificationConfig(classes=2), seed=0
+        read_lab_checkpoint(tmp_path / "lab.pt"),
+        ClassificationConfig(classes=2, pooling="last"),
+        seed=0,
     )
     assert swapped(tokens(1, 4)).shape == (1, 2)
     assert tiny("lab").base.config.width == swapped.base.config.width

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from headstart.errors import HeadstartError
-from headstart.lab.files import join_pieces
+from headstart.lab.files import join_tokens
 from headstart.text.reading.corpus import read_corpus
 from headstart.text.reading.read import read_dataset
 
@@ -23,7 +23,7 @@ def lab(write):
 
 
 def test_text_comes_back_by_joining_the_pieces():
-    assert join_pieces("▁C ' est ▁l ' é té .") == "C'est l'été."
+    assert join_tokens("▁C ' est ▁l ' é té .") == "C'est l'été."
 
 
 def test_a_folder_gives_train_and_validation(lab):

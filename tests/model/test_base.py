@@ -15,7 +15,7 @@ every_kind = pytest.mark.parametrize(("name", "objective"), KINDS)
 @pytest.mark.parametrize("name", ["lab", "small", "bert", "gpt2"])
 @settings(max_examples=25, deadline=None)
 @given(row=ids, data=st.data())
-def test_under_the_square_mask_no_output_depends_on_a_later_token(name, row, data):
+def test_under_the_causal_mask_no_output_depends_on_a_later_token(name, row, data):
     base = tiny(name, "causal")
     cut = data.draw(st.integers(1, len(row) - 1))
     other = row[:cut] + data.draw(
@@ -124,7 +124,7 @@ def test_texts_beyond_the_table_of_positions_are_served(positions):
 
 
 def test_a_token_outside_of_the_vocabulary_is_named_with_the_vocabulary():
-    with pytest.raises(HeadstartError, match=r"token 31 is outside of the vocabulary.* 30 pieces"):
+    with pytest.raises(HeadstartError, match=r"token 31 is outside of the vocabulary.* 30 tokens"):
         tiny("lab")(torch.tensor([[1, 31]]))
 
 

@@ -69,6 +69,33 @@ def test_a_layer_too_many_is_named(tmp_path):
         load_model(tmp_path)
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"vocab_size": 1_000_000_000},
+        {"width": "wide"},
+        {"layers": -1},
+        {"dropout": float("nan")},
+        {"vocab_size": 1_000_000, "width": 16_384, "feed_forward_width": 131_072},
+    ],
+)
+def test_a_hostile_config_is_rejected_before_memory_is_allocated(tmp_path, changes, monkeypatch):
+    save_model(tiny("lab"), tmp_path)
+    change_config(tmp_path, **changes)
+    allocated = []
+    monkeypatch.setattr(torch.nn.init, "uniform_", lambda weight, *_: allocated.append(weight))
+    with pytest.raises(HeadstartError) as error:
+        load_model(tmp_path)
+    assert str(tmp_path) in error.value.where
+    assert all(weight.is_meta for weight in allocated)
+
+
+def test_a_long_max_length_allocates_no_table_of_positions(tmp_path):
+    save_model(tiny("small"), tmp_path)
+    change_config(tmp_path, max_length=1_048_576)
+    assert load_model(tmp_path).base.rotary.table.size(0) <= 1_024
+
+
 @pytest.mark.parametrize("kept", [0, 4, 100, 2000])
 def test_weights_cut_short_are_refused(tmp_path, kept):
     save_model(tiny("lab"), tmp_path)

@@ -3,9 +3,9 @@
 import pytest
 
 from headstart.errors import HeadstartError
-from headstart.model.config import BaseConfig, ClassificationConfig, head_from_dict
-from headstart.model.presets import preset, preset_names
-from headstart.settings import from_dict
+from headstart.model.config import BaseConfig, ClassificationConfig
+from headstart.model.heads import head_from_dict
+from headstart.model.presets import PRESETS, preset
 
 SIZES = {"vocab_size": 10, "width": 8, "layers": 1, "heads": 2, "feed_forward_width": 8}
 
@@ -13,15 +13,15 @@ SIZES = {"vocab_size": 10, "width": 8, "layers": 1, "heads": 2, "feed_forward_wi
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"heads": 3}, "width 8 cannot be shared evenly by 3 heads"),
+        ({"heads": 3}, "width 8 is not divisible by 3 heads"),
         ({"width": -8}, "width is -8; it must be 1 or more"),
         ({"layers": 0}, "layers is 0; it must be 1 or more"),
         ({"vocab_size": "many"}, "vocab_size is 'many'; it must be of type int"),
         ({"layers": True}, "layers is True; it must be of type int"),
         ({"norm": "batch"}, "norm is 'batch'; it can be layer, rms"),
-        ({"dropout": 1.0}, "dropout is 1.0; it must be below 1"),
+        ({"dropout": 1.0}, "dropout is 1; it must be below 1"),
         ({"dropout": float("nan")}, "dropout is nan"),
-        ({"heads": 8}, "rotary positions turn pairs of numbers"),
+        ({"heads": 8}, "rotary positions need an even head width"),
         ({"width": 7, "heads": 1, "positions": "sinusoidal"}, "an even width, not 7"),
     ],
 )
@@ -43,17 +43,46 @@ def test_heads_that_do_not_divide_the_width_come_with_those_that_do():
 
 def test_one_class_is_refused():
     with pytest.raises(HeadstartError, match="classes is 1; it must be 2 or more"):
-        ClassificationConfig(classes=1)
+        ClassificationConfig(classes=1, pooling="mean")
 
 
 def test_an_unknown_setting_is_an_error_that_lists_the_known_ones():
     with pytest.raises(HeadstartError, match=r"unknown setting depth .* it has vocab_size, width"):
-        from_dict(BaseConfig, {**SIZES, "depth": 3})
+        BaseConfig.from_dict({**SIZES, "depth": 3})
 
 
 def test_a_missing_setting_is_named():
     with pytest.raises(HeadstartError, match="BaseConfig lacks width"):
-        from_dict(BaseConfig, {key: value for key, value in SIZES.items() if key != "width"})
+        BaseConfig.from_dict({key: value for key, value in SIZES.items() if key != "width"})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("vocab_size", 1_000_000_000),
+        ("vocab_size", 1e9),
+        ("vocab_size", 10**400),
+        ("vocab_size", "x" * 100_000),
+        ("width", -8),
+        ("width", None),
+        ("max_length", 2**40),
+        ("dropout", float("nan")),
+        ("norm_epsilon", float("inf")),
+        ("rotary_base", -1.0),
+        ("positions", ["rotary"]),
+        ("biases", 1),
+    ],
+)
+def test_a_hostile_value_of_a_file_is_one_short_message_with_the_file(name, value):
+    with pytest.raises(HeadstartError, match=name) as error:
+        BaseConfig.from_dict({**SIZES, name: value}, where="config.json")
+    assert error.value.where == "config.json"
+    assert len(error.value.what) < 600
+
+
+def test_a_classification_head_without_its_pooling_is_rejected():
+    with pytest.raises(HeadstartError, match="ClassificationConfig lacks pooling"):
+        head_from_dict({"kind": "classification", "classes": 2})
 
 
 def test_an_unknown_head_lists_the_heads():
@@ -61,10 +90,10 @@ def test_an_unknown_head_lists_the_heads():
         head_from_dict({"kind": "tail"})
 
 
-@pytest.mark.parametrize("name", preset_names())
+@pytest.mark.parametrize("name", PRESETS)
 def test_a_preset_survives_the_trip_through_a_file(name):
     base = preset(name).base
-    assert from_dict(BaseConfig, base.to_dict()) == base
+    assert BaseConfig.from_dict(base.to_dict()) == base
 
 
 def test_a_width_takes_the_feed_forward_of_its_preset_with_it():

@@ -10,7 +10,7 @@ from headstart.model.config import (
     POOLINGS,
     ClassificationConfig,
     LanguageModelingConfig,
-    NextSentenceConfig,
+    MaskedNextSentenceConfig,
     SpansConfig,
     TaggingConfig,
 )
@@ -60,8 +60,8 @@ def test_a_text_gets_the_same_class_scores_alone_and_in_any_batch(name, how):
     [
         (LanguageModelingConfig(tied=True), (2, 5, 30)),
         (LanguageModelingConfig(tied=False, bias=True, transform=True), (2, 5, 30)),
-        (NextSentenceConfig(), (2, 2)),
-        (ClassificationConfig(classes=4, dense=True), (2, 4)),
+        (MaskedNextSentenceConfig(), (2, 5, 30)),
+        (ClassificationConfig(classes=4, pooling="mean", dense=True), (2, 4)),
         (TaggingConfig(tags=7), (2, 5, 7)),
         (SpansConfig(), (2, 5, 2)),
     ],

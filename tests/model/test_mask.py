@@ -1,16 +1,16 @@
-"""The square mask and its relatives."""
+"""The causal mask and its relatives."""
 
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headstart.model.mask import layout, local_mask, segment_mask, square_mask
+from headstart.model.mask import attention_layout, causal_mask, local_mask, segment_mask
 
 rows = st.lists(st.integers(0, 3), min_size=1, max_size=12)
 
 
-def test_the_square_mask_shows_the_past_and_hides_the_future():
-    assert square_mask(3).tolist() == [
+def test_the_causal_mask_shows_the_past_and_hides_the_future():
+    assert causal_mask(3).tolist() == [
         [True, False, False],
         [True, True, False],
         [True, True, True],
@@ -19,7 +19,7 @@ def test_the_square_mask_shows_the_past_and_hides_the_future():
 
 @given(rows, st.booleans())
 def test_no_row_of_a_mask_is_ever_empty(row, causal):
-    mask, _ = layout(torch.tensor([row]), causal=causal)
+    mask, _ = attention_layout(torch.tensor([row]), causal=causal)
     assert mask is None or bool(mask.any(dim=-1).all())
 
 
@@ -31,33 +31,33 @@ def test_texts_packed_into_a_row_do_not_see_each_other(row):
 
 
 def test_each_packed_text_starts_at_position_zero():
-    _, positions = layout(torch.tensor([[1, 1, 1, 2, 2, 0]]), causal=True)
+    _, positions = attention_layout(torch.tensor([[1, 1, 1, 2, 2, 0]]), causal=True)
     assert positions.tolist() == [[0, 1, 2, 0, 1, 0]]
 
 
 def test_left_padding_does_not_move_a_text():
-    _, positions = layout(torch.tensor([[0, 0, 1, 1]]), causal=True)
+    _, positions = attention_layout(torch.tensor([[0, 0, 1, 1]]), causal=True)
     assert positions[0, 2:].tolist() == [0, 1]
 
 
 def test_a_causal_batch_padded_on_the_right_needs_no_mask():
-    assert layout(torch.tensor([[1, 1, 0], [1, 1, 1]]), causal=True) == (None, None)
+    assert attention_layout(torch.tensor([[1, 1, 0], [1, 1, 1]]), causal=True) == (None, None)
 
 
 def test_a_bidirectional_batch_padded_on_the_right_needs_a_mask_but_no_positions():
-    mask, positions = layout(torch.tensor([[1, 1, 0]]), causal=False)
+    mask, positions = attention_layout(torch.tensor([[1, 1, 0]]), causal=False)
     assert mask is not None
     assert positions is None
 
 
 def test_a_boolean_mask_of_real_tokens_is_understood():
-    mask, _ = layout(torch.tensor([[False, True, True]]), causal=False)
+    mask, _ = attention_layout(torch.tensor([[False, True, True]]), causal=False)
     assert mask[0, 0, 1].tolist() == [False, True, True]
 
 
 def test_a_local_window_hides_what_is_far_away_and_no_row_is_empty():
     segments = torch.tensor([[1] * 9, [1] * 2 + [0] * 7])
-    mask = local_mask(layout(segments, causal=False)[0], segments, 2)
+    mask = local_mask(attention_layout(segments, causal=False)[0], segments, 2)
     assert mask.any(-1).all()
     assert mask[0, 0].nonzero().diff(dim=1).abs().max() == 2
     assert mask[1, 0, 1].tolist() == [True] * 2 + [False] * 7

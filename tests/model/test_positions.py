@@ -6,11 +6,11 @@ import pytest
 import torch
 
 from headstart.errors import HeadstartError
-from headstart.model.fused_ops import rotate
 from headstart.model.positions import (
     LearnedPositions,
     RotaryPositions,
     SinusoidalPositions,
+    rotate,
     sinusoids,
 )
 

@@ -63,11 +63,8 @@ def matching_names(number):
 @pytest.mark.parametrize("mode", ["train", "eval"])
 @pytest.mark.parametrize("objective", ["causal", "masked"])
 @pytest.mark.parametrize("padded", [False, True])
-@pytest.mark.parametrize("path", ["fused", "blocks"])
-def test_outputs_and_gradients_equal_the_pytorch_encoder(mode, objective, padded, path):
+def test_outputs_and_gradients_equal_the_pytorch_encoder(mode, objective, padded):
     model, reference = pair(objective)
-    for block in model.base.blocks:
-        block.attention.path = path
     model.train(mode == "train")
     reference.train(mode == "train")
     ids, real = tokens(3, 9), REAL if padded else None

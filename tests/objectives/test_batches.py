@@ -53,6 +53,6 @@ def test_parts_of_a_step_add_up_also_where_one_has_no_hidden_token(source, tmp_p
     batch = replace(batch, positions=positions, targets=targets, targets_per_text=share)
     with torch.no_grad():
         whole = float(objective.loss(model, batch).total)
-        parts = [float(objective.loss(model, part).total) for part in batch.cut(1)]
+        parts = [float(objective.loss(model, part).total) for part in batch.split(1)]
     assert len(parts) == 4
     assert sum(parts) == pytest.approx(whole, rel=1e-5)

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from headstart.model import model as model_module
 from headstart.model.model import build_model
-from headstart.model.pooling import asked_places
+from headstart.model.pooling import positions_per_row
 from headstart.model.presets import preset
-from headstart.model.vocabulary_loss import VocabularyTargets
+from headstart.model.sampled_softmax import SoftmaxTargets
 from headstart.objectives import find_objective
 
 ROWS, LENGTH, PIECES = 3, 16, 32
@@ -49,7 +49,7 @@ def results(objective, kind, network="both sides"):
     model = build_model(base, find_objective(objective)(mask_share=0.3).head(chosen))
     places = torch.tensor([5, 8, 20, 23, 25, 44])
     pieces, answers = model(
-        tokens(), segments(kind), None, VocabularyTargets(places, tokens().flatten()[places])
+        tokens(), segments(kind), None, SoftmaxTargets(places, tokens().flatten()[places])
     )
     answers = torch.zeros(1) if answers is None else answers
     parts = [part for part in model.parameters() if part.requires_grad]
@@ -80,7 +80,7 @@ def test_so_they_are_in_other_networks(network, monkeypatch):
 def test_a_row_with_many_targets_lets_the_last_block_work_for_all():
     model, seen = counted_model()
     places = torch.arange(10)
-    model(tokens(), None, None, VocabularyTargets(places, tokens().flatten()[places]))
+    model(tokens(), None, None, SoftmaxTargets(places, tokens().flatten()[places]))
     assert seen == [(ROWS, LENGTH), (ROWS, LENGTH)]
 
 
@@ -90,9 +90,9 @@ def test_targets_in_any_order_find_their_hidden_states(order):
     at = torch.arange(8) + torch.arange(ROWS).unsqueeze(1) * LENGTH  # (rows, 8): as many as read
     at = at.T.flatten() if order > 0 else at.flatten().flip(0)
     pieces = tokens().flatten()
-    found = model(tokens(), None, None, VocabularyTargets(at, pieces[at])).pieces
+    found = model(tokens(), None, None, SoftmaxTargets(at, pieces[at])).tokens
     in_rows = at.sort().values
-    expected = model(tokens(), None, None, VocabularyTargets(in_rows, pieces[in_rows])).pieces
+    expected = model(tokens(), None, None, SoftmaxTargets(in_rows, pieces[in_rows])).tokens
     torch.testing.assert_close(found, expected)
 
 
@@ -109,7 +109,7 @@ def counted_model():
 def test_the_last_block_computes_only_what_is_asked_for():
     model, seen = counted_model()
     places = torch.tensor([5, 8, 20, 23, 25, 44])
-    model(tokens(), None, None, VocabularyTargets(places, tokens().flatten()[places]))
+    model(tokens(), None, None, SoftmaxTargets(places, tokens().flatten()[places]))
     assert seen == [(ROWS, LENGTH), (ROWS, 8)]
 
 
@@ -117,7 +117,7 @@ def test_the_last_block_computes_only_what_is_asked_for():
 def test_every_target_stays_at_its_place(positions, with_first):
     at = torch.tensor(positions, dtype=torch.int64)
     first = torch.tensor([0, 4, 2]) if with_first else None
-    places, moved = asked_places(at, tokens(), first)
+    places, moved = positions_per_row(at, tokens(), first)
     rows = torch.arange(ROWS).unsqueeze(1) * LENGTH
     assert torch.equal((rows + places).flatten()[moved], at)
     assert first is None or torch.equal(places[:, 0], first)

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from headstart.model.account_report import account_document
-from headstart.model.accounts import account
+from headstart.model.counts import count_parameters, counts_document
 from headstart.model.presets import preset
 from headstart.studies.outcomes import FINAL, Measure, RunKey
 from headstart.studies.results import (
@@ -142,7 +141,7 @@ def _rows(gold: np.ndarray, recipe: Recipe, random: np.random.Generator) -> list
 
 def _study(recipe: Recipe) -> Study:
     chosen = preset(recipe.preset)
-    accounts = account(
+    counts = count_parameters(
         chosen.base, chosen.language_modeling, chosen.classification(len(recipe.label_names))
     )
     return Study(
@@ -164,9 +163,7 @@ def _study(recipe: Recipe) -> Study:
         task_texts=6826,
         overlap_dropped=27,
         overlap_checked=left_out_sentence({"equal": 20, "contains": 7}),
-        parameters={
-            objective: account_document(accounts, chosen) for objective in recipe.objectives
-        },
+        parameters={objective: counts_document(counts, chosen) for objective in recipe.objectives},
         pretraining=[_pretraining(objective) for objective in recipe.objectives],
     )
 

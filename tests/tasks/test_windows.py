@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headstart.model.config import POOLINGS, ClassificationConfig
-from headstart.model.model import Model, fresh_head
+from headstart.model.model import Model, new_head
 from headstart.model.pooling import join_windows, pool
 from headstart.run import run_network
 from headstart.tasks.examples import Examples
@@ -29,7 +29,7 @@ def examples(lengths=LENGTHS):
 
 def classifier(pooling):
     base = tiny("small").base
-    return Model(base, fresh_head(base, ClassificationConfig(classes=3, pooling=pooling), seed=2))
+    return Model(base, new_head(base, ClassificationConfig(classes=3, pooling=pooling), seed=2))
 
 
 @pytest.mark.parametrize("pooling", POOLINGS)
@@ -45,7 +45,7 @@ def test_a_text_in_windows_is_pooled_over_all_of_its_tokens(pooling):
             vector = torch.stack([state[place] for state in states]).mean(0, keepdim=True)
         else:
             vector = pool(together, None, pooling)
-        expected = model.head.answer(vector)[0].detach()
+        expected = model.head.classify(vector)[0].detach()
         torch.testing.assert_close(torch.from_numpy(found[row]), expected, atol=1e-5, rtol=1e-5)
 
 

@@ -51,7 +51,7 @@ def test_it_learns_from_scratch(tmp_path):
 def test_it_learns_from_a_base_and_lists_what_became_of_its_parts(tmp_path, base):
     summary = finetune(config(base=str(base)), tmp_path / "run", splits=splits()).summary
     assert summary["validation"]["accuracy"] > 0.9
-    fates = {row["part"]: row["fate"] for row in summary["swap"]}
+    fates = {row["part"]: row["status"] for row in summary["swap"]}
     assert fates["embedding"] == "kept"
     assert fates["language modeling head"] == "dropped"
     assert fates["classification head"] == "new"

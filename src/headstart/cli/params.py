@@ -1,6 +1,6 @@
 """`headstart params`: how many parameters a network has, part by part."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -9,25 +9,25 @@ from rich.table import Table
 from headstart.cli.options import Size
 from headstart.cli.output import Debug, Json, messages, print_json, results, styled
 from headstart.errors import HeadstartError
-from headstart.model.account_report import account_document, check_accounts, common_mistakes
-from headstart.model.accounts import (
+from headstart.model.counts import (
     SYMBOLS,
-    Accounts,
-    Line,
-    account,
-    layer_lines,
+    CountLine,
+    Counts,
+    check_counts,
+    common_mistakes,
+    count_parameters,
+    counts_document,
     multiplications,
     training_memory,
 )
-from headstart.model.config import HeadConfig
-from headstart.model.presets import Preset, preset, preset_names
+from headstart.model.presets import PRESETS, Preset, preset
 
 HEADS = {"language_modeling": "language modelling", "classification": "classification"}
 
 
 def params(
     preset_name: Annotated[
-        str, typer.Option("--preset", help=f"One of {', '.join(preset_names())}.")
+        str, typer.Option("--preset", help=f"One of {', '.join(PRESETS)}.")
     ] = "small",
     objective: Annotated[
         str | None,
@@ -68,21 +68,21 @@ def params(
         heads=heads,
         feed_forward_width=feed_forward,
     )
-    accounts = account(chosen.base, chosen.language_modeling, chosen.classification(classes))
-    differences = _check(accounts, chosen, classes) if check else None
+    counts = count_parameters(chosen.base, chosen.language_modeling, chosen.classification(classes))
+    differences = check_counts(counts) if check else None
     if json:
-        document = account_document(accounts, chosen)
+        document = counts_document(counts, chosen)
         if explain:
-            document["common_mistakes"] = [vars(one) for one in common_mistakes(accounts)]
+            document["common_mistakes"] = [vars(one) for one in common_mistakes(counts)]
         if differences is not None:
             document["check"] = {"equal": not differences, "differences": differences}
         print_json(document)
     else:
         console = results()
-        _print_parts(console, accounts, chosen)
-        _print_costs(console, accounts, chosen)
+        _print_parts(console, counts, chosen)
+        _print_costs(console, counts, chosen)
         if explain:
-            _print_mistakes(console, accounts)
+            _print_mistakes(console, counts)
         if check and not differences:
             console.print(styled("\n[green]✓[/] every line equals the real module's count"))
     if differences:
@@ -91,15 +91,7 @@ def params(
         raise typer.Exit(1)
 
 
-def _check(accounts: Accounts, chosen: Preset, classes: int) -> list[dict[str, Any]]:
-    heads: dict[str, HeadConfig] = {
-        "language_modeling": chosen.language_modeling,
-        "classification": chosen.classification(classes),
-    }
-    return [vars(difference) for difference in check_accounts(accounts, heads)]
-
-
-def _print_parts(console: Console, accounts: Accounts, chosen: Preset) -> None:
+def _print_parts(console: Console, counts: Counts, chosen: Preset) -> None:
     base = chosen.base
     console.print(
         styled("[bold]{name}[/]: ", name=chosen.name)
@@ -107,22 +99,22 @@ def _print_parts(console: Console, accounts: Accounts, chosen: Preset) -> None:
         f"{base.layers} layers, {base.heads} heads, feed-forward {base.feed_forward_width}, "
         f"{base.positions} positions, {base.attention}"
     )
-    _print_lines(console, accounts, accounts.base, accounts.total("language_modeling"))
-    console.print(styled("[bold]base {count:,}[/]\n", count=accounts.base_count))
+    _print_lines(console, counts, counts.base, counts.total("language_modeling"))
+    console.print(styled("[bold]base {count:,}[/]\n", count=counts.base_count))
     for head, title in HEADS.items():
-        total = accounts.total(head)
-        _print_lines(console, accounts, accounts.heads[head], total)
+        total = counts.total(head)
+        _print_lines(console, counts, counts.heads[head], total)
         console.print(styled("[bold]base + {title} head [cyan]{n:,}[/][/]\n", title=title, n=total))
-    layer = layer_lines(base)
+    layer = counts.layer
     console.print(
         f"one layer: {sum(line.count for line in layer):,} = "
         + " + ".join(f"{line.name} {line.count:,}" for line in layer)
     )
-    used = [f"{s} {name}" for s, name in SYMBOLS.items() if _uses(accounts, s)]
+    used = [f"{s} {name}" for s, name in SYMBOLS.items() if _uses(counts, s)]
     console.print(f"{' · '.join(used)}; the base's shares are of language modelling", style="dim")
 
 
-def _print_lines(console: Console, accounts: Accounts, lines: list[Line], whole: int) -> None:
+def _print_lines(console: Console, counts: Counts, lines: list[CountLine], whole: int) -> None:
     table = Table(box=None, header_style="dim", pad_edge=False)
     table.add_column("part", no_wrap=True, width=14)
     table.add_column("formula", no_wrap=True, width=17)
@@ -134,7 +126,7 @@ def _print_lines(console: Console, accounts: Accounts, lines: list[Line], whole:
         table.add_row(
             line.name,
             line.formula,
-            accounts.in_numbers(line.formula) if line.count else "",
+            counts.in_numbers(line.formula) if line.count else "",
             f"{line.count:,}",
             f"{line.count / whole:.1%}",
             "yes" if line.trainable else line.note,
@@ -142,15 +134,15 @@ def _print_lines(console: Console, accounts: Accounts, lines: list[Line], whole:
     console.print(table)
 
 
-def _uses(accounts: Accounts, symbol: str) -> bool:
-    lines = [*accounts.base, *(line for head in accounts.heads.values() for line in head)]
+def _uses(counts: Counts, symbol: str) -> bool:
+    lines = [*counts.base, *(line for head in counts.heads.values() for line in head)]
     return any(symbol in line.formula for line in lines)
 
 
-def _print_costs(console: Console, accounts: Accounts, chosen: Preset) -> None:
+def _print_costs(console: Console, counts: Counts, chosen: Preset) -> None:
     console.print(styled("\n[bold]Memory to train it[/] (fp32, Adam), without activations:"))
     for head, title in HEADS.items():
-        memory = training_memory(accounts.total(head))
+        memory = training_memory(counts.total(head))
         console.print(
             f"  {title}: {memory.total / 1e6:,.0f} MB = weights {memory.weights / 1e6:,.0f} "
             f"+ gradients {memory.gradients / 1e6:,.0f} + optimizer {memory.optimizer / 1e6:,.0f}"
@@ -169,9 +161,9 @@ def _print_costs(console: Console, accounts: Accounts, chosen: Preset) -> None:
     )
 
 
-def _print_mistakes(console: Console, accounts: Accounts) -> None:
+def _print_mistakes(console: Console, counts: Counts) -> None:
     console.print(styled("\n[bold]Common mistakes[/]"))
-    for mistake in common_mistakes(accounts):
+    for mistake in common_mistakes(counts):
         direction = "too many" if mistake.off_by > 0 else "too few"
         off = f"{abs(mistake.off_by):,} {direction}"
         console.print(styled("  [bold]{name}[/]: {off}", name=mistake.name, off=off))

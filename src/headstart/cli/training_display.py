@@ -12,11 +12,11 @@ from rich.text import Text
 
 from headstart.cli.display import Display, progress_bar
 from headstart.cli.output import styled
+from headstart.model.swap import SwapRow
 from headstart.training.listener import Listener, Progress, RunStart
 from headstart.training.metrics import epoch_rows
 from headstart.training.plan import Plan
 from headstart.training.recipe import PretrainRecipe
-from headstart.transfer.swap import SwapRow
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 SECONDS_BETWEEN_LINES = 10.0
@@ -208,6 +208,6 @@ def swap_table(rows: Sequence[SwapRow]) -> Table:
     table = Table("part", "", "parameters", "why", box=None, header_style="dim", pad_edge=False)
     table.columns[2].justify = "right"
     for row in rows:
-        fate = Text(row.fate, style=colours[row.fate])
+        fate = Text(row.status, style=colours[row.status])
         table.add_row(row.part, fate, f"{row.parameters:,}", row.why)
     return table

@@ -1,7 +1,4 @@
-"""The lab: its files, dictionary, checkpoints and protocol, found through the registries.
-
-Here is its training protocol: the settings that its preset brings to a recipe.
-"""
+"""The lab: its files, vocabulary, checkpoints, and the settings of its training protocol."""
 
 from typing import Any
 
@@ -10,7 +7,7 @@ PRESET = "lab"
 # unigram model (docs/recipes.md); the vocabulary's rows can take more.
 PRETRAINING: dict[str, Any] = {"learning_rate": 1e-3, "embedding_learning_rate": 2e-3}
 # Adam (which is AdamW without decay) at one rate, evaluated every epoch, with a head drawn at
-# random. Two things are not the lab's: a third of each text's tokens is left out, and the weights
+# random. Two things are not the lab's: a third of each text's tokens is dropped, and the weights
 # of the last epochs are averaged. In a trial without them, a pretrained network was at its best
 # after two epochs and lost three points by the eighth (docs/lab.md).
 FINETUNING: dict[str, Any] = {

@@ -1,11 +1,12 @@
-"""The lab's own checkpoints: a `torch.save` of `{"model_state_dict": …}`, with or without a head.
+"""The lab's checkpoints: a `torch.save` of `{"model_state_dict": …}`, with or without a head.
 
-They are pickles, and a pickle can carry code. They are read with `weights_only=True`, which
-builds tensors and plain values and refuses everything else.
+They are pickles, and a pickle can contain code. They are read with `weights_only=True`, which
+builds tensors and plain values and rejects everything else.
 """
 
 import pickle
 import re
+import warnings
 from pathlib import Path
 
 import torch
@@ -17,30 +18,25 @@ from headstart.model.config import ClassificationConfig, HeadConfig, LanguageMod
 from headstart.model.model import Model, build_model
 from headstart.model.presets import preset
 
+LAYER = r"base\.transformer_encoder\.layers\.(\d+)"
 NAMES = (
-    (r"base\.encoder\.weight", "base.embedding.weight"),
-    (r"base\.transformer_encoder\.layers\.(\d+)\.self_attn\.in_proj_(weight|bias)",
-     r"base.blocks.\1.attention.query_key_value.\2"),
-    (r"base\.transformer_encoder\.layers\.(\d+)\.self_attn\.out_proj\.(weight|bias)",
-     r"base.blocks.\1.attention.output.\2"),
-    (r"base\.transformer_encoder\.layers\.(\d+)\.linear1\.(weight|bias)",
-     r"base.blocks.\1.feed_forward.up.\2"),
-    (r"base\.transformer_encoder\.layers\.(\d+)\.linear2\.(weight|bias)",
-     r"base.blocks.\1.feed_forward.down.\2"),
-    (r"base\.transformer_encoder\.layers\.(\d+)\.norm1\.(weight|bias)",
-     r"base.blocks.\1.attention_norm.\2"),
-    (r"base\.transformer_encoder\.layers\.(\d+)\.norm2\.(weight|bias)",
-     r"base.blocks.\1.feed_forward_norm.\2"),
-    (r"classifier\.decoder\.(weight|bias)", r"head.output.\1"),
-)  # fmt: skip
-COMPUTED = {"base.pos_encoder.pe"}  # the table of positions is computed anew
+    (r"base\.encoder\.", r"base.embedding."),
+    (LAYER + r"\.self_attn\.in_proj_", r"base.blocks.\1.attention.query_key_value."),
+    (LAYER + r"\.self_attn\.out_proj\.", r"base.blocks.\1.attention.output."),
+    (LAYER + r"\.linear1\.", r"base.blocks.\1.feed_forward.up."),
+    (LAYER + r"\.linear2\.", r"base.blocks.\1.feed_forward.down."),
+    (LAYER + r"\.norm1\.", r"base.blocks.\1.attention_norm."),
+    (LAYER + r"\.norm2\.", r"base.blocks.\1.feed_forward_norm."),
+    (r"classifier\.decoder\.", r"head.output."),
+)
+COMPUTED = "base.pos_encoder.pe"  # the table of positions is computed, not loaded
 
 
 def read_lab_checkpoint(path: Path, *, heads: int = 2) -> Model:
-    """The lab's model, its sizes read off the weights; only `heads` leaves no trace in them.
+    """Read the lab's model; its sizes follow from the weights, except the number of heads.
 
-    A `classifier.decoder` with as many rows as the vocabulary is the language-modelling head,
-    any other one the classification head. Without it, the model is a base alone.
+    A `classifier.decoder` with as many rows as the vocabulary is a language modelling head, any
+    other one a classification head. Without it, the model is a base alone.
     """
     weights = _rename(_read_state(path), path)
     embedding = weights.get("base.embedding.weight")
@@ -51,12 +47,12 @@ def read_lab_checkpoint(path: Path, *, heads: int = 2) -> Model:
             "base.transformer_encoder.layers.0",
             where=path,
         )
-    layers = 1 + max(int(m[1]) for name in weights if (m := re.match(r"base\.blocks\.(\d+)", name)))
+    layers = {match[1] for name in weights if (match := re.match(r"base\.blocks\.(\d+)", name))}
     base = preset(
         "lab",
         vocab_size=embedding.shape[0],
         width=embedding.shape[1],
-        layers=layers,
+        layers=len(layers),
         heads=heads,
         feed_forward_width=up.shape[0],
     ).base
@@ -78,10 +74,12 @@ def _read_state(path: Path) -> dict[str, Tensor]:
     if not path.is_file():
         raise HeadstartError("there is no such file", where=path)
     try:
-        content = torch.load(path, map_location="cpu", weights_only=True)
+        with warnings.catch_warnings():  # PyTorch warns about files that it then rejects
+            warnings.simplefilter("ignore")
+            content = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
         raise HeadstartError(
-            "this file holds more than weights (or is no checkpoint at all), so it was not opened: "
+            "this file contains more than weights (or is not a checkpoint), so it was not opened: "
             + _first_line(error),
             where=path,
             fix="save only the weights: torch.save({'model_state_dict': model.state_dict()}, path)",
@@ -94,30 +92,27 @@ def _read_state(path: Path) -> dict[str, Tensor]:
         ) from None
     state = content.get("model_state_dict", content) if isinstance(content, dict) else None
     if not isinstance(state, dict) or not all(isinstance(v, Tensor) for v in state.values()):
-        raise HeadstartError(
-            "the file was read, but holds no table of weights under “model_state_dict”", where=path
-        )
+        raise HeadstartError("the file has no weights under “model_state_dict”", where=path)
     return state
 
 
 def _rename(state: dict[str, Tensor], path: Path) -> dict[str, Tensor]:
-    weights, strange = {}, []
+    weights, unknown = {}, []
     for name, tensor in state.items():
-        # Saved from nn.DataParallel, every name starts with "module."
-        plain = str(name).removeprefix("module.")
-        if plain in COMPUTED:
-            continue
-        for pattern, ours in NAMES:
-            if match := re.fullmatch(pattern, plain):
-                weights[match.expand(ours)] = tensor
-                break
-        else:
-            strange.append(plain)
-    if strange:
+        name = str(name).removeprefix("module.")  # of models saved from nn.DataParallel
+        matches = [
+            match.expand(ours) + match[match.re.groups]
+            for pattern, ours in NAMES
+            if (match := re.fullmatch(pattern + "(weight|bias)", name))
+        ]
+        if matches:
+            weights[matches[0]] = tensor
+        elif name != COMPUTED:
+            unknown.append(name)
+    if unknown:
+        more = f" (and {len(unknown) - 3} more)" if len(unknown) > 3 else ""
         raise HeadstartError(
-            f"the lab's network has no weight named {', '.join(strange[:3])}"
-            + (f" (and {len(strange) - 3} more)" if len(strange) > 3 else ""),
-            where=path,
+            f"the lab's network has no weight named {', '.join(unknown[:3])}{more}", where=path
         )
     return weights
 

@@ -1,8 +1,8 @@
-"""The lab's files: text already cut into SentencePiece pieces, their labels, and its `dict.txt`.
+"""The lab's files: texts as SentencePiece tokens, their labels, and the vocabulary `dict.txt`.
 
-The file has one piece and its count per line. `<sos>`, `<pad>`, `<eos>` and `<oov>` take the ids 0
-to 3, the pieces those from 4 on in the file's order. The lab's texts are pieces separated by
-spaces; "▁" marks where a word began.
+`dict.txt` has one token and its count per line. `<sos>`, `<pad>`, `<eos>` and `<oov>` have the ids
+0 to 3, the other tokens the ids from 4 on in the order of the file. Texts are tokens separated by
+spaces; "▁" marks the start of a word.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,15 +27,17 @@ from headstart.text.tokenizers.tokenizer import (
 if TYPE_CHECKING:
     from headstart.text.tokenizers.sentencepiece_tokenizer import SentencePieceTokenizer
 
-SPACE = "\u2581"
-# What the lab calls the parts.
+WORD_MARK = "▁"
+SPECIALS = ["<sos>", "<pad>", "<eos>", "<oov>"]
+FIX = "give the lab's dict.txt, a tokenizer.json or a SentencePiece .model"
+# File names of the splits.
 PARTS = {"train": "train", "validation": "valid", "test": "test"}
 
 
 class LabReader(Reader):
-    """Reads the lab's folder and single files of pieces."""
+    """Reads the lab's folder and single `.spm` files."""
 
-    description = "SentencePiece pieces"
+    description = "SentencePiece tokens"
     suffixes = (".spm",)
 
     def find_parts(self, folder: Path) -> dict[str, Path]:
@@ -46,10 +48,10 @@ class LabReader(Reader):
         return found if "train" in found else {}
 
     def read_texts(self, source: Source, encoding: str) -> Iterator[str]:
-        return map(join_pieces, read_lines(source, encoding))
+        return map(join_tokens, read_lines(source, encoding))
 
     def read_labelled(self, source: Source, encoding: str) -> Iterator[tuple[str, str]]:
-        """Yield (text, label); both files must have equally many lines."""
+        """Yield (text, label) pairs; both files must have the same number of lines."""
         labels = _label_file(source)
         texts = list(self.read_texts(source, encoding))
         values = [line.strip() for line in read_lines(labels, encoding)]
@@ -65,9 +67,9 @@ class LabReader(Reader):
 READER = LabReader()
 
 
-def join_pieces(line: str) -> str:
-    """The text that a line of pieces was cut from."""
-    return "".join(line.split(" ")).replace(SPACE, " ").strip()
+def join_tokens(line: str) -> str:
+    """Return the text of a line of tokens."""
+    return "".join(line.split(" ")).replace(WORD_MARK, " ").strip()
 
 
 def _label_file(source: Source) -> Source:
@@ -75,103 +77,95 @@ def _label_file(source: Source) -> Source:
     path = source.file.with_name(f"{stem}.label")
     if not path.is_file():
         raise HeadstartError(
-            f"the labels are missing: there is no {path.name} beside the pieces",
+            f"the labels are missing: there is no {path.name} in the same folder",
             where=source.name,
             fix="unlabelled text is given with --corpus",
         )
     return Source(str(path), "text", path)
 
 
-SPECIALS = ["<sos>", "<pad>", "<eos>", "<oov>"]
-WORD_MARK = "▁"
-
-
 class LabTokenizer(Tokenizer):
-    """Looks pieces up; a piece that the dictionary does not have is `<oov>`.
+    """Looks tokens up in `dict.txt`; a token that it does not have is `<oov>`.
 
-    A text with "▁" in it is already cut. Any other text is cut with the SentencePiece model
-    that lies beside the dictionary; without one, its words are taken as pieces.
+    A text with "▁" in it is already tokenized. Any other text is tokenized with the SentencePiece
+    model in the folder of `dict.txt`; without one, its words are the tokens.
     """
 
     begin_id, pad_id, end_id, unknown_id = range(4)
 
     def __init__(
-        self, pieces: Sequence[str], cutter: "SentencePieceTokenizer | None" = None
+        self, tokens: Sequence[str], model: "SentencePieceTokenizer | None" = None
     ) -> None:
-        self._pieces = [*SPECIALS, *pieces]
-        self._cutter = cutter
-        # A special spelled in the text is not in the dictionary, hence unknown.
-        self._ids = {piece: i for i, piece in enumerate(self._pieces) if i >= len(SPECIALS)}
-        self.vocab_size = len(self._pieces)
+        self._tokens = [*SPECIALS, *tokens]
+        self._model = model
+        # A special token spelled in a text is not in the dictionary, hence unknown.
+        self._ids = {token: i for i, token in enumerate(self._tokens) if i >= len(SPECIALS)}
+        self.vocab_size = len(self._tokens)
 
     @classmethod
     def read(cls, path: Path) -> "LabTokenizer":
-        """Read a `dict.txt`, and the SentencePiece model beside it if there is one."""
-        pieces = []
+        """Read a `dict.txt`, and the SentencePiece model in its folder if there is one."""
         try:
             lines = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
         except UnicodeDecodeError as error:
-            raise HeadstartError(
-                f"byte {error.start} is not UTF-8",
-                where=path,
-                fix="give the lab's dict.txt, a tokenizer.json or a SentencePiece .model",
-            ) from error
+            raise HeadstartError(f"byte {error.start} is not UTF-8", where=path, fix=FIX) from error
+        tokens = []
         for number, line in enumerate(lines, start=1):
-            piece, space, count = line.rpartition(" ")
-            if not space or not piece or not count.isdecimal():
+            token, _, count = line.rpartition(" ")
+            if not token or not count.isdecimal():
                 raise HeadstartError(
-                    f"line {number} is not a piece and its count: {line[:60]!r}",
+                    f"line {number} is not a token and its count: {line[:60]!r}",
                     where=path,
-                    fix="give the lab's dict.txt, a tokenizer.json or a SentencePiece .model",
+                    fix=FIX,
                 )
-            pieces.append(piece)
+            tokens.append(token)
         models = sorted(path.parent.glob(f"*{SENTENCEPIECE_SUFFIX}"))
         if len(models) > 1:
             raise HeadstartError(
-                f"several SentencePiece models lie beside {path.name}: "
+                f"there are several SentencePiece models in the folder of {path.name}: "
                 + ", ".join(model.name for model in models),
                 where=path.parent,
-                fix="leave only the one that cut the texts",
+                fix="leave only the one that tokenized the texts",
             )
         if not models:
-            return cls(pieces)
+            return cls(tokens)
         from headstart.text.tokenizers.sentencepiece_tokenizer import SentencePieceTokenizer
 
-        return cls(pieces, SentencePieceTokenizer(models[0].read_bytes(), where=models[0]))
+        return cls(tokens, SentencePieceTokenizer(models[0].read_bytes(), where=models[0]))
 
     @cached_property
     def fingerprint(self) -> str:
-        cutter = self._cutter.fingerprint if self._cutter is not None else ""
-        return hash_of(b"lab", "\n".join(self._pieces).encode(), cutter.encode())
+        model = "" if self._model is None else self._model.fingerprint
+        return hash_of(b"lab", "\n".join(self._tokens).encode(), model.encode())
 
     def encode_arrays(self, texts: Sequence[str]) -> list[Tokens]:
         ids, unknown = self._ids, self.unknown_id
         return [
-            np.array([ids.get(piece, unknown) for piece in self._cut(text)], dtype=self.dtype)
+            np.array([ids.get(token, unknown) for token in self._split(text)], dtype=self.dtype)
             for text in texts
         ]
 
     def decode(self, ids: Sequence[int]) -> str:
-        pieces = [self._pieces[i] for i in ids if i not in self._special_ids]
-        return "".join(pieces).replace(WORD_MARK, " ").strip()
+        tokens = [self._tokens[i] for i in ids if i not in self._special_ids]
+        return "".join(tokens).replace(WORD_MARK, " ").strip()
 
     def pieces(self, text: str) -> list[str]:
-        return [self._pieces[number] for number in self.encode([text])[0]]
+        return [self._tokens[number] for number in self.encode([text])[0]]
 
     def vocabulary(self) -> list[str]:
-        return [piece.replace(WORD_MARK, " ") for piece in self._pieces]
+        return [token.replace(WORD_MARK, " ") for token in self._tokens]
 
     def save(self, path: Path) -> Path:
         path = path / "dict.txt" if path.is_dir() else path
-        write_text(path, "".join(f"{piece} 1\n" for piece in self._pieces[len(SPECIALS) :]))
-        if self._cutter is not None:
-            self._cutter.save(path.parent)
+        write_text(path, "".join(f"{token} 1\n" for token in self._tokens[len(SPECIALS) :]))
+        if self._model is not None:
+            self._model.save(path.parent)
         return path
 
-    def _cut(self, text: str) -> list[str]:
-        if self._cutter is None or WORD_MARK in text:
+    def _split(self, text: str) -> list[str]:
+        if self._model is None or WORD_MARK in text:
             return text.split()
-        return self._cutter.pieces(text)
+        return self._model.pieces(text)
 
 
 TOKENIZER = TokenizerFormat(suffix=".txt", pattern="dict.txt", read=LabTokenizer.read)

@@ -1,1 +1,1 @@
-"""The network: one base, several heads, and exact accounts of their parameters."""
+"""The network: one base, several heads, and the counts of their parameters."""

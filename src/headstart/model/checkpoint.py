@@ -1,4 +1,4 @@
-"""A model on disk: `model.safetensors` beside a `config.json`. Loading runs no code from them."""
+"""A model on disk: `model.safetensors` and `config.json`. Loading runs no code from them."""
 
 import json
 from pathlib import Path
@@ -12,25 +12,30 @@ from torch import Tensor
 from headstart.checksums import KEY, check_checksum, checksum, sort_metadata
 from headstart.errors import HeadstartError
 from headstart.files import replacing, write_text
-from headstart.model.config import BaseConfig, head_from_dict
+from headstart.model.config import BaseConfig
+from headstart.model.heads import head_from_dict
 from headstart.model.model import Model, build_model
-from headstart.settings import from_dict
 
 WEIGHTS = "model.safetensors"
 CONFIG = "config.json"
-FORMAT = 1  # of config.json; raised when old files can no longer be read as they are
+FORMAT = 1  # of config.json; raised when older files can no longer be read
 
 
 def save_model(model: Model, folder: Path, weights: dict[str, Tensor] | None = None) -> None:
-    """Write the weights and their config; each file is replaced in one step.
+    """Write the weights and the config; each file is replaced atomically.
 
-    `weights` by name are given where the model itself has only parts of them.
+    Parameters
+    ----------
+    model : Model
+    folder : Path
+    weights : dict of Tensor, optional
+        Weights by name, if the model holds only a part of them (sharded training).
     """
     head = model.head_config
     config = {
         "format": FORMAT,
         "base": model.base.config.to_dict(),
-        "head": None if head is None else vars(head),
+        "head": None if head is None else head.to_dict(),
     }
     # named_parameters lists a tied weight once, under the base's name.
     weights = dict(model.named_parameters()) if weights is None else weights
@@ -42,61 +47,45 @@ def save_model(model: Model, folder: Path, weights: dict[str, Tensor] | None = N
 
 
 def load_model(folder: Path) -> Model:
-    """Read what `save_model` wrote, bit for bit; names, shapes and sizes are checked first."""
-    config = read_config(folder / CONFIG)
+    """Read what `save_model` wrote, bit for bit.
+
+    Names and shapes are compared with the config before memory for the model is allocated.
+    """
     path = folder / WEIGHTS
-    base = from_dict(BaseConfig, config["base"], where=folder / CONFIG)
+    config = read_config(folder / CONFIG)
+    base = BaseConfig.from_dict(config["base"], where=folder / CONFIG)
     head = None if config["head"] is None else head_from_dict(config["head"], where=folder / CONFIG)
     weights = read_safetensors(path)
     check_checksum(path, _bytes(weights), fix="copy the run again, with all of its files")
-    _check_size(base, weights, path)
+    with torch.device("meta"):
+        check_weights(build_model(base, head), weights, where=path)
     model = build_model(base, head)
-    load_weights(model, weights, where=path)
+    copy_weights(model, weights)
     return model
 
 
-def _bytes(weights: dict[str, Tensor]) -> dict[str, Any]:
-    """The weights' bytes as NumPy arrays, which know no bf16."""
-    return {name: value.reshape(-1).view(torch.uint8).numpy() for name, value in weights.items()}
-
-
-def _check_size(base: BaseConfig, weights: dict[str, Tensor], path: Path) -> None:
-    """Refuse, before any memory is taken, a config of a far larger network than the file holds."""
-    blocks = base.layers * (4 * base.width**2 + 2 * base.width * base.feed_forward_width)
-    positions = base.max_length * base.width if base.positions == "learned" else 0
-    described = base.vocab_size * base.width + blocks + positions
-    held = sum(tensor.numel() for tensor in weights.values())
-    if described > 2 * held + 1_000_000:
-        raise HeadstartError(
-            f"the weights do not fit the config: it describes a network of about {described:,} "
-            f"weights, and the file holds {held:,}",
-            where=path,
-            fix="copy the run again, with all of its files",
-        )
-
-
 def read_config(path: Path) -> dict[str, Any]:
-    """The checked values of a `config.json`."""
+    """Read a `config.json`; its `base` and `head` are not checked yet."""
     if not path.is_file():
         raise HeadstartError(
             f"there is no {path.name} here", where=path.parent, fix="name the folder of a run"
         )
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise HeadstartError(f"{path.name} is damaged: {error}", where=path) from None
-    parts_are_there = (
+    complete = (
         isinstance(config, dict)
         and isinstance(config.get("base"), dict)
         and isinstance(config.get("head", 0), dict | None)
     )
-    if not parts_are_there:
+    if not complete:
         raise HeadstartError(
             "this config.json is not Headstart's: it lacks “base” or “head”", where=path
         )
     if config.get("format") != FORMAT:
         raise HeadstartError(
-            f"config.json has format {config.get('format')!r}; this version reads {FORMAT}",
+            f"config.json has format {str(config.get('format'))[:20]}; this version reads {FORMAT}",
             where=path,
             fix="use the version of Headstart that wrote it",
         )
@@ -104,7 +93,7 @@ def read_config(path: Path) -> dict[str, Any]:
 
 
 def read_safetensors(path: Path) -> dict[str, Tensor]:
-    """All tensors of a safetensors file, by name."""
+    """Read all tensors of a safetensors file, by name."""
     if not path.is_file():
         raise HeadstartError(f"there is no {path.name} here", where=path.parent)
     try:
@@ -119,13 +108,13 @@ def read_safetensors(path: Path) -> dict[str, Tensor]:
 
 
 def load_weights(model: torch.nn.Module, weights: dict[str, Tensor], *, where: object) -> None:
-    """Copy `weights` into `model` if every name and shape agrees; else say how they differ."""
+    """Copy `weights` into `model` if every name and shape agrees; else report the differences."""
     check_weights(model, weights, where=where)
     copy_weights(model, weights)
 
 
 def check_weights(model: torch.nn.Module, weights: dict[str, Tensor], *, where: object) -> None:
-    """Say how `weights` differ from what `model` needs, if they do."""
+    """Compare names, shapes and types of `weights` with the model; reject NaN and infinity."""
     wanted = dict(model.named_parameters())
     problems = [f"{name} is missing" for name in wanted if name not in weights]
     problems += [f"{name} has no place here" for name in weights if name not in wanted]
@@ -134,7 +123,7 @@ def check_weights(model: torch.nn.Module, weights: dict[str, Tensor], *, where: 
         if ours != theirs:
             problems.append(f"{name} is {_shape(theirs)} in the file, {_shape(ours)} in the config")
         if not weights[name].is_floating_point():
-            problems.append(f"{name} holds {weights[name].dtype}, not weights")
+            problems.append(f"{name} has the type {weights[name].dtype}, which is not a float")
     if problems:
         shown = sorted(problems)[:6]
         more = f"\n  … and {len(problems) - 6} more" if len(problems) > 6 else ""
@@ -145,15 +134,20 @@ def check_weights(model: torch.nn.Module, weights: dict[str, Tensor], *, where: 
         raise HeadstartError(
             f"the weights hold NaN or infinite numbers: {', '.join(broken[:6])}",
             where=where,
-            fix="copy the run again; if its training broke down, train with a lower learning rate",
+            fix="copy the run again; if its training diverged, use a lower learning rate",
         )
 
 
+@torch.no_grad()
 def copy_weights(model: torch.nn.Module, weights: dict[str, Tensor]) -> None:
     """Copy `weights`, which fit, into `model`."""
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            parameter.copy_(weights[name])
+    for name, parameter in model.named_parameters():
+        parameter.copy_(weights[name])
+
+
+def _bytes(weights: dict[str, Tensor]) -> dict[str, Any]:
+    """Return the weights' bytes as NumPy arrays, which have no bf16."""
+    return {name: value.reshape(-1).view(torch.uint8).numpy() for name, value in weights.items()}
 
 
 def _shape(shape: tuple[int, ...]) -> str:

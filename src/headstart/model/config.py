@@ -1,51 +1,132 @@
-"""What a network is made of, as plain values. Needs no PyTorch, so that asking is cheap."""
+"""Model configurations as plain dataclasses. Imports no PyTorch.
 
-from dataclasses import asdict, dataclass, fields
-from typing import Any, Literal, get_args
+Every field has its bounds next to it. A config checks itself when it is made and raises one
+`HeadstartError` that lists all problems, before anything is allocated.
+"""
+
+import math
+from dataclasses import MISSING, asdict, dataclass, field, fields
+from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
 from headstart.errors import HeadstartError
-from headstart.settings import Checked, from_dict
 
 Attention = Literal["causal", "bidirectional"]
 Positions = Literal["sinusoidal", "learned", "rotary", "none"]
-Norm = Literal["layer", "rms"]
-NormPlace = Literal["before", "after"]
-FeedForwardKind = Literal["relu", "gelu", "gelu-tanh", "swiglu", "geglu", "reglu"]
 Pooling = Literal["last", "mean", "first", "max", "mean+max"]
 
 POOLINGS: tuple[str, ...] = get_args(Pooling)
-GATED: frozenset[str] = frozenset({"swiglu", "geglu", "reglu"})
+GATED = ("swiglu", "geglu", "reglu")
+
+
+def number(minimum: float, maximum: float, default: Any = MISSING) -> Any:
+    """Declare a numeric field with inclusive bounds; without a default it is required."""
+    return field(default=default, metadata={"minimum": minimum, "maximum": maximum})
+
+
+class ModelConfig:
+    """Base class of the configs: checks names, types, choices and bounds."""
+
+    def __post_init__(self) -> None:
+        hints = get_type_hints(type(self))
+        problems = []
+        for declared in fields(self):  # type: ignore[arg-type]
+            problem = _problem(getattr(self, declared.name), hints[declared.name], declared)
+            if problem:
+                problems.append(f"{declared.name} is {problem}")
+        fix = None
+        if not problems:  # the combinations assume values of the right type
+            problems, fix = self.conflicts()
+        if problems:
+            raise HeadstartError("; ".join(problems), fix=fix)
+
+    def conflicts(self) -> tuple[list[str], str | None]:
+        """List the fields that are valid alone but not together, and how to fix that."""
+        return [], None
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)  # type: ignore[call-overload]
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any], *, where: object = None) -> Self:
+        """Make a config from the values of a file.
+
+        Parameters
+        ----------
+        values : dict
+            Field values by name. Unknown names and missing required fields are errors.
+        where : object
+            The file, for error messages.
+        """
+        known = {declared.name: declared for declared in fields(cls)}  # type: ignore[arg-type]
+        if unknown := sorted(set(values) - set(known)):
+            raise HeadstartError(
+                f"unknown setting {_short(', '.join(unknown))} for {cls.__name__}; "
+                f"it has {', '.join(known)}",
+                where=where,
+            )
+        required = [name for name, declared in known.items() if declared.default is MISSING]
+        if missing := [name for name in required if name not in values]:
+            raise HeadstartError(f"{cls.__name__} lacks {', '.join(missing)}", where=where)
+        try:
+            return cls(**values)
+        except HeadstartError as error:
+            raise HeadstartError(error.what, where=where, fix=error.fix) from None
+
+
+def _problem(value: Any, kind: Any, declared: Any) -> str | None:
+    """Describe what is wrong with a value, or return None."""
+    if get_origin(kind) is Literal:
+        choices = get_args(kind)
+        valid = isinstance(value, str) and value in choices
+        return None if valid else f"{_short(repr(value))}; it can be {', '.join(choices)}"
+    types = (int, float) if kind is float else kind
+    if not isinstance(value, types) or (kind is not bool and isinstance(value, bool)):
+        return f"{_short(repr(value))}; it must be of type {kind.__name__}"
+    if kind is bool:
+        return None
+    if isinstance(value, float) and not math.isfinite(value):
+        return f"{value}; it must be a finite number"
+    minimum, maximum = declared.metadata["minimum"], declared.metadata["maximum"]
+    if value < minimum:
+        return f"{_short(f'{value:,}')}; it must be {minimum:,} or more"
+    if value > maximum:
+        return f"{_short(f'{value:,}')}; it must be {maximum:,} or less"
+    return None
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 60 else text[:59] + "…"
 
 
 @dataclass(frozen=True, kw_only=True)
-class BaseConfig(Checked):
+class BaseConfig(ModelConfig):
     """The base: token embedding, positions, and a stack of blocks."""
 
-    vocab_size: int
-    width: int
-    layers: int
-    heads: int
-    feed_forward_width: int
-    key_value_heads: int = 0  # shared by groups of heads (Llama); 0: each has its own
+    vocab_size: int = number(1, 1_000_000)
+    width: int = number(1, 16_384)
+    layers: int = number(1, 1_024)
+    heads: int = number(1, 1_024)
+    feed_forward_width: int = number(1, 131_072)
+    key_value_heads: int = number(0, 1_024, 0)  # grouped-query attention; 0: as many as heads
     attention: Attention = "causal"
     positions: Positions = "rotary"
-    max_length: int = 512  # learned positions end here; the computed ones have no end
-    position_offset: int = 0  # rows of learned positions before the first (RoBERTa: 2)
-    spare_pieces: int = 0  # rows of the embedding that the tokenizer has no piece for
-    norm: Norm = "rms"
-    norm_place: NormPlace = "before"
-    norm_epsilon: float = 1e-5
-    feed_forward: FeedForwardKind = "swiglu"
-    biases: bool = False  # of the linear layers and of layer norms
+    max_length: int = number(1, 1_048_576, 512)  # number of learned positions
+    position_offset: int = number(0, 1_024, 0)  # unused rows before position 0 (RoBERTa: 2)
+    vocab_padding: int = number(0, 1_000_000, 0)  # embedding rows without a token
+    norm: Literal["layer", "rms"] = "rms"
+    norm_place: Literal["before", "after"] = "before"
+    norm_epsilon: float = number(0, 1, 1e-5)
+    feed_forward: Literal["relu", "gelu", "gelu-tanh", "swiglu", "geglu", "reglu"] = "swiglu"
+    biases: bool = False  # in linear layers and layer norms
     embedding_scale: bool = False  # multiply the embedding by √width
     embedding_norm: bool = False
-    token_types: int = 0  # kinds of segments with an embedding of their own (BERT: 2)
-    rotary_base: float = 10_000.0
-    local_window: int = 0  # tokens to each side that local layers see (ModernBERT); 0: all of them
-    global_every: int = 1  # with a local window, every so many layers one sees the whole text
-    local_rotary_base: float = 10_000.0  # of the local layers
-    dropout: float = 0.0
-    initialization: Literal["normal", "lab"] = "normal"  # how fresh weights are drawn
+    token_types: int = number(0, 1_024, 0)  # number of token type embeddings (BERT: 2)
+    rotary_base: float = number(0, 1e12, 10_000.0)
+    local_window: int = number(0, 1_048_576, 0)  # reach of local layers (ModernBERT); 0: none
+    global_every: int = number(1, 1_024, 1)  # with a local window, every n-th layer is global
+    local_rotary_base: float = number(0, 1e12, 10_000.0)
+    dropout: float = number(0, 1, 0.0)
+    initialization: Literal["normal", "lab"] = "normal"
 
     @property
     def head_width(self) -> int:
@@ -55,69 +136,55 @@ class BaseConfig(Checked):
     def key_value_width(self) -> int:
         return (self.key_value_heads or self.heads) * self.head_width
 
-    def is_local(self, layer: int) -> bool:
-        """Whether a layer sees only the tokens around each."""
-        return bool(self.local_window) and layer % self.global_every != 0
-
     @property
     def gated(self) -> bool:
         return self.feed_forward in GATED
 
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+    def is_local(self, layer: int) -> bool:
+        """Whether the tokens of a layer see only their neighbours."""
+        return bool(self.local_window) and layer % self.global_every != 0
 
-    def _smallest(self, name: str) -> int:
-        may_be_zero = {"token_types", "key_value_heads", "position_offset", "spare_pieces"}
-        return 0 if name in may_be_zero | {"local_window"} else 1
-
-    def _cross_problems(self) -> list[str]:
-        problems = []
+    def conflicts(self) -> tuple[list[str], str | None]:
+        problems, fix = [], None
         if self.width % self.heads:
-            problems.append(f"width {self.width} cannot be shared evenly by {self.heads} heads")
+            problems.append(f"width {self.width} is not divisible by {self.heads} heads")
+            divisors = [str(n) for n in range(1, 33) if self.width % n == 0]
+            fix = f"use {' or '.join(divisors)} heads, or a width that {self.heads} divides"
         elif self.positions == "rotary" and self.head_width % 2:
             problems.append(
-                f"rotary positions turn pairs of numbers, but width {self.width} / "
-                f"{self.heads} heads = {self.head_width} is odd"
+                f"rotary positions need an even head width, not {self.width} / {self.heads} heads "
+                f"= {self.head_width}"
             )
         if self.key_value_heads and self.heads % self.key_value_heads:
             problems.append(
-                f"{self.heads} heads cannot share {self.key_value_heads} keys and values evenly"
+                f"{self.heads} heads are not divisible by {self.key_value_heads} key-value heads"
             )
         if self.local_window and (self.attention, self.positions) != ("bidirectional", "rotary"):
             problems.append("a local window needs bidirectional attention and rotary positions")
         if self.positions == "sinusoidal" and self.width % 2:
             problems.append(f"sinusoidal positions need an even width, not {self.width}")
-        if self.dropout >= 1:
-            problems.append(f"dropout is {self.dropout}; it must be below 1")
-        return problems
-
-    def _fix(self) -> str | None:
-        if self.width % self.heads == 0:
-            return None
-        fitting = [str(n) for n in range(1, 33) if self.width % n == 0]
-        return f"take {' or '.join(fitting)} heads, or a width that {self.heads} divides"
+        if self.vocab_padding >= self.vocab_size:
+            problems.append(
+                f"vocab_padding {self.vocab_padding} leaves no token of {self.vocab_size}"
+            )
+        if self.dropout == 1:
+            problems.append("dropout is 1; it must be below 1")
+        return problems, fix
 
 
 @dataclass(frozen=True, kw_only=True)
-class LanguageModelingConfig(Checked):
-    """Scores every piece of the vocabulary at every position."""
+class LanguageModelingConfig(ModelConfig):
+    """Scores of every token of the vocabulary at every position."""
 
-    tied: bool = True  # the output layer is the embedding itself
+    tied: bool = True  # the output layer's weight is the embedding
     bias: bool = False
-    transform: bool = False  # a dense layer, GELU and a norm before the output layer (BERT)
+    transform: bool = False  # dense, GELU and norm before the output layer (BERT)
     kind: Literal["language_modeling"] = "language_modeling"
 
 
 @dataclass(frozen=True, kw_only=True)
-class NextSentenceConfig(Checked):
-    """Does the second text follow the first? Read off the first token."""
-
-    kind: Literal["next_sentence"] = "next_sentence"
-
-
-@dataclass(frozen=True, kw_only=True)
-class MaskedNextSentenceConfig(Checked):
-    """BERT's two questions at once: the hidden pieces, and whether B follows A."""
+class MaskedNextSentenceConfig(ModelConfig):
+    """BERT's pretraining head: masked tokens, and whether the second text follows the first."""
 
     tied: bool = True
     bias: bool = True
@@ -130,89 +197,46 @@ class MaskedNextSentenceConfig(Checked):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClassificationConfig(Checked):
-    """One answer per text, from its pooled hidden states."""
+class ClassificationConfig(ModelConfig):
+    """Class scores of a text, from its pooled hidden states."""
 
-    classes: int
-    pooling: Pooling = "mean+max"
-    dense: bool = False  # a dense layer and an activation before the answer (BERT's pooler)
-    dense_activation: Literal["tanh", "relu"] = "tanh"  # DistilBERT's is a ReLU
-    transform: bool = False  # a dense layer, GELU and a norm before it (ModernBERT)
+    classes: int = number(2, 1_000_000)
+    pooling: Pooling
+    dense: bool = False  # a dense layer with an activation before the output (BERT's pooler)
+    dense_activation: Literal["tanh", "relu"] = "tanh"  # relu: DistilBERT
+    transform: bool = False  # dense, GELU and norm before the output (ModernBERT)
     bias: bool = True
-    dropout: float = 0.0
+    dropout: float = number(0, 1, 0.0)
     kind: Literal["classification"] = "classification"
 
-    def _smallest(self, name: str) -> int:
-        return 2
-
-    def _cross_problems(self) -> list[str]:
+    def conflicts(self) -> tuple[list[str], str | None]:
         if self.transform and self.pooling == "mean+max":
-            return ["transform is as wide as the base, and mean+max twice as wide"]
-        return []
+            return ["transform has the width of the base, mean+max has twice that width"], None
+        return [], None
 
 
 @dataclass(frozen=True, kw_only=True)
-class TaggingConfig(Checked):
-    """One answer per token."""
+class TaggingConfig(ModelConfig):
+    """Tag scores of every token."""
 
-    tags: int
-    transform: bool = False  # a dense layer, GELU and a norm before the answer (ModernBERT)
-    dropout: float = 0.0
+    tags: int = number(2, 1_000_000)
+    transform: bool = False
+    dropout: float = number(0, 1, 0.0)
     kind: Literal["tagging"] = "tagging"
 
-    def _smallest(self, name: str) -> int:
-        return 2
-
 
 @dataclass(frozen=True, kw_only=True)
-class SpansConfig(Checked):
-    """Where an answer starts and where it ends."""
+class SpansConfig(ModelConfig):
+    """Start and end scores of every token."""
 
-    transform: bool = False  # a dense layer, GELU and a norm before the answer (ModernBERT)
+    transform: bool = False
     kind: Literal["spans"] = "spans"
 
 
 HeadConfig = (
     LanguageModelingConfig
-    | NextSentenceConfig
     | MaskedNextSentenceConfig
     | ClassificationConfig
     | TaggingConfig
     | SpansConfig
 )
-HEAD_CONFIGS: dict[str, type[HeadConfig]] = {
-    "language_modeling": LanguageModelingConfig,
-    "next_sentence": NextSentenceConfig,
-    "masked_next_sentence": MaskedNextSentenceConfig,
-    "classification": ClassificationConfig,
-    "tagging": TaggingConfig,
-    "spans": SpansConfig,
-}
-
-
-def head_from_dict(values: dict[str, Any], *, where: object = None) -> HeadConfig:
-    """Make a head's settings from a file's values; `kind` says which head."""
-    kind = values.get("kind")
-    if isinstance(kind, str) and kind not in HEAD_CONFIGS:
-        from importlib.metadata import entry_points  # slow to import, and rarely needed
-
-        for point in entry_points(group="headstart.heads", name=kind):
-            point.load()  # which registers it
-    if not isinstance(kind, str) or kind not in HEAD_CONFIGS:
-        raise HeadstartError(
-            f"unknown head {kind!r}; the heads are {', '.join(HEAD_CONFIGS)}", where=where
-        )
-    return from_dict(HEAD_CONFIGS[kind], values, where=where)
-
-
-def register_head_config(config_class: type[Any]) -> None:
-    """Let files name a head's settings by `kind`; see `heads.register_head`."""
-    kind = next((f.default for f in fields(config_class) if f.name == "kind"), None)
-    if not isinstance(kind, str) or not issubclass(config_class, Checked):
-        raise HeadstartError(
-            f"{config_class.__name__} does not describe a head",
-            fix="make it a dataclass and a subclass of Checked whose field `kind` has a default",
-        )
-    known: dict[str, Any] = HEAD_CONFIGS
-    if known.setdefault(kind, config_class) is not config_class:
-        raise HeadstartError(f"there is already a head of the kind '{kind}'")

@@ -14,73 +14,35 @@ from headstart.model.base import Transformer
 from headstart.model.block import FeedForward
 from headstart.model.config import BaseConfig, HeadConfig
 from headstart.model.heads import (
+    HEADS,
     ClassificationHead,
     Head,
     LanguageModelingHead,
     MaskedNextSentenceHead,
-    make_head,
 )
-from headstart.model.pooling import asked_places, join_windows, pool, pooled_place, window_sizes
+from headstart.model.pooling import (
+    join_windows,
+    pool,
+    pooled_position,
+    positions_per_row,
+    window_sizes,
+)
 from headstart.model.positions import LearnedPositions
-from headstart.model.vocabulary_loss import VocabularyTargets
+from headstart.model.sampled_softmax import SoftmaxTargets
 
-# Where at most this share of every row is asked for, the last block works for these tokens alone.
+# The last block computes only the predicted positions if they are at most this share of a row.
 MOST_READ = 0.5
 
 
-@contextmanager
-def seeded(seed: int) -> Iterator[None]:
-    """Draw from `seed` inside, and leave the process's random state as it was."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        yield
-
-
-@torch.no_grad()
-def initialize(module: nn.Module, base: BaseConfig, *, keep: Tensor | None = None) -> None:
-    """Draw the weights of a fresh base or head; `keep` (a tied embedding) stays as it is.
-
-    `normal` (GPT-2): a deviation of 0.02, and less for what is summed up over the layers.
-    `lab`: PyTorch's own start of its encoder layer; ±0.1 for the embedding and the head.
-    """
-    for part in module.modules():
-        if (
-            isinstance(part, nn.Linear | nn.Embedding | LearnedPositions)
-            and part.weight is not keep
-        ):
-            if base.initialization == "lab":
-                nn.init.uniform_(part.weight, -0.1, 0.1)
-            else:
-                nn.init.normal_(part.weight, std=0.02)
-        if isinstance(part, nn.Linear) and part.bias is not None:
-            nn.init.zeros_(part.bias)
-    for part in module.modules():
-        if isinstance(part, SelfAttention | FeedForward):
-            _start_layer(part, base)
-
-
-def _start_layer(part: SelfAttention | FeedForward, base: BaseConfig) -> None:
-    summed = part.output if isinstance(part, SelfAttention) else part.down
-    if base.initialization == "normal":
-        nn.init.normal_(summed.weight, std=0.02 / math.sqrt(2 * base.layers))
-        return
-    if isinstance(part, SelfAttention):
-        nn.init.xavier_uniform_(part.query_key_value.weight)
-        nn.init.kaiming_uniform_(part.output.weight, a=math.sqrt(5))
-    else:
-        part.up.reset_parameters()
-        part.down.reset_parameters()
-
-
 class LanguageModelingLoss(NamedTuple):
-    """What predicting the targets costs."""
+    """The result of `Model.forward` with targets."""
 
-    pieces: Tensor  # summed cross-entropy
-    next_sentence: Tensor | None = None  # (B, 2): scores, for heads with that question
+    tokens: Tensor  # summed cross-entropy
+    next_sentence: Tensor | None = None  # (B, 2): scores, for `MaskedNextSentenceHead`
 
 
 class Model(nn.Module):
-    """`head(base(tokens))`; without a head, the hidden states themselves.
+    """`head(base(tokens))`; without a head, the hidden states.
 
     Training and inference both go through `forward`, so that wrappers which hook into it
     (`DistributedDataParallel`, `fully_shard`) see every call.
@@ -96,10 +58,10 @@ class Model(nn.Module):
         tokens: Tensor,
         segments: Tensor | None = None,
         token_types: Tensor | None = None,
-        targets: VocabularyTargets | None = None,
+        targets: SoftmaxTargets | None = None,
         owners: Tensor | None = None,
     ) -> Any:
-        """The head's scores; with `targets`, what it costs to predict them.
+        """Compute the head's scores, or the loss of predicting the targets.
 
         Parameters
         ----------
@@ -107,15 +69,15 @@ class Model(nn.Module):
         segments : Tensor of shape (B, T), optional
             0 is padding; the texts of a packed row are 1, 2, …
         token_types : Tensor of shape (B, T), optional
-        targets : VocabularyTargets, optional
-            For heads that predict pieces.
+        targets : SoftmaxTargets, optional
+            For language modelling heads.
         owners : Tensor of shape (B,), optional
             For classification: rows are windows, and this is the text of each (0, 0, 1, …).
 
         Returns
         -------
-        Tensor
-            Scores; or with `targets` a `LanguageModelingLoss`.
+        Tensor or LanguageModelingLoss
+            Scores; with `targets` a `LanguageModelingLoss`.
         """
         if targets is not None:
             return self._loss(tokens, segments, token_types, targets)
@@ -124,54 +86,61 @@ class Model(nn.Module):
             if owners is not None:
                 sizes = window_sizes(tokens, segments)
                 vectors = join_windows(vectors, sizes, owners, self.head.config.pooling)
-            return self.head.answer(vectors)
+            return self.head.classify(vectors)
         hidden = self.base(tokens, segments, token_types)  # (B, T, d)
         return hidden if self.head is None else self.head(hidden, segments)
 
     def vectors(
         self, tokens: Tensor, segments: Tensor | None = None, token_types: Tensor | None = None
     ) -> Tensor:
-        """What the classification head reads of each row: (B, d), or (B, 2d) for `mean+max`."""
+        """Compute the pooled vector of each row: (B, d), or (B, 2d) for `mean+max`."""
         assert isinstance(self.head, ClassificationHead)
         pooling = self.head.config.pooling
-        place = pooled_place(tokens, segments, pooling)
-        if place is not None:
-            hidden: Tensor = self.base(tokens, segments, token_types, only_at=place.unsqueeze(1))
-            return hidden[:, 0]  # of (B, 1, d)
-        return pool(self.base(tokens, segments, token_types), segments, pooling)
+        position = pooled_position(tokens, segments, pooling)
+        if position is None:
+            return pool(self.base(tokens, segments, token_types), segments, pooling)
+        hidden: Tensor = self.base(tokens, segments, token_types, only_at=position.unsqueeze(1))
+        return hidden[:, 0]  # of (B, 1, d)
 
     def _loss(
         self,
         tokens: Tensor,
         segments: Tensor | None,
         token_types: Tensor | None,
-        targets: VocabularyTargets,
+        targets: SoftmaxTargets,
     ) -> LanguageModelingLoss:
         assert isinstance(self.head, LanguageModelingHead | MaskedNextSentenceHead)
         only_at = first = None
         if isinstance(self.head, MaskedNextSentenceHead):
-            first = pooled_place(tokens, segments, "first")
+            first = pooled_position(tokens, segments, "first")
         if len(targets.positions) <= MOST_READ * tokens.numel():
-            places, positions = asked_places(targets.positions, tokens, first)
-            if places.size(1) <= MOST_READ * tokens.size(1):  # rows differ
-                only_at, targets = places, replace(targets, positions=positions)
+            grouped, positions = positions_per_row(targets.positions, tokens, first)
+            if grouped.size(1) <= MOST_READ * tokens.size(1):  # rows differ
+                only_at, targets = grouped, replace(targets, positions=positions)
         hidden = self.base(tokens, segments, token_types, only_at=only_at)  # (B, T or K, d)
-        pieces = self.head.loss(hidden, targets)
+        loss = self.head.loss(hidden, targets)
         if isinstance(self.head, LanguageModelingHead):
-            return LanguageModelingLoss(pieces)
+            return LanguageModelingLoss(loss)
         if only_at is not None:
             hidden, segments = hidden[:, :1], None
-        return LanguageModelingLoss(pieces, self.head.next_sentence(hidden, segments))
+        return LanguageModelingLoss(loss, self.head.next_sentence(hidden, segments))
 
     @property
     def head_config(self) -> HeadConfig | None:
         return None if self.head is None else self.head.config
 
     @property
+    def language_modeling_head(self) -> LanguageModelingHead | None:
+        """The head that predicts tokens, if there is one."""
+        if isinstance(self.head, MaskedNextSentenceHead):
+            return self.head.language_modeling
+        return self.head if isinstance(self.head, LanguageModelingHead) else None
+
+    @property
     def vocabulary_rows(self) -> list[nn.Parameter]:
-        """Parameters with one row per piece: a step touches few of them."""
+        """Parameters with one row per token of the vocabulary: a step touches few of them."""
         rows: list[Any] = [self.base.embedding.weight]
-        head = self._language_modeling
+        head = self.language_modeling_head
         if head is not None:
             rows += [] if head.config.tied else [head.output.weight]
             rows += [] if head.output.bias is None else [head.output.bias]
@@ -179,27 +148,61 @@ class Model(nn.Module):
 
     @property
     def tied(self) -> bool:
-        """Whether the output layer is the embedding itself."""
-        return self._language_modeling is not None and self._language_modeling.config.tied
-
-    @property
-    def _language_modeling(self) -> LanguageModelingHead | None:
-        if isinstance(self.head, MaskedNextSentenceHead):
-            return self.head.language_modeling
-        return self.head if isinstance(self.head, LanguageModelingHead) else None
+        """Whether the output layer's weight is the embedding."""
+        head = self.language_modeling_head
+        return head is not None and head.config.tied
 
 
 def build_model(base: BaseConfig, head: HeadConfig | None = None, *, seed: int = 0) -> Model:
-    """A fresh model; the same seed draws the same weights, and nothing else is disturbed."""
-    with seeded(seed):
+    """Build a model with random weights that depend on the seed alone."""
+    with _seeded(seed):
         transformer = Transformer(base)
-        initialize(transformer, base)
-    return Model(transformer, None if head is None else fresh_head(transformer, head, seed=seed))
+        _initialize(transformer, base)
+    return Model(transformer, None if head is None else new_head(transformer, head, seed=seed))
 
 
-def fresh_head(base: Transformer, config: HeadConfig, *, seed: int) -> Head:
-    """A new head for an existing base, drawn from its own seed."""
-    with seeded(seed):
-        head = make_head(base.config, config, base.embedding)
-        initialize(head, base.config, keep=base.embedding.weight)
+def new_head(base: Transformer, config: HeadConfig, *, seed: int) -> Head:
+    """Make a head with random weights for an existing base."""
+    with _seeded(seed):
+        head: Head = HEADS[config.kind][1](base, config)
+        _initialize(head, base.config, tied=base.embedding.weight)
     return head.to(base.embedding.weight.device)
+
+
+@contextmanager
+def _seeded(seed: int) -> Iterator[None]:
+    """Seed PyTorch's generator inside, and restore its state afterwards."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        yield
+
+
+@torch.no_grad()
+def _initialize(module: nn.Module, base: BaseConfig, *, tied: Tensor | None = None) -> None:
+    """Initialize a base or head; a tied embedding stays as it is.
+
+    `normal` (GPT-2): a standard deviation of 0.02, and less for the projections that are summed
+    over the layers. `lab`: PyTorch's defaults for its encoder layer; ±0.1 for embedding and head.
+    """
+    lab = base.initialization == "lab"
+    for part in module.modules():
+        if isinstance(part, nn.Linear | nn.Embedding | LearnedPositions):
+            if part.weight is tied:
+                pass
+            elif lab:
+                nn.init.uniform_(part.weight, -0.1, 0.1)
+            else:
+                nn.init.normal_(part.weight, std=0.02)
+        if isinstance(part, nn.Linear) and part.bias is not None:
+            nn.init.zeros_(part.bias)
+    deviation = 0.02 / math.sqrt(2 * base.layers)
+    for part in module.modules():
+        if isinstance(part, SelfAttention) and lab:
+            nn.init.xavier_uniform_(part.query_key_value.weight)
+            nn.init.kaiming_uniform_(part.output.weight, a=math.sqrt(5))
+        elif isinstance(part, FeedForward) and lab:
+            part.up.reset_parameters()
+            part.down.reset_parameters()
+        elif isinstance(part, SelfAttention | FeedForward):
+            summed = part.output if isinstance(part, SelfAttention) else part.down
+            nn.init.normal_(summed.weight, std=deviation)

@@ -1,4 +1,4 @@
-"""From a text's hidden states to one vector: only its real tokens count, wherever they stand."""
+"""Pooling: from the hidden states of a text to one vector. Padding never counts."""
 
 import torch
 from torch import Tensor
@@ -8,11 +8,11 @@ from headstart.model.config import Pooling
 
 
 def pool(hidden: Tensor, segments: Tensor | None, how: Pooling) -> Tensor:
-    """(B, T, d) → (B, d), or (B, 2d) for `mean+max`."""
+    """Pool (B, T, d) to (B, d), or to (B, 2d) for `mean+max`."""
     real = _real(hidden, segments)
-    place = _place(real, how)
-    if place is not None:
-        return hidden[torch.arange(hidden.size(0), device=hidden.device), place]
+    position = _position(real, how)
+    if position is not None:
+        return hidden[torch.arange(hidden.size(0), device=hidden.device), position]
     if how == "mean":
         return _mean(hidden, real)
     if how == "max":
@@ -21,18 +21,18 @@ def pool(hidden: Tensor, segments: Tensor | None, how: Pooling) -> Tensor:
 
 
 def join_windows(vectors: Tensor, sizes: Tensor, owners: Tensor, how: Pooling) -> Tensor:
-    """The vectors of texts from those of their windows, as if each text had been pooled whole.
+    """Combine the pooled vectors of windows, as if each text had been pooled as a whole.
 
     Parameters
     ----------
     vectors : Tensor of shape (W, d)
-        What `pool` gave for each window.
+        Result of `pool` for each window.
     sizes : Tensor of shape (W,)
-        Tokens of each window: a mean over all tokens weights its windows by them.
+        Tokens of each window: the weights of a mean over all tokens.
     owners : Tensor of shape (W,)
         The text of each window: 0, 0, 1, 2, 2, …
     how : str
-        `last` and `first` average the windows' tokens; `max` takes the largest.
+        `last` and `first` average the windows' vectors; `max` takes the largest values.
 
     Returns
     -------
@@ -40,13 +40,9 @@ def join_windows(vectors: Tensor, sizes: Tensor, owners: Tensor, how: Pooling) -
     """
     if how == "mean+max":
         means, maxima = vectors.chunk(2, dim=-1)
-        parts = (
-            join_windows(means, sizes, owners, "mean"),
-            join_windows(maxima, sizes, owners, "max"),
-        )
-        return torch.cat(parts, dim=-1)
-    texts = int(owners[-1]) + 1
-    joined = vectors.new_zeros(texts, vectors.size(-1))
+        means = join_windows(means, sizes, owners, "mean")
+        return torch.cat((means, join_windows(maxima, sizes, owners, "max")), dim=-1)
+    joined = vectors.new_zeros(int(owners[-1]) + 1, vectors.size(-1))
     if how == "max":
         index = owners.unsqueeze(-1).expand_as(vectors)
         return joined.scatter_reduce(0, index, vectors, "amax", include_self=False)
@@ -56,59 +52,59 @@ def join_windows(vectors: Tensor, sizes: Tensor, owners: Tensor, how: Pooling) -
     return joined.index_add(0, owners, vectors * share)
 
 
-def pooled_place(tokens: Tensor, segments: Tensor | None, how: Pooling) -> Tensor | None:
-    """Where the one token stands that is read of each row (B); None where all of them are."""
-    return _place(_real(tokens, segments), how)
+def pooled_position(tokens: Tensor, segments: Tensor | None, how: Pooling) -> Tensor | None:
+    """Return the one position (B,) that `how` reads from each row, or None if it reads all."""
+    return _position(_real(tokens, segments), how)
 
 
-def asked_places(
+def positions_per_row(
     positions: Tensor, tokens: Tensor, first: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Which places of each row are asked for, and where these then stand.
+    """Group positions of a flattened batch by row.
 
     Parameters
     ----------
     positions : Tensor of shape (N,)
-        In the flattened batch (B·T), each once.
+        Positions in the flattened batch (B·T), each once.
     tokens : Tensor of shape (B, T)
     first : Tensor of shape (B,), optional
-        A place of each row that is read for something else; it becomes the first.
+        A further position of each row, placed in column 0 of the result.
 
     Returns
     -------
     Tensor of shape (B, K)
-        Rows that are asked less often give their first token again, which nobody reads. K is a
-        multiple of eight: products of few different sizes are prepared once.
+        The positions within each row. Rows with fewer positions are filled with 0. K is a multiple
+        of 8, because matrix products of few different sizes are faster.
     Tensor of shape (N,)
-        The positions, now in B·K.
+        The index of each input position in the flattened result (B·K).
     """
     batch, length = tokens.shape
     rows = positions // length
     order = rows.argsort(stable=True)
     counts = rows.bincount(minlength=batch)
     before = (counts.cumsum(0) - counts)[rows[order]]
-    number = torch.empty_like(rows)  # of each position, within its row
-    number[order] = torch.arange(len(rows), device=rows.device) - before
+    column = torch.empty_like(rows)
+    column[order] = torch.arange(len(rows), device=rows.device) - before
     if first is not None:
-        number += 1
+        column += 1
         counts += 1
     most = max(8, -(-int(counts.max()) // 8) * 8)
-    places = rows.new_zeros(batch, most)
+    grouped = rows.new_zeros(batch, most)
     if first is not None:
-        places[:, 0] = first
-    places[rows, number] = positions % length
-    return places, rows * most + number
+        grouped[:, 0] = first
+    grouped[rows, column] = positions % length
+    return grouped, rows * most + column
 
 
 def window_sizes(tokens: Tensor, segments: Tensor | None) -> Tensor:
-    """How many real tokens each row has: (B,)."""
+    """Count the real tokens of each row: (B,)."""
     if segments is None:
         return torch.full((tokens.size(0),), tokens.size(1), device=tokens.device)
     return (segments > 0).sum(dim=1)
 
 
 def _real(rows: Tensor, segments: Tensor | None) -> Tensor:
-    """Which tokens are not padding: (B, T)."""
+    """Return which tokens are not padding: (B, T)."""
     if segments is None:
         return torch.ones(rows.shape[:2], dtype=torch.bool, device=rows.device)
     real = segments > 0
@@ -117,9 +113,10 @@ def _real(rows: Tensor, segments: Tensor | None) -> Tensor:
     return real
 
 
-def _place(real: Tensor, how: Pooling) -> Tensor | None:
-    """`last` is the last *real* token, which under the square mask is the only one that has seen
-    the whole text; reading a padding position instead is a classic mistake.
+def _position(real: Tensor, how: Pooling) -> Tensor | None:
+    """`last` is the last *real* token, the only one that sees the whole text under a causal mask.
+
+    Reading the last position instead, which may be padding, is a common mistake.
     """
     if how == "first":
         return real.int().argmax(dim=1)
@@ -129,9 +126,9 @@ def _place(real: Tensor, how: Pooling) -> Tensor | None:
 
 
 def _mean(hidden: Tensor, real: Tensor) -> Tensor:
-    # where, not a product: a padding position may hold anything, even NaN
-    kept = torch.where(real.unsqueeze(-1), hidden, 0.0)
-    return kept.sum(dim=1) / real.sum(dim=1, keepdim=True).to(hidden.dtype)
+    # where instead of a product: a padding position may hold anything, even NaN
+    visible = torch.where(real.unsqueeze(-1), hidden, 0.0)
+    return visible.sum(dim=1) / real.sum(dim=1, keepdim=True).to(hidden.dtype)
 
 
 def _max(hidden: Tensor, real: Tensor) -> Tensor:

@@ -1,11 +1,11 @@
-"""Where a token stands. Attention alone sees a bag of tokens; these tell it the order.
+"""Positional encodings: without them, attention sees a bag of tokens.
 
-- `SinusoidalPositions`: computed waves, added to the embedding (Vaswani et al. 2017; the lab).
-- `LearnedPositions`: a trained vector for each position, added to the embedding (BERT, GPT-2).
-- `RotaryPositions`: queries and keys are turned by an angle that grows with the position, so
+- `SinusoidalPositions`: computed sines, added to the embedding (Vaswani et al. 2017; the lab).
+- `LearnedPositions`: a trained vector per position, added to the embedding (BERT, GPT-2).
+- `RotaryPositions`: queries and keys are rotated by an angle that grows with the position, so
   that their product depends on the distance (Su et al. 2021; Llama, ModernBERT).
 
-The computed kinds hold no parameters, are not saved, and grow with the texts they meet.
+The computed kinds have no parameters, are not saved, and grow with the texts they meet.
 """
 
 import math
@@ -15,46 +15,66 @@ from torch import Tensor, nn
 
 from headstart.errors import HeadstartError
 
+FIRST_ROWS = 1_024  # at most so many positions are computed before a text needs them
+
 
 def sinusoids(length: int, width: int, *, device: torch.device | None = None) -> Tensor:
-    """Sines on the even and cosines on the odd columns, from fast waves to slow ones: (T, d)."""
+    """Return sines in the even and cosines in the odd columns, high frequencies first: (T, d)."""
     position = torch.arange(length, dtype=torch.float32, device=device).unsqueeze(1)  # (T, 1)
     even = torch.arange(0, width, 2, dtype=torch.float32, device=device)
     angle = position * torch.exp(even * (-math.log(10_000.0) / width))
     return torch.stack((angle.sin(), angle.cos()), dim=-1).flatten(1)  # (T, d/2, 2) -> (T, d)
 
 
-def rotary_angles(length: int, width: int, base: float, *, device: torch.device | None) -> Tensor:
-    """The angle of each position and pair of numbers, for both halves of a head: (T, hs)."""
+def rotary_table(
+    length: int, head_width: int, base: float, *, device: torch.device | None = None
+) -> Tensor:
+    """Return the cosines and sines of every position and pair of columns: (T, 2·hs)."""
     position = torch.arange(length, dtype=torch.float32, device=device).unsqueeze(1)
-    even = torch.arange(0, width, 2, dtype=torch.float32, device=device)
-    angle = position / base ** (even / width)  # (T, hs/2)
-    return torch.cat((angle, angle), dim=-1)
+    even = torch.arange(0, head_width, 2, dtype=torch.float32, device=device)
+    angle = position / base ** (even / head_width)  # (T, hs/2)
+    angle = torch.cat((angle, angle), dim=-1)
+    return torch.cat((angle.cos(), angle.sin()), dim=-1)
+
+
+def rotate(x: Tensor, rotary: Tensor) -> Tensor:
+    """Rotate each pair (x[i], x[i + hs/2]) by the angle of its position.
+
+    Parameters
+    ----------
+    x : Tensor of shape (B, nh, T, hs)
+    rotary : Tensor of shape (T, 2·hs) or (B, 1, T, 2·hs)
+        From `RotaryPositions`.
+    """
+    cosine, sine = rotary.to(x.dtype).chunk(2, dim=-1)
+    first, second = x.chunk(2, dim=-1)
+    return x * cosine + torch.cat((-second, first), dim=-1) * sine
 
 
 class _Table(nn.Module):
-    """A computed table (positions × width) that is made once and again only to grow."""
+    """A computed table (positions × columns) that is recomputed only to grow."""
 
     table: Tensor
 
     def __init__(self, max_length: int) -> None:
         super().__init__()
-        self.register_buffer("table", self.compute(max_length, None), persistent=False)
+        table = self.compute(min(max_length, FIRST_ROWS), None)
+        self.register_buffer("table", table, persistent=False)
 
     def compute(self, length: int, device: torch.device | None) -> Tensor:
-        raise AssertionError(f"{type(self).__name__} must say how its table is computed")
+        raise NotImplementedError
 
     def rows(self, length: int, positions: Tensor | None) -> Tensor:
-        """The rows of 0 … length-1 (T, ·), or those of `positions` (B, T, ·)."""
+        """Return the rows of 0 … length-1 (T, ·), or those of `positions` (B, T, ·)."""
         if length > self.table.size(0):
-            # Doubling keeps a stream of ever longer texts from computing it every time.
+            # Doubling: a stream of ever longer texts does not recompute it every time.
             longer = max(length, 2 * self.table.size(0))
             self.table = self.compute(longer, self.table.device).to(self.table.dtype)
         return self.table[:length] if positions is None else self.table[positions]
 
 
 class SinusoidalPositions(_Table):
-    """Fixed waves (Vaswani et al. 2017), added to the embedding."""
+    """Fixed sines and cosines, added to the embedding."""
 
     def __init__(self, max_length: int, width: int) -> None:
         self.width = width
@@ -67,8 +87,24 @@ class SinusoidalPositions(_Table):
         return self.rows(length, positions)
 
 
+class RotaryPositions(_Table):
+    """Cosines and sines by which attention rotates queries and keys."""
+
+    def __init__(self, max_length: int, head_width: int, base: float) -> None:
+        self.head_width, self.base = head_width, base
+        super().__init__(max_length)
+
+    def compute(self, length: int, device: torch.device | None) -> Tensor:
+        return rotary_table(length, self.head_width, self.base, device=device)
+
+    def forward(self, length: int, positions: Tensor | None) -> Tensor:
+        """Return (T, 2·hs), or (B, 1, T, 2·hs) for given positions; 1 broadcasts over heads."""
+        rows = self.rows(length, positions)
+        return rows if positions is None else rows.unsqueeze(1)
+
+
 class LearnedPositions(nn.Module):
-    """One trained vector per position, added to the embedding; there is a last one."""
+    """One trained vector per position, added to the embedding; the number of them is fixed."""
 
     def __init__(self, max_length: int, width: int, *, offset: int = 0) -> None:
         super().__init__()
@@ -84,20 +120,3 @@ class LearnedPositions(nn.Module):
         if positions is None:
             return self.weight[self.offset : self.offset + length]
         return self.weight[self.offset + positions]
-
-
-class RotaryPositions(_Table):
-    """Cosines and sines by which attention turns queries and keys (Su et al. 2021)."""
-
-    def __init__(self, max_length: int, head_width: int, base: float) -> None:
-        self.head_width, self.base = head_width, base
-        super().__init__(max_length)
-
-    def compute(self, length: int, device: torch.device | None) -> Tensor:
-        angles = rotary_angles(length, self.head_width, self.base, device=device)
-        return torch.cat((angles.cos(), angles.sin()), dim=-1)  # (T, 2·hs)
-
-    def forward(self, length: int, positions: Tensor | None) -> Tensor:
-        """Cosines and sines side by side, with room for the heads: (T, 2·hs) or (B, 1, T, 2·hs)."""
-        rows = self.rows(length, positions)
-        return rows if positions is None else rows.unsqueeze(1)

@@ -1,10 +1,9 @@
 """Causal language modelling: predict the next token.
 
-In: `<begin> A B C D`. Out: `A B C D <end>`. The square mask hides the future, so every position
-is a question and none can read its answer off. Every token teaches: this needs the fewest tokens
-to learn, and it is the only objective that can write. What it lacks is the right-hand side: a
-token's hidden state knows nothing of what follows it. `masked` sees both sides, but learns only
-where something is hidden.
+Input: `<begin> A B C D`. Targets: `A B C D <end>`. The causal mask hides later tokens, so every
+position is a prediction. Every token is a target: this needs the fewest tokens to learn, and it is
+the only objective that can generate text. A token's hidden state contains nothing of what follows
+it; `masked` sees both sides, but learns only from the masked positions.
 """
 
 from typing import ClassVar
@@ -31,7 +30,7 @@ class Causal(Objective):
     def batch(self, source: TokenSource, rows: int, key: tuple[int, int]) -> Batch:
         packed = source.rows(rows, key, extra=1)
         tokens, segments = packed.tokens[:, :-1], packed.segments[:, :-1]
-        # What follows the end of a text is another text: nobody could know it.
+        # What follows the end of a text is another text and cannot be predicted.
         is_target = (segments == packed.segments[:, 1:]) & (segments > 0)  # (B, T)
         return Batch(
             tokens=tokens,
@@ -41,4 +40,4 @@ class Causal(Objective):
         )
 
     def loss(self, model: nn.Module, batch: Batch) -> Loss:
-        return Loss(batch.run(model).pieces, batch.targets.numel())
+        return Loss(batch.run(model).tokens, batch.targets.numel())

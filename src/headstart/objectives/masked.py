@@ -1,10 +1,10 @@
-"""Masked language modelling (BERT): some tokens are hidden, the rest of the text gives them away.
+"""Masked language modelling (BERT): predict hidden tokens from the rest of the text.
 
-In: `A [MASK] C D`. Out: `B`, at its place. A share of the tokens is chosen; of those, 80 % become
-the mask token, 10 % a random one, 10 % stay as they are, so that the base cannot learn that only
-mask tokens matter. Both sides are seen, which suits classification and tagging. Only the chosen
-places are scored, so a step is cheap at the output layer, but it also teaches less than a step of
-`causal`, and the base cannot write. Masks are drawn anew every time a row is seen.
+Input: `A [MASK] C D`. Target: `B` at its position. A share of the tokens is chosen; of those, 80 %
+become the mask token, 10 % a random one and 10 % stay as they are, so that the base cannot learn
+that only mask tokens matter. Both sides are visible, which suits classification and tagging. Only
+the chosen positions are scored, so a step is cheap at the output layer, but it also teaches less
+than a step of `causal`, and the base cannot generate. New masks are drawn each time a row is read.
 """
 
 from typing import ClassVar
@@ -18,7 +18,7 @@ from headstart.model.presets import Preset
 from headstart.objectives.objective import Batch, Loss, Objective
 from headstart.text.store.token_source import TokenSource
 
-MASKED, RANDOM = 0.8, 0.1  # of the chosen; the rest stays
+MASKED, RANDOM = 0.8, 0.1  # shares of the chosen tokens; the rest stays
 
 
 def mask_tokens(
@@ -30,9 +30,9 @@ def mask_tokens(
     vocab_size: int,
     generator: torch.Generator,
 ) -> tuple[Tensor, Tensor]:
-    """BERT's masking rule: the changed tokens (B, T), and which places were chosen (B, T).
+    """Apply BERT's masking rule; return the changed tokens and the chosen positions, both (B, T).
 
-    At least one place is chosen wherever one can be, so that no batch is without a question.
+    At least one position is chosen if any is maskable, so that no batch is without a target.
     """
     draw = torch.rand(tokens.shape, generator=generator)
     chosen = maskable & (draw < share)
@@ -58,15 +58,9 @@ class Masked(Objective):
 
     def batch(self, source: TokenSource, rows: int, key: tuple[int, int]) -> Batch:
         packed = source.rows(rows, key)
-        return self.hide(
-            source,
-            packed.tokens,
-            packed.segments,
-            key,
-            separate=source.separate,
-        )
+        return self.mask(source, packed.tokens, packed.segments, key, separate=source.separate)
 
-    def hide(
+    def mask(
         self,
         source: TokenSource,
         tokens: Tensor,
@@ -75,7 +69,7 @@ class Masked(Objective):
         *,
         separate: bool,
     ) -> Batch:
-        """Choose and hide tokens; specials and padding are never targets."""
+        """Choose and mask tokens; special tokens and padding are never targets."""
         if source.tokenizer.mask_id is None:
             raise HeadstartError(
                 "this tokenizer has no mask token, which a masked objective needs",
@@ -90,7 +84,7 @@ class Masked(Objective):
             generator=source.generator(key),
         )
         padded = bool((segments == 0).any())
-        if not separate:  # then segments only tell padding from text
+        if not separate:  # then segments only distinguish padding from text
             segments = (segments > 0).to(segments.dtype)
         return Batch(
             tokens=changed,
@@ -100,4 +94,4 @@ class Masked(Objective):
         )
 
     def loss(self, model: nn.Module, batch: Batch) -> Loss:
-        return Loss(batch.run(model).pieces, batch.targets.numel())
+        return Loss(batch.run(model).tokens, batch.targets.numel())

@@ -1,10 +1,9 @@
-"""Masked language modelling and next sentence together: BERT as it was published.
+"""Masked language modelling and next sentence prediction together: BERT as published.
 
-In: `<begin> A <separator> B <end>`, with tokens hidden as in `masked`. Half of the time B goes on
-where A stopped, else B is from another document. Out: the hidden tokens, and 1 or 0 for "B
-follows A", read off the first token. The second question was meant for tasks with two texts (does
-this answer that?); later work found that it adds little elsewhere (Liu et al. 2019), so `masked`
-is the one to try first.
+Input: `<begin> A <separator> B <end>`, with tokens masked as in `masked`. Half of the time B
+continues A, else B is from another document. Targets: the masked tokens, and whether B follows A,
+predicted from the first token. Later work found that the second task adds little (Liu et al.
+2019), so try `masked` first.
 """
 
 from dataclasses import replace
@@ -21,7 +20,7 @@ from headstart.text.store.token_source import TokenSource
 
 
 class NextSentence(Masked):
-    """Predict the hidden tokens, and whether the second text follows the first."""
+    """Predict the masked tokens, and whether the second text follows the first."""
 
     name: ClassVar[str] = "masked+next-sentence"
 
@@ -36,31 +35,30 @@ class NextSentence(Masked):
 
     def batch(self, source: TokenSource, rows: int, key: tuple[int, int]) -> Batch:
         pairs = source.pairs(rows, key)
-        hidden = self.hide(source, pairs.tokens, pairs.segments, key, separate=False)
+        masked = self.mask(source, pairs.tokens, pairs.segments, key, separate=False)
         return replace(
-            hidden,
+            masked,
             token_types=pairs.token_types,
             follows=pairs.follows,
-            targets_per_text=hidden.targets.numel() / rows,
+            targets_per_text=masked.targets.numel() / rows,
         )
 
     def loss(self, model: nn.Module, batch: Batch) -> Loss:
         assert batch.follows is not None
-        pieces, answers = batch.run(model)
-        assert answers is not None
-        answers = answers.float()  # (B, 2)
-        follows = F.cross_entropy(answers, batch.follows, reduction="sum")
-        count, texts = batch.targets.numel(), batch.follows.numel()
-        right = int((answers.argmax(-1) == batch.follows).sum())
+        tokens, scores = batch.run(model)
+        assert scores is not None
+        scores = scores.float()  # (B, 2)
+        follows = F.cross_entropy(scores, batch.follows, reduction="sum")
+        correct = float((scores.argmax(-1) == batch.follows).sum())
+        targets, texts = batch.targets.numel(), batch.follows.numel()
         # Both losses as means, added as in BERT, then weighted by the targets like any other.
-        # The ratio is the whole step's, so that its micro-batches add up exactly.
-        total = pieces + follows * batch.targets_per_text
+        # The ratio is the whole step's, so that the losses of its micro-batches add up.
         return Loss(
-            total,
-            count,
+            tokens + follows * batch.targets_per_text,
+            targets,
             {
-                "pieces": (float(pieces.detach()), count),
+                "masked_tokens": (float(tokens.detach()), targets),
                 "next_sentence": (float(follows.detach()), texts),
-                "next_sentence_accuracy": (float(right), texts),
+                "next_sentence_accuracy": (correct, texts),
             },
         )

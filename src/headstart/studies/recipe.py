@@ -9,7 +9,7 @@ from headstart.base_source import hf_name
 from headstart.config import PretrainConfig, StudyConfig, is_run, read_settings
 from headstart.errors import HeadstartError
 from headstart.model.checkpoint import CONFIG, read_config
-from headstart.objectives import find_objective, objectives
+from headstart.objectives import OBJECTIVES, find_objective
 from headstart.studies.arms import arms, find_arm
 from headstart.studies.arms.arm import Arm
 from headstart.studies.arms.foreign import know_foreign_arms
@@ -34,7 +34,7 @@ class StudyRecipe(StudyConfig):
     def problems(self) -> list[str]:
         know_foreign_arms(self.arms)
         problems = _unknown("arm", self.arms, list(arms())) + _unknown(
-            "objective", self.objectives, list(objectives())
+            "objective", self.objectives, list(OBJECTIVES)
         )
         if problems:
             return problems
@@ -113,7 +113,7 @@ def make_study_recipe(**given: Any) -> StudyRecipe:
     if not given.get("base") and given.get("preset", "small") == "small":
         given.setdefault("width", STUDY_WIDTH)
         given.setdefault("layers", STUDY_LAYERS)
-    wanted = in_order(given.pop("objectives", None) or [], list(objectives()))
+    wanted = in_order(given.pop("objectives", None) or [], list(OBJECTIVES))
     if given.get("base"):
         wanted = _of_base(Path(given["base"]), wanted)
     return StudyRecipe.create(
@@ -156,7 +156,7 @@ def _of_base(base: Path, wanted: list[str]) -> list[str]:
         own = base_objective(str(base))
     else:
         attention = read_config(base / CONFIG)["base"].get("attention", "causal")
-        own = next(name for name, kind in objectives().items() if kind.attention == attention)
+        own = next(name for name, kind in OBJECTIVES.items() if kind.attention == attention)
     if is_run(base):
         own = str(read_settings(base).get("objective", own))
     if wanted not in ([], [own]):

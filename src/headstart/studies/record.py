@@ -9,8 +9,7 @@ import numpy as np
 
 from headstart.config import PretrainConfig
 from headstart.machine import look_up
-from headstart.model.account_report import account_document
-from headstart.model.accounts import account
+from headstart.model.counts import count_parameters, counts_document
 from headstart.model.presets import Preset
 from headstart.studies.bases import pretraining_curve
 from headstart.studies.keep_best import Best, keep_best
@@ -149,8 +148,10 @@ def _parameters(study: StudyRun) -> dict[str, dict[str, Any]]:
     for objective in study.recipe.objectives:
         chosen = _trained_preset(study, objective)
         classes = max(2, len(study.data.task.labels))
-        accounts = account(chosen.base, chosen.language_modeling, chosen.classification(classes))
-        found[objective] = account_document(accounts, chosen)
+        counts = count_parameters(
+            chosen.base, chosen.language_modeling, chosen.classification(classes)
+        )
+        found[objective] = counts_document(counts, chosen)
     return found
 
 

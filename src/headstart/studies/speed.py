@@ -19,7 +19,7 @@ from headstart.config import Precision, PretrainConfig
 from headstart.machine import autocast
 from headstart.model.model import build_model
 from headstart.model.presets import Preset
-from headstart.model.vocabulary_loss import CandidateSampler
+from headstart.model.sampled_softmax import SoftmaxSampler
 from headstart.objectives import find_objective
 from headstart.text.store.token_source import PackedBatch, PairBatch, TokenSource
 from headstart.training.batches import LARGE_VOCABULARY, NUM_FREQUENT, NUM_SAMPLED
@@ -72,8 +72,10 @@ def measure_pretraining(chosen: Preset, recipe: PretrainConfig) -> float:
     batch = objective.batch(source, recipe.rows, (0, 0))
     model.base.embedding.sparse = sampled or not model.tied
     if sampled:
-        sampler = CandidateSampler(source.counts, frequent=NUM_FREQUENT, drawn=NUM_SAMPLED, seed=0)
-        batch = replace(batch, candidates=sampler.draw(batch.targets, 0))
+        sampler = SoftmaxSampler(
+            source.counts, num_frequent=NUM_FREQUENT, num_sampled=NUM_SAMPLED, seed=0
+        )
+        batch = replace(batch, sampled=sampler.draw(batch.targets, 0))
 
     def step(number: int) -> None:
         with autocast(recipe.precision or "fp32", CPU):

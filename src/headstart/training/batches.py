@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from headstart.config import FinetuneConfig, PretrainConfig
 from headstart.model.checkpoint import save_model
 from headstart.model.model import Model
-from headstart.model.vocabulary_loss import CandidateSampler
+from headstart.model.sampled_softmax import SoftmaxSampler
 from headstart.objectives import find_objective
 from headstart.run import NetworkRun, save_validation
 from headstart.tasks.examples import Examples, TextEncoding, TokenDropout
@@ -33,7 +33,7 @@ class CorpusBatches:
 
     Attributes
     ----------
-    sampler : CandidateSampler or None
+    sampler : SoftmaxSampler or None
         Draws the classes of a sampled softmax; a small vocabulary is scored in full.
     """
 
@@ -45,10 +45,10 @@ class CorpusBatches:
         if config.softmax == "sampled" or (
             config.softmax == "auto" and vocab_size > LARGE_VOCABULARY
         ):
-            self.sampler = CandidateSampler(
+            self.sampler = SoftmaxSampler(
                 data.train.store.counts(vocab_size),
-                frequent=NUM_FREQUENT,
-                drawn=NUM_SAMPLED,
+                num_frequent=NUM_FREQUENT,
+                num_sampled=NUM_SAMPLED,
                 seed=config.seed,
             )
 
@@ -58,10 +58,9 @@ class CorpusBatches:
         source, number = self.data.source(step, steps)
         batch = self.objective.batch(source, config.rows, (config.seed, number)).to(device)
         if self.sampler is not None:
-            candidates = self.sampler.draw(batch.targets.cpu(), step).to(device)
-            batch = replace(batch, candidates=candidates)
+            batch = replace(batch, sampled=self.sampler.draw(batch.targets.cpu(), step).to(device))
         rows = max(1, config.micro_batch_tokens // config.length)
-        return [self._micro_batch(model, part) for part in batch.cut(rows)]
+        return [self._micro_batch(model, part) for part in batch.split(rows)]
 
     def _micro_batch(self, model: Model, part: Any) -> MicroBatch:
         return MicroBatch(
@@ -83,7 +82,7 @@ class CorpusBatches:
         for name in losses[0].parts:
             values, counts = zip(*(one.parts[name] for one in losses), strict=True)
             parts[name] = sum(values) / sum(counts)
-        token_loss = parts.get("pieces", loss)
+        token_loss = parts.get("masked_tokens", loss)
         found = {"loss": loss, "perplexity": math.exp(min(token_loss, 50)), **parts}
         if self.objective.can_generate:  # only then is it the probability of the whole text
             store = self.data.held_out.store

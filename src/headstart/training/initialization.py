@@ -23,8 +23,9 @@ from headstart.model.attention import SelfAttention
 from headstart.model.checkpoint import CONFIG
 from headstart.model.config import LanguageModelingConfig
 from headstart.model.heads import Transform
-from headstart.model.model import Model, build_model, fresh_head
+from headstart.model.model import Model, build_model, new_head
 from headstart.model.presets import preset, preset_of, stock_head
+from headstart.model.swap import SwapRow, match_vocabulary, swap_head
 from headstart.objectives import find_objective
 from headstart.run import NetworkRun
 from headstart.tasks import find_task
@@ -37,7 +38,6 @@ from headstart.text.tokenizers.tokenizer import Tokenizer, hash_of, load_tokeniz
 from headstart.text.tokenizers.train_tokenizer import train_tokenizer
 from headstart.training.callbacks import Callback
 from headstart.training.corpus import PretrainData, network_preset
-from headstart.transfer.swap import SwapRow, match_vocabulary, swap_head
 
 EMBEDDING_STD = 0.05  # of PPMI-SVD embeddings
 NEIGHBOURS = 0.5  # share of the neighbours' mean that attention adds at first
@@ -148,7 +148,7 @@ def _continued_model(config: PretrainConfig, tokenizer: Tokenizer) -> Model:
     predicts_tokens = isinstance(own, LanguageModelingConfig) and type(own) is type(usual)
     if predicts_tokens or own == usual:
         return model.train()
-    return Model(model.base, fresh_head(model.base, usual, seed=config.seed)).train()
+    return Model(model.base, new_head(model.base, usual, seed=config.seed)).train()
 
 
 def base_objective(base: str) -> str:

@@ -200,11 +200,9 @@ def bert_head_problem(
             why = f"there the first token counts, with a dense layer and {activation} before the "
             return NoCounterpart(f"{why}classes", OTHER_HEAD)
         return None
-    if isinstance(head, TaggingConfig | SpansConfig):
-        if head.transform:
-            return NoCounterpart("there no layer stands before the answers", OTHER_HEAD)
-        return None
-    return NoCounterpart(f"there is no {head.kind} for it", ONNX)
+    if head.transform:
+        return NoCounterpart("there no layer stands before the answers", OTHER_HEAD)
+    return None
 
 
 def old_names(names: set[str], bias: str, decoder_bias: str) -> dict[str, str]:

@@ -129,7 +129,7 @@ def with_padding(run: NetworkRun) -> NetworkRun:
     grown = torch.cat([table, table.new_zeros(rows - len(table), table.size(1))])
     base.embedding = torch.nn.Embedding.from_pretrained(grown, freeze=False)
     spare = rows - padded.vocab_size
-    base.config = replace(base.config, vocab_size=rows, spare_pieces=spare)
+    base.config = replace(base.config, vocab_size=rows, vocab_padding=spare)
     return replace(run, model=model, tokenizer=padded)
 
 

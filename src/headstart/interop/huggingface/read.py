@@ -61,7 +61,7 @@ def open_base(name: str) -> NetworkRun:
             where=folder,
             fix="put the model's own tokenizer.json there",
         )
-    found.model.base.config = replace(base, spare_pieces=spare)
+    found.model.base.config = replace(base, vocab_padding=spare)
     length = min(base.max_length, LONGEST)
     return NetworkRun(folder, found.model.eval(), tokenizer, _task(found), length=length)
 

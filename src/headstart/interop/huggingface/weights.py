@@ -7,6 +7,7 @@ tensors and plain values and refuses everything else.
 import hashlib
 import json
 import pickle
+import warnings
 from pathlib import Path
 
 import torch
@@ -70,7 +71,9 @@ def hash_weights(folder: Path) -> str:
 
 def _read_pickle(path: Path) -> dict[str, Tensor]:
     try:
-        content = torch.load(path, map_location="cpu", weights_only=True)
+        with warnings.catch_warnings():  # PyTorch warns about files that it then rejects
+            warnings.simplefilter("ignore")
+            content = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError:
         raise HeadstartError(
             f"{path.name} holds more than weights, so it was not opened",

@@ -93,7 +93,7 @@ def know_foreign_arms(names: list[str]) -> None:
 @lru_cache
 def _times_slower(name: str) -> float:
     """About how many times as long a token takes as with the study's usual network."""
-    from headstart.model.accounts import multiplications
+    from headstart.model.counts import multiplications
     from headstart.model.presets import preset
     from headstart.run import NetworkRun
     from headstart.studies.recipe import STUDY_WIDTH

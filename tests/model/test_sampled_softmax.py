@@ -1,18 +1,16 @@
-"""The output layer over candidates: what it leaves out, and that it stays right on average."""
+"""Sampled softmax: which classes it includes, and that it is correct on average."""
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from torch import nn
 
-from headstart.model.vocabulary_loss import (
-    Candidates,
-    CandidateSampler,
-    VocabularyTargets,
-    gather_rows,
-    vocabulary_loss,
+from headstart.model.sampled_softmax import (
+    SampledClasses,
+    SoftmaxSampler,
+    SoftmaxTargets,
+    softmax_loss,
 )
 
 VOCABULARY, WIDTH, TARGETS = 60, 8, 20
@@ -23,7 +21,7 @@ def counts(size=VOCABULARY):
 
 
 def sampler(frequent=5, drawn=10, seed=0, size=VOCABULARY):
-    return CandidateSampler(counts(size), frequent=frequent, drawn=drawn, seed=seed)
+    return SoftmaxSampler(counts(size), num_frequent=frequent, num_sampled=drawn, seed=seed)
 
 
 def layer(seed=0):
@@ -37,18 +35,18 @@ def layer(seed=0):
     return hidden, weight, bias, targets
 
 
-def loss_and_gradients(candidates):
+def loss_and_gradients(sampled):
     hidden, weight, bias, targets = layer()
-    to = VocabularyTargets(torch.arange(TARGETS), targets, candidates)
-    loss = vocabulary_loss(hidden, weight, bias, to)
+    to = SoftmaxTargets(torch.arange(TARGETS), targets, sampled)
+    loss = softmax_loss(hidden, weight, bias, to)
     loss.backward()
     gradients = [g.to_dense() if g.is_sparse else g for g in (hidden.grad, weight.grad, bias.grad)]
     return loss.detach(), gradients
 
 
-def test_with_all_pieces_as_candidates_loss_and_gradients_are_the_exact_ones():
+def test_with_all_tokens_sampled_loss_and_gradients_are_the_exact_ones():
     everything = sampler(frequent=VOCABULARY).draw(layer()[3], 0)
-    assert len(everything.pieces) == VOCABULARY
+    assert len(everything.ids) == VOCABULARY
     loss, gradients = loss_and_gradients(everything)
     exact, exact_gradients = loss_and_gradients(None)
     torch.testing.assert_close(loss, exact)
@@ -62,7 +60,7 @@ def test_over_many_draws_the_estimated_normalizer_has_the_exact_mean():
     draw = sampler(drawn=20)
     estimates = torch.stack(
         [
-            (scores[:, found.pieces] + found.correction).exp().sum(1)
+            (scores[:, found.ids] + found.correction).exp().sum(1)
             for found in (draw.draw(targets, step) for step in range(4_000))
         ]
     )
@@ -92,41 +90,39 @@ def test_the_mean_gradient_approaches_the_exact_one_with_more_draws(drawn, toler
     st.integers(0, 40),
     st.integers(0, 5),
 )
-def test_no_target_is_missing_and_every_piece_counts_once(asked, frequent, drawn, step):
+def test_no_target_is_missing_and_every_token_counts_once(asked, frequent, drawn, step):
     targets = torch.tensor(asked)
     found = sampler(frequent, drawn).draw(targets, step)
-    pieces = found.pieces.tolist()
-    assert pieces == sorted(set(pieces))
-    assert set(asked) <= set(pieces)
-    assert found.pieces[found.places(targets)].tolist() == asked
-    for piece, correction in zip(pieces, found.correction.tolist(), strict=True):
-        certain = piece < frequent or piece in asked  # ids are in the order of their counts here
+    ids = found.ids.tolist()
+    assert ids == sorted(set(ids))
+    assert set(asked) <= set(ids)
+    assert found.ids[found.index_of(targets)].tolist() == asked
+    for token, correction in zip(ids, found.correction.tolist(), strict=True):
+        certain = token < frequent or token in asked  # ids are in the order of their counts here
         assert (correction == 0) if certain else (correction > 0)
 
 
-def test_candidates_are_a_pure_function_of_seed_step_and_targets():
+def test_sampled_classes_are_a_pure_function_of_seed_step_and_targets():
     targets = layer()[3]
     one, again = sampler().draw(targets, 7), sampler().draw(targets, 7)
-    assert torch.equal(one.pieces, again.pieces)
+    assert torch.equal(one.ids, again.ids)
     assert torch.equal(one.correction, again.correction)
     other_step, other_seed = sampler().draw(targets, 8), sampler(seed=1).draw(targets, 7)
-    assert one.pieces.tolist() != other_step.pieces.tolist()
-    assert one.pieces.tolist() != other_seed.pieces.tolist()
+    assert one.ids.tolist() != other_step.ids.tolist()
+    assert one.ids.tolist() != other_seed.ids.tolist()
 
 
-@pytest.mark.parametrize("shape", [(9, 4), (9,)])
-def test_gathered_rows_have_a_sparse_gradient_equal_to_the_dense_one(shape):
-    rows = torch.tensor([1, 4, 8])
-    weight = nn.Parameter(torch.randn(shape, generator=torch.Generator().manual_seed(0)))
-    gathered = gather_rows(weight, rows)
-    gathered.square().sum().backward()
-    assert weight.grad is not None
-    assert weight.grad.is_sparse
-    dense = torch.zeros(shape)
-    dense[rows] = 2 * weight.detach()[rows]
-    torch.testing.assert_close(weight.grad.to_dense(), dense)
+def test_the_gradients_of_weight_and_bias_are_sparse():
+    hidden, weight, bias, targets = layer()
+    sampled = sampler().draw(targets, 0)
+    softmax_loss(
+        hidden, weight, bias, SoftmaxTargets(torch.arange(TARGETS), targets, sampled)
+    ).backward()
+    for gradient in (weight.grad, bias.grad):
+        assert gradient.is_sparse
+        assert gradient.coalesce().indices()[0].tolist() == sampled.ids.tolist()
 
 
-def test_candidates_move_to_a_device_together():
-    moved = Candidates(torch.tensor([1, 2]), torch.zeros(2)).to(torch.device("meta"))
-    assert moved.pieces.device.type == moved.correction.device.type == "meta"
+def test_sampled_classes_move_to_a_device_together():
+    moved = SampledClasses(torch.tensor([1, 2]), torch.zeros(2)).to(torch.device("meta"))
+    assert moved.ids.device.type == moved.correction.device.type == "meta"

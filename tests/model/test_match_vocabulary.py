@@ -5,10 +5,10 @@ import torch
 
 from headstart.errors import HeadstartError
 from headstart.lab.files import LabTokenizer
+from headstart.model.swap import match_vocabulary, shared_tokens
 from headstart.run import NetworkRun
 from headstart.text.tokenizers.train_tokenizer import train_tokenizer
 from headstart.training.finetune import finetune
-from headstart.transfer.swap import match_vocabulary, shared_pieces
 from tests.labelled import recipe, splits
 from tests.runs import small_run
 
@@ -28,7 +28,7 @@ def test_rows_of_shared_pieces_are_carried_over_and_the_rest_is_their_mean(base,
     run = NetworkRun.open(base)
     old = run.model.base.embedding.weight
     new = match_vocabulary(run.model, run.tokenizer, other).base.embedding.weight
-    shared = shared_pieces(run.tokenizer, other)
+    shared = shared_tokens(run.tokenizer, other)
     assert 256 < len(shared) < other.vocab_size
     for number, before in shared.items():
         assert torch.equal(new[number], old[before])
@@ -55,7 +55,7 @@ def test_the_same_vocabulary_changes_nothing(base):
 def test_specials_go_by_their_role(base):
     run = NetworkRun.open(base)
     lab = LabTokenizer(["▁the", "▁cat"])
-    shared = shared_pieces(run.tokenizer, lab)
+    shared = shared_tokens(run.tokenizer, lab)
     assert shared[lab.begin_id] == run.tokenizer.begin_id
     assert shared[lab.pad_id] == run.tokenizer.pad_id
     assert shared[4] == run.tokenizer.vocabulary().index(" the")
@@ -67,7 +67,7 @@ def test_vocabularies_without_a_common_piece_are_refused(base):
     class Strange(LabTokenizer):
         begin_id = pad_id = end_id = unknown_id = None
 
-    with pytest.raises(HeadstartError, match="no piece in common"):
+    with pytest.raises(HeadstartError, match="no token in common"):
         match_vocabulary(run.model, run.tokenizer, Strange(["語彙"]))
 
 

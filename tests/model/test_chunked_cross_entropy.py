@@ -1,12 +1,14 @@
 """The chunked loss equals `cross_entropy` in value and gradient."""
 
+import math
+
 import pytest
 import torch
 import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headstart.model.vocabulary_loss import chunked_cross_entropy
+from headstart.model.sampled_softmax import chunked_cross_entropy
 
 
 def both(tokens, vocabulary, with_bias, chunk, dtype=torch.float32):
@@ -61,25 +63,36 @@ def test_under_autocast_the_products_are_in_bf16_and_the_loss_in_fp32():
 
 
 @pytest.mark.parametrize("vocabulary", [64, 65])
-def test_rows_that_pad_the_vocabulary_get_no_probability(vocabulary):
+def test_equal_scores_cost_the_logarithm_of_the_vocabulary(vocabulary):
     loss = chunked_cross_entropy(
         torch.zeros(1, 4), torch.zeros(vocabulary, 4), None, torch.zeros(1, dtype=torch.long)
     )
     assert float(loss) == pytest.approx(torch.tensor(vocabulary).log().item())
 
 
-def test_without_gradients_none_are_computed_on_the_way(monkeypatch):
-    from headstart.model import vocabulary_loss
+@pytest.mark.parametrize("others", [2e-3, 1e-3, 1e-5])
+def test_in_bf16_a_target_of_high_probability_still_gets_its_gradient(others):
+    # Two classes with probabilities 1 - others and others; in bf16 the first is rounded to 1.
+    score = math.log(1 / others - 1)
+    weight = torch.tensor([[score], [0.0]], requires_grad=True)
+    loss = chunked_cross_entropy(
+        torch.ones(1, 1, dtype=torch.bfloat16), weight, None, torch.zeros(1, dtype=torch.long)
+    )
+    loss.backward()
+    assert float(weight.grad[0]) == pytest.approx(-others, rel=0.1)
+    assert float(weight.grad[1]) == pytest.approx(others, rel=0.1)
 
-    wanted = []
-    forward = vocabulary_loss._ChunkedCrossEntropy.forward
 
-    def spy(context, *inputs):
-        wanted.append(any(context.needs_input_grad[:3]))
-        return forward(context, *inputs)
+def test_a_second_backward_raises_instead_of_scaling_twice():
+    hidden = torch.randn(5, 4, generator=torch.Generator().manual_seed(0), requires_grad=True)
+    weight, bias = torch.ones(9, 4, requires_grad=True), torch.zeros(9, requires_grad=True)
+    loss = 0.5 * chunked_cross_entropy(hidden, weight, bias, torch.arange(5))
+    loss.backward(retain_graph=True)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()
 
-    monkeypatch.setattr(vocabulary_loss._ChunkedCrossEntropy, "forward", staticmethod(spy))
-    weight = torch.nn.Parameter(torch.ones(5, 3))
-    with torch.no_grad():
-        chunked_cross_entropy(torch.ones(2, 3), weight, None, torch.tensor([1, 2]))
-    assert wanted == [False]
+
+def test_in_bf16_the_loss_is_not_rounded_to_bf16():
+    hidden, weight = torch.zeros(1, 4, dtype=torch.bfloat16), torch.zeros(50_000, 4)
+    loss = chunked_cross_entropy(hidden, weight, None, torch.zeros(1, dtype=torch.long))
+    assert float(loss) == pytest.approx(math.log(50_000), abs=0.005)

@@ -8,19 +8,19 @@ from hypothesis import strategies as st
 from headstart.model.config import (
     ClassificationConfig,
     LanguageModelingConfig,
-    NextSentenceConfig,
+    MaskedNextSentenceConfig,
     SpansConfig,
     TaggingConfig,
 )
 from headstart.model.model import build_model
 from headstart.model.presets import preset
-from headstart.transfer.swap import swap_head
+from headstart.model.swap import swap_head
 from tests.model.networks import KINDS, tiny
 
 HEADS = [
     LanguageModelingConfig(tied=True),
     LanguageModelingConfig(tied=False, bias=True),
-    NextSentenceConfig(),
+    MaskedNextSentenceConfig(),
     ClassificationConfig(classes=3, pooling="last"),
     TaggingConfig(tags=5),
     SpansConfig(),
@@ -45,7 +45,7 @@ def test_a_swap_keeps_the_base_bit_for_bit(kind, old, new, seed):
 
 def test_the_new_head_depends_on_its_seed_alone():
     model = tiny("lab", head="language_modeling")
-    head = ClassificationConfig(classes=3)
+    head = ClassificationConfig(classes=3, pooling="mean")
     drawn = [swap_head(model, head, seed=seed)[0].head.output.weight for seed in (1, 1, 2)]
     assert torch.equal(drawn[0], drawn[1])
     assert not torch.equal(drawn[0], drawn[2])
@@ -55,7 +55,7 @@ def test_the_table_of_the_labs_swap():
     chosen = preset("lab", vocab_size=100)
     model = build_model(chosen.base, chosen.language_modeling)
     swapped, rows = swap_head(model, chosen.classification(2), seed=0)
-    assert [(row.part, row.fate, row.parameters) for row in rows] == [
+    assert [(row.part, row.status, row.parameters) for row in rows] == [
         ("embedding", "kept", 20_000),
         ("blocks × 4", "kept", 968_000),
         ("language modeling head", "dropped", 20_100),
@@ -66,7 +66,7 @@ def test_the_table_of_the_labs_swap():
 
 def test_a_tied_head_drops_nothing_of_the_embedding():
     _, rows = swap_head(tiny("small", head="language_modeling"), HEADS[3], seed=0)
-    dropped = next(row for row in rows if row.fate == "dropped")
+    dropped = next(row for row in rows if row.status == "dropped")
     assert dropped.parameters == 0
     assert "the embedding, which stays" in dropped.why
 

@@ -1,1 +1,0 @@
-"""From one task to the next: swap the head, keep the base."""
