@@ -1,53 +1,73 @@
-"""`headstart predict`: predict with a fine-tuned run, for texts or for a whole file of them."""
+"""`headstart predict` and `evaluate`, and how predictions and evaluations look."""
 
+import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
-from headstart.cli.options import Encoding, TextColumn, Threads, use_threads
-from headstart.cli.output import Debug, Json, messages, print_json, results, styled
+from headstart.cli.console import (
+    interval,
+    messages,
+    metric_name,
+    note,
+    plain_table,
+    print_json,
+    progress_bar,
+    results,
+    styled,
+)
+from headstart.cli.options import Baselines, Debug, Json, Threads, from_config, option
+from headstart.cli.training import find_baselines
+from headstart.config import DatasetSettings
 from headstart.errors import HeadstartError
 
 if TYPE_CHECKING:
     from headstart.run import Run
-    from headstart.text.reading.rows import ReadOptions
+
+COLOURS = ("green", "cyan", "magenta", "yellow", "blue", "red")
+CONTEXT = 60  # characters of a text before and after an answer
+METHODS = {
+    "occlusion": "Each word is removed in turn; the numbers are the change of the label's log-odds.",
+    "contributions": "The label's log-odds are a sum; the numbers are each word's part of it.",
+}
+TOO_LONG = "longer than this run reads (set with finetune's --length, or --long windows)"
+RunFolder = Annotated[
+    Path, typer.Argument(help="The folder of a fine-tuned run, or of its export to ONNX.")
+]
 
 
+@from_config(DatasetSettings, only=("text_column", "second_column", "encoding"))
 def predict(
-    run: Annotated[
-        Path, typer.Argument(help="The folder of a fine-tuned run, or of its export to ONNX.")
-    ],
+    given: dict[str, Any],
+    run: RunFolder,
     texts: Annotated[
         list[str] | None,
         typer.Argument(
-            help="The texts; for the tasks pairs and spans two texts per prediction.",
+            help="The texts; for the tasks pairs and spans two texts per prediction. By default, "
+            "or for -, the lines of standard input.",
             show_default=False,
         ),
     ] = None,
     input_file: Annotated[
-        str | None, typer.Option("--input", help="A file of texts, of any size.")
+        str | None, option("--input", help="A file of texts, of any size.", panel="Data")
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option(
+        option(
             help="The file to write: .csv, .jsonl or .parquet; .jsonl or .conll for tags; .jsonl "
-            "or .json (SQuAD's form) for answers in texts. The input's columns are kept. The "
-            "answer's are added: label, probabilities, …; one that the input has already is "
-            "called predicted_label, predicted_…",
+            "or .json (SQuAD's form) for answers in texts. It has the columns of the input and "
+            "those of the predictions: label, probabilities, …; one that the input has already is "
+            "called predicted_label, predicted_…"
         ),
     ] = None,
-    text_column: TextColumn = None,
-    second_column: Annotated[
-        str | None,
-        typer.Option(
-            help="The column of the second text, for the tasks pairs and spans.", show_default=False
-        ),
-    ] = None,
-    encoding: Encoding = "utf-8",
     explain: Annotated[
-        bool, typer.Option("--explain", help="Mark the words that moved the decision.")
+        bool, option("--explain", help="Mark the words that changed the prediction most.")
     ] = False,
     threads: Threads = None,
     json: Json = False,
@@ -56,86 +76,353 @@ def predict(
     """Predict labels with their probabilities, tags of words, or answers in a text.
 
     headstart predict RUN "a fine film"
-    headstart predict RUN --input reviews.csv --output answers.parquet
+    headstart predict RUN --input reviews.csv --output predictions.parquet
     headstart predict RUN "Who lives here?" "In 1970, Ada lived here."
     headstart predict RUN --input sentences.conll --output tagged.conll
     """
-    if bool(texts) == (input_file is not None):
+    if texts and input_file is not None:
         raise HeadstartError("give either texts or --input FILE", fix='headstart predict RUN "…"')
     if (input_file is None) != (output is None):
-        raise HeadstartError("--input and --output go together")
-    if input_file is not None and explain:
-        raise HeadstartError("--explain is for texts on the command line, not for files")
-    use_threads(threads)
-    from headstart.run import Run
-
-    opened = Run.open(run)
-    task = opened.require_task()
-    if explain and not opened.explains:
         raise HeadstartError(
-            "--explain says which words moved the decision for a class; the task "
-            f"{task.name} has no classes of whole texts",
+            "--input and --output belong together",
+            fix="headstart predict RUN --input texts.csv --output predictions.csv",
+        )
+    if input_file is not None and explain:
+        raise HeadstartError(
+            "--explain is for texts on the command line, not for files", fix="leave it out"
+        )
+    if input_file is None and texts in (None, [], ["-"]):
+        texts = read_standard_input()
+    opened = open_run(run, threads)
+    if explain and not opened.task.whole_texts:
+        raise HeadstartError(
+            "--explain shows which words changed the prediction of a class; the task "
+            f"{opened.task.name} has no classes of whole texts",
             where=run,
             fix="leave --explain out",
         )
     if input_file is not None and output is not None:
-        from headstart.text.reading.rows import ReadOptions
-
-        options = ReadOptions(text_column, None, encoding, second_column=second_column)
-        _predict_file(opened, input_file, output, options, json=json)
-    else:
-        _predict_texts(opened, texts or [], explain=explain, json=json)
-
-
-def _predict_texts(run: "Run", texts: list[str], *, explain: bool, json: bool) -> None:
-    from headstart.predictions import group_texts, input_columns
-
-    task = run.require_task()
-    inputs = group_texts(task, texts)
-    predictions = run.predict(inputs)
-    effects = [run.explain(given) for given in inputs] if explain else None
-    if not json:
-        from headstart.cli.predict_display import show_predictions
-
-        show_predictions(results(), task, inputs, predictions, effects)
+        _predict_file(opened, input_file, output, given, json=json)
         return
-    documents: list[dict[str, Any]] = [
-        {**input_columns(task, given), **found}
-        for given, found in zip(inputs, predictions, strict=True)
-    ]
-    for document, found in zip(documents, effects or [], strict=False):
-        document["explanation"] = asdict(found)
-    print_json({"run": str(run.folder), "predictions": documents})
+    inputs = _inputs(opened, texts or [])
+    found = opened.predict(inputs)
+    explanations = [opened.explain(one) for one in inputs] if explain else []
+    rows = [_columns(opened, one) for one in inputs]
+    if json:
+        documents = [row | one for row, one in zip(rows, found, strict=True)]
+        for document, explanation in zip(documents, explanations, strict=False):
+            document["explanation"] = asdict(explanation)
+        print_json({"run": str(opened.folder), "predictions": documents})
+    elif "tags" in opened.task.prediction_fields:
+        print_tags(results(), opened, found)
+    elif "answer" in opened.task.prediction_fields:
+        print_spans(results(), rows, found)
+    else:
+        print_classes(results(), rows, found, explanations)
+
+
+def read_standard_input() -> list[str]:
+    """Read texts from standard input, one per line."""
+    if sys.stdin is None or sys.stdin.isatty():
+        raise HeadstartError(
+            "no text was given",
+            fix='headstart predict RUN "…", or --input FILE, or texts on standard input',
+        )
+    lines = [line for line in sys.stdin.read().splitlines() if line.strip()]
+    if not lines:
+        raise HeadstartError("standard input has no text", fix="write one text per line")
+    return lines
+
+
+def open_run(folder: Path, threads: int | None) -> "Run":
+    """Open a run that has a task, and compute with so many threads."""
+    if threads is not None:
+        import torch
+
+        torch.set_num_threads(threads)
+    from headstart.run import Run
+
+    opened = Run.open(folder)
+    if opened.task is None:
+        raise HeadstartError(
+            "this run is a base: it has no head for a task",
+            where=folder,
+            fix=f"headstart finetune LABELLED-FILE --base {folder}",
+        )
+    return opened
+
+
+def _inputs(run: "Run", texts: list[str]) -> list[Any]:
+    """Group the texts by twos for tasks that read two."""
+    names = run.task.input_names
+    if len(names) == 1:
+        return list(texts)
+    if len(texts) % 2:
+        example = " ".join(f'"the {name.replace("_", " ")}"' for name in names)
+        raise HeadstartError(
+            f"the task {run.task.name} reads texts in pairs, and {len(texts)} were given",
+            fix=f"headstart predict RUN {example}",
+        )
+    return list(zip(texts[::2], texts[1::2], strict=True))
+
+
+def _columns(run: "Run", one: Any) -> dict[str, str]:
+    values = (one,) if isinstance(one, str) else one
+    return dict(zip(run.task.input_names, values, strict=True))
 
 
 def _predict_file(
-    run: "Run", source: str, output: Path, options: "ReadOptions", *, json: bool
+    run: "Run", source: str, output: Path, given: dict[str, Any], *, json: bool
 ) -> None:
-    from headstart.cli.display import progress_bar
-    from headstart.cli.predict_display import TOO_LONG
+    from headstart.text.reading.rows import ReadOptions
 
+    options = ReadOptions(**given)
     with progress_bar("predicting", "rows") as show:
-        summary = run.predict_file(source, output, options, progress=show)
+        summary = run.predict_file(source, output, options=options, progress=show)
     if json:
         print_json(summary)
         return
     console = messages()
-    if summary["cut_rows"]:
-        line = styled(
-            "[yellow]{count:,} rows are not read to their end[/]: ", count=summary["cut_rows"]
-        )
-        console.print(line + f"they are {TOO_LONG}")
+    if summary["truncated_rows"]:
+        console.print(note(f"{summary['truncated_rows']:,} rows are {TOO_LONG}"))
     if summary["bad_rows"]:
-        line = styled("[yellow]{count:,} rows could not be predicted[/]", count=summary["bad_rows"])
-        console.print(line + "; they keep their place in the output, without an answer:")
-        for bad in summary["bad"][:5]:
-            console.print(f"  row {bad['row']:,}: {bad['error']}")
-    results().print(
-        styled(
-            "[bold]{output}[/]: {rows:,} rows, in the order of {source}",
-            output=str(output),
-            rows=summary["rows"],
-            source=source,
-        ),
-        soft_wrap=True,
+        bad = f"{summary['bad_rows']:,} rows could not be predicted; the output has them without"
+        console.print(note(f"{bad} a prediction:"))
+        for row in summary["bad"][:5]:
+            console.print(f"  row {row['row']:,}: {row['error']}")
+    line = styled("[bold]{output}[/]: {rows:,} rows", output=str(output), rows=summary["rows"])
+    results().print(line + f", in the order of {source}", soft_wrap=True)
+
+
+def print_classes(
+    console: Console,
+    rows: Sequence[dict[str, str]],
+    found: Sequence[dict[str, Any]],
+    explanations: Sequence[Any] = (),
+) -> None:
+    """Print a line per text; with `explanations`, the words that changed the prediction."""
+    table = plain_table("label", "probability", "text")
+    for place, (row, one) in enumerate(zip(rows, found, strict=True)):
+        text = Text(" | ".join(row.values()))
+        names = one["labels"] if "labels" in one else [one["label"]]
+        shares = ", ".join(f"{one['probabilities'][name]:.1%}" for name in names)
+        if not explanations:
+            table.add_row(", ".join(names) or "none", shares, text)
+            continue
+        effects = explanations[place].effects
+        strongest = sorted(effects, key=lambda effect: -abs(effect.effect))[:5]
+        _mark(text, effects)
+        table.add_row(", ".join(names) or "none", shares, text)
+        words = "  ".join(f"{effect.text} {effect.effect:+.2f}" for effect in strongest)
+        table.add_row("", "", Text(words, style="dim"))
+    console.print(table)
+    if explanations:
+        method = explanations[0].method
+        line = styled("[dim]method: {method}. {how} [/]", method=method, how=METHODS[method])
+        colours = "[green]Green[/][dim] words raise the label's probability, [/][red]red[/]"
+        console.print(line + Text.from_markup(colours + "[dim] ones lower it[/]"))
+
+
+def _mark(text: Text, effects: Sequence[Any]) -> None:
+    most = max((abs(one.effect) for one in effects), default=0.0)
+    for one in effects:
+        share = abs(one.effect) / most if most else 0.0
+        if share >= 0.15:
+            style = "green" if one.effect > 0 else "red"
+            text.stylize(f"bold {style}" if share >= 0.5 else style, one.start, one.end)
+
+
+def print_tags(console: Console, run: "Run", found: Sequence[dict[str, Any]]) -> None:
+    """Print each word with its tag; below, the entities, or the words if tags make no entities."""
+    kinds = sorted({_kind(tag) for tag in run.labels if tag != "O"})
+    colours = {kind: COLOURS[place % len(COLOURS)] for place, kind in enumerate(kinds)}
+    for place, one in enumerate(found):
+        if place:
+            console.print()
+        words = []
+        for word, tag in zip(one["words"], one["tags"], strict=True):
+            colour = colours.get(_kind(tag or ""))
+            style = f"bold {colour}" if colour else ""
+            if tag is not None:
+                words.append(Text.assemble((word, style), (f"/{tag}", colour or "dim")))
+        console.print(Text(" ").join(words), soft_wrap=True)
+        if unread := one["tags"].count(None):
+            console.print(
+                note(f"{unread:,} words at the end were not read: the text is {TOO_LONG}")
+            )
+        if not getattr(run.task, "entities", True):
+            console.print(_word_table(one, colours))
+        elif one["entities"]:
+            console.print(_entity_table(one, colours))
+        else:
+            console.print("no entities", style="dim")
+
+
+def _kind(tag: str) -> str:
+    """Return PER of B-PER and I-PER; a tag without such a beginning is its own kind."""
+    return tag[2:] if tag[:2] in ("B-", "I-") else tag
+
+
+def _entity_table(found: dict[str, Any], colours: dict[str, str]) -> Table:
+    table = plain_table("entity", "kind", "probability", "characters")
+    for one in found["entities"]:
+        kind = Text(one["kind"], style=colours[one["kind"]])
+        place = f"{one['start']} to {one['end']}"
+        table.add_row(Text(one["text"]), kind, f"{one['probability']:.1%}", place)
+    return table
+
+
+def _word_table(found: dict[str, Any], colours: dict[str, str]) -> Table:
+    table = plain_table("word", "tag", "probability")
+    columns = (found["words"], found["tags"], found["probabilities"])
+    for word, tag, probability in zip(*columns, strict=True):
+        if tag is not None:
+            style = colours.get(_kind(tag), "")
+            table.add_row(Text(word), Text(tag, style=style), f"{probability:.1%}")
+    return table
+
+
+def print_spans(
+    console: Console, rows: Sequence[dict[str, str]], found: Sequence[dict[str, Any]]
+) -> None:
+    """Print the answer to each question, and where it is in its text."""
+    for place, (row, one) in enumerate(zip(rows, found, strict=True)):
+        if place:
+            console.print()
+        console.print(Text(row["question"], style="dim"), soft_wrap=True)
+        if one["answer"] is None:
+            line = styled("[bold]no answer[/] in this text, {p:.1%}", p=one["probability"])
+            console.print(line)
+        else:
+            start, end = one["start"], one["end"]
+            where = f", {one['probability']:.1%}, characters {start} to {end}"
+            console.print(Text.assemble((one["answer"], "bold green"), where), soft_wrap=True)
+            console.print(_answer_in_text(row["text"], start, end), soft_wrap=True)
+        if one["unread"]:
+            unread = f"the last {one['unread']:,} characters were not read"
+            console.print(note(f"{unread}: the text is {TOO_LONG}"))
+
+
+def _answer_in_text(text: str, start: int, end: int) -> Text:
+    before, after = text[max(0, start - CONTEXT) : start], text[end : end + CONTEXT]
+    return Text.assemble(
+        ("…" if start > CONTEXT else "") + " ".join(before.split()),
+        " " if before[-1:].isspace() else "",
+        ("[" + text[start:end] + "]", "bold green"),
+        " " if after[:1].isspace() else "",
+        " ".join(after.split()) + ("…" if len(text) > end + CONTEXT else ""),
+        style="dim",
     )
+
+
+@from_config(DatasetSettings, only=("text_column", "label_column"))
+def evaluate(
+    given: dict[str, Any],
+    run: RunFolder,
+    dataset: Annotated[
+        str | None,
+        typer.Argument(
+            help="Labelled texts; by default the test part of the run's dataset.",
+            show_default=False,
+        ),
+    ] = None,
+    baselines: Baselines = True,
+    threads: Threads = None,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Evaluate a run: accuracy with its interval, F1, calibration, confusion, the worst mistakes.
+
+    Tags are evaluated by whole entities, answers in texts by exact match and F1. The most frequent
+    label and a linear model, fitted to the rows that trained the run, are compared with it.
+
+    Of a dataset with splits the test part is used, of any other file all rows.
+    """
+    from headstart.run import evaluation_rows
+
+    opened = open_run(run, threads)
+    rows, which = evaluation_rows(opened, dataset, **given)
+    with progress_bar("evaluating", "texts") as show:
+        found = {"run": str(run), "evaluated_on": which, **opened.evaluate(rows, progress=show)}
+    compared = find_baselines(opened, rows) if baselines else None
+    if compared is not None:
+        found["baselines"] = compared.rows
+    if json:
+        print_json(found)
+        return
+    console = results()
+    line = styled("[bold]{run}[/] on {which}: ", run=str(run), which=which)
+    console.print(line + f"{found['rows']:,} {opened.task.row_name}", soft_wrap=True)
+    for text in _evaluation_notes(found, opened):
+        console.print(note(text), soft_wrap=True)
+    _print_metrics(console, found)
+    if compared is not None:
+        compared.print(console, [opened.task.metric, *found["intervals"]])
+    _print_classes(console, found.get("classes", []), opened.task.class_row_name)
+    _print_mistakes(console, found.get("mistakes", []))
+
+
+def _evaluation_notes(found: dict[str, Any], run: "Run") -> list[str]:
+    notes = list(found.get("notes", []))
+    if found.get("unfinished"):
+        resume = f"headstart finetune --resume --out {run.folder}"
+        notes.append(f"the training has not ended; these are its best weights so far ({resume})")
+    if found["seen_rows"]:
+        seen = f"{found['seen_rows']:,} {run.task.row_name} that trained the run or selected its"
+        notes.append(f"dropped: {seen} weights")
+    elif found["seen_rows"] is None:
+        notes.append("the run does not record which rows trained it")
+    if truncated := found.get("truncated"):
+        share = truncated["tokens"] / truncated["of"]
+        longer = f"{truncated['texts']:,} texts are longer than the run reads"
+        notes.append(f"{longer}; {share:.1%} of all tokens were not read")
+    return notes
+
+
+def _print_metrics(console: Console, found: dict[str, Any]) -> None:
+    for name, value in found.items():
+        if name in found["intervals"]:
+            shown = interval(found["intervals"][name])
+            line = "{name} [bold]{shown}[/]"
+            console.print(styled(line, name=metric_name(name), shown=shown))
+        elif isinstance(value, float):
+            shown = f"{value:.3f}" if "loss" in name else f"{value:.1%}"
+            console.print(styled("{name} [bold]{shown}[/]", name=metric_name(name), shown=shown))
+    if calibration := found.get("calibration"):
+        console.print(
+            f"calibration error {calibration['calibration_error_after']:.1%}; without the run's "
+            f"temperature of {calibration['temperature']:.2f} (fitted on validation) log-loss "
+            f"{calibration['log_loss_before']:.3f} and calibration error "
+            f"{calibration['calibration_error_before']:.1%}"
+        )
+    labels = found.get("labels", [])
+    if "confusion" in found and len(labels) <= 12:
+        table = plain_table("true ↓  predicted →", *labels)
+        for name, counts in zip(labels, found["confusion"], strict=True):
+            table.add_row(name, *(f"{count:,}" for count in counts))
+        console.print("", table, "")
+
+
+def _print_classes(console: Console, classes: list[dict[str, Any]], counted: str) -> None:
+    if not classes:
+        return
+    table = plain_table("class", "precision", "recall", "F1", counted)
+    for row in classes:
+        numbers = (f"{row[name]:.1%}" for name in ("precision", "recall", "f1"))
+        table.add_row(row["name"], *numbers, f"{row['support']:,}")
+    console.print(table)
+
+
+def _print_mistakes(console: Console, mistakes: list[dict[str, Any]]) -> None:
+    if mistakes:
+        title = "\n[bold]the most confident mistakes[/]: of the model, or of the labels?"
+        console.print(styled(title))
+    for mistake in mistakes:
+        text = " ".join(mistake["text"].split())
+        shown = Text.assemble(
+            f"{mistake['confidence']:.1%} ",
+            (mistake["predicted"], "red"),
+            f", labelled {mistake['true']}, row {mistake['row']}: ",
+            (text[:160] + ("…" if len(text) > 160 else ""), "dim"),
+        )
+        console.print(shown)

@@ -1,0 +1,428 @@
+"""`headstart pretrain` and `finetune`, and how a training looks while it runs."""
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from headstart.cli.console import (
+    Display,
+    duration,
+    interval,
+    messages,
+    metric_name,
+    note,
+    plain_table,
+    print_json,
+    progress_bar,
+    results,
+    styled,
+)
+from headstart.cli.options import Baselines, Debug, DryRun, Json, Resume, Track, from_config, option
+from headstart.config import Config, FinetuneConfig, PretrainConfig, is_run
+from headstart.errors import HeadstartError
+from headstart.training.callbacks import Callback, TrainStart, find_trackers
+
+if TYPE_CHECKING:
+    from headstart.training.trainer import TrainState
+
+BLOCKS = "▁▂▃▄▅▆▇█"
+SECONDS_BETWEEN_LINES = 10.0
+NOT_METRICS = ("step", "train_loss", "loss", "seconds", "total_seconds")
+C = TypeVar("C", bound=Config)
+
+
+@from_config(PretrainConfig)
+def pretrain(
+    given: dict[str, Any],
+    out: Annotated[Path, option(help="The run's folder. Default: runs/base.")] = Path("runs/base"),
+    resume: Resume = False,
+    dry_run: DryRun = False,
+    track: Track = None,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Pretrain a base on your own text.
+
+    headstart pretrain my-text.txt --minutes 10 --out runs/base
+    """
+    config, resume = make_config(PretrainConfig, given, out, resume=resume, source="corpus")
+    from headstart.training.pretrain import pretrain as train
+
+    with PretrainDisplay() as display, resumable("pretrain", out):
+        callbacks = [display, *find_trackers(track or [])]
+        run = train(config, out, resume=resume, callbacks=callbacks, dry_run=dry_run)
+    if json:
+        print_json(run.plan if dry_run else run.summary)
+    elif dry_run:
+        _print_pretraining_plan(run.plan)
+    else:
+        _print_pretraining(run.summary, out)
+
+
+def _print_pretraining_plan(plan: dict[str, Any]) -> None:
+    speed = plan["tokens"] / plan["steps"] / plan["seconds_per_step"]
+    results().print(
+        f"{plan['parameters']:,} parameters; {plan['memory_bytes'] / 1e6:,.0f} MB for weights, "
+        f"gradients and optimizer, about {plan['peak_memory_bytes'] / 1e9:.1f} GB in all\n"
+        f"{plan['steps']:,} steps, {plan['tokens']:,} tokens: {plan['epochs']:.2f} epochs of the "
+        f"corpus's {plan['corpus_tokens']:,}\n"
+        f"about {duration(plan['seconds'])} at {speed:,.0f} tokens per second "
+        f"with {_threads(plan)}"
+    )
+
+
+def _print_pretraining(summary: dict[str, Any], out: Path) -> None:
+    perplexity, unigram = summary["held_out"]["perplexity"], summary["unigram_perplexity"]
+    console = results()
+    console.print(
+        styled(
+            "[bold]{out}[/]: {tokens:,} tokens at {speed:,.0f} per second; held-out perplexity "
+            "[bold]{perplexity:,.1f}[/] (a unigram model has {unigram:,.1f})",
+            out=str(out),
+            tokens=summary["tokens"],
+            speed=summary["tokens_per_second"],
+            perplexity=perplexity,
+            unigram=unigram,
+        )
+    )
+    if perplexity > unigram:
+        console.print(
+            styled(
+                "[yellow]That is worse than a unigram model[/], which knows only how frequent each "
+                "token is: train longer (--minutes, --tokens), or give more text"
+            )
+        )
+    hint = f"next: headstart finetune LABELLED-FILE --base {out}"
+    console.print(hint, soft_wrap=True)
+
+
+@from_config(FinetuneConfig)
+def finetune(
+    given: dict[str, Any],
+    out: Annotated[Path, option(help="The run's folder. Default: runs/finetuned.")] = Path(
+        "runs/finetuned"
+    ),
+    resume: Resume = False,
+    dry_run: DryRun = False,
+    track: Track = None,
+    baselines: Baselines = True,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Swap a base's head and fine-tune it on your labels.
+
+    headstart finetune reviews.csv --base runs/base --out runs/classifier
+    """
+    config, resume = make_config(FinetuneConfig, given, out, resume=resume, source="dataset")
+    if config.arm in ("network", "stack") and config.base is None and not resume:
+        messages().print(
+            note(
+                "no --base: the network starts from scratch. To pretrain one first: "
+                "headstart pretrain my-text.txt --out runs/base"
+            ),
+            soft_wrap=True,
+        )
+    from headstart.baselines.finetune_arm import finetune_arm
+
+    with FinetuneDisplay() as display, resumable("finetune", out):
+        callbacks = [display, *find_trackers(track or [])]
+        run = finetune_arm(config, out, resume=resume, callbacks=callbacks, dry_run=dry_run)
+    if dry_run:
+        _print_finetuning_plan(run.plan, json=json)
+        return
+    compared = None if not baselines else find_baselines(run)
+    if json:
+        print_json(run.summary | ({} if compared is None else {"baselines": compared.rows}))
+        return
+    metrics = _metrics(run.summary["validation"])
+    shown = ", ".join(f"{metric_name(name)} {value:.1%}" for name, value in metrics.items())
+    selected = run.summary.get("arm", "network")
+    if "best_epoch" in run.summary:
+        selected = f"epoch {run.summary['best_epoch']}"
+    console = results()
+    line = styled(
+        "[bold]{out}[/]: {selected}, on validation: [bold]{shown}[/]",
+        out=str(out),
+        selected=selected,
+        shown=shown,
+    )
+    console.print(line, soft_wrap=True)
+    if compared is not None:
+        compared.print(console, list(metrics))
+    hint = "next: headstart evaluate {out}, once: it reads the test part"
+    if not run.summary.get("test_rows", 1):
+        hint = "there is no test part; evaluate it on other labelled rows: {command} {out} FILE"
+    console.print(styled(hint, out=str(out), command="headstart evaluate"), soft_wrap=True)
+
+
+def _print_finetuning_plan(plan: dict[str, Any], *, json: bool) -> None:
+    if json:
+        print_json(plan)
+        return
+    results().print(
+        f"{plan['parameters']:,} parameters; {plan['epochs']} epochs of "
+        f"{plan['evaluate_every']:,} steps, about {duration(plan['seconds'] or 0)}"
+    )
+
+
+def make_config(
+    config_class: type[C], given: dict[str, Any], out: Path, *, resume: bool, source: str
+) -> tuple[C, bool]:
+    """Make the config of a training before anything heavy is imported.
+
+    Parameters
+    ----------
+    source : the setting that names the data. If it is given, resuming a folder in which nothing
+        was started yet starts.
+
+    Returns
+    -------
+    The config, and whether there is a run to resume: its own config, with what was given.
+    """
+    if given.get("base") is not None:
+        given = given | {"base": find_base(given["base"])}
+    if resume and (is_run(out) or not given.get(source)):
+        config = config_class.load(out).replace(**given)
+        config.validate()
+        return config, True
+    return config_class.create(**given), False
+
+
+def find_base(base: str) -> str:
+    """Return the name of a base as a config saves it; reject a folder of runs, and name them."""
+    folder = Path(base)
+    if not is_run(folder) and not (folder / "config.json").is_file():
+        inside = sorted(str(path.parent) for path in folder.glob("*/config.json"))
+        if inside:
+            raise HeadstartError(
+                "this folder is not a run, but it contains runs",
+                where=folder,
+                fix=f"name one of them: --base {', --base '.join(inside)}",
+                code="not-a-run",
+            )
+    from headstart.base_source import pin_base
+
+    return pin_base(base)
+
+
+@contextmanager
+def resumable(command: str, out: Path) -> Iterator[None]:
+    """Print how to resume a training that was stopped; it has saved itself."""
+    from headstart.training.trainer import Interrupted
+
+    try:
+        yield
+    except Interrupted as stopped:
+        messages().print(
+            f"stopped and saved at step {stopped.step:,}; resume with: "
+            f"headstart {command} --resume --out {out}",
+            soft_wrap=True,
+        )
+        raise typer.Exit(130) from None
+
+
+class PretrainDisplay(Display, Callback):
+    """Shows stages, the plan, a live line with the loss, and every evaluation."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.losses: list[float] = []
+        self._last_line = time.monotonic()
+        self._first: tuple[float, int] | None = None  # time and number of the first step here
+
+    def on_start(self, start: TrainStart) -> None:
+        plan = start.plan
+        self.end_stage()
+        self.console.print(
+            styled("[bold]plan[/]: ")
+            + f"{plan['steps']:,} steps, {plan['tokens']:,} tokens ({plan['epochs']:.2f} epochs of "
+            f"{plan['corpus_tokens']:,}), {plan['parameters']:,} parameters, about "
+            f"{duration(plan['seconds'])} with {_threads(plan)} in {plan['precision']}"
+        )
+        if self.console.is_terminal:
+            self.begin_live(transient=True)
+
+    def on_warning(self, message: str) -> None:
+        self.end_stage()
+        self.console.print(note(message))
+
+    def on_step(self, state: "TrainState") -> None:
+        self.losses.append(state.loss)
+        now = time.monotonic()
+        self._first = self._first or (now, state.step)
+        if self._live is not None:
+            self._live.update(self._status(state))
+        elif now - self._last_line >= SECONDS_BETWEEN_LINES:
+            self._last_line = now
+            self.console.print(self._status(state), soft_wrap=True)
+
+    def on_evaluation(self, state: "TrainState") -> None:
+        found = state.metrics
+        words = [f"step {state.step:,}", f"held-out loss {found['loss']:.3f}"]
+        words.append(f"perplexity {found['perplexity']:,.1f}")
+        if "bits_per_byte" in found:
+            words.append(f"{found['bits_per_byte']:.3f} bits/byte")
+        if "next_sentence_accuracy" in found:
+            words.append(f"next sentence {found['next_sentence_accuracy']:.1%}")
+        words.append(duration(state.seconds))
+        shown = Text("  ".join(words))
+        if state.best_step == state.step:
+            shown.append("  best", style="green")
+        self.console.print(shown, soft_wrap=True)
+
+    def _status(self, state: "TrainState") -> Text:
+        import psutil
+
+        assert self._first is not None
+        since, first = self._first
+        left = "…"  # one step has no speed yet
+        if state.step > first:
+            pace = (time.monotonic() - since) / (state.step - first)
+            left = f"{duration(pace * (state.steps - state.step))} left"
+        filled = round(24 * state.step / state.steps)
+        return Text.assemble(
+            ("█" * filled, "cyan"),
+            ("░" * (24 - filled), "dim"),
+            f" {state.step:,}/{state.steps:,}  {left}",
+            f"  {state.tokens / max(state.seconds, 1e-9):,.0f} tokens/s",
+            f"  loss {state.loss:.3f} ",
+            (sparkline(self.losses), "cyan"),
+            f"  {psutil.Process().memory_info().rss / 1e9:.1f} GB",
+        )
+
+
+def sparkline(values: list[float], *, width: int = 20) -> str:
+    """Draw a small curve: the means of `width` stretches, from low to high."""
+    if len(values) < 2:
+        return ""
+    size = max(1, len(values) // width)
+    means = [sum(values[i : i + size]) / size for i in range(0, len(values) - size + 1, size)]
+    means = means[-width:]
+    low, high = min(means), max(means)
+    span = (high - low) or 1.0
+    return "".join(BLOCKS[round((mean - low) / span * (len(BLOCKS) - 1))] for mean in means)
+
+
+def _threads(plan: dict[str, Any]) -> str:
+    return "1 thread" if plan["threads"] == 1 else f"{plan['threads']} threads"
+
+
+def _metrics(row: dict[str, Any]) -> dict[str, float]:
+    return {name: value for name, value in row.items() if name not in NOT_METRICS}
+
+
+class FinetuneDisplay(Display, Callback):
+    """Shows the rows, the swap of the head, and a row per epoch."""
+
+    unit, scale = "texts", 1
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._training: Any = None  # the progress of the present epoch
+        self._has_header = False
+        self._averaged_from = 0  # the first epoch whose weights are a mean
+
+    def on_start(self, start: TrainStart) -> None:
+        plan = start.plan
+        averaged = plan.get("averaged", 0)
+        # The mean of one epoch is that epoch.
+        self._averaged_from = plan["epochs"] - averaged + 2 if averaged else plan["epochs"] + 1
+        self.end_stage()
+        labels = ", ".join(plan["labels"][:8]) + (", …" if len(plan["labels"]) > 8 else "")
+        line = (
+            f"{plan['train_rows']:,} training rows, {plan['validation_rows']:,} validation rows; "
+            f"labels: {labels}; with {_threads(plan)} in {plan['precision']}"
+        )
+        if plan.get("seconds") is not None:
+            line += f", about {duration(plan['seconds'])}"
+        self.console.print(styled("[bold]{task}[/]: ", task=plan["task"]) + line)
+        for text in plan.get("notes", ()):
+            self.on_warning(text)
+        if plan["swap"]:
+            self.console.print(swap_table(plan["swap"]))
+        if truncated := plan.get("truncated"):
+            self.console.print(
+                styled("[yellow]truncated[/]: ")
+                + f"{truncated['texts']:,} of {plan['train_rows']:,} training texts are longer "
+                f"than {plan['length']} tokens; {truncated['tokens'] / truncated['of']:.1%} of all "
+                "tokens are not read (--length, or --long windows)"
+            )
+
+    def on_warning(self, message: str) -> None:
+        self.end_stage()
+        self.console.print(note(message), soft_wrap=True)
+
+    def on_step(self, state: "TrainState") -> None:
+        if self._training is None:
+            self.end_stage()
+            bar = progress_bar("training", "steps", done_before=state.step)
+            self._training = self._stage.enter_context(bar)
+        self._training(state.step, state.steps)
+
+    def on_evaluation(self, state: "TrainState") -> None:
+        self.end_stage()
+        self._training = None
+        row, epoch = state.history[-1], state.evaluations
+        metrics = _metrics(row)
+        if not self._has_header:
+            names = ["epoch", "train loss", "valid. loss", *map(metric_name, metrics), "time"]
+            self.console.print("".join(f"{name:>12}" for name in names), style="dim")
+            self._has_header = True
+        cells = [str(epoch), f"{row['train_loss']:.4f}", f"{row['loss']:.4f}"]
+        cells += [f"{value:.1%}" for value in metrics.values()] + [duration(row["seconds"])]
+        shown = Text("".join(f"{cell:>12}" for cell in cells))
+        shown.append("  best" if state.best_step == state.step else "", style="green")
+        shown.append("  averaged" if epoch >= self._averaged_from else "", style="dim")
+        self.console.print(shown, soft_wrap=True)
+
+
+def swap_table(rows: Sequence[dict[str, Any]]) -> Table:
+    """Show what the swap kept, dropped and added, with the number of parameters and the reason."""
+    colours = {"kept": "green", "new": "cyan", "dropped": "dim"}
+    table = plain_table("part", "", "parameters", "why")
+    table.columns[2].justify = "right"
+    for row in rows:
+        fate = Text(row["fate"], style=colours[row["fate"]])
+        table.add_row(row["part"], fate, f"{row['parameters']:,}", row["why"])
+    return table
+
+
+@dataclass
+class ComparedBaselines:
+    """The baselines of a run; where they cannot be computed, the reason."""
+
+    rows: list[dict[str, Any]]
+    problem: str = ""
+
+    def print(self, console: Console, metrics: Sequence[str]) -> None:
+        """Print a line per baseline, with two of the metrics and their intervals."""
+        if self.problem:
+            console.print(f"no baselines: {self.problem}", soft_wrap=True)
+        if not self.rows:
+            return
+        known = [name for name in metrics if any(name in row["metrics"] for row in self.rows)][:2]
+        table = plain_table("compared with", *map(metric_name, known), "")
+        for row in self.rows:
+            found = [row["metrics"].get(name) for name in known]
+            cells = ("" if metric is None else interval(metric) for metric in found)
+            table.add_row(row["name"], *cells, Text(row["about"], style="dim"))
+        console.print(table, "")
+
+
+def find_baselines(run: Any, rows: Any = None) -> ComparedBaselines:
+    """Compute the baselines of a run on `rows`, by default its validation rows."""
+    from headstart.baselines.task_baselines import baselines_of_run, documents
+
+    try:
+        with messages().status("computing baselines …"):
+            return ComparedBaselines(documents(baselines_of_run(run.folder, run.task, rows)))
+    except (HeadstartError, OSError) as problem:  # the dataset may have moved since the training
+        return ComparedBaselines([], str(getattr(problem, "what", problem)))
