@@ -22,9 +22,9 @@ METAVARS = {int: "INTEGER", float: "NUMBER", str: "TEXT"}
 UNITS = {"k": 1e3, "m": 1e6, "g": 1e9}
 
 
-def option(*names: str, help: str, panel: str = "Output", **more: Any) -> Any:
-    """Declare an option that is not a setting."""
-    return typer.Option(*names, help=help, rich_help_panel=panel, show_default=False, **more)
+def option(*names: str, panel: str = "Output", **more: Any) -> Any:
+    """Declare an option that is not a setting; `more` are parameters of `typer.Option`."""
+    return typer.Option(*names, rich_help_panel=panel, show_default=False, **more)
 
 
 Json = Annotated[bool, option("--json", help="Print one JSON document and nothing else.")]
@@ -78,7 +78,8 @@ def from_config(
         def command(*, config: Path | None = None, **values: Any) -> None:
             given = {} if config is None else _read_file(config, settings)
             written = {one.name: values.pop(one.name) for one in settings}
-            function(given | parse(settings, written, several), **values)
+            given |= parse(settings, written, function.__name__, several)
+            function(given, **values)
 
         parameters = [_parameter(one.name, *_declare(one)) for one in settings]
         if config_class.command:
@@ -142,7 +143,7 @@ def help_text(one: Setting) -> str:
 
 
 def parse(
-    settings: list[Setting], written: dict[str, Any], several: tuple[str, ...] = ()
+    settings: list[Setting], written: dict[str, Any], command: str, several: tuple[str, ...] = ()
 ) -> dict[str, Any]:
     """Convert the options that were given to values of settings; bad ones are one message."""
     given = {}
@@ -159,7 +160,7 @@ def parse(
                 fixes.append(one.suggestion(item))
         given[one.name] = value
     if problems:
-        fix = "; ".join(filter(None, fixes)) or "--help lists the options and their values"
+        fix = "; ".join(filter(None, fixes)) or f"headstart {command} --help lists the values"
         raise HeadstartError("; ".join(problems), fix=fix, code="config")
     return given
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 COLOURS = ("green", "cyan", "magenta", "yellow", "blue", "red")
 CONTEXT = 60  # characters of a text before and after an answer
 METHODS = {
-    "occlusion": "Each word is removed in turn; the numbers are the change of the label's log-odds.",
+    "occlusion": "Each word is removed in turn; the numbers are what the label's log-odds lose.",
     "contributions": "The label's log-odds are a sum; the numbers are each word's part of it.",
 }
 TOO_LONG = "longer than this run reads (set with finetune's --length, or --long windows)"
