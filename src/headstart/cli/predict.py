@@ -24,7 +24,7 @@ from headstart.cli.console import (
 )
 from headstart.cli.options import Baselines, Debug, Json, Threads, from_config, option
 from headstart.cli.training import find_baselines
-from headstart.config import DatasetSettings
+from headstart.config import DatasetSettings, FinetuneConfig, is_run
 from headstart.errors import HeadstartError
 
 if TYPE_CHECKING:
@@ -94,28 +94,31 @@ def predict(
     if input_file is None and texts in (None, [], ["-"]):
         texts = read_standard_input()
     opened = open_run(run, threads)
-    if explain and not opened.task.whole_texts:
+    task = opened.require_task()
+    if explain and not opened.explains:
         raise HeadstartError(
             "--explain shows which words changed the prediction of a class; the task "
-            f"{opened.task.name} has no classes of whole texts",
+            f"{task.name} has no classes of whole texts",
             where=run,
             fix="leave --explain out",
         )
     if input_file is not None and output is not None:
         _predict_file(opened, input_file, output, given, json=json)
         return
-    inputs = _inputs(opened, texts or [])
+    from headstart.predictions import group_texts, input_columns
+
+    inputs = group_texts(task, texts or [])
     found = opened.predict(inputs)
     explanations = [opened.explain(one) for one in inputs] if explain else []
-    rows = [_columns(opened, one) for one in inputs]
+    rows = [input_columns(task, one) for one in inputs]
     if json:
         documents = [row | one for row, one in zip(rows, found, strict=True)]
         for document, explanation in zip(documents, explanations, strict=False):
             document["explanation"] = asdict(explanation)
         print_json({"run": str(opened.folder), "predictions": documents})
-    elif "tags" in opened.task.prediction_fields:
+    elif "tags" in task.prediction_fields:
         print_tags(results(), opened, found)
-    elif "answer" in opened.task.prediction_fields:
+    elif "answer" in task.prediction_fields:
         print_spans(results(), rows, found)
     else:
         print_classes(results(), rows, found, explanations)
@@ -143,32 +146,8 @@ def open_run(folder: Path, threads: int | None) -> "Run":
     from headstart.run import Run
 
     opened = Run.open(folder)
-    if opened.task is None:
-        raise HeadstartError(
-            "this run is a base: it has no head for a task",
-            where=folder,
-            fix=f"headstart finetune LABELLED-FILE --base {folder}",
-        )
+    opened.require_task()
     return opened
-
-
-def _inputs(run: "Run", texts: list[str]) -> list[Any]:
-    """Group the texts by twos for tasks that read two."""
-    names = run.task.input_names
-    if len(names) == 1:
-        return list(texts)
-    if len(texts) % 2:
-        example = " ".join(f'"the {name.replace("_", " ")}"' for name in names)
-        raise HeadstartError(
-            f"the task {run.task.name} reads texts in pairs, and {len(texts)} were given",
-            fix=f"headstart predict RUN {example}",
-        )
-    return list(zip(texts[::2], texts[1::2], strict=True))
-
-
-def _columns(run: "Run", one: Any) -> dict[str, str]:
-    values = (one,) if isinstance(one, str) else one
-    return dict(zip(run.task.input_names, values, strict=True))
 
 
 def _predict_file(
@@ -183,8 +162,8 @@ def _predict_file(
         print_json(summary)
         return
     console = messages()
-    if summary["truncated_rows"]:
-        console.print(note(f"{summary['truncated_rows']:,} rows are {TOO_LONG}"))
+    if summary["cut_rows"]:
+        console.print(note(f"{summary['cut_rows']:,} rows are {TOO_LONG}"))
     if summary["bad_rows"]:
         bad = f"{summary['bad_rows']:,} rows could not be predicted; the output has them without"
         console.print(note(f"{bad} a prediction:"))
@@ -338,13 +317,24 @@ def evaluate(
 
     Of a dataset with splits the test part is used, of any other file all rows.
     """
-    from headstart.run import evaluation_rows
-
     opened = open_run(run, threads)
-    rows, which = evaluation_rows(opened, dataset, **given)
+    task = opened.require_task()
+    from headstart.run import evaluation_rows, is_unfinished
+
+    config = FinetuneConfig(task=task.name)
+    if is_run(run):
+        config = FinetuneConfig.load(run)
+    elif dataset is None:
+        raise HeadstartError(
+            "this run does not know the dataset of its training",
+            where=run,
+            fix=f"name one: headstart evaluate {run} DATASET",
+        )
+    rows, which = evaluation_rows(config, task, dataset, **given)
     with progress_bar("evaluating", "texts") as show:
-        found = {"run": str(run), "evaluated_on": which, **opened.evaluate(rows, progress=show)}
-    compared = find_baselines(opened, rows) if baselines else None
+        found = {"run": str(run), "evaluated_on": which, "unfinished": is_unfinished(run)}
+        found |= opened.evaluate(rows, progress=show)
+    compared = find_baselines(run, task, rows) if baselines else None
     if compared is not None:
         found["baselines"] = compared.rows
     if json:
@@ -352,23 +342,23 @@ def evaluate(
         return
     console = results()
     line = styled("[bold]{run}[/] on {which}: ", run=str(run), which=which)
-    console.print(line + f"{found['rows']:,} {opened.task.row_name}", soft_wrap=True)
-    for text in _evaluation_notes(found, opened):
+    console.print(line + f"{found['rows']:,} {task.row_name}", soft_wrap=True)
+    for text in _evaluation_notes(found, run, task):
         console.print(note(text), soft_wrap=True)
     _print_metrics(console, found)
     if compared is not None:
-        compared.print(console, [opened.task.metric, *found["intervals"]])
-    _print_classes(console, found.get("classes", []), opened.task.class_row_name)
+        compared.print(console, [task.metric, *found["intervals"]])
+    _print_classes(console, found.get("classes", []), task.class_row_name)
     _print_mistakes(console, found.get("mistakes", []))
 
 
-def _evaluation_notes(found: dict[str, Any], run: "Run") -> list[str]:
+def _evaluation_notes(found: dict[str, Any], run: Path, task: Any) -> list[str]:
     notes = list(found.get("notes", []))
-    if found.get("unfinished"):
-        resume = f"headstart finetune --resume --out {run.folder}"
+    if found["unfinished"]:
+        resume = f"headstart finetune --resume --out {run}"
         notes.append(f"the training has not ended; these are its best weights so far ({resume})")
     if found["seen_rows"]:
-        seen = f"{found['seen_rows']:,} {run.task.row_name} that trained the run or selected its"
+        seen = f"{found['seen_rows']:,} {task.row_name} that trained the run or selected its"
         notes.append(f"dropped: {seen} weights")
     elif found["seen_rows"] is None:
         notes.append("the run does not record which rows trained it")

@@ -11,6 +11,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from headstart.base_source import pin_base
 from headstart.cli.console import (
     Display,
     duration,
@@ -23,7 +24,7 @@ from headstart.cli.console import (
     styled,
 )
 from headstart.cli.options import Debug, DryRun, Json, from_config, option
-from headstart.cli.training import PretrainDisplay, find_base
+from headstart.cli.training import PretrainDisplay
 from headstart.config import StudyConfig
 from headstart.training.callbacks import Callback
 
@@ -58,7 +59,8 @@ def compare(
     resumes the study.
     """
     if given.get("base") is not None:
-        given["base"] = find_base(given["base"])
+        given["base"] = pin_base(given["base"])
+    given["arms"] = [pin_base(arm) for arm in given.get("arms", [])]
     smaller: list[int] = []
     if isinstance(given.get("tokens"), list):
         *smaller, given["tokens"] = sorted(given["tokens"])
@@ -304,7 +306,7 @@ def plan_lines(study: "StudyRun") -> list[str | Text]:
         lines.append(f"  epochs: {epochs} labels; {plan.jobs} at the same time")
         where = find_executor(recipe.executor).words(recipe.resources(plan.threads))
         lines += [f"  on {where}"] if where else []
-        if recipe.choose_by == "budget" and plan.tries > 1:
+        if recipe.selection == "budget" and plan.tries > 1:
             lines.append(
                 "  every network selects between the usual setting and a longer, faster one, with "
                 "the rows of its label budget"

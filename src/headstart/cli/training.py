@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from headstart.base_source import pin_base
 from headstart.cli.console import (
     Display,
     duration,
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 SECONDS_BETWEEN_LINES = 10.0
-NOT_METRICS = ("step", "train_loss", "loss", "seconds", "total_seconds")
+NOT_METRICS = ("step", "train_loss", "loss", "validation_loss", "seconds", "total_seconds")
 C = TypeVar("C", bound=Config)
 
 
@@ -54,8 +55,11 @@ def pretrain(
     headstart pretrain my-text.txt --minutes 10 --out runs/base
     """
     config, resume = make_config(PretrainConfig, given, out, resume=resume, source="corpus")
+    from headstart.training.initialization import base_objective
     from headstart.training.pretrain import pretrain as train
 
+    if config.base is not None and "objective" not in given and not resume:
+        config = config.replace(objective=base_objective(config.base))
     with PretrainDisplay() as display, resumable("pretrain", out):
         callbacks = [display, *find_trackers(track or [])]
         run = train(config, out, resume=resume, callbacks=callbacks, dry_run=dry_run)
@@ -131,36 +135,33 @@ def finetune(
             soft_wrap=True,
         )
     from headstart.baselines.finetune_arm import finetune_arm
+    from headstart.tasks import find_task
+    from headstart.training.finetune import finetune as train
 
     with FinetuneDisplay() as display, resumable("finetune", out):
         callbacks = [display, *find_trackers(track or [])]
-        run = finetune_arm(config, out, resume=resume, callbacks=callbacks, dry_run=dry_run)
-    if dry_run:
-        _print_finetuning_plan(run.plan, json=json)
-        return
-    compared = None if not baselines else find_baselines(run)
+        if dry_run:
+            run = train(config, out, resume=resume, callbacks=callbacks, dry_run=True)
+            _print_finetuning_plan(run.plan, json=json)
+            return
+        summary = finetune_arm(config, out, resume=resume, callbacks=callbacks)
+    task = find_task(summary["task"])(summary["labels"])
+    compared = find_baselines(out, task) if baselines else None
     if json:
-        print_json(run.summary | ({} if compared is None else {"baselines": compared.rows}))
+        print_json(summary | ({} if compared is None else {"baselines": compared.rows}))
         return
-    metrics = _metrics(run.summary["validation"])
+    metrics = _metrics(summary["validation"])
     shown = ", ".join(f"{metric_name(name)} {value:.1%}" for name, value in metrics.items())
-    selected = run.summary.get("arm", "network")
-    if "best_epoch" in run.summary:
-        selected = f"epoch {run.summary['best_epoch']}"
+    best = f"epoch {summary['best_epoch']}" if "best_epoch" in summary else config.arm
     console = results()
-    line = styled(
-        "[bold]{out}[/]: {selected}, on validation: [bold]{shown}[/]",
-        out=str(out),
-        selected=selected,
-        shown=shown,
-    )
-    console.print(line, soft_wrap=True)
+    line = styled("[bold]{out}[/]: {best}, on validation: ", out=str(out), best=best)
+    console.print(line + Text(shown, style="bold"), soft_wrap=True)
     if compared is not None:
         compared.print(console, list(metrics))
-    hint = "next: headstart evaluate {out}, once: it reads the test part"
-    if not run.summary.get("test_rows", 1):
-        hint = "there is no test part; evaluate it on other labelled rows: {command} {out} FILE"
-    console.print(styled(hint, out=str(out), command="headstart evaluate"), soft_wrap=True)
+    hint = f"next: headstart evaluate {out}, once: it reads the test part"
+    if not summary.get("test_rows", 1):
+        hint = f"there is no test part; evaluate it on other rows: headstart evaluate {out} FILE"
+    console.print(hint, soft_wrap=True)
 
 
 def _print_finetuning_plan(plan: dict[str, Any], *, json: bool) -> None:
@@ -169,7 +170,7 @@ def _print_finetuning_plan(plan: dict[str, Any], *, json: bool) -> None:
         return
     results().print(
         f"{plan['parameters']:,} parameters; {plan['epochs']} epochs of "
-        f"{plan['evaluate_every']:,} steps, about {duration(plan['seconds'] or 0)}"
+        f"{plan['steps_per_epoch']:,} steps, about {duration(plan['seconds'] or 0)}"
     )
 
 
@@ -188,29 +189,12 @@ def make_config(
     The config, and whether there is a run to resume: its own config, with what was given.
     """
     if given.get("base") is not None:
-        given = given | {"base": find_base(given["base"])}
+        given = given | {"base": pin_base(given["base"])}
     if resume and (is_run(out) or not given.get(source)):
         config = config_class.load(out).replace(**given)
         config.validate()
         return config, True
     return config_class.create(**given), False
-
-
-def find_base(base: str) -> str:
-    """Return the name of a base as a config saves it; reject a folder of runs, and name them."""
-    folder = Path(base)
-    if not is_run(folder) and not (folder / "config.json").is_file():
-        inside = sorted(str(path.parent) for path in folder.glob("*/config.json"))
-        if inside:
-            raise HeadstartError(
-                "this folder is not a run, but it contains runs",
-                where=folder,
-                fix=f"name one of them: --base {', --base '.join(inside)}",
-                code="not-a-run",
-            )
-    from headstart.base_source import pin_base
-
-    return pin_base(base)
 
 
 @contextmanager
@@ -332,7 +316,7 @@ class FinetuneDisplay(Display, Callback):
 
     def on_start(self, start: TrainStart) -> None:
         plan = start.plan
-        averaged = plan.get("averaged", 0)
+        averaged = plan["averaged_epochs"]
         # The mean of one epoch is that epoch.
         self._averaged_from = plan["epochs"] - averaged + 2 if averaged else plan["epochs"] + 1
         self.end_stage()
@@ -341,14 +325,14 @@ class FinetuneDisplay(Display, Callback):
             f"{plan['train_rows']:,} training rows, {plan['validation_rows']:,} validation rows; "
             f"labels: {labels}; with {_threads(plan)} in {plan['precision']}"
         )
-        if plan.get("seconds") is not None:
+        if plan["seconds"] is not None:
             line += f", about {duration(plan['seconds'])}"
         self.console.print(styled("[bold]{task}[/]: ", task=plan["task"]) + line)
-        for text in plan.get("notes", ()):
+        for text in plan["notes"]:
             self.on_warning(text)
         if plan["swap"]:
             self.console.print(swap_table(plan["swap"]))
-        if truncated := plan.get("truncated"):
+        if truncated := plan["truncated"]:
             self.console.print(
                 styled("[yellow]truncated[/]: ")
                 + f"{truncated['texts']:,} of {plan['train_rows']:,} training texts are longer "
@@ -417,12 +401,12 @@ class ComparedBaselines:
         console.print(table, "")
 
 
-def find_baselines(run: Any, rows: Any = None) -> ComparedBaselines:
+def find_baselines(folder: Path, task: Any, rows: Any = None) -> ComparedBaselines:
     """Compute the baselines of a run on `rows`, by default its validation rows."""
     from headstart.baselines.task_baselines import baselines_of_run, documents
 
     try:
         with messages().status("computing baselines …"):
-            return ComparedBaselines(documents(baselines_of_run(run.folder, run.task, rows)))
+            return ComparedBaselines(documents(baselines_of_run(folder, task, rows)))
     except (HeadstartError, OSError) as problem:  # the dataset may have moved since the training
         return ComparedBaselines([], str(getattr(problem, "what", problem)))
