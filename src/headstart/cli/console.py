@@ -11,16 +11,17 @@ import json as json_module
 import re
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from string import Formatter
 from typing import Any, Self
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.live import Live
+from rich.markup import escape
 from rich.segment import Segment
 from rich.table import Table
-from rich.text import Span, Text
+from rich.text import Text
 
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # all but tab and line feed
 _SECONDS_BETWEEN_LINES = 10.0  # of progress, where standard error is a file
@@ -53,12 +54,19 @@ class _SafeConsole(Console):
 
 def results() -> Console:
     """Return the console for results; it takes no markup."""
-    return _SafeConsole(highlight=False, markup=False, emoji=False, soft_wrap=False)
+    return _SafeConsole(highlight=False, markup=False, emoji=False)
 
 
 def messages() -> Console:
     """Return the console for messages, warnings and progress; it takes no markup."""
     return _SafeConsole(stderr=True, highlight=False, markup=False, emoji=False)
+
+
+class _Literal(Formatter):
+    """Formats the values of a template so that markup in them has no meaning."""
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        return escape(visible(format(value, format_spec)))
 
 
 def styled(template: str, **values: Any) -> Text:
@@ -74,19 +82,7 @@ def styled(template: str, **values: Any) -> Text:
     >>> styled("label [bold]{label}[/], {share:.0%}", label="[/]", share=0.5).plain
     'label [/], 50%'
     """
-    shown = Text()
-    rest = Text.from_markup(template, emoji=False)
-    for _, name, spec, _ in Formatter().parse(rest.plain):
-        if name is None:
-            continue
-        field = "{" + name + (f":{spec}" if spec else "") + "}"
-        place = rest.plain.index(field)
-        before, whole, rest = rest.divide([place, place + len(field)])
-        value = visible(format(values[name], spec or ""))
-        shown.append_text(before)
-        spans = [Span(0, len(value), span.style) for span in whole.spans]
-        shown.append_text(Text(value, spans=spans))
-    return shown.append_text(rest)
+    return Text.from_markup(_Literal().vformat(template, (), values), emoji=False)
 
 
 def note(text: str) -> Text:
@@ -105,6 +101,23 @@ def print_json(document: dict[str, Any]) -> None:
 def plain_table(*columns: str, **options: Any) -> Table:
     """Make a table without lines, with a dim header."""
     return Table(*columns, **{"box": None, "header_style": "dim", "pad_edge": False, **options})
+
+
+def record_table(rows: Iterable[Mapping[str, Any]], **columns: str) -> Table:
+    """Make a table of records.
+
+    Parameters
+    ----------
+    rows : the records; a missing value is an empty cell.
+    columns : the keys to show, with the format of each value; numbers are aligned to the right.
+    """
+    table = plain_table()
+    for name, spec in columns.items():
+        table.add_column(metric_name(name), justify="right" if spec else "left", overflow="fold")
+    for row in rows:
+        values = [(row.get(name), spec) for name, spec in columns.items()]
+        table.add_row(*("" if value is None else format(value, spec) for value, spec in values))
+    return table
 
 
 def duration(seconds: float) -> str:

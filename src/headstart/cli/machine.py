@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from rich.table import Table
 from rich.text import Text
 
-from headstart.cli.console import plain_table, print_json, results, styled
+from headstart.cli.console import print_json, record_table, results, styled
 from headstart.cli.options import Debug, Json, from_config, option
 from headstart.config import MachineSettings
 
@@ -88,18 +88,18 @@ def _show_cache(prune: float | None, *, json: bool) -> None:
         }
         print_json({"cache": str(folder), **documents})
         return
-    table = plain_table("", "size", "last used", "state", padding=(0, 3, 0, 0))
-    table.columns[1].justify = "right"
-    for one in found:
-        state = Text(one.state, style="" if one.state == "whole" else "bold yellow")
-        size, days = f"{one.bytes / 1e6:,.1f} MB", f"{one.days:.0f} days ago"
-        table.add_row(Text(f"{one.kind}/{one.path.name[:12]}"), size, days, state)
+    rows = [
+        {"entry": f"{one.kind}/{one.path.name[:12]}", "MB": one.bytes / 1e6}
+        | {"unused days": one.days, "state": one.state}
+        for one in found
+    ]
+    columns = {"entry": "", "MB": ",.1f", "unused days": ".0f", "state": ""}
     console = results()
     total = sum(one.bytes for one in found) / 1e6
     line = styled("[bold]{folder}[/]: {total:,.1f} MB", folder=str(folder), total=total)
     console.print(line, soft_wrap=True)
     if found:
-        console.print(table)
+        console.print(record_table(rows, **columns))
     if removed:
         freed = sum(one.bytes for one in removed) / 1e6
         console.print(f"removed {len(removed):,} files and folders, {freed:,.1f} MB")

@@ -3,12 +3,12 @@
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
+from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from headstart.cli.console import (
@@ -19,11 +19,12 @@ from headstart.cli.console import (
     plain_table,
     print_json,
     progress_bar,
+    record_table,
     results,
     styled,
 )
 from headstart.cli.options import Baselines, Debug, Json, Threads, from_config, option
-from headstart.cli.training import find_baselines
+from headstart.cli.training import baseline_table, find_baselines
 from headstart.config import DatasetSettings, FinetuneConfig, is_run
 from headstart.errors import HeadstartError
 
@@ -36,6 +37,7 @@ METHODS = {
     "occlusion": "Each word is removed in turn; the numbers are what the label's log-odds lose.",
     "contributions": "The label's log-odds are a sum; the numbers are each word's part of it.",
 }
+COLOURS_MEAN = "Green words raise the label's probability, red ones lower it."
 TOO_LONG = "longer than this run reads (set with finetune's --length, or --long windows)"
 RunFolder = Annotated[
     Path, typer.Argument(help="The folder of a fine-tuned run, or of its export to ONNX.")
@@ -185,27 +187,22 @@ def print_classes(
         text = Text(" | ".join(row.values()))
         names = one["labels"] if "labels" in one else [one["label"]]
         shares = ", ".join(f"{one['probabilities'][name]:.1%}" for name in names)
-        if not explanations:
-            table.add_row(", ".join(names) or "none", shares, text)
-            continue
-        effects = explanations[place].effects
-        strongest = sorted(effects, key=lambda effect: -abs(effect.effect))[:5]
-        _mark(text, effects)
         table.add_row(", ".join(names) or "none", shares, text)
-        words = "  ".join(f"{effect.text} {effect.effect:+.2f}" for effect in strongest)
-        table.add_row("", "", Text(words, style="dim"))
+        if explanations:
+            effects = sorted(explanations[place].effects, key=lambda effect: -abs(effect.effect))
+            _mark(text, effects)
+            words = "  ".join(f"{effect.text} {effect.effect:+.2f}" for effect in effects[:5])
+            table.add_row("", "", Text(words, style="dim"))
     console.print(table)
     if explanations:
         method = explanations[0].method
-        line = styled("[dim]method: {method}. {how} [/]", method=method, how=METHODS[method])
-        colours = "[green]Green[/][dim] words raise the label's probability, [/][red]red[/]"
-        console.print(line + Text.from_markup(colours + "[dim] ones lower it[/]"))
+        console.print(f"method: {method}. {METHODS[method]} {COLOURS_MEAN}", style="dim")
 
 
 def _mark(text: Text, effects: Sequence[Any]) -> None:
-    most = max((abs(one.effect) for one in effects), default=0.0)
+    """Colour the words with at least 15 % of the strongest effect, which is the first."""
     for one in effects:
-        share = abs(one.effect) / most if most else 0.0
+        share = abs(one.effect) / (abs(effects[0].effect) or 1.0)
         if share >= 0.15:
             style = "green" if one.effect > 0 else "red"
             text.stylize(f"bold {style}" if share >= 0.5 else style, one.start, one.end)
@@ -214,27 +211,29 @@ def _mark(text: Text, effects: Sequence[Any]) -> None:
 def print_tags(console: Console, run: "Run", found: Sequence[dict[str, Any]]) -> None:
     """Print each word with its tag; below, the entities, or the words if tags make no entities."""
     kinds = sorted({_kind(tag) for tag in run.labels if tag != "O"})
-    colours = {kind: COLOURS[place % len(COLOURS)] for place, kind in enumerate(kinds)}
-    for place, one in enumerate(found):
-        if place:
-            console.print()
-        words = []
-        for word, tag in zip(one["words"], one["tags"], strict=True):
-            colour = colours.get(_kind(tag or ""))
-            style = f"bold {colour}" if colour else ""
-            if tag is not None:
-                words.append(Text.assemble((word, style), (f"/{tag}", colour or "dim")))
-        console.print(Text(" ").join(words), soft_wrap=True)
-        if unread := one["tags"].count(None):
-            console.print(
-                note(f"{unread:,} words at the end were not read: the text is {TOO_LONG}")
-            )
+    colours = dict(zip(kinds, cycle(COLOURS), strict=False))
+    for one in found:
+        columns = zip(one["words"], one["tags"], one["probabilities"], strict=True)
+        words = [
+            {"word": word, "tag": tag, "probability": probability}
+            for word, tag, probability in columns
+            if tag is not None
+        ]
+        line = Text()
+        for row in words:
+            style = colours.get(_kind(row["tag"]), "")
+            line.append(row["word"], style=f"bold {style}".strip() if style else "")
+            line.append(f"/{row['tag']} ", style=style or "dim")
+        console.print(line, soft_wrap=True)
+        if unread := len(one["words"]) - len(words):
+            text = f"the last {unread:,} words were not read: the text is {TOO_LONG}"
+            console.print(note(text))
         if not getattr(run.task, "entities", True):
-            console.print(_word_table(one, colours))
-        elif one["entities"]:
-            console.print(_entity_table(one, colours))
+            table = record_table(words, word="", tag="", probability=".1%")
         else:
-            console.print("no entities", style="dim")
+            spec = {"text": "", "kind": "", "probability": ".1%", "start": "d", "end": "d"}
+            table = record_table(one["entities"], **spec)
+        console.print(table if table.row_count else "no entities", "")
 
 
 def _kind(tag: str) -> str:
@@ -242,56 +241,25 @@ def _kind(tag: str) -> str:
     return tag[2:] if tag[:2] in ("B-", "I-") else tag
 
 
-def _entity_table(found: dict[str, Any], colours: dict[str, str]) -> Table:
-    table = plain_table("entity", "kind", "probability", "characters")
-    for one in found["entities"]:
-        kind = Text(one["kind"], style=colours[one["kind"]])
-        place = f"{one['start']} to {one['end']}"
-        table.add_row(Text(one["text"]), kind, f"{one['probability']:.1%}", place)
-    return table
-
-
-def _word_table(found: dict[str, Any], colours: dict[str, str]) -> Table:
-    table = plain_table("word", "tag", "probability")
-    columns = (found["words"], found["tags"], found["probabilities"])
-    for word, tag, probability in zip(*columns, strict=True):
-        if tag is not None:
-            style = colours.get(_kind(tag), "")
-            table.add_row(Text(word), Text(tag, style=style), f"{probability:.1%}")
-    return table
-
-
 def print_spans(
     console: Console, rows: Sequence[dict[str, str]], found: Sequence[dict[str, Any]]
 ) -> None:
     """Print the answer to each question, and where it is in its text."""
-    for place, (row, one) in enumerate(zip(rows, found, strict=True)):
-        if place:
-            console.print()
+    for row, one in zip(rows, found, strict=True):
         console.print(Text(row["question"], style="dim"), soft_wrap=True)
         if one["answer"] is None:
-            line = styled("[bold]no answer[/] in this text, {p:.1%}", p=one["probability"])
-            console.print(line)
-        else:
-            start, end = one["start"], one["end"]
-            where = f", {one['probability']:.1%}, characters {start} to {end}"
-            console.print(Text.assemble((one["answer"], "bold green"), where), soft_wrap=True)
-            console.print(_answer_in_text(row["text"], start, end), soft_wrap=True)
+            console.print(f"no answer in this text, {one['probability']:.1%}", "")
+            continue
+        text, start, end = row["text"], one["start"], one["end"]
+        where = f", {one['probability']:.1%}, characters {start} to {end}"
+        console.print(Text.assemble((one["answer"], "bold green"), where), soft_wrap=True)
+        before = ("…" if start > CONTEXT else "") + text[max(0, start - CONTEXT) : start]
+        after = text[end : end + CONTEXT] + ("…" if len(text) > end + CONTEXT else "")
+        quoted = " ".join(f"{before}[{text[start:end]}]{after}".split())
+        console.print(quoted, "", style="dim", soft_wrap=True)
         if one["unread"]:
             unread = f"the last {one['unread']:,} characters were not read"
             console.print(note(f"{unread}: the text is {TOO_LONG}"))
-
-
-def _answer_in_text(text: str, start: int, end: int) -> Text:
-    before, after = text[max(0, start - CONTEXT) : start], text[end : end + CONTEXT]
-    return Text.assemble(
-        ("…" if start > CONTEXT else "") + " ".join(before.split()),
-        " " if before[-1:].isspace() else "",
-        ("[" + text[start:end] + "]", "bold green"),
-        " " if after[:1].isspace() else "",
-        " ".join(after.split()) + ("…" if len(text) > end + CONTEXT else ""),
-        style="dim",
-    )
 
 
 @from_config(DatasetSettings, only=("text_column", "label_column"))
@@ -334,9 +302,7 @@ def evaluate(
     with progress_bar("evaluating", "texts") as show:
         found = {"run": str(run), "evaluated_on": which, "unfinished": is_unfinished(run)}
         found |= opened.evaluate(rows, progress=show)
-    compared = find_baselines(run, task, rows) if baselines else None
-    if compared is not None:
-        found["baselines"] = compared.rows
+    found["baselines"] = find_baselines(run, task, rows) if baselines else []
     if json:
         print_json(found)
         return
@@ -346,9 +312,13 @@ def evaluate(
     for text in _evaluation_notes(found, run, task):
         console.print(note(text), soft_wrap=True)
     _print_metrics(console, found)
-    if compared is not None:
-        compared.print(console, [task.metric, *found["intervals"]])
-    _print_classes(console, found.get("classes", []), task.class_row_name)
+    if found["baselines"]:
+        metrics = [task.metric, *found["intervals"]]
+        console.print(baseline_table(found["baselines"], metrics), "")
+    if classes := found.get("classes"):
+        share = ".1%"
+        columns = {"name": "", "precision": share, "recall": share, "f1": share, "support": ","}
+        console.print(record_table(classes, **columns))
     _print_mistakes(console, found.get("mistakes", []))
 
 
@@ -370,14 +340,12 @@ def _evaluation_notes(found: dict[str, Any], run: Path, task: Any) -> list[str]:
 
 
 def _print_metrics(console: Console, found: dict[str, Any]) -> None:
+    intervals = {name: interval(one) for name, one in found["intervals"].items()}
     for name, value in found.items():
-        if name in found["intervals"]:
-            shown = interval(found["intervals"][name])
-            line = "{name} [bold]{shown}[/]"
-            console.print(styled(line, name=metric_name(name), shown=shown))
-        elif isinstance(value, float):
+        if isinstance(value, float):
             shown = f"{value:.3f}" if "loss" in name else f"{value:.1%}"
-            console.print(styled("{name} [bold]{shown}[/]", name=metric_name(name), shown=shown))
+            line = Text(f"{metric_name(name)} ")
+            console.print(line.append(intervals.get(name, shown), style="bold"))
     if calibration := found.get("calibration"):
         console.print(
             f"calibration error {calibration['calibration_error_after']:.1%}; without the run's "
@@ -391,16 +359,6 @@ def _print_metrics(console: Console, found: dict[str, Any]) -> None:
         for name, counts in zip(labels, found["confusion"], strict=True):
             table.add_row(name, *(f"{count:,}" for count in counts))
         console.print("", table, "")
-
-
-def _print_classes(console: Console, classes: list[dict[str, Any]], counted: str) -> None:
-    if not classes:
-        return
-    table = plain_table("class", "precision", "recall", "F1", counted)
-    for row in classes:
-        numbers = (f"{row[name]:.1%}" for name in ("precision", "recall", "f1"))
-        table.add_row(row["name"], *numbers, f"{row['support']:,}")
-    console.print(table)
 
 
 def _print_mistakes(console: Console, mistakes: list[dict[str, Any]]) -> None:

@@ -3,12 +3,10 @@
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -20,9 +18,9 @@ from headstart.cli.console import (
     messages,
     metric_name,
     note,
-    plain_table,
     print_json,
     progress_bar,
+    record_table,
     results,
     styled,
 )
@@ -36,6 +34,12 @@ if TYPE_CHECKING:
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 SECONDS_BETWEEN_LINES = 10.0
+EVALUATED = {
+    "loss": "held-out loss {:.3f}",
+    "perplexity": "perplexity {:,.1f}",
+    "bits_per_byte": "{:.3f} bits/byte",
+    "next_sentence_accuracy": "next sentence {:.1%}",
+}
 NOT_METRICS = ("step", "train_loss", "loss", "validation_loss", "seconds", "total_seconds")
 C = TypeVar("C", bound=Config)
 
@@ -146,9 +150,9 @@ def finetune(
             return
         summary = finetune_arm(config, out, resume=resume, callbacks=callbacks)
     task = find_task(summary["task"])(summary["labels"])
-    compared = find_baselines(out, task) if baselines else None
+    compared = find_baselines(out, task) if baselines else []
     if json:
-        print_json(summary | ({} if compared is None else {"baselines": compared.rows}))
+        print_json(summary | {"baselines": compared})
         return
     metrics = _metrics(summary["validation"])
     shown = ", ".join(f"{metric_name(name)} {value:.1%}" for name, value in metrics.items())
@@ -156,8 +160,8 @@ def finetune(
     console = results()
     line = styled("[bold]{out}[/]: {best}, on validation: ", out=str(out), best=best)
     console.print(line + Text(shown, style="bold"), soft_wrap=True)
-    if compared is not None:
-        compared.print(console, list(metrics))
+    if compared:
+        console.print(baseline_table(compared, list(metrics)), "")
     hint = f"next: headstart evaluate {out}, once: it reads the test part"
     if not summary.get("test_rows", 1):
         hint = f"there is no test part; evaluate it on other rows: headstart evaluate {out} FILE"
@@ -250,16 +254,10 @@ class PretrainDisplay(Display, Callback):
 
     def on_evaluation(self, state: "TrainState") -> None:
         found = state.metrics
-        words = [f"step {state.step:,}", f"held-out loss {found['loss']:.3f}"]
-        words.append(f"perplexity {found['perplexity']:,.1f}")
-        if "bits_per_byte" in found:
-            words.append(f"{found['bits_per_byte']:.3f} bits/byte")
-        if "next_sentence_accuracy" in found:
-            words.append(f"next sentence {found['next_sentence_accuracy']:.1%}")
-        words.append(duration(state.seconds))
-        shown = Text("  ".join(words))
-        if state.best_step == state.step:
-            shown.append("  best", style="green")
+        words = [f"step {state.step:,}"]
+        words += [spec.format(found[name]) for name, spec in EVALUATED.items() if name in found]
+        shown = Text("  ".join([*words, duration(state.seconds)]))
+        shown.append("  best" if state.best_step == state.step else "", style="green")
         self.console.print(shown, soft_wrap=True)
 
     def _status(self, state: "TrainState") -> Text:
@@ -331,7 +329,8 @@ class FinetuneDisplay(Display, Callback):
         for text in plan["notes"]:
             self.on_warning(text)
         if plan["swap"]:
-            self.console.print(swap_table(plan["swap"]))
+            swap = record_table(plan["swap"], part="", fate="", parameters=",", why="")
+            self.console.print(swap)
         if truncated := plan["truncated"]:
             self.console.print(
                 styled("[yellow]truncated[/]: ")
@@ -368,45 +367,25 @@ class FinetuneDisplay(Display, Callback):
         self.console.print(shown, soft_wrap=True)
 
 
-def swap_table(rows: Sequence[dict[str, Any]]) -> Table:
-    """Show what the swap kept, dropped and added, with the number of parameters and the reason."""
-    colours = {"kept": "green", "new": "cyan", "dropped": "dim"}
-    table = plain_table("part", "", "parameters", "why")
-    table.columns[2].justify = "right"
-    for row in rows:
-        fate = Text(row["fate"], style=colours[row["fate"]])
-        table.add_row(row["part"], fate, f"{row['parameters']:,}", row["why"])
-    return table
-
-
-@dataclass
-class ComparedBaselines:
-    """The baselines of a run; where they cannot be computed, the reason."""
-
-    rows: list[dict[str, Any]]
-    problem: str = ""
-
-    def print(self, console: Console, metrics: Sequence[str]) -> None:
-        """Print a line per baseline, with two of the metrics and their intervals."""
-        if self.problem:
-            console.print(f"no baselines: {self.problem}", soft_wrap=True)
-        if not self.rows:
-            return
-        known = [name for name in metrics if any(name in row["metrics"] for row in self.rows)][:2]
-        table = plain_table("compared with", *map(metric_name, known), "")
-        for row in self.rows:
-            found = [row["metrics"].get(name) for name in known]
-            cells = ("" if metric is None else interval(metric) for metric in found)
-            table.add_row(row["name"], *cells, Text(row["about"], style="dim"))
-        console.print(table, "")
-
-
-def find_baselines(folder: Path, task: Any, rows: Any = None) -> ComparedBaselines:
+def find_baselines(folder: Path, task: Any, rows: Any = None) -> list[dict[str, Any]]:
     """Compute the baselines of a run on `rows`, by default its validation rows."""
     from headstart.baselines.task_baselines import baselines_of_run, documents
 
     try:
         with messages().status("computing baselines …"):
-            return ComparedBaselines(documents(baselines_of_run(folder, task, rows)))
+            return documents(baselines_of_run(folder, task, rows))
     except (HeadstartError, OSError) as problem:  # the dataset may have moved since the training
-        return ComparedBaselines([], str(getattr(problem, "what", problem)))
+        messages().print(f"no baselines: {getattr(problem, 'what', problem)}", soft_wrap=True)
+        return []
+
+
+def baseline_table(found: list[dict[str, Any]], metrics: Sequence[str]) -> Table:
+    """Make a table of baselines, with the first two of the metrics and their intervals."""
+    rows = [
+        {name: interval(metric) for name, metric in one["metrics"].items()}
+        | {"compared with": one["name"], "": one["about"]}
+        for one in found
+    ]
+    known = [name for name in metrics if any(name in row for row in rows)][:2]
+    columns = {"compared with": "", **dict.fromkeys(known, ""), "": ""}
+    return record_table(rows, **columns)
