@@ -91,4 +91,4 @@ def _root(
 
 def main() -> None:
     """Run the command line; every error ends as one message and an exit code."""
-    sys.exit(run_guarded(lambda: app(standalone_mode=False)))
+    sys.exit(run_guarded(lambda: app(prog_name="headstart", standalone_mode=False)))

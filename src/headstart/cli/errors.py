@@ -96,7 +96,6 @@ def _usage_error(error: BaseException) -> HeadstartError | None:
         return None
     context = getattr(error, "ctx", None)
     path = "headstart" if context is None else context.command_path
-    path = path.replace("python -m headstart", "headstart")
     return HeadstartError(message(), fix=f"{path} --help lists the options", code="usage")
 
 

@@ -120,8 +120,8 @@ def _declare(one: Setting) -> tuple[Any, Any]:
     return list[str] | None if one.is_list else str | None, declared
 
 
-def help_text(one: Setting) -> str:
-    """Describe a setting with its choices, bounds and default.
+def help_text(one: Setting, *, default: bool = True) -> str:
+    """Describe a setting with its choices, bounds and, if wanted, its default.
 
     Example
     -------
@@ -135,10 +135,9 @@ def help_text(one: Setting) -> str:
         parts.append("From 0 to 1.")
     elif one.minimum is not None and one.minimum > 1:
         parts.append(f"At least {one.minimum:,}.")
-    if one.kind is bool:
-        parts.append(f"Default: {'yes' if one.default else 'no'}.")
-    elif one.default not in (None, []):
-        parts.append(f"Default: {one.default}.")
+    if default and one.default not in (None, []):
+        shown = {True: "yes", False: "no"}[one.default] if one.kind is bool else one.default
+        parts.append(f"Default: {shown}.")
     return " ".join(parts)
 
 
