@@ -28,7 +28,7 @@ def files(tmp_path_factory, headstart):
 
 def test_finetune_shows_a_table_of_epochs_and_what_was_cut(files):
     _, result = files
-    assert "valid. loss" in result.stderr
+    assert "epoch 3  train loss" in result.stderr
     assert "not read (--length, or --long windows)" in result.stderr
     assert "headstart evaluate" in result.stdout
 
@@ -74,7 +74,7 @@ def test_finetune_from_a_base_shows_the_swap(files, headstart, tmp_path):
 def test_epochs_whose_weights_are_averaged_are_marked(files, headstart, tmp_path):
     how = ("--epochs", 4, "--average", 0.5, "--out", tmp_path / "run")
     shown = headstart("finetune", files[0] / "train.csv", *SMALL, *how).stderr
-    rows = [line for line in shown.splitlines() if line.split()[:1] and line.split()[0].isdigit()]
+    rows = [line for line in shown.splitlines() if line.startswith("epoch ")]
     # The mean over the third epoch alone is the third epoch.
     assert ["averaged" in row for row in rows] == [False, False, False, True]
 
@@ -262,7 +262,7 @@ def test_a_dry_run_says_how_long_it_takes_and_writes_nothing(files, headstart, h
     arguments = ["finetune", folder / "train.csv", "--out", folder / "dry"]
     result = headstart(*arguments, "--dry-run", *SMALL)
     assert result.returncode == 0, result.stderr
-    assert "5 epochs of 6 steps, about" in result.stdout
+    assert "5 epochs of 6 steps" in result.stdout
     plan = headstart_json(*arguments, "--dry-run", *SMALL)
     assert plan["seconds"] > 0
     assert (plan["epochs"], plan["steps"]) == (5, 30)

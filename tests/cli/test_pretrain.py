@@ -101,7 +101,15 @@ def test_duplicates_in_the_corpus_are_said_before_training(headstart, tmp_path):
 
 def test_tensorboard_files_are_written_on_request(corpus, headstart, tmp_path):
     result = headstart(
-        "pretrain", corpus, *OPTIONS, "--steps", 2, "--track", "tensorboard", "--out", tmp_path / "run"
+        "pretrain",
+        corpus,
+        *OPTIONS,
+        "--steps",
+        2,
+        "--track",
+        "tensorboard",
+        "--out",
+        tmp_path / "run",
     )
     assert result.returncode == 0, result.stderr
     assert list((tmp_path / "run" / "tensorboard").iterdir())

@@ -21,7 +21,9 @@ def tokenizer_file(headstart, corpus):
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
 def test_a_tokenizer_is_trained_and_its_true_size_told(headstart_json, corpus, tmp_path, kind):
     out = tmp_path / "t.json"
-    told = headstart_json("tokenizer", corpus, "--vocab-size", 280, "--tokenizer-kind", kind, "--out", out)
+    told = headstart_json(
+        "tokenizer", corpus, "--vocab-size", 280, "--tokenizer-kind", kind, "--out", out
+    )
     assert out.is_file()
     assert told["kind"] == kind
     assert 262 <= told["vocab_size"] <= 280

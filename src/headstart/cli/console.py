@@ -24,6 +24,7 @@ from rich.table import Table
 from rich.text import Text
 
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # all but tab and line feed
+ShowProgress = Callable[..., None]
 _SECONDS_BETWEEN_LINES = 10.0  # of progress, where standard error is a file
 
 
@@ -149,8 +150,8 @@ def interval(metric: dict[str, float]) -> str:
 @contextmanager
 def progress_bar(
     what: str, unit: str, *, scale: float = 1, done_before: int = 0
-) -> Iterator[Callable[[int, int | None], None]]:
-    """Yield a function of the amount done and, where known, of the total.
+) -> Iterator[ShowProgress]:
+    """Yield a function of the amount done, of the total where known, and of more to show.
 
     Counts are divided by `scale` to be in `unit`s: bytes are shown as MB with a scale of 1e6.
     `done_before` counts as done, but not for the speed.
@@ -164,16 +165,15 @@ def progress_bar(
     columns = (
         progress.SpinnerColumn(),
         progress.TextColumn("{task.description}", markup=False),
-        progress.BarColumn(bar_width=24),
+        progress.BarColumn(bar_width=16),
         progress.TextColumn("{task.fields[count]}"),
-        progress.TimeElapsedColumn(),
+        progress.TimeRemainingColumn(compact=True),
         progress.TextColumn("left"),
-        progress.TimeRemainingColumn(),
     )
     with progress.Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task(what, total=None, completed=done_before, count="")
-        yield lambda done, total: bar.update(
-            task, completed=done, total=total, count=_count(done, total, unit, scale)
+        yield lambda done, total, more="": bar.update(
+            task, completed=done, total=total, count=_count(done, total, unit, scale) + more
         )
 
 
@@ -182,18 +182,16 @@ def _count(done: int, total: int | None, unit: str, scale: float) -> str:
     return f"{done / scale:,.0f}{of_total} {unit}"
 
 
-def _progress_lines(
-    what: str, unit: str, scale: float, done_before: int
-) -> Callable[[int, int | None], None]:
+def _progress_lines(what: str, unit: str, scale: float, done_before: int) -> ShowProgress:
     start = last = time.monotonic()
 
-    def show(done: int, total: int | None) -> None:
+    def show(done: int, total: int | None, more: str = "") -> None:
         nonlocal last
         now = time.monotonic()
         if now - last < _SECONDS_BETWEEN_LINES or done <= done_before:
             return
         last = now
-        line = f"{what}: {_count(done, total, unit, scale)}, {now - start:.0f} s"
+        line = f"{what}: {_count(done, total, unit, scale)}{more}, {now - start:.0f} s"
         if total:
             pace = (now - start) / (done - done_before)
             line += f", about {pace * max(0, total - done):.0f} s left"
@@ -205,9 +203,8 @@ def _progress_lines(
 class Display:
     """Writes to standard error, one stage after another; leaving the `with` block ends it."""
 
-    unit, scale = "MB", 1e6
-
-    def __init__(self) -> None:
+    def __init__(self, unit: str = "MB", scale: float = 1e6) -> None:
+        self.unit, self.scale = unit, scale
         self.console = messages()
         self._stage = ExitStack()
         self._live: Live | None = None
@@ -218,7 +215,7 @@ class Display:
     def __exit__(self, *_: object) -> None:
         self.end_stage()
 
-    def stage(self, name: str) -> Callable[[int, int | None], None]:
+    def stage(self, name: str) -> ShowProgress:
         """Begin a stage; the previous one ends."""
         self.end_stage()
         return self._stage.enter_context(progress_bar(name, self.unit, scale=self.scale))

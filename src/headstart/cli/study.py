@@ -24,7 +24,7 @@ from headstart.cli.console import (
     styled,
 )
 from headstart.cli.options import Debug, DryRun, Json, from_config, option
-from headstart.cli.training import PretrainDisplay
+from headstart.cli.training import TrainDisplay
 from headstart.config import StudyConfig
 from headstart.training.callbacks import Callback
 
@@ -231,7 +231,7 @@ class StudyDisplay(Display):
     def pretraining(self, objective: str) -> Iterator[Callback]:
         self.end_stage()
         self.console.print(styled("[bold]pretraining[/], {objective}", objective=objective))
-        with PretrainDisplay() as display:
+        with TrainDisplay() as display:
             yield display
 
     def on_start(self, run: "RunKey", node: str) -> None:

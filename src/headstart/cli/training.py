@@ -1,6 +1,6 @@
 """`headstart pretrain` and `finetune`, and how a training looks while it runs."""
 
-import time
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,14 +32,7 @@ from headstart.training.callbacks import Callback, TrainStart, find_trackers
 if TYPE_CHECKING:
     from headstart.training.trainer import TrainState
 
-BLOCKS = "▁▂▃▄▅▆▇█"
-SECONDS_BETWEEN_LINES = 10.0
-EVALUATED = {
-    "loss": "held-out loss {:.3f}",
-    "perplexity": "perplexity {:,.1f}",
-    "bits_per_byte": "{:.3f} bits/byte",
-    "next_sentence_accuracy": "next sentence {:.1%}",
-}
+FORMATS = {"perplexity": ",.1f", "bits_per_byte": ".3f"}  # other metrics are shares
 NOT_METRICS = ("step", "train_loss", "loss", "validation_loss", "seconds", "total_seconds")
 C = TypeVar("C", bound=Config)
 
@@ -64,27 +57,15 @@ def pretrain(
 
     if config.base is not None and "objective" not in given and not resume:
         config = config.replace(objective=base_objective(config.base))
-    with PretrainDisplay() as display, resumable("pretrain", out):
+    with TrainDisplay() as display, resumable("pretrain", out):
         callbacks = [display, *find_trackers(track or [])]
         run = train(config, out, resume=resume, callbacks=callbacks, dry_run=dry_run)
     if json:
         print_json(run.plan if dry_run else run.summary)
     elif dry_run:
-        _print_pretraining_plan(run.plan)
+        results().print(plan_text(run.plan), soft_wrap=True)
     else:
         _print_pretraining(run.summary, out)
-
-
-def _print_pretraining_plan(plan: dict[str, Any]) -> None:
-    speed = plan["tokens"] / plan["steps"] / plan["seconds_per_step"]
-    results().print(
-        f"{plan['parameters']:,} parameters; {plan['memory_bytes'] / 1e6:,.0f} MB for weights, "
-        f"gradients and optimizer, about {plan['peak_memory_bytes'] / 1e9:.1f} GB in all\n"
-        f"{plan['steps']:,} steps, {plan['tokens']:,} tokens: {plan['epochs']:.2f} epochs of the "
-        f"corpus's {plan['corpus_tokens']:,}\n"
-        f"about {duration(plan['seconds'])} at {speed:,.0f} tokens per second "
-        f"with {_threads(plan)}"
-    )
 
 
 def _print_pretraining(summary: dict[str, Any], out: Path) -> None:
@@ -142,11 +123,14 @@ def finetune(
     from headstart.tasks import find_task
     from headstart.training.finetune import finetune as train
 
-    with FinetuneDisplay() as display, resumable("finetune", out):
+    with TrainDisplay("texts", 1) as display, resumable("finetune", out):
         callbacks = [display, *find_trackers(track or [])]
         if dry_run:
             run = train(config, out, resume=resume, callbacks=callbacks, dry_run=True)
-            _print_finetuning_plan(run.plan, json=json)
+            if json:
+                print_json(run.plan)
+            else:
+                results().print(plan_text(run.plan), soft_wrap=True)
             return
         summary = finetune_arm(config, out, resume=resume, callbacks=callbacks)
     task = find_task(summary["task"])(summary["labels"])
@@ -166,16 +150,6 @@ def finetune(
     if not summary.get("test_rows", 1):
         hint = f"there is no test part; evaluate it on other rows: headstart evaluate {out} FILE"
     console.print(hint, soft_wrap=True)
-
-
-def _print_finetuning_plan(plan: dict[str, Any], *, json: bool) -> None:
-    if json:
-        print_json(plan)
-        return
-    results().print(
-        f"{plan['parameters']:,} parameters; {plan['epochs']} epochs of "
-        f"{plan['steps_per_epoch']:,} steps, about {duration(plan['seconds'] or 0)}"
-    )
 
 
 def make_config(
@@ -217,127 +191,56 @@ def resumable(command: str, out: Path) -> Iterator[None]:
         raise typer.Exit(130) from None
 
 
-class PretrainDisplay(Display, Callback):
-    """Shows stages, the plan, a live line with the loss, and every evaluation."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.losses: list[float] = []
-        self._last_line = time.monotonic()
-        self._first: tuple[float, int] | None = None  # time and number of the first step here
-
-    def on_start(self, start: TrainStart) -> None:
-        plan = start.plan
-        self.end_stage()
-        self.console.print(
-            styled("[bold]plan[/]: ")
-            + f"{plan['steps']:,} steps, {plan['tokens']:,} tokens ({plan['epochs']:.2f} epochs of "
-            f"{plan['corpus_tokens']:,}), {plan['parameters']:,} parameters, about "
-            f"{duration(plan['seconds'])} with {_threads(plan)} in {plan['precision']}"
+def plan_text(plan: dict[str, Any]) -> str:
+    """Describe the plan of a training in one line."""
+    if "corpus_tokens" in plan:
+        what = (
+            f"{plan['steps']:,} steps, {plan['tokens']:,} tokens ({plan['epochs']:.2f} epochs of "
+            f"{plan['corpus_tokens']:,}); about {plan['peak_memory_bytes'] / 1e9:.1f} GB of memory"
         )
-        if self.console.is_terminal:
-            self.begin_live(transient=True)
-
-    def on_warning(self, message: str) -> None:
-        self.end_stage()
-        self.console.print(note(message))
-
-    def on_step(self, state: "TrainState") -> None:
-        self.losses.append(state.loss)
-        now = time.monotonic()
-        self._first = self._first or (now, state.step)
-        if self._live is not None:
-            self._live.update(self._status(state))
-        elif now - self._last_line >= SECONDS_BETWEEN_LINES:
-            self._last_line = now
-            self.console.print(self._status(state), soft_wrap=True)
-
-    def on_evaluation(self, state: "TrainState") -> None:
-        found = state.metrics
-        words = [f"step {state.step:,}"]
-        words += [spec.format(found[name]) for name, spec in EVALUATED.items() if name in found]
-        shown = Text("  ".join([*words, duration(state.seconds)]))
-        shown.append("  best" if state.best_step == state.step else "", style="green")
-        self.console.print(shown, soft_wrap=True)
-
-    def _status(self, state: "TrainState") -> Text:
-        import psutil
-
-        assert self._first is not None
-        since, first = self._first
-        left = "…"  # one step has no speed yet
-        if state.step > first:
-            pace = (time.monotonic() - since) / (state.step - first)
-            left = f"{duration(pace * (state.steps - state.step))} left"
-        filled = round(24 * state.step / state.steps)
-        return Text.assemble(
-            ("█" * filled, "cyan"),
-            ("░" * (24 - filled), "dim"),
-            f" {state.step:,}/{state.steps:,}  {left}",
-            f"  {state.tokens / max(state.seconds, 1e-9):,.0f} tokens/s",
-            f"  loss {state.loss:.3f} ",
-            (sparkline(self.losses), "cyan"),
-            f"  {psutil.Process().memory_info().rss / 1e9:.1f} GB",
+    else:
+        labels = ", ".join(plan["labels"][:8]) + (", …" if len(plan["labels"]) > 8 else "")
+        what = (
+            f"{plan['task']}, {plan['train_rows']:,} training rows, {plan['validation_rows']:,} "
+            f"validation rows; labels: {labels}; {plan['epochs']} epochs of "
+            f"{plan['steps_per_epoch']:,} steps"
         )
-
-
-def sparkline(values: list[float], *, width: int = 20) -> str:
-    """Draw a small curve: the means of `width` stretches, from low to high."""
-    if len(values) < 2:
-        return ""
-    size = max(1, len(values) // width)
-    means = [sum(values[i : i + size]) / size for i in range(0, len(values) - size + 1, size)]
-    means = means[-width:]
-    low, high = min(means), max(means)
-    span = (high - low) or 1.0
-    return "".join(BLOCKS[round((mean - low) / span * (len(BLOCKS) - 1))] for mean in means)
-
-
-def _threads(plan: dict[str, Any]) -> str:
-    return "1 thread" if plan["threads"] == 1 else f"{plan['threads']} threads"
+    threads = "1 thread" if plan["threads"] == 1 else f"{plan['threads']} threads"
+    seconds = "" if plan["seconds"] is None else f", about {duration(plan['seconds'])}"
+    return f"{what}; {plan['parameters']:,} parameters; {threads}, {plan['precision']}{seconds}"
 
 
 def _metrics(row: dict[str, Any]) -> dict[str, float]:
     return {name: value for name, value in row.items() if name not in NOT_METRICS}
 
 
-class FinetuneDisplay(Display, Callback):
-    """Shows the rows, the swap of the head, and a row per epoch."""
+class TrainDisplay(Display, Callback):
+    """Shows the stages of a training, its plan, its progress and a line per evaluation."""
 
-    unit, scale = "texts", 1
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._training: Any = None  # the progress of the present epoch
-        self._has_header = False
-        self._averaged_from = 0  # the first epoch whose weights are a mean
+    def __init__(self, unit: str = "MB", scale: float = 1e6) -> None:
+        super().__init__(unit, scale)
+        self._training: Any = None  # the progress until the next evaluation
+        self._has_epochs = False
+        self._averaged_from = math.inf  # the first epoch whose weights are a mean
 
     def on_start(self, start: TrainStart) -> None:
-        plan = start.plan
-        averaged = plan["averaged_epochs"]
-        # The mean of one epoch is that epoch.
-        self._averaged_from = plan["epochs"] - averaged + 2 if averaged else plan["epochs"] + 1
         self.end_stage()
-        labels = ", ".join(plan["labels"][:8]) + (", …" if len(plan["labels"]) > 8 else "")
-        line = (
-            f"{plan['train_rows']:,} training rows, {plan['validation_rows']:,} validation rows; "
-            f"labels: {labels}; with {_threads(plan)} in {plan['precision']}"
-        )
-        if plan["seconds"] is not None:
-            line += f", about {duration(plan['seconds'])}"
-        self.console.print(styled("[bold]{task}[/]: ", task=plan["task"]) + line)
-        for text in plan["notes"]:
+        plan = start.plan
+        self._has_epochs = start.kind == "finetune"
+        self.console.print(styled("[bold]plan[/]: {text}", text=plan_text(plan)), soft_wrap=True)
+        for text in plan.get("notes", ()):
             self.on_warning(text)
-        if plan["swap"]:
+        if plan.get("swap"):
             swap = record_table(plan["swap"], part="", fate="", parameters=",", why="")
             self.console.print(swap)
-        if truncated := plan["truncated"]:
-            self.console.print(
-                styled("[yellow]truncated[/]: ")
-                + f"{truncated['texts']:,} of {plan['train_rows']:,} training texts are longer "
-                f"than {plan['length']} tokens; {truncated['tokens'] / truncated['of']:.1%} of all "
+        if truncated := plan.get("truncated"):
+            self.on_warning(
+                f"{truncated['texts']:,} of {plan['train_rows']:,} training texts are longer than "
+                f"{plan['length']} tokens; {truncated['tokens'] / truncated['of']:.1%} of all "
                 "tokens are not read (--length, or --long windows)"
             )
+        if averaged := plan.get("averaged_epochs"):
+            self._averaged_from = plan["epochs"] - averaged + 2  # the mean of one is that one
 
     def on_warning(self, message: str) -> None:
         self.end_stage()
@@ -348,22 +251,22 @@ class FinetuneDisplay(Display, Callback):
             self.end_stage()
             bar = progress_bar("training", "steps", done_before=state.step)
             self._training = self._stage.enter_context(bar)
-        self._training(state.step, state.steps)
+        speed = state.tokens / max(state.seconds, 1e-9)
+        more = f", loss {state.loss:.3f}, {speed:,.0f} tokens/s"
+        self._training(state.step, state.steps, more)
 
     def on_evaluation(self, state: "TrainState") -> None:
         self.end_stage()
         self._training = None
-        row, epoch = state.history[-1], state.evaluations
-        metrics = _metrics(row)
-        if not self._has_header:
-            names = ["epoch", "train loss", "valid. loss", *map(metric_name, metrics), "time"]
-            self.console.print("".join(f"{name:>12}" for name in names), style="dim")
-            self._has_header = True
-        cells = [str(epoch), f"{row['train_loss']:.4f}", f"{row['loss']:.4f}"]
-        cells += [f"{value:.1%}" for value in metrics.values()] + [duration(row["seconds"])]
-        shown = Text("".join(f"{cell:>12}" for cell in cells))
+        row = state.history[-1]
+        place = f"epoch {state.evaluations}" if self._has_epochs else f"step {state.step:,}"
+        words = [place, f"train loss {row['train_loss']:.4f}", f"held-out loss {row['loss']:.4f}"]
+        for name, value in _metrics(row).items():
+            words.append(f"{metric_name(name)} {value:{FORMATS.get(name, '.1%')}}")
+        shown = Text("  ".join([*words, duration(row["total_seconds"])]))
         shown.append("  best" if state.best_step == state.step else "", style="green")
-        shown.append("  averaged" if epoch >= self._averaged_from else "", style="dim")
+        is_averaged = state.evaluations >= self._averaged_from
+        shown.append("  averaged" if is_averaged else "", style="dim")
         self.console.print(shown, soft_wrap=True)
 
 
