@@ -110,11 +110,11 @@ def headstart_json(headstart: Callable[..., Result]) -> Callable[..., Any]:
 def tagger(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a run that finds people and places, beside the `train.conll` it learned."""
     from headstart.training.finetune import finetune
-    from tests.labelled import recipe, write_conll
+    from tests.labelled import config, write_conll
 
     folder = tmp_path_factory.mktemp("tagger")
     path = write_conll(folder / "train.conll")
-    finetune(recipe(dataset=[str(path)], task="tagging", epochs=6), folder / "run")
+    finetune(config(dataset=[str(path)], task="tagging", epochs=6), folder / "run")
     return folder / "run"
 
 
@@ -122,10 +122,10 @@ def tagger(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def answerer(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a run that answers out of texts or says that it cannot, beside `train.json`."""
     from headstart.training.finetune import finetune
-    from tests.labelled import recipe, write_squad
+    from tests.labelled import config, write_squad
 
     folder = tmp_path_factory.mktemp("answerer")
     path = write_squad(folder / "train.json", none=0.3, texts=250)
     sizes = {"objective": "masked", "width": 32, "batch_size": 8, "learning_rate": 3e-3}
-    finetune(recipe(dataset=[str(path)], task="spans", epochs=20, **sizes), folder / "run")
+    finetune(config(dataset=[str(path)], task="spans", epochs=20, **sizes), folder / "run")
     return folder / "run"

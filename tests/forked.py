@@ -25,9 +25,7 @@ FORKS.set_forkserver_preload(
         "torch",
         "torch._dynamo",  # the first step of an optimizer imports it, for a second or two
         "sklearn.linear_model",
-        "headstart.cli.compare",
-        "headstart.cli.finetune",
-        "headstart.cli.pretrain",
+        "headstart.cli.app",
         "headstart.studies.keep_best",
         "headstart.studies.record",
         "headstart.studies.run",

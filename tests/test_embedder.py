@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 import skops.io
 import torch
+from headstart.estimator_parts import MARK, PICKLE_FORMAT
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.exceptions import NotFittedError
@@ -19,7 +20,6 @@ from sklearn.utils import estimator_checks as checks
 
 from headstart import HeadstartEmbedder
 from headstart.errors import HeadstartError
-from headstart.estimator_parts import MARK, PICKLE_FORMAT
 from headstart.model.model import build_model
 from headstart.model.pooling import pool
 from headstart.model.presets import preset

@@ -7,10 +7,10 @@ import os
 
 import pytest
 import torch
+from headstart.training.processes.ranks import REPLICATED
 
 from headstart.training.checkpoints import Checkpoints
 from headstart.training.optimizer import make_optimizer
-from headstart.training.processes.ranks import REPLICATED
 from tests.fault_cases import CASES, survive, uninterrupted, write_inputs
 from tests.faulty_disk import KILLED, refusing
 

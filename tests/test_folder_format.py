@@ -3,13 +3,13 @@
 import json
 
 import pytest
+from headstart.training.recipe import read_finetune_recipe
 
 from headstart import load
 from headstart.errors import HeadstartError
 from headstart.files import FOLDER_FORMAT, installed_version
 from headstart.training.finetune import finetune
 from headstart.training.pretrain import pretrain
-from headstart.training.recipe import read_finetune_recipe
 from tests.labelled import recipe, splits
 from tests.runs import small_recipe, small_run
 

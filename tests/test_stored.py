@@ -6,15 +6,15 @@ import shutil
 import numpy as np
 import pytest
 import torch
+from headstart.training.first_weights import count_vectors
+from headstart.training.loop import Interrupted
+from headstart.training.prepare import prepare, quiet
 from safetensors.torch import load_file, save_file
 
 from headstart.errors import HeadstartError
 from headstart.model.checkpoint import save_model
 from headstart.run import NetworkRun
 from headstart.training.finetune import finetune
-from headstart.training.first_weights import count_vectors
-from headstart.training.loop import Interrupted
-from headstart.training.prepare import prepare, quiet
 from tests.labelled import recipe, splits
 from tests.listeners import StopAt
 from tests.runs import small_recipe

@@ -73,11 +73,14 @@ def explain(error: BaseException, *, where: object = None) -> HeadstartError | N
     if isinstance(error, UnicodeError):
         what = f"a text does not fit its encoding: {error}"
         return HeadstartError(
-            what, where=where, fix="name the encoding with --encoding, or use UTF-8"
+            what,
+            where=where,
+            fix="name the encoding with --encoding, or use UTF-8",
+            code="encoding",
         )
     if isinstance(error, PARSERS):
         return HeadstartError(
-            f"a file is damaged: {error}", where=where, fix="restore or delete it"
+            f"a file is damaged: {error}", where=where, fix="restore or delete it", code="damaged"
         )
     if isinstance(error, RuntimeError) and "home directory" in text:
         return HeadstartError(
@@ -94,12 +97,14 @@ def _file_error(error: OSError, where: object) -> HeadstartError:
     if error.errno in CAUSES:
         return _known(error.errno, place)
     what = error.strerror or str(error) or type(error).__name__
-    return HeadstartError(f"a file could not be used: {what}", where=place, fix="check that place")
+    what = f"a file could not be used: {what}"
+    return HeadstartError(what, where=place, fix="check that place", code="disk")
 
 
 def _known(number: int, place: object) -> HeadstartError:
     what, fix = CAUSES[number]
-    return HeadstartError(what, where=place, fix=fix)
+    code = "memory" if number == errno.ENOMEM else "disk"
+    return HeadstartError(what, where=place, fix=fix, code=code)
 
 
 def _library_error(error: BaseException, text: str, where: object) -> HeadstartError | None:

@@ -42,7 +42,7 @@ def replacing(path: Path) -> Iterator[Path]:
             raise
         # The user knows the file by its name, not by the temporary one.
         where = path if told.where == str(temporary) else told.where
-        raise HeadstartError(told.what, where=where, fix=told.fix) from error
+        raise HeadstartError(told.what, where=where, fix=told.fix, code=told.code) from error
     finally:
         temporary.unlink(missing_ok=True)
 

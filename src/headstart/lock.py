@@ -41,6 +41,7 @@ def locked(folder: Path, what: str = "run") -> Iterator[None]:
             f"this {what} is running already, {_holder(folder)}",
             where=folder,
             fix="wait for it or stop it, or choose another --out",
+            code="locked",
         ) from None
     try:
         write_text(

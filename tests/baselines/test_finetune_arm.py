@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from headstart.training.recipe import FinetuneRecipe
 
 from headstart.baselines.finetune_arm import finetune_arm
 from headstart.baselines.stack_run import MEMBERS
@@ -11,7 +12,6 @@ from headstart.errors import HeadstartError
 from headstart.explain import OCCLUSION
 from headstart.run import Run
 from headstart.text.reading.rows import join_pair
-from headstart.training.recipe import FinetuneRecipe
 from tests.labelled import dataset, recipe, splits, write_csv
 
 

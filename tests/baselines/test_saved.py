@@ -20,7 +20,6 @@ from headstart.run import (
     ClassifierRun,
     NetworkRun,
     Run,
-    TextClassifier,
 )
 from headstart.tasks.classification import Classification
 from tests.baselines.saved import KINDS, TRAIN, classifier_run

@@ -1,12 +1,17 @@
-"""The command line's manners, the same for every command."""
+"""The command line as a whole: its help, its speed, and where its options come from."""
 
+import json
+import re
 import subprocess
 import sys
 
 import pytest
 
 from headstart.cli.app import COMMANDS
-from headstart.cli.output import styled
+from headstart.cli.reference import PAGE, reference_page
+from headstart.config import FinetuneConfig, PretrainConfig, StudyConfig
+
+HEAVY = ("torch", "sklearn", "numpy", "scipy", "pyarrow", "datasets", "transformers", "pandas")
 
 
 def test_version_is_printed(headstart):
@@ -23,34 +28,66 @@ def test_unknown_command_ends_with_code_2_and_no_traceback(headstart):
     assert result.stdout == ""
 
 
-def test_the_help_page_names_every_command(headstart):
-    page = headstart("--help").stdout
-    assert all(command in page for command in COMMANDS)
+def test_without_arguments_the_help_is_printed_and_the_code_is_2(headstart):
+    result = headstart()
+    assert result.returncode == 2
+    assert all(command in result.stdout for command in COMMANDS)
+    assert "error" not in result.stderr
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_has_json_and_debug(headstart, command):
+def test_every_command_has_json_debug_and_a_text_for_each_option(headstart, command):
     page = headstart(command, "--help").stdout
     assert "--json" in page
     assert "--debug" in page
+    assert not re.findall(r"│ --\S+ +(?:TEXT|INTEGER|NUMBER|<\w+>) +│", page)
 
 
-@pytest.mark.parametrize("arguments", ["'--help'", "'params'"])
-def test_answering_does_not_import_the_heavy_libraries(arguments):
+@pytest.mark.parametrize("config", [PretrainConfig, FinetuneConfig, StudyConfig])
+def test_every_setting_is_an_option_and_advanced_ones_are_listed_last(headstart, config):
+    page = headstart(config.command, "--help").stdout
+    common, advanced = page.split("─ Advanced ")
+    for one in config.settings():
+        place = advanced if one.advanced else common
+        assert one.argument or re.search(rf"{one.option}\b", place), one.name
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--help"],
+        ["finetune", "--help"],
+        ["params"],
+        ["finetune", "x.csv", "--token-dropout", "35"],
+        ["pretrain", "x.txt", "--layers", "four"],
+        ["compare", "--labels"],
+        ["finetune"],
+    ],
+    ids=" ".join,
+)
+def test_help_and_bad_options_do_not_import_the_heavy_libraries(arguments):
     code = (
-        f"import sys; sys.argv = ['headstart', {arguments}]\n"
+        f"import sys; sys.argv = ['headstart', *{arguments}]\n"
         "from headstart.cli.app import main\n"
         "try: main()\n"
         "except SystemExit: pass\n"
-        "heavy = {'torch', 'datasets', 'sklearn', 'scipy', 'pandas', 'numpy', 'pyarrow'}\n"
-        "print('HEAVY', sorted(heavy & sys.modules.keys()))"
+        f"print('HEAVY', sorted({set(HEAVY)} & sys.modules.keys()))"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert "HEAVY []" in result.stdout, result.stdout + result.stderr
 
 
-@pytest.mark.parametrize("value", ["[neg]", "[/]", "[bold]x", ":smile:", "a\\", "{b}"])
-def test_a_styled_message_takes_its_values_literally(value):
-    shown = styled("[bold]{name}[/] is {share:.0%}", name=value, share=0.5)
-    assert shown.plain == f"{value} is 50%"
-    assert [(span.start, span.end) for span in shown.spans] == [(0, len(value))]
+def test_all_bad_values_are_in_one_message_with_a_fix(headstart):
+    bad = ["--token-dropout", 35, "--layers", "four", "--long", "cut"]
+    result = headstart("finetune", "x.csv", *bad, "--json")
+    assert result.returncode == 2
+    error = json.loads(result.stdout)["error"]
+    assert error["code"] == "config"
+    assert all(option in error["what"] for option in ("--token-dropout", "--layers", "--long"))
+    assert "long_token_dropout" not in error["what"]
+    assert "--token-dropout 0.35" in error["fix"]
+
+
+def test_the_reference_page_is_current():
+    written = PAGE.read_text(encoding="utf-8")
+    assert written == reference_page(), "run: python -m headstart.cli.reference"

@@ -19,7 +19,7 @@ def test_json_tells_the_machine_and_the_choices(headstart_json):
 
 def test_the_page_says_why_a_precision_was_chosen(headstart):
     page = headstart("doctor").stdout
-    assert "What Headstart will do" in page
+    assert "What Headstart uses" in page
     assert "times" in page
 
 

@@ -32,9 +32,8 @@ def assert_one_message(process, folder):
 def test_fine_tuning_ends_with_one_message_and_leaves_no_parts(tmp_path, size):
     data = write_csv(tmp_path / "d.csv", dataset(60))
     sizes = {**TINY, "epochs": 1, "threads": 1, "precision": "fp32"}
-    sizes["feed_forward"] = sizes.pop("feed_forward_width")
     named = [word for n, v in sizes.items() for word in (f"--{n.replace('_', '-')}", v)]
-    arguments = ["finetune", data, "--base", "none", "--out", tmp_path / "run", *named]
+    arguments = ["finetune", data, "--out", tmp_path / "run", *named]
     process = start(arguments, first=limited(size))
     assert_one_message(process, tmp_path)
 

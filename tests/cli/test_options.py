@@ -1,20 +1,74 @@
-"""Words on the command line that several commands read alike."""
+"""Settings on the command line: text becomes values, files have less priority than options."""
 
 import pytest
+import typer
+from typer.testing import CliRunner
 
-from headstart.cli.options import read_amounts
+from headstart.cli.options import from_config
+from headstart.config import FinetuneConfig, PretrainConfig, StudyConfig
 from headstart.errors import HeadstartError
 
 
-@pytest.mark.parametrize("written", ["0", "many", "1M,,2M", "-3k", ""])
-def test_what_is_no_amount_says_how_to_write_one(written):
-    with pytest.raises(HeadstartError, match="is no number of tokens"):
-        read_amounts(written)
+def given(config, *arguments, several=()):
+    """The settings that a command receives for these arguments."""
+    received = {}
+
+    @from_config(config, several=several)
+    def command(given) -> None:
+        received.update(given)
+
+    app = typer.Typer()
+    app.command()(command)
+    result = CliRunner().invoke(app, list(map(str, arguments)))
+    if result.exception is not None:
+        raise result.exception
+    return received
+
+
+def test_only_what_was_given_is_passed_on():
+    assert given(FinetuneConfig, "a.csv", "--epochs", 2) == {"dataset": ["a.csv"], "epochs": 2}
+    assert given(FinetuneConfig) == {}
 
 
 @pytest.mark.parametrize(
-    ("written", "amounts"),
-    [("500000", [500_000]), ("0.5M", [500_000]), ("2M, 1000k", [1_000_000, 2_000_000])],
+    ("written", "amount"), [("500000", 500_000), ("0.5M", 500_000), ("2000k", 2_000_000)]
 )
-def test_amounts_are_read_with_and_without_a_unit(written, amounts):
-    assert read_amounts(written) == amounts
+def test_amounts_are_read_with_and_without_a_unit(written, amount):
+    assert given(PretrainConfig, "--tokens", written)["tokens"] == amount
+
+
+@pytest.mark.parametrize("written", ["0", "many", "-3k", "1M,2M", "2Q"])
+def test_a_wrong_amount_is_rejected(written):
+    with pytest.raises(HeadstartError, match="--tokens is") as caught:
+        given(PretrainConfig, "--tokens", written)
+    assert caught.value.code == "config"
+
+
+def test_a_study_takes_several_amounts():
+    found = given(StudyConfig, "--tokens", "0.5M,1M", several=("tokens",))
+    assert found["tokens"] == [500_000, 1_000_000]
+
+
+def test_lists_are_separated_by_commas_or_repeated(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a,b.txt").write_text("a file whose name has a comma")
+    found = given(StudyConfig, "--arms", "tfidf, scratch", "--arms", "nb", "--corpus", "a,b.txt")
+    assert found == {"arms": ["tfidf", "scratch", "nb"], "corpus": ["a,b.txt"]}
+
+
+def test_a_flag_can_be_turned_off_again():
+    assert given(FinetuneConfig, "--freeze") == {"freeze": True}
+    assert given(FinetuneConfig, "--no-freeze") == {"freeze": False}
+
+
+def test_options_have_priority_over_a_file(tmp_path):
+    FinetuneConfig.create(dataset=["a.csv"], epochs=7, freeze=True).save(tmp_path)
+    found = given(FinetuneConfig, "--config", tmp_path / "config.toml", "--epochs", 2, "b.csv")
+    assert (found["dataset"], found["epochs"], found["freeze"]) == (["b.csv"], 2, True)
+
+
+def test_a_bad_value_of_a_file_names_the_file(tmp_path):
+    (tmp_path / "mine.toml").write_text("epochs = 0\n")
+    with pytest.raises(HeadstartError, match="epochs is 0") as caught:
+        given(FinetuneConfig, "--config", tmp_path / "mine.toml")
+    assert caught.value.where.endswith("mine.toml")

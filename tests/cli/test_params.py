@@ -40,10 +40,10 @@ def test_the_page_shows_totals_formulas_and_common_mistakes(headstart):
     ("arguments", "message"),
     [
         (["--preset", "lab", "--heads", "3"], "width 200 cannot be shared evenly by 3 heads"),
-        (["--width", "-64"], "width is -64; it must be 1 or more"),
+        (["--width", "-64"], "--width is -64; it must be at least 1"),
         (["--classes", "1"], "classes is 1; it must be 2 or more"),
-        (["--preset", "huge"], "the presets are lab, small, bert, gpt2"),
-        (["--objective", "guess"], "use --objective causal or masked"),
+        (["--preset", "huge"], "choose small, lab, bert, gpt2"),
+        (["--objective", "guess"], "choose causal or masked"),
         (["--layers", "four"], "--layers"),
     ],
 )

@@ -3,9 +3,11 @@
 import json
 import os
 import signal
+import types
 
 import pytest
 
+from headstart import language_model
 from tests.corpora import write_corpus
 from tests.forked import start
 from tests.runs import options
@@ -50,14 +52,13 @@ def test_without_a_corpus_the_message_says_what_to_do(headstart, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--minutes", "1", "--steps", "5"], "cannot go together"),
-        (["--objective", "guess"], "there are causal, masked"),
-        (["--preset", "huge"], "the presets are"),
+        (["--minutes", "1", "--steps", "5"], "exclude each other"),
+        (["--objective", "guess"], "choose causal, masked"),
+        (["--preset", "huge"], "choose small, lab"),
         (["--device", "abacus"], "no device called"),
-        (["--embedding-start", "magic"], "it can be cooccurrence, random"),
-        (["--mask-share", "2"], "it must be 1 or less"),
-        (["--tokens", "many"], "is no number of tokens"),
-        (["--tokens", "1M,2M"], "a pretraining has one number of tokens"),
+        (["--embedding-init", "magic"], "choose cooccurrence, random"),
+        (["--mask-share", "2"], "it must be less than 1"),
+        (["--tokens", "many"], "--tokens is 'many'"),
         (["--tokenizer", "nowhere.json"], "no such tokenizer"),
     ],
 )
@@ -98,10 +99,17 @@ def test_duplicates_in_the_corpus_are_said_before_training(headstart, tmp_path):
     assert "note:" in result.stderr
 
 
-@pytest.mark.parametrize("option", [["--tensorboard"], ["--track", "tensorboard"]])
-def test_tensorboard_files_are_written_on_request(corpus, headstart, tmp_path, option):
+def test_tensorboard_files_are_written_on_request(corpus, headstart, tmp_path):
     result = headstart(
-        "pretrain", corpus, *OPTIONS, "--steps", 2, *option, "--out", tmp_path / "run"
+        "pretrain",
+        corpus,
+        *OPTIONS,
+        "--steps",
+        2,
+        "--track",
+        "tensorboard",
+        "--out",
+        tmp_path / "run",
     )
     assert result.returncode == 0, result.stderr
     assert list((tmp_path / "run" / "tensorboard").iterdir())
@@ -122,10 +130,45 @@ def test_generate_shows_alternatives(causal, headstart_json, headstart):
     assert "%" in page
 
 
+def test_generated_control_characters_are_escaped_to_the_end(headstart, monkeypatch, tmp_path):
+    """Half a character at the end is only printed after the loop."""
+
+    class Tokenizer:
+        end_id = 0
+
+        def decode(self, ids):
+            return "".join({1: "a", 2: "\x1b[31m\ufffd"}[number] for number in ids)
+
+    steps = [language_model.GeneratedToken(number, []) for number in (1, 2)]
+    opened = types.SimpleNamespace(tokenizer=Tokenizer())
+    monkeypatch.setattr(language_model, "open_language_model", lambda *_, **__: opened)
+    monkeypatch.setattr(language_model, "generate", lambda *_, **__: iter(steps))
+    result = headstart("generate", tmp_path, "prompt ")
+    assert result.returncode == 0, result.stderr
+    assert "\x1b" not in result.stdout
+    assert r"prompt a\x1b[31m" in result.stdout
+
+
+def test_resuming_before_anything_was_started_starts(corpus, headstart, tmp_path):
+    out = tmp_path / "run"
+    result = headstart("pretrain", corpus, *OPTIONS, "--steps", 2, "--resume", "--out", out)
+    assert result.returncode == 0, result.stderr
+    again = headstart("pretrain", "--resume", "--out", out, "--steps", 3)
+    assert again.returncode == 2
+    assert "steps: 2 in the run, 3 now" in again.stderr
+
+
+def test_a_config_file_repeats_a_run(corpus, headstart_json, tmp_path):
+    first = headstart_json("pretrain", corpus, *OPTIONS, "--steps", 3, "--out", tmp_path / "one")
+    file = tmp_path / "one" / "config.toml"
+    second = headstart_json("pretrain", "--config", file, "--out", tmp_path / "two")
+    assert second["held_out"] == first["held_out"]
+
+
 def test_fill_with_a_causal_base_says_why_not(causal, headstart):
     result = headstart("fill", causal, "the old [MASK] chases the mouse .")
     assert result.returncode == 2
-    assert "square mask" in result.stderr
+    assert "causal mask" in result.stderr
 
 
 def test_perplexity_of_a_file(causal, corpus, headstart_json):

@@ -5,13 +5,13 @@ from dataclasses import replace
 
 import pytest
 import torch
+from headstart.training.recipe import read_finetune_recipe
 
 from headstart.errors import HeadstartError
 from headstart.run import ROWS, NetworkRun, evaluation_rows
 from headstart.text.reading.dataset import Dataset
 from headstart.text.reading.read import read_dataset
 from headstart.training.finetune import finetune
-from headstart.training.recipe import read_finetune_recipe
 from tests.labelled import dataset, write_csv
 from tests.labelled import recipe as settings
 

@@ -1,11 +1,11 @@
 """`hf:PATH` is a base wherever a base can be named."""
 
 import pytest
+from headstart.training.recipe import make_recipe
 
 from headstart import HeadstartClassifier
 from headstart.run import NetworkRun
 from headstart.studies.run import StudyRun
-from headstart.training.recipe import make_recipe
 from tests.corpora import write_corpus
 from tests.interop.foreign import language_model, make, save
 from tests.labelled import TINY, dataset, write_csv

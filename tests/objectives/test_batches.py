@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from headstart.training.prepare import find_preset
 
 from headstart.model.model import build_model
 from headstart.objectives import find_objective
@@ -11,7 +12,6 @@ from headstart.text.reading.corpus import TextList
 from headstart.text.store.token_source import TokenSource
 from headstart.text.store.write_store import store_corpus
 from headstart.text.tokenizers.train_tokenizer import train_tokenizer
-from headstart.training.prepare import find_preset
 from tests.runs import small_recipe
 
 TEXTS = [" ".join(["word"] * (2 + 5 * (number % 9))) for number in range(60)]

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from headstart.training.recipe import read_finetune_recipe
 
 import headstart
 from headstart.run import Run, evaluation_rows
 from headstart.studies.keep_best import keep_best, measure_own, trained_folder
 from headstart.studies.outcomes import read_training
 from headstart.studies.run import StudyRun
-from headstart.training.recipe import read_finetune_recipe
 from tests.studies.small_arms import Majority, registered
 from tests.studies.small_study import small_recipe
 

@@ -1,6 +1,7 @@
 """What a study is made of: budgets, parts, and a corpus without what is to be judged."""
 
 import pytest
+from headstart.training.prepare import quiet
 
 from headstart.errors import HeadstartError
 from headstart.studies.arms import find_arm
@@ -10,7 +11,6 @@ from headstart.studies.data import find_budgets, read_data
 from headstart.studies.outcomes import RunKey
 from headstart.studies.recipe import make_study_recipe
 from headstart.studies.run import StudyRun
-from headstart.training.prepare import quiet
 from tests.labelled import dataset, splits, write_csv
 from tests.runs import small_run
 from tests.studies.small_study import small_recipe

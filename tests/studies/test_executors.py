@@ -5,6 +5,8 @@ from dataclasses import replace
 from threading import Thread
 
 import pytest
+from headstart.training.recipe import read_finetune_recipe
+from headstart.training.recipe_file import read_recipe_as
 
 from headstart.errors import HeadstartError
 from headstart.files import write_text
@@ -23,8 +25,6 @@ from headstart.studies.outcomes import ARRAYS, RunKey, read_training, training_f
 from headstart.studies.progress_file import read_progress
 from headstart.studies.recipe import StudyRecipe
 from headstart.studies.run import StudyRun
-from headstart.training.recipe import read_finetune_recipe
-from headstart.training.recipe_file import read_recipe_as
 from tests.fault_cases import SIZES, named
 from tests.labelled import dataset, splits, write_csv
 from tests.studies.small_arms import Majority, registered

@@ -4,8 +4,8 @@ import json
 
 import numpy as np
 import pytest
-
 from headstart.cli.compare_display import plan_lines
+
 from headstart.errors import HeadstartError
 from headstart.run import Run
 from headstart.studies.analysis import analyse

@@ -1,16 +1,16 @@
 """Without a corpus, the training texts of the dataset are what a study pretrains on."""
 
 import pytest
-
 from headstart.cli.compare_display import plan_lines
+from headstart.training.prepare import open_corpus, quiet
+from headstart.training.recipe import read_recipe
+
 from headstart.errors import HeadstartError
 from headstart.studies.data import read_data
 from headstart.studies.recipe import make_study_recipe
 from headstart.studies.record import write_results
 from headstart.studies.results import read_study
 from headstart.studies.run import StudyRun
-from headstart.training.prepare import open_corpus, quiet
-from headstart.training.recipe import read_recipe
 from tests.labelled import dataset, write_csv
 from tests.studies.small_study import small_recipe
 

@@ -6,6 +6,7 @@ from dataclasses import asdict, replace
 from types import SimpleNamespace
 
 import pytest
+from headstart.training.recipe import make_recipe
 
 from headstart.errors import HeadstartError
 from headstart.studies.arms import find_arm
@@ -15,7 +16,6 @@ from headstart.studies.plan_file import read_plan, write_plan
 from headstart.studies.recipe import make_study_recipe
 from headstart.studies.run import StudyRun
 from headstart.tasks import find_task
-from headstart.training.recipe import make_recipe
 from tests.studies.small_study import small_recipe
 
 SPEED = Speed({"causal": 0.1}, trained_token=1e-4, read_token=3e-5)

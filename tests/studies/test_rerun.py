@@ -1,13 +1,13 @@
 """What a study keeps can be made again from its recipe."""
 
 import pytest
+from headstart.training.recipe import read_finetune_recipe
 
 from headstart import lab
 from headstart.errors import HeadstartError
 from headstart.run import NetworkRun
 from headstart.studies.run import StudyRun
 from headstart.training.finetune import finetune
-from headstart.training.recipe import read_finetune_recipe
 from tests.fault_cases import SIZES, named
 from tests.labelled import dataset, write_csv
 from tests.studies.small_study import small_recipe

@@ -6,6 +6,7 @@ import shutil
 import numpy as np
 import pytest
 from filelock import FileLock
+from headstart.training.recipe import read_finetune_recipe, read_recipe
 
 from headstart.errors import HeadstartError
 from headstart.run import NetworkRun, Run
@@ -16,7 +17,6 @@ from headstart.studies.results import read_measures, read_predictions, read_stud
 from headstart.studies.run import StudyListener, StudyRun
 from headstart.text import cooccurrence
 from headstart.text.tokenizers.json_tokenizer import JsonTokenizer
-from headstart.training.recipe import read_finetune_recipe, read_recipe
 from tests.corpora import write_corpus
 from tests.labelled import dataset, write_csv
 from tests.studies.small_study import small_recipe

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 import torch
+from headstart.training.finetune_loop import micro_batches
+from headstart.training.finetune_prepare import prepare_finetuning
+from headstart.training.recipe import make_recipe
 
 from headstart.model.model import build_model
 from headstart.model.presets import preset
 from headstart.tasks.examples import Examples
 from headstart.text.reading.dataset import Dataset, Splits
-from headstart.training.finetune_loop import micro_batches
-from headstart.training.finetune_prepare import prepare_finetuning
-from headstart.training.recipe import make_recipe
 
 
 def examples(targets=(0, 1, 0)):

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from headstart.training.recipe import make_recipe
 from hypothesis import given
 from hypothesis import strategies as st
 
 from headstart.errors import HeadstartError
 from headstart.tasks.examples import Examples, TokenDropout
-from headstart.training.recipe import make_recipe
 
 SPECIAL = {0, 1}
 

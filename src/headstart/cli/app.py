@@ -1,114 +1,94 @@
-"""`headstart`: the table of commands, and errors turned into one clear message.
+"""`headstart`: the table of commands.
 
-A command's module is imported only when the command is called, so that `headstart --help` does
-not wait for the imports of all of them.
+The modules of the commands import nothing heavy; a command imports what it needs when it runs.
 """
 
 import sys
-from collections.abc import Callable
-from importlib import import_module
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand
 
-from headstart.cli.boundary import run_guarded
+from headstart.cli import (
+    data,
+    export,
+    language_model,
+    machine,
+    params,
+    predict,
+    serve,
+    study,
+    training,
+)
+from headstart.cli.errors import USER, run_guarded
 
-# Name: its line on the help page, which is the first paragraph of the function's docstring. The
-# function has the name of the command and stands in the module of that name, or of `MODULES`.
 COMMANDS = {
-    "inspect": "Look at data before training: sizes, labels, lengths, duplicates, overlap, "
-    "odd characters.",
-    "tokenizer": "Train a tokenizer on a CORPUS, in any language; every text can be decoded "
-    "unchanged.",
-    "tokenize": "Show the tokens and ids of TEXTS.",
-    "pretrain": "Pretrain a base on your own text.",
-    "finetune": "Swap a base's head and fine-tune it on your labels.",
-    "evaluate": "Evaluate a run: accuracy with its interval, F1, calibration, confusion, the worst "
-    "mistakes.",
-    "predict": "Predict labels with their probabilities, tags of words, or answers in a text.",
-    "serve": "Serve a run over HTTP: Hugging Face's form, the v2 inference protocol, metrics.",
-    "generate": "Continue a prompt, with a base pretrained by the causal objective.",
-    "fill": "Fill each [MASK] of a text, with a base pretrained by a masked objective.",
-    "perplexity": "Measure how well a base predicts texts that it has not seen.",
-    "export": "Export a run for another tool; check that outputs and test metric stay the same.",
-    "params": "Count a network's parameters, part by part, with the formula of each.",
-    "doctor": "Look at this machine, measure it, and say what Headstart will do with it.",
-    "compare": "Compare ways to get a classifier, with error bars, and write a report.",
-    "labels": "Say how many labels each arm of a study needs for an accuracy.",
-    "report": "Write report.html, figures/ and tables/ of a study again.",
-    "app": "Open a local web page: look at data, plan and watch a study, try its classifier.",
-}
-
-MODULES = {
-    "tokenize": "tokenizer",
-    "generate": "language_model",
-    "fill": "language_model",
-    "perplexity": "language_model",
-    "app": "webapp",
+    "inspect": data.inspect,
+    "tokenizer": data.tokenizer,
+    "tokenize": data.tokenize,
+    "pretrain": training.pretrain,
+    "finetune": training.finetune,
+    "evaluate": predict.evaluate,
+    "predict": predict.predict,
+    "serve": serve.serve,
+    "generate": language_model.generate,
+    "fill": language_model.fill,
+    "perplexity": language_model.perplexity,
+    "export": export.export,
+    "params": params.params,
+    "doctor": machine.doctor,
+    "compare": study.compare,
+    "labels": study.labels,
+    "report": study.report,
+    "app": serve.app,
 }
 
 
-def command_function(name: str) -> Callable[..., None]:
-    """The function of a command; its module is imported now."""
-    return getattr(import_module(f"headstart.cli.{MODULES.get(name, name)}"), name)
+class _Command(TyperCommand):
+    """Lists `--help` with the other options that are not settings."""
 
-
-class LazyCommand(TyperCommand):
-    """A command that is known by name and help; its module is imported when it is called."""
-
-    def load(self) -> Any:
-        """Import the command's module and build the real command."""
-        assert self.name is not None
-        single = typer.Typer(add_completion=False)
-        single.command(self.name)(command_function(self.name))
-        return typer.main.get_command(single)
-
-    def make_context(self, info_name: str | None, args: list[str], *more: Any, **extra: Any) -> Any:
-        # The context belongs to the real command, so parsing, help and the call are its own.
-        return self.load().make_context(info_name, args, *more, **extra)
-
-
-class LazyGroup(TyperGroup):
-    """The commands of `COMMANDS`."""
-
-    def __init__(self, **attributes: Any) -> None:
-        super().__init__(**attributes)
-        for name, help_line in COMMANDS.items():
-            self.add_command(LazyCommand(name, help=help_line))
+    def get_help_option(self, ctx: Any) -> Any:
+        found = super().get_help_option(ctx)
+        if found is not None:
+            found.rich_help_panel = "Output"
+        return found
 
 
 app = typer.Typer(
     name="headstart",
-    cls=LazyGroup,
-    help="Pretrain a small Transformer on your own text, swap its head, and know, "
-    "with error bars, what that bought you.",
+    help="Pretrain a small Transformer on your own text, swap its head, and measure, with "
+    "confidence intervals, whether that helped.",
     epilog="Run headstart COMMAND --help for its options. Every command takes --json.",
-    no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+for _name, _function in COMMANDS.items():
+    app.command(_name, cls=_Command)(_function)
 
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import version
+        from headstart.files import installed_version
 
-        typer.echo(f"headstart {version('headstart')}")
+        typer.echo(f"headstart {installed_version()}")
         raise typer.Exit
 
 
-@app.callback()
+@app.callback(invoke_without_command=True)
 def _root(
+    context: typer.Context,
     version: Annotated[
         bool,
         typer.Option(
             "--version", callback=_print_version, is_eager=True, help="Print the version."
         ),
     ] = False,
-) -> None: ...
+) -> None:
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+        raise typer.Exit(USER)
 
 
 def main() -> None:
     """Run the command line; every error ends as one message and an exit code."""
-    sys.exit(run_guarded(lambda: app(standalone_mode=False)))
+    sys.exit(run_guarded(lambda: app(prog_name="headstart", standalone_mode=False)))

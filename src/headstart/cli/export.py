@@ -1,24 +1,24 @@
-"""`headstart export`: a run in the form of another tool, checked against the run."""
+"""`headstart export`: a run in the form of another tool, compared with the run."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from headstart.cli.output import Debug, Json, print_json, results, styled
+from headstart.cli.console import print_json, results, styled
+from headstart.cli.options import Debug, Json, option
 
 
 def export(
     run: Annotated[Path, typer.Argument(help="The folder of a run.")],
-    to: Annotated[str, typer.Option(help="huggingface or onnx.")],
-    out: Annotated[Path, typer.Option(help="A new folder.")],
-    int8: Annotated[bool, typer.Option("--int8", help="Store the weights in 8 bits.")] = False,
+    to: Annotated[str, option(help="huggingface or onnx.")],
+    out: Annotated[Path, option(help="A new folder.")],
+    int8: Annotated[bool, option("--int8", help="Store the weights in 8 bits.")] = False,
     test: Annotated[
         str | None,
-        typer.Option(
+        option(
             help="Labelled texts to measure the export on; by default the test part of the "
             "run's dataset.",
-            show_default=False,
         ),
     ] = None,
     json: Json = False,

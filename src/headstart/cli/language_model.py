@@ -1,21 +1,23 @@
-"""`headstart generate`, `fill` and `perplexity`: what a base can do as a language model."""
+"""`headstart generate`, `fill` and `perplexity`: a base as a language model."""
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
-from headstart.cli.options import Encoding, TextColumn
-from headstart.cli.output import Debug, Json, print_json, results, styled, visible
+from headstart.cli.console import plain_table, print_json, progress_bar, results, styled, visible
+from headstart.cli.options import Debug, Json, from_config
+from headstart.config import PretrainConfig
+
+CausalRun = Annotated[
+    Path, typer.Argument(help="The folder of a run pretrained with the causal objective.")
+]
 
 
 def generate(
-    run: Annotated[
-        Path, typer.Argument(help="The folder of a run pretrained with the causal objective.")
-    ],
+    run: CausalRun,
     prompt: Annotated[str, typer.Argument(help="The text to continue.")] = "",
     tokens: Annotated[int, typer.Option(min=1, help="The largest number of new tokens.")] = 60,
     temperature: Annotated[
@@ -31,55 +33,49 @@ def generate(
     seed: Annotated[int, typer.Option(help="The seed of the sampling.")] = 0,
     show_alternatives: Annotated[
         bool,
-        typer.Option("--show-alternatives", help="Show the most probable tokens at each place."),
+        typer.Option("--show-alternatives", help="Show the most probable tokens at each position."),
     ] = False,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Continue a prompt, with a base pretrained by the causal objective."""
-    from headstart.language_model import Sampling, open_language_model
-    from headstart.language_model import generate as continue_prompt
+    """Continue a prompt, with a base pretrained by the causal objective.
 
-    opened = open_language_model(run, causal=True, to="write")
-    sampling = Sampling(temperature=temperature, top_k=top_k, top_p=top_p, seed=seed)
-    ids: list[int] = []
-    rows = []
-    shown = ""
+    headstart generate runs/base "This film is"
+    """
+    from headstart import language_model
+
+    opened = language_model.open_language_model(run, causal=True, to="write")
+    sampling = language_model.Sampling(temperature=temperature, top_k=top_k, top_p=top_p, seed=seed)
+    decode = opened.tokenizer.decode
     live = not json and not show_alternatives
     if live:
         sys.stdout.write(visible(prompt))
-    for generated in continue_prompt(opened, prompt, tokens=tokens, sampling=sampling):
+    ids: list[int] = []
+    steps: list[dict[str, Any]] = []
+    shown = ""
+    for generated in language_model.generate(opened, prompt, tokens=tokens, sampling=sampling):
         ids.append(generated.token)
-        rows.append(generated)
-        text = opened.tokenizer.decode(ids)
-        if live and not text.endswith("�"):  # half of a character waits for its other half
+        others = [
+            {"token": decode([other]) or "end of text", "probability": probability}
+            for other, probability in generated.alternatives
+        ]
+        steps.append({"token": decode([generated.token]), "alternatives": others})
+        text = decode(ids)
+        if live and not text.endswith("\ufffd"):  # half of a character waits for its other half
             sys.stdout.write(visible(text[len(shown) :]))
             sys.stdout.flush()
             shown = text
-    text = opened.tokenizer.decode(ids)
-    named = [
-        {
-            "token": opened.tokenizer.decode([row.token]),
-            "alternatives": [
-                {"token": opened.tokenizer.decode([i]) or "end of text", "probability": p}
-                for i, p in row.alternatives
-            ],
-        }
-        for row in rows
-    ]
-    ended = bool(ids) and ids[-1] == opened.tokenizer.end_id
+    text = decode(ids)
     if json:
-        print_json({"prompt": prompt, "text": text, "ended": ended, "tokens": named})
+        ended = bool(ids) and ids[-1] == opened.tokenizer.end_id
+        print_json({"prompt": prompt, "text": text, "ended": ended, "tokens": steps})
     elif live:
-        sys.stdout.write(text[len(shown) :] + "\n")
+        sys.stdout.write(visible(text[len(shown) :]) + "\n")
     else:
-        table = Table("token", "most probable", box=None, header_style="dim", pad_edge=False)
-        for row in named:
-            others = "  ".join(
-                f"{other['token']!r} {other['probability']:.0%}"  # type: ignore[index]
-                for other in row["alternatives"]
-            )
-            table.add_row(repr(row["token"]) if row["token"] else "end of text", others)
+        table = plain_table("token", "most probable")
+        for step in steps:
+            words = (f"{o['token']!r} {o['probability']:.0%}" for o in step["alternatives"])
+            table.add_row(repr(step["token"]) if step["token"] else "end of text", "  ".join(words))
         results().print(table)
 
 
@@ -89,58 +85,51 @@ def fill(
     ],
     text: Annotated[str, typer.Argument(help="A text with [MASK] where a token is missing.")],
     candidates: Annotated[
-        int, typer.Option(min=1, help="How many candidates to show for each gap.")
+        int, typer.Option(min=1, help="How many candidates to show for each [MASK].")
     ] = 5,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Fill each [MASK] of a text, with a base pretrained by a masked objective."""
-    from headstart.language_model import fill as fill_gaps
-    from headstart.language_model import open_language_model
+    """Fill each [MASK] of a text, with a base pretrained by a masked objective.
 
-    opened = open_language_model(run, causal=False, to="fill a gap")
-    filled = fill_gaps(opened, text, candidates=candidates)
+    headstart fill runs/masked "a [MASK] film"
+    """
+    from headstart import language_model
+
+    opened = language_model.open_language_model(run, causal=False, to="fill a gap")
+    gaps = [gap.candidates for gap in language_model.fill(opened, text, candidates=candidates)]
     if json:
-        gaps = [
-            [{"piece": piece, "probability": share} for piece, share in gap.candidates]
-            for gap in filled
-        ]
-        print_json({"text": text, "gaps": gaps})
+        documents = [[{"token": token, "probability": p} for token, p in gap] for gap in gaps]
+        print_json({"text": text, "gaps": documents})
         return
-    console = results()
-    for gap in filled:
-        shown = Text(f"gap {gap.gap + 1}: ")
-        for number, (piece, share) in enumerate(gap.candidates):
-            shown.append("  " if number else "")
-            shown.append_text(
-                styled("[bold]{piece}[/] {share:.1%}", piece=piece.strip(), share=share)
-            )
-        console.print(shown)
+    for number, gap in enumerate(gaps, 1):
+        words = [styled("[bold]{token}[/] {p:.1%}", token=token.strip(), p=p) for token, p in gap]
+        results().print(Text(f"[MASK] {number}: ") + Text("  ").join(words))
 
 
+@from_config(PretrainConfig, only=("text_column", "encoding"))
 def perplexity(
-    run: Annotated[
-        Path, typer.Argument(help="The folder of a run pretrained with the causal objective.")
-    ],
+    given: dict[str, Any],
+    run: CausalRun,
     files: Annotated[
         list[str], typer.Argument(help="Text files, folders or built-in names, such as imdb.")
     ],
     length: Annotated[int, typer.Option(min=2, help="Tokens per window.")] = 256,
-    text_column: TextColumn = None,
-    encoding: Encoding = "utf-8",
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Measure how well a base predicts texts that it has not seen."""
-    from headstart.cli.display import progress_bar
-    from headstart.language_model import open_language_model
-    from headstart.language_model import perplexity as measure
+    """Measure how well a base predicts texts that it was not trained on.
+
+    headstart perplexity runs/base other-text.txt
+    """
+    from headstart import language_model
     from headstart.text.reading.corpus import read_corpus
 
-    opened = open_language_model(run, causal=True, to="measure the perplexity of a text")
-    corpus = read_corpus(files, text_column=text_column, encoding=encoding)
-    with progress_bar("reading", "documents") as progress:
-        found = measure(opened, corpus, length=length, progress=progress)
+    to = "measure the perplexity of a text"
+    opened = language_model.open_language_model(run, causal=True, to=to)
+    corpus = read_corpus(files, **given)
+    with progress_bar("reading", "documents") as show:
+        found = language_model.perplexity(opened, corpus, length=length, progress=show)
     if json:
         derived = {"perplexity": found.perplexity, "bits_per_byte": found.bits_per_byte}
         print_json({**vars(found), **derived})

@@ -1,171 +1,218 @@
-"""Options that several commands share, and the settings that were given with them."""
+"""Generate commands from the config classes, and declare the options that are not settings.
 
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+Options arrive as text and are converted here, so that every bad value is in one message, before
+anything heavy is imported.
+"""
+
+import inspect
+import re
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from headstart.cli.output import messages
+from headstart.config import Config, Setting, read_toml
 from headstart.errors import HeadstartError
-from headstart.settings import check_number
 
-Word = Annotated[str | None, typer.Option(show_default=False)]
-Whole = Annotated[int | None, typer.Option(show_default=False)]
-Number = Annotated[float | None, typer.Option(show_default=False)]
-TextColumn = Annotated[
-    str | None,
-    typer.Option(
-        help="The column that holds the text. Default: found by name.", show_default=False
-    ),
-]
-LabelColumn = Annotated[
-    str | None,
-    typer.Option(
-        help="The column that holds the label. Default: found by name.", show_default=False
-    ),
-]
-Encoding = Annotated[str, typer.Option(help="The encoding of text files.")]
-DocumentsOption = Annotated[
-    str | None,
-    typer.Option(
-        help="What one document of a plain text corpus is: line, blank-line or file. "
-        "Default: a line of a file, a whole file of a folder.",
-        show_default=False,
-    ),
-]
-HeldOut = Annotated[
-    float | None,
-    typer.Option(
-        help="Share of the corpus's documents that pretraining is measured on.", show_default=False
-    ),
-]
-Size = Annotated[int | None, typer.Option(help="Overrides the preset's.", show_default=False)]
-RunFolder = Annotated[Path, typer.Option(help="The run's folder.")]
-TokenizerKind = Annotated[str | None, typer.Option(help="bpe or unigram.")]
-PrecisionOption = Annotated[
-    str | None,
-    typer.Option(help="fp32 or bf16. Default: the faster one here.", show_default=False),
-]
-DropOverlap = Annotated[
-    bool | None,
-    typer.Option("--drop-overlap", help="Remove texts that validation or test also hold."),
-]
-SaveSeconds = Annotated[float, typer.Option(help="Seconds between two checkpoints.")]
-Resume = Annotated[bool, typer.Option("--resume", help="Continue the run in --out.")]
-Track = Annotated[
-    list[str] | None,
-    typer.Option(help="Also send the numbers to tensorboard or another installed tracker."),
-]
-Baselines = Annotated[
-    str,
-    typer.Option(
-        help="on (default) or off: show the answer without reading and a linear model (TF-IDF) "
-        "beside the numbers.",
-        show_default=False,
-    ),
-]
-Threads = Annotated[
-    int | None,
-    typer.Option(help="Of the processor; by default one a physical core.", show_default=False),
-]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan and stop.")]
-
-
-# Zero is a value of these; everywhere else a recipe's zero means "not given", which on the command
-# line is said by leaving the option out.
-ZERO_IS_A_VALUE = {"seed", "split_seed", "patience", "warmup", "weight_decay", "label_smoothing"}
-ZERO_IS_A_VALUE |= {"token_dropout", "average", "frequent", "drawn"}
-
-
-def given_settings(values: dict[str, Any], *, but: Collection[str]) -> dict[str, Any]:
-    """The parameters that the user gave, as settings of the command's recipe."""
-    given = {
-        name: value
-        for name, value in values.items()
-        if value is not None and value != [] and name not in but
-    }
-    for name, smallest in (("save_seconds", 0), ("stuck_seconds", 1)):
-        if values.get(name) is not None:
-            check_number(name, values[name], smallest)
-    for name, value in given.items():
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        if number and value == 0 and name not in ZERO_IS_A_VALUE:
-            option = name.replace("_", "-")
-            raise HeadstartError(
-                f"--{option} is 0; it must be above 0",
-                fix=f"leave --{option} out, and its default is used",
-            )
-    if "feed_forward" in given:  # a recipe also has the kind of it
-        given["feed_forward_width"] = given.pop("feed_forward")
-    return given
-
-
-def machine_settings(given: dict[str, Any]) -> dict[str, str]:
-    """Device and precision: the given ones, else the best of this machine."""
-    import torch
-
-    from headstart.machine import choose_precision, choose_threads, make_bf16_safe, pick_device
-
-    torch.set_num_threads(choose_threads(given.get("threads")))  # for the look at bf16
-    device = pick_device(given.get("device"))
-    if device.type == "cpu":
-        make_bf16_safe()
-    precision = given.get("precision") or choose_precision(device).precision
-    return {"device": str(device), "precision": precision}
-
-
-def use_threads(threads: int | None) -> None:
-    """Compute with so many threads, where a number was given."""
-    if threads is not None:
-        import torch
-
-        from headstart.machine import choose_threads
-
-        torch.set_num_threads(choose_threads(threads))
-
-
-def is_on(option: str, value: str) -> bool:
-    """Whether an option with two words was given as on."""
-    if value not in ("on", "off"):
-        raise HeadstartError(f"--{option} is {value!r}; it can be on, off")
-    return value == "on"
-
-
+PANELS = ("Data", "Model", "Study", "Training", "Machine", "Output", "Advanced")
+OTHER_NAMES = {"objectives": "--objective"}
+METAVARS = {int: "INTEGER", float: "NUMBER", str: "TEXT"}
 UNITS = {"k": 1e3, "m": 1e6, "g": 1e9}
 
 
-def read_amounts(written: str, fix: str = "write --tokens 2M, or 0.5M,1M,2M") -> list[int]:
-    """Amounts of tokens, ascending: `500000`, `0.5M`, or several with commas.
+def option(*names: str, panel: str = "Output", **more: Any) -> Any:
+    """Declare an option that is not a setting; `more` are parameters of `typer.Option`."""
+    return typer.Option(*names, rich_help_panel=panel, show_default=False, **more)
+
+
+Json = Annotated[bool, option("--json", help="Print one JSON document and nothing else.")]
+Debug = Annotated[bool, option("--debug", help="Show the traceback of an error.", panel="Advanced")]
+Resume = Annotated[bool, option("--resume", help="Continue the run in --out.")]
+DryRun = Annotated[bool, option("--dry-run", help="Show the plan and stop.")]
+Track = Annotated[
+    list[str] | None, option("--track", help="Also write the metrics for: tensorboard.")
+]
+Baselines = Annotated[
+    bool,
+    option(
+        "--baselines/--no-baselines",
+        help="Compare with the most frequent label and a linear model (TF-IDF), on the same rows. "
+        "Default: --baselines.",
+    ),
+]
+CONFIG_FILE = option(
+    "--config",
+    help="A TOML file of settings, such as a run's config.toml; options have priority.",
+    metavar="FILE",
+)
+Threads = Annotated[
+    int | None,
+    option(help="CPU threads; by default one per physical core.", panel="Advanced", min=1, max=512),
+]
+
+
+def from_config(
+    config_class: type[Config], *, only: tuple[str, ...] = (), several: tuple[str, ...] = ()
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Decorate a command whose settings are those of a config class.
+
+    The function's first parameter is `given`: the settings that were given, by name, checked one
+    by one. Its other parameters are options that are not settings.
+
+    Parameters
+    ----------
+    config_class : declares the settings. If it belongs to a command, `--config FILE` is added.
+    only : the settings to take, if not all.
+    several : settings with one value for which this command takes several: a list in `given`.
+    """
+    settings = config_class.settings()
+    if only:
+        settings = [replace(one, advanced=False) for one in settings if one.name in only]
+
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        signature = inspect.signature(function)
+        _, *others = signature.parameters.values()
+
+        def command(*, config: Path | None = None, **values: Any) -> None:
+            given = {} if config is None else _read_file(config, settings)
+            written = {one.name: values.pop(one.name) for one in settings}
+            given |= parse(settings, written, function.__name__, several)
+            function(given, **values)
+
+        parameters = [_parameter(one.name, *_declare(one)) for one in settings]
+        if config_class.command:
+            parameters.append(_parameter("config", Path | None, CONFIG_FILE))
+        parameters += [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in others]
+        command.__signature__ = signature.replace(  # type: ignore[attr-defined]
+            parameters=sorted(parameters, key=_panel_number)
+        )
+        command.__name__, command.__doc__ = function.__name__, function.__doc__
+        command.__annotations__ = {}  # those of the signature count
+        return command
+
+    return decorate
+
+
+def _parameter(name: str, kind: Any, declared: Any) -> inspect.Parameter:
+    """Make a parameter of a command; `None` means that it was not given."""
+    annotation = Annotated[kind, declared]
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(name, keyword, default=None, annotation=annotation)
+
+
+def _panel_number(parameter: inspect.Parameter) -> int:
+    panel = parameter.annotation.__metadata__[0].rich_help_panel
+    return 0 if panel is None else PANELS.index(panel)
+
+
+def _declare(one: Setting) -> tuple[Any, Any]:
+    """Return the type of a setting on the command line, and its declaration."""
+    panel = "Advanced" if one.advanced else one.panel
+    if one.argument:
+        return list[str] | None, typer.Argument(help=help_text(one), show_default=False)
+    if one.kind is bool:
+        names = f"{one.option}/--no-{one.option[2:]}"
+        return bool | None, option(names, help=help_text(one), panel=panel)
+    names = [one.option, *filter(None, [OTHER_NAMES.get(one.name)])]
+    declared = option(*names, help=help_text(one), panel=panel, metavar=METAVARS[one.kind])
+    return list[str] | None if one.is_list else str | None, declared
+
+
+def help_text(one: Setting, *, default: bool = True) -> str:
+    """Describe a setting with its choices, bounds and, if wanted, its default.
 
     Example
     -------
-    >>> read_amounts("1M,0.5M,2000k")
-    [500000, 1000000, 2000000]
+    >>> help_text(Setting("warmup", float, 0.1, "Share of the steps.", minimum=0, maximum=1))
+    'Share of the steps. From 0 to 1. Default: 0.1.'
     """
-    found = set()
-    for word in written.split(","):
-        number, unit = word.strip().lower(), 1.0
-        if number and number[-1] in UNITS:
-            number, unit = number[:-1], UNITS[number[-1]]
-        try:
-            amount = round(float(number.replace("_", "")) * unit)
-        except (ValueError, OverflowError):
-            amount = 0
-        if amount < 1:
-            raise HeadstartError(f"{word.strip()!r} is no number of tokens", fix=fix)
-        found.add(amount)
-    return sorted(found)
+    parts = [one.help]
+    if not set(one.choices) <= set(re.findall(r"[\w+-]+", one.help)):
+        parts.append(f"Choices: {', '.join(one.choices)}.")
+    if 1 in (one.maximum, one.below):
+        parts.append("From 0 to 1.")
+    elif one.minimum is not None and one.minimum > 1:
+        parts.append(f"At least {one.minimum:,}.")
+    if default and one.default not in (None, []):
+        shown = {True: "yes", False: "no"}[one.default] if one.kind is bool else one.default
+        parts.append(f"Default: {shown}.")
+    return " ".join(parts)
 
 
-@contextmanager
-def saved_when_stopped(command: str) -> Iterator[None]:
-    """A training that is stopped has saved itself; `command` resumes it."""
-    from headstart.training.loop import Interrupted
+def parse(
+    settings: list[Setting], written: dict[str, Any], command: str, several: tuple[str, ...] = ()
+) -> dict[str, Any]:
+    """Convert the options that were given to values of settings; bad ones are one message."""
+    given = {}
+    problems, fixes = [], []
+    for one in settings:
+        text = written[one.name]
+        if text is None or text == []:
+            continue
+        value = _value(one, text)
+        items = value if one.name in several and isinstance(value, list) else [value]
+        for item in items:
+            if problem := one.problem(item):
+                problems.append(problem.replace(one.name, one.option, 1))
+                fixes.append(one.suggestion(item))
+        given[one.name] = value
+    if problems:
+        fix = "; ".join(filter(None, fixes)) or f"headstart {command} --help lists the values"
+        raise HeadstartError("; ".join(problems), fix=fix, code="config")
+    return given
 
+
+def _value(one: Setting, text: Any) -> Any:
+    """Convert one option; what cannot be converted stays text, which `Setting.problem` rejects."""
+    if one.is_list:
+        return [_number(one, item) for part in text for item in _items(part, one)]
+    if one.amount and "," in text:
+        return [_number(one, item) for item in _items(text, one)]
+    return text if one.kind is bool else _number(one, text)
+
+
+def _items(text: str, one: Setting) -> list[str]:
+    """Split at commas, except the name of a file."""
+    if one.argument or Path(text).exists():
+        return [text]
+    return [item.strip() for item in text.split(",") if item.strip()]
+
+
+def _number(one: Setting, text: str) -> Any:
+    """Convert a number: `1_000`, `2e-3`, and for amounts `0.5M`."""
+    if one.kind is str:
+        return text
+    convert: Callable[[str], Any] = amount if one.amount else one.kind
     try:
-        yield
-    except Interrupted as stopped:
-        messages().print(f"stopped and saved at step {stopped.step:,}; resume with: {command}")
-        raise typer.Exit(130) from None
+        return convert(text)
+    except (ValueError, OverflowError):
+        return text
+
+
+def amount(text: str) -> int:
+    """Convert an amount: `500000`, `0.5M` or `500k`.
+
+    Example
+    -------
+    >>> amount("0.5M"), amount("2000k")
+    (500000, 2000000)
+    """
+    unit = UNITS.get(text[-1:].lower(), 1.0)
+    number = text[:-1] if unit != 1.0 else text
+    return round(float(number) * unit)
+
+
+def _read_file(path: Path, settings: list[Setting]) -> dict[str, Any]:
+    """Read settings from a TOML file; `Config.create` rejects unknown names."""
+    values = read_toml(path)
+    problems = [one.problem(values[one.name]) for one in settings if one.name in values]
+    if any(problems):
+        raise HeadstartError(
+            "; ".join(filter(None, problems)),
+            where=path,
+            fix="correct the file, or give the option, which has priority",
+            code="config",
+        )
+    return values

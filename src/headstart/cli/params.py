@@ -1,52 +1,39 @@
 """`headstart params`: how many parameters a network has, part by part."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from headstart.cli.options import Size
-from headstart.cli.output import Debug, Json, messages, print_json, results, styled
+from headstart.cli.console import messages, plain_table, print_json, results, styled
+from headstart.cli.options import Debug, Json, from_config, option
+from headstart.config import SIZES, NetworkSettings
 from headstart.errors import HeadstartError
-from headstart.model.counts import (
-    SYMBOLS,
-    CountLine,
-    Counts,
-    check_counts,
-    common_mistakes,
-    count_parameters,
-    counts_document,
-    multiplications,
-    training_memory,
-)
-from headstart.model.presets import PRESETS, Preset, preset
 
 HEADS = {"language_modeling": "language modelling", "classification": "classification"}
 
 
+@from_config(NetworkSettings, only=("preset", *SIZES))
 def params(
-    preset_name: Annotated[
-        str, typer.Option("--preset", help=f"One of {', '.join(PRESETS)}.")
-    ] = "small",
+    given: dict[str, Any],
     objective: Annotated[
-        str | None,
-        typer.Option(help="causal or masked; by default the preset's own.", show_default=False),
+        str | None, option(help="causal or masked; by default the preset's.", panel="Model")
     ] = None,
-    vocab_size: Size = None,
-    width: Size = None,
-    layers: Size = None,
-    heads: Size = None,
-    feed_forward: Size = None,
-    classes: Annotated[int, typer.Option(help="Classes of the classification head.")] = 2,
+    classes: Annotated[
+        int,
+        option(
+            help="Classes of the classification head. Default: 2.",
+            panel="Model",
+            min=1,
+            max=1_000_000,
+        ),
+    ] = 2,
     check: Annotated[
-        bool, typer.Option("--check", help="Compare every line with the real module.")
+        bool, option("--check", help="Compare every line with the real module.")
     ] = False,
     explain: Annotated[
-        bool,
-        typer.Option(
-            "--explain", help="Show common mistakes in counting and how far off they are."
-        ),
+        bool, option("--explain", help="Show common mistakes in counting and their size.")
     ] = False,
     json: Json = False,
     debug: Debug = False,
@@ -55,43 +42,46 @@ def params(
 
     --preset lab --vocab-size 100 is the exercise of the lab.
     """
+    config = NetworkSettings.from_dict(given)
     if objective not in (None, "causal", "masked"):
-        raise HeadstartError(
-            f"unknown objective {objective!r}", fix="use --objective causal or masked"
-        )
-    chosen = preset(
-        preset_name,
-        objective=objective,  # type: ignore[arg-type]
-        vocab_size=vocab_size,
-        width=width,
-        layers=layers,
-        heads=heads,
-        feed_forward_width=feed_forward,
+        raise HeadstartError(f"--objective is {objective!r}", fix="choose causal or masked")
+    from headstart.model.counts import (
+        check_counts,
+        common_mistakes,
+        count_parameters,
+        counts_document,
     )
-    counts = count_parameters(chosen.base, chosen.language_modeling, chosen.classification(classes))
-    differences = check_counts(counts) if check else None
+    from headstart.model.presets import preset
+
+    chosen = preset(config.preset, objective=objective, **config.sizes())  # type: ignore[arg-type]
+    counted = count_parameters(
+        chosen.base, chosen.language_modeling, chosen.classification(classes)
+    )
+    differences = check_counts(counted) if check else []
+    mistakes = common_mistakes(counted) if explain else []
     if json:
-        document = counts_document(counts, chosen)
+        document = counts_document(counted, chosen)
         if explain:
-            document["common_mistakes"] = [vars(one) for one in common_mistakes(counts)]
-        if differences is not None:
+            document["common_mistakes"] = [vars(one) for one in mistakes]
+        if check:
             document["check"] = {"equal": not differences, "differences": differences}
         print_json(document)
     else:
         console = results()
-        _print_parts(console, counts, chosen)
-        _print_costs(console, counts, chosen)
-        if explain:
-            _print_mistakes(console, counts)
+        _print_parts(console, counted, chosen)
+        _print_costs(console, counted, chosen)
+        _print_mistakes(console, mistakes)
         if check and not differences:
             console.print(styled("\n[green]✓[/] every line equals the real module's count"))
     if differences:
-        found = styled("[red]the formulas and the module differ:[/] {what}", what=str(differences))
-        messages().print(found)
+        line = styled("[red]the formulas and the module differ:[/] {what}", what=str(differences))
+        messages().print(line)
         raise typer.Exit(1)
 
 
-def _print_parts(console: Console, counts: Counts, chosen: Preset) -> None:
+def _print_parts(console: Console, counted: Any, chosen: Any) -> None:
+    from headstart.model.counts import SYMBOLS
+
     base = chosen.base
     console.print(
         styled("[bold]{name}[/]: ", name=chosen.name)
@@ -99,23 +89,23 @@ def _print_parts(console: Console, counts: Counts, chosen: Preset) -> None:
         f"{base.layers} layers, {base.heads} heads, feed-forward {base.feed_forward_width}, "
         f"{base.positions} positions, {base.attention}"
     )
-    _print_lines(console, counts, counts.base, counts.total("language_modeling"))
-    console.print(styled("[bold]base {count:,}[/]\n", count=counts.base_count))
+    console.print(_lines(counted, counted.base, counted.total("language_modeling")))
+    console.print(styled("[bold]base {count:,}[/]\n", count=counted.base_count))
     for head, title in HEADS.items():
-        total = counts.total(head)
-        _print_lines(console, counts, counts.heads[head], total)
+        total = counted.total(head)
+        console.print(_lines(counted, counted.heads[head], total))
         console.print(styled("[bold]base + {title} head [cyan]{n:,}[/][/]\n", title=title, n=total))
-    layer = counts.layer
-    console.print(
-        f"one layer: {sum(line.count for line in layer):,} = "
-        + " + ".join(f"{line.name} {line.count:,}" for line in layer)
-    )
-    used = [f"{s} {name}" for s, name in SYMBOLS.items() if _uses(counts, s)]
-    console.print(f"{' · '.join(used)}; the base's shares are of language modelling", style="dim")
+    layer = counted.layer
+    parts = " + ".join(f"{line.name} {line.count:,}" for line in layer)
+    console.print(f"one layer: {sum(line.count for line in layer):,} = {parts}")
+    lines = [*counted.base, *(line for head in counted.heads.values() for line in head)]
+    formulas = "".join(line.formula for line in lines)
+    used = " · ".join(f"{symbol} {name}" for symbol, name in SYMBOLS.items() if symbol in formulas)
+    console.print(f"{used}; the base's shares are of language modelling", style="dim")
 
 
-def _print_lines(console: Console, counts: Counts, lines: list[CountLine], whole: int) -> None:
-    table = Table(box=None, header_style="dim", pad_edge=False)
+def _lines(counted: Any, lines: list[Any], whole: int) -> Table:
+    table = plain_table()
     table.add_column("part", no_wrap=True, width=14)
     table.add_column("formula", no_wrap=True, width=17)
     table.add_column("in numbers", min_width=14, max_width=25, ratio=1)
@@ -123,26 +113,19 @@ def _print_lines(console: Console, counts: Counts, lines: list[CountLine], whole
     table.add_column("share", justify="right", no_wrap=True, width=6)
     table.add_column("trained", no_wrap=True, width=8)
     for line in lines:
-        table.add_row(
-            line.name,
-            line.formula,
-            counts.in_numbers(line.formula) if line.count else "",
-            f"{line.count:,}",
-            f"{line.count / whole:.1%}",
-            "yes" if line.trainable else line.note,
-        )
-    console.print(table)
+        numbers = counted.in_numbers(line.formula) if line.count else ""
+        trained = "yes" if line.trainable else line.note
+        share = f"{line.count / whole:.1%}"
+        table.add_row(line.name, line.formula, numbers, f"{line.count:,}", share, trained)
+    return table
 
 
-def _uses(counts: Counts, symbol: str) -> bool:
-    lines = [*counts.base, *(line for head in counts.heads.values() for line in head)]
-    return any(symbol in line.formula for line in lines)
+def _print_costs(console: Console, counted: Any, chosen: Any) -> None:
+    from headstart.model.counts import multiplications, training_memory
 
-
-def _print_costs(console: Console, counts: Counts, chosen: Preset) -> None:
     console.print(styled("\n[bold]Memory to train it[/] (fp32, Adam), without activations:"))
     for head, title in HEADS.items():
-        memory = training_memory(counts.total(head))
+        memory = training_memory(counted.total(head))
         console.print(
             f"  {title}: {memory.total / 1e6:,.0f} MB = weights {memory.weights / 1e6:,.0f} "
             f"+ gradients {memory.gradients / 1e6:,.0f} + optimizer {memory.optimizer / 1e6:,.0f}"
@@ -161,9 +144,10 @@ def _print_costs(console: Console, counts: Counts, chosen: Preset) -> None:
     )
 
 
-def _print_mistakes(console: Console, counts: Counts) -> None:
-    console.print(styled("\n[bold]Common mistakes[/]"))
-    for mistake in common_mistakes(counts):
+def _print_mistakes(console: Console, mistakes: list[Any]) -> None:
+    if mistakes:
+        console.print(styled("\n[bold]Common mistakes[/]"))
+    for mistake in mistakes:
         direction = "too many" if mistake.off_by > 0 else "too few"
         off = f"{abs(mistake.off_by):,} {direction}"
         console.print(styled("  [bold]{name}[/]: {off}", name=mistake.name, off=off))

@@ -1,11 +1,13 @@
-"""`headstart compare` as a user runs it."""
+"""`headstart compare` and `headstart report` as a user runs them."""
 
 import json
+from pathlib import Path
 
 import pytest
 
 from tests.corpora import write_corpus
 from tests.labelled import dataset, write_csv
+from tests.studies.fake_study import fake_study
 
 TINY = [
     "--vocab-size",
@@ -16,7 +18,7 @@ TINY = [
     "2",
     "--heads",
     "2",
-    "--feed-forward",
+    "--feed-forward-width",
     "32",
     "--threads",
     "1",
@@ -59,7 +61,7 @@ def test_compare_says_its_plan_its_trainings_its_verdict_and_where_the_report_is
         ("--labels", "many", "'many' is not a label budget"),
         ("--labels", "5000", "a budget of 5,000 labels"),
         ("--arms", "tfidf,stack", "a stack joins two or more of"),
-        ("--preset", "huge", "unknown preset 'huge'; the presets are"),
+        ("--preset", "huge", "--preset is 'huge'; choose small"),
     ],
 )
 def test_a_wrong_wish_is_named_with_what_there_is_and_nothing_is_written(
@@ -80,3 +82,24 @@ def test_without_a_corpus_the_plan_says_what_is_pretrained_on(headstart, data, t
     assert result.returncode == 0, result.stderr
     assert "pretraining on the training texts (no --corpus)" in result.stderr
     assert not out.exists()
+
+
+def test_json_names_the_files_written(headstart_json, tmp_path):
+    written = headstart_json("report", fake_study(tmp_path))
+    assert written["report"] == str(tmp_path / "report.html")
+    for path in (written["report"], *written["figures"], *written["tables"]):
+        assert Path(path).is_file()
+    assert written["verdict"]
+
+
+def test_the_page_prints_the_verdict_and_the_path(headstart, tmp_path):
+    result = headstart("report", fake_study(tmp_path))
+    assert "pretraining adds" in result.stdout.splitlines()[0]
+    assert result.stdout.rstrip().endswith("report.html")
+
+
+def test_a_folder_that_is_no_study_is_one_message_and_code_2(headstart, tmp_path):
+    result = headstart("report", tmp_path)
+    assert result.returncode == 2
+    assert "this folder has no study.json" in result.stderr
+    assert "Traceback" not in result.stderr

@@ -89,8 +89,8 @@ def test_evaluate_counts_questions(answerer, headstart):
     ("arguments", "message"),
     [
         (["TAGGER", ""], "the text is empty"),
-        (["TAGGER", "Ada", "--explain"], "--explain says which words moved the decision"),
-        (["ANSWERER", "who?", TEXT, "--explain"], "--explain says which words"),
+        (["TAGGER", "Ada", "--explain"], "--explain shows which words"),
+        (["ANSWERER", "who?", TEXT, "--explain"], "--explain shows which words"),
         (["ANSWERER", "who lives?"], "texts come in pairs, and 1 was given"),
         (["ANSWERER", "", TEXT], "the question is empty"),
         (["TAGGER", "--input", "CONLL", "--output", "x.csv"], "let the name end in .jsonl or"),

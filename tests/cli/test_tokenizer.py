@@ -21,13 +21,15 @@ def tokenizer_file(headstart, corpus):
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
 def test_a_tokenizer_is_trained_and_its_true_size_told(headstart_json, corpus, tmp_path, kind):
     out = tmp_path / "t.json"
-    told = headstart_json("tokenizer", corpus, "--vocab-size", 280, "--kind", kind, "--out", out)
+    told = headstart_json(
+        "tokenizer", corpus, "--vocab-size", 280, "--tokenizer-kind", kind, "--out", out
+    )
     assert out.is_file()
     assert told["kind"] == kind
     assert 262 <= told["vocab_size"] <= 280
 
 
-def test_pieces_and_ids_are_shown(headstart, tokenizer_file):
+def test_tokens_and_ids_are_shown(headstart, tokenizer_file):
     result = headstart("tokenize", tokenizer_file, "a good film")
     assert result.returncode == 0
     assert "·good|" in result.stdout

@@ -1,4 +1,4 @@
-"""The boundary: one message, one exit code, in any terminal."""
+"""Every error is one message and one exit code, in any terminal."""
 
 import json
 import os
@@ -10,8 +10,8 @@ import pytest
 from rich.table import Table
 from rich.text import Text
 
-from headstart.cli import boundary
-from headstart.cli.output import messages, visible
+from headstart.cli import errors
+from headstart.cli.console import messages, visible
 from headstart.errors import HeadstartError
 
 FULL = Path("/dev/full")
@@ -21,7 +21,7 @@ def guarded(error):
     def command():
         raise error
 
-    return boundary.run_guarded(command)
+    return errors.run_guarded(command)
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def test_a_bug_ends_with_code_1_and_keeps_its_traceback_in_a_file(capsys, bare_a
 def test_a_bug_is_told_where_not_even_the_cache_can_be_written(capsys, monkeypatch, tmp_path):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("HEADSTART_CACHE", str(tmp_path / "file"))
-    monkeypatch.setattr(boundary.tempfile, "gettempdir", lambda: str(tmp_path / "file"))
+    monkeypatch.setattr(errors.tempfile, "gettempdir", lambda: str(tmp_path / "file"))
     assert guarded(KeyError("boom")) == 1
     assert "Traceback" in capsys.readouterr().err
 
@@ -70,7 +70,7 @@ def test_with_json_an_error_is_one_document_too(capsys, monkeypatch, bare_argume
     assert guarded(error) in (1, 2)
     document = json.loads(capsys.readouterr().out)
     assert list(document) == ["error"]
-    assert list(document["error"]) == ["what", "where", "fix"]
+    assert list(document["error"]) == ["code", "what", "where", "fix"]
 
 
 def test_a_text_that_reads_like_the_option_is_no_option(capsys, monkeypatch, bare_arguments):

@@ -104,7 +104,7 @@ def test_equal_says_what_it_ignores_and_only_equal_texts_are_called_so(headstart
     (tmp_path / "c.csv").write_text("text,label\none of these,a\nanother one,b\n")
     files = [tmp_path / "a.csv", "--test", tmp_path / "b.csv", "--validation", tmp_path / "c.csv"]
     page = headstart("inspect", *files).stdout
-    assert "case and spacing aside" in page
+    assert "but for case and spacing" in page
     assert page.count("test in train, equal:") == 1
 
 

@@ -18,9 +18,9 @@ def files(tmp_path_factory, headstart):
     folder = tmp_path_factory.mktemp("files")
     write_csv(folder / "train.csv", dataset(120, 3))
     result = headstart(
-        *("finetune", folder / "train.csv", "--base", "none", "--out", folder / "run"),
+        *("finetune", folder / "train.csv", "--out", folder / "run"),
         *SMALL,
-        *("--epochs", 3, "--learning-rate", 0.01, "--length", 24, "--long", "cut"),
+        *("--epochs", 3, "--learning-rate", 0.01, "--length", 24, "--long", "truncate"),
     )
     assert result.returncode == 0, result.stderr
     return folder, result
@@ -28,9 +28,37 @@ def files(tmp_path_factory, headstart):
 
 def test_finetune_shows_a_table_of_epochs_and_what_was_cut(files):
     _, result = files
-    assert "valid. loss" in result.stderr
+    assert "epoch 3  train loss" in result.stderr
     assert "not read (--length, or --long windows)" in result.stderr
     assert "headstart evaluate" in result.stdout
+
+
+def test_without_a_base_the_network_starts_from_scratch_with_a_hint(files):
+    _, result = files
+    assert "starts from scratch" in result.stderr
+    assert "headstart pretrain" in result.stderr
+
+
+@pytest.mark.parametrize("dash", [[], ["-"]])
+def test_texts_are_read_from_standard_input(files, headstart, dash):
+    lines = "the old judge reads the law .\n\nthe small cat chases the mouse .\n"
+    result = headstart("predict", files[0] / "run", *dash, "--json", input=lines)
+    assert result.returncode == 0, result.stderr
+    found = json.loads(result.stdout)["predictions"]
+    assert [one["label"] for one in found] == ["person", "animal"]
+
+
+def test_empty_standard_input_is_one_message(files, headstart):
+    result = headstart("predict", files[0] / "run", input="\n")
+    assert result.returncode == 2
+    assert "standard input has no text" in result.stderr
+
+
+def test_a_folder_of_runs_as_a_base_names_the_runs_inside(files, headstart, tmp_path):
+    shutil.copytree(files[0] / "run", tmp_path / "bases" / "causal")
+    result = headstart("finetune", files[0] / "train.csv", "--base", tmp_path / "bases")
+    assert result.returncode == 2
+    assert str(tmp_path / "bases" / "causal") in result.stderr
 
 
 def test_finetune_from_a_base_shows_the_swap(files, headstart, tmp_path):
@@ -44,9 +72,9 @@ def test_finetune_from_a_base_shows_the_swap(files, headstart, tmp_path):
 
 
 def test_epochs_whose_weights_are_averaged_are_marked(files, headstart, tmp_path):
-    how = ("--base", "none", "--epochs", 4, "--average", 0.5, "--out", tmp_path / "run")
+    how = ("--epochs", 4, "--average", 0.5, "--out", tmp_path / "run")
     shown = headstart("finetune", files[0] / "train.csv", *SMALL, *how).stderr
-    rows = [line for line in shown.splitlines() if line.split()[:1] and line.split()[0].isdigit()]
+    rows = [line for line in shown.splitlines() if line.startswith("epoch ")]
     # The mean over the third epoch alone is the third epoch.
     assert ["averaged" in row for row in rows] == [False, False, False, True]
 
@@ -56,7 +84,7 @@ def bases(tmp_path_factory):
     """Two bases of one corpus; the pretraining of the second was told of the dataset."""
     folder = tmp_path_factory.mktemp("bases")
     train = write_csv(folder / "train.csv", dataset(120, 3))
-    told = {"told": str(train), "untold": ""}
+    told = {"told": str(train), "untold": None}
     return train, {
         name: small_run(folder / name, steps=3, task_text=text) for name, text in told.items()
     }
@@ -66,8 +94,8 @@ def test_a_base_that_may_have_read_the_test_texts_is_noted(bases, headstart, tmp
     train, base = bases
     how = ("--epochs", 1, "--threads", 1, "--out", tmp_path / "run")
     shown = " ".join(headstart("finetune", train, "--base", base["untold"], *how).stderr.split())
-    assert "which may hold validation or test texts" in shown
-    assert f"headstart pretrain --task-text {train} leaves them out" in shown
+    assert "which may contain validation or test texts" in shown
+    assert f"headstart pretrain --task-text {train} removes them" in shown
 
 
 def test_resuming_with_another_share_of_tokens_is_refused(files, headstart):
@@ -82,12 +110,12 @@ def test_a_base_whose_corpus_left_the_test_texts_out_is_not_noted(bases, headsta
     how = ("--epochs", 1, "--threads", 1, "--out", tmp_path / "run")
     result = headstart("finetune", train, "--base", base["told"], *how)
     assert result.returncode == 0
-    assert "may hold validation or test texts" not in result.stderr
+    assert "may contain validation or test texts" not in result.stderr
 
 
 def test_evaluate_prints_the_accuracy_with_its_interval(files, headstart):
     result = headstart("evaluate", files[0] / "run")
-    assert "95 %" in result.stdout
+    assert "accuracy" in result.stdout
     assert "calibration error" in result.stdout
     assert "true ↓" in result.stdout
 
@@ -119,15 +147,13 @@ def test_predict_reports_bad_rows_of_a_file_and_keeps_them(files, headstart, tmp
     ("arguments", "message"),
     [
         (["predict", "RUN", ""], "the text is empty"),
-        (["predict", "RUN"], "either texts or --input"),
-        (["predict", "RUN", "--input", "x.csv"], "--input and --output go together"),
+        (["predict", "RUN", "--input", "x.csv"], "--input and --output belong together"),
         (["evaluate", "RUN", "rotten-tomatoes"], "other labels than the run"),
-        (["finetune", "TRAIN"], "no base was given"),
-        (["finetune", "--base", "none", "--out", "x"], "no dataset was given"),
-        (["finetune", "TRAIN", "--base", "none", "--out", "x", "--track", "w"], "unknown tracker"),
-        (["finetune", "ONE", "--base", "none", "--out", "x"], "there is one class only"),
+        (["finetune", "--out", "x"], "no dataset was given"),
+        (["finetune", "TRAIN", "--out", "x", "--track", "w"], "unknown tracker"),
+        (["finetune", "ONE", "--out", "x"], "there is one class only"),
         (["finetune", "TRAIN", "--base", "missing", "--out", "x"], "there is no such run"),
-        (["finetune", "TRAIN", "--base", "none", "--out", "RUN"], "there is a run in this folder"),
+        (["finetune", "TRAIN", "--out", "RUN"], "there is a run in this folder"),
     ],
 )
 def test_bad_input_is_one_clear_message_and_code_2(files, headstart, arguments, message):
@@ -154,7 +180,7 @@ def bracketed(tmp_path_factory, headstart):
     data = dataset(120)
     data = replace(data, label_names=("[neg]", "[/]"))
     write_csv(folder / "train.csv", data)
-    arguments = ["finetune", folder / "train.csv", "--base", "none", "--out", folder / "run"]
+    arguments = ["finetune", folder / "train.csv", "--out", folder / "run"]
     result = headstart(*arguments, "--epochs", 2, *SMALL)
     assert result.returncode == 0, result.stderr
     assert "[neg]" in result.stderr
@@ -189,8 +215,8 @@ def test_finetune_and_evaluate_show_baselines_beside_their_numbers(files, headst
     shown = headstart("evaluate", folder / "run").stdout
     assert "majority class" in shown
     assert "TF-IDF" in shown
-    assert "unfinished" not in shown
-    assert "TF-IDF" not in headstart("evaluate", folder / "run", "--baselines", "off").stdout
+    assert "has not ended" not in shown
+    assert "TF-IDF" not in headstart("evaluate", folder / "run", "--no-baselines").stdout
 
 
 def test_baselines_are_fitted_to_the_rows_that_trained_the_run(files, headstart_json):
@@ -199,11 +225,8 @@ def test_baselines_are_fitted_to_the_rows_that_trained_the_run(files, headstart_
     for one in found["baselines"]:
         metrics = one["metrics"]["accuracy"]
         assert metrics["low"] <= metrics["value"] <= metrics["high"]
-    assert (
-        found["intervals"]["macro_f1"]["low"]
-        <= found["macro_f1"]
-        <= found["intervals"]["macro_f1"]["high"]
-    )
+    f1 = found["intervals"]["macro_f1"]
+    assert f1["low"] <= found["macro_f1"] <= f1["high"]
 
 
 def test_a_dataset_that_is_gone_leaves_the_numbers_and_the_reason(files, headstart, tmp_path):
@@ -215,20 +238,20 @@ def test_a_dataset_that_is_gone_leaves_the_numbers_and_the_reason(files, headsta
     finally:
         (folder / "moved.csv").rename(folder / "train.csv")
     assert shown.returncode == 0, shown.stderr
-    assert "no baselines: there is no file or folder" in " ".join(shown.stdout.split())
+    assert "no baselines: there is no file or folder" in " ".join(shown.stderr.split())
 
 
 def test_an_unfinished_run_is_called_that(files, headstart, tmp_path):
     shutil.copytree(files[0] / "run", tmp_path / "run")
     (tmp_path / "run" / "summary.json").unlink()
-    shown = headstart("evaluate", tmp_path / "run", "--baselines", "off").stdout
-    assert "unfinished: the training has not ended" in " ".join(shown.split())
+    shown = headstart("evaluate", tmp_path / "run", "--no-baselines").stdout
+    assert "the training has not ended" in " ".join(shown.split())
 
 
 def test_without_a_test_part_the_hint_says_what_evaluate_needs(files, headstart, tmp_path):
     write_csv(tmp_path / "valid.csv", dataset(30, 7))
     arguments = ["finetune", files[0] / "train.csv", "--validation", tmp_path / "valid.csv"]
-    options = ["--base", "none", "--out", tmp_path / "run", "--epochs", 1, "--baselines", "off"]
+    options = ["--out", tmp_path / "run", "--epochs", 1, "--no-baselines"]
     result = headstart(*arguments, *options, *SMALL)
     assert result.returncode == 0, result.stderr
     assert f"headstart evaluate {tmp_path / 'run'} FILE" in " ".join(result.stdout.split())
@@ -236,10 +259,10 @@ def test_without_a_test_part_the_hint_says_what_evaluate_needs(files, headstart,
 
 def test_a_dry_run_says_how_long_it_takes_and_writes_nothing(files, headstart, headstart_json):
     folder, _ = files
-    arguments = ["finetune", folder / "train.csv", "--base", "none", "--out", folder / "dry"]
+    arguments = ["finetune", folder / "train.csv", "--out", folder / "dry"]
     result = headstart(*arguments, "--dry-run", *SMALL)
     assert result.returncode == 0, result.stderr
-    assert "5 epochs of 6 steps, about" in result.stdout
+    assert "5 epochs of 6 steps" in result.stdout
     plan = headstart_json(*arguments, "--dry-run", *SMALL)
     assert plan["seconds"] > 0
     assert (plan["epochs"], plan["steps"]) == (5, 30)
@@ -248,7 +271,7 @@ def test_a_dry_run_says_how_long_it_takes_and_writes_nothing(files, headstart, h
 
 def test_minutes_in_which_no_epoch_fits_are_refused_with_what_would(files, headstart):
     folder, _ = files
-    arguments = ["finetune", folder / "train.csv", "--base", "none", "--out", folder / "short"]
+    arguments = ["finetune", folder / "train.csv", "--out", folder / "short"]
     result = headstart(*arguments, "--minutes", 1e-6, *SMALL)
     assert result.returncode == 2
     assert "one epoch takes about" in result.stderr
@@ -265,7 +288,7 @@ def test_threads_are_chosen_for_predict_and_evaluate(files, headstart, command):
     torch.set_num_threads(before)
     refused = headstart(*words, "--threads", 0)
     assert refused.returncode == 2
-    assert "threads is 0" in refused.stderr
+    assert "--threads" in refused.stderr
 
 
 def test_a_study_in_place_of_a_run_names_the_runs_inside(files, headstart, tmp_path):

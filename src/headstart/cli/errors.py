@@ -1,0 +1,127 @@
+"""Turn whatever goes wrong into one message and an exit code.
+
+2 is a problem that the user can solve, 1 a bug in Headstart, 130 a stop by the user.
+"""
+
+import contextlib
+import os
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from headstart.cli.console import messages, print_json, styled
+from headstart.errors import HeadstartError
+from headstart.explain_errors import explain
+from headstart.files import cache_folder
+
+USER, BUG, STOPPED = 2, 1, 130
+CACHE = "let HEADSTART_CACHE name a folder that can be written to and has room"
+REPORT = "please report it, with the file named above: it holds the traceback and no data of yours"
+
+
+def run_guarded(command: Callable[[], Any]) -> int:
+    """Run the command line and return its exit code.
+
+    Parameters
+    ----------
+    command : does the work; if it returns an exit code, that is the result.
+    """
+    use_any_encoding()
+    try:
+        code = command()
+        sys.stdout.flush()  # a full disk or a closed pipe shows here, not after the end
+        return code if isinstance(code, int) else 0
+    except KeyboardInterrupt:
+        messages().print("stopped")
+        return STOPPED
+    except BrokenPipeError:  # the reader has closed the pipe: headstart … | head
+        _close_quietly()
+        return BUG
+    except SystemExit:
+        raise
+    except BaseException as error:  # a panic of a library in Rust is not an Exception
+        return _report(error)
+
+
+def use_any_encoding() -> None:
+    """Print characters that the terminal's encoding lacks as escapes."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(AttributeError, ValueError):  # a stream of a test or a notebook
+            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+
+
+def _report(error: BaseException) -> int:
+    before_dashes = sys.argv[: sys.argv.index("--")] if "--" in sys.argv else sys.argv
+    code, explained = USER, _usage_error(error) or explain(error)
+    if explained is None:
+        code, explained = BUG, _bug(error)
+    elif explained.code == "disk" and (explained.where or "").startswith(str(cache_folder())):
+        explained.fix = CACHE
+    try:
+        if "--debug" in before_dashes:
+            traceback.print_exception(error)
+        print_error(explained)
+        if "--json" in before_dashes:
+            print_json(error_document(explained))
+            sys.stdout.flush()
+    except OSError:  # nothing can be written where the message should go
+        _close_quietly()
+    return code
+
+
+def error_document(error: HeadstartError) -> dict[str, Any]:
+    """Return an error as `--json` prints it."""
+    facts = {"code": error.code, "what": error.what, "where": error.where, "fix": error.fix}
+    return {"error": facts}
+
+
+def print_error(error: HeadstartError) -> None:
+    """Print what is wrong, where, and how to fix it."""
+    console = messages()
+    console.print(styled("[bold red]error:[/] {what}", what=error.what), soft_wrap=True)
+    for word, value in (("where", error.where), ("fix", error.fix)):
+        if value is not None:
+            line = styled("  [bold]{word}:[/] {value}", word=word, value=value)
+            console.print(line, soft_wrap=True)
+
+
+def _usage_error(error: BaseException) -> HeadstartError | None:
+    """Return what the library that parses the arguments found, if it was that."""
+    message = getattr(error, "format_message", None)
+    if message is None:
+        return None
+    context = getattr(error, "ctx", None)
+    path = "headstart" if context is None else context.command_path
+    return HeadstartError(message(), fix=f"{path} --help lists the options", code="usage")
+
+
+def _bug(error: BaseException) -> HeadstartError:
+    """Save the traceback of an error that nobody foresaw, and name the file."""
+    text = "".join(traceback.format_exception(error))
+    name = f"headstart-error-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.txt"
+    place: Path | None = None
+    for folder in (cache_folder() / "errors", Path(tempfile.gettempdir())):
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(text, encoding="utf-8", errors="backslashreplace")
+            place = folder / name
+            break
+        except OSError:
+            continue
+    if place is None:
+        sys.stderr.write(text)
+    what = "".join(traceback.format_exception_only(error)).strip()
+    return HeadstartError(
+        f"this is a bug in Headstart: {what}", where=place, fix=REPORT, code="bug"
+    )
+
+
+def _close_quietly() -> None:
+    """Send what is left in the buffers of the standard streams nowhere."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -1,0 +1,107 @@
+"""`headstart doctor`: what this machine can do, what Headstart uses of it, and its cache."""
+
+from typing import Annotated, Any
+
+from rich.table import Table
+from rich.text import Text
+
+from headstart.cli.console import print_json, record_table, results, styled
+from headstart.cli.options import Debug, Json, from_config, option
+from headstart.config import MachineSettings
+
+
+@from_config(MachineSettings, only=("device", "threads"))
+def doctor(
+    given: dict[str, Any],
+    cache: Annotated[
+        bool, option("--cache", help="Look at the cache instead, and check all of it.")
+    ] = False,
+    prune: Annotated[
+        float | None,
+        option(
+            min=0,
+            metavar="DAYS",
+            help="Remove from the cache what is damaged or was not used for so many days.",
+        ),
+    ] = None,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Look at this machine, measure it, and report what Headstart uses of it."""
+    if cache or prune is not None:
+        _show_cache(prune, json=json)
+        return
+    import torch
+
+    from headstart.machine import choose_precision, choose_threads, look_up, pick_device
+
+    facts = look_up()
+    threads = choose_threads(given.get("threads"))
+    torch.set_num_threads(threads)
+    device = pick_device(given.get("device"))
+    precision = choose_precision(device)
+    if json:
+        compiles = "possible" if facts.compiler else "not possible"
+        choices = {"device": str(device), "threads": threads, "precision": vars(precision)}
+        print_json({"machine": vars(facts), "choices": choices | {"compile": compiles}})
+        return
+    memory = f"{facts.memory_bytes / 1e9:.1f} GB, {facts.free_memory_bytes / 1e9:.1f} GB free"
+    reason = styled("[bold]{name}[/]: {why}", name=precision.precision, why=precision.why)
+    measured = (
+        f"fp32 {precision.fp32_gflops:,.0f}, bf16 {precision.bf16_gflops:,.0f} billion operations "
+        "per second on a small product"
+    )
+    rows: list[tuple[str | Text, str | Text]] = [
+        (Text("This machine", style="bold not dim"), ""),
+        ("system", f"{facts.system}, Python {facts.python}, PyTorch {facts.torch}"),
+        ("processor", f"{facts.cpu}, {facts.cores} cores, {facts.usable_cores} usable"),
+        ("instructions", ", ".join(facts.instruction_sets) or "none of the relevant ones"),
+        ("memory", memory),
+        ("accelerators", ", ".join(facts.accelerators) or "none"),
+        ("compiler", facts.compiler or "none (only torch.compile would need one)"),
+        ("", ""),
+        (Text("What Headstart uses", style="bold not dim"), ""),
+        ("device", str(device)),
+        ("threads", str(threads)),
+        ("precision", reason),
+        ("measured", measured),
+    ]
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    results().print(table)
+
+
+def _show_cache(prune: float | None, *, json: bool) -> None:
+    from headstart.files import cache_folder
+    from headstart.text.store.cache import look_at_cache, prune_cache
+
+    folder = cache_folder()
+    removed = [] if prune is None else prune_cache(folder, days=prune)
+    found = look_at_cache(folder)
+    if json:
+        documents = {
+            name: [vars(one) | {"path": str(one.path)} for one in group]
+            for name, group in (("found", found), ("removed", removed))
+        }
+        print_json({"cache": str(folder), **documents})
+        return
+    rows = [
+        {"entry": f"{one.kind}/{one.path.name[:12]}", "MB": one.bytes / 1e6}
+        | {"unused days": one.days, "state": one.state}
+        for one in found
+    ]
+    columns = {"entry": "", "MB": ",.1f", "unused days": ".0f", "state": ""}
+    console = results()
+    total = sum(one.bytes for one in found) / 1e6
+    line = styled("[bold]{folder}[/]: {total:,.1f} MB", folder=str(folder), total=total)
+    console.print(line, soft_wrap=True)
+    if found:
+        console.print(record_table(rows, **columns))
+    if removed:
+        freed = sum(one.bytes for one in removed) / 1e6
+        console.print(f"removed {len(removed):,} files and folders, {freed:,.1f} MB")
+    elif any(one.state != "whole" for one in found):
+        console.print("headstart doctor --prune 90 removes what is damaged or long unused")

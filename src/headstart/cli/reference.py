@@ -1,0 +1,48 @@
+"""Write docs/reference.md: every setting of every command, from the config classes.
+
+python -m headstart.cli.reference
+"""
+
+from pathlib import Path
+
+from headstart.cli.options import help_text
+from headstart.config import Config, FinetuneConfig, PretrainConfig, Setting, StudyConfig
+
+PAGE = Path(__file__).parents[3] / "docs" / "reference.md"
+INTRODUCTION = """\
+# Reference of settings
+
+This page is generated from `src/headstart/config.py` by `python -m headstart.cli.reference`.
+
+Every setting is an option on the command line, a line of a TOML file (`--config FILE`; names with
+underscores) and, for `finetune`, a parameter of `HeadstartClassifier`. Where no default is listed,
+the value comes from the data, the preset or the machine.
+"""
+
+
+def reference_page() -> str:
+    """Return the text of the page."""
+    parts = [_command(config) for config in (PretrainConfig, FinetuneConfig, StudyConfig)]
+    return "\n".join([INTRODUCTION, *parts])
+
+
+def _command(config: type[Config]) -> str:
+    settings = config.settings()
+    usual = [one for one in settings if not one.advanced]
+    advanced = [one for one in settings if one.advanced]
+    lines = [f"## headstart {config.command}", "", *_table(usual), ""]
+    return "\n".join([*lines, "Advanced:", "", *_table(advanced), ""])
+
+
+def _table(settings: list[Setting]) -> list[str]:
+    rows = ["| option | default | meaning |", "|---|---|---|"]
+    for one in settings:
+        name = one.name.upper() if one.argument else f"`{one.option}`"
+        default = "" if one.default in (None, []) else f"`{one.default}`"
+        meaning = help_text(one, default=False).replace("|", "\\|")
+        rows.append(f"| {name} | {default} | {meaning} |")
+    return rows
+
+
+if __name__ == "__main__":
+    PAGE.write_text(reference_page(), encoding="utf-8")

@@ -1,0 +1,294 @@
+"""`headstart pretrain` and `finetune`, and how a training looks while it runs."""
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from headstart.base_source import pin_base
+from headstart.cli.console import (
+    Display,
+    duration,
+    interval,
+    messages,
+    metric_name,
+    note,
+    print_json,
+    progress_bar,
+    record_table,
+    results,
+    styled,
+)
+from headstart.cli.options import Baselines, Debug, DryRun, Json, Resume, Track, from_config, option
+from headstart.config import Config, FinetuneConfig, PretrainConfig, is_run
+from headstart.errors import HeadstartError
+from headstart.training.callbacks import Callback, TrainStart, find_trackers
+
+if TYPE_CHECKING:
+    from headstart.training.trainer import TrainState
+
+FORMATS = {"perplexity": ",.1f", "bits_per_byte": ".3f"}  # other metrics are shares
+NOT_METRICS = ("step", "train_loss", "loss", "validation_loss", "seconds", "total_seconds")
+C = TypeVar("C", bound=Config)
+
+
+@from_config(PretrainConfig)
+def pretrain(
+    given: dict[str, Any],
+    out: Annotated[Path, option(help="The run's folder. Default: runs/base.")] = Path("runs/base"),
+    resume: Resume = False,
+    dry_run: DryRun = False,
+    track: Track = None,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Pretrain a base on your own text.
+
+    headstart pretrain my-text.txt --minutes 10 --out runs/base
+    """
+    config, resume = make_config(PretrainConfig, given, out, resume=resume, source="corpus")
+    from headstart.training.initialization import base_objective
+    from headstart.training.pretrain import pretrain as train
+
+    if config.base is not None and "objective" not in given and not resume:
+        config = config.replace(objective=base_objective(config.base))
+    with TrainDisplay() as display, resumable("pretrain", out):
+        callbacks = [display, *find_trackers(track or [])]
+        run = train(config, out, resume=resume, callbacks=callbacks, dry_run=dry_run)
+    if json:
+        print_json(run.plan if dry_run else run.summary)
+    elif dry_run:
+        results().print(plan_text(run.plan), soft_wrap=True)
+    else:
+        _print_pretraining(run.summary, out)
+
+
+def _print_pretraining(summary: dict[str, Any], out: Path) -> None:
+    perplexity, unigram = summary["held_out"]["perplexity"], summary["unigram_perplexity"]
+    console = results()
+    console.print(
+        styled(
+            "[bold]{out}[/]: {tokens:,} tokens at {speed:,.0f} per second; held-out perplexity "
+            "[bold]{perplexity:,.1f}[/] (a unigram model has {unigram:,.1f})",
+            out=str(out),
+            tokens=summary["tokens"],
+            speed=summary["tokens_per_second"],
+            perplexity=perplexity,
+            unigram=unigram,
+        )
+    )
+    if perplexity > unigram:
+        console.print(
+            styled(
+                "[yellow]That is worse than a unigram model[/], which knows only how frequent each "
+                "token is: train longer (--minutes, --tokens), or give more text"
+            )
+        )
+    hint = f"next: headstart finetune LABELLED-FILE --base {out}"
+    console.print(hint, soft_wrap=True)
+
+
+@from_config(FinetuneConfig)
+def finetune(
+    given: dict[str, Any],
+    out: Annotated[Path, option(help="The run's folder. Default: runs/finetuned.")] = Path(
+        "runs/finetuned"
+    ),
+    resume: Resume = False,
+    dry_run: DryRun = False,
+    track: Track = None,
+    baselines: Baselines = True,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Swap a base's head and fine-tune it on your labels.
+
+    headstart finetune reviews.csv --base runs/base --out runs/classifier
+    """
+    config, resume = make_config(FinetuneConfig, given, out, resume=resume, source="dataset")
+    if config.arm in ("network", "stack") and config.base is None and not resume:
+        messages().print(
+            note(
+                "no --base: the network starts from scratch. To pretrain one first: "
+                "headstart pretrain my-text.txt --out runs/base"
+            ),
+            soft_wrap=True,
+        )
+    from headstart.baselines.finetune_arm import finetune_arm
+    from headstart.tasks import find_task
+    from headstart.training.finetune import finetune as train
+
+    with TrainDisplay("texts", 1) as display, resumable("finetune", out):
+        callbacks = [display, *find_trackers(track or [])]
+        if dry_run:
+            run = train(config, out, resume=resume, callbacks=callbacks, dry_run=True)
+            if json:
+                print_json(run.plan)
+            else:
+                results().print(plan_text(run.plan), soft_wrap=True)
+            return
+        summary = finetune_arm(config, out, resume=resume, callbacks=callbacks)
+    task = find_task(summary["task"])(summary["labels"])
+    compared = find_baselines(out, task) if baselines else []
+    if json:
+        print_json(summary | {"baselines": compared})
+        return
+    metrics = _metrics(summary["validation"])
+    shown = ", ".join(f"{metric_name(name)} {value:.1%}" for name, value in metrics.items())
+    best = f"epoch {summary['best_epoch']}" if "best_epoch" in summary else config.arm
+    console = results()
+    line = styled("[bold]{out}[/]: {best}, on validation: ", out=str(out), best=best)
+    console.print(line + Text(shown, style="bold"), soft_wrap=True)
+    if compared:
+        console.print(baseline_table(compared, list(metrics)), "")
+    hint = f"next: headstart evaluate {out}, once: it reads the test part"
+    if not summary.get("test_rows", 1):
+        hint = f"there is no test part; evaluate it on other rows: headstart evaluate {out} FILE"
+    console.print(hint, soft_wrap=True)
+
+
+def make_config(
+    config_class: type[C], given: dict[str, Any], out: Path, *, resume: bool, source: str
+) -> tuple[C, bool]:
+    """Make the config of a training before anything heavy is imported.
+
+    Parameters
+    ----------
+    source : the setting that names the data. If it is given, resuming a folder in which nothing
+        was started yet starts.
+
+    Returns
+    -------
+    The config, and whether there is a run to resume: its own config, with what was given.
+    """
+    if given.get("base") is not None:
+        given = given | {"base": pin_base(given["base"])}
+    if resume and (is_run(out) or not given.get(source)):
+        config = config_class.load(out).replace(**given)
+        config.validate()
+        return config, True
+    return config_class.create(**given), False
+
+
+@contextmanager
+def resumable(command: str, out: Path) -> Iterator[None]:
+    """Print how to resume a training that was stopped; it has saved itself."""
+    from headstart.training.trainer import Interrupted
+
+    try:
+        yield
+    except Interrupted as stopped:
+        messages().print(
+            f"stopped and saved at step {stopped.step:,}; resume with: "
+            f"headstart {command} --resume --out {out}",
+            soft_wrap=True,
+        )
+        raise typer.Exit(130) from None
+
+
+def plan_text(plan: dict[str, Any]) -> str:
+    """Describe the plan of a training in one line."""
+    if "corpus_tokens" in plan:
+        what = (
+            f"{plan['steps']:,} steps, {plan['tokens']:,} tokens ({plan['epochs']:.2f} epochs of "
+            f"{plan['corpus_tokens']:,}); about {plan['peak_memory_bytes'] / 1e9:.1f} GB of memory"
+        )
+    else:
+        labels = ", ".join(plan["labels"][:8]) + (", …" if len(plan["labels"]) > 8 else "")
+        what = (
+            f"{plan['task']}, {plan['train_rows']:,} training rows, {plan['validation_rows']:,} "
+            f"validation rows; labels: {labels}; {plan['epochs']} epochs of "
+            f"{plan['steps_per_epoch']:,} steps"
+        )
+    threads = "1 thread" if plan["threads"] == 1 else f"{plan['threads']} threads"
+    seconds = "" if plan["seconds"] is None else f", about {duration(plan['seconds'])}"
+    return f"{what}; {plan['parameters']:,} parameters; {threads}, {plan['precision']}{seconds}"
+
+
+def _metrics(row: dict[str, Any]) -> dict[str, float]:
+    return {name: value for name, value in row.items() if name not in NOT_METRICS}
+
+
+class TrainDisplay(Display, Callback):
+    """Shows the stages of a training, its plan, its progress and a line per evaluation."""
+
+    def __init__(self, unit: str = "MB", scale: float = 1e6) -> None:
+        super().__init__(unit, scale)
+        self._training: Any = None  # the progress until the next evaluation
+        self._has_epochs = False
+        self._averaged_from = math.inf  # the first epoch whose weights are a mean
+
+    def on_start(self, start: TrainStart) -> None:
+        self.end_stage()
+        plan = start.plan
+        self._has_epochs = start.kind == "finetune"
+        self.console.print(styled("[bold]plan[/]: {text}", text=plan_text(plan)), soft_wrap=True)
+        for text in plan.get("notes", ()):
+            self.on_warning(text)
+        if plan.get("swap"):
+            swap = record_table(plan["swap"], part="", fate="", parameters=",", why="")
+            self.console.print(swap)
+        if truncated := plan.get("truncated"):
+            self.on_warning(
+                f"{truncated['texts']:,} of {plan['train_rows']:,} training texts are longer than "
+                f"{plan['length']} tokens; {truncated['tokens'] / truncated['of']:.1%} of all "
+                "tokens are not read (--length, or --long windows)"
+            )
+        if averaged := plan.get("averaged_epochs"):
+            self._averaged_from = plan["epochs"] - averaged + 2  # the mean of one is that one
+
+    def on_warning(self, message: str) -> None:
+        self.end_stage()
+        self.console.print(note(message), soft_wrap=True)
+
+    def on_step(self, state: "TrainState") -> None:
+        if self._training is None:
+            self.end_stage()
+            bar = progress_bar("training", "steps", done_before=state.step)
+            self._training = self._stage.enter_context(bar)
+        speed = state.tokens / max(state.seconds, 1e-9)
+        more = f", loss {state.loss:.3f}, {speed:,.0f} tokens/s"
+        self._training(state.step, state.steps, more)
+
+    def on_evaluation(self, state: "TrainState") -> None:
+        self.end_stage()
+        self._training = None
+        row = state.history[-1]
+        place = f"epoch {state.evaluations}" if self._has_epochs else f"step {state.step:,}"
+        words = [place, f"train loss {row['train_loss']:.4f}", f"held-out loss {row['loss']:.4f}"]
+        for name, value in _metrics(row).items():
+            words.append(f"{metric_name(name)} {value:{FORMATS.get(name, '.1%')}}")
+        shown = Text("  ".join([*words, duration(row["total_seconds"])]))
+        shown.append("  best" if state.best_step == state.step else "", style="green")
+        is_averaged = state.evaluations >= self._averaged_from
+        shown.append("  averaged" if is_averaged else "", style="dim")
+        self.console.print(shown, soft_wrap=True)
+
+
+def find_baselines(folder: Path, task: Any, rows: Any = None) -> list[dict[str, Any]]:
+    """Compute the baselines of a run on `rows`, by default its validation rows."""
+    from headstart.baselines.task_baselines import baselines_of_run, documents
+
+    try:
+        with messages().status("computing baselines …"):
+            return documents(baselines_of_run(folder, task, rows))
+    except (HeadstartError, OSError) as problem:  # the dataset may have moved since the training
+        messages().print(f"no baselines: {getattr(problem, 'what', problem)}", soft_wrap=True)
+        return []
+
+
+def baseline_table(found: list[dict[str, Any]], metrics: Sequence[str]) -> Table:
+    """Make a table of baselines, with the first two of the metrics and their intervals."""
+    rows = [
+        {name: interval(metric) for name, metric in one["metrics"].items()}
+        | {"compared with": one["name"], "": one["about"]}
+        for one in found
+    ]
+    known = [name for name in metrics if any(name in row for row in rows)][:2]
+    columns = {"compared with": "", **dict.fromkeys(known, ""), "": ""}
+    return record_table(rows, **columns)

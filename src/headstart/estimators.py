@@ -1,0 +1,429 @@
+"""Scikit-learn estimators over lists of strings: `HeadstartClassifier` and `HeadstartEmbedder`."""
+
+import inspect
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import (
+    BaseEstimator,
+    ClassifierMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+)
+from sklearn.utils import check_random_state, compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from headstart.baselines.finetune_arm import finetune_arm
+from headstart.config import DatasetSettings, FinetuneConfig
+from headstart.errors import HeadstartError
+from headstart.files import installed_version
+from headstart.model.config import POOLINGS, ClassificationConfig
+from headstart.model.heads import ClassificationHead
+from headstart.model.model import Model
+from headstart.model.presets import preset_of
+from headstart.predictions import check_inputs
+from headstart.run import NetworkRun, Run, run_network, write_summary
+from headstart.tasks.classification import Classification
+from headstart.tasks.examples import TextEncoding
+from headstart.text.reading.dataset import Dataset, Splits
+from headstart.training.initialization import reading_length
+
+PICKLE_FORMAT = 1  # raise it when this version could no longer be read by the one before
+MARK = "headstart_pickle"
+VALIDATION_SHARE = 0.1
+# Settings of `headstart finetune` that are arguments of `fit`, or have another name here.
+NOT_PARAMETERS = {one.name for one in DatasetSettings.settings()} | {
+    "base",
+    "class_weight",
+    "labels",
+    "save_seconds",
+    "seed",
+}
+DEFAULTS = {
+    **{
+        one.name: one.default for one in FinetuneConfig.settings() if one.name not in NOT_PARAMETERS
+    },
+    "precision": "fp32",
+}
+
+
+class _TextEstimator(BaseEstimator):  # type: ignore[misc]
+    """An estimator over texts whose pickle holds its run and the version that wrote it."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = {**super().__getstate__()}
+        state[MARK] = {"format": PICKLE_FORMAT, "headstart": installed_version()}
+        run = state.pop("run_", None)
+        if run is not None and "files_" not in state:
+            with tempfile.TemporaryDirectory() as folder:
+                run.save(Path(folder))
+                state["files_"] = _read_files(Path(folder))
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        state = dict(state)
+        mark = state.pop(MARK)
+        if mark["format"] > PICKLE_FORMAT:
+            raise HeadstartError(
+                f"Headstart {mark['headstart']} wrote this pickle, in format {mark['format']}; "
+                f"this is Headstart {installed_version()}, which reads formats up to "
+                f"{PICKLE_FORMAT}",
+                fix="install that version or a newer one",
+            )
+        if "files_" in state:
+            with tempfile.TemporaryDirectory() as folder:
+                _write_files(state["files_"], Path(folder))
+                state["run_"] = Run.open(folder)
+        super().__setstate__(state)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
+        return tags
+
+
+def _read_files(folder: Path) -> dict[str, bytes]:
+    paths = (path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
+
+
+def _write_files(files: dict[str, bytes], folder: Path) -> None:
+    for name, content in files.items():
+        path = (folder / name).resolve()
+        if folder.resolve() not in path.parents:
+            raise HeadstartError(f"the pickle would write outside of its run: {name}")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+
+
+def as_texts(X: Any) -> list[str]:
+    """Convert a list, array, series, or table (NumPy, pandas, Polars) of one column to texts.
+
+    An empty text is rejected, as on the command line.
+    """
+    if isinstance(X, str):
+        raise ValueError("a list of texts is expected, not one text")
+    columns = getattr(X, "columns", None)
+    if columns is not None and not callable(columns):
+        names = list(columns)
+        if len(names) != 1:
+            raise ValueError(
+                f"a table of one column of texts is expected; this has {len(names)}: "
+                f"{', '.join(map(str, names[:10]))}. Choose one: X[['text']], or a "
+                "ColumnTransformer"
+            )
+        X = X[names[0]]
+    elif getattr(X, "ndim", 1) == 2 and X.shape[1] == 1:
+        X = X[:, 0]
+    texts = list(X)
+    for number, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise ValueError(f"text {number} is not a string but a {type(text).__name__}")
+    texts = [str(text) for text in texts]  # NumPy's strings as plain ones
+    check_inputs(Classification(()), texts)
+    return texts
+
+
+class HeadstartClassifier(ClassifierMixin, _TextEstimator):  # type: ignore[misc]
+    """A text classifier: a small Transformer, fine-tuned from a base or from scratch.
+
+    Parameters
+    ----------
+    base : str or Path, optional
+        The folder of a pretrained run, or `hf:NAME`; by default a network from scratch.
+    class_weight : "balanced" or dict, optional
+        Weights of the classes, as in scikit-learn.
+    random_state : int, RandomState or None
+        Seeds the network, the order of the texts and the validation rows.
+    **settings
+        The settings of `headstart finetune` (docs/reference.md): `preset`, `epochs`,
+        `learning_rate`, `pooling`, `arm`, `width`, … A preset with settings of its own (`lab`)
+        changes those that are at their defaults. `fit` checks them.
+
+    Attributes
+    ----------
+    classes_ : the labels, sorted.
+    run_ : the fine-tuned run.
+    summary_ : the summary of the training.
+
+    Example
+    -------
+    >>> texts = ["a fine film", "fine acting", "so fine", "a dull film", "dull acting", "so dull"]
+    >>> labels = ["good", "good", "good", "bad", "bad", "bad"]
+    >>> tiny = {"width": 32, "layers": 1, "heads": 2, "vocab_size": 300, "threads": 1}
+    >>> model = HeadstartClassifier(epochs=15, learning_rate=1e-2, random_state=0, **tiny)
+    >>> model.fit(texts, labels).predict(["fine", "dull"])
+    array(['good', 'bad'], dtype='<U4')
+    >>> model.predict_proba(["fine"]).shape
+    (1, 2)
+    """
+
+    def __init__(self, *args: Any, **parameters: Any) -> None:
+        bound = inspect.signature(type(self)).bind(*args, **parameters)
+        bound.apply_defaults()
+        for name, value in bound.arguments.items():
+            setattr(self, name, value)
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        validation: tuple[Any, ArrayLike] | None = None,
+    ) -> "HeadstartClassifier":
+        """Learn from texts and their labels.
+
+        Parameters
+        ----------
+        X : list, array, series or table of one column
+            The texts.
+        y : array-like of shape (texts,)
+            Their labels, of any type.
+        sample_weight : array-like of shape (texts,), optional
+            How much each text counts in training; one of weight 0 is dropped. Only the
+            proportions matter.
+        validation : (X, y), optional
+            Rows that select the best epoch; by default a tenth of each class.
+        """
+        texts, y = as_texts(X), np.asarray(y)
+        if y.ndim != 1 or len(texts) != len(y):
+            raise ValueError(
+                f"{len(texts)} texts and labels of shape {y.shape}: one label per text is needed"
+            )
+        check_classification_targets(y)
+        weights = self._row_weights(sample_weight, y)
+        if weights is not None:
+            used = np.flatnonzero(weights)
+            texts, y, weights = [texts[row] for row in used], y[used], weights[used].tolist()
+        self.classes_, numbers = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(f"the labels have {len(self.classes_)} class: two are needed")
+        random = check_random_state(self.random_state)
+        seed = int(random.randint(2**31 - 1))
+        names = tuple(map(str, self.classes_))
+        rows = Dataset("texts", texts, numbers.tolist(), names, weights=weights)
+        if validation is None:
+            splits = _split(rows, random)
+        else:
+            held_out = Dataset(
+                "texts", as_texts(validation[0]), self._numbers(validation[1]), names
+            )
+            splits = Splits(rows, held_out, None)
+        config = self._config(seed)
+        if weights is not None and config.arm != "network":
+            raise ValueError(f"weights are for networks; the arm {config.arm} takes none")
+        with tempfile.TemporaryDirectory() as folder:
+            place = Path(folder) / "run"
+            finetune_arm(config, place, splits=splits)
+            self._open(place)
+        return self
+
+    @classmethod
+    def from_run(cls, folder: str | Path) -> "HeadstartClassifier":
+        """Open a run of any kind as a fitted estimator: the best of a study, for example.
+
+        Parameters
+        ----------
+        folder : the run's folder; its task must be classification.
+        """
+        made = cls()
+        made._open(Path(folder).expanduser())
+        if not isinstance(made.run_.task, Classification):
+            raise HeadstartError(
+                "this run does not classify texts", where=folder, fix="open it with headstart.load"
+            )
+        made.classes_ = np.asarray(made.run_.task.labels)
+        return made
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the probability of each class, in the order of `classes_`: (texts, classes)."""
+        check_is_fitted(self)
+        found: NDArray[np.float64] = self.run_.predict_proba(as_texts(X))
+        return found
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the most probable class of each text."""
+        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
+
+    def save(self, folder: str | Path) -> None:
+        """Write the run, for `headstart predict` and `headstart.load`."""
+        check_is_fitted(self)
+        _write_files(self.files_, Path(folder))
+        if self.summary_:
+            write_summary({**self.summary_, "run": str(folder)}, Path(folder))
+
+    def _config(self, seed: int) -> FinetuneConfig:
+        given = {
+            name: getattr(self, name)
+            for name, default in DEFAULTS.items()
+            if getattr(self, name) != default
+        }
+        return FinetuneConfig.create(
+            **{
+                "dataset": ["texts"],
+                "base": None if self.base is None else str(self.base),
+                "seed": seed,
+                "threads": torch.get_num_threads(),  # as the caller has set it
+                "precision": "fp32",
+                **given,
+            }
+        )
+
+    def _open(self, folder: Path) -> None:
+        """Open a run and read all of its files: the folder may be removed afterwards."""
+        self.run_ = Run.open(folder)
+        self.summary_ = self.run_.summary
+        self.files_ = _read_files(folder)
+
+    def _row_weights(
+        self, sample_weight: ArrayLike | None, y: NDArray[Any]
+    ) -> NDArray[np.float64] | None:
+        """Join the weights of rows and classes to weights with a mean of 1."""
+        if sample_weight is None and self.class_weight is None:
+            return None
+        weights = np.ones(len(y))
+        if sample_weight is not None:
+            weights = np.asarray(sample_weight, dtype=np.float64)
+        if weights.shape != y.shape:
+            raise ValueError(
+                f"{len(y)} texts and weights of shape {weights.shape}: one per text is needed"
+            )
+        if not np.isfinite(weights).all() or (weights < 0).any() or not weights.any():
+            raise ValueError("sample weights are finite, not negative, and not all 0")
+        if self.class_weight is not None:
+            classes, numbers = np.unique(y, return_inverse=True)
+            by_class = compute_class_weight(self.class_weight, classes=classes, y=y)
+            weights = weights * by_class[numbers]
+        return np.asarray(weights * (np.count_nonzero(weights) / weights.sum()))
+
+    def _numbers(self, labels: ArrayLike) -> list[int]:
+        y = np.asarray(labels)
+        if unknown := set(np.unique(y).tolist()) - set(self.classes_.tolist()):
+            raise ValueError(f"validation has classes that training does not: {sorted(unknown)}")
+        return np.searchsorted(self.classes_, y).tolist()
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic = self.random_state is None
+        return tags
+
+
+def _signature() -> inspect.Signature:
+    """Make the signature of `HeadstartClassifier` from the settings of `headstart finetune`."""
+    either, keyword = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
+    more = {**DEFAULTS, "class_weight": None, "random_state": None}
+    return inspect.Signature(
+        [
+            inspect.Parameter("self", either),
+            inspect.Parameter("base", either, default=None),
+            *(inspect.Parameter(name, keyword, default=value) for name, value in more.items()),
+        ]
+    )
+
+
+HeadstartClassifier.__init__.__signature__ = _signature()  # type: ignore[attr-defined]
+
+
+def _split(rows: Dataset, random: np.random.RandomState) -> Splits:
+    """Take a tenth of each class for validation; a class of one row is for training."""
+    held_out: list[int] = []
+    labels = np.asarray(rows.labels)
+    for number in range(len(rows.label_names)):
+        members = random.permutation(np.flatnonzero(labels == number))
+        if len(members) > 1:
+            held_out += members[: max(1, round(VALIDATION_SHARE * len(members)))].tolist()
+    train = sorted(set(range(len(rows))) - set(held_out))
+    validation = sorted(held_out) or train  # one row per class: nothing can select
+    return Splits(rows.pick(train), rows.pick(validation), None)
+
+
+class HeadstartEmbedder(
+    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
+    TransformerMixin,  # type: ignore[misc]
+    _TextEstimator,
+):
+    """Vectors of texts: the pooled hidden states of a base, or of a fine-tuned run.
+
+    Long texts are read in windows and pooled whole.
+
+    Parameters
+    ----------
+    run : str or Path
+        The folder of a run, or `hf:NAME`.
+    pooling : str, optional
+        `mean+max` (twice as wide as the base), `mean`, `max`, `first` or `last`; by default the
+        run's, or that of its preset.
+    length : int, optional
+        Tokens of a window; by default as many as the run was trained on.
+
+    Attributes
+    ----------
+    run_ : the opened run.
+
+    Example
+    -------
+    >>> import tempfile
+    >>> tiny = {"width": 16, "layers": 1, "heads": 2, "vocab_size": 300, "threads": 1}
+    >>> model = HeadstartClassifier(epochs=1, random_state=0, **tiny)
+    >>> folder = tempfile.mkdtemp()
+    >>> model.fit(["yes", "oh yes", "no", "oh no"], [1, 1, 0, 0]).save(folder)
+    >>> HeadstartEmbedder(folder, pooling="mean").fit_transform(["oh yes", "no"]).shape
+    (2, 16)
+    """
+
+    def __init__(
+        self, run: str | Path, *, pooling: str | None = None, length: int | None = None
+    ) -> None:
+        self.run = run
+        self.pooling = pooling
+        self.length = length
+
+    def fit(self, X: Any = None, y: Any = None) -> "HeadstartEmbedder":
+        """Open the run; nothing is learned from the texts."""
+        if self.pooling is not None and self.pooling not in POOLINGS:
+            raise ValueError(f"pooling is {self.pooling!r}; it is one of {', '.join(POOLINGS)}")
+        if self.length is not None and self.length < 1:
+            raise ValueError(f"length is {self.length}; it must be at least 1")
+        self.run_ = NetworkRun.open(self.run)
+        return self
+
+    def transform(self, X: Any) -> NDArray[np.float32]:
+        """Return the vector of each text: (texts, features)."""
+        check_is_fitted(self)
+        texts = as_texts(X)
+        if not texts:
+            return np.zeros((0, self._n_features_out), dtype=np.float32)
+        base = self.run_.model.base
+        config = ClassificationConfig(classes=2, pooling=self._pooling)
+        with torch.random.fork_rng(devices=[]):  # the head's first weights are not used
+            head = ClassificationHead(base.config, config)
+        head.output = torch.nn.Identity()  # type: ignore[assignment]
+        length = self.length or reading_length(self.run_, str(self.run))
+        task = Classification(("no", "yes"))
+        encoding = TextEncoding(self.run_.tokenizer, length, "windows")
+        examples = task.encode(task.unlabelled(texts), encoding)
+        return np.stack(run_network(Model(base, head).eval(), examples))
+
+    @property
+    def _n_features_out(self) -> int:
+        width = self.run_.model.base.config.width
+        return 2 * width if self._pooling == "mean+max" else width
+
+    @property
+    def _pooling(self) -> Any:
+        head = self.run_.model.head_config
+        if self.pooling is None and isinstance(head, ClassificationConfig):
+            return head.pooling
+        return self.pooling or preset_of(self.run_.model.base.config).pooling
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.requires_fit = True
+        return tags
