@@ -30,15 +30,15 @@ RECORDED = Path(__file__).with_name("golden.json")
 
 # What may be renamed: the command line's words ...
 OPTIONS = {
-    "full softmax": ["--output", "full"],
-    "sampled softmax": ["--output", "candidates"],
-    "random init": ["--embedding-start", "random"],
-    "random head": ["--new-head", "drawn"],
-    "select by loss": ["--choose-by", "loss"],
-    "truncate": ["--long", "cut"],
+    "full softmax": ["--softmax", "full"],
+    "sampled softmax": ["--softmax", "sampled"],
+    "random init": ["--embedding-init", "random"],
+    "random head": ["--head-init", "random"],
+    "select by loss": ["--selection-metric", "loss"],
+    "truncate": ["--long", "truncate"],
     "average": ["--average", "0.7"],
-    "frozen": ["--strategy", "frozen"],
-    "feed forward": "--feed-forward",
+    "frozen": ["--freeze"],
+    "feed forward": "--feed-forward-width",
     "masked+next-sentence": "masked+next-sentence",
 }
 # ... arms (our word here: the study's word), and fields of the documents.
@@ -46,7 +46,7 @@ ARMS = {"cooc-init": "counted"}
 FIELDS = {
     "held-out loss": "held_out.loss",
     "validation loss": "validation.validation_loss",
-    "filled token": "piece",
+    "filled token": "token",
 }
 
 # How far a value may be from the recorded one: relative for losses, absolute for shares.
@@ -332,20 +332,21 @@ def _finetuning(data: Data, name: str, task: str, *options: Any) -> tuple[Path, 
     """A short fine-tuning and its validation and test metrics."""
     out = data.folder / f"t-{name}"
     words = ["finetune", *data.dataset(task), "--out", out, "--epochs", 3]
-    result = run(*words, "--seed", 0, "--batch-size", 16, "--baselines", "off", *MACHINE, *options)
+    result = run(*words, "--seed", 0, "--batch-size", 16, "--no-baselines", *MACHINE, *options)
     facts = {"validation loss": field(result, FIELDS["validation loss"])}
     facts |= {"steps": result["steps"], "parameters": result["parameters"]}
     validation = numbers(result["validation"], "train_loss", "validation_loss", "loss")
     facts |= {f"validation {name}": value for name, value in validation.items()}
-    found = run("evaluate", out, "--baselines", "off")
+    found = run("evaluate", out, "--no-baselines")
     dropped = ("confusion", "classes", "mistakes", "calibration", "rows", "seen_rows", "labels")
+    dropped += ("intervals",)
     tested = numbers(found, *dropped)
     return out, facts | {f"test {name}": value for name, value in tested.items()}
 
 
 def tasks(data: Data) -> Iterator[tuple[str, Facts]]:
     fast = ["--learning-rate", 3e-3]
-    scratch = ["--base", "none", *SIZES, *fast]
+    scratch = [*SIZES, *fast]
     pretrained = ["--base", data.base("causal"), *fast]
     masked = ["--base", data.base("masked"), *fast]
     cases = {
@@ -381,7 +382,7 @@ def predict(data: Data) -> Iterator[tuple[str, Facts]]:
     for arm in ("tfidf", "nb"):
         out = data.folder / arm
         words = ["finetune", *data.dataset("classification"), "--arm", arm, "--out", out]
-        run(*words, "--baselines", "off")
+        run(*words, "--no-baselines")
         for entry in run("predict", out, *TEXTS)["predictions"]:
             yield f"{arm}: {entry['text']}", entry["probabilities"]
 

@@ -108,7 +108,7 @@ class Setting:
             return f"{self.name} is {value!r}; choose {', '.join(self.choices)}"
         if isinstance(value, str) and not _is_unicode(value):
             return f"{self.name} is {value!r}, which is not valid Unicode"
-        if not number:
+        if not isinstance(value, int | float) or not number:
             return None
         return number_problem(
             self.name,

@@ -403,7 +403,7 @@ class HeadstartEmbedder(
         base = self.run_.model.base
         config = ClassificationConfig(classes=2, pooling=self._pooling)
         with torch.random.fork_rng(devices=[]):  # the head's first weights are not used
-            head = ClassificationHead(base.config, config)
+            head = ClassificationHead(base, config)
         head.output = torch.nn.Identity()  # type: ignore[assignment]
         length = self.length or reading_length(self.run_, str(self.run))
         task = Classification(("no", "yes"))

@@ -808,7 +808,7 @@ def run_network(
                 torch.from_numpy(windows.owners[rows] - windows.owners[rows.start]).to(device),
                 model.head.config.pooling,
             )
-            outputs += list(model.head.answer(joined).float().cpu().numpy())
+            outputs += list(model.head.classify(joined).float().cpu().numpy())
     return outputs
 
 

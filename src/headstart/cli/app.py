@@ -63,7 +63,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 for _name, _function in COMMANDS.items():
-    app.command(_name, cls=_Command)(_function)
+    app.command(_name, cls=_Command)(_function)  # type: ignore[type-var]
 
 
 def _print_version(wanted: bool) -> None:

@@ -90,7 +90,7 @@ def read_parts(config: DatasetSettings, **more: Any) -> Any:
 
     kind = find_task(config.task)
     parts = kind.read(config.dataset, **config.read_options(), **more)
-    task = kind.of(parts.train)
+    task = kind.from_rows(parts.train)
     return Splits(
         task.inspected(parts.train),
         task.inspected(parts.validation),
@@ -293,7 +293,7 @@ def tokenize(
     from headstart.text.tokenizers.tokenizer import load_tokenizer
 
     tokenizer = load_tokenizer(file)
-    rows = []
+    rows: list[dict[str, Any]] = []
     for text, ids in zip(texts, tokenizer.encode(texts), strict=True):
         decoded = tokenizer.decode(ids)
         tokens = tokenizer.pieces(text)

@@ -113,8 +113,8 @@ def _declare(one: Setting) -> tuple[Any, Any]:
     if one.argument:
         return list[str] | None, typer.Argument(help=help_text(one), show_default=False)
     if one.kind is bool:
-        names = f"{one.option}/--no-{one.option[2:]}"
-        return bool | None, option(names, help=help_text(one), panel=panel)
+        flags = f"{one.option}/--no-{one.option[2:]}"
+        return bool | None, option(flags, help=help_text(one), panel=panel)
     names = [one.option, *filter(None, [OTHER_NAMES.get(one.name)])]
     declared = option(*names, help=help_text(one), panel=panel, metavar=METAVARS[one.kind])
     return list[str] | None if one.is_list else str | None, declared

@@ -289,7 +289,7 @@ def evaluate(
     task = opened.require_task()
     from headstart.run import evaluation_rows, is_unfinished
 
-    config = FinetuneConfig(task=task.name)
+    config = FinetuneConfig(task=task.name)  # type: ignore[arg-type]
     if is_run(run):
         config = FinetuneConfig.load(run)
     elif dataset is None:
@@ -300,7 +300,8 @@ def evaluate(
         )
     rows, which = evaluation_rows(config, task, dataset, **given)
     with progress_bar("evaluating", "texts") as show:
-        found = {"run": str(run), "evaluated_on": which, "unfinished": is_unfinished(run)}
+        found: dict[str, Any] = {"run": str(run), "evaluated_on": which}
+        found["unfinished"] = is_unfinished(run)
         found |= opened.evaluate(rows, progress=show)
     found["baselines"] = find_baselines(run, task, rows) if baselines else []
     if json:

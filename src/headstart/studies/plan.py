@@ -144,7 +144,7 @@ def _pretraining_speed(recipe: StudyRecipe, threads: int) -> dict[str, float]:
     return {
         objective: measure_pretraining(
             study_preset(recipe, objective),
-            made.replace(objective=objective),  # type: ignore[arg-type]
+            made.replace(objective=objective),
         )
         for objective in recipe.objectives
     }

@@ -99,7 +99,7 @@ class _Stages(Callback):
     """Passes the stages of a preparation on to a study's listener."""
 
     def __init__(self, listener: StudyListener) -> None:
-        self.stage = listener.stages  # type: ignore[method-assign]
+        self.stage = listener.stages  # type: ignore[assignment, method-assign]
 
 
 class StudyRun:

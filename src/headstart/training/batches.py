@@ -240,7 +240,7 @@ class Validation:
             self._weights = {name: value.clone() for name, value in weights.items()}
             return
         save_model(self.run.model, self.run.folder)
-        save_validation(self.run.task, self.scores, self.rows, self.run.folder)
+        save_validation(self.run.require_task(), self.scores, self.rows, self.run.folder)
 
     def restore(self) -> None:
         """Put the best weights back into a model that was trained in memory."""

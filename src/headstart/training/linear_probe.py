@@ -152,8 +152,8 @@ def _set_output(
     Without a bias, a step along the mean text stands in for it: on average it is the same.
     """
     bias = intercepts - coefficients @ center
-    if output.bias is None:
-        coefficients = coefficients + np.outer(bias, center) / np.square(center).sum()
-    else:
+    if hasattr(output.bias, "dtype"):
         output.bias[rows] = torch.from_numpy(bias).to(output.bias)
+    else:
+        coefficients = coefficients + np.outer(bias, center) / np.square(center).sum()
     output.weight[rows] = torch.from_numpy(coefficients).to(output.weight)

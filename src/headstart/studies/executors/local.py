@@ -41,7 +41,7 @@ class LocalExecutor(Executor):
 
     def problems(self, recipe: StudyRecipe) -> list[str]:
         problems = super().problems(recipe)
-        if recipe.jobs > MOST_PROCESSES:
+        if recipe.jobs and recipe.jobs > MOST_PROCESSES:
             problems.append(
                 f"jobs is {recipe.jobs:,}; on one machine it must be {MOST_PROCESSES} or less: "
                 "more of them only wait for each other"
