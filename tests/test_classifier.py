@@ -9,7 +9,6 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from headstart.training.loop import Interrupted
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -19,6 +18,7 @@ from sklearn.utils import estimator_checks as checks
 
 from headstart import HeadstartClassifier, load
 from headstart.errors import HeadstartError
+from headstart.training.trainer import Interrupted
 from tests.labelled import dataset, write_csv
 from tests.runs import small_run
 

@@ -3,20 +3,19 @@
 import json
 
 import pytest
-from headstart.training.recipe import read_finetune_recipe
 
 from headstart import load
 from headstart.errors import HeadstartError
 from headstart.files import FOLDER_FORMAT, installed_version
 from headstart.training.finetune import finetune
 from headstart.training.pretrain import pretrain
-from tests.labelled import recipe, splits
-from tests.runs import small_recipe, small_run
+from tests.labelled import config, splits
+from tests.runs import small_config, small_run
 
 
 @pytest.fixture
 def run(tmp_path):
-    finetune(recipe(epochs=1), tmp_path / "run", splits=splits())
+    finetune(config(epochs=1), tmp_path / "run", splits=splits())
     return tmp_path / "run"
 
 
@@ -38,11 +37,11 @@ def test_a_pretraining_and_a_saved_run_name_it_too(tmp_path):
 
 def test_a_run_from_before_there_were_formats_opens_and_is_not_resumed(tmp_path):
     """As the first version wrote it: JSON's spelling of the values, and no format.json."""
-    settings = small_recipe(tmp_path, steps=2)
+    settings = small_config(tmp_path, steps=2)
     pretrain(settings, tmp_path / "run")
     (tmp_path / "run" / "format.json").unlink()
     lines = [f"{name} = {json.dumps(value)}" for name, value in vars(settings).items()]
-    (tmp_path / "run" / "recipe.toml").write_text("\n".join(lines) + "\n")
+    (tmp_path / "run" / "config.toml").write_text("\n".join(lines) + "\n")
     assert load(tmp_path / "run").tokenizer.vocab_size == 300
     with pytest.raises(HeadstartError, match="an older version of Headstart began this run"):
         pretrain(settings, tmp_path / "run", resume=True)

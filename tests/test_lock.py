@@ -14,8 +14,8 @@ from headstart.errors import HeadstartError
 from headstart.lock import LOCK, LockedError, locked
 from headstart.training.finetune import finetune
 from headstart.training.pretrain import pretrain
-from tests.labelled import recipe, splits
-from tests.runs import small_recipe
+from tests.labelled import config, splits
+from tests.runs import small_config
 
 
 def test_a_second_process_is_told_who_holds_the_folder(tmp_path):
@@ -36,14 +36,14 @@ def test_training_into_a_folder_in_use_is_refused(tmp_path):
     with locked(tmp_path / "run"):
         (tmp_path / "run" / "something").write_text("")
         with pytest.raises(HeadstartError, match=f"in process {os.getpid()}"):
-            pretrain(small_recipe(tmp_path, steps=1), tmp_path / "run")
+            pretrain(small_config(tmp_path, steps=1), tmp_path / "run")
         with pytest.raises(HeadstartError, match=f"in process {os.getpid()}"):
-            finetune(recipe(), tmp_path / "run", splits=splits())
+            finetune(config(), tmp_path / "run", splits=splits())
 
 
 def test_a_training_that_is_refused_leaves_no_folder(tmp_path):
     with pytest.raises(HeadstartError, match="no file or folder"):
-        finetune(recipe(dataset=[str(tmp_path / "missing.csv")]), tmp_path / "run")
+        finetune(config(dataset=[str(tmp_path / "missing.csv")]), tmp_path / "run")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -79,15 +79,15 @@ def test_a_file_is_no_run_folder(tmp_path):
     file = tmp_path / "d.csv"
     file.write_text("text,label\n")
     with pytest.raises(HeadstartError, match="this is a file, and a folder was expected"):
-        pretrain(small_recipe(tmp_path, steps=1), file)
+        pretrain(small_config(tmp_path, steps=1), file)
     with pytest.raises(HeadstartError, match="this is a file, and a folder was expected"):
-        finetune(recipe(), file, splits=splits())
+        finetune(config(), file, splits=splits())
     assert file.read_text() == "text,label\n"
 
 
 def test_a_run_inside_the_folder_that_it_reads_is_refused(tmp_path):
-    settings = small_recipe(tmp_path, steps=1)
-    inside = settings.changed(corpus=[str(tmp_path)])
+    settings = small_config(tmp_path, steps=1)
+    inside = settings.replace(corpus=[str(tmp_path)])
     with pytest.raises(HeadstartError, match="which is read"):
         pretrain(inside, tmp_path / "runs" / "k")
     with pytest.raises(HeadstartError, match="which is read"):

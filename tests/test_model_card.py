@@ -14,11 +14,11 @@ from headstart.evaluation.metrics import wilson_interval
 from headstart.model_card import VALIDATION, CardScore, write_card
 from headstart.run import write_temperature
 from headstart.training.finetune import finetune
-from tests.labelled import TINY, dataset, recipe, splits
+from tests.labelled import TINY, config, dataset, splits
 
 
 def test_a_fine_tuned_run_has_one(tmp_path):
-    summary = finetune(recipe(epochs=1), tmp_path / "run", splits=splits())
+    summary = finetune(config(epochs=1), tmp_path / "run", splits=splits())
     card = (tmp_path / "run" / "README.md").read_text(encoding="utf-8")
     accuracy, rows = summary["validation"]["accuracy"], summary["validation_rows"]
     interval = wilson_interval(round(accuracy * rows), rows)
@@ -59,7 +59,7 @@ def test_strings_of_the_user_are_no_markup(tmp_path):
 
 
 def test_the_command_of_a_card_works_wherever_the_run_is_moved(tmp_path, monkeypatch, headstart):
-    finetune(recipe(epochs=1), tmp_path / "run", splits=splits())
+    finetune(config(epochs=1), tmp_path / "run", splits=splits())
     moved = (tmp_path / "run").rename(tmp_path / "best")
     card = (moved / "README.md").read_text(encoding="utf-8")
     (command,) = re.findall(r"`headstart (predict [^`]*)`", card)

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 from headstart.training.first_weights import count_vectors
-from headstart.training.loop import Interrupted
 from headstart.training.prepare import prepare, quiet
 from safetensors.torch import load_file, save_file
 
@@ -15,15 +14,16 @@ from headstart.errors import HeadstartError
 from headstart.model.checkpoint import save_model
 from headstart.run import NetworkRun
 from headstart.training.finetune import finetune
-from tests.labelled import recipe, splits
-from tests.listeners import StopAt
-from tests.runs import small_recipe
+from headstart.training.trainer import Interrupted
+from tests.callbacks import StopAt
+from tests.labelled import config, splits
+from tests.runs import small_config
 
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     folder = tmp_path_factory.mktemp("trained") / "run"
-    finetune(recipe(epochs=1), folder, splits=splits())
+    finetune(config(epochs=1), folder, splits=splits())
     return folder
 
 
@@ -31,7 +31,7 @@ def trained(tmp_path_factory):
 def stopped(tmp_path_factory):
     folder = tmp_path_factory.mktemp("stopped") / "run"
     with pytest.raises(Interrupted):
-        finetune(recipe(), folder, splits=splits(), listener=StopAt(7))
+        finetune(config(), folder, splits=splits(), callbacks=[StopAt(7)])
     return folder
 
 
@@ -108,7 +108,7 @@ def test_a_run_with_a_damaged_file_is_not_resumed(stopped, copied, name, content
         path.write_bytes(content)
     assert paths
     with pytest.raises(HeadstartError) as told:
-        finetune(recipe(), run, splits=splits(), resume=True)
+        finetune(config(), run, splits=splits(), resume=True)
     assert told.value.where
     assert told.value.fix
 
@@ -118,7 +118,7 @@ def test_a_damaged_summary_is_said(trained, copied, content):
     run = copied(trained)
     (run / "summary.json").write_bytes(content)
     with pytest.raises(HeadstartError, match=r"summary\.json is missing or damaged") as told:
-        finetune(recipe(epochs=1), run, splits=splits(), resume=True)
+        finetune(config(epochs=1), run, splits=splits(), resume=True)
     assert told.value.fix
 
 
@@ -129,7 +129,7 @@ def test_a_summary_of_another_form_is_said(trained, copied, values):
     run = copied(trained)
     change(run / "summary.json", **values)
     with pytest.raises(HeadstartError, match=r"summary\.json is missing or damaged") as told:
-        finetune(recipe(epochs=1), run, splits=splits(), resume=True)
+        finetune(config(epochs=1), run, splits=splits(), resume=True)
     assert told.value.fix
 
 
@@ -169,7 +169,7 @@ def test_weights_without_a_checksum_are_read_as_they_are(trained, copied):
 
 def test_a_damaged_tokenizer_or_damaged_vectors_in_the_cache_are_made_again(tmp_path, monkeypatch):
     monkeypatch.setenv("HEADSTART_CACHE", str(tmp_path / "cache"))
-    recipe = small_recipe(tmp_path)
+    recipe = small_config(tmp_path)
     vectors = count_vectors(prepare(recipe), width=8, power=1.0, stages=quiet)
     (tokenizer,) = (tmp_path / "cache" / "tokenizers").glob("*.json")
     (kept,) = (tmp_path / "cache" / "cooccurrences").glob("*.safetensors")

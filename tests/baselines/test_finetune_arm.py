@@ -4,15 +4,15 @@ import json
 
 import numpy as np
 import pytest
-from headstart.training.recipe import FinetuneRecipe
 
 from headstart.baselines.finetune_arm import finetune_arm
 from headstart.baselines.stack_run import MEMBERS
+from headstart.config import FinetuneConfig
 from headstart.errors import HeadstartError
 from headstart.explain import OCCLUSION
 from headstart.run import Run
 from headstart.text.reading.rows import join_pair
-from tests.labelled import dataset, recipe, splits, write_csv
+from tests.labelled import config, dataset, splits, write_csv
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,7 @@ def test_the_outcome_is_told_in_words(data, tmp_path, headstart):
 
 def test_a_stack_joins_tfidf_and_a_network(tmp_path):
     parts = splits(rows=60, wrong=0.2)
-    summary = finetune_arm(recipe(arm="stack", epochs=2), tmp_path / "run", splits=parts)
+    summary = finetune_arm(config(arm="stack", epochs=2), tmp_path / "run", splits=parts)
     opened = Run.open(tmp_path / "run")
     assert set(summary["weights"]) <= {"tfidf", "network"}
     kept = {path.name for path in (tmp_path / "run" / MEMBERS).iterdir()}
@@ -50,7 +50,7 @@ def test_a_stack_joins_tfidf_and_a_network(tmp_path):
     assert opened.evaluate(parts.test)["accuracy"] > 0.5
     assert np.allclose(opened.predict_proba(parts.test.texts).sum(axis=1), 1)
     assert finetune_arm(
-        recipe(arm="stack", epochs=2), tmp_path / "run", splits=parts, resume=True
+        config(arm="stack", epochs=2), tmp_path / "run", splits=parts, resume=True
     ) == json.loads((tmp_path / "run" / "summary.json").read_text())
 
 
@@ -66,13 +66,13 @@ def test_a_stack_joins_tfidf_and_a_network(tmp_path):
 )
 def test_what_an_arm_cannot_do_is_said_before_the_work(tmp_path, changes, told):
     with pytest.raises(HeadstartError, match=told) as error:
-        finetune_arm(FinetuneRecipe(dataset=["d.csv"], **changes), tmp_path / "run")
+        finetune_arm(FinetuneConfig(dataset=["d.csv"], **changes), tmp_path / "run")
     assert error.value.fix
     assert not (tmp_path / "run").exists()
 
 
 def test_a_run_is_not_overwritten(data, tmp_path):
-    settings = FinetuneRecipe(dataset=[str(data)], arm="tfidf")
+    settings = FinetuneConfig(dataset=[str(data)], arm="tfidf")
     finetune_arm(settings, tmp_path / "run")
     with pytest.raises(HeadstartError, match="a run in this folder already"):
         finetune_arm(settings, tmp_path / "run")
@@ -82,7 +82,7 @@ def test_pairs_of_texts_have_a_linear_arm_too(tmp_path):
     rows = [("a cat", "a cat", "same"), ("a dog", "a cat", "other")] * 20
     lines = [f"{first} {n},{second} {n},{label}" for n, (first, second, label) in enumerate(rows)]
     (tmp_path / "pairs.csv").write_text("\n".join(["first,second,label", *lines]) + "\n")
-    settings = FinetuneRecipe(
+    settings = FinetuneConfig(
         dataset=[str(tmp_path / "pairs.csv")],
         task="pairs",
         arm="tfidf",

@@ -4,7 +4,7 @@ import pytest
 
 from headstart.run import NetworkRun
 from headstart.training.finetune import finetune
-from tests.labelled import recipe, splits, write_csv
+from tests.labelled import config, splits, write_csv
 
 
 @pytest.fixture(scope="session")
@@ -13,7 +13,7 @@ def run_folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("classifier")
     data = splits(rows=120, wrong=0.1)
     write_csv(folder / "train.csv", data.train)
-    settings = recipe(dataset=[str(folder / "train.csv")], epochs=4, new_head="drawn")
+    settings = config(dataset=[str(folder / "train.csv")], epochs=4, head_init="random")
     finetune(settings, folder / "run")
     return folder / "run"
 

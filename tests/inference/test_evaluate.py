@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 import torch
-from headstart.training.recipe import read_finetune_recipe
 
+from headstart.config import FinetuneConfig
 from headstart.errors import HeadstartError
 from headstart.run import ROWS, NetworkRun, evaluation_rows
 from headstart.text.reading.dataset import Dataset
@@ -32,7 +32,7 @@ def test_the_document_has_all_that_was_asked_for(run):
 
 
 def test_the_runs_own_dataset_is_judged_by_its_test_part(run, run_folder):
-    recipe = read_finetune_recipe(run_folder)
+    recipe = FinetuneConfig.load(run_folder)
     part, which = evaluation_rows(recipe, run.task, None)
     assert part == read_dataset(recipe.dataset).test
     assert "the test part" in which
@@ -40,7 +40,7 @@ def test_the_runs_own_dataset_is_judged_by_its_test_part(run, run_folder):
 
 def test_a_test_file_of_its_own_is_called_that(run, run_folder, tmp_path):
     path = str(write_csv(tmp_path / "other.csv", dataset(30, 7)))
-    recipe = read_finetune_recipe(run_folder).changed(test=path)
+    recipe = FinetuneConfig.load(run_folder).replace(test=path)
     part, which = evaluation_rows(recipe, run.task, None)
     assert (len(part), which) == (30, f"the test file {path}")
 
@@ -48,13 +48,13 @@ def test_a_test_file_of_its_own_is_called_that(run, run_folder, tmp_path):
 def test_a_folder_is_judged_by_its_test_file(run, run_folder, tmp_path):
     write_csv(tmp_path / "train.csv", dataset(30, 6))
     write_csv(tmp_path / "test.csv", dataset(20, 7))
-    part, which = evaluation_rows(read_finetune_recipe(run_folder), run.task, str(tmp_path))
+    part, which = evaluation_rows(FinetuneConfig.load(run_folder), run.task, str(tmp_path))
     assert (len(part), which) == (20, f"the test part of {tmp_path}")
 
 
 def test_another_file_is_judged_by_all_of_its_rows(run, run_folder, tmp_path):
     path = write_csv(tmp_path / "other.csv", dataset(30, 7))
-    part, which = evaluation_rows(read_finetune_recipe(run_folder), run.task, str(path))
+    part, which = evaluation_rows(FinetuneConfig.load(run_folder), run.task, str(path))
     assert len(part) == 30
     assert "every row" in which
 
@@ -64,17 +64,17 @@ def test_other_labels_than_the_runs_are_an_error_that_names_both(run, run_folder
     renamed = Dataset("other", other.texts, other.labels, ("good", "bad"))
     path = write_csv(tmp_path / "other.csv", renamed)
     with pytest.raises(HeadstartError, match=r"'good'.*'animal', 'person'") as error:
-        evaluation_rows(read_finetune_recipe(run_folder), run.task, str(path))
+        evaluation_rows(FinetuneConfig.load(run_folder), run.task, str(path))
     assert "row 1" in error.value.where
     with pytest.raises(HeadstartError, match=r"other labels.*'negative'.*'animal'"):
-        evaluation_rows(read_finetune_recipe(run_folder), run.task, "rotten-tomatoes")
+        evaluation_rows(FinetuneConfig.load(run_folder), run.task, "rotten-tomatoes")
 
 
 def test_rows_of_one_class_are_judged_as_well(run, run_folder, tmp_path):
     data = dataset(30, 7)
     animals = data.pick([row for row, label in enumerate(data.labels) if label == 0])
     path = write_csv(tmp_path / "animals.csv", animals)
-    part, _ = evaluation_rows(read_finetune_recipe(run_folder), run.task, str(path))
+    part, _ = evaluation_rows(FinetuneConfig.load(run_folder), run.task, str(path))
     found = run.evaluate(part)
     assert found["rows"] == len(animals)
     assert found["confusion"][1] == [0, 0]
@@ -84,14 +84,14 @@ def test_other_tags_than_the_runs_are_an_error_that_names_both(tagger, tmp_path)
     (tmp_path / "other.conll").write_text("Ada B-PER\n\nOslo B-CITY\n")
     task = NetworkRun.open(tagger).task
     with pytest.raises(HeadstartError, match=r"'B-CITY'.*known are O, B-LOC") as error:
-        evaluation_rows(read_finetune_recipe(tagger), task, str(tmp_path / "other.conll"))
+        evaluation_rows(FinetuneConfig.load(tagger), task, str(tmp_path / "other.conll"))
     assert "sentence 2" in error.value.where
 
 
 @pytest.mark.parametrize("name", ["rotten-tomatoes", "missing.conll"])
 def test_what_is_no_file_of_the_task_is_said(tagger, name):
     with pytest.raises(HeadstartError, match=f"there is no file '{name}'"):
-        evaluation_rows(read_finetune_recipe(tagger), NetworkRun.open(tagger).task, name)
+        evaluation_rows(FinetuneConfig.load(tagger), NetworkRun.open(tagger).task, name)
 
 
 def test_labels_in_another_order_are_renumbered(run):
@@ -102,7 +102,7 @@ def test_labels_in_another_order_are_renumbered(run):
 
 
 def test_another_spelling_of_the_path_judges_no_row_that_was_trained_on(run, run_folder):
-    recipe = read_finetune_recipe(run_folder)
+    recipe = FinetuneConfig.load(run_folder)
     other = str(run_folder / ".." / "train.csv")
     part, _ = evaluation_rows(recipe, run.task, other)
     found = run.evaluate(part)
@@ -118,7 +118,7 @@ def test_a_dataset_that_grew_judges_no_row_that_was_trained_on(tmp_path):
     seen = {*before.train.texts, *before.validation.texts}
     write_csv(path, dataset(160, wrong=0.3))
     opened = NetworkRun.open(tmp_path / "run")
-    part, _ = evaluation_rows(read_finetune_recipe(tmp_path / "run"), opened.task, None)
+    part, _ = evaluation_rows(FinetuneConfig.load(tmp_path / "run"), opened.task, None)
     assert seen & set(part.texts)
     found = opened.evaluate(part)
     assert found["rows"] == len(set(part.texts) - seen)
@@ -127,7 +127,7 @@ def test_a_dataset_that_grew_judges_no_row_that_was_trained_on(tmp_path):
 
 
 def test_rows_that_were_all_seen_are_refused(run, run_folder):
-    train = read_dataset(read_finetune_recipe(run_folder).dataset).train
+    train = read_dataset(FinetuneConfig.load(run_folder).dataset).train
     with pytest.raises(HeadstartError, match="has seen all of these"):
         run.evaluate(train)
 

@@ -88,7 +88,7 @@ def test_what_is_not_a_list_of_pairs_is_rejected(run, texts):
 
 
 def test_texts_that_are_not_read_to_their_end_are_counted(run, tmp_path):
-    short = replace(run, length=8, long="cut")
+    short = replace(run, length=8, long="truncate")
     (tmp_path / "in.csv").write_text(f"text\nthe cat\n{'the cat sleeps . ' * 9}\n")
     assert short.predict_file(tmp_path / "in.csv", tmp_path / "out.csv")["cut_rows"] == 1
 

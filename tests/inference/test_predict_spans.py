@@ -65,7 +65,7 @@ def test_a_word_of_a_megabyte_is_no_more_than_a_window(run, long):
 def test_a_text_of_a_megabyte_is_read_whole_in_windows_or_cut_and_counted(run):
     (found,) = run.predict([("who lives?", TEXT * 23_000)])
     assert found["unread"] == 0
-    cut = NetworkRun(run.folder, run.model, run.tokenizer, run.task, length=512, long="cut")
+    cut = NetworkRun(run.folder, run.model, run.tokenizer, run.task, length=512, long="truncate")
     (found,) = cut.predict([("who lives?", TEXT * 23_000)])
     assert found["unread"] > 900_000
 

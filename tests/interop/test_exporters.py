@@ -53,13 +53,13 @@ def exporter():
 def test_the_card_names_what_is_public_and_no_folder_of_a_person(run, exporter, tmp_path):
     recipe = 'corpus = ["imdb", "/home/me/letters.txt"]\n'
     for base, shown in [("hf:owner/name@abc", True), ("hf:home/me/model", False)]:
-        (run / "recipe.toml").write_text(recipe + f'base = "{base}"\n')
+        (run / "config.toml").write_text(recipe + f'base = "{base}"\n')
         export_run(run, "count", tmp_path / base[3:7])
         card = (tmp_path / base[3:7] / "README.md").read_text()
         assert ("base_model: 'owner/name'" in card) == shown
         assert "datasets:\n- 'imdb'" in card
         assert "home/me" not in card
-    (run / "recipe.toml").unlink()
+    (run / "config.toml").unlink()
 
 
 @pytest.mark.parametrize("difference", [1.0, float("nan")])

@@ -1,9 +1,9 @@
 """`hf:PATH` is a base wherever a base can be named."""
 
 import pytest
-from headstart.training.recipe import make_recipe
 
 from headstart import HeadstartClassifier
+from headstart.config import FinetuneConfig
 from headstart.run import NetworkRun
 from headstart.studies.run import StudyRun
 from tests.corpora import write_corpus
@@ -42,8 +42,8 @@ def test_it_is_fine_tuned_and_predicts(bert, labelled, tmp_path, headstart, head
         "classification head": "new",
     }
     assert NetworkRun.open(run).model.base.config.width == 16
-    assert f'base = "{bert}"' in (run / "recipe.toml").read_text()
-    assert "learning_rate = 5e-05" in (run / "recipe.toml").read_text()
+    assert f'base = "{bert}"' in (run / "config.toml").read_text()
+    assert "learning_rate = 5e-05" in (run / "config.toml").read_text()
     assert headstart("predict", run, "the cat sat").returncode == 0
 
 
@@ -117,7 +117,7 @@ def test_a_study_starts_from_it_at_its_own_learning_rate(bert, tmp_path):
     StudyRun(recipe, folder).run()
     (copy,) = (folder / "bases").iterdir()
     assert NetworkRun.open(copy).model.base.config == NetworkRun.open(bert).model.base.config
-    assert make_recipe(dataset=["x"], base=str(copy)).learning_rate == 5e-5
+    assert FinetuneConfig.create(dataset=["x"], base=str(copy)).learning_rate == 5e-5
 
 
 def test_it_is_an_arm_beside_others_on_the_same_rows(bert, labelled, tmp_path, headstart):

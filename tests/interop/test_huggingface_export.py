@@ -15,7 +15,7 @@ from headstart.run import NetworkRun
 from headstart.tasks import find_task
 from headstart.training.finetune import finetune
 from tests.interop.foreign import make, save, tokenizer
-from tests.labelled import dataset, recipe, write_csv
+from tests.labelled import config, dataset, write_csv
 
 transformers = pytest.importorskip("transformers")
 SIZES = {"width": 16, "layers": 2, "heads": 2, "feed_forward_width": 32}
@@ -135,7 +135,7 @@ def test_a_default_head_without_a_counterpart_is_refused_with_the_way_to_one(obj
 def test_the_test_metric_is_measured_again_through_the_export(long, tmp_path):
     write_csv(tmp_path / "rows.csv", dataset(100, wrong=0.2))
     settings = {"head": "huggingface", "long": long, "length": 16}
-    finetune(recipe(dataset=[str(tmp_path / "rows.csv")], **settings), tmp_path / "run")
+    finetune(config(dataset=[str(tmp_path / "rows.csv")], **settings), tmp_path / "run")
     found = export_run(tmp_path / "run", "huggingface", tmp_path / "out")
     measured, compared = found["measured"], found["comparisons"][-1]["inputs"]
     assert measured["rows"] == 10

@@ -48,7 +48,7 @@ def test_the_command_ends_with_code_2_and_leaves_nothing(folder, tmp_path, heads
     assert result.returncode == 2
     assert "no config.json" in result.stderr
     assert "Traceback" not in result.stderr
-    assert not (run / "recipe.toml").exists()
+    assert not (run / "config.toml").exists()
 
 
 def test_a_damaged_or_foreign_config(folder):

@@ -22,7 +22,7 @@ from headstart.run import NetworkRun
 from headstart.tasks import find_task
 from headstart.text.tokenizers.train_tokenizer import train_tokenizer
 from headstart.training.finetune import finetune
-from tests.labelled import dataset, recipe, write_csv
+from tests.labelled import config, dataset, write_csv
 from tests.pages import ROOT
 
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -158,7 +158,7 @@ def classifier(tmp_path_factory):
     """A run that reads its texts in windows, beside the files that it was trained on."""
     folder = tmp_path_factory.mktemp("classifier")
     write_csv(folder / "rows.csv", dataset(120, sentences=3))
-    chosen = recipe(dataset=[str(folder / "rows.csv")], length=16, long="windows", epochs=4)
+    chosen = config(dataset=[str(folder / "rows.csv")], length=16, long="windows", epochs=4)
     finetune(chosen, folder / "run")
     return folder / "run"
 

@@ -9,7 +9,7 @@ from headstart.model.swap import match_vocabulary, shared_tokens
 from headstart.run import NetworkRun
 from headstart.text.tokenizers.train_tokenizer import train_tokenizer
 from headstart.training.finetune import finetune
-from tests.labelled import recipe, splits
+from tests.labelled import config, splits
 from tests.runs import small_run
 
 
@@ -73,7 +73,7 @@ def test_vocabularies_without_a_common_piece_are_refused(base):
 
 def test_a_fine_tuning_goes_over_to_the_tokenizer(base, other, tmp_path):
     other.save(tmp_path / "tokenizer.json")
-    settings = recipe(base=str(base), match_vocabulary=str(tmp_path / "tokenizer.json"))
+    settings = config(base=str(base), match_vocabulary=str(tmp_path / "tokenizer.json"))
     summary = finetune(settings, tmp_path / "run", splits=splits())
     assert summary["validation"]["accuracy"] > 0.9
     assert NetworkRun.open(tmp_path / "run").tokenizer.fingerprint == other.fingerprint

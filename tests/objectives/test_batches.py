@@ -12,7 +12,7 @@ from headstart.text.reading.corpus import TextList
 from headstart.text.store.token_source import TokenSource
 from headstart.text.store.write_store import store_corpus
 from headstart.text.tokenizers.train_tokenizer import train_tokenizer
-from tests.runs import small_recipe
+from tests.runs import small_config
 
 TEXTS = [" ".join(["word"] * (2 + 5 * (number % 9))) for number in range(60)]
 
@@ -42,7 +42,7 @@ def test_the_length_of_a_second_text_does_not_tell_whether_it_follows(source):
 
 
 def test_parts_of_a_step_add_up_also_where_one_has_no_hidden_token(source, tmp_path):
-    recipe = small_recipe(tmp_path, "masked+next-sentence")
+    recipe = small_config(tmp_path, "masked+next-sentence")
     objective = find_objective(recipe.objective)(mask_share=0.3)
     chosen = find_preset(recipe, vocab_size=source.tokenizer.vocab_size)
     model = build_model(chosen.base, objective.head(chosen), seed=0).eval()

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from headstart.training.recipe import read_finetune_recipe
 
 import headstart
+from headstart.config import FinetuneConfig
 from headstart.run import Run, evaluation_rows
 from headstart.studies.keep_best import keep_best, measure_own, trained_folder
 from headstart.studies.outcomes import read_training
@@ -42,7 +42,7 @@ def test_every_arm_is_evaluated_by_the_study_s_own_test_part(trained, arm):
     run = next(run for run in trained.runs if run.arm == arm)
     outcome = read_training(trained.folder, run)
     opened = Run.open(trained_folder(trained.context, outcome))
-    part, _ = evaluation_rows(read_finetune_recipe(opened.folder), opened.task, None)
+    part, _ = evaluation_rows(FinetuneConfig.load(opened.folder), opened.task, None)
     found = opened.evaluate(part)
     assert found["seen_rows"] == 0
     assert found["accuracy"] == outcome.measure("test", "accuracy")

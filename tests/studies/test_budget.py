@@ -134,13 +134,13 @@ def test_with_all_labels_one_choice_serves_every_seed(tmp_path, monkeypatch, man
 
 def test_the_validation_part_chooses_where_that_is_wanted(tmp_path):
     settings = {"arms": ["tfidf", "scratch"], "labels": ["20"], "seeds": 1, "jobs": 1}
-    outcomes = run_study(tmp_path, **settings, corpus=None, choose_by="validation")
+    outcomes = run_study(tmp_path, **settings, corpus=None, selection="validation")
     assert all(len(one.own_rows) == 0 for one in outcomes.values())
 
 
 def test_where_nothing_is_chosen_the_last_epoch_is_kept_as_it_is(tmp_path):
     settings = {"arms": ["tfidf", "pretrained", "stack"], "labels": ["20"], "seeds": 2, "jobs": 1}
-    outcomes = run_study(tmp_path, **settings, tokens=2048, choose_by="nothing", epochs=3)
+    outcomes = run_study(tmp_path, **settings, tokens=2048, selection="none", epochs=3)
     networks = [one for run, one in outcomes.items() if run.arm == "pretrained"]
     assert [one.facts["chosen"] for one in networks] == [{"epochs": 3}] * 2
     assert {one.facts["temperature"] for one in networks} == {1.0}

@@ -51,7 +51,7 @@ def test_only_the_start_of_scratch_and_pretrained_differs(tmp_path):
         find_arm(arm).recipe(study.context.for_run(RunKey(arm, "causal", 20, 1)))
         for arm in ("scratch", "pretrained")
     )
-    assert scratch.changed(fresh=False) == pretrained
+    assert scratch.replace(fresh=False) == pretrained
     assert scratch.fresh
 
 
@@ -104,16 +104,16 @@ def test_a_budget_that_cannot_be_is_refused(tmp_path, labels, words):
 def test_without_a_test_part_half_of_validation_becomes_one(tmp_path):
     recipe = small_recipe(tmp_path)
     path = write_csv(tmp_path / "validation.csv", dataset(40, 1))
-    found = read_data(recipe.changed(validation=str(path)), quiet)
+    found = read_data(recipe.replace(validation=str(path)), quiet)
     assert (len(found.splits.validation), len(found.test)) == (20, 20)
     assert not set(found.splits.validation.texts) & set(found.test.texts)
     assert any("half of the validation part" in warning for warning in found.warnings)
 
 
 def test_where_nothing_is_chosen_all_of_validation_is_reported_on(tmp_path):
-    recipe = small_recipe(tmp_path, choose_by="nothing")
+    recipe = small_recipe(tmp_path, selection="none")
     path = write_csv(tmp_path / "validation.csv", dataset(40, 1))
-    found = read_data(recipe.changed(validation=str(path)), quiet)
+    found = read_data(recipe.replace(validation=str(path)), quiet)
     assert len(found.test) == 40
     assert found.test.texts == found.splits.validation.texts
     told = " ".join(found.warnings)

@@ -30,7 +30,7 @@ def whole(data):
 
 def recipe(data, **changes):
     settings = {"arms": ["scratch"], "labels": ["20"], "seeds": 3, "epochs": EPOCHS}
-    return small_recipe(data, **settings | {"choose_by": "validation"} | changes)
+    return small_recipe(data, **settings | {"selection": "validation"} | changes)
 
 
 class Watch:

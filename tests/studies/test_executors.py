@@ -5,9 +5,9 @@ from dataclasses import replace
 from threading import Thread
 
 import pytest
-from headstart.training.recipe import read_finetune_recipe
 from headstart.training.recipe_file import read_recipe_as
 
+from headstart.config import FinetuneConfig
 from headstart.errors import HeadstartError
 from headstart.files import write_text
 from headstart.lock import locked
@@ -174,7 +174,7 @@ def test_an_executor_from_outside_runs_a_study_with_the_same_results(headstart, 
     started = [one for one in read_progress(tmp_path / "there") if one["event"] == "start"]
     assert [one["node"] for one in started] == ["node-7"] * 2
     recipe = read_recipe_as(StudyRecipe, tmp_path / "there")
-    local = recipe.changed(executor="local", cores=0, memory=0.0, jobs=1)
+    local = recipe.replace(executor="local", cores=0, memory=0.0, jobs=1)
     here = StudyRun(local, tmp_path / "here")
     here.run()
     assert results(tmp_path / "there", here.runs) == results(here.folder, here.runs)
@@ -244,7 +244,7 @@ def test_a_training_elsewhere_brings_back_what_it_wrote(tmp_path):
     before = results(whole.folder, [run])
     path = whole.folder / "trainings" / "scratch-causal-000020-seed-1.safetensors"
     path.unlink()
-    kept = read_finetune_recipe(whole.context.run_folder(run))
+    kept = FinetuneConfig.load(whole.context.run_folder(run))
     with unpacked(pack(whole.context), whole.context) as moved:
         assert moved.tokenizer != whole.context.tokenizer
         assert attempt(run, moved, ignore) is None
@@ -252,7 +252,7 @@ def test_a_training_elsewhere_brings_back_what_it_wrote(tmp_path):
     assert not path.exists()
     parcel.bring_to(whole.folder)
     assert results(whole.folder, [run]) == before
-    assert read_finetune_recipe(whole.context.run_folder(run)) == kept
+    assert FinetuneConfig.load(whole.context.run_folder(run)) == kept
 
 
 def test_the_texts_of_a_run_name_the_study_s_own_paths_again_however_many_bases_there_are(study):
@@ -263,11 +263,11 @@ def test_the_texts_of_a_run_name_the_study_s_own_paths_again_however_many_bases_
     there = study.folder / "there"
     moved = replace(study, folder=there, tokenizer=places[0], vectors=places[1], bases=bases)
     made = moved.run_folder(RUNS[0])
-    write_text(made / "recipe.toml", "\n".join(places[2:]))
+    write_text(made / "config.toml", "\n".join(places[2:]))
     moved_back = replace(moved, epochs={RUNS[0].labels: 1})
     write_text(training_file(there, RUNS[0]), "")
     Parcel.of_training(RUNS[0], moved_back, study).bring_to(study.folder)
-    assert (study.run_folder(RUNS[0]) / "recipe.toml").read_text().split() == own
+    assert (study.run_folder(RUNS[0]) / "config.toml").read_text().split() == own
 
 
 def test_a_folder_of_the_same_name_elsewhere_is_not_taken_for_the_study(tmp_path):

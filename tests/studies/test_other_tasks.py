@@ -189,9 +189,7 @@ def test_two_rows_are_enough(task, tmp_path):
 
 def test_where_nothing_is_chosen_a_tagger_takes_the_epochs_of_the_plan(tmp_path):
     settings = {"arms": ["scratch"], "labels": ["20"], "seeds": 1, "epochs": 0}
-    study = StudyRun(
-        recipe("tagging", tmp_path, choose_by="nothing", **settings), tmp_path / "study"
-    )
+    study = StudyRun(recipe("tagging", tmp_path, selection="none", **settings), tmp_path / "study")
     study.run()
     (run,) = study.runs
     taken = read_training(study.folder, run).facts["chosen"]["epochs"]

@@ -3,8 +3,8 @@
 import pytest
 from headstart.cli.compare_display import plan_lines
 from headstart.training.prepare import open_corpus, quiet
-from headstart.training.recipe import read_recipe
 
+from headstart.config import PretrainConfig
 from headstart.errors import HeadstartError
 from headstart.studies.data import read_data
 from headstart.studies.recipe import make_study_recipe
@@ -62,7 +62,7 @@ def test_it_is_said_in_the_plan_and_in_the_report(study):
 
 def test_the_bases_recipe_leads_to_no_text_that_is_to_be_judged(study):
     splits = study.data.splits
-    texts = set(open_corpus(read_recipe(study.base_folder("causal"))))
+    texts = set(open_corpus(PretrainConfig.load(study.base_folder("causal"))))
     assert texts == set(splits.train.texts)
 
 

@@ -6,8 +6,8 @@ from dataclasses import asdict, replace
 from types import SimpleNamespace
 
 import pytest
-from headstart.training.recipe import make_recipe
 
+from headstart.config import FinetuneConfig
 from headstart.errors import HeadstartError
 from headstart.studies.arms import find_arm
 from headstart.studies.arms.arm import Amounts, Effort, Speed
@@ -75,7 +75,7 @@ def of_length(words, task="classification"):
     ],
 )
 def test_only_long_texts_that_are_read_in_windows_count_as_left_out(words, task, share):
-    usual = make_recipe(dataset=["none"])
+    usual = FinetuneConfig.create(dataset=["none"])
     found = dropout_share(make_study_recipe(), usual, of_length(words, task))
     assert found == pytest.approx(share)
 
@@ -115,11 +115,11 @@ def test_one_seed_that_was_asked_for_stays_one():
 
 
 def test_few_labels_get_many_epochs_and_many_labels_few():
-    usual = make_recipe(dataset=["none"])
+    usual = FinetuneConfig.create(dataset=["none"])
     epochs = [find_epochs(make_study_recipe(), n, usual) for n in (100, 400, 6400)]
     assert epochs == sorted(epochs, reverse=True)
     assert find_epochs(make_study_recipe(epochs=7), 6400, usual) == 7
-    lab = make_recipe(dataset=["none"], preset="lab")
+    lab = FinetuneConfig.create(dataset=["none"], preset="lab")
     assert find_epochs(make_study_recipe(preset="lab"), 6400, lab) == 15
 
 

@@ -1,9 +1,9 @@
 """What a study keeps can be made again from its recipe."""
 
 import pytest
-from headstart.training.recipe import read_finetune_recipe
 
 from headstart import lab
+from headstart.config import FinetuneConfig
 from headstart.errors import HeadstartError
 from headstart.run import NetworkRun
 from headstart.studies.run import StudyRun
@@ -21,7 +21,7 @@ def test_the_recipe_of_the_best_network_gives_the_same_weights_and_it_has_a_card
     result = headstart("compare", tmp_path / "d.csv", "--out", tmp_path / "study", *named(options))
     assert result.returncode == 0, result.stderr
     best = tmp_path / "study" / "best"
-    recipe = read_finetune_recipe(best)
+    recipe = FinetuneConfig.load(best)
     assert recipe.labels == "20"
     finetune(recipe, tmp_path / "again")
     weights = [(folder / "model.safetensors").read_bytes() for folder in (best, tmp_path / "again")]

@@ -6,7 +6,6 @@ import shutil
 import numpy as np
 import pytest
 from filelock import FileLock
-from headstart.training.recipe import read_finetune_recipe, read_recipe
 
 from headstart.errors import HeadstartError
 from headstart.run import NetworkRun, Run
@@ -88,7 +87,7 @@ def test_validation_chooses_and_test_is_measured_once(finished):
 def test_the_best_arm_is_kept_ready_for_use(finished):
     study, best, _ = finished
     assert best.kept == best.run
-    assert read_finetune_recipe(study.folder / "best").seed == best.kept.seed
+    assert FinetuneConfig.load(study.folder / "best").seed == best.kept.seed
     assert Run.open(study.folder / "best").labels == study.data.test.label_names
     assert not (study.folder / "runs").exists()
 
@@ -124,7 +123,7 @@ def test_a_finished_study_that_is_started_again_trains_nothing(finished):
 def test_a_study_goes_on_with_its_own_settings_only(finished):
     study, _, _ = finished
     with pytest.raises(HeadstartError, match="seeds: 2 in the run, 3 now"):
-        StudyRun(study.recipe.changed(seeds=3), study.folder)
+        StudyRun(study.recipe.replace(seeds=3), study.folder)
 
 
 def test_a_study_notices_that_its_data_changed(tmp_path):
@@ -183,7 +182,7 @@ def test_trainings_side_by_side_come_to_the_same_numbers(finished, tmp_path):
     study, _, _ = finished
     arms = ["tfidf", "scratch", "pretrained", "stack"]
     shutil.copytree(study.base_folder("causal"), tmp_path / "out" / "bases" / "causal")
-    recipe = study.recipe.changed(jobs=2, arms=arms, labels=["20"])
+    recipe = study.recipe.replace(jobs=2, arms=arms, labels=["20"])
     other = StudyRun(recipe, tmp_path / "out")
     other.run()
     assert {run.arm for run in other.runs} == set(arms)
@@ -198,7 +197,7 @@ def test_a_training_that_fails_side_by_side_is_told_with_its_reason(finished, tm
     study, _, _ = finished
     shutil.copytree(study.base_folder("causal"), tmp_path / "out" / "bases" / "causal")
     (tmp_path / "out" / "bases" / "causal" / "model.safetensors").write_bytes(b"damaged")
-    recipe = study.recipe.changed(jobs=2, arms=["scratch", "pretrained"])
+    recipe = study.recipe.replace(jobs=2, arms=["scratch", "pretrained"])
     with pytest.raises(HeadstartError, match="damaged"):
         StudyRun(recipe, tmp_path / "out").run()
 
@@ -208,5 +207,5 @@ def test_a_study_in_bf16_pretrains_and_fine_tunes_in_bf16(tmp_path):
     study = StudyRun(small_recipe(tmp_path, **changes), tmp_path / "out")
     study.run()
     write_results(study, command="headstart compare")
-    assert read_recipe(study.folder / "bases" / "causal").precision == "bf16"
-    assert read_finetune_recipe(study.folder / "best").precision == "bf16"
+    assert PretrainConfig.load(study.folder / "bases" / "causal").precision == "bf16"
+    assert FinetuneConfig.load(study.folder / "best").precision == "bf16"

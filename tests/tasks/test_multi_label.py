@@ -15,7 +15,7 @@ from headstart.tasks.multi_label import MultiLabel
 from headstart.text.checking.checks import checked_labels
 from headstart.text.reading.dataset import Dataset
 from headstart.training.finetune import finetune
-from tests.labelled import recipe
+from tests.labelled import config
 
 NAMES = ["cat", "dog", "bird"]
 
@@ -34,7 +34,7 @@ def write_rows(path, rows=240):
 def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("labels")
     path = write_rows(folder / "rows.jsonl")
-    settings = recipe(dataset=[str(path)], task="multi-label", epochs=8)
+    settings = config(dataset=[str(path)], task="multi-label", epochs=8)
     summary = finetune(settings, folder / "run")
     return NetworkRun.open(folder / "run"), summary, settings
 

@@ -5,8 +5,8 @@ import pytest
 import torch
 from headstart.training.finetune_loop import micro_batches
 from headstart.training.finetune_prepare import prepare_finetuning
-from headstart.training.recipe import make_recipe
 
+from headstart.config import FinetuneConfig
 from headstart.model.model import build_model
 from headstart.model.presets import preset
 from headstart.tasks.examples import Examples
@@ -44,7 +44,9 @@ def test_padding_changes_no_score(objective):
 @pytest.mark.parametrize(("precision", "lengths"), [("fp32", {3}), ("bf16", {16})])
 def test_fine_tuning_pads_to_lengths_that_come_again_in_bf16_alone(precision, lengths, tmp_path):
     rows = Dataset("made up", ["a b", "c", "a"] * 4 + ["a b " * 40] * 4, [0, 1] * 8, ("no", "yes"))
-    recipe = make_recipe(dataset=["made up"], preset="small", precision=precision, batch_size=4)
+    recipe = FinetuneConfig.create(
+        dataset=["made up"], preset="small", precision=precision, batch_size=4
+    )
     setup = prepare_finetuning(recipe, tmp_path, splits=Splits(rows, rows.pick(range(4)), None))
     seen = []
     setup.model.base.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].shape[1]))

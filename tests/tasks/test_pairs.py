@@ -18,7 +18,7 @@ from headstart.text.reading.dataset import Dataset
 from headstart.text.reading.rows import PAIR_MARK, join_pair, split_pair
 from headstart.text.tokenizers.train_tokenizer import train_tokenizer
 from headstart.training.finetune import finetune
-from tests.labelled import recipe
+from tests.labelled import config
 
 WORDS = ["cat", "dog", "bird", "cook"]
 
@@ -38,7 +38,7 @@ def write_pairs(path, rows=300, columns=("premise", "hypothesis")):
 
 def test_it_learns_what_lies_between_two_texts(tmp_path):
     path = write_pairs(tmp_path / "pairs.csv")
-    settings = recipe(
+    settings = config(
         dataset=[str(path)], task="pairs", objective="masked", epochs=12, width=32, batch_size=16
     )
     summary = finetune(settings, tmp_path / "run")
@@ -86,7 +86,7 @@ def test_the_longer_text_gives_way_first(a, b, room):
 def test_windows_are_refused(tmp_path):
     path = write_pairs(tmp_path / "pairs.csv", rows=60)
     with pytest.raises(HeadstartError, match="not read in windows"):
-        finetune(recipe(dataset=[str(path)], task="pairs", long="windows"), tmp_path / "run")
+        finetune(config(dataset=[str(path)], task="pairs", long="windows"), tmp_path / "run")
 
 
 @pytest.mark.parametrize("strange", ["\x1e", PAIR_MARK, "\u2028"])
@@ -103,7 +103,7 @@ def test_words_on_the_other_side_make_another_pair():
 
 def test_every_word_of_a_pair_is_explained_also_the_only_one_of_a_text(tmp_path):
     path = write_pairs(tmp_path / "pairs.csv", rows=60)
-    finetune(recipe(dataset=[str(path)], task="pairs", epochs=1), tmp_path / "run")
+    finetune(config(dataset=[str(path)], task="pairs", epochs=1), tmp_path / "run")
     run = Run.open(tmp_path / "run")
     found = run.explain(("cat", "the dog")).effects
     assert [(one.text, one.part, one.start) for one in found] == [

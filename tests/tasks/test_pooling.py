@@ -8,7 +8,7 @@ from headstart.tasks.classification import Classification
 from headstart.tasks.spans import Spans
 from headstart.tasks.tagging import Tagging
 from headstart.training.finetune import finetune
-from tests.labelled import recipe, splits
+from tests.labelled import config, splits
 
 
 @pytest.mark.parametrize("task", [Tagging(("O", "B-X")), Spans(())])
@@ -25,7 +25,7 @@ def test_classification_uses_it():
 
 @pytest.mark.parametrize(("objective", "used"), [("causal", "last"), ("masked", "mean")])
 def test_a_stock_head_with_another_pooling_is_rejected(tmp_path, objective, used):
-    settings = recipe(objective=objective, pooling="max", head="huggingface", epochs=1)
+    settings = config(objective=objective, pooling="max", head="huggingface", epochs=1)
     with pytest.raises(HeadstartError, match=f"stock head pools with {used}") as error:
         finetune(settings, tmp_path / "run", splits=splits())
     assert "--head huggingface" in error.value.fix

@@ -12,14 +12,14 @@ from headstart.tasks.spans import Spans
 from headstart.text.reading.squad import Questions, read_question_file
 from headstart.text.tokenizers.train_tokenizer import train_tokenizer
 from headstart.training.finetune import finetune
-from tests.labelled import recipe, write_squad
+from tests.labelled import config, write_squad
 
 
 @pytest.mark.parametrize("none", [0.0, 0.3])
 def test_it_learns_to_find_answers_and_to_find_none(tmp_path, none):
     path = write_squad(tmp_path / "squad.json", none=none, texts=250)
     options = {"objective": "masked", "width": 32, "batch_size": 8, "learning_rate": 3e-3}
-    settings = recipe(dataset=[str(path)], task="spans", epochs=20, **options)
+    settings = config(dataset=[str(path)], task="spans", epochs=20, **options)
     summary = finetune(settings, tmp_path / "run")
     assert summary["validation"]["f1"] > 0.9
     run = NetworkRun.open(tmp_path / "run")

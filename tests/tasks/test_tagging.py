@@ -10,14 +10,14 @@ from headstart.tasks.tagging import Tagging, fill_windows
 from headstart.text.reading.conll import Sentences, read_sentences
 from headstart.text.tokenizers.train_tokenizer import train_tokenizer
 from headstart.training.finetune import finetune
-from tests.labelled import recipe, write_conll
+from tests.labelled import config, write_conll
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tags")
     path = write_conll(folder / "train.conll")
-    settings = recipe(dataset=[str(path)], task="tagging", epochs=6)
+    settings = config(dataset=[str(path)], task="tagging", epochs=6)
     return finetune(settings, folder / "run"), NetworkRun.open(folder / "run"), settings
 
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from headstart.training.recipe import make_recipe
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headstart.config import FinetuneConfig
 from headstart.errors import HeadstartError
 from headstart.tasks.examples import Examples, TokenDropout
 
@@ -116,14 +116,14 @@ def test_nothing_is_left_out_without_something_that_draws_it():
 
 
 def test_a_share_that_was_given_is_that_of_long_texts_too():
-    given = make_recipe(dataset=["rotten-tomatoes"], token_dropout=0.1)
+    given = FinetuneConfig.create(dataset=["rotten-tomatoes"], token_dropout=0.1)
     assert given.long_token_dropout == 0.1
-    whole = make_recipe(dataset=["rotten-tomatoes"], token_dropout=0.0)
+    whole = FinetuneConfig.create(dataset=["rotten-tomatoes"], token_dropout=0.0)
     assert whole.long_token_dropout == 0.0
 
 
 def test_by_default_only_long_texts_lose_tokens():
-    usual = make_recipe(dataset=["rotten-tomatoes"])
+    usual = FinetuneConfig.create(dataset=["rotten-tomatoes"])
     assert usual.token_dropout == 0 < usual.long_token_dropout
 
 
@@ -136,4 +136,4 @@ def test_token_types_stay_with_their_tokens():
 
 def test_all_tokens_cannot_be_left_out():
     with pytest.raises(HeadstartError, match="token_dropout is 1"):
-        make_recipe(dataset=["rotten-tomatoes"], token_dropout=1.0)
+        FinetuneConfig.create(dataset=["rotten-tomatoes"], token_dropout=1.0)
