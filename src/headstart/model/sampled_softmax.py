@@ -184,22 +184,23 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         into_bias = torch.zeros(len(weight), device=hidden.device) if gradient else None
         buffer = hidden.new_empty(min(chunk, max(1, len(hidden))), len(weight))
         for start in range(0, len(hidden), chunk):
-            part, correct = hidden[start : start + chunk], targets[start : start + chunk, None]
+            part, correct = hidden[start : start + chunk], targets[start : start + chunk]
+            at_target = (torch.arange(len(part), device=hidden.device), correct)
             scores = buffer[: len(part)]
             if shift is None:
                 torch.mm(part, rounded.t(), out=scores)
             else:
                 torch.addmm(shift, part, rounded.t(), out=scores)
-            below = (scores.amax(1, keepdim=True) - scores.gather(1, correct)).float()
+            below = (scores.amax(1) - scores[at_target]).float()
             probabilities = torch.softmax(scores, 1, out=scores)
             # -log p(target): how far it is below the highest score, minus that one's log p
-            total += (below - probabilities.amax(1, keepdim=True).float().log()).sum()
+            total += (below - probabilities.amax(1).float().log()).sum()
             if into_hidden is None or into_weight is None or into_bias is None:
                 continue
             # The gradient of the scores is softmax minus one at the target. In bf16 a probability
             # near 1 is rounded to 1, so p - 1 is computed as minus the sum of the others.
-            probabilities.scatter_(1, correct, 0.0)
-            probabilities.scatter_(1, correct, -probabilities.sum(1, keepdim=True))
+            probabilities[at_target] = 0.0
+            probabilities[at_target] = -probabilities.sum(1)
             torch.mm(probabilities, rounded, out=into_hidden[start : start + chunk])
             if probabilities.dtype == into_weight.dtype:
                 into_weight.addmm_(probabilities.t(), part)
