@@ -14,9 +14,10 @@ from headstart.model.config import POOLINGS, ClassificationConfig
 from headstart.model.heads import ClassificationHead
 from headstart.model.model import Model
 from headstart.model.presets import preset_of
-from headstart.run import NetworkRun, run_network
+from headstart.run import NetworkRun
 from headstart.tasks.classification import Classification
 from headstart.tasks.examples import TextEncoding
+from headstart.tasks.run_network import run_network
 from headstart.training.finetune_prepare import reading_length
 
 

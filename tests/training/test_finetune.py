@@ -10,9 +10,10 @@ from safetensors.numpy import load_file
 
 from headstart.errors import HeadstartError
 from headstart.model.checkpoint import load_model
-from headstart.run import NetworkRun, run_network
+from headstart.run import NetworkRun
 from headstart.tasks.classification import Classification
 from headstart.tasks.examples import TextEncoding
+from headstart.tasks.run_network import run_network
 from headstart.tasks.spans import Spans
 from headstart.tasks.tagging import Tagging
 from headstart.training.finetune import finetune, plan_finetuning

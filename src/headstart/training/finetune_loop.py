@@ -10,8 +10,9 @@ import torch
 
 from headstart.errors import HeadstartError
 from headstart.model.checkpoint import save_model
-from headstart.run import run_network, save_validation
+from headstart.run import save_validation
 from headstart.tasks.examples import LabelledBatch
+from headstart.tasks.run_network import run_network
 from headstart.training.finetune_prepare import FinetuneSetup
 from headstart.training.listener import Progress
 from headstart.training.loop import Loop, LoopSettings, MicroBatch, own_random_state

@@ -27,8 +27,8 @@ from headstart.linear import (
 from headstart.model.heads import ClassificationHead
 from headstart.model.model import Model
 from headstart.progress import ProgressCallback
-from headstart.run import run_network
 from headstart.tasks.examples import Examples
+from headstart.tasks.run_network import run_network
 
 UNSEEN = 5.0  # how far below the others a class starts that no training text has
 FOLDS = 3

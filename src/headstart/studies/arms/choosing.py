@@ -29,7 +29,8 @@ from headstart.files import replacing, write_text
 from headstart.folds import Fold, held_rows
 from headstart.lock import locked
 from headstart.model_card import VALIDATION
-from headstart.run import SUMMARY, read_summary, run_network
+from headstart.run import SUMMARY, read_summary
+from headstart.tasks.run_network import run_network
 from headstart.text.reading.dataset import Splits
 from headstart.training.finetune import (
     PlannedFinetuning,
