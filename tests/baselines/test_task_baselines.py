@@ -22,7 +22,7 @@ def test_classes_stand_beside_the_majority_and_tfidf():
     parts = splits(rows=80)
     _, found = beside("classification", parts)
     assert list(found) == ["majority class", "TF-IDF"]
-    assert found["majority class"].metrics["accuracy"] == 0.5
+    assert found["majority class"].metrics["accuracy"]["value"] == 0.5
     assert found["majority class"].about.startswith("always '")
     best = found["TF-IDF"].metrics["accuracy"]
     assert best["low"] < best["value"] <= best["high"]
@@ -33,7 +33,7 @@ def test_pairs_stand_beside_tfidf_of_both_texts(write):
     rows = "".join(f"{n} {'yes' if n % 2 else 'no'} it is,does it,{n % 2}\n" for n in range(60))
     parts = find_task("pairs").read([str(write("p.csv", "text1,text2,label\n" + rows))])
     _, found = beside("pairs", parts)
-    assert found["TF-IDF"].metrics["accuracy"] == 1.0
+    assert found["TF-IDF"].metrics["accuracy"]["value"] == 1.0
 
 
 def test_labels_stand_beside_the_most_frequent_set_and_one_model_per_label(write):
@@ -44,16 +44,16 @@ def test_labels_stand_beside_the_most_frequent_set_and_one_model_per_label(write
     parts = find_task("multi-label").read([str(write("m.csv", "text,label\n" + rows))])
     _, found = beside("multi-label", parts)
     assert found["most frequent labels"].about == "always funny and sad"
-    assert found["TF-IDF, one label at a time"].metrics["micro_f1"] > 0.9
+    assert found["TF-IDF, one label at a time"].metrics["micro_f1"]["value"] > 0.9
 
 
 def test_tags_stand_beside_no_entity_and_a_linear_tagger(tmp_path):
     parts = find_task("tagging").read([str(write_conll(tmp_path / "t.conll", sentences=60))])
     task, found = beside("tagging", parts)
     nothing = found["no entity"].metrics
-    assert (nothing["f1"], nothing["recall"]["value"]) == (0.0, 0.0)
-    assert 0 < nothing["accuracy"] < 1
-    assert found["linear tagger"].metrics["f1"] > 0.9
+    assert (nothing["f1"]["value"], nothing["recall"]["value"]) == (0.0, 0.0)
+    assert 0 < nothing["accuracy"]["value"] < 1
+    assert found["linear tagger"].metrics["f1"]["value"] > 0.9
     assert task.metric == "f1"
 
 
@@ -68,7 +68,7 @@ def test_answers_stand_beside_the_first_sentence_or_none(tmp_path):
     path = write_squad(tmp_path / "q.json", texts=40)
     _, found = beside("spans", find_task("spans").read([str(path)]))
     assert list(found) == ["first sentence of the text"]
-    assert 0 < found["first sentence of the text"].metrics["f1"] < 1
+    assert 0 < found["first sentence of the text"].metrics["f1"]["value"] < 1
     path = write_squad(tmp_path / "n.json", texts=40, none=0.9)
     _, found = beside("spans", find_task("spans").read([str(path)]))
     assert list(found) == ["no answer to any question"]

@@ -105,7 +105,7 @@ def test_hugging_faces_own_client_is_understood(running):
 
     client = InferenceClient(model=f"http://127.0.0.1:{running[0]}/models/animals", token="none")
     found = client.text_classification("the old cat", top_k=2)
-    assert {one["label"] for one in found} == {"animal", "person"}
+    assert {one.label for one in found} == {"animal", "person"}
 
 
 def test_the_sweeper_leaves_connections_alone_that_move_on():

@@ -119,7 +119,7 @@ def test_with_all_labels_an_arm_that_the_seed_does_not_change_is_trained_once(ow
     assert len(everything) == 1
     assert len([run for run in Majority.trained if run.labels == 20]) == len(study.plan.seeds)
     said = [
-        one["probabilities"].tolist()
+        one.probabilities.tolist()
         for one in read_predictions(study.folder)
         if one.run.arm == "tfidf" and one.run.labels == study.plan.budgets[-1]
     ]

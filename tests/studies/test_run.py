@@ -71,7 +71,7 @@ def test_every_arm_answers_for_the_same_test_rows(finished):
     assert len(said) == len(study.runs)
     for one in said:
         assert np.array_equal(one.gold, study.data.test.labels)
-        assert np.allclose(one["probabilities"].sum(axis=1), 1, atol=1e-5)
+        assert np.allclose(one.probabilities.sum(axis=1), 1, atol=1e-5)
 
 
 def test_validation_chooses_and_test_is_measured_once(finished):

@@ -62,7 +62,7 @@ def test_an_answer_that_two_windows_hold_is_one_answer():
     assert sum(target[0] > 0 for target in examples.targets) > 1
     (found,) = task.decode(perfect(examples), examples)
     assert context[found.start : found.end] == found.text == "eight"
-    assert 0.9 < found["probability"] <= 1
+    assert 0.9 < found.probability <= 1
     assert found.read == len(context.rstrip())
 
 

@@ -146,7 +146,7 @@ def test_a_word_that_was_not_read_counts_as_wrong():
     scores = [np.array([[5.0, 0.0], [0.0, 5.0]])]
     assert task.metrics(scores, rows)["accuracy"] == 0.5
     assert task.row_scores(scores, rows)["accuracy"].value == 0.5
-    assert task.report(scores, rows)["intervals"]["accuracy"] == 0.5
+    assert task.report(scores, rows)["intervals"]["accuracy"]["value"] == 0.5
 
 
 def test_no_entity_is_predicted_in_words_that_were_not_read():
