@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from safetensors import SafetensorError
 
@@ -38,18 +37,16 @@ from headstart.files import (
     write_text,
 )
 from headstart.model.checkpoint import CONFIG, load_model, save_model
-from headstart.model.heads import ClassificationHead
 from headstart.model.model import Model
-from headstart.model.pooling import join_windows
 from headstart.model.presets import preset_of
 from headstart.model_card import CALIBRATION as CALIBRATION
 from headstart.model_card import VALIDATION as VALIDATION
-from headstart.model_card import CardScore, usage, write_card
 from headstart.predictions import InputRows, check_inputs, check_output, prediction_file
 from headstart.progress import ProgressCallback
 from headstart.tasks import find_task
 from headstart.tasks.classification import Classification
-from headstart.tasks.examples import Examples, Ids, Long, TextEncoding
+from headstart.tasks.examples import Examples, Long, TextEncoding
+from headstart.tasks.run_network import run_network
 from headstart.tasks.task import Output, Parts, Prediction, Task
 from headstart.text.checking.duplicates import text_key
 from headstart.text.reading.dataset import Dataset
@@ -69,8 +66,6 @@ SUMMARY_FORMS: dict[str, Form] = {
 }
 COPY_AGAIN = "copy the run again, with all of its files"
 BAD_ROWS_SHOWN = 20
-BATCH_TOKENS = 2_048  # padding included; larger batches do not fit into the processor's cache
-JOINED_WINDOWS = 1_024
 UNSEEN = -1e4  # the score of a class that training had no row of: its probability is 0
 
 # The kinds of classifiers without a network, by `kind` in classifier.json.
@@ -301,25 +296,6 @@ class Run(ABC):
     def explain_exactly(self, text: Input, column: int) -> Explanation | None:
         """Compute each word's part of a class's log-odds, where they are a sum over words."""
         return None
-
-    def write_card(
-        self,
-        title: str,
-        facts: Mapping[str, object],
-        scores: Sequence[CardScore],
-        fingerprints: Mapping[str, str],
-        limits: Sequence[str],
-    ) -> None:
-        """Write the model card of the run; parameters as those of `model_card.write_card`."""
-        write_card(
-            self.folder,
-            title=title,
-            facts=facts,
-            scores=scores,
-            fingerprints=fingerprints,
-            use=usage(self.require_task().texts_per_row),
-            limits=limits,
-        )
 
     def _classification(self) -> Classification:
         task = self.require_task()
@@ -779,77 +755,3 @@ def evaluation_rows(
         )
     which = f"the test file {recipe.test}" if own and recipe.test else f"the test part of {name}"
     return task.match_labels(splits.test, name), which
-
-
-def run_network(
-    model: Model,
-    examples: Examples,
-    *,
-    batch_tokens: int = BATCH_TOKENS,
-    progress: ProgressCallback | None = None,
-) -> list[Output]:
-    """Compute the head's outputs of each example, in order; batches hold similar lengths.
-
-    A head that scores tokens has one row per token. The windows of a text are read in any batch;
-    only their pooled vectors are joined.
-    """
-    if examples.windows is None:
-        return _run_batches(model, examples, batch_tokens, progress)
-    assert isinstance(model.head, ClassificationHead)
-    windows = examples.by_window()
-    vectors = _run_batches(model, windows, batch_tokens, progress, vectors=True)
-    device = next(model.parameters()).device
-    outputs: list[Output] = []
-    with torch.no_grad():
-        for rows in _whole_texts(windows.owners):
-            joined = join_windows(
-                torch.from_numpy(np.stack(vectors[rows])).to(device),
-                torch.from_numpy(windows.lengths[rows]).to(device),
-                torch.from_numpy(windows.owners[rows] - windows.owners[rows.start]).to(device),
-                model.head.config.pooling,
-            )
-            outputs += list(model.head.classify(joined).float().cpu().numpy())
-    return outputs
-
-
-def _whole_texts(owners: Ids) -> list[slice]:
-    """Split windows into slices of whole texts, about a thousand windows each."""
-    starts = np.flatnonzero(np.diff(owners, prepend=-1))
-    chosen = [0]
-    for start in starts[1:]:
-        if start - chosen[-1] >= JOINED_WINDOWS:
-            chosen.append(int(start))
-    stops = [*chosen[1:], len(owners)]
-    return [slice(start, stop) for start, stop in zip(chosen, stops, strict=True)]
-
-
-def _run_batches(
-    model: Model,
-    examples: Examples,
-    batch_tokens: int,
-    progress: ProgressCallback | None,
-    *,
-    vectors: bool = False,
-) -> list[Output]:
-    device = next(model.parameters()).device
-    lengths = examples.lengths
-    order = np.argsort(lengths, kind="stable")
-    outputs: dict[int, Output] = {}
-    call = model.vectors if vectors else model
-    start = 0
-    with torch.no_grad():
-        while start < len(order):
-            stop = start + 1
-            while (
-                stop < len(order) and (stop + 1 - start) * int(lengths[order[stop]]) <= batch_tokens
-            ):
-                stop += 1
-            rows = order[start:stop]
-            batch = examples.batch(rows).to(device)
-            found = call(batch.tokens, batch.segments, batch.token_types).float().cpu().numpy()
-            for one, row in zip(found, rows, strict=True):
-                outputs[int(row)] = one if one.ndim == 1 else one[: lengths[row]]
-            start = stop
-            if progress is not None:
-                progress(start, len(order))
-    return [outputs[row] for row in range(len(examples))]

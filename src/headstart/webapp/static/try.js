@@ -46,7 +46,9 @@ export function tryPanel({ path, refresh }) {
   return { element, update: files.update };
 }
 
-function answerParts(found) {
+function answerParts(given) {
+  const several = given.labels && { label: given.labels.join(", "), probability: Math.max(...Object.values(given.probabilities)) };
+  const found = { ...given, ...several };
   if (found.label === undefined) return [fieldTable(found)];
   const named = Object.entries(found.probabilities || {}).sort((a, b) => b[1] - a[1]);
   const parts = [
