@@ -479,10 +479,6 @@ class PretrainConfig(NetworkSettings, MachineSettings):
     base: str | None = setting(
         None, "Continue the pretraining of this run, or of hf:NAME.", panel="Model"
     )
-    match_vocabulary: str | None = setting(
-        None, "A tokenizer that the base is moved to; shared tokens keep their vectors.",
-        panel="Model", advanced=True,
-    )  # fmt: skip
     objective: Literal["causal", "masked", "masked+next-sentence"] = setting(
         "causal", "What is predicted: the next token, or hidden tokens.", panel="Model"
     )
@@ -543,7 +539,7 @@ class PretrainConfig(NetworkSettings, MachineSettings):
             problems.append(f"{' and '.join(given)} exclude each other; give one of them")
         if self.base is not None and self.tokenizer:
             problems.append("the base has its own tokenizer; do not give tokenizer")
-        return problems + self.base_problems(self.base, ("match_vocabulary",))
+        return problems + self.base_problems(self.base, ())
 
     @property
     def rows(self) -> int:
@@ -579,10 +575,6 @@ class FinetuneConfig(DatasetSettings, NetworkSettings, MachineSettings):
     tokenizer_kind: Literal["bpe", "unigram"] = setting(
         "bpe", "Without a base: the tokenizer that is trained.", panel="Model", advanced=True
     )
-    match_vocabulary: str | None = setting(
-        None, "A tokenizer that the base is moved to; shared tokens keep their vectors.",
-        panel="Model", advanced=True,
-    )  # fmt: skip
     pooling: Pooling | None = setting(
         None, "How a text's hidden states become one vector; by default the preset's way.",
         panel="Model", advanced=True,
@@ -653,7 +645,7 @@ class FinetuneConfig(DatasetSettings, NetworkSettings, MachineSettings):
             problems.append(f"class_weight is for classes of whole texts, not for {self.task}")
         if self.long == "windows" and self.task == "pairs":
             problems.append("pairs cannot be read in windows: one would hold only one of the texts")
-        return problems + self.base_problems(self.base, ("fresh", "match_vocabulary"))
+        return problems + self.base_problems(self.base, ("fresh",))
 
     @property
     def long_token_dropout(self) -> float:

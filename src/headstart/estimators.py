@@ -27,9 +27,10 @@ from headstart.model.heads import ClassificationHead
 from headstart.model.model import Model
 from headstart.model.presets import preset_of
 from headstart.predictions import check_inputs
-from headstart.run import NetworkRun, Run, run_network, write_summary
+from headstart.run import NetworkRun, Run, write_summary
 from headstart.tasks.classification import Classification
 from headstart.tasks.examples import TextEncoding
+from headstart.tasks.run_network import run_network
 from headstart.text.reading.dataset import Dataset, Splits
 from headstart.training.initialization import reading_length
 

@@ -63,28 +63,6 @@ def test_each_task_answers_in_the_form_of_hugging_faces_pipeline(any_task):
         assert found == sorted(found, key=lambda one: -one["score"])
 
 
-def test_each_task_answers_in_the_v2_protocol(any_task):
-    name = any_task.name
-    with served(any_task) as client:
-        about = client.get(f"/v2/models/{name}").json()
-        given = INPUTS[client.get("/info").json()["task"]]
-        tensors = [
-            {**one, "shape": [2], "data": [text, text]}
-            for one, text in zip(about["inputs"], texts_of(given), strict=True)
-        ]
-        reply = client.post(f"/v2/models/{name}/infer", json={"id": "7", "inputs": tensors})
-    assert reply.status_code == 200, reply.text
-    answer = reply.json()
-    assert (answer["id"], answer["model_name"]) == ("7", name)
-    for told, found in zip(about["outputs"], answer["outputs"], strict=True):
-        assert (found["name"], found["datatype"]) == (told["name"], told["datatype"])
-        assert found["shape"] == [2, *told["shape"][1:]]
-        size = 1
-        for one in found["shape"]:
-            size *= one
-        assert len(found["data"]) == size
-
-
 def test_every_word_has_its_tag_where_that_is_wanted(tmp_path):
     folder = save_random_run(tmp_path / "tagger", "tagging")
     with served(folder) as client:

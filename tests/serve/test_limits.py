@@ -35,7 +35,7 @@ BAD_BODIES = [
 ]
 
 
-@pytest.mark.parametrize("path", ["/predict", "/models/animals", "/v2/models/animals/infer"])
+@pytest.mark.parametrize("path", ["/predict", "/models/animals"])
 @pytest.mark.parametrize("body", BAD_BODIES, ids=lambda body: repr(body[:30]))
 def test_a_bad_body_is_one_json_error_about_the_request(client, path, body):
     reply = client.post(path, content=body)
@@ -77,7 +77,7 @@ def test_an_output_that_does_not_exist_is_refused_and_one_that_does_is_picked(cl
     assert (reply.status_code, reply.json()["where"]) == (422, "outputs[0].name")
 
 
-@pytest.mark.parametrize("path", ["/nothing", "/v2/models/other", "/v2/models/other/ready"])
+@pytest.mark.parametrize("path", ["/nothing", "/models/other/ready", "/v2"])
 def test_what_is_not_there_is_a_json_error_too(client, path):
     reply = client.get(path)
     assert reply.status_code == 404
@@ -192,14 +192,14 @@ def test_a_bug_in_the_model_is_500_without_a_trace_or_a_path_and_is_logged(class
 
 
 def test_no_answer_names_a_place_on_this_machine(client, classifier):
-    pages = ("/info", "/health", "/metrics", "/docs", "/openapi.json", "/v2/models/animals", "/x")
+    pages = ("/info", "/health", "/metrics", "/docs", "/openapi.json", "/models/animals", "/x")
     assert str(classifier.parent) not in "".join(client.get(page).text for page in pages)
 
 
 def test_with_a_token_everything_but_health_needs_it(classifier):
     with served(classifier, token="s3cret") as client:
         right = {"Authorization": "Bearer s3cret"}
-        for path in ("/info", "/metrics", "/docs", "/openapi.json", "/v2"):
+        for path in ("/info", "/metrics", "/docs", "/openapi.json"):
             reply = client.get(path)
             assert (reply.status_code, reply.headers["www-authenticate"]) == (401, "Bearer")
             assert client.get(path, headers={"Authorization": "Bearer s3cre"}).status_code == 401
@@ -207,7 +207,7 @@ def test_with_a_token_everything_but_health_needs_it(classifier):
         assert client.post("/predict", json={"inputs": "a"}).status_code == 401
         assert client.post("/predict", json={"inputs": "a"}, headers=right).status_code == 200
         assert client.get("/health").status_code == 200
-        assert client.get("/v2/health/ready").status_code == 200
+        assert client.get("/health").status_code == 200
     assert "s3cret" not in repr(ServeSettings(token="s3cret"))
 
 

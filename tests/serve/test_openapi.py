@@ -23,7 +23,7 @@ CHECKS = (
     content_type_conformance,
     response_schema_conformance,
 )
-PATHS = ("/predict", "/models/{name}", "/v2/models/{name}/infer", "/info", "/health")
+PATHS = ("/predict", "/models/{name}", "/info", "/health")
 
 
 def test_the_page_loads_nothing_from_anywhere_and_runs_no_script(client):
@@ -101,7 +101,7 @@ VALUES = st.recursive(
 
 
 @settings(max_examples=60, suppress_health_check=list(HealthCheck), database=None)
-@given(content=VALUES, path=st.sampled_from(["/predict", "/v2/models/animals/infer"]))
+@given(content=VALUES, path=st.sampled_from(["/predict", "/models/animals"]))
 def test_any_json_is_answered_or_refused_in_json(client, content, path):
     body = json.dumps(content if not isinstance(content, str) else {"inputs": content})
     reply = client.post(path, content=body)

@@ -1,8 +1,4 @@
-"""Runs in another tool's form: written beside, reopened, compared with the run, and only then kept.
-
-An exporter is found by its name: ours, another package's (entry point group `headstart.exporters`),
-or one of your own after `register_exporter`.
-"""
+"""Write runs for other tools: written, reopened, compared with the run, and only then saved."""
 
 import shutil
 import tempfile
@@ -10,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -23,7 +20,6 @@ from headstart.interop.measure import (
     measure_export,
 )
 from headstart.interop.model_card import write_export_card
-from headstart.registry import Registry
 from headstart.run import NetworkRun, Run
 
 
@@ -69,33 +65,18 @@ class Exporter(ABC):
         return None
 
 
-EXPORTERS: Registry[Exporter] = Registry(
-    "exporter",
-    group="headstart.exporters",
-    base=Exporter,
-    built_in={
-        "huggingface": "headstart.interop.huggingface.export:EXPORTER",
-        "onnx": "headstart.interop.onnx.export:EXPORTER",
-    },
-)
-
-
-def register_exporter(exporter: Exporter) -> Exporter:
-    """Let `headstart export --to NAME` find an exporter by its name; returns it."""
-    return EXPORTERS.add(exporter)
-
-
-def unregister_exporter(name: str) -> None:
-    """Remove an exporter that `register_exporter` added."""
-    EXPORTERS.unregister(name)
+EXPORTERS = {
+    "huggingface": "headstart.interop.huggingface.export",
+    "onnx": "headstart.interop.onnx.export",
+}
 
 
 def find_exporter(name: str) -> Exporter:
-    """The exporter of that name; an unknown one is an error that lists the known ones."""
-    found = EXPORTERS.get(name)
-    if found is None:
-        known = ", ".join(EXPORTERS.entries())
+    """Return the exporter of that name; an unknown one is an error that lists the known ones."""
+    if name not in EXPORTERS:
+        known = ", ".join(EXPORTERS)
         raise HeadstartError(f"runs cannot be exported to {name!r}", fix=f"choose one of: {known}")
+    found: Exporter = import_module(EXPORTERS[name]).EXPORTER
     return found
 
 

@@ -1,19 +1,17 @@
-"""Another head, or another vocabulary, on the same base: the core step of transfer learning."""
+"""Another head on the same base: the core step of transfer learning."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import torch
 from torch import nn
 
-from headstart.errors import HeadstartError
-from headstart.model.base import Transformer
 from headstart.model.config import HeadConfig, LanguageModelingConfig
 from headstart.model.heads import Transform
 from headstart.model.model import Model, new_head
 
 if TYPE_CHECKING:
-    from headstart.text.tokenizers.tokenizer import Tokenizer
+    pass
 
 
 @dataclass(frozen=True)
@@ -91,48 +89,3 @@ def _why_dropped(old: HeadConfig, new: HeadConfig) -> str:
         why = "it predicts tokens of the vocabulary"
         return why + "; its weight was the embedding, which stays" if old.tied else why
     return "a new one was requested" if old == new else "it was trained for another task"
-
-
-def shared_tokens(old: "Tokenizer", new: "Tokenizer") -> dict[int, int]:
-    """Map the ids of the new vocabulary that the old one has too: {new id: old id}.
-
-    Special tokens are matched by their role (begin, pad, …), not by their names.
-    """
-    old_ids = {token: number for number, token in enumerate(old.vocabulary())}
-    old_special, new_special = {*old.specials.values()}, {*new.specials.values()}
-    shared = {
-        number: old_ids[token]
-        for number, token in enumerate(new.vocabulary())
-        if number not in new_special and token in old_ids and old_ids[token] not in old_special
-    }
-    for role, number in new.specials.items():
-        if role in old.specials:
-            shared[number] = old.specials[role]
-    if new.unknown_id is not None and old.unknown_id is not None:
-        shared[new.unknown_id] = old.unknown_id
-    return shared
-
-
-@torch.no_grad()
-def match_vocabulary(model: Model, old: "Tokenizer", new: "Tokenizer") -> Model:
-    """Return the model's base, without a head, with an embedding for the tokenizer `new`.
-
-    Tokens of both vocabularies keep their vectors; the others start from the mean of these.
-    """
-    shared = shared_tokens(old, new)
-    if not shared:
-        raise HeadstartError(
-            f"the two vocabularies ({old.vocab_size:,} and {new.vocab_size:,} tokens) have no "
-            "token in common",
-            fix="use the tokenizer of the base, without --match-vocabulary",
-        )
-    base = model.base
-    rows = base.embedding.weight
-    matched = Transformer(replace(base.config, vocab_size=new.vocab_size, vocab_padding=0))
-    matched = matched.to(rows.device)
-    weights = {k: v for k, v in base.state_dict().items() if k != "embedding.weight"}
-    matched.load_state_dict(weights, strict=False)
-    carried = rows[torch.tensor(list(shared.values()), device=rows.device)]
-    matched.embedding.weight[:] = carried.mean(dim=0)
-    matched.embedding.weight[torch.tensor(list(shared), device=rows.device)] = carried
-    return Model(matched, None)

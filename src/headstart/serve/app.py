@@ -1,4 +1,4 @@
-"""The routes: Hugging Face's form, the v2 inference protocol, and what operators look at."""
+"""The routes: Hugging Face's form, and what operators look at."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,12 +12,12 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope
 
 from headstart.files import installed_version
-from headstart.serve import huggingface, v2
+from headstart.serve import huggingface
 from headstart.serve.guard import Guard
 from headstart.serve.metrics import CONTENT_TYPE
 from headstart.serve.openapi import docs_page, openapi_document
 from headstart.serve.replies import RefusedError, json_response
-from headstart.serve.schemas import Health, InferAnswer, Refusal
+from headstart.serve.schemas import Health, Refusal
 from headstart.serve.service import Service
 from headstart.serve.settings import NO_TELEMETRY
 
@@ -55,7 +55,6 @@ def create_app(service: Service) -> Guard:
         telemetry=NO_TELEMETRY,
     )
     _add_predictions(app, service)
-    _add_v2(app, service)
     _add_operations(app, service)
 
     @app.exception_handler(HTTPException)
@@ -90,50 +89,6 @@ def _add_predictions(app: FastAPI, service: Service) -> None:
         found = await huggingface.answer(service, content)
         labels = isinstance(found, list) and bool(found) and "label" in found[0]
         return json_response([found] if labels else found)
-
-
-def _add_v2(app: FastAPI, service: Service) -> None:
-    @app.get("/v2", operation_id="v2")
-    async def metadata() -> Response:
-        """The server, as the v2 inference protocol describes it."""
-        return json_response(v2.server_metadata())
-
-    @app.get("/v2/health/live", operation_id="live")
-    async def live() -> Response:
-        """Whether the process answers at all."""
-        return json_response({"live": True})
-
-    @app.get("/v2/health/ready", operation_id="ready", responses=STATES)
-    async def ready() -> Response:
-        """Whether requests are answered."""
-        return _health(service)
-
-    @app.get("/v2/models/{name}", operation_id="model", responses={404: REFUSALS[404]})
-    async def model(name: str) -> Response:
-        """The tensors that go in and come out."""
-        _check_name(service, name)
-        return json_response(v2.model_metadata(service.model))
-
-    @app.get(
-        "/v2/models/{name}/ready",
-        operation_id="model_ready",
-        responses={404: REFUSALS[404], **STATES},
-    )
-    async def model_ready(name: str) -> Response:
-        """Whether this model's requests are answered."""
-        _check_name(service, name)
-        return _health(service)
-
-    @app.post(
-        "/v2/models/{name}/infer",
-        operation_id="infer",
-        responses={200: {"model": InferAnswer}, **REFUSALS},
-    )
-    async def infer(request: Request, name: str) -> Response:
-        """Predict, in the form of the v2 inference protocol."""
-        _check_name(service, name)
-        content = await service.bodies.read(request.scope, request.receive)
-        return json_response(await v2.infer(service, content))
 
 
 def _add_operations(app: FastAPI, service: Service) -> None:

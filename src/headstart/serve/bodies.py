@@ -67,10 +67,6 @@ class BodyReader:
                 raise RefusedError(
                     415, "compressed bodies are not read here", where="Content-Encoding"
                 )
-            elif name == b"inference-header-content-length":
-                raise RefusedError(
-                    415, "binary tensors are not read here: send JSON", where=name.decode()
-                )
 
     def _hold(self, scope: Scope, size: int) -> None:
         whole = scope[HELD] = scope.get(HELD, 0) + size

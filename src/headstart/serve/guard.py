@@ -18,8 +18,8 @@ log = logging.getLogger("headstart.serve")
 
 Route = tuple[str, str]
 Handler = Callable[[Scope, Receive], Awaitable[Response]]
-OPEN = frozenset({"/health", "/v2/health/live", "/v2/health/ready"})  # no token for these
-COUNTED = OPEN | {"/predict", "/info", "/metrics", "/docs", "/openapi.json", "/v2"}
+OPEN = frozenset({"/health"})  # no token for this
+COUNTED = OPEN | {"/predict", "/info", "/metrics", "/docs", "/openapi.json"}
 SAFE = [
     (b"x-content-type-options", b"nosniff"),
     (b"cache-control", b"no-store"),
@@ -142,8 +142,4 @@ def counted_path(path: str) -> str:
         return path
     if path.startswith("/models/"):
         return "/models/{name}"
-    if path.startswith("/v2/models/"):
-        action = path.rpartition("/")[2]
-        known = action in ("infer", "ready")
-        return "/v2/models/{name}" + (f"/{action}" if known else "")
     return "other"

@@ -10,12 +10,11 @@ from pydantic.json_schema import models_json_schema
 
 from headstart.files import installed_version
 from headstart.serve.model import ServedModel
-from headstart.serve.schemas import InferRequest, PredictRequest
+from headstart.serve.schemas import PredictRequest
 
 REF = "#/components/schemas/{model}"
-BODIES = {"predict": PredictRequest, "models": PredictRequest, "infer": InferRequest}
-ABOUT = """A text model behind an address, in the form of Hugging Face's pipelines (`/predict`) and
-of the v2 inference protocol (`/v2`)."""
+BODIES = {"predict": PredictRequest, "models": PredictRequest}
+ABOUT = "A text model over HTTP, in the form of Hugging Face's pipelines (`/predict`)."
 STYLE = """
 :root { color-scheme: light dark; }
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 46rem; margin: 2rem auto; padding: 0 1rem; }
@@ -33,9 +32,7 @@ def openapi_document(app: FastAPI, model: ServedModel, *, token: bool) -> dict[s
         description=ABOUT,
         routes=app.routes,
     )
-    _, schemas = models_json_schema(
-        [(PredictRequest, "validation"), (InferRequest, "validation")], ref_template=REF
-    )
+    _, schemas = models_json_schema([(PredictRequest, "validation")], ref_template=REF)
     document.setdefault("components", {}).setdefault("schemas", {}).update(schemas["$defs"])
     for path in document["paths"].values():
         for operation in path.values():

@@ -58,47 +58,6 @@ class PredictRequest(RequestForm):
     options: dict[str, Any] | None = Field(None, description="Accepted and not used.")
 
 
-class Tensor(BaseModel):
-    """Texts as a tensor of the v2 inference protocol."""
-
-    name: str = Field(examples=["text"])
-    datatype: Literal["BYTES"]
-    shape: list[int] = Field(examples=[[1]])
-    data: list[Any] = Field(examples=[["a fine film"]])
-
-
-class WantedOutput(BaseModel):
-    """An output that is to be in the answer."""
-
-    name: str
-
-
-class InferRequest(BaseModel):
-    """A request of the v2 inference protocol."""
-
-    id: str | None = None
-    inputs: list[Tensor]
-    outputs: list[WantedOutput] | None = None
-
-
-class OutputTensor(BaseModel):
-    """What was found for each text, in the order of the inputs."""
-
-    name: str
-    datatype: str
-    shape: list[int]
-    data: list[Any]
-
-
-class InferAnswer(BaseModel):
-    """An answer of the v2 inference protocol."""
-
-    id: str | None = None
-    model_name: str
-    model_version: str
-    outputs: list[OutputTensor]
-
-
 class Refusal(BaseModel):
     """Why there is no answer: what, where in the request, and how to fix it."""
 

@@ -144,9 +144,8 @@ def corpus_warnings(config: PretrainConfig, callback: Callback) -> list[str]:
 
 def find_tokenizer(config: PretrainConfig, corpus: Corpus, callback: Callback) -> Tokenizer:
     """Load the given tokenizer or the base's, or train one on the corpus and cache it."""
-    given = config.match_vocabulary or config.tokenizer
-    if given:
-        return load_tokenizer(Path(given))
+    if config.tokenizer:
+        return load_tokenizer(Path(config.tokenizer))
     if config.base is not None:
         return NetworkRun.open(config.base).tokenizer
     vocab_size = network_preset(config).base.vocab_size

@@ -25,7 +25,7 @@ from headstart.model.config import LanguageModelingConfig
 from headstart.model.heads import Transform
 from headstart.model.model import Model, build_model, new_head
 from headstart.model.presets import preset, preset_of, stock_head
-from headstart.model.swap import SwapRow, match_vocabulary, swap_head
+from headstart.model.swap import SwapRow, swap_head
 from headstart.objectives import find_objective
 from headstart.run import NetworkRun
 from headstart.tasks import find_task
@@ -49,7 +49,7 @@ MAX_LENGTH = 512  # of texts that are truncated
 def initial_model(config: PretrainConfig, data: PretrainData, callback: Callback) -> Model:
     """Build the model of a pretraining: the base's weights, or new ones."""
     if config.base is not None:
-        model = _continued_model(config, data.tokenizer)
+        model = _continued_model(config)
     else:
         chosen = network_preset(config, vocab_size=data.tokenizer.vocab_size)
         head = find_objective(config.objective).head(chosen)
@@ -128,7 +128,7 @@ def cooccurrence_vectors(
     return scale_columns(vectors, values, power=power)
 
 
-def _continued_model(config: PretrainConfig, tokenizer: Tokenizer) -> Model:
+def _continued_model(config: PretrainConfig) -> Model:
     """The base with its own head where that fits the objective, else with a new one."""
     run = NetworkRun.open(str(config.base))
     objective, base = find_objective(config.objective), run.model.base.config
@@ -141,8 +141,6 @@ def _continued_model(config: PretrainConfig, tokenizer: Tokenizer) -> Model:
         )
     check_length(config.length, run.model)
     model = run.model
-    if config.match_vocabulary:
-        model = match_vocabulary(model, run.tokenizer, tokenizer)
     usual = objective.head(preset_of(model.base.config))
     own = model.head_config
     predicts_tokens = isinstance(own, LanguageModelingConfig) and type(own) is type(usual)
@@ -191,9 +189,6 @@ def start_model(
         tokenizer, headless = run.tokenizer, run.model
         length = reading_length(run, config.base)
         _check_tokenizer(config, tokenizer)
-        if config.match_vocabulary:
-            tokenizer = load_tokenizer(Path(config.match_vocabulary))
-            headless = match_vocabulary(headless, run.tokenizer, tokenizer)
         chosen = preset_of(headless.base.config)
         if config.fresh:
             headless = build_model(headless.base.config, seed=config.seed)
@@ -260,8 +255,7 @@ def _check_tokenizer(config: FinetuneConfig, tokenizer: Tokenizer) -> None:
             f"the base has its own vocabulary of {tokenizer.vocab_size:,} tokens; the given "
             f"tokenizer has another one of {given.vocab_size:,}",
             where=config.tokenizer,
-            fix="do not give --tokenizer, or move the base to it with "
-            f"--match-vocabulary {config.tokenizer}",
+            fix="do not give --tokenizer: the base is used with its own",
         )
 
 

@@ -12,7 +12,7 @@ from headstart.base_source import hf_name
 from headstart.config import FinetuneConfig
 from headstart.studies.arms.arm import Amounts, Colours, Effort, Need, Speed
 from headstart.studies.arms.network import NetworkArm
-from headstart.studies.arms.registry import ARMS
+from headstart.studies.arms.registry import FOREIGN, add_arm
 
 if TYPE_CHECKING:
     from headstart.studies.context import ArmContext
@@ -86,8 +86,8 @@ class ForeignArm(NetworkArm):
 def know_foreign_arms(names: list[str]) -> None:
     """Register the arms among `names` that name a base of another source."""
     for name in names:
-        if re.match(r"\w\w+:", name) and name not in ARMS.entries() and hf_name(name) is not None:
-            ARMS.register(name, ForeignArm(name))
+        if re.match(r"\w\w+:", name) and name not in FOREIGN and hf_name(name) is not None:
+            add_arm(ForeignArm(name))
 
 
 @lru_cache

@@ -1,48 +1,38 @@
-"""Finds arms by name: built in, of installed packages, or registered at run time."""
+"""Find arms by name: built in, or of a Hugging Face model that a study names."""
 
 from collections.abc import Collection
+from functools import cache
+from importlib import import_module
 
 from headstart.errors import HeadstartError
-from headstart.registry import Registry
 from headstart.studies.arms.arm import Arm
 
 LINEAR = ("trivial", "tfidf", "linear", "nb", "cooccurrence")
 NETWORKS = ("scratch", "counted", "pretrained", "frozen")
 BUILT_IN = (*LINEAR, *NETWORKS, "stack")
-ARMS: Registry[Arm] = Registry(
-    "arm",
-    group="headstart.arms",
-    base=Arm,
-    built_in={name: f"headstart.studies.arms.{name}:ARM" for name in BUILT_IN},
-)
+FOREIGN: dict[str, Arm] = {}  # arms like hf:NAME, which a study names
 
 
-def register(arm: Arm) -> Arm:
-    """Make an arm known under its name, for this process and its workers; returns it.
+@cache
+def _built_in() -> dict[str, Arm]:
+    modules = {name: import_module(f"headstart.studies.arms.{name}") for name in BUILT_IN}
+    return {name: module.ARM for name, module in modules.items()}
 
-    Parameters
-    ----------
-    arm : Arm
-        A name that is taken is an error.
 
-    Example
-    -------
-    >>> from headstart.studies.arms import find_arm
-    >>> find_arm("tfidf").label
-    'TF-IDF'
-    """
-    return ARMS.add(arm)
+def add_arm(arm: Arm) -> None:
+    """Make an arm like `hf:NAME` known under its name."""
+    FOREIGN[arm.name] = arm
 
 
 def arms() -> dict[str, Arm]:
     """Every arm by name, in the order in which they are trained and listed."""
-    ordered = sorted(ARMS, key=lambda arm: (arm.stage, arm.position))
+    ordered = sorted({**_built_in(), **FOREIGN}.values(), key=lambda arm: (arm.stage, arm.position))
     return {arm.name: arm for arm in ordered}
 
 
 def find_arm(name: str) -> Arm:
     """The arm of this name; an unknown one is an error that lists those there are."""
-    arm = ARMS.get(name)
+    arm = {**_built_in(), **FOREIGN}.get(name)
     if arm is None:
         raise HeadstartError(f"unknown arm {name!r}; there are {', '.join(arms())}")
     return arm
@@ -50,7 +40,7 @@ def find_arm(name: str) -> Arm:
 
 def arm_label(name: str) -> str:
     """The arm as people write it; the name itself where the arm is no longer installed."""
-    arm = ARMS.get(name)
+    arm = {**_built_in(), **FOREIGN}.get(name)
     return name if arm is None else arm.label
 
 

@@ -12,8 +12,9 @@ from pathlib import Path
 
 from headstart.errors import HeadstartError
 from headstart.lock import LockedError, locked
-from headstart.studies.arms import arms, find_arm, register
+from headstart.studies.arms import arms, find_arm
 from headstart.studies.arms.arm import Arm
+from headstart.studies.arms.registry import add_arm
 from headstart.studies.context import ArmContext, OnEpoch, StudyContext
 from headstart.studies.keep_best import SAME_AS_SEED
 from headstart.studies.outcomes import Outcome, RunKey, is_finished, write_training
@@ -56,10 +57,10 @@ def _rows(context: ArmContext) -> list[tuple[str, int]]:
 
 
 def know_arms(study: StudyContext) -> None:
-    """Register the arms that only the study's own program has registered so far."""
+    """Add the arms that the study names: they are not built in."""
     for arm in study.arms:
         if arm.name not in arms():
-            register(arm)
+            add_arm(arm)
 
 
 def attempt_lock(study: StudyContext, run: RunKey) -> Path:

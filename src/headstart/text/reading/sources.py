@@ -1,33 +1,17 @@
-"""What a path or a name stands for: its kind, its reader, and whether it is gzipped.
-
-A reader knows files by their suffix and folders by what they hold. `register_reader` adds one for
-this process; the entry point group `headstart.readers` adds one with an installed package.
-"""
+"""What a path or a name stands for: its kind, its reader, and whether it is gzipped."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Literal
 
 from headstart.errors import HeadstartError
-from headstart.registry import Registry
 
 
 class Reader(ABC):
-    """Reads one kind of text that is neither a table nor plain text.
-
-    Example
-    -------
-    >>> class Shouted(Reader):
-    ...     description = "shouted text"
-    ...     suffixes = (".loud",)
-    ...     def read_texts(self, source, encoding):
-    ...         lines = source.file.read_text(encoding).splitlines()
-    ...         return (line.lower() for line in lines)
-    >>> register_reader("shouted", Shouted())
-    >>> unregister_reader("shouted")
-    """
+    """Reads one kind of text that is neither a table nor plain text."""
 
     description: str  # shown to the user, so that they can check how a file was understood
     suffixes: tuple[str, ...] = ()  # files it reads, such as (".spm",); `.gz` behind it is allowed
@@ -50,22 +34,12 @@ class Reader(ABC):
         )
 
 
-READERS: Registry[Reader] = Registry(
-    "reader",
-    group="headstart.readers",
-    base=Reader,
-    built_in={"lab": "headstart.lab.files:READER"},
-)
+@cache
+def readers() -> dict[str, Reader]:
+    """Return the readers of other kinds of files, by name."""
+    from headstart.lab.files import READER  # which imports this module
 
-
-def register_reader(name: str, reader: Reader) -> None:
-    """Let `read_dataset`, `read_corpus` and every command read what `reader` can read."""
-    READERS.register(name, reader)
-
-
-def unregister_reader(name: str) -> None:
-    """Remove a reader that `register_reader` added."""
-    READERS.unregister(name)
+    return {"lab": READER}
 
 
 # The kinds that are known here; every other kind is the name of a registered reader.
@@ -120,7 +94,7 @@ class Source:
     @property
     def reader(self) -> Reader | None:
         """The registered reader of this kind; None for the kinds that need none."""
-        return None if self.kind in KINDS else READERS.get(self.kind)
+        return None if self.kind in KINDS else readers().get(self.kind)
 
     def row(self, number: int) -> str:
         """Where a row lies, in words: lines in files of lines, rows in tables."""
@@ -134,7 +108,7 @@ def find_parts(given: str | Path) -> dict[str, Source]:
     folder = Path(given).expanduser()
     if str(given) in EMBEDDED_NAMES or not folder.is_dir():
         return {}
-    for name, reader in READERS.entries().items():
+    for name, reader in readers().items():
         if parts := reader.find_parts(folder):
             return {part: Source(str(path), name, path) for part, path in parts.items()}
     return {}
@@ -250,7 +224,7 @@ def kind_by_suffix(path: Path) -> tuple[str | None, bool]:
 
 
 def _kind_of_reader(suffix: str) -> str | None:
-    return next((n for n, reader in READERS.entries().items() if suffix in reader.suffixes), None)
+    return next((n for n, reader in readers().items() if suffix in reader.suffixes), None)
 
 
 def _fix_for_folder(path: Path) -> str:

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headstart.errors import HeadstartError
-from headstart.registry import Registry
 
 Tokens = NDArray[np.unsignedinteger]
 
@@ -142,43 +141,25 @@ def _read_sentencepiece(path: Path) -> Tokenizer:
     return SentencePieceTokenizer(path.read_bytes(), where=path)
 
 
-TOKENIZERS: Registry[TokenizerFormat] = Registry(
-    "tokenizer format",
-    group="headstart.tokenizers",
-    base=TokenizerFormat,
-    built_in={
-        "json": TokenizerFormat(".json", "tokenizer.json", _read_json),
-        # Before SentencePiece: the lab keeps its model beside its dictionary.
-        "lab": "headstart.lab.files:TOKENIZER",
-        "sentencepiece": TokenizerFormat(
-            SENTENCEPIECE_SUFFIX, f"*{SENTENCEPIECE_SUFFIX}", _read_sentencepiece
-        ),
-    },
-)
+def _formats() -> list[TokenizerFormat]:
+    from headstart.lab.files import TOKENIZER as LAB  # which imports this module
 
-
-def register_tokenizer(name: str, tokenizer_format: TokenizerFormat) -> None:
-    """Let `load_tokenizer` read a further kind of file.
-
-    An installed package does the same with an entry point of the group `headstart.tokenizers`.
-    """
-    TOKENIZERS.register(name, tokenizer_format)
-
-
-def unregister_tokenizer(name: str) -> None:
-    """Remove a format that `register_tokenizer` added."""
-    TOKENIZERS.unregister(name)
+    # The lab before SentencePiece: it has a SentencePiece model next to its dictionary.
+    return [
+        TokenizerFormat(".json", "tokenizer.json", _read_json),
+        LAB,
+        TokenizerFormat(SENTENCEPIECE_SUFFIX, f"*{SENTENCEPIECE_SUFFIX}", _read_sentencepiece),
+    ]
 
 
 def load_tokenizer(path: Path | str) -> Tokenizer:
     """Read a tokenizer from its file, or from a folder that holds one.
 
-    Known are `tokenizer.json`, a SentencePiece `.model`, the lab's `dict.txt`, and what was
-    registered.
+    Known are `tokenizer.json`, a SentencePiece `.model` and the lab's `dict.txt`.
     """
     path = Path(path)
     if path.is_dir():
-        for known in TOKENIZERS:
+        for known in _formats():
             if found := sorted(path.glob(known.pattern)):
                 return known.read(found[0])
         raise HeadstartError(
@@ -192,7 +173,7 @@ def load_tokenizer(path: Path | str) -> Tokenizer:
             where=path,
             fix="check the path, or make one with: headstart tokenizer CORPUS --out FILE",
         )
-    fitting = [known for known in TOKENIZERS if path.name.endswith(known.suffix)]
+    fitting = [known for known in _formats() if path.name.endswith(known.suffix)]
     if not fitting:
         raise HeadstartError(
             f"{path.name} is not a tokenizer that Headstart knows",
