@@ -49,34 +49,6 @@ def test_no_inputs_have_no_answers(client):
     assert (reply.status_code, reply.json()) == (200, [])
 
 
-@pytest.mark.parametrize(
-    ("change", "place"),
-    [
-        ({"datatype": "FP32"}, "inputs[0].datatype"),
-        ({"shape": [3]}, "inputs[0].shape"),
-        ({"shape": [True]}, "inputs[0].shape"),
-        ({"data": "text"}, "inputs[0].data"),
-        ({"data": []}, "inputs[0].data"),
-        ({"data": [3]}, "inputs[0].data[0]"),
-        ({"name": 3}, "inputs[0].name"),
-    ],
-)
-def test_a_bad_tensor_is_named_by_its_place(client, change, place):
-    tensor = {"name": "text", "datatype": "BYTES", "shape": [1], "data": ["a"], **change}
-    reply = client.post("/v2/models/animals/infer", json={"inputs": [tensor]})
-    assert (reply.status_code, reply.json()["where"]) == (422, place)
-
-
-def test_an_output_that_does_not_exist_is_refused_and_one_that_does_is_picked(client):
-    tensor = {"name": "text", "datatype": "BYTES", "shape": [1, 1], "data": [["a"]]}
-    asked = {"inputs": [tensor], "outputs": [{"name": "label"}]}
-    found = client.post("/v2/models/animals/infer", json=asked).json()
-    assert [one["name"] for one in found["outputs"]] == ["label"]
-    asked["outputs"] = [{"name": "odds"}]
-    reply = client.post("/v2/models/animals/infer", json=asked)
-    assert (reply.status_code, reply.json()["where"]) == (422, "outputs[0].name")
-
-
 @pytest.mark.parametrize("path", ["/nothing", "/models/other/ready", "/v2"])
 def test_what_is_not_there_is_a_json_error_too(client, path):
     reply = client.get(path)
