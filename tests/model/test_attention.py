@@ -157,6 +157,7 @@ def test_dropout_changes_what_is_gathered(path):
     assert not torch.allclose(plain, dropped)
 
 
+@pytest.mark.slow
 def test_in_blocks_the_gradient_is_that_of_the_probabilities_that_dropout_left():
     parts = [part.double().detach().requires_grad_() for part in heads()]
 

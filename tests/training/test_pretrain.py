@@ -22,6 +22,7 @@ def test_an_objective_learns_more_than_the_frequencies_of_tokens(tmp_path, objec
     assert summary["held_out"]["perplexity"] < 0.6 * summary["unigram_perplexity"]
 
 
+@pytest.mark.slow
 def test_next_sentence_is_learned_beside_the_hidden_tokens(tmp_path):
     recipe = small_recipe(tmp_path, "masked+next-sentence", steps=800, seed=1)
     found = pretrain(recipe, tmp_path / "run")["held_out"]
