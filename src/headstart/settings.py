@@ -154,4 +154,4 @@ def from_dict(kind: type[C], values: dict[str, Any], *, where: object = None) ->
     try:
         return kind(**values)
     except HeadstartError as error:
-        raise HeadstartError(error.what, where=where, fix=error.fix) from None
+        raise HeadstartError(error.what, where=where, fix=error.fix, code=error.code) from None

@@ -15,7 +15,7 @@ from typing import Any
 
 from headstart.cli.output import error_document, messages, print_error, print_json
 from headstart.errors import HeadstartError
-from headstart.explain_errors import CAUSES, explain
+from headstart.explain_errors import FILE_CODES, explain
 from headstart.files import cache_folder
 
 USER, BUG, STOPPED = 2, 1, 130
@@ -60,8 +60,8 @@ def _tell(error: BaseException) -> int:
     code, told = USER, _usage(error) or explain(error)
     if told is None:
         code, told = BUG, _bug(error)
-    elif told.fix in {fix for _, fix in CAUSES.values()} and _in_cache(told.where):
-        told = HeadstartError(told.what, where=told.where, fix=CACHE)
+    elif told.code in FILE_CODES and _in_cache(told.where):
+        told = HeadstartError(told.what, where=told.where, fix=CACHE, code=told.code)
     try:
         if "--debug" in before_dashes:
             traceback.print_exception(error)
@@ -86,7 +86,8 @@ def _usage(error: BaseException) -> HeadstartError | None:
     context = getattr(error, "ctx", None)
     path = "headstart" if context is None else context.command_path
     path = path.replace("python -m headstart", "headstart")
-    return HeadstartError(message(), fix=f"{path} --help shows what it takes")
+    fix = f"{path} --help shows what it takes"
+    return HeadstartError(message(), fix=fix, code="usage")
 
 
 def _bug(error: BaseException) -> HeadstartError:
@@ -105,7 +106,8 @@ def _bug(error: BaseException) -> HeadstartError:
     if place is None:
         sys.stderr.write(text)
     what = "".join(traceback.format_exception_only(error)).strip()
-    return HeadstartError(f"this is a bug in Headstart: {what}", where=place, fix=REPORT)
+    message = f"this is a bug in Headstart: {what}"
+    return HeadstartError(message, where=place, fix=REPORT, code="bug")
 
 
 def _close_quietly() -> None:

@@ -101,7 +101,7 @@ def print_json(document: dict[str, Any]) -> None:
 
 def error_document(error: HeadstartError) -> dict[str, Any]:
     """An error as `--json` prints it."""
-    return {"error": {"what": error.what, "where": error.where, "fix": error.fix}}
+    return {"error": error.document()}
 
 
 def print_error(error: HeadstartError) -> None:

@@ -78,6 +78,7 @@ def _label_file(source: Source) -> Source:
             f"the labels are missing: there is no {path.name} beside the pieces",
             where=source.name,
             fix="unlabelled text is given with --corpus",
+            code="no-labels",
         )
     return Source(str(path), "text", path)
 

@@ -105,6 +105,7 @@ def read_data(recipe: StudyRecipe, stages: Stages) -> StudyData:
                 "little text to pretrain on",
                 fix="give text without labels with --corpus FILE, or choose --arms "
                 f"{arms_without_corpus()}",
+                code="no-corpus",
             )
         notes.append(
             f"no corpus was given: {name}, {len(corpus.task_text):,} of them, are the corpus, "

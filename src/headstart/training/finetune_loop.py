@@ -147,6 +147,7 @@ def fitting_epochs(recipe: FinetuneRecipe, epoch: float, before: float) -> int:
         raise HeadstartError(
             f"one epoch takes about {needed:.1f} minutes, and --minutes is {recipe.minutes:g}",
             fix=f"give --minutes {1.1 * needed:.1f} or more, fewer rows, or a smaller network",
+            code="does-not-fit",
         )
     return min(fitting, recipe.epochs)
 
