@@ -84,11 +84,7 @@ def app(
 
 @contextmanager
 def _only_server(place: Path) -> Iterator[None]:
-    """One server for a folder; a second one says where the first is.
-
-    The lock has a folder of its own: whoever holds a lock clears away what is half written in its
-    folder, and the studies beside it may be writing.
-    """
+    """Let one server use a folder; a second one gets an error with the first one's address."""
     from headstart.lock import locked
 
     with ExitStack() as stack:
@@ -96,10 +92,12 @@ def _only_server(place: Path) -> Iterator[None]:
             stack.enter_context(locked(place / "server", "app"))
         except HeadstartError as error:
             known = place / "address"
-            if "running already" not in error.what or not known.is_file():
+            if error.code != "locked" or not known.is_file():
                 raise
             address = known.read_text(encoding="utf-8").strip()
-            raise HeadstartError(error.what, where=place, fix=f"open {address}") from None
+            raise HeadstartError(
+                error.what, where=place, fix=f"open {address}", code=error.code
+            ) from None
         yield
 
 
