@@ -5,13 +5,13 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve app test quick lint types bench fuzz torture audit clean
+.PHONY: help demo serve app test test-slow lint types bench fuzz torture audit clean
 
 # How long `make fuzz` and the faults of `make torture` may take.
 MINUTES ?= 10
 
 help:  ## list these targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # Made again only when the lock file or the project's own metadata changed.
 $(READY): requirements.lock pyproject.toml
@@ -34,11 +34,11 @@ serve: $(READY) studies/demo/best  ## the demo's best classifier at http://127.0
 app: $(READY)  ## the local web page: look at data, plan and watch a study, try its classifier
 	$(BIN)/headstart app
 
-test: lint types  ## everything that must hold: lint, types, all tests
-	$(BIN)/python -m pytest --numprocesses auto
-
-quick: $(READY)  ## the tests without the slow ones
+test: lint types  ## lint, types and the tests but for the slow ones, about six minutes
 	$(BIN)/python -m pytest --numprocesses auto -m "not slow"
+
+test-slow: $(READY)  ## the slow tests: kills, clusters, browsers, the notebook, fuzzing, full disks
+	$(BIN)/python -m pytest --numprocesses auto -m slow
 
 lint: $(READY)  ## ruff: lint and format check
 	$(BIN)/ruff check .

@@ -60,7 +60,7 @@ def main() -> None:
     parser.add_argument("--measure", action="store_true", help="measure the pieces on this machine")
     parser.add_argument("--speedup", type=float, default=1.0, help="of computing")
     parser.add_argument("--cores", type=int, default=2, help="of each machine")
-    parser.add_argument("--write", action="store_true", help="put the tables into research/scale.md")
+    parser.add_argument("--write", action="store_true", help="into research/scale.md")
     given = parser.parse_args()
     if given.measure:
         measure_pieces()

@@ -1,4 +1,4 @@
-"""Errors say what, where and how to fix it, and survive a trip between processes."""
+"""Errors say what, where and how to fix it, have a code, and survive a trip between processes."""
 
 import pickle
 
@@ -10,6 +10,13 @@ def test_an_error_names_what_where_and_fix():
     assert str(error) == "no rows\n  where: a.csv\n  fix:   add some"
 
 
-def test_an_error_survives_pickling():
-    error = HeadstartError("no rows", where="a.csv", fix="add some")
-    assert str(pickle.loads(pickle.dumps(error))) == str(error)
+def test_an_error_survives_pickling_with_its_code():
+    error = HeadstartError("no rows", where="a.csv", fix="add some", code="empty")
+    again = pickle.loads(pickle.dumps(error))
+    assert str(again) == str(error)
+    assert again.code == "empty"
+
+
+def test_an_error_as_a_document_has_its_code():
+    document = {"what": "no rows", "where": None, "fix": None, "code": "invalid"}
+    assert HeadstartError("no rows").document() == document

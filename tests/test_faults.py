@@ -14,6 +14,8 @@ from headstart.training.optimizer import make_optimizer
 from tests.fault_cases import CASES, survive, uninterrupted, write_inputs
 from tests.faulty_disk import KILLED, refusing
 
+pytestmark = pytest.mark.slow
+
 FAULTS = {"pretrain": 6, "finetune": 6, "compare": 1, "predict": 6}  # how many are tried here
 
 

@@ -6,6 +6,8 @@ from hypothesis import strategies as st
 
 from tests.fuzz_properties import PROPERTIES
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = {"reading_any_file": 40, "predicting_any_file": 30, "using_a_damaged_cache": 6}
 
 

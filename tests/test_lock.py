@@ -11,7 +11,8 @@ from contextlib import suppress
 import pytest
 
 from headstart.errors import HeadstartError
-from headstart.lock import LOCK, LockedError, locked
+from headstart.files import PART
+from headstart.lock import LOCK, locked
 from headstart.training.finetune import finetune
 from headstart.training.pretrain import pretrain
 from tests.labelled import config, splits
@@ -35,8 +36,9 @@ def test_a_second_process_is_told_who_holds_the_folder(tmp_path):
 def test_training_into_a_folder_in_use_is_refused(tmp_path):
     with locked(tmp_path / "run"):
         (tmp_path / "run" / "something").write_text("")
-        with pytest.raises(HeadstartError, match=f"in process {os.getpid()}"):
+        with pytest.raises(HeadstartError, match=f"in process {os.getpid()}") as rejected:
             pretrain(small_config(tmp_path, steps=1), tmp_path / "run")
+        assert rejected.value.code == "locked"
         with pytest.raises(HeadstartError, match=f"in process {os.getpid()}"):
             finetune(config(), tmp_path / "run", splits=splits())
 
@@ -61,7 +63,7 @@ def test_those_who_take_turns_hold_the_lock_one_at_a_time(tmp_path):
     def take_turns():
         taken = 0
         while taken < turns:
-            with suppress(LockedError), locked(tmp_path / "run"):
+            with suppress(HeadstartError), locked(tmp_path / "run"):
                 inside.append(1)
                 most.append(len(inside))
                 time.sleep(0)
@@ -94,12 +96,48 @@ def test_a_run_inside_the_folder_that_it_reads_is_refused(tmp_path):
         pretrain(inside, tmp_path / "x" / ".." / "k")
 
 
-def test_what_a_killed_process_had_half_written_is_removed(tmp_path):
-    half = tmp_path / "run" / "checkpoints" / ".step-00000010.part"
+def write_parts(run):
+    """What a killed process leaves in a run, and a file of the user's."""
+    half = run / "checkpoints" / ".step-00000010.part"
     half.mkdir(parents=True)
     (half / "model.safetensors").write_bytes(b"half")
-    (tmp_path / "run" / ".config.json.x1.part").write_bytes(b"half")
-    (tmp_path / "run" / "kept.part").write_bytes(b"the user's")
+    (run / f".config.json.abcd1234{PART}").write_bytes(b"half")
+    (run / ".mine.part").write_bytes(b"the user's")
+
+
+@pytest.mark.parametrize("settings", ["recipe.toml", "config.toml"])
+def test_what_a_killed_process_had_half_written_in_a_run_is_removed(tmp_path, settings):
+    write_parts(tmp_path / "run")
+    (tmp_path / "run" / settings).touch()
     with locked(tmp_path / "run"):
         pass
-    assert [path.name for path in (tmp_path / "run").rglob("*.part")] == ["kept.part"]
+    assert [path.name for path in (tmp_path / "run").rglob("*.part")] == [".mine.part"]
+
+
+def test_what_a_process_left_before_the_folder_was_a_run_is_removed_at_the_end(tmp_path):
+    write_parts(tmp_path / "run")
+    with locked(tmp_path / "run"):
+        (tmp_path / "run" / "recipe.toml").touch()
+    assert [path.name for path in (tmp_path / "run").rglob("*.part")] == [".mine.part"]
+
+
+@pytest.mark.parametrize("outer", ["a folder of runs", "a study"])
+def test_locking_a_folder_leaves_the_runs_inside_alone(tmp_path, outer):
+    """They may be at work: a half-written checkpoint there is somebody's."""
+    (tmp_path / "base").mkdir()
+    (tmp_path / "base" / "recipe.toml").touch()
+    if outer == "a study":
+        (tmp_path / "recipe.toml").touch()
+    write_parts(tmp_path / "base")
+    before = sorted(path.name for path in (tmp_path / "base").rglob("*"))
+    with locked(tmp_path):
+        pass
+    assert sorted(path.name for path in (tmp_path / "base").rglob("*")) == before
+
+
+def test_nothing_is_removed_from_a_folder_that_is_no_run(tmp_path):
+    write_parts(tmp_path)
+    before = sorted(path.name for path in tmp_path.rglob("*.part"))
+    with locked(tmp_path):
+        pass
+    assert sorted(path.name for path in tmp_path.rglob("*.part")) == before

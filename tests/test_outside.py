@@ -20,29 +20,42 @@ def raised(function, *arguments):
 
 
 @pytest.mark.parametrize(
-    ("error", "what"),
+    ("error", "what", "code"),
     [
-        (OSError(errno.ENOSPC, "No space left on device"), "the disk is full"),
-        (SafetensorError("I/O error: No space left on device (os error 28)"), "the disk is full"),
-        (PermissionError(errno.EACCES, "Permission denied", "/data"), "no permission"),
-        (OSError(errno.ENAMETOOLONG, "File name too long", "x" * 300), "name is too long"),
-        (OSError(errno.ENXIO, "No such device", "/dev/x"), "No such device"),
-        (MemoryError(), "not enough memory"),
-        (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried"), "enough memory"),
-        (RecursionError("maximum recursion depth exceeded"), "nested too deeply"),
-        (raised("ä".encode, "ascii"), "does not fit its encoding"),
-        (raised(json.loads, "{"), "damaged"),
-        (raised(tomllib.loads, "a = "), "damaged"),
-        (RuntimeError("Could not determine home directory."), "no home folder"),
-        (Exception("data did not match any variant of untagged enum"), "did not match"),
+        (OSError(errno.ENOSPC, "No space left on device"), "the disk is full", "disk"),
+        (
+            SafetensorError("I/O error: No space left on device (os error 28)"),
+            "the disk is full",
+            "disk",
+        ),
+        (
+            PermissionError(errno.EACCES, "Permission denied", "/data"),
+            "no permission",
+            "permission",
+        ),
+        (OSError(errno.ENAMETOOLONG, "File name too long", "x" * 300), "name is too long", "path"),
+        (OSError(errno.ENXIO, "No such device", "/dev/x"), "No such device", "invalid"),
+        (MemoryError(), "not enough memory", "memory"),
+        (
+            RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried"),
+            "enough memory",
+            "memory",
+        ),
+        (RecursionError("maximum recursion depth exceeded"), "nested too deeply", "damaged"),
+        (raised("ä".encode, "ascii"), "does not fit its encoding", "encoding"),
+        (raised(json.loads, "{"), "damaged", "damaged"),
+        (raised(tomllib.loads, "a = "), "damaged", "damaged"),
+        (RuntimeError("Could not determine home directory."), "no home folder", "invalid"),
+        (Exception("data did not match any variant of untagged enum"), "did not match", "invalid"),
     ],
 )
-def test_an_error_from_outside_has_a_cause_a_place_and_a_fix(error, what):
+def test_an_error_from_outside_has_a_cause_a_place_a_fix_and_a_code(error, what, code):
     told = explain(error, where="here")
     assert isinstance(told, HeadstartError)
     assert what in told.what
     assert told.where is not None
     assert told.fix
+    assert told.code == code
 
 
 def test_the_place_is_the_one_that_the_error_names():

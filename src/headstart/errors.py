@@ -1,4 +1,4 @@
-"""The one exception that a user sees: what went wrong, where, and how to fix it."""
+"""The one exception that a user sees: what went wrong, where, how to fix it, and a code."""
 
 
 class HeadstartError(Exception):
@@ -6,21 +6,24 @@ class HeadstartError(Exception):
 
     The command line prints it without a traceback and ends with exit code 2. Errors of the system
     and of libraries become one in `headstart.explain_errors`; every other exception is a bug.
+
+    Parameters
+    ----------
+    what : the cause, in a sentence.
+    where : the place: a file, a row, an option.
+    fix : what the user can do.
+    code : what kind of problem it is. Programs decide by it, never by the wording of `what`;
+        with `--json` it is part of the error's document.
     """
 
     def __init__(
-        self,
-        what: str,
-        *,
-        where: object = None,
-        fix: str | None = None,
-        code: str = "invalid",
+        self, what: str, *, where: object = None, fix: str | None = None, code: str = "invalid"
     ) -> None:
         self.what = what
         self.where = None if where is None else str(where)
         self.fix = fix
         self.code = code
-        super().__init__(what, self.where, fix)
+        super().__init__(what, self.where, fix, code)
 
     def __str__(self) -> str:
         lines = [self.what]
@@ -30,12 +33,14 @@ class HeadstartError(Exception):
             lines.append(f"  fix:   {self.fix}")
         return "\n".join(lines)
 
+    def document(self) -> dict[str, str | None]:
+        """Return the error as plain values, for `--json` and HTTP."""
+        return {"what": self.what, "where": self.where, "fix": self.fix, "code": self.code}
+
     def __reduce__(self) -> tuple[object, ...]:
         # Keyword arguments do not survive the default pickling, and worker processes pickle.
-        return (_rebuild, (type(self), self.what, self.where, self.fix, self.code))
+        return (_rebuild, (type(self), self.document()))
 
 
-def _rebuild(
-    kind: type[HeadstartError], what: str, where: str | None, fix: str | None, code: str
-) -> HeadstartError:
-    return kind(what, where=where, fix=fix, code=code)
+def _rebuild(kind: type[HeadstartError], document: dict[str, str]) -> HeadstartError:
+    return kind(document.pop("what"), **document)

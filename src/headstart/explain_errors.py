@@ -11,24 +11,39 @@ import tomllib
 
 from headstart.errors import HeadstartError
 
+# What each error of the system means: cause, fix and code.
 CAUSES = {
-    errno.ENOSPC: ("the disk is full", "make room, or choose a place on another disk"),
-    errno.EDQUOT: ("the disk is full for this user", "make room, or choose another disk"),
-    errno.EFBIG: ("a file may not become that large here", "raise the limit: ulimit -f unlimited"),
-    errno.EACCES: ("no permission", "change the permissions, or choose another place"),
-    errno.EPERM: ("no permission", "change the permissions, or choose another place"),
-    errno.EROFS: ("this disk can only be read", "choose a place on another disk"),
-    errno.ENAMETOOLONG: ("the name is too long for this disk", "choose a shorter name"),
-    errno.ENOENT: ("there is no such file or folder", "check the spelling"),
-    errno.ENOTDIR: ("a part of this path is a file, not a folder", "choose another path"),
-    errno.EISDIR: ("this is a folder, and a file was expected", "name a file in it"),
-    errno.EEXIST: ("there is a file of this name already", "choose another name"),
-    errno.ELOOP: ("the links here lead in a circle", "name the file itself"),
-    errno.EMFILE: ("too many files are open", "raise the limit: ulimit -n 4096"),
-    errno.ENFILE: ("too many files are open", "close other programs"),
-    errno.EIO: ("the disk could not be read or written", "check the disk"),
-    errno.ENOMEM: ("there is not enough memory", "close other programs, or use smaller sizes"),
+    errno.ENOSPC: ("the disk is full", "make room, or choose a place on another disk", "disk"),
+    errno.EDQUOT: ("the disk is full for this user", "make room, or choose another disk", "disk"),
+    errno.EFBIG: (
+        "a file may not become that large here",
+        "raise the limit: ulimit -f unlimited",
+        "disk",
+    ),
+    errno.EACCES: (
+        "no permission",
+        "change the permissions, or choose another place",
+        "permission",
+    ),
+    errno.EPERM: ("no permission", "change the permissions, or choose another place", "permission"),
+    errno.EROFS: ("this disk can only be read", "choose a place on another disk", "permission"),
+    errno.ENAMETOOLONG: ("the name is too long for this disk", "choose a shorter name", "path"),
+    errno.ENOENT: ("there is no such file or folder", "check the spelling", "not-found"),
+    errno.ENOTDIR: ("a part of this path is a file, not a folder", "choose another path", "path"),
+    errno.EISDIR: ("this is a folder, and a file was expected", "name a file in it", "path"),
+    errno.EEXIST: ("there is a file of this name already", "choose another name", "path"),
+    errno.ELOOP: ("the links here lead in a circle", "name the file itself", "path"),
+    errno.EMFILE: ("too many files are open", "raise the limit: ulimit -n 4096", "open-files"),
+    errno.ENFILE: ("too many files are open", "close other programs", "open-files"),
+    errno.EIO: ("the disk could not be read or written", "check the disk", "disk"),
+    errno.ENOMEM: (
+        "there is not enough memory",
+        "close other programs, or use smaller sizes",
+        "memory",
+    ),
 }
+# Codes of what is wrong with a place on the disk, which another place would solve.
+FILE_CODES = frozenset(code for *_, code in CAUSES.values()) - {"memory", "open-files"}
 MEMORY = ("out of memory", "can't allocate memory", "not enough memory", "bad_alloc")
 # Packages whose own exceptions are about the file that they were given.
 LIBRARIES: tuple[str, ...] = (
@@ -69,19 +84,15 @@ def explain(error: BaseException, *, where: object = None) -> HeadstartError | N
         return _known(errno.ENOMEM, where)
     if isinstance(error, RecursionError):
         what = "the data is nested too deeply to be read"
-        return HeadstartError(what, where=where, fix="look for thousands of opening brackets")
+        fix = "look for thousands of opening brackets"
+        return HeadstartError(what, where=where, fix=fix, code="damaged")
     if isinstance(error, UnicodeError):
         what = f"a text does not fit its encoding: {error}"
-        return HeadstartError(
-            what,
-            where=where,
-            fix="name the encoding with --encoding, or use UTF-8",
-            code="encoding",
-        )
+        fix = "name the encoding with --encoding, or use UTF-8"
+        return HeadstartError(what, where=where, fix=fix, code="encoding")
     if isinstance(error, PARSERS):
-        return HeadstartError(
-            f"a file is damaged: {error}", where=where, fix="restore or delete it", code="damaged"
-        )
+        what = f"a file is damaged: {error}"
+        return HeadstartError(what, where=where, fix="restore or delete it", code="damaged")
     if isinstance(error, RuntimeError) and "home directory" in text:
         return HeadstartError(
             "there is no home folder of that name", where=where, fix="write the path out, without ~"
@@ -102,8 +113,7 @@ def _file_error(error: OSError, where: object) -> HeadstartError:
 
 
 def _known(number: int, place: object) -> HeadstartError:
-    what, fix = CAUSES[number]
-    code = "memory" if number == errno.ENOMEM else "disk"
+    what, fix, code = CAUSES[number]
     return HeadstartError(what, where=place, fix=fix, code=code)
 
 

@@ -15,6 +15,7 @@ from platformdirs import user_cache_path
 from headstart.errors import HeadstartError
 from headstart.explain_errors import explain
 
+PART = ".headstart.part"  # how the name of a file ends that is not whole yet
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -27,7 +28,7 @@ def replacing(path: Path) -> Iterator[Path]:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     start = path.name[:40]  # a long name must leave room for the rest
-    handle, name = tempfile.mkstemp(prefix=f".{start}.", suffix=".part", dir=path.parent)
+    handle, name = tempfile.mkstemp(prefix=f".{start}.", suffix=PART, dir=path.parent)
     os.close(handle)
     temporary = Path(name)
     try:
@@ -45,6 +46,15 @@ def replacing(path: Path) -> Iterator[Path]:
         raise HeadstartError(told.what, where=where, fix=told.fix, code=told.code) from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove the files that killed processes left half-written directly in a folder.
+
+    Only for whoever knows that nobody else is writing there.
+    """
+    for path in folder.glob(f".*{PART}"):
+        path.unlink(missing_ok=True)
 
 
 def write_text(path: Path, text: str) -> None:
@@ -80,7 +90,10 @@ def check_file(path: Path) -> None:
     _check_place(path.parent, path)
     if path.is_dir():
         raise HeadstartError(
-            "this is a folder, and a file was expected", where=path, fix="name a file in it"
+            "this is a folder, and a file was expected",
+            where=path,
+            fix="name a file in it",
+            code="path",
         )
 
 
@@ -96,6 +109,7 @@ def _check_place(folder: Path, wanted: Path) -> None:
                 else f"'{existing}' is a file, not a folder",
                 where=wanted,
                 fix="choose another path",
+                code="path",
             )
         if not os.access(existing, os.W_OK | os.X_OK):
             raise PermissionError(errno.EACCES, "", str(existing))

@@ -11,20 +11,23 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from headstart.config import is_run
 from headstart.errors import HeadstartError
-from headstart.files import check_folder, write_text
+from headstart.files import check_folder, remove_leftovers, write_text
 
 LOCK = ".lock"
 HOLDER = ".lock.json"  # beside it, because whoever tries to lock empties the lock's own file
 
-
-class LockedError(HeadstartError):
-    """Another process works in the folder."""
+# The folders inside a run or study in which it writes files.
+INNER = ("tokenizer", "tables", "figures")
 
 
 @contextmanager
 def locked(folder: Path, what: str = "run") -> Iterator[None]:
     """Hold the folder's lock, so that no second process writes into it.
+
+    A second process gets a `HeadstartError` with the code "locked". In a run's folder, files that
+    a killed process left half-written are removed.
 
     Parameters
     ----------
@@ -37,7 +40,7 @@ def locked(folder: Path, what: str = "run") -> Iterator[None]:
     try:
         lock.acquire()
     except (Timeout, FileNotFoundError, FileExistsError):  # held, or being removed just now
-        raise LockedError(
+        raise HeadstartError(
             f"this {what} is running already, {_holder(folder)}",
             where=folder,
             fix="wait for it or stop it, or choose another --out",
@@ -47,9 +50,10 @@ def locked(folder: Path, what: str = "run") -> Iterator[None]:
         write_text(
             folder / HOLDER, json.dumps({"pid": os.getpid(), "host": socket.gethostname()}) + "\n"
         )
-        _remove_leftovers(folder)
+        _clear(folder)
         yield
     finally:
+        _clear(folder)
         (folder / HOLDER).unlink(missing_ok=True)
         if made and [path.name for path in folder.iterdir()] in ([], [LOCK]):
             _remove(folder)
@@ -77,13 +81,17 @@ def _remove(folder: Path) -> None:
         shutil.rmtree(aside)
 
 
-def _remove_leftovers(folder: Path) -> None:
-    """Remove what a killed process had half written. Nobody else writes here: we hold the lock."""
-    for path in folder.rglob(".*.part"):
-        if path.is_dir():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            path.unlink(missing_ok=True)
+def _clear(folder: Path) -> None:
+    """Remove what a killed process left half-written in a run's or study's own folder.
+
+    Runs inside it are not touched: they have locks of their own, and may be at work.
+    """
+    if not is_run(folder):
+        return
+    for place in (folder, *(folder / name for name in INNER)):
+        remove_leftovers(place)
+    for checkpoint in (folder / "checkpoints").glob(".step-*.part"):
+        shutil.rmtree(checkpoint, ignore_errors=True)
 
 
 def _holder(folder: Path) -> str:

@@ -45,6 +45,14 @@ def test_a_problem_in_the_cache_names_the_variable_that_moves_it(capsys, bare_ar
     assert "HEADSTART_CACHE" in capsys.readouterr().err
 
 
+def test_what_is_said_about_the_cache_is_decided_by_the_code(capsys, bare_arguments):
+    place = bare_arguments.parent / "stores" / "a"
+    guarded(HeadstartError("no room", where=place, fix="in any words", code="disk"))
+    assert "HEADSTART_CACHE" in capsys.readouterr().err
+    guarded(HeadstartError("no rows", where=place, fix="check the spelling", code="invalid"))
+    assert "HEADSTART_CACHE" not in capsys.readouterr().err
+
+
 def test_a_bug_ends_with_code_1_and_keeps_its_traceback_in_a_file(capsys, bare_arguments):
     assert guarded(KeyError("boom")) == 1
     told = " ".join(capsys.readouterr().err.split())
@@ -70,7 +78,7 @@ def test_with_json_an_error_is_one_document_too(capsys, monkeypatch, bare_argume
     assert guarded(error) in (1, 2)
     document = json.loads(capsys.readouterr().out)
     assert list(document) == ["error"]
-    assert list(document["error"]) == ["code", "what", "where", "fix"]
+    assert list(document["error"]) == ["what", "where", "fix", "code"]
 
 
 def test_a_text_that_reads_like_the_option_is_no_option(capsys, monkeypatch, bare_arguments):

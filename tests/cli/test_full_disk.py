@@ -12,6 +12,8 @@ import pytest
 from tests.forked import start
 from tests.labelled import TINY, dataset, write_csv
 
+pytestmark = pytest.mark.slow
+
 resource = pytest.importorskip("resource", reason="limits on files need Unix")
 
 

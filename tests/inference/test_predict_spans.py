@@ -62,6 +62,7 @@ def test_a_word_of_a_megabyte_is_no_more_than_a_window(run, long):
     assert max(asked.task.encode(part, asked.encoding).lengths) <= 64
 
 
+@pytest.mark.slow
 def test_a_text_of_a_megabyte_is_read_whole_in_windows_or_cut_and_counted(run):
     (found,) = run.predict([("who lives?", TEXT * 23_000)])
     assert found["unread"] == 0

@@ -54,6 +54,7 @@ def test_with_all_tokens_sampled_loss_and_gradients_are_the_exact_ones():
         torch.testing.assert_close(ours, theirs)
 
 
+@pytest.mark.slow
 def test_over_many_draws_the_estimated_normalizer_has_the_exact_mean():
     hidden, weight, bias, targets = layer()
     scores = (hidden @ weight.t() + bias).detach().double()
@@ -69,6 +70,7 @@ def test_over_many_draws_the_estimated_normalizer_has_the_exact_mean():
     assert bool(((estimates.mean(0) - scores.exp().sum(1)).abs() < 4.5 * error).all())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("drawn", "tolerance"), [(10, 0.25), (30, 0.12), (120, 0.03)])
 def test_the_mean_gradient_approaches_the_exact_one_with_more_draws(drawn, tolerance):
     # The logarithm of an unbiased normalizer is biased by its variance, which falls with `drawn`;

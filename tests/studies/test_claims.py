@@ -64,6 +64,7 @@ def made_up_studies(budgets, true_gap, studies=60, seeds=8):
         yield (random.random((2, budgets, seeds, 60)) < skill).astype(float)
 
 
+@pytest.mark.slow
 def test_where_nothing_differs_a_budget_seldom_stands_out_though_each_alone_often_would():
     claims = alone = 0
     for first, second in made_up_studies(4, 0.0):

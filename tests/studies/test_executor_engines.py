@@ -12,6 +12,8 @@ from tests.own_ray import own_ray
 from tests.studies.small_study import small_recipe
 from tests.studies.test_executors import results
 
+pytestmark = pytest.mark.slow
+
 EPOCHS = 40  # long enough to be killed on the way
 
 
@@ -67,7 +69,6 @@ def cluster():
         made.shutdown()
 
 
-@pytest.mark.slow
 def test_ray_runs_the_trainings_of_a_lost_machine_again(data, whole, cluster, tmp_path):
     made, nodes = cluster
 
@@ -88,7 +89,6 @@ def test_ray_runs_the_trainings_of_a_lost_machine_again(data, whole, cluster, tm
     assert set(watch.places[lost]) <= {"first", "second", "third"}
 
 
-@pytest.mark.slow
 def test_ray_brings_results_back_and_a_stopped_study_goes_on_here(
     data, whole, cluster, tmp_path, monkeypatch
 ):
@@ -110,7 +110,6 @@ def test_ray_brings_results_back_and_a_stopped_study_goes_on_here(
     assert results(again.folder, again.runs) == whole
 
 
-@pytest.mark.slow
 def test_a_job_of_submitit_that_is_killed_and_then_preempted_runs_again(data, whole, tmp_path):
     pytest.importorskip("submitit")
     signals = [signal.SIGKILL, signal.SIGUSR2]  # the second announces the time limit

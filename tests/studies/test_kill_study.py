@@ -11,6 +11,8 @@ from tests.conftest import run_here
 from tests.forked import start
 from tests.studies.small_study import small_recipe
 
+pytestmark = pytest.mark.slow
+
 KILLS = int(os.environ.get("HEADSTART_KILLS", "3"))
 
 
@@ -59,7 +61,6 @@ def wait_for_trainings(folder, count, process):
         time.sleep(0.01)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_study_killed_at_random_moments_ends_with_the_same_results(data, whole, tmp_path, jobs):
     killed = tmp_path / "killed"

@@ -12,6 +12,8 @@ from headstart.text.store.write_store import store_corpus
 from tests.conftest import Result
 from tests.forked import Fork
 
+pytestmark = pytest.mark.slow
+
 KILLS = 12
 
 
@@ -49,7 +51,6 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-@pytest.mark.slow
 def test_a_store_is_whole_and_equal_after_kills_at_random_moments(bpe, tmp_path):
     undisturbed, seconds = finish(bpe, tmp_path / "undisturbed")
     expected = contents(undisturbed)

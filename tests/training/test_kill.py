@@ -11,6 +11,8 @@ from tests.forked import start
 from tests.labelled import dataset, write_csv
 from tests.runs import options
 
+pytestmark = pytest.mark.slow
+
 KILLS = int(os.environ.get("HEADSTART_KILLS", "4"))
 STEPS = 120
 PRETRAIN = options(steps=STEPS, save_seconds=0.1)
@@ -64,7 +66,6 @@ def test_a_run_killed_at_random_moments_ends_with_the_same_bits(tmp_path, object
     assert last_checkpoint(killed) == last_checkpoint(whole)
 
 
-@pytest.mark.slow
 def test_a_fine_tuning_killed_at_random_moments_ends_with_the_same_bits(tmp_path):
     data = write_csv(tmp_path / "train.csv", dataset(160, wrong=0.3))
     settings = [str(word) for pair in FINETUNE.items() for word in pair]

@@ -5,7 +5,9 @@ import json
 import pytest
 from fastapi.testclient import TestClient
 
-from headstart.webapp.plain_words import in_plain_words
+from headstart.errors import HeadstartError
+from headstart.text.reading.read import read_dataset
+from headstart.webapp.study_document import page_words, plain_error
 from tests.webapp.conftest import wait_until
 
 ECHO = (
@@ -14,7 +16,7 @@ ECHO = (
 FAILS = """
 import json
 error = {"what": "no label column was found; the columns are 'a'", "where": "%s",
-         "fix": "say which one it is: --label-column NAME"}
+         "fix": "say which one it is: --label-column NAME", "code": "label-column"}
 print(json.dumps({"error": error}))
 """
 
@@ -135,6 +137,37 @@ def test_a_study_without_a_classifier_says_so(client, upload):
     assert "no classifier" in json.dumps(response.json())
 
 
-def test_options_of_the_command_line_become_words():
-    said = in_plain_words("3 of 9 test texts are in train (--drop-overlap removes them)")
-    assert said == "3 of 9 test texts are in train (a study leaves them out)"
+def test_the_page_names_its_own_fields_and_no_options(services, upload):
+    study = services.workspace.find(upload()["id"])
+    warning = "3 of 9 test texts are in train (2 equal): too good (--drop-overlap removes them)"
+    assert page_words(study, warning) == "3 of 9 test texts are in train (2 equal): too good"
+    assert page_words(study, "give --labels 20 or more") == "give the label budgets 20 or more"
+
+
+@pytest.mark.parametrize(
+    ("columns", "code"), [("a,b,c", "text-column"), ("text,b,c", "label-column")]
+)
+def test_an_error_about_a_column_says_what_to_do_on_the_page(
+    services, upload, write, columns, code
+):
+    with pytest.raises(HeadstartError) as found:
+        read_dataset([str(write("d.csv", f"{columns}\nx,y,z\nv,w,u\n"))])
+    assert found.value.code == code
+    study = services.workspace.find(upload()["id"])
+    shown = plain_error(study, found.value.document())
+    assert shown["what"] == found.value.what
+    assert "--" not in shown["fix"]
+    assert shown["fix"] == f"choose the {code.removesuffix('-column')} column below"
+
+
+def test_an_error_about_an_encoding_asks_for_utf_8(services, upload, write):
+    with pytest.raises(HeadstartError) as found:
+        read_dataset([str(write("d.csv", "text,label\nd\xe9j\xe0,a\n".encode("cp1252")))])
+    study = services.workspace.find(upload()["id"])
+    assert "UTF-8" in plain_error(study, found.value.document())["fix"]
+
+
+def test_an_error_without_a_code_of_the_page_keeps_its_fix(services, upload):
+    study = services.workspace.find(upload()["id"])
+    error = HeadstartError("the disk is full", fix="make room", code="disk")
+    assert plain_error(study, error.document()) == error.document()

@@ -11,6 +11,8 @@ from tests.corpora import write_corpus
 from tests.labelled import dataset, write_csv
 from tests.webapp.conftest import TINY, serving, wait_until
 
+pytestmark = pytest.mark.slow
+
 HOSTILE = "\"><img src=x onerror=document.title='owned'>.csv"
 MARKUP = "<b id=owned>animal</b>"
 # As `compare` does: a plan, an epoch now and then, a report at the end; 130 when interrupted.
@@ -136,7 +138,6 @@ def unnamed(address):
     return address.startswith("data:")
 
 
-@pytest.mark.slow
 def test_the_whole_way_from_a_file_to_predictions(page, files, tmp_path):
     data, corpus = files
     with serving(tmp_path / "app", extra=TINY) as served:

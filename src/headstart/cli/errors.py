@@ -15,7 +15,7 @@ from typing import Any
 
 from headstart.cli.console import messages, print_json, styled
 from headstart.errors import HeadstartError
-from headstart.explain_errors import explain
+from headstart.explain_errors import FILE_CODES, explain
 from headstart.files import cache_folder
 
 USER, BUG, STOPPED = 2, 1, 130
@@ -59,24 +59,18 @@ def _report(error: BaseException) -> int:
     code, explained = USER, _usage_error(error) or explain(error)
     if explained is None:
         code, explained = BUG, _bug(error)
-    elif explained.code == "disk" and (explained.where or "").startswith(str(cache_folder())):
+    elif explained.code in FILE_CODES and (explained.where or "").startswith(str(cache_folder())):
         explained.fix = CACHE
     try:
         if "--debug" in before_dashes:
             traceback.print_exception(error)
         print_error(explained)
         if "--json" in before_dashes:
-            print_json(error_document(explained))
+            print_json({"error": explained.document()})
             sys.stdout.flush()
     except OSError:  # nothing can be written where the message should go
         _close_quietly()
     return code
-
-
-def error_document(error: HeadstartError) -> dict[str, Any]:
-    """Return an error as `--json` prints it."""
-    facts = {"code": error.code, "what": error.what, "where": error.where, "fix": error.fix}
-    return {"error": facts}
 
 
 def print_error(error: HeadstartError) -> None:

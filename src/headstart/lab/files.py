@@ -80,6 +80,7 @@ def _label_file(source: Source) -> Source:
             f"the labels are missing: there is no {path.name} in the same folder",
             where=source.name,
             fix="unlabelled text is given with --corpus",
+            code="no-labels",
         )
     return Source(str(path), "text", path)
 

@@ -107,6 +107,7 @@ def read_data(recipe: StudyRecipe, stages: Callable[[str], ProgressCallback]) ->
                 "little text to pretrain on",
                 fix="give text without labels with --corpus FILE, or choose --arms "
                 f"{arms_without_corpus()}",
+                code="no-corpus",
             )
         notes.append(
             f"no corpus was given: {name}, {len(corpus.task_text):,} of them, are the corpus, "

@@ -234,6 +234,7 @@ def fit_plan(recipe: StudyRecipe, plan: StudyPlan, speed: Speed, amounts: Amount
             f"seeds, {plan.budgets[0]:,} labels and little pretraining it takes about "
             f"{plan.seconds / 60:.0f}, in full {wanted.seconds / 60:.0f}",
             fix=f"give --minutes {math.ceil(1.1 * plan.seconds / 60)} or more, or fewer --arms",
+            code="does-not-fit",
         )
     return replace(plan, cuts=_cuts(wanted, plan))
 

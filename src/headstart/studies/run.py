@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from headstart.config import PRESET_SETTINGS, PretrainConfig, is_run
-from headstart.files import IDENTITY, check_folder, write_text
+from headstart.files import IDENTITY, check_folder, remove_leftovers, write_text
 from headstart.lock import locked
 from headstart.progress import ProgressCallback
 from headstart.studies.arms import find_arm
@@ -159,6 +159,8 @@ class StudyRun:
                 if before is not None and self.left(later):
                     before()
                 self._train(arms)
+            # Every training is finished, so nobody writes there any more.
+            remove_leftovers(self.folder / "trainings")
 
     @property
     def identity(self) -> dict[str, str]:

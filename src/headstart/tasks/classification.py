@@ -66,6 +66,7 @@ class Classification(Task[Dataset]):
                 f"{_listed(self.labels)}",
                 where=where,
                 fix="name the right column with --label-column, or a run of these labels",
+                code="label-column",
             )
         numbers = [self.labels.index(name) for name in rows.label_names]
         labels = [numbers[label] for label in rows.labels]

@@ -18,6 +18,7 @@ BROKEN = {
     "what": "the command ended without an answer",
     "where": None,
     "fix": "try again; it may have run out of memory",
+    "code": "memory",
 }
 
 
@@ -106,7 +107,7 @@ class CommandJobs:
                 if job.error is None:
                     finished(document)
             except HeadstartError as error:
-                job.error = {"what": error.what, "where": error.where, "fix": error.fix}
+                job.error = error.document()
             except OSError:  # the study was deleted, or its disk is full
                 job.error = BROKEN
             job.ended = time.time()

@@ -97,7 +97,7 @@ def static_text(name: str) -> str:
 
 def _add_errors(app: FastAPI, services: Services) -> None:
     def told(request: Request, error: HeadstartError, status: int) -> JSONResponse:
-        document = {"what": error.what, "where": error.where, "fix": error.fix}
+        document = error.document()
         try:
             study = services.workspace.find(request.path_params.get("study_id", ""))
         except HeadstartError:

@@ -1,16 +1,38 @@
 """What the page is told about a study: one document, the same for every tab."""
 
 import csv
+import re
 from typing import Any
 
 from headstart.webapp.arguments import arm_choices
 from headstart.webapp.commands import CommandJobs
-from headstart.webapp.plain_words import in_plain_words
 from headstart.webapp.study_process import StudyProcesses
 from headstart.webapp.workspace import INSPECTION, PLAN, AppStudy
 
 PREVIEW = "preview.json"
 JOBS = ("inspect", "plan", "predict")
+
+# What a person at the page can do about an error, by its code. Other errors keep their own fix.
+FIXES = {
+    "text-column": "choose the text column below",
+    "label-column": "choose the label column below",
+    "second-column": "choose both text columns below",
+    "encoding": "save the file as UTF-8 and drop it again",
+    "no-labels": "drop text without labels as the second file; the first one is a table with a "
+    "text and a label column",
+    "no-corpus": "add text without labels, or choose arms that are not pretrained",
+    "does-not-fit": "give it more minutes, or choose fewer arms",
+}
+# The page's names of the options that other messages mention.
+FIELDS = {
+    "--labels": "the label budgets",
+    "--seeds": "the number of seeds",
+    "--minutes": "the minutes",
+    "--arms": "the arms",
+    "--corpus": "the text without labels",
+}
+# A remark about an option in brackets: the page has no command line.
+REMARK = re.compile(r" \([^()]*--[a-z][^()]*\)")
 
 
 def study_state(study: AppStudy, processes: StudyProcesses) -> tuple[str, dict[str, Any] | None]:
@@ -40,12 +62,12 @@ def full_document(study: AppStudy, processes: StudyProcesses, jobs: CommandJobs)
     state, error = study_state(study, processes)
     inspection = study.saved(INSPECTION)
     if inspection is not None:
-        warnings = inspection["warnings"]
-        inspection = {**inspection, "warnings": [in_plain_words(words) for words in warnings]}
+        warnings = [page_words(study, words) for words in inspection["warnings"]]
+        inspection = {**inspection, "warnings": warnings}
         inspection["found"] = [study.in_plain_names(line) for line in inspection["found"]]
     plan = study.saved(PLAN)
     if plan is not None:
-        plan["warnings"] = [in_plain_words(study.in_plain_names(w)) for w in plan["warnings"]]
+        plan["warnings"] = [page_words(study, words) for words in plan["warnings"]]
     return {
         **short_document(study, processes),
         "state": state,
@@ -61,14 +83,21 @@ def full_document(study: AppStudy, processes: StudyProcesses, jobs: CommandJobs)
     }
 
 
+def page_words(study: AppStudy, message: str) -> str:
+    """Return a message with the user's file names, the page's fields and no options."""
+    message = REMARK.sub("", study.in_plain_names(message))
+    for option, words in FIELDS.items():
+        message = message.replace(option, words)
+    return message
+
+
 def plain_error(study: AppStudy, error: dict[str, Any] | None) -> dict[str, Any] | None:
-    """An error in the words of the page: no path of ours, no options of the command line."""
+    """Return an error's document with what a person at the page can do."""
     if error is None:
         return None
-    return {
-        part: in_plain_words(study.in_plain_names(words)) if words else None
-        for part, words in error.items()
-    }
+    shown = {name: page_words(study, words) if words else None for name, words in error.items()}
+    fix = FIXES.get(error.get("code") or "")
+    return shown if fix is None else {**shown, "fix": fix}
 
 
 def _job(study: AppStudy, jobs: CommandJobs, kind: str) -> dict[str, Any] | None:

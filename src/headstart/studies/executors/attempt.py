@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from headstart.errors import HeadstartError
-from headstart.lock import LockedError, locked
+from headstart.lock import locked
 from headstart.studies.arms import arms, find_arm
 from headstart.studies.arms.arm import Arm
 from headstart.studies.arms.registry import add_arm
@@ -99,8 +99,8 @@ def attempt(
                 with locked(lock, "training"):
                     if not is_finished(study.folder, run):
                         run_one(run, study, on_epoch)
-            except LockedError:
-                if time.monotonic() - began > LOCK_SECONDS:
+            except HeadstartError as error:
+                if error.code != "locked" or time.monotonic() - began > LOCK_SECONDS:
                     raise
                 time.sleep(pause)
     except Exception as error:

@@ -29,6 +29,7 @@ def checked_text(value: object, where: Where) -> str:
             f"the text is not text but a {type(value).__name__} ({str(value)[:40]})",
             where=where(),
             fix="choose another column with --text-column NAME",
+            code="text-column",
         )
     if "\0" in value:
         raise HeadstartError(
@@ -65,6 +66,7 @@ def checked_label(value: object, label_names: Sequence[str] | None, where: Where
             f"the label is not one value but a {type(value).__name__} ({str(value)[:40]})",
             where=where(),
             fix="one label per text; choose another column with --label-column NAME",
+            code="label-column",
         )
     name = "" if value is None else str(value).strip()
     if name.lower() in _MISSING_LABELS:
@@ -103,6 +105,7 @@ def check_classes(counts: Mapping[str, int], where: str) -> None:
             f"there is one class only: all {count:,} texts are '{name}'",
             where=where,
             fix="add texts of another class, or name the right column with --label-column",
+            code="label-column",
         )
     rare = [name for name, count in counts.items() if count < 2]
     if rare:

@@ -60,6 +60,7 @@ def find_pair_columns(
             else f"several pairs of columns could be the texts: {found}",
             where=where,
             fix="say which ones they are: --text-column NAME --second-column NAME",
+            code="second-column",
         )
     return by_name[found[0][0]], by_name[found[0][1]]
 
@@ -84,7 +85,9 @@ def _find(
         found = [column for column in columns if column == wanted]
         if not found:
             raise HeadstartError(
-                f"there is no column '{wanted}' ({option}); the columns are {listed}", where=where
+                f"there is no column '{wanted}' ({option}); the columns are {listed}",
+                where=where,
+                code=f"{role}-column",
             )
     else:
         found = [column for column in columns if column.strip().casefold() in names]
@@ -94,15 +97,18 @@ def _find(
                 where=where,
                 fix=f"say which one it is: {option} NAME; if these are not names but data, "
                 "give the file a first row with the names, such as text,label",
+                code=f"{role}-column",
             )
     if len(found) > 1:
         unclear = ", ".join(f"'{column}'" for column in found)
+        same_name = len(set(found)) == 1
         raise HeadstartError(
             f"several columns could be the {role}: {unclear}; the columns are {listed}",
             where=where,
-            fix=f"say which one it is: {option} NAME"
-            if len(set(found)) > 1
-            else "give each column a name of its own in the first row",
+            fix="give each column a name of its own in the first row"
+            if same_name
+            else f"say which one it is: {option} NAME",
+            code="column-names" if same_name else f"{role}-column",
         )
     return found[0]
 
@@ -192,6 +198,7 @@ def open_rows(
                 where=source.name,
                 fix="give unlabelled text with --corpus; labelled text as CSV, TSV, JSON Lines "
                 "or Parquet with a text and a label column",
+                code="no-labels",
             )
         return _of_texts(source, "one text per line", records.read_lines(source, options.encoding))
     return _open_table(source, options, labelled, role)

@@ -31,6 +31,7 @@ class Reader(ABC):
             f"{self.description} has no labels",
             where=source.name,
             fix="give unlabelled text with --corpus",
+            code="no-labels",
         )
 
 

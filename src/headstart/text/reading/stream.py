@@ -55,6 +55,7 @@ def read_checked(source: Source, encoding: str, *, lines: bool = True) -> Iterat
                     f"the file is not {expected.upper()} but {found}: it begins with its mark",
                     where=source.name,
                     fix=f"--encoding {found}",
+                    code="encoding",
                 )
             waiting = len(decoder.getstate()[0])
             try:
@@ -72,6 +73,7 @@ def read_checked(source: Source, encoding: str, *, lines: bool = True) -> Iterat
                     where=f"{source.name}, line {line}",
                     fix="save it as UTF-8 text, or name its encoding: --encoding "
                     + ("utf-32" if expected.startswith("utf-16") else "utf-16"),
+                    code="encoding",
                 )
             last_break = checked.rfind(b"\n")
             line_length = len(checked) - last_break - 1 + (line_length if last_break < 0 else 0)
@@ -141,6 +143,7 @@ def decoder_of(encoding: str) -> codecs.IncrementalDecoder:
             f"there is no encoding named '{encoding}'",
             fix="common ones are utf-8, cp1252 (Windows, Western Europe), latin-1, utf-16, "
             "cp1251 (Cyrillic), shift_jis, gb18030, big5",
+            code="encoding",
         ) from None
 
 
@@ -183,6 +186,7 @@ def _undecodable(
         f"byte 0x{byte:02X} at offset {offset:,} is not {encoding.upper()}",
         where=f"{source.name}, line {line}",
         fix=fix,
+        code="encoding",
     )
 
 
