@@ -6,14 +6,14 @@ import shutil
 import numpy as np
 import pytest
 import torch
-from headstart.training.first_weights import count_vectors
-from headstart.training.prepare import prepare, quiet
 from safetensors.torch import load_file, save_file
 
 from headstart.errors import HeadstartError
 from headstart.model.checkpoint import save_model
 from headstart.run import NetworkRun
+from headstart.training.corpus import prepare_corpus
 from headstart.training.finetune import finetune
+from headstart.training.initialization import cooccurrence_vectors
 from headstart.training.trainer import Interrupted
 from tests.callbacks import StopAt
 from tests.labelled import config, splits
@@ -169,13 +169,13 @@ def test_weights_without_a_checksum_are_read_as_they_are(trained, copied):
 
 def test_a_damaged_tokenizer_or_damaged_vectors_in_the_cache_are_made_again(tmp_path, monkeypatch):
     monkeypatch.setenv("HEADSTART_CACHE", str(tmp_path / "cache"))
-    recipe = small_config(tmp_path)
-    vectors = count_vectors(prepare(recipe), width=8, power=1.0, stages=quiet)
+    config = small_config(tmp_path)
+    vectors = cooccurrence_vectors(prepare_corpus(config), width=8, power=1.0)
     (tokenizer,) = (tmp_path / "cache" / "tokenizers").glob("*.json")
     (kept,) = (tmp_path / "cache" / "cooccurrences").glob("*.safetensors")
     whole = tokenizer.read_bytes()
     tokenizer.write_bytes(whole.replace(b'"cat"', b'"kat"') if b'"cat"' in whole else whole[:-9])
     flipped(kept)
-    again = prepare(recipe)
+    again = prepare_corpus(config)
     assert tokenizer.read_bytes() == whole
-    np.testing.assert_array_equal(count_vectors(again, width=8, power=1.0, stages=quiet), vectors)
+    np.testing.assert_array_equal(cooccurrence_vectors(again, width=8, power=1.0), vectors)

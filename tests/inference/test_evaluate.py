@@ -12,8 +12,7 @@ from headstart.run import ROWS, NetworkRun, evaluation_rows
 from headstart.text.reading.dataset import Dataset
 from headstart.text.reading.read import read_dataset
 from headstart.training.finetune import finetune
-from tests.labelled import dataset, write_csv
-from tests.labelled import recipe as settings
+from tests.labelled import config, dataset, write_csv
 
 
 def test_the_document_has_all_that_was_asked_for(run):
@@ -113,7 +112,7 @@ def test_another_spelling_of_the_path_judges_no_row_that_was_trained_on(run, run
 
 def test_a_dataset_that_grew_judges_no_row_that_was_trained_on(tmp_path):
     path = write_csv(tmp_path / "d.csv", dataset(100, wrong=0.3))
-    finetune(settings(dataset=[str(path)], epochs=1), tmp_path / "run")
+    finetune(config(dataset=[str(path)], epochs=1), tmp_path / "run")
     before = read_dataset(path)
     seen = {*before.train.texts, *before.validation.texts}
     write_csv(path, dataset(160, wrong=0.3))

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 import torch
-from headstart.training.prepare import find_preset
 
 from headstart.model.model import build_model
 from headstart.objectives import find_objective
@@ -12,6 +11,7 @@ from headstart.text.reading.corpus import TextList
 from headstart.text.store.token_source import TokenSource
 from headstart.text.store.write_store import store_corpus
 from headstart.text.tokenizers.train_tokenizer import train_tokenizer
+from headstart.training.corpus import network_preset
 from tests.runs import small_config
 
 TEXTS = [" ".join(["word"] * (2 + 5 * (number % 9))) for number in range(60)]
@@ -42,9 +42,9 @@ def test_the_length_of_a_second_text_does_not_tell_whether_it_follows(source):
 
 
 def test_parts_of_a_step_add_up_also_where_one_has_no_hidden_token(source, tmp_path):
-    recipe = small_config(tmp_path, "masked+next-sentence")
-    objective = find_objective(recipe.objective)(mask_share=0.3)
-    chosen = find_preset(recipe, vocab_size=source.tokenizer.vocab_size)
+    config = small_config(tmp_path, "masked+next-sentence")
+    objective = find_objective(config.objective)(mask_share=0.3)
+    chosen = network_preset(config, vocab_size=source.tokenizer.vocab_size)
     model = build_model(chosen.base, objective.head(chosen), seed=0).eval()
     batch = objective.batch(source, 4, (0, 0))
     first = batch.positions < 3 * 32  # of the last text nothing is hidden

@@ -1,7 +1,6 @@
 """What a study is made of: budgets, parts, and a corpus without what is to be judged."""
 
 import pytest
-from headstart.training.prepare import quiet
 
 from headstart.errors import HeadstartError
 from headstart.studies.arms import find_arm
@@ -11,9 +10,12 @@ from headstart.studies.data import find_budgets, read_data
 from headstart.studies.outcomes import RunKey
 from headstart.studies.recipe import make_study_recipe
 from headstart.studies.run import StudyRun
+from headstart.training.callbacks import Callback
 from tests.labelled import dataset, splits, write_csv
 from tests.runs import small_run
 from tests.studies.small_study import small_recipe
+
+quiet = Callback().stage
 
 
 def budget_rows(parts, run, tmp_path):
@@ -77,7 +79,7 @@ def test_what_a_document_is_and_how_many_are_held_out_reaches_the_base(tmp_path)
     assert len([*read_data(recipe, quiet).corpus]) == 1 + len(
         read_data(recipe, quiet).corpus.task_text
     )
-    base = pretrain_recipe(recipe, "causal", seed=0, steps=1, threads=1, output="full")
+    base = pretrain_recipe(recipe, "causal", seed=0, steps=1, threads=1)
     assert (base.documents, base.held_out) == ("file", 0.2)
 
 
@@ -145,7 +147,7 @@ def test_a_base_has_the_objective_it_was_pretrained_with(tmp_path):
 
 def test_training_texts_join_the_corpus_unless_that_is_turned_off(tmp_path):
     joined = read_data(small_recipe(tmp_path), quiet)
-    alone = read_data(small_recipe(tmp_path, task_text="off"), quiet)
+    alone = read_data(small_recipe(tmp_path, task_text=False), quiet)
     assert list(joined.corpus.task_text) == joined.splits.train.texts
     assert not alone.corpus.task_text
     held_out = {*joined.splits.validation.texts, *joined.test.texts}

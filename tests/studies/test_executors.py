@@ -5,7 +5,6 @@ from dataclasses import replace
 from threading import Thread
 
 import pytest
-from headstart.training.recipe_file import read_recipe_as
 
 from headstart.config import FinetuneConfig
 from headstart.errors import HeadstartError
@@ -173,8 +172,8 @@ def test_an_executor_from_outside_runs_a_study_with_the_same_results(headstart, 
     assert "started on node-7" in shown.stderr
     started = [one for one in read_progress(tmp_path / "there") if one["event"] == "start"]
     assert [one["node"] for one in started] == ["node-7"] * 2
-    recipe = read_recipe_as(StudyRecipe, tmp_path / "there")
-    local = recipe.replace(executor="local", cores=0, memory=0.0, jobs=1)
+    recipe = StudyRecipe.load(tmp_path / "there")
+    local = recipe.replace(executor="local", cores=None, memory=None, jobs=1)
     here = StudyRun(local, tmp_path / "here")
     here.run()
     assert results(tmp_path / "there", here.runs) == results(here.folder, here.runs)

@@ -4,8 +4,8 @@ import json
 
 import numpy as np
 import pytest
-from headstart.cli.compare_display import plan_lines
 
+from headstart.cli.study import plan_lines
 from headstart.errors import HeadstartError
 from headstart.run import Run
 from headstart.studies.analysis import analyse
@@ -188,7 +188,7 @@ def test_two_rows_are_enough(task, tmp_path):
 
 
 def test_where_nothing_is_chosen_a_tagger_takes_the_epochs_of_the_plan(tmp_path):
-    settings = {"arms": ["scratch"], "labels": ["20"], "seeds": 1, "epochs": 0}
+    settings = {"arms": ["scratch"], "labels": ["20"], "seeds": 1, "epochs": None}
     study = StudyRun(recipe("tagging", tmp_path, selection="none", **settings), tmp_path / "study")
     study.run()
     (run,) = study.runs

@@ -1,9 +1,8 @@
 """Without a corpus, the training texts of the dataset are what a study pretrains on."""
 
 import pytest
-from headstart.cli.compare_display import plan_lines
-from headstart.training.prepare import open_corpus, quiet
 
+from headstart.cli.study import plan_lines
 from headstart.config import PretrainConfig
 from headstart.errors import HeadstartError
 from headstart.studies.data import read_data
@@ -11,8 +10,12 @@ from headstart.studies.recipe import make_study_recipe
 from headstart.studies.record import write_results
 from headstart.studies.results import read_study
 from headstart.studies.run import StudyRun
+from headstart.training.callbacks import Callback
+from headstart.training.corpus import open_corpus
 from tests.labelled import dataset, write_csv
 from tests.studies.small_study import small_recipe
+
+quiet = Callback().stage
 
 
 def test_the_usual_arms_are_compared_without_a_corpus():
@@ -30,7 +33,7 @@ def test_leaving_the_training_texts_out_leaves_nothing_to_pretrain_on():
     with pytest.raises(
         HeadstartError, match=r"leaves no text to pretrain on.*--arms tfidf,scratch"
     ):
-        make_study_recipe(dataset=["d.csv"], task_text="off")
+        make_study_recipe(dataset=["d.csv"], task_text=False)
 
 
 def test_the_corpus_is_every_training_text_and_no_other(tmp_path):

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 import torch
-from headstart.training.finetune_loop import micro_batches
-from headstart.training.finetune_prepare import prepare_finetuning
 
-from headstart.config import FinetuneConfig
 from headstart.model.model import build_model
 from headstart.model.presets import preset
 from headstart.tasks.examples import Examples
 from headstart.text.reading.dataset import Dataset, Splits
+from headstart.training.callbacks import Callback
+from headstart.training.finetune import finetune
+from tests.labelled import config
 
 
 def examples(targets=(0, 1, 0)):
@@ -41,16 +41,23 @@ def test_padding_changes_no_score(objective):
     torch.testing.assert_close(*scores, atol=1e-5, rtol=1e-5)
 
 
-@pytest.mark.parametrize(("precision", "lengths"), [("fp32", {3}), ("bf16", {16})])
-def test_fine_tuning_pads_to_lengths_that_come_again_in_bf16_alone(precision, lengths, tmp_path):
+class Lengths(Callback):
+    """Collects how long the rows of the training batches are."""
+
+    def on_start(self, start):
+        self.seen = []
+        start.run.model.base.register_forward_pre_hook(self.see)
+
+    def see(self, base, inputs):
+        if base.training:
+            self.seen.append(inputs[0].shape[1])
+
+
+@pytest.mark.parametrize(("precision", "shortest"), [("fp32", 3), ("bf16", 16)])
+def test_fine_tuning_pads_to_lengths_that_come_again_in_bf16_alone(precision, shortest):
     rows = Dataset("made up", ["a b", "c", "a"] * 4 + ["a b " * 40] * 4, [0, 1] * 8, ("no", "yes"))
-    recipe = FinetuneConfig.create(
-        dataset=["made up"], preset="small", precision=precision, batch_size=4
-    )
-    setup = prepare_finetuning(recipe, tmp_path, splits=Splits(rows, rows.pick(range(4)), None))
-    seen = []
-    setup.model.base.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].shape[1]))
-    for step in range(setup.order.steps_per_epoch):
-        for part in micro_batches(setup, step):
-            part.compute()
-    assert min(seen) in lengths
+    changes = {"precision": precision, "batch_size": 4, "epochs": 1, "head_init": "random"}
+    lengths = Lengths()
+    parts = Splits(rows, rows.pick(range(4)), None)
+    finetune(config(**changes), None, splits=parts, callbacks=[lengths])
+    assert min(lengths.seen) == shortest
