@@ -297,7 +297,7 @@ def test_another_tokenizer_than_the_bases_is_rejected_with_the_way_out(tmp_path,
     other = small_run(tmp_path / "other", steps=2, vocab_size=280)
     with pytest.raises(HeadstartError, match="vocabulary") as error:
         finetune(config(base=str(base), tokenizer=str(other)), tmp_path / "r", splits=splits())
-    assert "--match-vocabulary" in error.value.fix
+    assert "--tokenizer" in error.value.fix
 
 
 def test_minutes_leave_as_many_epochs_as_fit_and_a_resume_repeats_them(tmp_path, monkeypatch):
