@@ -318,8 +318,11 @@ def evaluate(
         console.print(baseline_table(found["baselines"], metrics), "")
     if classes := found.get("classes"):
         share = ".1%"
-        columns = {"name": "", "precision": share, "recall": share, "f1": share, "support": ","}
-        console.print(record_table(classes, **columns))
+        columns = {"class": "", "precision": share, "recall": share, "f1": share}
+        rows = [
+            {**one, "class": one["name"], task.class_row_name: one["support"]} for one in classes
+        ]
+        console.print(record_table(rows, **columns, **{task.class_row_name: ","}))
     _print_mistakes(console, found.get("mistakes", []))
 
 
