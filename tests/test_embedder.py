@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 import skops.io
 import torch
-from headstart.estimator_parts import MARK, PICKLE_FORMAT
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.exceptions import NotFittedError
