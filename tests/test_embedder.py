@@ -145,7 +145,7 @@ def test_scikit_learns_suite_finds_nothing_that_applies_to_text(base):
 
 def test_the_page_s_code_works(base, tmp_path, monkeypatch):
     page = (ROOT / "docs" / "scikit-learn.md").read_text(encoding="utf-8")
-    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    code = re.findall(r"```python\n(.*?)```", page, re.DOTALL)[0]
     (tmp_path / "runs").mkdir()
     (tmp_path / "runs" / "base").symlink_to(base)
     monkeypatch.chdir(tmp_path)

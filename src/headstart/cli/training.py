@@ -290,6 +290,6 @@ def baseline_table(found: list[dict[str, Any]], metrics: Sequence[str]) -> Table
         | {"compared with": one["name"], "": one["about"]}
         for one in found
     ]
-    known = [name for name in metrics if any(name in row for row in rows)][:2]
+    known = [name for name in dict.fromkeys(metrics) if any(name in row for row in rows)][:2]
     columns = {"compared with": "", **dict.fromkeys(known, ""), "": ""}
     return record_table(rows, columns)
