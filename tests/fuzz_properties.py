@@ -232,24 +232,24 @@ def using_a_damaged_cache(data: st.DataObject) -> None:
 # Options whose wild values could only ask for long work are left out.
 OPTIONS = {
     "inspect": "corpus validation test text-column label-column encoding documents tokenizer "
-    "length seed",
+    "length split-seed",
     "predict": "input output text-column second-column encoding",
     "evaluate": "text-column label-column",
-    "finetune": "average base batch-size choose-by device encoding epochs feed-forward heads "
-    "label-column label-smoothing layer-decay layers learning-rate length long new-head "
-    "objective patience pooling precision preset save-seconds second-column seed split-seed "
-    "strategy task test text-column threads token-dropout tokenizer tokenizer-kind track "
-    "validation vocab-size warmup weight-decay width balance",
-    "pretrain": "batch-tokens device documents drawn embedding-learning-rate embedding-start "
-    "encoding epochs feed-forward frequent heads held-out layers learning-rate length mask-share "
-    "minutes objective output precision preset save-seconds seed steps task-text text-column "
+    "finetune": "average base batch-size class-weight config device encoding epochs "
+    "feed-forward-width head-init heads label-column labels layers learning-rate length long "
+    "objective pooling precision preset save-seconds second-column seed selection-metric "
+    "split-seed task test text-column threads token-dropout tokenizer tokenizer-kind track "
+    "validation vocab-size warmup weight-decay width",
+    "pretrain": "batch-tokens config device documents embedding-init embedding-learning-rate "
+    "encoding epochs feed-forward-width heads held-out layers learning-rate length mask-share "
+    "minutes objective precision preset save-seconds seed softmax steps task-text text-column "
     "threads tokenizer tokenizer-kind tokens track vocab-size width",
-    "compare": "arms base corpus encoding epochs feed-forward heads jobs label-column labels "
-    "layers length minutes objective preset seeds task-text test text-column threads tokenizer "
+    "compare": "arms base corpus encoding epochs feed-forward-width heads jobs label-column "
+    "labels layers length minutes objective preset seeds test text-column threads tokenizer "
     "tokens validation vocab-size width",
     "generate": "seed show-alternatives temperature tokens top-k top-p",
-    "params": "classes feed-forward heads layers objective preset vocab-size width",
-    "tokenizer": "encoding kind text-column vocab-size",
+    "params": "classes feed-forward-width heads layers objective preset vocab-size width",
+    "tokenizer": "encoding text-column tokenizer-kind vocab-size",
 }
 
 

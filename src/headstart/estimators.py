@@ -119,14 +119,15 @@ def as_texts(X: Any) -> list[str]:
                 f"{', '.join(map(str, names[:10]))}. Choose one: X[['text']], or a "
                 "ColumnTransformer"
             )
-        X = X[names[0]]
+        values = list(X[names[0]])
     elif getattr(X, "ndim", 1) == 2 and X.shape[1] == 1:
-        X = X[:, 0]
-    texts = list(X)
-    for number, text in enumerate(texts):
+        values = list(X[:, 0])
+    else:
+        values = list(X)
+    for number, text in enumerate(values):
         if not isinstance(text, str):
             raise ValueError(f"text {number} is not a string but a {type(text).__name__}")
-    texts = [str(text) for text in texts]  # NumPy's strings as plain ones
+    texts = [str(text) for text in values]  # NumPy's strings as plain ones
     check_inputs(Classification(()), texts)
     return texts
 
@@ -251,7 +252,8 @@ class HeadstartClassifier(ClassifierMixin, _TextEstimator):  # type: ignore[misc
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable class of each text."""
-        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
+        probabilities = self.predict_proba(X)
+        return np.asarray(self.classes_[probabilities.argmax(axis=1)])
 
     def save(self, folder: str | Path) -> None:
         """Write the run, for `headstart predict` and `headstart.load`."""

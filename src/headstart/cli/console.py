@@ -104,7 +104,7 @@ def plain_table(*columns: str, **options: Any) -> Table:
     return Table(*columns, **{"box": None, "header_style": "dim", "pad_edge": False, **options})
 
 
-def record_table(rows: Iterable[Mapping[str, Any]], **columns: str) -> Table:
+def record_table(rows: Iterable[Mapping[str, Any]], columns: Mapping[str, str]) -> Table:
     """Make a table of records.
 
     Parameters

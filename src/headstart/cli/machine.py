@@ -99,7 +99,7 @@ def _show_cache(prune: float | None, *, json: bool) -> None:
     line = styled("[bold]{folder}[/]: {total:,.1f} MB", folder=str(folder), total=total)
     console.print(line, soft_wrap=True)
     if found:
-        console.print(record_table(rows, **columns))
+        console.print(record_table(rows, columns))
     if removed:
         freed = sum(one.bytes for one in removed) / 1e6
         console.print(f"removed {len(removed):,} files and folders, {freed:,.1f} MB")

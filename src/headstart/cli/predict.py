@@ -229,10 +229,10 @@ def print_tags(console: Console, run: "Run", found: Sequence[dict[str, Any]]) ->
             text = f"the last {unread:,} words were not read: the text is {TOO_LONG}"
             console.print(note(text))
         if not getattr(run.task, "entities", True):
-            table = record_table(words, word="", tag="", probability=".1%")
+            table = record_table(words, {"word": "", "tag": "", "probability": ".1%"})
         else:
             spec = {"text": "", "kind": "", "probability": ".1%", "start": "d", "end": "d"}
-            table = record_table(one["entities"], **spec)
+            table = record_table(one["entities"], spec)
         console.print(table if table.row_count else "no entities", "")
 
 
@@ -318,8 +318,11 @@ def evaluate(
         console.print(baseline_table(found["baselines"], metrics), "")
     if classes := found.get("classes"):
         share = ".1%"
-        columns = {"name": "", "precision": share, "recall": share, "f1": share, "support": ","}
-        console.print(record_table(classes, **columns))
+        columns = {"class": "", "precision": share, "recall": share, "f1": share}
+        rows = [
+            {**one, "class": one["name"], task.class_row_name: one["support"]} for one in classes
+        ]
+        console.print(record_table(rows, columns | {task.class_row_name: ","}))
     _print_mistakes(console, found.get("mistakes", []))
 
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from headstart.training.trainer import TrainState
 
 FORMATS = {"perplexity": ",.1f", "bits_per_byte": ".3f"}  # other metrics are shares
+SWAP_COLUMNS = {"part": "", "status": "", "parameters": ",", "why": ""}
 NOT_METRICS = ("step", "train_loss", "loss", "validation_loss", "seconds", "total_seconds")
 C = TypeVar("C", bound=Config)
 
@@ -231,7 +232,7 @@ class TrainDisplay(Display, Callback):
         for text in plan.get("notes", ()):
             self.on_warning(text)
         if plan.get("swap"):
-            swap = record_table(plan["swap"], part="", fate="", parameters=",", why="")
+            swap = record_table(plan["swap"], SWAP_COLUMNS)
             self.console.print(swap)
         if truncated := plan.get("truncated"):
             self.on_warning(
@@ -289,6 +290,6 @@ def baseline_table(found: list[dict[str, Any]], metrics: Sequence[str]) -> Table
         | {"compared with": one["name"], "": one["about"]}
         for one in found
     ]
-    known = [name for name in metrics if any(name in row for row in rows)][:2]
+    known = [name for name in dict.fromkeys(metrics) if any(name in row for row in rows)][:2]
     columns = {"compared with": "", **dict.fromkeys(known, ""), "": ""}
-    return record_table(rows, **columns)
+    return record_table(rows, columns)
