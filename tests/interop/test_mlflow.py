@@ -18,7 +18,7 @@ TINY = {"width": 16, "layers": 1, "heads": 2, "vocab_size": 300, "threads": 1}
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("mlflow") / "run"
-    arm = HeadstartClassifier(epochs=1, settings=TINY, random_state=0)
+    arm = HeadstartClassifier(epochs=1, **TINY, random_state=0)
     arm.fit(["yes", "oh yes", "no", "oh no"], ["y", "y", "n", "n"]).save(folder)
     return folder
 
