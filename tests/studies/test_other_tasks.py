@@ -120,7 +120,7 @@ def test_the_best_arm_that_can_be_kept_answers_for_the_task(study):
     run = Run.open(study.folder / "best")
     assert run.task is not None
     assert run.task.name == study.recipe.task
-    answers = run.answers(study.data.test).scores
+    answers = run.scores(study.data.test).values
     assert run.task.metrics(answers, study.data.test)[METRICS[study.recipe.task]] >= 0
 
 
