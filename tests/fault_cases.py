@@ -15,7 +15,14 @@ from tests.corpora import write_corpus
 from tests.faulty_disk import Disk, refusing
 from tests.labelled import dataset, write_csv
 
-SIZES = {"vocab-size": 300, "width": 16, "layers": 1, "heads": 1, "feed-forward-width": 16, "threads": 1}
+SIZES = {
+    "vocab-size": 300,
+    "width": 16,
+    "layers": 1,
+    "heads": 1,
+    "feed-forward-width": 16,
+    "threads": 1,
+}
 TINY = SIZES | {"precision": "fp32", "save-seconds": 0}
 
 

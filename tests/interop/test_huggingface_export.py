@@ -28,9 +28,7 @@ LABELS = {
 }
 
 
-def make_run(
-    folder, name="small", objective="causal", task=None, head="stock", temperature=1.0
-):
+def make_run(folder, name="small", objective="causal", task=None, head="stock", temperature=1.0):
     """A run with random weights, large enough for a mistake to show."""
     own = tokenizer()
     chosen = preset(name, objective=objective, vocab_size=own.vocab_size, **SIZES)
