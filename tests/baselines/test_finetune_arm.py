@@ -37,7 +37,7 @@ def test_a_linear_arm_is_trained_and_evaluated_on_the_command_line(
 
 def test_the_outcome_is_told_in_words(data, tmp_path, headstart):
     result = headstart("finetune", data, "--arm", "tfidf", "--out", tmp_path / "run")
-    assert "tfidf, by validation: accuracy" in " ".join(result.stdout.split())
+    assert "tfidf, on validation: accuracy" in " ".join(result.stdout.split())
 
 
 def test_a_stack_joins_tfidf_and_a_network(tmp_path):
@@ -57,7 +57,7 @@ def test_a_stack_joins_tfidf_and_a_network(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({"arm": "cooccurrence"}, "cannot train the arm 'cooccurrence'"),
+        ({"arm": "cooccurrence"}, "choose network, tfidf, nb, stack"),
         ({"arm": "tfidf", "epochs": 3}, "does not take --epochs"),
         ({"arm": "nb", "base": "runs/base"}, "does not take --base"),
         ({"arm": "tfidf", "task": "tagging"}, "not for tagging"),

@@ -332,7 +332,7 @@ def _pretraining_line(recipe: Any, plan: Any) -> str:
     times = "once for all seeds" if recipe.bases == 1 else f"{recipe.bases} times, by seed"
     own = recipe.uses_own_texts
     corpus = "the training texts (no --corpus)" if own else ", ".join(recipe.corpus)
-    joins = bool(recipe.task_text) and recipe.task_text != "off" and not own
+    joins = recipe.task_text and not own
     join = "; the training texts join, without labels" if joins else ""
     return (
         f"  pretraining on {corpus}: {', '.join(recipe.objectives)}, {tokens:,} tokens each, "

@@ -120,6 +120,11 @@ def finetune(
             ),
             soft_wrap=True,
         )
+    if dry_run and config.arm in ("tfidf", "nb"):
+        raise HeadstartError(
+            f"--dry-run plans the training of a network; the arm {config.arm} takes seconds",
+            fix="leave --dry-run out",
+        )
     from headstart.baselines.finetune_arm import finetune_arm
     from headstart.tasks import find_task
     from headstart.training.finetune import finetune as train

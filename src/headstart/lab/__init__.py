@@ -4,7 +4,7 @@ from typing import Any
 
 PRESET = "lab"
 # Its norms come after the sums, and at twice this rate such a network does not get past the
-# unigram model (docs/recipes.md); the vocabulary's rows can take more.
+# unigram model (research/recipes.md); the vocabulary's rows can take more.
 PRETRAINING: dict[str, Any] = {"learning_rate": 1e-3, "embedding_learning_rate": 2e-3}
 # Adam (which is AdamW without decay) at one rate, evaluated every epoch, with a head drawn at
 # random. Two things are not the lab's: a third of each text's tokens is dropped, and the weights

@@ -180,8 +180,8 @@ class Task(ABC, Generic[Rows]):
     def class_weights(self, rows: Rows, examples: Examples) -> NDArray[np.float32]:
         """Compute weights of the examples with which all classes count the same."""
         raise HeadstartError(
-            f"--balance is for classes of whole texts, and the task {self.name} has none",
-            fix="leave --balance out",
+            f"--class-weight is for classes of whole texts, and the task {self.name} has none",
+            fix="leave --class-weight out",
         )
 
 
@@ -197,5 +197,6 @@ def check_pooling(head: HeadConfig, pooling: Pooling | None) -> None:
     )
     raise HeadstartError(
         f"--pooling {pooling} cannot be used: {why}",
-        fix="leave --pooling out" + ("" if used is None else ", or leave --head huggingface out"),
+        fix="leave --pooling out" + ("" if used is None else ", or leave --head stock out"),
+        code="config",
     )
