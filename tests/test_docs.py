@@ -8,7 +8,6 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 FILES = sorted((ROOT / "src" / "headstart").rglob("*.py"))
-LONGEST = 300  # lines
 
 
 def test_the_tree_in_the_architecture_is_the_tree_of_the_source():
@@ -20,15 +19,13 @@ def test_the_tree_in_the_architecture_is_the_tree_of_the_source():
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(ROOT)))
-def test_every_file_says_what_it_is_and_stays_readable(file):
+def test_every_file_says_what_it_is(file):
     lines = file.read_text(encoding="utf-8").splitlines()
     assert lines[0].startswith('"""')
-    assert len(lines) <= LONGEST
 
 
 def test_every_test_that_the_page_names_exists():
     page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", page)
-    assert len(named) == 11
     for file, test in named:
         assert f"def {test}(" in (ROOT / file).read_text(encoding="utf-8"), f"{file}::{test}"
