@@ -60,7 +60,6 @@ def pretrain_steps(
     length: int,
     rows: int,
     precision: str,
-    attention: str = "auto",
     output: str = "candidates",
 ) -> Iterator[int]:
     """Train; yields the real tokens of each step."""
