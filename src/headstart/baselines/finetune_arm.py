@@ -85,7 +85,7 @@ def finetune_arm(
             classifier = _stack(config, folder, parts, callback)
         else:
             classifier = fit_linear(config.arm, config.task, parts, folder)
-        summary = save_arm(classifier, config, parts, folder, started=started)
+        summary = save_arm(classifier, config, parts, folder, arm=config.arm, started=started)
     callback.on_finish(summary)
     return summary
 
@@ -131,12 +131,16 @@ def save_arm(
     splits: Parts[Dataset],
     folder: Path,
     *,
+    arm: str,
     role: str = "selected its settings",
     started: float | None = None,
 ) -> dict[str, Any]:
     """Write a fitted classifier as a run, with its config and the rows that it has seen.
 
-    `role` is what the validation rows did, for the card.
+    Parameters
+    ----------
+    arm : the name of the classifier, for summary and card.
+    role : what the validation rows did, for the card.
     """
     run.save(folder)
     write_rows(run.task, splits, folder)
@@ -146,7 +150,7 @@ def save_arm(
         "run": str(folder),
         "task": run.task.name,
         "labels": list(run.labels),
-        "arm": config.arm,
+        "arm": arm,
         "seed": config.seed,
         "train_rows": len(splits.train),
         "validation_rows": len(splits.validation),
