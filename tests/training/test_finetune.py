@@ -337,3 +337,16 @@ def test_a_dry_run_has_a_plan_and_writes_nothing(tmp_path):
     assert run.plan["seconds"] > 0
     assert run.plan["epochs"] == 3
     assert not (tmp_path / "run").exists()
+
+
+def test_the_returned_run_has_the_best_weights_and_its_temperature(tmp_path):
+    data = splits(wrong=0.4)
+    settings = config(epochs=8, selection_metric="loss")
+    run = finetune(settings, tmp_path / "run", splits=data)
+    assert run.summary["best_epoch"] < 8
+    saved = NetworkRun.open(tmp_path / "run")
+    in_memory = finetune(settings, None, splits=data)
+    texts = data.test.texts[:5]
+    assert run.temperature == saved.temperature == in_memory.temperature
+    np.testing.assert_array_equal(run.predict_proba(texts), saved.predict_proba(texts))
+    np.testing.assert_allclose(in_memory.predict_proba(texts), run.predict_proba(texts), atol=1e-6)
