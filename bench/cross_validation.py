@@ -28,6 +28,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from headstart.training.listener import Listener
+from headstart.training.recipe import make_pretrain_recipe, make_recipe
 from safetensors.numpy import load_file
 from scipy.stats import t
 from sklearn.model_selection import StratifiedKFold
@@ -42,8 +44,6 @@ from headstart.text.reading.corpus import read_corpus
 from headstart.text.reading.dataset import Dataset, Splits
 from headstart.text.reading.read import read_dataset
 from headstart.training.finetune import finetune
-from headstart.training.listener import Listener
-from headstart.training.recipe import make_pretrain_recipe, make_recipe
 from recipes import parse
 
 START = "start"

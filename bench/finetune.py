@@ -200,11 +200,12 @@ def predict(common: Task, repetitions: int) -> None:
 
 def show_accuracy_in_8_bits(threads: int, labels: str) -> None:
     """Accuracy on the test part of rotten-tomatoes: the run's, the export's, their difference."""
+    from headstart.training.recipe import make_recipe
+
     from headstart.interop.exporters import ExportOptions, export_run
     from headstart.text.checking.splits import take_budget
     from headstart.text.reading.read import read_dataset
     from headstart.training.finetune import finetune
-    from headstart.training.recipe import make_recipe
 
     splits = read_dataset("rotten-tomatoes")
     part = replace(splits, train=take_budget(splits.train, labels, 0))

@@ -12,10 +12,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from headstart.training.recipe import make_pretrain_recipe
+
 from headstart.training import loop
 from headstart.training.optimizer import RowAdamW
 from headstart.training.pretrain import pretrain
-from headstart.training.recipe import make_pretrain_recipe
 
 
 class DenseAdamW(RowAdamW):

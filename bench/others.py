@@ -125,9 +125,10 @@ def with_tfidf(splits: Any) -> Any:
 
 def with_network(splits: Any, base: str, seed: int, threads: int) -> Any:
     """A base with a fresh head, fine-tuned by the recipe that is usual for it."""
+    from headstart.training.recipe import make_recipe
+
     from headstart.run import NetworkRun
     from headstart.training.finetune import finetune
-    from headstart.training.recipe import make_recipe
 
     usual = make_recipe(dataset=["rotten-tomatoes"], base=base)
     steps = -(-len(splits.train) // usual.batch_size)

@@ -22,12 +22,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from headstart.training.recipe import make_recipe
 from scipy.stats import t
 
 from headstart.text.checking.splits import take_budget
 from headstart.text.reading.read import read_dataset
 from headstart.training.finetune import finetune
-from headstart.training.recipe import make_recipe
 
 
 def parse(text: str) -> dict[str, Any]:

@@ -12,8 +12,9 @@ import tempfile
 from pathlib import Path
 
 from headstart.training.metrics import read_metrics
-from headstart.training.pretrain import pretrain
 from headstart.training.recipe import PretrainRecipe
+
+from headstart.training.pretrain import pretrain
 
 TRIES = [
     ("causal", "random", 0.0),

@@ -26,6 +26,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from headstart.training.finetune_prepare import prepare_finetuning
+from headstart.training.first_weights import count_vectors
+from headstart.training.listener import Listener
+from headstart.training.prepare import prepare, quiet
+from headstart.training.recipe import PretrainRecipe, make_pretrain_recipe, make_recipe
 
 from headstart.baselines.cooccurrence import CooccurrenceClassifier
 from headstart.baselines.tfidf import TfidfClassifier
@@ -36,11 +41,6 @@ from headstart.text.reading.corpus import read_corpus
 from headstart.text.reading.dataset import Splits
 from headstart.text.reading.read import read_dataset
 from headstart.training.finetune import plan_finetuning, train_task
-from headstart.training.finetune_prepare import prepare_finetuning
-from headstart.training.first_weights import count_vectors
-from headstart.training.listener import Listener
-from headstart.training.prepare import prepare, quiet
-from headstart.training.recipe import PretrainRecipe, make_pretrain_recipe, make_recipe
 from recipes import parse
 
 LONG_ROWS = 2_000  # labelled reviews of the task `imdb`

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from headstart.training.loop import Loop, LoopSettings, MicroBatch
+from headstart.training.recipe import PretrainRecipe
 
 from headstart.model.model import build_model
 from headstart.model.presets import preset
@@ -15,8 +17,6 @@ from headstart.model.sampled_softmax import SoftmaxSampler
 from headstart.objectives import find_objective
 from headstart.text.store.token_source import TokenSource
 from headstart.text.store.token_store import FORMAT, MANIFEST, ShardWriter, TokenStore
-from headstart.training.loop import Loop, LoopSettings, MicroBatch
-from headstart.training.recipe import PretrainRecipe
 
 
 class FewSpecials:

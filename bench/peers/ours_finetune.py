@@ -5,6 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from headstart.training.finetune_prepare import prepare_finetuning
+from headstart.training.metrics import MetricsFile
+from headstart.training.recipe import make_recipe
 
 from headstart.interop.exporters import ExportOptions, export_run
 from headstart.interop.onnx.exported_run import open_export
@@ -15,9 +18,6 @@ from headstart.tasks.classification import Classification
 from headstart.text.reading.dataset import Dataset, Splits
 from headstart.text.tokenizers.tokenizer import load_tokenizer
 from headstart.training.finetune import plan_finetuning
-from headstart.training.finetune_prepare import prepare_finetuning
-from headstart.training.metrics import MetricsFile
-from headstart.training.recipe import make_recipe
 from peers.documents import make_texts, make_tokenizer
 
 CLASSES = ("no", "yes")

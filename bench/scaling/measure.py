@@ -14,16 +14,16 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from headstart.training.pretrain_loop import micro_batches
+from headstart.training.processes.shared_memory import SharedSum
+from processes import train
 
 from headstart.text.reading.corpus import read_corpus
 from headstart.text.tokenizers.train_tokenizer import train_tokenizer
 from headstart.training.checkpoints import Checkpoints
 from headstart.training.optimizer import clip_gradients, make_optimizer
 from headstart.training.pretrain import PlannedPretraining
-from headstart.training.pretrain_loop import micro_batches
-from headstart.training.processes.shared_memory import SharedSum
 from peers.measure import SIZES
-from processes import train
 from scaling.pieces import Check, Pieces
 from store import imdb_lines, time_store, write_corpus
 
