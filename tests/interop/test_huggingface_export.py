@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 import torch
 from huggingface_hub import ModelCard
@@ -121,9 +122,24 @@ def test_the_runs_temperature_is_folded_in(tmp_path):
 
 
 @pytest.mark.parametrize("objective", ["causal", "masked"])
-def test_a_default_head_without_a_counterpart_is_refused_with_the_way_to_one(objective, tmp_path):
-    run = make_run(tmp_path / "run", "small", objective, "classification", head="own")
-    with pytest.raises(HeadstartError, match="pools by mean\\+max") as error:
+def test_a_classifier_fine_tuned_with_defaults_opens_in_stock_transformers(objective, tmp_path):
+    write_csv(tmp_path / "rows.csv", dataset(200))
+    settings = config(dataset=[str(tmp_path / "rows.csv")], objective=objective)
+    run = finetune(settings, tmp_path / "run")
+    found = export_run(tmp_path / "run", "huggingface", tmp_path / "out")
+    assert found["largest_difference"] < 1e-4
+    assert found["measured"]["export"]["value"] > 0.8
+    assert any("--head stock" in note for note in found["notes"])
+    pipe = transformers.pipeline("text-classification", str(tmp_path / "out"))
+    texts = dataset(20, 7).texts
+    ours = [one["label"] for one in run.predict(texts)]
+    theirs = [one["label"] for one in pipe(list(texts), truncation=True)]
+    assert np.mean([one == two for one, two in zip(ours, theirs, strict=True)]) > 0.8
+
+
+def test_a_default_head_is_rejected_where_its_training_rows_are_not_known(tmp_path):
+    run = make_run(tmp_path / "run", "small", "causal", "classification", head="own")
+    with pytest.raises(HeadstartError, match="training rows") as error:
         export_run(run, "huggingface", tmp_path / "out")
     assert "--head stock" in error.value.fix
     assert not (tmp_path / "out").exists()
