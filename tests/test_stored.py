@@ -123,7 +123,8 @@ def test_a_damaged_summary_is_said(trained, copied, content):
 
 
 @pytest.mark.parametrize(
-    "values", [{"validation": None}, {"validation": {"accuracy": "x"}}, {"epochs": [3]}, {"truncated": 0}]
+    "values",
+    [{"validation": None}, {"validation": {"accuracy": "x"}}, {"epochs": [3]}, {"truncated": 0}],
 )
 def test_a_summary_of_another_form_is_said(trained, copied, values):
     run = copied(trained)
