@@ -20,6 +20,7 @@ from pathlib import Path
 import pyarrow.parquet as parquet
 from hypothesis import strategies as st
 
+from headstart.config import Config, FinetuneConfig, PretrainConfig, StudyConfig
 from tests.conftest import Result, run_here
 from tests.corpora import write_corpus
 from tests.fault_cases import cache_in, compare_words, finetune_words, pretrain_words
@@ -229,27 +230,22 @@ def using_a_damaged_cache(data: st.DataObject) -> None:
             assert weights[0].read_bytes() == weights[1].read_bytes()
 
 
-# Options whose wild values could only ask for long work are left out.
+def options_of(config: type[Config]) -> str:
+    """Every option of a command's settings."""
+    return " ".join(one.option[2:] for one in config.settings() if not one.argument)
+
+
 OPTIONS = {
-    "inspect": "corpus validation test text-column label-column encoding documents tokenizer "
-    "length split-seed",
+    "inspect": "corpus validation test text-column second-column label-column encoding documents "
+    "tokenizer length split-seed task",
     "predict": "input output text-column second-column encoding",
     "evaluate": "text-column label-column",
-    "finetune": "average base batch-size class-weight config device encoding epochs "
-    "feed-forward-width head-init heads label-column labels layers learning-rate length long "
-    "objective pooling precision preset save-seconds second-column seed selection-metric "
-    "split-seed task test text-column threads token-dropout tokenizer tokenizer-kind track "
-    "validation vocab-size warmup weight-decay width",
-    "pretrain": "batch-tokens config device documents embedding-init embedding-learning-rate "
-    "encoding epochs feed-forward-width heads held-out layers learning-rate length mask-share "
-    "minutes objective precision preset save-seconds seed softmax steps task-text text-column "
-    "threads tokenizer tokenizer-kind tokens track vocab-size width",
-    "compare": "arms base corpus encoding epochs feed-forward-width heads jobs label-column "
-    "labels layers length minutes objective preset seeds test text-column threads tokenizer "
-    "tokens validation vocab-size width",
+    "finetune": options_of(FinetuneConfig),
+    "pretrain": options_of(PretrainConfig),
+    "compare": options_of(StudyConfig),
     "generate": "seed show-alternatives temperature tokens top-k top-p",
     "params": "classes feed-forward-width heads layers objective preset vocab-size width",
-    "tokenizer": "encoding text-column tokenizer-kind vocab-size",
+    "tokenizer": "encoding tokenizer-kind text-column vocab-size",
 }
 
 

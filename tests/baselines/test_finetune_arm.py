@@ -102,3 +102,16 @@ def test_a_linear_arm_has_no_plan_to_show(data, tmp_path, headstart):
     result = headstart("finetune", data, "--arm", "nb", "--dry-run", "--out", tmp_path / "run")
     assert result.returncode == 2
     assert "takes seconds" in result.stderr
+
+
+def test_an_arm_killed_before_its_summary_was_written_is_resumed(tmp_path, monkeypatch):
+    def killed(*given):
+        raise KeyboardInterrupt
+
+    settings = FinetuneConfig.create(dataset=["generated"], arm="tfidf", threads=1)
+    with monkeypatch.context() as patched:
+        patched.setattr("headstart.baselines.finetune_arm._write_card", killed)
+        with pytest.raises(KeyboardInterrupt):
+            finetune_arm(settings, tmp_path / "run", splits=splits())
+    summary = finetune_arm(settings, tmp_path / "run", splits=splits(), resume=True)
+    assert summary["validation"]["accuracy"] > 0.9
