@@ -96,12 +96,15 @@ class Run(ABC):
         Scores are divided by it before they become probabilities.
     summary : dict
         The content of `summary.json`; empty where there is none.
+    splits : Parts or None
+        The rows that `finetune` has read; `None` for a run that was opened.
     """
 
     folder: Path
     task: Task[Any] | None
     temperature: float
     summary: dict[str, Any]
+    splits: Any = None
 
     @classmethod
     def open(cls, path: str | Path) -> Self:
@@ -312,8 +315,8 @@ class Run(ABC):
 class NetworkRun(Run):
     """A network with its tokenizer; a pretrained base has no task.
 
-    A training returns it with its `plan` and, for a task, its `validation_scores`; one that was
-    trained in memory has no folder.
+    A training returns it with its `plan` and, for a task, its `validation_scores` and the `splits`
+    that it has read; one that was trained in memory has no folder.
     """
 
     folder: Any
@@ -326,6 +329,7 @@ class NetworkRun(Run):
     summary: dict[str, Any] = field(default_factory=dict)
     plan: dict[str, Any] = field(default_factory=dict)
     validation_scores: Any = None
+    splits: Any = None
 
     @property
     def encoding(self) -> TextEncoding:
@@ -402,6 +406,7 @@ class ClassifierRun(Run):
     classifier: TextClassifier
     temperature: float = 1.0
     summary: dict[str, Any] = field(default_factory=dict)
+    splits: Any = None
 
     def scores(self, rows: Dataset, progress: ProgressCallback | None = None) -> Scores:
         found = self.classifier.scores(rows.texts, progress=progress)

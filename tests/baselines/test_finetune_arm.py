@@ -42,16 +42,16 @@ def test_the_outcome_is_told_in_words(data, tmp_path, headstart):
 
 def test_a_stack_joins_tfidf_and_a_network(tmp_path):
     parts = splits(rows=60, wrong=0.2)
-    summary = finetune_arm(config(arm="stack", epochs=2), tmp_path / "run", splits=parts)
+    made = finetune_arm(config(arm="stack", epochs=2), tmp_path / "run", splits=parts)
+    summary = made.summary
     opened = Run.open(tmp_path / "run")
     assert set(summary["weights"]) <= {"tfidf", "network"}
     kept = {path.name for path in (tmp_path / "run" / MEMBERS).iterdir()}
     assert kept == set(summary["weights"])
     assert opened.evaluate(parts.test)["accuracy"] > 0.5
     assert np.allclose(opened.predict_proba(parts.test.texts).sum(axis=1), 1)
-    assert finetune_arm(
-        config(arm="stack", epochs=2), tmp_path / "run", splits=parts, resume=True
-    ) == json.loads((tmp_path / "run" / "summary.json").read_text())
+    again = finetune_arm(config(arm="stack", epochs=2), tmp_path / "run", splits=parts, resume=True)
+    assert again.summary == json.loads((tmp_path / "run" / "summary.json").read_text())
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ epoch. A stack joins a linear arm and a fine-tuned network; its weights come fro
 import shutil
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -61,11 +62,10 @@ def finetune_arm(
     splits: Parts[Any] | None = None,
     resume: bool = False,
     callbacks: Sequence[Callback] = (),
-) -> dict[str, Any]:
+) -> Run:
     """Train the arm that the config names; parameters and result are those of `finetune`."""
     if config.arm == NETWORK:
-        run = finetune(config, folder, splits=splits, resume=resume, callbacks=callbacks)
-        return run.summary
+        return finetune(config, folder, splits=splits, resume=resume, callbacks=callbacks)
     weights = getattr(getattr(splits, "train", None), "weights", None)
     if weights is not None and len(set(weights)) > 1:
         raise HeadstartError(
@@ -78,7 +78,8 @@ def finetune_arm(
         sources = config.dataset if splits is None else []
         config = start_config(config, folder, resume=resume, sources=sources)
         if resume and (folder / SUMMARY).is_file():
-            return read_summary(folder, needs=("validation",))
+            read_summary(folder, needs=("validation",))  # a damaged one is reported
+            return Run.open(folder)
         parts: Any = read_splits(config, callback) if splits is None else splits
         config.save(folder)
         if config.arm == STACK:
@@ -87,7 +88,7 @@ def finetune_arm(
             classifier = fit_linear(config.arm, config.task, parts, folder)
         summary = save_arm(classifier, config, parts, folder, arm=config.arm, started=started)
     callback.on_finish(summary)
-    return summary
+    return replace(classifier, summary=summary, splits=parts)
 
 
 def check_arm(config: FinetuneConfig) -> None:

@@ -59,7 +59,7 @@ def finetune(
 
     Returns
     -------
-    The run, with its `plan`, `summary` and `validation_scores`.
+    The run, with its `plan`, `summary`, `validation_scores` and `splits`.
     """
     callback = Callbacks(callbacks)
     with nullcontext() if folder is None or dry_run else locked(folder):
@@ -106,7 +106,7 @@ def finetune(
             plan["validation_rows"] = len(splits.validation)
         only_last = folder is None and config.selection_metric == "last"
         trainer.set_steps(plan["steps"], plan["steps"] if only_last else batches.steps_per_epoch)
-        run = replace(run, plan=plan)
+        run = replace(run, plan=plan, splits=splits)
         if dry_run:
             return run
         if folder is not None and not resume:
