@@ -95,7 +95,7 @@ class Setting:
             return None if self.default is None else f"{self.name} is missing"
         if self.is_list:
             if not isinstance(value, list | tuple):
-                return f"{self.name} is {value!r}; it must be a list"
+                return f"{self.name} is {_short(repr(value))}; it must be a list"
             return next(filter(None, map(self._item_problem, value)), None)
         return self._item_problem(value)
 
@@ -103,11 +103,12 @@ class Setting:
         number = self.kind in (int, float)
         allowed = (int, float) if self.kind is float else self.kind
         if not isinstance(value, allowed) or (number and isinstance(value, bool)):
-            return f"{self.name} is {value!r}; it must be of type {self.kind.__name__}"
+            given = _short(repr(value))
+            return f"{self.name} is {given}; it must be of type {self.kind.__name__}"
         if self.choices and value not in self.choices:
-            return f"{self.name} is {value!r}; choose {', '.join(self.choices)}"
+            return f"{self.name} is {_short(repr(value))}; choose {', '.join(self.choices)}"
         if isinstance(value, str) and not _is_unicode(value):
-            return f"{self.name} is {value!r}, which is not valid Unicode"
+            return f"{self.name} is {_short(repr(value))}, which is not valid Unicode"
         if not isinstance(value, int | float) or not number:
             return None
         return number_problem(
@@ -137,18 +138,20 @@ def number_problem(
     below: float | None = None,
 ) -> str | None:
     """Describe what is wrong with a number, or return `None`."""
-    if not math.isfinite(value):
-        return f"{name} is {value}; it must be a finite number"
-    if above is not None and value <= above:
-        return f"{name} is {value:,}; it must be greater than {above:,}"
-    if minimum is not None and value < minimum:
-        return f"{name} is {value:,}; it must be at least {minimum:,}"
-    if below is not None and value >= below:
-        return f"{name} is {value:,}; it must be less than {below:,}"
     largest = LARGEST if maximum is None else maximum
-    if value > largest:
-        return f"{name} is {value:,}; it must be at most {largest:,}"
-    return None
+    if isinstance(value, float) and not math.isfinite(value):
+        wrong = "a finite number"
+    elif above is not None and value <= above:
+        wrong = f"greater than {above:,}"
+    elif minimum is not None and value < minimum:
+        wrong = f"at least {minimum:,}"
+    elif below is not None and value >= below:
+        wrong = f"less than {below:,}"
+    elif value > largest:
+        wrong = f"at most {largest:,}"
+    else:
+        return None
+    return f"{name} is {_short(f'{value:,}')}; it must be {wrong}"
 
 
 def check_number(name: str, value: float, minimum: float = 0, maximum: float = LARGEST) -> None:
@@ -165,8 +168,70 @@ def setting(default: Any, help: str, **more: Any) -> Any:
     return dataclasses.field(default=default, metadata=metadata)
 
 
+class Settings:
+    """Base class of dataclasses whose fields are declared with `setting` or have a plain type."""
+
+    @classmethod
+    def settings(cls) -> list[Setting]:
+        """List the settings in their order."""
+        hints = get_type_hints(cls)
+        found = []
+        for one in dataclasses.fields(cls):  # type: ignore[arg-type]
+            kind, is_list, choices = _parse_type(hints[one.name])
+            more = {"help": "", "choices": choices, **one.metadata}
+            if one.default_factory is not dataclasses.MISSING:
+                default = one.default_factory()
+            else:
+                default = one.default
+            found.append(Setting(one.name, kind, default, is_list=is_list, **more))
+        return found
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any], where: object = None) -> Self:
+        """Make it from named values; unknown and missing names and bad values are one message."""
+        known = {one.name: one for one in cls.settings()}
+        problems = [f"unknown setting {_short(name)}" for name in sorted(set(values) - set(known))]
+        for name, one in known.items():
+            if one.default is dataclasses.MISSING and name not in values:
+                problems.append(f"{name} is missing")
+        if problems:
+            raise HeadstartError(
+                "; ".join(problems),
+                where=where,
+                fix=f"the settings are {', '.join(known)}",
+                code="config",
+            )
+        try:
+            made = cls(**values)
+            made.validate()
+        except HeadstartError as error:
+            raise HeadstartError(error.what, where=where, fix=error.fix, code="config") from None
+        return made
+
+    def validate(self) -> None:
+        """Raise one error that lists every problem."""
+        problems, fixes = [], []
+        for one in self.settings():
+            value = getattr(self, one.name)
+            if problem := one.problem(value):
+                problems.append(problem)
+                fixes.append(one.suggestion(value))
+        problems = problems or self.problems()
+        if problems:
+            fix = "; ".join(filter(None, fixes)) or self.fix()
+            raise HeadstartError("; ".join(problems), fix=fix, code="config")
+
+    def problems(self) -> list[str]:
+        """Describe settings that are valid one by one, but not together."""
+        return []
+
+    def fix(self) -> str | None:
+        """Say what to do about a problem that has no fix of its own."""
+        return None
+
+
 @dataclass(kw_only=True)
-class Config:
+class Config(Settings):
     """The settings of one command. Values are stored unchecked; `validate` checks them."""
 
     command: ClassVar[str] = ""
@@ -179,53 +244,8 @@ class Config:
         values = {**hub.get(cls.command, {}), **usual.get(cls.command, {}), **given}
         return cls.from_dict(values)
 
-    @classmethod
-    def from_dict(cls, values: dict[str, Any], where: object = None) -> Self:
-        """Make a config from named values; unknown names and bad values are one message."""
-        known = [one.name for one in cls.settings()]
-        if unknown := sorted(set(values) - set(known)):
-            raise HeadstartError(
-                f"unknown setting {', '.join(unknown)}",
-                where=where,
-                fix=f"the settings of {cls.command} are {', '.join(known)}",
-                code="config",
-            )
-        made = cls(**values)
-        made.validate(where)
-        return made
-
-    @classmethod
-    def settings(cls) -> list[Setting]:
-        """List the settings in their order."""
-        hints = get_type_hints(cls)
-        found = []
-        for one in dataclasses.fields(cls):
-            kind, is_list, choices = _parse_type(hints[one.name])
-            more = {"choices": choices, **one.metadata}
-            if one.default_factory is not dataclasses.MISSING:
-                default = one.default_factory()
-            else:
-                default = one.default
-            found.append(Setting(one.name, kind, default, is_list=is_list, **more))
-        return found
-
-    def validate(self, where: object = None) -> None:
-        """Raise one error that lists every problem."""
-        problems, fixes = [], []
-        for one in self.settings():
-            value = getattr(self, one.name)
-            if problem := one.problem(value):
-                problems.append(problem)
-                fixes.append(one.suggestion(value))
-        problems = problems or self.problems()
-        if problems:
-            listed = "; ".join(filter(None, fixes))
-            fix = listed or f"headstart {self.command} --help lists the settings and their values"
-            raise HeadstartError("; ".join(problems), where=where, fix=fix, code="config")
-
-    def problems(self) -> list[str]:
-        """Describe settings that are valid one by one, but not together."""
-        return []
+    def fix(self) -> str | None:
+        return f"headstart {self.command} --help lists the settings and their values"
 
     def replace(self, **changes: Any) -> Self:
         """Copy with other values."""
@@ -326,6 +346,10 @@ def _parse_type(hint: Any) -> tuple[type, bool, tuple[str, ...]]:
 def _is_unicode(text: str) -> bool:
     """Whether UTF-8 has bytes for every character; file names of old systems may not."""
     return not any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 60 else text[:59] + "…"
 
 
 def _toml(value: Any) -> str:
@@ -687,7 +711,7 @@ class StudyConfig(DatasetSettings, NetworkSettings):
         "masked+next-sentence.", panel="Model",
     )  # fmt: skip
     arms: list[str] = setting(
-        [], "What is compared, separated by commas: scratch, cooc-init, pretrained, frozen, tfidf, "
+        [], "What is compared, separated by commas: scratch, counted, pretrained, frozen, tfidf, "
         "nb, cooccurrence, stack, linear, trivial, or hf:NAME.", panel="Study",
     )  # fmt: skip
     labels: list[str] = setting(

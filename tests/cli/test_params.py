@@ -41,7 +41,7 @@ def test_the_page_shows_totals_formulas_and_common_mistakes(headstart):
     [
         (["--preset", "lab", "--heads", "3"], "width 200 is not divisible by 3 heads"),
         (["--width", "-64"], "--width is -64; it must be at least 1"),
-        (["--classes", "1"], "classes is 1; it must be 2 or more"),
+        (["--classes", "1"], "classes is 1; it must be at least 2"),
         (["--preset", "huge"], "choose small, lab, bert, gpt2"),
         (["--objective", "guess"], "choose causal or masked"),
         (["--layers", "four"], "--layers"),

@@ -3,14 +3,13 @@
 import pytest
 
 from headstart.errors import HeadstartError
+from headstart.interop import exporters
 from headstart.interop.exporters import (
     Exporter,
     ExportOptions,
     OutputDifference,
     Written,
     export_run,
-    register_exporter,
-    unregister_exporter,
 )
 from headstart.model.model import build_model
 from headstart.model.presets import preset
@@ -45,9 +44,8 @@ class Weights(Exporter):
 
 
 @pytest.fixture
-def exporter():
-    yield register_exporter(Weights())
-    unregister_exporter("count")
+def exporter(monkeypatch):
+    monkeypatch.setattr(exporters, "find_exporter", lambda name: Weights())
 
 
 def test_the_card_names_what_is_public_and_no_folder_of_a_person(run, exporter, tmp_path):

@@ -83,18 +83,6 @@ def test_its_pretraining_goes_on_with_its_own_tokenizer(base, tmp_path, headstar
     assert 0 < float(moved.detach().abs().max()) < 0.01
 
 
-def test_its_pretraining_goes_over_to_another_tokenizer(llama, tmp_path, headstart, headstart_json):
-    corpus = tmp_path / "corpus.txt"
-    write_corpus(corpus)
-    other = tmp_path / "other.json"
-    assert headstart("tokenizer", corpus, "--vocab-size", 320, "--out", other).returncode == 0
-    words = ("--out", tmp_path / "run", "--steps", 1, "--length", 16, "--threads", 1)
-    more = ("--base", llama, "--match-vocabulary", other)
-    headstart_json("pretrain", corpus, *more, *words)
-    run = NetworkRun.open(tmp_path / "run")
-    assert run.model.base.config.vocab_size == run.tokenizer.vocab_size != 300
-
-
 def test_another_objective_than_the_bases_is_one_clear_message(bert, tmp_path, headstart):
     write_corpus(tmp_path / "corpus.txt")
     words = ("--base", bert, "--objective", "causal", "--out", tmp_path / "run", "--steps", 1)

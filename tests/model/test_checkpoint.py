@@ -112,7 +112,7 @@ def test_weights_cut_short_are_refused(tmp_path, kept):
         ("[]", "not Headstart's"),
         ('{"architectures": ["BertModel"]}', "not Headstart's"),
         ('{"format": 99, "base": {}, "head": null}', "has format 99; this version reads 1"),
-        ('{"format": 1, "base": {}, "head": null}', "BaseConfig lacks vocab_size"),
+        ('{"format": 1, "base": {}, "head": null}', "vocab_size is missing"),
     ],
 )
 def test_a_foreign_config_is_refused(tmp_path, text, message):

@@ -114,10 +114,10 @@ def inspection_sections(found: Any) -> dict[str, list[RenderableType]]:
     """Return what an inspection found, as titles with lines and tables."""
     sizes = {part.name: _sizes(part, found.unit, found.length) for part in found.parts}
     labelled = [part for part in found.parts if part.labels]
-    conflicts = [
+    conflicts: list[RenderableType] = [
         f"“{_flat(one.text)}”: {' / '.join(one.labels)}" for one in found.conflict_examples
     ]
-    odd_characters = [
+    odd_characters: list[RenderableType] = [
         f"{kind}: {part.odd_characters[kind]:,} in {part.name}, such as “…{_flat(example)}…”"
         for kind, example in found.odd_examples.items()
         for part in found.parts
@@ -173,7 +173,8 @@ def _labels(parts: list[Any]) -> Table:
 
 
 def _overlaps(overlaps: list[Any]) -> list[RenderableType]:
-    rows, examples = [], []
+    rows: list[dict[str, Any]] = []
+    examples: list[RenderableType] = []
     for one in overlaps:
         place = f"{one.part} texts in {one.other}"
         rows.append(vars(one) | {"": place, "of texts": one.texts})

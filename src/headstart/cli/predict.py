@@ -276,7 +276,7 @@ def evaluate(
     task = opened.require_task()
     from headstart.run import evaluation_rows, is_unfinished
 
-    config = FinetuneConfig(task=task.name)  # type: ignore[arg-type]
+    config = FinetuneConfig(task=task.name)
     if is_run(run):
         config = FinetuneConfig.load(run)
     elif dataset is None:

@@ -4,11 +4,10 @@ Every field has its bounds next to it. A config checks itself when it is made an
 `HeadstartError` that lists all problems, before anything is allocated.
 """
 
-import math
-from dataclasses import MISSING, asdict, dataclass, field, fields
-from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
+from dataclasses import MISSING, asdict, dataclass, field
+from typing import Any, Literal, get_args
 
-from headstart.errors import HeadstartError
+from headstart.config import Settings
 
 Attention = Literal["causal", "bidirectional"]
 Positions = Literal["sinusoidal", "learned", "rotary", "none"]
@@ -23,79 +22,14 @@ def number(minimum: float, maximum: float, default: Any = MISSING) -> Any:
     return field(default=default, metadata={"minimum": minimum, "maximum": maximum})
 
 
-class ModelConfig:
-    """Base class of the configs: checks names, types, choices and bounds."""
+class ModelConfig(Settings):
+    """Base class of the configs, which check themselves when they are made."""
 
     def __post_init__(self) -> None:
-        hints = get_type_hints(type(self))
-        problems = []
-        for declared in fields(self):  # type: ignore[arg-type]
-            problem = _problem(getattr(self, declared.name), hints[declared.name], declared)
-            if problem:
-                problems.append(f"{declared.name} is {problem}")
-        fix = None
-        if not problems:  # the combinations assume values of the right type
-            problems, fix = self.conflicts()
-        if problems:
-            raise HeadstartError("; ".join(problems), fix=fix)
-
-    def conflicts(self) -> tuple[list[str], str | None]:
-        """List the fields that are valid alone but not together, and how to fix that."""
-        return [], None
+        self.validate()
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)  # type: ignore[call-overload]
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any], *, where: object = None) -> Self:
-        """Make a config from the values of a file.
-
-        Parameters
-        ----------
-        values : dict
-            Field values by name. Unknown names and missing required fields are errors.
-        where : object
-            The file, for error messages.
-        """
-        known = {declared.name: declared for declared in fields(cls)}  # type: ignore[arg-type]
-        if unknown := sorted(set(values) - set(known)):
-            raise HeadstartError(
-                f"unknown setting {_short(', '.join(unknown))} for {cls.__name__}; "
-                f"it has {', '.join(known)}",
-                where=where,
-            )
-        required = [name for name, declared in known.items() if declared.default is MISSING]
-        if missing := [name for name in required if name not in values]:
-            raise HeadstartError(f"{cls.__name__} lacks {', '.join(missing)}", where=where)
-        try:
-            return cls(**values)
-        except HeadstartError as error:
-            raise HeadstartError(error.what, where=where, fix=error.fix) from None
-
-
-def _problem(value: Any, kind: Any, declared: Any) -> str | None:
-    """Describe what is wrong with a value, or return None."""
-    if get_origin(kind) is Literal:
-        choices = get_args(kind)
-        valid = isinstance(value, str) and value in choices
-        return None if valid else f"{_short(repr(value))}; it can be {', '.join(choices)}"
-    types = (int, float) if kind is float else kind
-    if not isinstance(value, types) or (kind is not bool and isinstance(value, bool)):
-        return f"{_short(repr(value))}; it must be of type {kind.__name__}"
-    if kind is bool:
-        return None
-    if isinstance(value, float) and not math.isfinite(value):
-        return f"{value}; it must be a finite number"
-    minimum, maximum = declared.metadata["minimum"], declared.metadata["maximum"]
-    if value < minimum:
-        return f"{_short(f'{value:,}')}; it must be {minimum:,} or more"
-    if value > maximum:
-        return f"{_short(f'{value:,}')}; it must be {maximum:,} or less"
-    return None
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 60 else text[:59] + "…"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,12 +78,14 @@ class BaseConfig(ModelConfig):
         """Whether the tokens of a layer see only their neighbours."""
         return bool(self.local_window) and layer % self.global_every != 0
 
-    def conflicts(self) -> tuple[list[str], str | None]:
-        problems, fix = [], None
+    def problems(self) -> list[str]:
+        problems = []
         if self.width % self.heads:
-            problems.append(f"width {self.width} is not divisible by {self.heads} heads")
             divisors = [str(n) for n in range(1, 33) if self.width % n == 0]
-            fix = f"use {' or '.join(divisors)} heads, or a width that {self.heads} divides"
+            problems.append(
+                f"width {self.width} is not divisible by {self.heads} heads; use "
+                f"{' or '.join(divisors)} heads, or a width that {self.heads} divides"
+            )
         elif self.positions == "rotary" and self.head_width % 2:
             problems.append(
                 f"rotary positions need an even head width, not {self.width} / {self.heads} heads "
@@ -169,7 +105,7 @@ class BaseConfig(ModelConfig):
             )
         if self.dropout == 1:
             problems.append("dropout is 1; it must be below 1")
-        return problems, fix
+        return problems
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,10 +145,10 @@ class ClassificationConfig(ModelConfig):
     dropout: float = number(0, 1, 0.0)
     kind: Literal["classification"] = "classification"
 
-    def conflicts(self) -> tuple[list[str], str | None]:
+    def problems(self) -> list[str]:
         if self.transform and self.pooling == "mean+max":
-            return ["transform has the width of the base, mean+max has twice that width"], None
-        return [], None
+            return ["transform has the width of the base, mean+max has twice that width"]
+        return []
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -120,11 +120,11 @@ def finetune(
                 fit_head(start.model, train, weights, progress=callback.stage("fitting the head"))
             state = trainer.fit(resume=bool(step))
         if folder is None:
-            return replace(held_out.best_run(), plan=plan)
+            return replace(held_out.best_run(), plan=plan, splits=splits)
         summary = finetune_summary(config, plan, state, splits, batches)
         summary["run"] = str(folder)
         write_finetuning_card(folder, config, task, summary, identity)
         write_summary(summary, folder)
         shutil.rmtree(folder / "checkpoints", ignore_errors=True)
         callback.on_finish(summary)
-        return replace(held_out.best_run(), plan=plan)
+        return replace(held_out.best_run(), plan=plan, splits=splits)
