@@ -138,7 +138,7 @@ def with_network(splits: Any, base: str, seed: int, threads: int) -> Any:
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder) / "run"
         finetune(recipe, run, splits=splits)
-        return NetworkRun.open(run).predict_scores(splits.test.texts).argmax(axis=1)
+        return NetworkRun.open(run).predict_proba(splits.test.texts).argmax(axis=1)
 
 
 if __name__ == "__main__":

@@ -71,17 +71,20 @@ class RowScores:
         return Interval(self.value, float(low), float(high))
 
 
+def ratio_scores(correct: ArrayLike, total: ArrayLike) -> RowScores:
+    """Make the scores of Σ correct / Σ total from counts per row: (rows,) or (rows, columns)."""
+    counts = [np.asarray(one, dtype=np.float64) for one in (correct, total)]
+    return RowScores(*(one.reshape(len(one), -1) for one in counts))
+
+
 def mean_scores(values: ArrayLike) -> RowScores:
     """Make the scores of a metric that is a mean over rows."""
-    correct = np.asarray(values, dtype=np.float64).reshape(-1, 1)
-    return RowScores(correct, np.ones_like(correct))
+    return ratio_scores(values, np.ones(len(np.asarray(values))))
 
 
 def f1_scores(correct: ArrayLike, predicted: ArrayLike, true: ArrayLike) -> RowScores:
     """Make the scores of F1 from counts per row: (rows,), or (rows, classes) for a macro F1."""
-    counts = [np.asarray(one, dtype=np.float64) for one in (correct, predicted, true)]
-    hits, given, wanted = (one.reshape(len(one), -1) for one in counts)
-    return RowScores(2 * hits, given + wanted)
+    return ratio_scores(2.0 * np.asarray(correct), np.add(predicted, true, dtype=np.float64))
 
 
 def _ratio(correct: Floats, total: Floats) -> Floats:

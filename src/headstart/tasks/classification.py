@@ -5,7 +5,7 @@ text is read in windows as long as those of pretraining, and pooled over all of 
 only lengths that it was trained on, and the whole text is read.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -19,11 +19,11 @@ from headstart.errors import HeadstartError
 from headstart.evaluation.calibration import (
     CERTAINTY_NOTE,
     at_temperature,
-    fit_temperature,
     is_certain,
+    log_loss,
     measure_calibration,
 )
-from headstart.evaluation.metrics import class_table, classification_metrics, confident_mistakes
+from headstart.evaluation.metrics import class_table, confident_mistakes
 from headstart.evaluation.row_scores import RowScores, f1_scores, mean_scores
 from headstart.model.config import ClassificationConfig, Pooling
 from headstart.model.presets import Preset
@@ -34,7 +34,6 @@ from headstart.text.reading.dataset import Dataset, Splits
 from headstart.text.reading.read import read_dataset, read_labelled
 
 Floats = NDArray[np.float64]
-MAX_CELLS = 20_000_000  # rows × classes for which the macro average has an interval
 
 
 class Classification(Task[Dataset]):
@@ -44,14 +43,18 @@ class Classification(Task[Dataset]):
     prediction_fields: ClassVar[tuple[str, ...]] = ("label", "probability", "probabilities")
     file_suffixes: ClassVar[tuple[str, ...]] = (".csv", ".jsonl", ".parquet")
     whole_texts: ClassVar[bool] = True
+    has_temperature: ClassVar[bool] = True
+    metric_names: ClassVar[tuple[str, ...]] = ("accuracy", "macro_f1")
     metric = "accuracy"
+    read_settings: ClassVar[dict[str, Any]] = {}  # of `read_dataset` and `read_labelled`
 
     @classmethod
     def read(cls, sources: Sequence[str], **how: Any) -> Splits:
-        return read_dataset(sources, **how)
+        return read_dataset(sources, **cls.read_settings, **how)
 
     def read_all(self, source: str, **how: Any) -> Dataset:
-        return read_labelled(source, self.labels, **how)
+        rows = read_labelled(source, self.labels, **self.read_settings, **how)
+        return self.match_labels(rows, source)
 
     @classmethod
     def from_rows(cls, train: Dataset) -> "Classification":
@@ -78,6 +81,9 @@ class Classification(Task[Dataset]):
     def row_texts(self, rows: Dataset) -> Sequence[str]:
         return rows.texts
 
+    def row_classes(self, rows: Dataset) -> tuple[list[int], tuple[str, ...]]:
+        return rows.labels, rows.label_names
+
     def unlabelled(self, inputs: Sequence[Any]) -> Dataset:
         return Dataset("texts", list(inputs), [0] * len(inputs), self.labels)
 
@@ -89,15 +95,18 @@ class Classification(Task[Dataset]):
         self, rows: Dataset, encoding: TextEncoding, *, progress: ProgressCallback | None = None
     ) -> Examples:
         ids = encode_texts(rows.texts, encoding, progress)
-        windows = [[encoding.framed(part) for part in encoding.parts(one)] for one in ids]
+        windows = [encoding.windows(one) for one in ids]
+        lengths = [np.array(list(map(len, parts))) for parts in windows]
+        framing = len(encoding.before) + len(encoding.after)
+        read = [int(one.sum()) - framing * len(one) for one in lengths]
         several = any(len(parts) > 1 for parts in windows)
         return Examples(
             tokens=[np.concatenate(parts) for parts in windows],
             owners=np.arange(len(ids)),
             targets=list(rows.labels),
             weights=row_weights(rows),
-            cut=count_cut(ids, encoding),
-            windows=[np.array([len(p) for p in parts]) for parts in windows] if several else None,
+            cut=count_cut([len(one) for one in ids], read),
+            windows=lengths if several else None,
         )
 
     def loss(self, outputs: Tensor, batch: LabelledBatch) -> Tensor:
@@ -120,11 +129,8 @@ class Classification(Task[Dataset]):
             found.append({"label": label, "probability": named[label], "probabilities": named})
         return found
 
-    def metrics(
-        self, scores: Floats, rows: Dataset, *, temperature: float = 1.0
-    ) -> dict[str, float]:
-        found = classification_metrics(self.probabilities(scores, temperature), rows.labels)
-        return {name: found[name] for name in ("loss", "accuracy", "macro_f1")}
+    def mean_loss(self, scores: Floats, rows: Dataset, temperature: float) -> float:
+        return log_loss(self.probabilities(scores, temperature), np.asarray(rows.labels))
 
     def report(self, scores: Floats, rows: Dataset, temperature: float = 1.0) -> dict[str, Any]:
         probabilities = self.probabilities(scores, temperature)
@@ -140,7 +146,7 @@ class Classification(Task[Dataset]):
             for one in confident_mistakes(probabilities, rows.labels)
         ]
         return {
-            **super().report(scores, rows, temperature),
+            **Task.report(self, scores, rows, temperature),
             "calibration": measure_calibration(scores, rows.labels, temperature),
             "confusion": confusion_matrix(rows.labels, predicted, labels=numbers).tolist(),
             "classes": class_table(rows.labels, predicted, self.labels),
@@ -148,16 +154,15 @@ class Classification(Task[Dataset]):
             "notes": [CERTAINTY_NOTE] if is_certain(probabilities) else [],
         }
 
-    def fit_temperature(self, validation: Mapping[str, NDArray[Any]]) -> float:
-        return fit_temperature(validation["logits"], validation["labels"])
-
     def row_scores(self, scores: Floats, rows: Dataset) -> dict[str, RowScores]:
-        true, predicted = np.asarray(rows.labels), scores.argmax(axis=1)
-        found = {"accuracy": mean_scores(true == predicted)}
-        if len(rows) * len(self.labels) <= MAX_CELLS:
-            wanted, given = np.eye(len(self.labels))[true], np.eye(len(self.labels))[predicted]
-            found["macro_f1"] = f1_scores(wanted * given, given, wanted)
-        return found
+        classes = np.arange(len(self.labels))
+        wanted = np.asarray(rows.labels)[:, None] == classes  # (rows, classes)
+        given = scores.argmax(axis=1)[:, None] == classes
+        correct = wanted & given
+        return {
+            "accuracy": mean_scores(correct.any(axis=1)),
+            "macro_f1": f1_scores(correct, given, wanted),
+        }
 
     def trivial(self, train: Dataset, rows: Dataset) -> tuple[str, Floats]:
         counts = np.bincount(train.labels, minlength=len(self.labels))

@@ -4,7 +4,7 @@ Each label has its own sigmoid and binary cross-entropy, averaged over the label
 labels as a list, or with `|`, `;` or `,` in between.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,16 +14,15 @@ from scipy.special import expit
 from torch import Tensor
 
 from headstart.errors import HeadstartError
-from headstart.evaluation.calibration import CERTAINTY_NOTE, is_certain
-from headstart.evaluation.metrics import class_table, multi_label_metrics
+from headstart.evaluation.calibration import CERTAINTY_NOTE, is_certain, log_loss
+from headstart.evaluation.metrics import class_table
 from headstart.evaluation.row_scores import RowScores, f1_scores, mean_scores
 from headstart.progress import ProgressCallback
 from headstart.tasks.classification import Classification, Floats
 from headstart.tasks.examples import Examples, LabelledBatch, TextEncoding
 from headstart.tasks.task import Prediction, Task
 from headstart.text.checking.checks import LABELS_MARK
-from headstart.text.reading.dataset import Dataset, Splits
-from headstart.text.reading.read import read_dataset, read_labelled
+from headstart.text.reading.dataset import Dataset
 
 CERTAIN = 5.0  # a logit
 THRESHOLD = 0.5  # a label is predicted from this probability on
@@ -37,14 +36,10 @@ class MultiLabel(Classification):
 
     name: ClassVar[str] = "multi-label"
     prediction_fields: ClassVar[tuple[str, ...]] = ("labels", "probabilities")
+    has_temperature: ClassVar[bool] = False  # one number would not calibrate every label
+    metric_names: ClassVar[tuple[str, ...]] = ("micro_f1", "macro_f1", "accuracy")
     metric = "micro_f1"
-
-    @classmethod
-    def read(cls, sources: Sequence[str], **how: Any) -> Splits:
-        return read_dataset(sources, several_labels=True, **how)
-
-    def read_all(self, source: str, **how: Any) -> Dataset:
-        return self.match_labels(read_labelled(source, (), several_labels=True, **how), source)
+    read_settings: ClassVar[dict[str, Any]] = {"several_labels": True}
 
     @classmethod
     def from_rows(cls, train: Dataset) -> "MultiLabel":
@@ -88,13 +83,11 @@ class MultiLabel(Classification):
             found.append({"labels": chosen, "probabilities": named})
         return found
 
-    def fit_temperature(self, validation: Mapping[str, NDArray[Any]]) -> float:
-        return 1.0  # one number would not calibrate every label
-
-    def metrics(
-        self, scores: Floats, rows: Dataset, *, temperature: float = 1.0
-    ) -> dict[str, float]:
-        return multi_label_metrics(self.probabilities(scores, temperature), self.matrix(rows))
+    def mean_loss(self, scores: Floats, rows: Dataset, temperature: float) -> float:
+        p = self.probabilities(scores, temperature)
+        # A label is a problem of two classes: (cells, 2) probabilities give an ordinary log-loss.
+        cells = np.stack([1 - p, p], axis=-1).reshape(-1, 2)
+        return log_loss(cells, self.matrix(rows).ravel())
 
     def report(self, scores: Floats, rows: Dataset, temperature: float = 1.0) -> dict[str, Any]:
         p = self.probabilities(scores, temperature)
@@ -109,9 +102,9 @@ class MultiLabel(Classification):
         predicted = (self.probabilities(scores) >= THRESHOLD).astype(np.int64)
         counts = true * predicted, predicted, true
         return {
-            "accuracy": mean_scores((true == predicted).all(axis=1)),
             "micro_f1": f1_scores(*(one.sum(axis=1) for one in counts)),
             "macro_f1": f1_scores(*counts),
+            "accuracy": mean_scores((true == predicted).all(axis=1)),
         }
 
     def trivial(self, train: Dataset, rows: Dataset) -> tuple[str, Floats]:

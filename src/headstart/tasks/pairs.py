@@ -5,7 +5,6 @@ rest is classification. Where both texts do not fit, the longer one is cut first
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,9 +12,8 @@ import numpy as np
 from headstart.errors import HeadstartError
 from headstart.progress import ProgressCallback
 from headstart.tasks.classification import Classification, row_weights
-from headstart.tasks.examples import Examples, Ids, TextEncoding, encode_texts
-from headstart.text.reading.dataset import Dataset, Splits
-from headstart.text.reading.read import read_dataset, read_labelled
+from headstart.tasks.examples import Examples, Ids, TextEncoding, count_cut, encode_texts
+from headstart.text.reading.dataset import Dataset
 from headstart.text.reading.rows import join_pair, split_pair
 
 
@@ -27,18 +25,10 @@ class Pairs(Classification):
     texts_per_row: ClassVar[int] = 2
     supports_windows: ClassVar[bool] = False  # a window could hold only one of the two texts
 
-    @classmethod
-    def read(cls, sources: Sequence[str], **how: Any) -> Splits:
-        return read_dataset(sources, pairs=True, **how)
-
-    def read_all(self, source: str, **how: Any) -> Dataset:
-        return read_labelled(source, self.labels, pairs=True, **how)
+    read_settings: ClassVar[dict[str, Any]] = {"pairs": True}
 
     def texts(self, rows: Dataset) -> Sequence[str]:
         return [half for pair in rows.texts for half in split_pair(pair)]
-
-    def inspected(self, rows: Dataset) -> Dataset:
-        return replace(rows, texts=[" ¦ ".join(split_pair(pair)) for pair in rows.texts])
 
     def unlabelled(self, inputs: Sequence[Any]) -> Dataset:
         """Convert tuples of two texts to rows; pairs that are joined already stay as they are."""
@@ -56,16 +46,14 @@ class Pairs(Classification):
         between = between_texts(encoding)
         room = encoding.room - len(between)
         ids = encode_texts(self.texts(rows), encoding, progress)
-        tokens, types = [], []
-        cut = {"texts": 0, "tokens": 0, "of": sum(map(len, ids))}
-        for first, second in zip(ids[::2], ids[1::2], strict=True):
-            kept_first, kept_second = fit_pair(first, second, room)
-            lost = len(first) + len(second) - len(kept_first) - len(kept_second)
-            cut["texts"] += lost > 0
-            cut["tokens"] += lost
-            whole = encoding.framed(np.concatenate([kept_first, between, kept_second]))
+        tokens, types, lengths, read = list[Ids](), list[Ids](), list[int](), list[int]()
+        for pair in zip(ids[::2], ids[1::2], strict=True):
+            first, second = fit_pair(*pair, room)
+            lengths.append(sum(map(len, pair)))
+            read.append(len(first) + len(second))
+            whole = encoding.framed(np.concatenate([first, between, second]))
             token_types = np.zeros(len(whole), dtype=np.int64)
-            token_types[len(whole) - len(kept_second) - len(encoding.after) :] = 1
+            token_types[len(whole) - len(second) - len(encoding.after) :] = 1
             tokens.append(whole)
             types.append(token_types)
         return Examples(
@@ -74,7 +62,7 @@ class Pairs(Classification):
             targets=list(rows.labels),
             weights=row_weights(rows),
             token_types=types,
-            cut=cut if cut["texts"] else {},
+            cut=count_cut(lengths, read),
         )
 
 
