@@ -113,9 +113,7 @@ GAP = "[MASK]"
 
 
 @torch.no_grad()
-def fill(
-    run: NetworkRun, text: str, *, candidates: int = 5
-) -> list[list[tuple[str, float]]]:
+def fill(run: NetworkRun, text: str, *, candidates: int = 5) -> list[list[tuple[str, float]]]:
     """Predict the most probable tokens for each `[MASK]` of a text, with their probabilities."""
     tokenizer = run.tokenizer
     if tokenizer.mask_id is None:

@@ -285,22 +285,15 @@ class Run(ABC):
             (metrics as floats, `intervals`, `classes`, `notes` …) and `truncated`.
         """
         task = self.require_task()
-        unseen = unseen_rows(task, rows, self.folder)
-        seen = None if unseen is None else len(rows) - len(unseen)
-        if unseen is not None and seen:
-            if not len(unseen):
-                raise HeadstartError(
-                    f"the run has seen all of these {seen:,} {task.row_name}: they trained it or "
-                    "selected its weights",
-                    where=self.folder,
-                    fix="name a file with labelled texts that the run has not seen",
-                )
-            rows = task.pick(rows, unseen.tolist())
+        given = len(rows)
+        rows, numbers = drop_seen(task, rows, self.folder)
         scores = self.scores(rows, progress)
         report = task.report(scores.values, rows, self.temperature)
-        if unseen is not None:
+        seen = None
+        if numbers is not None:
+            seen = given - len(rows)
             for mistake in report.get("mistakes", []):  # row numbers of what was given
-                mistake["row"] = int(unseen[mistake["row"] - 1]) + 1
+                mistake["row"] = int(numbers[mistake["row"] - 1]) + 1
         return {"rows": len(rows), "seen_rows": seen, **report, "truncated": scores.truncated}
 
     def explain(self, text: Input, label: str | None = None) -> Explanation:
@@ -666,10 +659,26 @@ def seen_rows(
     return np.flatnonzero(np.isin(hash_rows(task, rows), known))
 
 
-def unseen_rows(task: Task[Any], rows: Any, folder: Path) -> NDArray[np.int64] | None:
-    """Find the numbers of the rows that the run has not seen; `None` as in `seen_rows`."""
+def drop_seen(task: Task[Any], rows: Any, folder: Path) -> tuple[Any, NDArray[np.int64] | None]:
+    """Drop the rows that trained the run in `folder` or selected its weights.
+
+    Returns
+    -------
+    rows, array
+        The others, and their numbers among the given ones; `None` as in `seen_rows`.
+    """
     seen = seen_rows(task, rows, folder)
-    return None if seen is None else np.setdiff1d(np.arange(len(rows)), seen)
+    if seen is None or not len(seen):
+        return rows, None if seen is None else np.arange(len(rows))
+    if len(seen) == len(rows):
+        raise HeadstartError(
+            f"the run has seen all of these {len(rows):,} {task.row_name}: they trained it or "
+            "selected its weights",
+            where=folder,
+            fix="name a file with labelled texts that the run has not seen",
+        )
+    others = np.setdiff1d(np.arange(len(rows)), seen)
+    return task.pick(rows, others.tolist()), others
 
 
 def evaluation_rows(

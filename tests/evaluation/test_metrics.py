@@ -13,7 +13,7 @@ from headstart.evaluation.metrics import (
     classification_metrics,
     wilson_interval,
 )
-from headstart.tasks.multi_label import MultiLabel
+from headstart.tasks.classification import MultiLabel
 from headstart.text.reading.dataset import Dataset
 
 

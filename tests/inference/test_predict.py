@@ -14,7 +14,7 @@ import pytest
 
 from headstart.errors import HeadstartError
 from headstart.run import Run
-from headstart.tasks.pairs import Pairs
+from headstart.tasks.classification import Pairs
 from headstart.text.tokenizers.train_tokenizer import train_tokenizer
 from tests.baselines.saved import classifier_run
 from tests.labelled import dataset

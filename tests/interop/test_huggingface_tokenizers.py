@@ -10,7 +10,7 @@ from headstart.interop.huggingface.check import TEXTS
 from headstart.interop.huggingface.foreign_config import ForeignConfig
 from headstart.interop.huggingface.read_tokenizer import read_tokenizer
 from headstart.tasks.examples import TextEncoding
-from headstart.tasks.pairs import between_texts
+from headstart.tasks.examples import between_texts
 
 transformers = pytest.importorskip("transformers")
 BERT = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]

@@ -276,6 +276,12 @@ class LabelledBatch:
         return replace(self, **{name: value.to(device) for name, value in tensors.items()})
 
 
+def between_texts(encoding: TextEncoding) -> list[int]:
+    """List the ids between two texts: the tokenizer's separators, or an end token."""
+    separator = encoding.tokenizer.separator_id
+    return encoding.after if separator is None else [separator] * encoding.tokenizer.separators
+
+
 def encode_texts(
     texts: Sequence[str],
     encoding: TextEncoding,

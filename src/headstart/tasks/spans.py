@@ -17,8 +17,7 @@ from scipy.special import log_softmax, logsumexp
 from torch import Tensor
 
 from headstart.errors import HeadstartError
-from headstart.evaluation.metrics import exact_match, span_f1
-from headstart.evaluation.row_scores import RowScores, mean_scores
+from headstart.evaluation.metrics import RowScores, exact_match, mean_scores, span_f1
 from headstart.model.config import Pooling, SpansConfig
 from headstart.model.presets import Preset
 from headstart.progress import ProgressCallback
@@ -27,12 +26,12 @@ from headstart.tasks.examples import (
     Ids,
     LabelledBatch,
     TextEncoding,
+    between_texts,
     count_cut,
     encode_texts,
     encode_words,
     word_windows,
 )
-from headstart.tasks.pairs import between_texts
 from headstart.tasks.task import Output, Prediction, Task, check_pooling
 from headstart.text.checking.splits import FileParts
 from headstart.text.reading.rows import PAIR_MARK

@@ -16,16 +16,17 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 from torch import Tensor
 
-from headstart.errors import HeadstartError
 from headstart.evaluation.calibration import at_temperature, log_loss
 from headstart.evaluation.metrics import (
     EntityCounts,
+    RowScores,
     count_entities,
     entity_table,
+    f1_scores,
     find_entities,
     is_entity_tag,
+    ratio_scores,
 )
-from headstart.evaluation.row_scores import RowScores, f1_scores, ratio_scores
 from headstart.model.config import Pooling, TaggingConfig
 from headstart.model.presets import Preset
 from headstart.progress import ProgressCallback
@@ -61,7 +62,6 @@ class Tagging(Task[Sentences]):
     prediction_fields: ClassVar[tuple[str, ...]] = ("words", "tags", "probabilities", "entities")
     file_suffixes: ClassVar[tuple[str, ...]] = (".jsonl", ".conll")
     row_name: ClassVar[str] = "sentences"
-    class_row_name: ClassVar[str] = "entities"
     metric_names: ClassVar[tuple[str, ...]] = ("accuracy", "f1")
 
     def __init__(self, labels: Sequence[str]) -> None:
@@ -81,13 +81,7 @@ class Tagging(Task[Sentences]):
         return cls(train.label_names)
 
     def match_labels(self, rows: Sentences, where: str) -> Sentences:
-        if unknown := [tag for tag in rows.label_names if tag not in self.labels]:
-            raise HeadstartError(
-                f"the dataset has other tags than the run: {', '.join(unknown[:10])}; the run "
-                f"knows {', '.join(self.labels[:20])}",
-                where=where,
-            )
-        numbers = [self.labels.index(tag) for tag in rows.label_names]
+        numbers = self.label_numbers(rows.label_names, where)
         tags = [[numbers[tag] for tag in tags] for tags in rows.tags]
         return replace(rows, tags=tags, label_names=self.labels)
 

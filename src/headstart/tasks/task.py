@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from headstart.errors import HeadstartError
-from headstart.evaluation.row_scores import RowScores
+from headstart.evaluation.metrics import RowScores
 from headstart.model.config import HeadConfig, Pooling
 from headstart.model.presets import Preset
 from headstart.progress import ProgressCallback
@@ -59,8 +59,8 @@ class Task(ABC, Generic[Rows]):
         The keys of a prediction.
     file_suffixes : tuple of str
         The formats in which predictions are written.
-    row_name, class_row_name : str
-        The unit of the rows, and of the table of classes, in messages.
+    row_name : str
+        The unit of the rows in messages.
     supports_windows : bool
         Whether long texts can be read in windows.
     whole_texts : bool
@@ -79,7 +79,6 @@ class Task(ABC, Generic[Rows]):
     prediction_fields: ClassVar[tuple[str, ...]]
     file_suffixes: ClassVar[tuple[str, ...]]
     row_name: ClassVar[str] = "rows"
-    class_row_name: ClassVar[str] = "rows"
     supports_windows: ClassVar[bool] = True
     whole_texts: ClassVar[bool] = False
     has_temperature: ClassVar[bool] = False
@@ -88,6 +87,7 @@ class Task(ABC, Generic[Rows]):
 
     def __init__(self, labels: Sequence[str]) -> None:
         self.labels = tuple(labels)
+        self._numbers = {label: number for number, label in enumerate(labels)}
 
     @abstractmethod
     def encode(
@@ -134,6 +134,20 @@ class Task(ABC, Generic[Rows]):
     @abstractmethod
     def from_rows(cls, train: Rows) -> "Task[Rows]":
         """Make the task with the labels of these training rows."""
+
+    def label_numbers(self, names: Sequence[str], where: str) -> list[int]:
+        """Find the numbers of labels by name; an unknown label is an error."""
+        unknown = [name for name in names if name not in self._numbers]
+        if unknown:
+            others = ", ".join(f"'{name}'" for name in unknown[:10])
+            known = ", ".join(f"'{name}'" for name in self.labels[:10])
+            raise HeadstartError(
+                f"the dataset has other labels than the run: {others}; the run knows {known}",
+                where=where,
+                fix="name the right column with --label-column, or a run of these labels",
+                code="label-column",
+            )
+        return [self._numbers[name] for name in names]
 
     def match_labels(self, rows: Rows, where: str) -> Rows:
         """Number the labels of the rows as in this task; other labels are an error."""
