@@ -54,12 +54,13 @@ class Sampling:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if not self.temperature >= 0:
-            raise HeadstartError(f"temperature is {self.temperature}; it must be 0 or more")
-        if self.top_k < 0:
-            raise HeadstartError(f"top-k is {self.top_k}; it must be 0 (all) or more")
-        if not 0 < self.top_p <= 1:
-            raise HeadstartError(f"top-p is {self.top_p}; it must be above 0 and at most 1")
+        possible = self.temperature >= 0 and self.top_k >= 0 and 0 < self.top_p <= 1
+        if not possible:
+            raise HeadstartError(
+                f"temperature {self.temperature}, top-k {self.top_k} and top-p {self.top_p} cannot "
+                "be used: temperature must be 0 or more, top-k must be 0 (all) or more, top-p must "
+                "be above 0 and at most 1"
+            )
 
 
 class GeneratedToken(NamedTuple):

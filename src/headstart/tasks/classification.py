@@ -77,10 +77,6 @@ class Classification(Task[Dataset]):
         rows = read_labelled(source, self.labels, **self.read_settings, **how)
         return self.match_labels(rows, source)
 
-    @classmethod
-    def from_rows(cls, train: Dataset) -> "Classification":
-        return cls(train.label_names)
-
     def match_labels(self, rows: Dataset, where: str) -> Dataset:
         numbers = self.label_numbers(rows.label_names, where)
         labels = [numbers[label] for label in rows.labels]
@@ -272,9 +268,6 @@ class MultiLabel(Classification):
     def match_labels(self, rows: Dataset, where: str) -> Dataset:
         self.matrix(rows, where)
         return rows
-
-    def unlabelled(self, inputs: Sequence[Any]) -> Dataset:
-        return Dataset("texts", list(inputs), [0] * len(inputs), ("",))
 
     def encode(
         self, rows: Dataset, encoding: TextEncoding, *, progress: ProgressCallback | None = None

@@ -76,10 +76,6 @@ class Tagging(Task[Sentences]):
     def read_all(self, source: str, **how: Any) -> Sentences:
         return read_tagged(source, self.labels, encoding=how.get("encoding", "utf-8"))
 
-    @classmethod
-    def from_rows(cls, train: Sentences) -> "Tagging":
-        return cls(train.label_names)
-
     def match_labels(self, rows: Sentences, where: str) -> Sentences:
         numbers = self.label_numbers(rows.label_names, where)
         tags = [[numbers[tag] for tag in tags] for tags in rows.tags]

@@ -131,9 +131,9 @@ class Task(ABC, Generic[Rows]):
         """Read every row of one file, with this task's labels only."""
 
     @classmethod
-    @abstractmethod
     def from_rows(cls, train: Rows) -> "Task[Rows]":
         """Make the task with the labels of these training rows."""
+        return cls(train.label_names)  # type: ignore[attr-defined]
 
     def label_numbers(self, names: Sequence[str], where: str) -> list[int]:
         """Find the numbers of labels by name; an unknown label is an error."""
@@ -174,8 +174,7 @@ class Task(ABC, Generic[Rows]):
 
     def pick(self, rows: Rows, numbers: Sequence[int]) -> Rows:
         """Select rows by number, in this order."""
-        picked: Rows = rows.pick(numbers)  # type: ignore[attr-defined]
-        return picked
+        return rows.pick(numbers)  # type: ignore[attr-defined]
 
     @abstractmethod
     def unlabelled(self, inputs: Sequence[Any]) -> Rows:
@@ -220,12 +219,9 @@ class Task(ABC, Generic[Rows]):
 
 
 def check_pooling(head: HeadConfig, pooling: Pooling | None) -> None:
-    """Reject a pooling that was given and that the head does not use."""
-    used = getattr(head, "pooling", None)
-    if pooling is None or used == pooling:
-        return
-    why, fix = f"a head for {head.kind} scores single tokens", "leave --pooling out"
-    if used is not None:
-        why = f"this base's stock head pools with {used}"
-        fix = "leave --pooling out, or leave --head huggingface out"
-    raise HeadstartError(f"--pooling {pooling} cannot be used: {why}", fix=fix)
+    """Reject a pooling for a head that scores single tokens."""
+    if pooling is not None:
+        raise HeadstartError(
+            f"--pooling {pooling} cannot be used: a head for {head.kind} scores single tokens",
+            fix="leave --pooling out",
+        )
