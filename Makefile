@@ -56,7 +56,6 @@ bench: $(VENV)/.bench  ## speed and memory beside named peers, and what pretrain
 	$(BIN)/python bench/pretrain.py
 	$(BIN)/python bench/finetune.py
 	$(BIN)/python bench/store.py --sizes 10 100
-	$(BIN)/python bench/attention.py
 	$(BIN)/python bench/startup.py
 	$(BIN)/python bench/transfer.py
 	$(BIN)/python bench/serve.py

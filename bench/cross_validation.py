@@ -33,6 +33,7 @@ from scipy.stats import t
 from sklearn.model_selection import StratifiedKFold
 
 from headstart.baselines.tfidf import TfidfClassifier
+from headstart.config import FinetuneConfig, PretrainConfig
 from headstart.folds import make_folds
 from headstart.run import read_summary
 from headstart.studies.arms.regression import FOLDS
@@ -41,9 +42,8 @@ from headstart.text.checking.duplicates import text_key
 from headstart.text.reading.corpus import read_corpus
 from headstart.text.reading.dataset import Dataset, Splits
 from headstart.text.reading.read import read_dataset
+from headstart.training.callbacks import Callback
 from headstart.training.finetune import finetune
-from headstart.training.listener import Listener
-from headstart.training.recipe import make_pretrain_recipe, make_recipe
 from recipes import parse
 
 START = "start"
@@ -63,7 +63,7 @@ def pooled(name: str) -> Dataset:
 
 def pretrained(given: Any, rows: Dataset, folder: Path) -> Path:
     """Pretrain the base without the task's texts; its start is kept inside of its folder."""
-    recipe = make_pretrain_recipe(
+    recipe = PretrainConfig.create(
         corpus=[given.corpus],
         preset=given.preset,
         tokenizer=given.tokenizer,
@@ -75,7 +75,7 @@ def pretrained(given: Any, rows: Dataset, folder: Path) -> Path:
     # Named by all that it depends on: a base that was kept is never another's.
     decided = repr((corpus.fingerprint, sorted(vars(recipe).items())))
     folder = folder / hashlib.sha256(decided.encode()).hexdigest()[:12]
-    pretrain_base(recipe, folder, corpus, Listener(), keep_start=START)
+    pretrain_base(recipe, folder, corpus, Callback(), keep_start=START)
     found = read_summary(folder)
     print(
         f"base: {found['tokens']:,} tokens in {found['seconds']:.0f} s; held-out perplexity "
@@ -87,11 +87,16 @@ def pretrained(given: Any, rows: Dataset, folder: Path) -> Path:
 
 def finetuned(splits: Splits, threads: int, **settings: Any) -> tuple[list[bool], list[float]]:
     """Whether each validation row is right in the end, and the accuracy after each epoch."""
-    recipe = make_recipe(
-        **{"dataset": [splits.train.name], "threads": threads, "choose_by": "last", **settings}
+    recipe = FinetuneConfig.create(
+        **{
+            "dataset": [splits.train.name],
+            "threads": threads,
+            "selection_metric": "last",
+            **settings,
+        }
     )
     with tempfile.TemporaryDirectory() as folder:
-        summary = finetune(recipe, Path(folder) / "run", splits=splits)
+        summary = finetune(recipe, Path(folder) / "run", splits=splits).summary
         logits = load_file(Path(folder) / "run" / "validation.safetensors")["logits"]
     right = logits.argmax(-1) == np.array(splits.validation.labels)
     return right.tolist(), [row["accuracy"] for row in summary["epochs"]]
@@ -131,7 +136,7 @@ def main() -> None:
     parser.add_argument("dataset")
     parser.add_argument("--corpus", required=True)
     parser.add_argument("--preset", default="small")
-    parser.add_argument("--tokenizer", default="")
+    parser.add_argument("--tokenizer")
     parser.add_argument("--tokens", type=int, default=2_600_000)
     parser.add_argument("--arms", nargs="+", choices=ARMS, default=["pretrained", "counted"])
     parser.add_argument("--folds", type=int, default=5)

@@ -48,7 +48,7 @@ OURS = {"who": "ours"}
 WAYS: dict[str, Task] = {
     "Headstart": {},
     "Headstart, --token-dropout 0": {"token_dropout": 0.0},
-    "the same, --head huggingface": {"token_dropout": 0.0, "head": "huggingface"},
+    "the same, --head stock": {"token_dropout": 0.0, "head": "stock"},
 }
 PARTS = ("lab", "causal", "masked", "predict", "int8")
 EXPORTED = {"Headstart, ONNX": False, "Headstart, ONNX, int8": True}
@@ -200,18 +200,18 @@ def predict(common: Task, repetitions: int) -> None:
 
 def show_accuracy_in_8_bits(threads: int, labels: str) -> None:
     """Accuracy on the test part of rotten-tomatoes: the run's, the export's, their difference."""
+    from headstart.config import FinetuneConfig
     from headstart.interop.exporters import ExportOptions, export_run
     from headstart.text.checking.splits import take_budget
     from headstart.text.reading.read import read_dataset
     from headstart.training.finetune import finetune
-    from headstart.training.recipe import make_recipe
 
     splits = read_dataset("rotten-tomatoes")
     part = replace(splits, train=take_budget(splits.train, labels, 0))
-    recipe = make_recipe(dataset=["rotten-tomatoes"], preset="small", epochs=3, threads=threads)
+    config = FinetuneConfig.create(dataset=["rotten-tomatoes"], epochs=3, threads=threads)
     print(f"\nexports to ONNX of small, fine-tuned from nothing on {len(part.train):,} rows")
     with tempfile.TemporaryDirectory() as folder:
-        finetune(recipe, Path(folder) / "run", splits=part)
+        finetune(config, Path(folder) / "run", splits=part)
         for name, int8 in EXPORTED.items():
             out = Path(folder) / f"int8-{int8}"
             found = export_run(Path(folder) / "run", "onnx", out, ExportOptions(int8=int8))

@@ -12,10 +12,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from headstart.training import loop
+from headstart.config import PretrainConfig
+from headstart.training import trainer
 from headstart.training.optimizer import RowAdamW
 from headstart.training.pretrain import pretrain
-from headstart.training.recipe import make_pretrain_recipe
 
 
 class DenseAdamW(RowAdamW):
@@ -35,13 +35,13 @@ def main() -> None:
     )
     parser.add_argument("--corpus", default="imdb")
     parser.add_argument("--preset", default="small")
-    parser.add_argument("--tokenizer", default="")
+    parser.add_argument("--tokenizer")
     parser.add_argument("--tokens", type=int, default=600_000)
     parser.add_argument("--objectives", nargs="+", default=["causal", "masked"])
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--threads", type=int, default=1)
     given = parser.parse_args()
-    make = loop.make_optimizer
+    make = trainer.make_optimizer
 
     def dense(*arguments: Any, **settings: Any) -> RowAdamW:
         optimizer = make(*arguments, **settings)
@@ -53,8 +53,8 @@ def main() -> None:
     for objective in given.objectives:
         for seed in range(given.seeds):
             for name, maker in (("touched rows", make), ("dense", dense)):
-                loop.make_optimizer = maker
-                recipe = make_pretrain_recipe(
+                trainer.make_optimizer = maker
+                config = PretrainConfig.create(
                     corpus=[given.corpus],
                     preset=given.preset,
                     tokenizer=given.tokenizer,
@@ -62,11 +62,11 @@ def main() -> None:
                     tokens=given.tokens,
                     threads=given.threads,
                     seed=seed,
-                    output="candidates",
+                    softmax="sampled",
                     **sizes,
                 )
                 with tempfile.TemporaryDirectory() as folder:
-                    found = pretrain(recipe, Path(folder) / "run")
+                    found = pretrain(config, Path(folder) / "run").summary
                 title = f"{objective}, seed {seed}, {name}"
                 loss, seconds = found["held_out"]["loss"], found["seconds"]
                 print(f"{title:32}{loss:14.3f}{seconds:9.0f}", flush=True)

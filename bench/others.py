@@ -125,20 +125,17 @@ def with_tfidf(splits: Any) -> Any:
 
 def with_network(splits: Any, base: str, seed: int, threads: int) -> Any:
     """A base with a fresh head, fine-tuned by the recipe that is usual for it."""
-    from headstart.run import NetworkRun
+    from headstart.config import FinetuneConfig
     from headstart.training.finetune import finetune
-    from headstart.training.recipe import make_recipe
 
-    usual = make_recipe(dataset=["rotten-tomatoes"], base=base)
+    usual = FinetuneConfig.create(dataset=["rotten-tomatoes"], base=base)
     steps = -(-len(splits.train) // usual.batch_size)
     settings: dict[str, Any] = {"epochs": min(MOST_EPOCHS, max(3, -(-STEPS // steps)))}
     if base.startswith("hf:"):
         settings["pooling"] = "mean"  # as MiniLM's sentences were compared
-    recipe = usual.changed(seed=seed, threads=threads, **settings)
-    with tempfile.TemporaryDirectory() as folder:
-        run = Path(folder) / "run"
-        finetune(recipe, run, splits=splits)
-        return NetworkRun.open(run).predict_proba(splits.test.texts).argmax(axis=1)
+    recipe = usual.replace(seed=seed, threads=threads, **settings)
+    run = finetune(recipe, None, splits=splits)
+    return run.scores(splits.test).values.argmax(axis=1)
 
 
 if __name__ == "__main__":

@@ -84,7 +84,7 @@ def speed(task: Task) -> float:
         length=length,
         rows=rows,
         precision=task["precision"],
-        output=task.get("output", "candidates"),
+        softmax=task.get("softmax", "auto"),
     )
     return pace(steps, task["seconds"])
 
@@ -98,7 +98,7 @@ def main(quick: bool) -> None:
         {
             "the lab's plain loop": {**lab, "who": "lab loop"},
             "Headstart": {**lab, "who": "ours"},
-            "Headstart, full output layer": {**lab, "who": "ours", "output": "full"},
+            "Headstart, full output layer": {**lab, "who": "ours", "softmax": "full"},
             "matrix products of the full layer": {**lab, "who": "products"},
         },
         repetitions,
@@ -121,7 +121,7 @@ def main(quick: bool) -> None:
             {
                 title: trainer,
                 "Headstart": {**small, "who": "ours"},
-                "Headstart, full output layer": {**small, "who": "ours", "output": "full"},
+                "Headstart, full output layer": {**small, "who": "ours", "softmax": "full"},
                 "matrix products of the full layer": {**small, "who": "products"},
             },
             repetitions,

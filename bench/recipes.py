@@ -11,7 +11,7 @@ of four: the second has ended its schedule. The test part is not touched.
 What the head costs that stock transformers has, beside ours:
 
     python bench/recipes.py rotten-tomatoes --base runs/base --labels 100 400 1600 --seeds 10 \\
-        --try head=own --try head=huggingface
+        --try head=auto --try head=stock
 """
 
 import argparse
@@ -24,10 +24,10 @@ from typing import Any
 
 from scipy.stats import t
 
+from headstart.config import FinetuneConfig
 from headstart.text.checking.splits import take_budget
 from headstart.text.reading.read import read_dataset
 from headstart.training.finetune import finetune
-from headstart.training.recipe import make_recipe
 
 
 def parse(text: str) -> dict[str, Any]:
@@ -58,7 +58,7 @@ def distance(found: list[float], first: list[float]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("dataset")
-    parser.add_argument("--base", default="none")
+    parser.add_argument("--base")
     parser.add_argument("--labels", nargs="+", default=["100", "400", "all"])
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=1)
@@ -71,7 +71,7 @@ def main() -> None:
             accuracies, tables, start = [], [], time.monotonic()
             for seed in range(given.seeds):
                 part = replace(splits, train=take_budget(splits.train, budget, seed))
-                recipe = make_recipe(
+                recipe = FinetuneConfig.create(
                     dataset=[given.dataset],
                     base=given.base,
                     seed=seed,
@@ -79,7 +79,7 @@ def main() -> None:
                     **parse(text),
                 )
                 with tempfile.TemporaryDirectory() as folder:
-                    summary = finetune(recipe, Path(folder) / "run", splits=part)
+                    summary = finetune(recipe, Path(folder) / "run", splits=part).summary
                 accuracies.append(max(row["accuracy"] for row in summary["epochs"]))
                 tables.append(summary["epochs"])
             print(

@@ -1,4 +1,4 @@
-"""What the co-occurrence start saves: held-out loss at equal tokens, for each objective and scale.
+"""What the co-occurrence start saves: held-out loss at equal tokens, for each objective.
 
 Equal tokens, not equal minutes, so that a busy machine does not change the answer; counting takes
 seconds once (`bench/cooccurrence.py`).
@@ -11,17 +11,12 @@ import json
 import tempfile
 from pathlib import Path
 
-from headstart.training.metrics import read_metrics
+from headstart.config import PretrainConfig
+from headstart.training.callbacks import read_metrics
 from headstart.training.pretrain import pretrain
-from headstart.training.recipe import PretrainRecipe
 
 TRIES = [
-    ("causal", "random", 0.0),
-    ("causal", "cooccurrence", 0.05),
-    ("masked", "random", 0.0),
-    ("masked", "cooccurrence", 0.05),
-    ("causal", "cooccurrence", 0.02),
-    ("causal", "cooccurrence", 0.1),
+    (objective, start) for objective in ("causal", "masked") for start in ("random", "cooccurrence")
 ]
 
 
@@ -32,19 +27,18 @@ def main() -> None:
     parser.add_argument("--learning-rate", type=float, default=2e-3)
     parser.add_argument("--threads", type=int, default=1)
     given = parser.parse_args()
-    for objective, start, deviation in TRIES:
-        recipe = PretrainRecipe(
+    for objective, start in TRIES:
+        config = PretrainConfig.create(
             corpus=[given.corpus],
             objective=objective,
-            embedding_start=start,  # type: ignore[arg-type]
-            start_deviation=deviation,
+            embedding_init=start,
             tokens=given.tokens,
             learning_rate=given.learning_rate,
             threads=given.threads,
             evaluations=4,
         )
         with tempfile.TemporaryDirectory() as folder:
-            summary = pretrain(recipe, Path(folder) / "run")
+            summary = pretrain(config, Path(folder) / "run").summary
             lines = read_metrics(Path(folder) / "run" / "metrics.jsonl")
         curve = {
             line["tokens"]: round(line["held_out"]["loss"], 3)
@@ -52,7 +46,7 @@ def main() -> None:
             if "held_out" in line
         }
         print(
-            f"{objective:7} {start:12} {deviation:5} {json.dumps(curve)} "
+            f"{objective:7} {start:12} {json.dumps(curve)} "
             f"unigram perplexity {summary['unigram_perplexity']:.0f}",
             flush=True,
         )

@@ -29,18 +29,17 @@ import numpy as np
 
 from headstart.baselines.cooccurrence import CooccurrenceClassifier
 from headstart.baselines.tfidf import TfidfClassifier
+from headstart.config import FinetuneConfig, PretrainConfig
 from headstart.run import NetworkRun, read_summary
 from headstart.studies.bases import pretrain_base
 from headstart.text.checking.splits import take_budget
 from headstart.text.reading.corpus import read_corpus
 from headstart.text.reading.dataset import Splits
 from headstart.text.reading.read import read_dataset
-from headstart.training.finetune import plan_finetuning, train_task
-from headstart.training.finetune_prepare import prepare_finetuning
-from headstart.training.first_weights import count_vectors
-from headstart.training.listener import Listener
-from headstart.training.prepare import prepare, quiet
-from headstart.training.recipe import PretrainRecipe, make_pretrain_recipe, make_recipe
+from headstart.training.callbacks import Callback
+from headstart.training.corpus import prepare_corpus
+from headstart.training.finetune import finetune
+from headstart.training.initialization import cooccurrence_vectors
 from recipes import parse
 
 LONG_ROWS = 2_000  # labelled reviews of the task `imdb`
@@ -81,7 +80,7 @@ def main() -> None:
         folder.mkdir(parents=True, exist_ok=True)
         splits, corpus = read_task(given.task, given.corpus, folder)
         for text in given.tries or [""]:
-            settings = {"task_text": "on", **parse(text)}
+            settings = {"task_text": True, **parse(text)}
             recipe = pretrain_recipe(given, corpus, settings)
             # Named by all that it depends on: a base that was kept is never another's.
             decided = repr((given.task, settings, sorted(vars(recipe).items())))
@@ -91,11 +90,11 @@ def main() -> None:
             report("TF-IDF", given, splits, tfidf)
 
 
-def pretrain_recipe(given: Any, corpus: list[str], settings: dict[str, Any]) -> PretrainRecipe:
+def pretrain_recipe(given: Any, corpus: list[str], settings: dict[str, Any]) -> PretrainConfig:
     amount = {"tokens": given.tokens} if given.tokens else {"minutes": given.minutes}
     width = {"width": given.width} if given.preset == "small" else {}
     chosen = {name: value for name, value in settings.items() if name != "task_text"}
-    return make_pretrain_recipe(
+    return PretrainConfig.create(
         **{
             "corpus": corpus,
             "threads": given.threads,
@@ -111,7 +110,7 @@ def pretrain_recipe(given: Any, corpus: list[str], settings: dict[str, Any]) -> 
 def bench_base(
     given: Any,
     splits: Splits,
-    recipe: PretrainRecipe,
+    recipe: PretrainConfig,
     settings: dict[str, Any],
     name: str,
     run: Path,
@@ -119,9 +118,9 @@ def bench_base(
     """Pretrain one base, and print its line and those of its controls."""
     held_out = [*splits.validation.texts, *(splits.test.texts if splits.test else [])]
     corpus = read_corpus(recipe.corpus).without(held_out)
-    if settings["task_text"] == "on":
+    if settings["task_text"]:
         corpus = corpus.with_task_text(splits.train.texts)
-    pretrain_base(recipe, run, corpus, Listener(), keep_start="start")
+    pretrain_base(recipe, run, corpus, Callback(), keep_start="start")
     summary = read_summary(run)
     found = {"bits_per_byte": float("nan"), **summary["held_out"]}  # masked bases have none
     print(
@@ -139,15 +138,15 @@ def bench_base(
     if given.no_controls:
         return
     tokenizer = NetworkRun.open(run).tokenizer
-    prepared = prepare(recipe, corpus=corpus)
+    prepared = prepare_corpus(recipe, corpus=corpus)
     width = NetworkRun.open(run).model.base.config.width
-    vectors = count_vectors(prepared, width=width, power=1.0, stages=quiet)
+    vectors = cooccurrence_vectors(prepared, width=width, power=1.0)
     report("co-occurrence", given, splits, cooccurrence(tokenizer, vectors))
 
 
 def network(given: Any, base: str, how: str, *, fresh: bool) -> Fit:
     def fit(part: Splits, seed: int) -> Judged:
-        recipe = make_recipe(
+        recipe = FinetuneConfig.create(
             **{
                 "dataset": [given.task],
                 "base": base,
@@ -156,13 +155,12 @@ def network(given: Any, base: str, how: str, *, fresh: bool) -> Fit:
                 "preset": given.preset,
                 "threads": given.threads,
                 "epochs": epochs_for(len(part.train)),
+                "selection_metric": "last",
                 **parse(how),
             }
         )
-        with tempfile.TemporaryDirectory() as folder:
-            setup = prepare_finetuning(recipe, Path(folder) / "run", splits=part)
-            planned = plan_finetuning(setup, checkpoints=False, evaluate_last=True)
-            last = train_task(planned).evaluation
+        run = finetune(recipe, None, splits=part)
+        last = run.require_task().metrics(run.validation_scores, part.validation)
         return last["accuracy"], last["loss"]
 
     return fit

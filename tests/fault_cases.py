@@ -15,7 +15,14 @@ from tests.corpora import write_corpus
 from tests.faulty_disk import Disk, refusing
 from tests.labelled import dataset, write_csv
 
-SIZES = {"vocab-size": 300, "width": 16, "layers": 1, "heads": 1, "feed-forward": 16, "threads": 1}
+SIZES = {
+    "vocab-size": 300,
+    "width": 16,
+    "layers": 1,
+    "heads": 1,
+    "feed-forward-width": 16,
+    "threads": 1,
+}
 TINY = SIZES | {"precision": "fp32", "save-seconds": 0}
 
 
@@ -33,12 +40,12 @@ def named(options: dict[str, object]) -> list[str]:
 
 
 def pretrain_words(inputs: Path, out: Path) -> list[str]:
-    sizes = TINY | {"steps": 3, "length": 16, "batch-tokens": 32, "held-out": 0.2, "output": "full"}
+    sizes = TINY | {"steps": 3, "length": 16, "batch-tokens": 32, "held-out": 0.2}
     return ["pretrain", str(inputs / "c.txt"), "--out", str(out), "--resume", *named(sizes)]
 
 
 def finetune_words(inputs: Path, out: Path) -> list[str]:
-    sizes = TINY | {"epochs": 2, "batch-size": 32, "base": "none", "length": 16}
+    sizes = TINY | {"epochs": 2, "batch-size": 32, "length": 16}
     return ["finetune", str(inputs / "d.csv"), "--out", str(out), "--resume", *named(sizes)]
 
 

@@ -20,6 +20,7 @@ from pathlib import Path
 import pyarrow.parquet as parquet
 from hypothesis import strategies as st
 
+from headstart.config import Config, FinetuneConfig, PretrainConfig, StudyConfig
 from tests.conftest import Result, run_here
 from tests.corpora import write_corpus
 from tests.fault_cases import cache_in, compare_words, finetune_words, pretrain_words
@@ -229,27 +230,22 @@ def using_a_damaged_cache(data: st.DataObject) -> None:
             assert weights[0].read_bytes() == weights[1].read_bytes()
 
 
-# Options whose wild values could only ask for long work are left out.
+def options_of(config: type[Config]) -> str:
+    """Every option of a command's settings."""
+    return " ".join(one.option[2:] for one in config.settings() if not one.argument)
+
+
 OPTIONS = {
-    "inspect": "corpus validation test text-column label-column encoding documents tokenizer "
-    "length seed",
+    "inspect": "corpus validation test text-column second-column label-column encoding documents "
+    "tokenizer length split-seed task",
     "predict": "input output text-column second-column encoding",
     "evaluate": "text-column label-column",
-    "finetune": "average base batch-size choose-by device encoding epochs feed-forward heads "
-    "label-column label-smoothing layer-decay layers learning-rate length long new-head "
-    "objective patience pooling precision preset save-seconds second-column seed split-seed "
-    "strategy task test text-column threads token-dropout tokenizer tokenizer-kind track "
-    "validation vocab-size warmup weight-decay width balance",
-    "pretrain": "batch-tokens device documents drawn embedding-learning-rate embedding-start "
-    "encoding epochs feed-forward frequent heads held-out layers learning-rate length mask-share "
-    "minutes objective output precision preset save-seconds seed steps task-text text-column "
-    "threads tokenizer tokenizer-kind tokens track vocab-size width",
-    "compare": "arms base corpus encoding epochs feed-forward heads jobs label-column labels "
-    "layers length minutes objective preset seeds task-text test text-column threads tokenizer "
-    "tokens validation vocab-size width",
+    "finetune": options_of(FinetuneConfig),
+    "pretrain": options_of(PretrainConfig),
+    "compare": options_of(StudyConfig),
     "generate": "seed show-alternatives temperature tokens top-k top-p",
-    "params": "classes feed-forward heads layers objective preset vocab-size width",
-    "tokenizer": "encoding kind text-column vocab-size",
+    "params": "classes feed-forward-width heads layers objective preset vocab-size width",
+    "tokenizer": "encoding tokenizer-kind text-column vocab-size",
 }
 
 

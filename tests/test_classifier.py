@@ -28,7 +28,7 @@ TEXTS, LABELS = DATA.texts, [DATA.label_names[label] for label in DATA.labels]
 
 
 def estimator(**options):
-    usual = {"epochs": 3, "learning_rate": 1e-2, "settings": TINY, "random_state": 0}
+    usual = {"epochs": 3, "learning_rate": 1e-2, "random_state": 0, **TINY}
     return HeadstartClassifier(**{**usual, **options})
 
 
@@ -52,7 +52,7 @@ def test_probabilities_are_in_the_order_of_the_classes(fitted):
 
 def test_it_starts_from_a_base(tmp_path):
     base = small_run(tmp_path, steps=30)
-    arm = HeadstartClassifier(base, epochs=2, settings={"threads": 1}, random_state=0)
+    arm = HeadstartClassifier(base, epochs=2, threads=1, random_state=0)
     assert arm.fit(TEXTS, LABELS).summary_["swap"][0]["status"] == "kept"
 
 
@@ -84,7 +84,7 @@ def test_scikit_learns_suite_finds_nothing_else_that_applies_to_text():
 
 def test_fitting_changes_no_parameter_and_returns_itself():
     arm = estimator(epochs=1)
-    before = {**arm.get_params(), "settings": dict(TINY)}
+    before = arm.get_params()
     assert arm.fit(TEXTS, LABELS) is arm
     assert arm.get_params() == before
 
@@ -112,7 +112,7 @@ def test_a_search_ends_when_it_is_interrupted(monkeypatch):
     def stopped(*arguments, **options):
         raise Interrupted(3)
 
-    monkeypatch.setattr("headstart.classifier.finetune_arm", stopped)
+    monkeypatch.setattr("headstart.estimators.finetune_arm", stopped)
     search = GridSearchCV(estimator(), {"epochs": [1, 2]}, cv=2, error_score=0.0)
     with pytest.raises(Interrupted):
         search.fit(TEXTS, LABELS)
@@ -170,7 +170,7 @@ def test_the_summary_of_what_was_saved_names_the_folder_it_was_saved_in(fitted, 
 
 @pytest.mark.parametrize("arm", ["tfidf", "nb"])
 def test_a_classifier_without_a_network_is_an_estimator_too(arm, tmp_path):
-    fitted = HeadstartClassifier(settings={"arm": arm}, random_state=0).fit(TEXTS, LABELS)
+    fitted = HeadstartClassifier(arm=arm, random_state=0).fit(TEXTS, LABELS)
     assert fitted.score(TEXTS, LABELS) > 0.9
     again = pickle.loads(pickle.dumps(fitted))
     fitted.save(tmp_path / "run")
@@ -180,7 +180,7 @@ def test_a_classifier_without_a_network_is_an_estimator_too(arm, tmp_path):
 
 
 def test_a_stack_is_an_estimator_too(tmp_path):
-    fitted = estimator(epochs=1, settings={**TINY, "arm": "stack"}).fit(TEXTS, LABELS)
+    fitted = estimator(epochs=1, arm="stack").fit(TEXTS, LABELS)
     again = pickle.loads(pickle.dumps(fitted))
     assert np.array_equal(again.predict_proba(TEXTS), fitted.predict_proba(TEXTS))
 
@@ -205,12 +205,52 @@ def test_asking_before_fitting_is_said():
         estimator().predict(TEXTS)
 
 
-def test_an_empty_text_gets_the_classes_frequencies_and_costs_no_other(fitted):
-    probabilities = fitted.predict_proba(["fine", " ", ""])
-    np.testing.assert_array_equal(probabilities[0], fitted.predict_proba(["fine"])[0])
-    np.testing.assert_array_equal(probabilities[1:], [fitted.class_prior_] * 2)
-    assert fitted.class_prior_.sum() == pytest.approx(1)
-    assert len(fitted.predict(["fine", " "])) == 2
+@pytest.mark.parametrize("empty", ["", " "])
+def test_an_empty_text_is_rejected_as_on_the_command_line(fitted, headstart, tmp_path, empty):
+    with pytest.raises(HeadstartError, match="the text is empty") as predicting:
+        fitted.predict(["fine", empty])
+    with pytest.raises(HeadstartError, match="the text is empty"):
+        estimator().fit([*TEXTS, empty], [*LABELS, LABELS[0]])
+    fitted.save(tmp_path / "run")
+    result = headstart("predict", tmp_path / "run", "fine", empty, "--json")
+    error = json.loads(result.stdout)["error"]
+    assert (error["what"], error["where"]) == (predicting.value.what, predicting.value.where)
+
+
+@pytest.mark.parametrize("weight", ["balanced", {"animal": 1.0, "person": 29.0}])
+def test_class_weights_make_a_rare_class_count(weight):
+    rare = [n for n in range(60) if LABELS[n] == "animal" or n < 2]
+    texts, labels = [TEXTS[n] for n in rare], [LABELS[n] for n in rare]
+    kind = {"epochs": 1, "learning_rate": 1e-3, "head_init": "random", "class_weight": weight}
+    both = (texts, labels)
+    weighted = estimator(**kind).fit(texts, labels, validation=both)
+    plain = estimator(**{**kind, "class_weight": None}).fit(texts, labels, validation=both)
+    person = weighted.classes_.tolist().index("person")
+    change = weighted.predict_proba(TEXTS)[:, person] - plain.predict_proba(TEXTS)[:, person]
+    assert change.mean() > 0
+
+
+def test_a_class_weight_that_means_nothing_is_rejected_when_fitting():
+    model = estimator(class_weight="heavy")
+    with pytest.raises(ValueError, match="class_weight"):
+        model.fit(TEXTS, LABELS)
+
+
+def test_parameters_are_the_settings_of_finetune_and_checked_when_fitting():
+    names = set(HeadstartClassifier().get_params())
+    assert {"base", "epochs", "width", "class_weight", "random_state", "precision"} <= names
+    assert not {"dataset", "text_column", "seed", "settings"} & names
+    assert HeadstartClassifier().precision == "fp32"
+    with pytest.raises(TypeError, match="settings"):
+        HeadstartClassifier(settings={})
+    with pytest.raises(HeadstartError, match="token_dropout is 35"):
+        estimator(token_dropout=35).fit(TEXTS, LABELS)
+
+
+def test_a_preset_brings_its_training_settings():
+    model = estimator(preset="lab", epochs=2)
+    config = model._config(seed=0)
+    assert (config.epochs, config.batch_size, config.schedule) == (2, 8, "constant")
 
 
 def test_importing_headstart_is_cheap():

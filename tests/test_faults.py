@@ -7,10 +7,9 @@ import os
 
 import pytest
 import torch
-from headstart.training.processes.ranks import REPLICATED
 
 from headstart.training.checkpoints import Checkpoints
-from headstart.training.optimizer import make_optimizer
+from headstart.training.optimizer import make_optimizer, optimizer_tensors
 from tests.fault_cases import CASES, survive, uninterrupted, write_inputs
 from tests.faulty_disk import KILLED, refusing
 
@@ -36,8 +35,9 @@ def test_a_disk_that_refuses_costs_one_message_and_no_bit(inputs, tmp_path, name
 
 
 def save(checkpoints, step, model, optimizer):
-    weights, moments = REPLICATED.weights(model), REPLICATED.moments(optimizer, model)
-    checkpoints.save(step, weights, moments, {"progress": {}})
+    weights = {name: one.detach() for name, one in model.named_parameters()}
+    tensors = {"model": weights, "optimizer": optimizer_tensors(optimizer, model)}
+    checkpoints.save(step, tensors, {"loss": 0.5})
 
 
 def steps_of_a_checkpoint(folder, nth, *, kill):
@@ -70,8 +70,9 @@ def test_a_kill_at_every_step_of_a_checkpoint_leaves_the_old_or_the_new_one(tmp_
     for nth in range(1, total + 1):
         folder = tmp_path / str(nth)
         checkpoints, model, optimizer, _ = steps_of_a_checkpoint(folder, nth, kill=True)
-        assert checkpoints.read(model).state["step"] == (
-            2 if nth == total else 1
-        )  # the last operation comes after the rename
+        # The last operation comes after the rename.
+        assert checkpoints.last_step() == (2 if nth == total else 1)
+        _, state = checkpoints.load(model)
+        assert state == {"loss": 0.5}
         save(checkpoints, 2, model, optimizer)
         assert sorted(path.name for path in folder.iterdir()) == ["step-00000001", "step-00000002"]

@@ -1,16 +1,16 @@
-"""A run folder says which format it has; older ones open, newer ones are refused clearly."""
+"""A run folder says which format it has; newer ones are refused clearly."""
 
 import json
 
 import pytest
 
 from headstart import load
+from headstart.config import FinetuneConfig
 from headstart.errors import HeadstartError
 from headstart.files import FOLDER_FORMAT, installed_version
 from headstart.training.finetune import finetune
-from headstart.training.pretrain import pretrain
 from tests.labelled import config, splits
-from tests.runs import small_config, small_run
+from tests.runs import small_run
 
 
 @pytest.fixture
@@ -35,21 +35,9 @@ def test_a_pretraining_and_a_saved_run_name_it_too(tmp_path):
         assert json.loads((place / "format.json").read_text())["format"] == FOLDER_FORMAT
 
 
-def test_a_run_from_before_there_were_formats_opens_and_is_not_resumed(tmp_path):
-    """As the first version wrote it: JSON's spelling of the values, and no format.json."""
-    settings = small_config(tmp_path, steps=2)
-    pretrain(settings, tmp_path / "run")
-    (tmp_path / "run" / "format.json").unlink()
-    lines = [f"{name} = {json.dumps(value)}" for name, value in vars(settings).items()]
-    (tmp_path / "run" / "config.toml").write_text("\n".join(lines) + "\n")
-    assert load(tmp_path / "run").tokenizer.vocab_size == 300
-    with pytest.raises(HeadstartError, match="an older version of Headstart began this run"):
-        pretrain(settings, tmp_path / "run", resume=True)
-
-
 def test_a_newer_run_says_who_made_it_and_what_to_do(run):
     set_format(run, format=FOLDER_FORMAT + 1, headstart="9.2.0")
-    for read in (load, read_finetune_recipe):
+    for read in (load, FinetuneConfig.load):
         with pytest.raises(HeadstartError, match=r"Headstart 9\.2\.0 made this folder") as error:
             read(run)
         assert "pip install 'headstart>=9.2.0'" in error.value.fix

@@ -105,10 +105,9 @@ def write_parts(run):
     (run / ".mine.part").write_bytes(b"the user's")
 
 
-@pytest.mark.parametrize("settings", ["recipe.toml", "config.toml"])
-def test_what_a_killed_process_had_half_written_in_a_run_is_removed(tmp_path, settings):
+def test_what_a_killed_process_had_half_written_in_a_run_is_removed(tmp_path):
     write_parts(tmp_path / "run")
-    (tmp_path / "run" / settings).touch()
+    (tmp_path / "run" / "config.toml").touch()
     with locked(tmp_path / "run"):
         pass
     assert [path.name for path in (tmp_path / "run").rglob("*.part")] == [".mine.part"]
@@ -117,7 +116,7 @@ def test_what_a_killed_process_had_half_written_in_a_run_is_removed(tmp_path, se
 def test_what_a_process_left_before_the_folder_was_a_run_is_removed_at_the_end(tmp_path):
     write_parts(tmp_path / "run")
     with locked(tmp_path / "run"):
-        (tmp_path / "run" / "recipe.toml").touch()
+        (tmp_path / "run" / "config.toml").touch()
     assert [path.name for path in (tmp_path / "run").rglob("*.part")] == [".mine.part"]
 
 
@@ -125,9 +124,9 @@ def test_what_a_process_left_before_the_folder_was_a_run_is_removed_at_the_end(t
 def test_locking_a_folder_leaves_the_runs_inside_alone(tmp_path, outer):
     """They may be at work: a half-written checkpoint there is somebody's."""
     (tmp_path / "base").mkdir()
-    (tmp_path / "base" / "recipe.toml").touch()
+    (tmp_path / "base" / "config.toml").touch()
     if outer == "a study":
-        (tmp_path / "recipe.toml").touch()
+        (tmp_path / "config.toml").touch()
     write_parts(tmp_path / "base")
     before = sorted(path.name for path in (tmp_path / "base").rglob("*"))
     with locked(tmp_path):

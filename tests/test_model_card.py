@@ -18,7 +18,7 @@ from tests.labelled import TINY, config, dataset, splits
 
 
 def test_a_fine_tuned_run_has_one(tmp_path):
-    summary = finetune(config(epochs=1), tmp_path / "run", splits=splits())
+    summary = finetune(config(epochs=1), tmp_path / "run", splits=splits()).summary
     card = (tmp_path / "run" / "README.md").read_text(encoding="utf-8")
     accuracy, rows = summary["validation"]["accuracy"], summary["validation_rows"]
     interval = wilson_interval(round(accuracy * rows), rows)
@@ -33,8 +33,7 @@ def test_a_fine_tuned_run_has_one(tmp_path):
 
 def test_a_saved_estimator_has_one(tmp_path):
     data = dataset(40)
-    tiny = {**TINY, "threads": 1}
-    arm = HeadstartClassifier(epochs=1, settings=tiny, random_state=0)
+    arm = HeadstartClassifier(epochs=1, threads=1, random_state=0, **TINY)
     arm.fit(data.texts, data.labels).save(tmp_path / "run")
     assert "## How good it is" in (tmp_path / "run" / "README.md").read_text(encoding="utf-8")
 

@@ -48,8 +48,8 @@ def shorter(words: list[str], *, less_text: bool = True) -> list[str]:
     ]
     if less_text:
         kept = [LESS_TEXT.get(word, word) for word in kept]
-    base = kept[kept.index("--base") + 1] if "--base" in kept else "none"
-    sizes = SIZES.split() if base == "none" else []  # a base brings its own
+    base = kept[kept.index("--base") + 1] if "--base" in kept else None
+    sizes = SIZES.split() if base is None else []  # a base brings its own
     if "--tokenizer" in kept and sizes:  # and a tokenizer its vocabulary
         sizes = sizes[2:]
     return [*kept, *SHORTER[words[1]].split(), *sizes]

@@ -57,7 +57,7 @@ def test_a_config_of_a_far_larger_network_is_refused_before_it_is_built(trained,
     config = json.loads((run / "config.json").read_text())
     larger = {**config["base"], "width": 512, "feed_forward_width": 512, **size}
     change(run / "config.json", base=larger)
-    with pytest.raises(HeadstartError, match="describes a network of about"):
+    with pytest.raises(HeadstartError, match="the weights do not fit the config"):
         NetworkRun.open(run)
 
 
@@ -123,7 +123,8 @@ def test_a_damaged_summary_is_said(trained, copied, content):
 
 
 @pytest.mark.parametrize(
-    "values", [{"validation": None}, {"validation": {"accuracy": "x"}}, {"epochs": [3]}, {"cut": 0}]
+    "values",
+    [{"validation": None}, {"validation": {"accuracy": "x"}}, {"epochs": [3]}, {"truncated": 0}],
 )
 def test_a_summary_of_another_form_is_said(trained, copied, values):
     run = copied(trained)

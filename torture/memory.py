@@ -13,13 +13,14 @@ import time
 from pathlib import Path
 
 import psutil
-from tests.labelled import dataset, recipe, splits
-from tests.runs import small_recipe
+from tests.labelled import config, dataset, splits
+from tests.runs import small_config
 
 from headstart.run import NetworkRun
+from headstart.training.callbacks import Callback
 from headstart.training.finetune import finetune
-from headstart.training.listener import Listener, Progress
 from headstart.training.pretrain import pretrain
+from headstart.training.trainer import TrainState
 
 ALLOWED = 64.0  # megabytes: the words that a tokenizer remembers take up to 48
 PLACES = 10
@@ -50,26 +51,28 @@ class Memory:
         return flat
 
 
-class Watch(Listener):
+class Watch(Callback):
     """Looks at the memory after every step."""
 
     def __init__(self, memory: Memory) -> None:
         self.memory = memory
 
-    def on_step(self, progress: Progress) -> None:
-        self.memory.at(progress.step)
+    def on_step(self, state: TrainState) -> None:
+        self.memory.at(state.step)
 
 
 def over_steps(folder: Path, steps: int) -> bool:
     memory = Memory("pretraining", "steps", steps)
     tiny = {"width": 16, "layers": 1, "heads": 1, "feed_forward_width": 16, "batch_tokens": 64}
-    settings = small_recipe(folder, steps=steps, evaluations=20, length=16, **tiny)
-    pretrain(settings, folder / "base", listener=Watch(memory), save_seconds=5.0)
+    settings = small_config(
+        folder, steps=steps, evaluations=20, length=16, save_seconds=5.0, **tiny
+    )
+    pretrain(settings, folder / "base", callbacks=[Watch(memory)])
     return memory.end()
 
 
 def over_rows(folder: Path, rows: int) -> bool:
-    finetune(recipe(epochs=1, layers=1), folder / "run", splits=splits())
+    finetune(config(epochs=1, layers=1), folder / "run", splits=splits())
     texts = dataset(1_000, sentences=1).texts
     with (folder / "many.csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)

@@ -3,20 +3,21 @@
 import json
 import tempfile
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import torch
 
+from headstart.config import PretrainConfig
 from headstart.model.model import build_model
-from headstart.model.presets import preset
-from headstart.model.sampled_softmax import SoftmaxSampler
 from headstart.objectives import find_objective
 from headstart.text.store.token_source import TokenSource
 from headstart.text.store.token_store import FORMAT, MANIFEST, ShardWriter, TokenStore
-from headstart.training.loop import Loop, LoopSettings, MicroBatch
-from headstart.training.recipe import PretrainRecipe
+from headstart.training.batches import CorpusBatches
+from headstart.training.callbacks import MetricsFile
+from headstart.training.corpus import PretrainData, network_preset
+from headstart.training.trainer import Trainer, TrainSettings
+
+STEPS = 10**6  # more than any measurement takes
 
 
 class FewSpecials:
@@ -60,41 +61,41 @@ def pretrain_steps(
     length: int,
     rows: int,
     precision: str,
-    attention: str = "auto",
-    output: str = "candidates",
+    softmax: str = "auto",
 ) -> Iterator[int]:
-    """Train; yields the real tokens of each step."""
-    objective = find_objective(kind)(mask_share=0.3)
-    chosen = preset(name, objective="causal" if kind == "causal" else "masked", **sizes)
+    """Train as `headstart pretrain` does; yields the real tokens of each step."""
+    config = PretrainConfig.create(
+        corpus=["made up"],
+        preset=name,
+        objective=kind,
+        length=length,
+        batch_tokens=rows * length,
+        precision=precision,
+        softmax=softmax,
+        **sizes,
+    )
+    objective, chosen = find_objective(kind), network_preset(config)
     model = build_model(chosen.base, objective.head(chosen))
     with tempfile.TemporaryDirectory() as folder:
+        tokenizer = FewSpecials(sizes["vocab_size"])
         store = make_store(documents, sizes["vocab_size"], Path(folder))
-        source = TokenSource(store, FewSpecials(sizes["vocab_size"]), length=length)
-        sampler = None
-        if output == "candidates":
-            counts = store.counts(sizes["vocab_size"])
-            usual = PretrainRecipe(corpus=["none"])
-            sampler = SoftmaxSampler(
-                counts, num_frequent=usual.frequent, num_sampled=usual.drawn, seed=0
-            )
-        model.base.embedding.sparse = sampler is not None or not chosen.language_modeling.tied
+        source = TokenSource(store, tokenizer, length=length)
+        batches = CorpusBatches(config, PretrainData(tokenizer, source, source, 1, "", rows))
+        model.base.embedding.sparse = batches.sampler is not None or not model.tied
+        trainer = Trainer(
+            model,
+            lambda step: batches.micro_batches(model, step, STEPS),
+            dict,
+            TrainSettings.from_config(config, steps=STEPS),
+        )
+        yield from trained_tokens(trainer, Path(folder))
 
-        def batches(step: int) -> list[MicroBatch]:
-            batch = objective.batch(source, rows, (0, step))
-            if sampler is not None:
-                batch = replace(batch, sampled=sampler.draw(batch.targets, step))
-            return [
-                MicroBatch(
-                    lambda: objective.loss(model, batch).total,
-                    batch.targets.numel(),
-                    batch.real_tokens,
-                )
-            ]
 
-        settings = LoopSettings(steps=10**6, learning_rate=1e-3, seed=0, precision=precision)
-        loop = Loop(model, settings, batches=batches, evaluate=lambda: {"loss": 0.0})
-        torch.manual_seed(0)
-        while True:
-            before = loop.progress.tokens
-            loop._step()
-            yield loop.progress.tokens - before
+def trained_tokens(trainer: Trainer, folder: Path) -> Iterator[int]:
+    """Take steps as `Trainer.fit` does; yields the tokens that each has read."""
+    metrics, state = MetricsFile(folder), trainer.state
+    while state.step < trainer.settings.steps:
+        before = state.tokens
+        trainer._step(state.step)
+        metrics.on_step(state)
+        yield state.tokens - before

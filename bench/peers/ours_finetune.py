@@ -6,22 +6,24 @@ from typing import Any
 
 import numpy as np
 
+from headstart.config import FinetuneConfig
 from headstart.interop.exporters import ExportOptions, export_run
 from headstart.interop.onnx.exported_run import open_export
+from headstart.machine import resolve_machine
 from headstart.model.model import build_model
 from headstart.model.presets import preset
 from headstart.run import NetworkRun, Run
 from headstart.tasks.classification import Classification
-from headstart.text.reading.dataset import Dataset, Splits
+from headstart.text.reading.dataset import Dataset
 from headstart.text.tokenizers.tokenizer import load_tokenizer
-from headstart.training.finetune import plan_finetuning
-from headstart.training.finetune_prepare import prepare_finetuning
-from headstart.training.metrics import MetricsFile
-from headstart.training.recipe import make_recipe
+from headstart.training.batches import EpochBatches
+from headstart.training.callbacks import Callback
+from headstart.training.initialization import start_model, text_encoding
+from headstart.training.trainer import Trainer, TrainSettings
 from peers.documents import make_texts, make_tokenizer
+from peers.ours import trained_tokens
 
 CLASSES = ("no", "yes")
-HELD_OUT = 16
 
 
 def finetune_steps(
@@ -39,8 +41,7 @@ def finetune_steps(
 ) -> Iterator[int]:
     """Fine-tune; yields how many tokens each step's texts have, left out or not."""
     rows = Dataset("made up", make_texts(documents), labels, CLASSES)
-    splits = Splits(rows, rows.pick(range(HELD_OUT)), None)
-    recipe = make_recipe(
+    config = FinetuneConfig.create(
         dataset=[rows.name],
         preset=name,
         objective=kind,
@@ -51,13 +52,27 @@ def finetune_steps(
         **sizes,
         **how,
     )
-    setup = prepare_finetuning(recipe, folder, splits=splits)
-    loop = plan_finetuning(setup).loop
-    metrics, progress = MetricsFile(folder), loop.progress
-    for step in range(loop.settings.steps):
-        loop._step()
-        metrics.on_step(progress)
-        yield sum(len(setup.train.tokens[row]) for row in setup.order.batch(step))
+    config = resolve_machine(config)
+    task = Classification(CLASSES)
+    start = start_model(config, task, rows.texts, Callback())
+    encoding = text_encoding(config, task, start)
+    train = task.encode(rows, encoding)
+    batches = EpochBatches(config, task, train, train.weights, encoding)
+    trainer = Trainer(
+        start.model,
+        lambda step: batches.micro_batches(start.model, step),
+        dict,
+        TrainSettings.from_config(
+            config,
+            steps=config.epochs * batches.steps_per_epoch,
+            epoch_steps=batches.steps_per_epoch,
+            betas=(0.9, 0.999),
+            check_divergence=False,
+        ),
+    )
+    for step, _ in enumerate(trained_tokens(trainer, folder)):
+        trainer.average.update(step + 1, trainer.settings.steps)
+        yield sum(len(train.tokens[row]) for row in batches.order.batch(step))
 
 
 class Predictor:

@@ -2,6 +2,7 @@
 
 import inspect
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from sklearn.base import (
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
 )
-from sklearn.utils import check_random_state, compute_class_weight
+from sklearn.utils import check_random_state, compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
@@ -86,6 +87,7 @@ class _TextEstimator(BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.string = True
         tags.input_tags.two_d_array = False
+        tags.non_deterministic = getattr(self, "random_state", 0) is None
         return tags
 
 
@@ -110,23 +112,17 @@ def as_texts(X: Any) -> list[str]:
     """
     if isinstance(X, str):
         raise ValueError("a list of texts is expected, not one text")
-    columns = getattr(X, "columns", None)
-    if columns is not None and not callable(columns):
-        names = list(columns)
-        if len(names) != 1:
-            raise ValueError(
-                f"a table of one column of texts is expected; this has {len(names)}: "
-                f"{', '.join(map(str, names[:10]))}. Choose one: X[['text']], or a "
-                "ColumnTransformer"
-            )
-        X = X[names[0]]
-    elif getattr(X, "ndim", 1) == 2 and X.shape[1] == 1:
-        X = X[:, 0]
-    texts = list(X)
+    values = np.asarray(X if hasattr(X, "__len__") else list(X), dtype=object)
+    if values.ndim == 2 and values.shape[1] != 1:
+        names = ", ".join(map(str, getattr(X, "columns", ())[:10]))
+        raise ValueError(
+            f"a table of one column of texts is expected; this has {values.shape[1]}: {names}. "
+            "Choose one: X[['text']], or a ColumnTransformer"
+        )
+    texts: list[str] = values.ravel().tolist()
     for number, text in enumerate(texts):
         if not isinstance(text, str):
             raise ValueError(f"text {number} is not a string but a {type(text).__name__}")
-    texts = [str(text) for text in texts]  # NumPy's strings as plain ones
     check_inputs(Classification(()), texts)
     return texts
 
@@ -194,36 +190,30 @@ class HeadstartClassifier(ClassifierMixin, _TextEstimator):  # type: ignore[misc
             Rows that select the best epoch; by default a tenth of each class.
         """
         texts, y = as_texts(X), np.asarray(y)
-        if y.ndim != 1 or len(texts) != len(y):
+        if y.ndim != 1 or len(texts) != len(y) or not texts:
             raise ValueError(
                 f"{len(texts)} texts and labels of shape {y.shape}: one label per text is needed"
             )
         check_classification_targets(y)
         weights = self._row_weights(sample_weight, y)
-        if weights is not None:
-            used = np.flatnonzero(weights)
-            texts, y, weights = [texts[row] for row in used], y[used], weights[used].tolist()
-        self.classes_, numbers = np.unique(y, return_inverse=True)
+        used = np.flatnonzero(weights)
+        self.classes_, numbers = np.unique(y[used], return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(f"the labels have {len(self.classes_)} class: two are needed")
         random = check_random_state(self.random_state)
-        seed = int(random.randint(2**31 - 1))
+        config = self._config(int(random.randint(2**31 - 1)))
         names = tuple(map(str, self.classes_))
-        rows = Dataset("texts", texts, numbers.tolist(), names, weights=weights)
+        rows = Dataset("texts", [texts[row] for row in used], numbers.tolist(), names)
+        if (weights[used] != 1).any():
+            rows = replace(rows, weights=weights[used].tolist())
         if validation is None:
             splits = _split(rows, random)
         else:
-            held_out = Dataset(
-                "texts", as_texts(validation[0]), self._numbers(validation[1]), names
-            )
-            splits = Splits(rows, held_out, None)
-        config = self._config(seed)
-        if weights is not None and config.arm != "network":
-            raise ValueError(f"weights are for networks; the arm {config.arm} takes none")
+            held_out = as_texts(validation[0]), self._numbers(validation[1])
+            splits = Splits(rows, Dataset("texts", *held_out, names), None)
         with tempfile.TemporaryDirectory() as folder:
-            place = Path(folder) / "run"
-            finetune_arm(config, place, splits=splits)
-            self._open(place)
+            finetune_arm(config, Path(folder) / "run", splits=splits)
+            self._open(Path(folder) / "run")
         return self
 
     @classmethod
@@ -246,12 +236,12 @@ class HeadstartClassifier(ClassifierMixin, _TextEstimator):  # type: ignore[misc
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the probability of each class, in the order of `classes_`: (texts, classes)."""
         check_is_fitted(self)
-        found: NDArray[np.float64] = self.run_.predict_proba(as_texts(X))
-        return found
+        return self.run_.predict_proba(as_texts(X))  # type: ignore[no-any-return]
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable class of each text."""
-        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
+        best = self.predict_proba(X).argmax(axis=1)
+        return np.asarray(self.classes_[best])
 
     def save(self, folder: str | Path) -> None:
         """Write the run, for `headstart predict` and `headstart.load`."""
@@ -261,21 +251,16 @@ class HeadstartClassifier(ClassifierMixin, _TextEstimator):  # type: ignore[misc
             write_summary({**self.summary_, "run": str(folder)}, Path(folder))
 
     def _config(self, seed: int) -> FinetuneConfig:
-        given = {
-            name: getattr(self, name)
-            for name, default in DEFAULTS.items()
-            if getattr(self, name) != default
+        values = {name: getattr(self, name) for name in DEFAULTS}
+        given = {name: value for name, value in values.items() if value != DEFAULTS[name]}
+        usual = {
+            "dataset": ["texts"],
+            "base": None if self.base is None else str(self.base),
+            "seed": seed,
+            "threads": torch.get_num_threads(),  # as the caller has set it
+            "precision": "fp32",
         }
-        return FinetuneConfig.create(
-            **{
-                "dataset": ["texts"],
-                "base": None if self.base is None else str(self.base),
-                "seed": seed,
-                "threads": torch.get_num_threads(),  # as the caller has set it
-                "precision": "fp32",
-                **given,
-            }
-        )
+        return FinetuneConfig.create(**usual | given)
 
     def _open(self, folder: Path) -> None:
         """Open a run and read all of its files: the folder may be removed afterwards."""
@@ -283,25 +268,17 @@ class HeadstartClassifier(ClassifierMixin, _TextEstimator):  # type: ignore[misc
         self.summary_ = self.run_.summary
         self.files_ = _read_files(folder)
 
-    def _row_weights(
-        self, sample_weight: ArrayLike | None, y: NDArray[Any]
-    ) -> NDArray[np.float64] | None:
+    def _row_weights(self, sample_weight: ArrayLike | None, y: NDArray[Any]) -> NDArray[np.float64]:
         """Join the weights of rows and classes to weights with a mean of 1."""
-        if sample_weight is None and self.class_weight is None:
-            return None
-        weights = np.ones(len(y))
-        if sample_weight is not None:
-            weights = np.asarray(sample_weight, dtype=np.float64)
+        given = np.ones(len(y)) if sample_weight is None else sample_weight
+        weights = np.asarray(given, dtype=np.float64)
         if weights.shape != y.shape:
             raise ValueError(
                 f"{len(y)} texts and weights of shape {weights.shape}: one per text is needed"
             )
         if not np.isfinite(weights).all() or (weights < 0).any() or not weights.any():
             raise ValueError("sample weights are finite, not negative, and not all 0")
-        if self.class_weight is not None:
-            classes, numbers = np.unique(y, return_inverse=True)
-            by_class = compute_class_weight(self.class_weight, classes=classes, y=y)
-            weights = weights * by_class[numbers]
+        weights = weights * compute_sample_weight(self.class_weight, y)
         return np.asarray(weights * (np.count_nonzero(weights) / weights.sum()))
 
     def _numbers(self, labels: ArrayLike) -> list[int]:
@@ -309,11 +286,6 @@ class HeadstartClassifier(ClassifierMixin, _TextEstimator):  # type: ignore[misc
         if unknown := set(np.unique(y).tolist()) - set(self.classes_.tolist()):
             raise ValueError(f"validation has classes that training does not: {sorted(unknown)}")
         return np.searchsorted(self.classes_, y).tolist()
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.non_deterministic = self.random_state is None
-        return tags
 
 
 def _signature() -> inspect.Signature:
@@ -423,8 +395,3 @@ class HeadstartEmbedder(
         if self.pooling is None and isinstance(head, ClassificationConfig):
             return head.pooling
         return self.pooling or preset_of(self.run_.model.base.config).pooling
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.requires_fit = True
-        return tags

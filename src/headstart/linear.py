@@ -45,14 +45,8 @@ def choose_strength(
             fix="split the dataset anew, stratified, so that both parts have every class",
         )
 
-    def fit(strength: float) -> LogisticRegression:
-        return fit_regression(features, y, strength, weights=weights)
-
-    def loss(model: LogisticRegression) -> float:
-        found, rows = _losses(model, validation_features, wanted)
-        return found / rows
-
-    return _lowest(strengths, fit, loss)[1]
+    fold = FoldFeatures(features, y, validation_features, wanted, weights)
+    return choose_strength_in_folds([fold], strengths)[1][0]
 
 
 @dataclass(frozen=True)

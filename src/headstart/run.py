@@ -22,7 +22,7 @@ from headstart.base_source import hf_name, open_hf_base
 from headstart.checksums import load_arrays, save_arrays
 from headstart.config import is_run
 from headstart.errors import HeadstartError
-from headstart.evaluation.calibration import HIGHEST, LOWEST, fit_temperature
+from headstart.evaluation.calibration import HIGHEST, LOWEST
 from headstart.explain import CONTRIBUTIONS, Contribution, Effect, Explanation, Input, occlude
 from headstart.files import (
     IDENTITY,
@@ -111,12 +111,15 @@ class Run(ABC):
         Scores are divided by it before they become probabilities.
     summary : dict
         The content of `summary.json`; empty where there is none.
+    splits : Parts or None
+        The rows that `finetune` has read; `None` for a run that was opened.
     """
 
     folder: Path
     task: Task[Any] | None
     temperature: float
     summary: dict[str, Any]
+    splits: Any = None
 
     @classmethod
     def open(cls, path: str | Path) -> Self:
@@ -322,8 +325,8 @@ class Run(ABC):
 class NetworkRun(Run):
     """A network with its tokenizer; a pretrained base has no task.
 
-    A training returns it with its `plan` and, for a task, its `validation_scores`; one that was
-    trained in memory has no folder.
+    A training returns it with its `plan` and, for a task, its `validation_scores` and the `splits`
+    that it has read; one that was trained in memory has no folder.
     """
 
     folder: Any
@@ -336,6 +339,7 @@ class NetworkRun(Run):
     summary: dict[str, Any] = field(default_factory=dict)
     plan: dict[str, Any] = field(default_factory=dict)
     validation_scores: Any = None
+    splits: Any = None
 
     @property
     def encoding(self) -> TextEncoding:
@@ -412,6 +416,7 @@ class ClassifierRun(Run):
     classifier: TextClassifier
     temperature: float = 1.0
     summary: dict[str, Any] = field(default_factory=dict)
+    splits: Any = None
 
     def scores(self, rows: Dataset, progress: ProgressCallback | None = None) -> Scores:
         found = self.classifier.scores(rows.texts, progress=progress)
@@ -459,7 +464,7 @@ def load(folder: str | Path) -> Run:
     >>> import tempfile
     >>> from headstart import HeadstartClassifier, load
     >>> tiny = {"width": 16, "layers": 1, "heads": 2, "vocab_size": 300, "threads": 1}
-    >>> arm = HeadstartClassifier(epochs=1, settings=tiny, random_state=0)
+    >>> arm = HeadstartClassifier(epochs=1, **tiny, random_state=0)
     >>> folder = tempfile.mkdtemp()
     >>> arm.fit(["yes", "oh yes", "no", "oh no"], [1, 1, 0, 0]).save(folder)
     >>> run = load(folder)
@@ -604,8 +609,7 @@ def save_validation(task: Task[Any], scores: Any, rows: Any, folder: Path) -> No
     arrays = task.validation_arrays(scores, rows)
     with replacing(folder / VALIDATION) as temporary:
         save_arrays(arrays, temporary)
-    fitted = fit_temperature(arrays["logits"], arrays["labels"]) if task.has_temperature else 1.0
-    write_temperature(fitted, folder)
+    write_temperature(task.fit_temperature(arrays), folder)
 
 
 def write_temperature(temperature: float, folder: Path) -> None:

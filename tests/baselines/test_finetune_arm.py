@@ -37,27 +37,27 @@ def test_a_linear_arm_is_trained_and_evaluated_on_the_command_line(
 
 def test_the_outcome_is_told_in_words(data, tmp_path, headstart):
     result = headstart("finetune", data, "--arm", "tfidf", "--out", tmp_path / "run")
-    assert "tfidf, by validation: accuracy" in " ".join(result.stdout.split())
+    assert "tfidf, on validation: accuracy" in " ".join(result.stdout.split())
 
 
 def test_a_stack_joins_tfidf_and_a_network(tmp_path):
     parts = splits(rows=60, wrong=0.2)
-    summary = finetune_arm(config(arm="stack", epochs=2), tmp_path / "run", splits=parts)
+    made = finetune_arm(config(arm="stack", epochs=2), tmp_path / "run", splits=parts)
+    summary = made.summary
     opened = Run.open(tmp_path / "run")
     assert set(summary["weights"]) <= {"tfidf", "network"}
     kept = {path.name for path in (tmp_path / "run" / MEMBERS).iterdir()}
     assert kept == set(summary["weights"])
     assert opened.evaluate(parts.test)["accuracy"] > 0.5
     assert np.allclose(opened.predict_proba(parts.test.texts).sum(axis=1), 1)
-    assert finetune_arm(
-        config(arm="stack", epochs=2), tmp_path / "run", splits=parts, resume=True
-    ) == json.loads((tmp_path / "run" / "summary.json").read_text())
+    again = finetune_arm(config(arm="stack", epochs=2), tmp_path / "run", splits=parts, resume=True)
+    assert again.summary == json.loads((tmp_path / "run" / "summary.json").read_text())
 
 
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({"arm": "cooccurrence"}, "cannot train the arm 'cooccurrence'"),
+        ({"arm": "cooccurrence"}, "choose network, tfidf, nb, stack"),
         ({"arm": "tfidf", "epochs": 3}, "does not take --epochs"),
         ({"arm": "nb", "base": "runs/base"}, "does not take --base"),
         ({"arm": "tfidf", "task": "tagging"}, "not for tagging"),
@@ -102,3 +102,16 @@ def test_a_linear_arm_has_no_plan_to_show(data, tmp_path, headstart):
     result = headstart("finetune", data, "--arm", "nb", "--dry-run", "--out", tmp_path / "run")
     assert result.returncode == 2
     assert "takes seconds" in result.stderr
+
+
+def test_an_arm_killed_before_its_summary_was_written_is_resumed(tmp_path, monkeypatch):
+    def killed(*given):
+        raise KeyboardInterrupt
+
+    settings = FinetuneConfig.create(dataset=["generated"], arm="tfidf", threads=1)
+    with monkeypatch.context() as patched:
+        patched.setattr("headstart.baselines.finetune_arm._write_card", killed)
+        with pytest.raises(KeyboardInterrupt):
+            finetune_arm(settings, tmp_path / "run", splits=splits())
+    summary = finetune_arm(settings, tmp_path / "run", splits=splits(), resume=True)
+    assert summary["validation"]["accuracy"] > 0.9

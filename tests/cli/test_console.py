@@ -34,6 +34,6 @@ def test_a_styled_message_takes_its_values_literally(value):
 
 def test_labels_in_a_table_are_not_markup(capsys):
     console.results().print(
-        console.record_table([{"label": "[/]", "share": 0.5}], label="", share=".0%")
+        console.record_table([{"label": "[/]", "share": 0.5}], {"label": "", "share": ".0%"})
     )
     assert "[/]" in capsys.readouterr().out

@@ -7,6 +7,8 @@ from dataclasses import replace
 import pytest
 import torch
 
+from headstart.baselines import task_baselines
+from headstart.tasks.classification import Classification
 from tests.labelled import dataset, write_csv
 from tests.runs import small_run
 
@@ -217,6 +219,25 @@ def test_finetune_and_evaluate_show_baselines_beside_their_numbers(files, headst
     assert "TF-IDF" in shown
     assert "has not ended" not in shown
     assert "TF-IDF" not in headstart("evaluate", folder / "run", "--no-baselines").stdout
+
+
+def test_finetune_reads_its_dataset_once_and_fits_baselines_to_all_rows(
+    headstart_json, monkeypatch, tmp_path
+):
+    write_csv(tmp_path / "train.csv", dataset(120, 3))
+    read, calls = Classification.read, []
+
+    def counted(sources, **options):
+        calls.append(sources)
+        return read(sources, **options)
+
+    monkeypatch.setattr(Classification, "read", counted)
+    monkeypatch.setattr(task_baselines, "MOST_ROWS", 10)
+    options = ["--out", tmp_path / "run", "--epochs", 1]
+    summary = headstart_json("finetune", tmp_path / "train.csv", *options, *SMALL)
+    assert len(calls) == 1
+    linear = summary["baselines"][1]
+    assert (linear["name"], linear["about"]) == ("TF-IDF", "")
 
 
 def test_baselines_are_fitted_to_the_rows_that_trained_the_run(files, headstart_json):

@@ -39,7 +39,7 @@ def test_the_page_shows_totals_formulas_and_common_mistakes(headstart):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--preset", "lab", "--heads", "3"], "width 200 cannot be shared evenly by 3 heads"),
+        (["--preset", "lab", "--heads", "3"], "width 200 is not divisible by 3 heads"),
         (["--width", "-64"], "--width is -64; it must be at least 1"),
         (["--classes", "1"], "classes is 1; it must be 2 or more"),
         (["--preset", "huge"], "choose small, lab, bert, gpt2"),

@@ -53,7 +53,7 @@ def test_a_text_behind_the_length_is_said_to_be_unread(run):
     assert windows.predict([("who lives?", TEXT * 9)])[0]["unread"] == 0
 
 
-@pytest.mark.parametrize("long", ["cut", "windows"])
+@pytest.mark.parametrize("long", ["truncate", "windows"])
 def test_a_word_of_a_megabyte_is_no_more_than_a_window(run, long):
     asked = NetworkRun(run.folder, run.model, run.tokenizer, run.task, length=64, long=long)
     (found,) = asked.predict([("who lives?", "x" * 1_000_000 + " Ada lives here.")])

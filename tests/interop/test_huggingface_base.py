@@ -13,7 +13,7 @@ from tests.studies.small_study import small_recipe
 
 pytest.importorskip("transformers")
 # The base decides about the sizes.
-ONE_ARM = {"arms": ["pretrained"], "seeds": 1, "epochs": 1, **dict.fromkeys(TINY, 0)}
+ONE_ARM = {"arms": ["pretrained"], "seeds": 1, "epochs": 1, **dict.fromkeys(TINY)}
 
 
 @pytest.fixture(scope="module")
@@ -105,8 +105,7 @@ def test_another_objective_than_the_bases_is_one_clear_message(bert, tmp_path, h
 
 def test_an_estimator_starts_from_it(bert):
     data = dataset(24)
-    settings = {"threads": 1}
-    arm = HeadstartClassifier(base=bert, epochs=1, settings=settings, random_state=0)
+    arm = HeadstartClassifier(base=bert, epochs=1, threads=1, random_state=0)
     assert len(arm.fit(data.texts, data.labels).predict(data.texts)) == 24
 
 

@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 import torch
 from huggingface_hub import ModelCard
@@ -28,9 +29,7 @@ LABELS = {
 }
 
 
-def make_run(
-    folder, name="small", objective="causal", task=None, head="huggingface", temperature=1.0
-):
+def make_run(folder, name="small", objective="causal", task=None, head="stock", temperature=1.0):
     """A run with random weights, large enough for a mistake to show."""
     own = tokenizer()
     chosen = preset(name, objective=objective, vocab_size=own.vocab_size, **SIZES)
@@ -39,7 +38,7 @@ def make_run(
         config = chosen.language_modeling
     else:
         config = done.head(preset_of(chosen.base), None)
-        config = stock_head(config, chosen.base) if head == "huggingface" else config
+        config = stock_head(config, chosen.base) if head == "stock" else config
     model = build_model(chosen.base, config, seed=1).eval()
     with torch.no_grad():
         for parameter in model.parameters():
@@ -123,23 +122,38 @@ def test_the_runs_temperature_is_folded_in(tmp_path):
 
 
 @pytest.mark.parametrize("objective", ["causal", "masked"])
-def test_a_default_head_without_a_counterpart_is_refused_with_the_way_to_one(objective, tmp_path):
-    run = make_run(tmp_path / "run", "small", objective, "classification", head="own")
-    with pytest.raises(HeadstartError, match="pools by mean\\+max") as error:
+def test_a_classifier_fine_tuned_with_defaults_opens_in_stock_transformers(objective, tmp_path):
+    write_csv(tmp_path / "rows.csv", dataset(200))
+    settings = config(dataset=[str(tmp_path / "rows.csv")], objective=objective)
+    run = finetune(settings, tmp_path / "run")
+    found = export_run(tmp_path / "run", "huggingface", tmp_path / "out")
+    assert found["largest_difference"] < 1e-4
+    assert found["measured"]["export"]["value"] > 0.8
+    assert any("--head stock" in note for note in found["notes"])
+    pipe = transformers.pipeline("text-classification", str(tmp_path / "out"))
+    texts = dataset(20, 7).texts
+    ours = [one["label"] for one in run.predict(texts)]
+    theirs = [one["label"] for one in pipe(list(texts), truncation=True)]
+    assert np.mean([one == two for one, two in zip(ours, theirs, strict=True)]) > 0.8
+
+
+def test_a_default_head_is_rejected_where_its_training_rows_are_not_known(tmp_path):
+    run = make_run(tmp_path / "run", "small", "causal", "classification", head="own")
+    with pytest.raises(HeadstartError, match="training rows") as error:
         export_run(run, "huggingface", tmp_path / "out")
-    assert "--head huggingface" in error.value.fix
+    assert "--head stock" in error.value.fix
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("long", ["cut", "windows"])
+@pytest.mark.parametrize("long", ["truncate", "windows"])
 def test_the_test_metric_is_measured_again_through_the_export(long, tmp_path):
     write_csv(tmp_path / "rows.csv", dataset(100, wrong=0.2))
-    settings = {"head": "huggingface", "long": long, "length": 16}
+    settings = {"head": "stock", "long": long, "length": 16}
     finetune(config(dataset=[str(tmp_path / "rows.csv")], **settings), tmp_path / "run")
     found = export_run(tmp_path / "run", "huggingface", tmp_path / "out")
     measured, compared = found["measured"], found["comparisons"][-1]["inputs"]
     assert measured["rows"] == 10
-    if long == "cut":  # windows have no counterpart there, so that the metric may differ
+    if long == "truncate":  # windows have no counterpart there, so that the metric may differ
         assert measured["export"] == measured["run"]
         assert compared == "accuracy on 10 rows of the test part of rows.csv"
     (result,) = ModelCard.load(tmp_path / "out" / "README.md").data.eval_results

@@ -202,10 +202,8 @@ def test_no_command_imports_transformers_or_an_engine_unless_it_needs_it(folder,
     program = f"""
 import sys
 from pathlib import Path
-from headstart.cli.app import COMMANDS, command_function
+import headstart.cli.app
 from headstart.run import NetworkRun
-for name in COMMANDS:
-    command_function(name)
 import headstart, headstart.interop.exporters, headstart.interop.huggingface.export
 NetworkRun.open(Path("hf:{folder}"))
 from headstart.studies.executors import EXECUTORS

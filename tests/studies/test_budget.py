@@ -53,7 +53,7 @@ def told_and_misled(tmp_path_factory):
             "arms": ARMS,
             "labels": ["20"],
             "seeds": 1,
-            "epochs": 0,
+            "epochs": None,
             "jobs": 1,
             "tokens": 2048,
         }
@@ -103,7 +103,7 @@ def test_what_a_fold_held_back_is_answered_by_a_model_that_has_not_seen_it():
 def test_many_rows_are_chosen_by_with_a_part_held_back(tmp_path, monkeypatch):
     monkeypatch.setattr("headstart.folds.MANY", 50)
     settings = {"arms": ["tfidf", "scratch"], "labels": ["all"], "seeds": 1, "jobs": 1}
-    outcomes = run_study(tmp_path, **settings, corpus=None, epochs=0)
+    outcomes = run_study(tmp_path, **settings, corpus=None, epochs=None)
     held = {tuple(one.own_rows) for run, one in outcomes.items() if run.seed == 0}
     assert len(held) == 1
     assert 0 < len(held.pop()) < 50
@@ -125,7 +125,7 @@ def test_with_all_labels_one_choice_serves_every_seed(tmp_path, monkeypatch, man
 
     monkeypatch.setattr(choosing._Tries, "_train_aside", spy)
     settings = {"arms": ["scratch"], "labels": ["all"], "seeds": 3, "jobs": 1}
-    outcomes = run_study(tmp_path, **settings, corpus=None, epochs=0)
+    outcomes = run_study(tmp_path, **settings, corpus=None, epochs=None)
     assert len({str(one.facts["chosen"]) for one in outcomes.values()}) == 1
     assert seeds[:2] == [0, 0]  # both settings
     assert len(seeds) == (2 if many == 50 else 4)  # few rows: each other seed has its own fold

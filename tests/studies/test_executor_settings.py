@@ -23,7 +23,7 @@ RUN = RunKey("tfidf", "", 20, 0)
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"executor": "rya"}, "unknown executor 'rya'; there are local, ray, slurm"),
+        ({"executor": "rya"}, "executor is 'rya'; choose local, ray, slurm"),
         ({"memory": 2.0, "gpus": 1}, "local has no use for --memory, --gpus"),
         ({"executor": "ray", "partition": "long"}, "ray has no use for --partition"),
         ({"executor": "slurm", "address": "host:1"}, "--address of slurm is local"),

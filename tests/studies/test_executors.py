@@ -11,7 +11,7 @@ from headstart.errors import HeadstartError
 from headstart.files import write_text
 from headstart.lock import locked
 from headstart.studies.context import StudyContext, ignore
-from headstart.studies.executors import EXECUTORS, Executor, register
+from headstart.studies.executors import Executor
 from headstart.studies.executors.attempt import attempt, attempt_lock
 from headstart.studies.executors.parcel import Parcel, pack, sees_folder, unpacked, write_marker
 from headstart.studies.executors.protocol import (
@@ -21,11 +21,8 @@ from headstart.studies.executors.protocol import (
     run_trainings,
 )
 from headstart.studies.outcomes import ARRAYS, RunKey, read_training, training_file
-from headstart.studies.progress_file import read_progress
-from headstart.studies.recipe import StudyRecipe
 from headstart.studies.run import StudyRun
-from tests.fault_cases import SIZES, named
-from tests.labelled import dataset, splits, write_csv
+from tests.labelled import splits
 from tests.studies.small_arms import Majority, registered
 from tests.studies.small_study import small_recipe
 
@@ -118,69 +115,6 @@ def test_an_error_of_a_training_is_not_tried_again(study):
         run_with(engine, RUNS, study)
     assert len(engine.submitted) == 2
     assert engine.closed
-
-
-# An executor from outside
-
-
-class Inline(Executor):
-    """In this process, as if it were far away."""
-
-    name = "inline"
-    takes = frozenset({"cores", "memory"})
-
-    def at_once(self, recipe, resources):
-        return recipe.jobs or 7
-
-    def open(self, study, resources):
-        class Here(Session):
-            def __init__(self):
-                self.waiting = []
-
-            def submit(self, run):
-                self.waiting.append(run)
-
-            def events(self):
-                run, heard = self.waiting.pop(0), []
-                yield TrainingEvent("start", run, node="node-7")
-                error = attempt(run, study, lambda *epoch: heard.append(epoch))
-                for _, number, value in heard:
-                    yield TrainingEvent("epoch", run, epoch=number, value=value)
-                yield TrainingEvent("error" if error else "done", run, error=error)
-
-            def close(self):
-                self.waiting.clear()
-
-        return Here()
-
-
-@pytest.fixture
-def inline():
-    register(Inline())
-    yield "inline"
-    EXECUTORS.unregister("inline")
-
-
-def test_an_executor_from_outside_runs_a_study_with_the_same_results(headstart, inline, tmp_path):
-    write_csv(tmp_path / "d.csv", dataset(80, sentences=1))
-    options = SIZES | {"labels": 20, "seeds": 2, "epochs": 1, "arms": "scratch"}
-    options |= {"executor": inline, "cores": 1, "memory": 1.5, "out": tmp_path / "there"}
-    shown = headstart("compare", tmp_path / "d.csv", *named(options))
-    assert shown.returncode == 0, shown.stderr
-    assert "7 side by side" in shown.stderr
-    assert "inline: 1 core and 1.5 GB for each training" in shown.stderr
-    assert "started on node-7" in shown.stderr
-    started = [one for one in read_progress(tmp_path / "there") if one["event"] == "start"]
-    assert [one["node"] for one in started] == ["node-7"] * 2
-    recipe = StudyRecipe.load(tmp_path / "there")
-    local = recipe.replace(executor="local", cores=None, memory=None, jobs=1)
-    here = StudyRun(local, tmp_path / "here")
-    here.run()
-    assert results(tmp_path / "there", here.runs) == results(here.folder, here.runs)
-    # Any other executor takes it from there.
-    (tmp_path / "there" / "trainings" / "scratch-causal-000020-seed-1.safetensors").unlink()
-    StudyRun(local, tmp_path / "there").run()
-    assert results(tmp_path / "there", here.runs) == results(here.folder, here.runs)
 
 
 # Attempts

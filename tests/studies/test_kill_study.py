@@ -29,7 +29,7 @@ def command(folder, out, jobs):
         "--width": recipe.width,
         "--layers": recipe.layers,
         "--heads": recipe.heads,
-        "--feed-forward": recipe.feed_forward_width,
+        "--feed-forward-width": recipe.feed_forward_width,
         "--threads": 1,  # the bits of a training depend on their number
         "--jobs": jobs,
         "--out": out,

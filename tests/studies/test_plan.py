@@ -38,7 +38,7 @@ def fitted(minutes, plan=PLAN):
 
 
 def test_without_minutes_nothing_is_cut():
-    plan = fitted(0.0)
+    plan = fitted(None)
     assert (plan.seeds, plan.epochs, plan.pretrain_steps) == ([0, 1, 2, 3], PLAN.epochs, 500)
     assert plan.cuts == []
     assert plan.seconds == estimate(make_study_recipe(), PLAN, SPEED, AMOUNTS)
@@ -60,7 +60,9 @@ def of_length(words, task="classification"):
     text = " ".join(["token"] * words)
     kind = find_task(task)
     texts = SimpleNamespace(
-        whole_texts=kind.whole_texts, windows=kind.windows, texts=lambda part: [text]
+        whole_texts=kind.whole_texts,
+        supports_windows=kind.supports_windows,
+        texts=lambda part: [text],
     )
     return SimpleNamespace(task=texts, splits=SimpleNamespace(train=None))
 
@@ -81,13 +83,13 @@ def test_only_long_texts_that_are_read_in_windows_count_as_left_out(words, task,
 
 
 def test_the_choice_of_settings_gives_way_first_for_all_networks():
-    plan = fitted((fitted(0.0).seconds - 1) / 60)
+    plan = fitted((fitted(None).seconds - 1) / 60)
     assert (plan.tries, plan.seeds, plan.epochs) == (1, PLAN.seeds, PLAN.epochs)
     assert plan.cuts == ["every network takes the usual learning rate and epochs without a choice"]
 
 
 def test_seeds_give_way_next_down_to_two():
-    plan = fitted(0.6 * fitted(0.0).seconds / 60)
+    plan = fitted(0.6 * fitted(None).seconds / 60)
     assert 2 <= len(plan.seeds) < 4
     assert plan.pretrain_steps == PLAN.pretrain_steps
 

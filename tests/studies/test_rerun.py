@@ -2,8 +2,7 @@
 
 import pytest
 
-from headstart import lab
-from headstart.config import FinetuneConfig
+from headstart.config import PRESET_SETTINGS, FinetuneConfig
 from headstart.errors import HeadstartError
 from headstart.run import NetworkRun
 from headstart.studies.run import StudyRun
@@ -43,6 +42,6 @@ def test_a_folder_for_the_tokenizer_without_one_is_filled(headstart, tmp_path):
 def test_a_study_does_not_go_on_under_another_protocol_of_its_preset(tmp_path, monkeypatch):
     recipe = small_recipe(tmp_path, arms=["tfidf"], preset="lab")
     StudyRun(recipe, tmp_path / "out").run()
-    monkeypatch.setitem(lab.FINETUNING, "batch_size", 16)
+    monkeypatch.setitem(PRESET_SETTINGS["lab"]["finetune"], "batch_size", 16)
     with pytest.raises(HeadstartError, match="the preset's protocol is not the one"):
         StudyRun(recipe, tmp_path / "out")

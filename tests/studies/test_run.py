@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from filelock import FileLock
 
+from headstart.config import FinetuneConfig, PretrainConfig
 from headstart.errors import HeadstartError
 from headstart.run import NetworkRun, Run
 from headstart.studies.outcomes import FINAL, read_training, training_file

@@ -9,6 +9,7 @@ from headstart.errors import HeadstartError
 from headstart.studies.report.report_data import ReportData
 from headstart.studies.report.token_chart import token_figure
 from headstart.studies.results import read_study, write_study
+from headstart.studies.run import StudyListener
 from headstart.studies.token_series import smaller_study
 from tests.studies.fake_study import Recipe, fake_study
 
@@ -60,4 +61,4 @@ def test_a_study_of_one_amount_has_no_such_curve(tmp_path):
 def test_several_amounts_need_something_to_pretrain():
     study = SimpleNamespace(recipe=SimpleNamespace(arms=["tfidf"], base=""))
     with pytest.raises(HeadstartError, match="need an arm that is pretrained here"):
-        smaller_study(study, 1000, StudyCallback())
+        smaller_study(study, 1000, StudyListener())

@@ -35,7 +35,7 @@ def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("labels")
     path = write_rows(folder / "rows.jsonl")
     settings = config(dataset=[str(path)], task="multi-label", epochs=8)
-    summary = finetune(settings, folder / "run")
+    summary = finetune(settings, folder / "run").summary
     return NetworkRun.open(folder / "run"), summary, settings
 
 

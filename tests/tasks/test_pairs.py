@@ -41,7 +41,7 @@ def test_it_learns_what_lies_between_two_texts(tmp_path):
     settings = config(
         dataset=[str(path)], task="pairs", objective="masked", epochs=12, width=32, batch_size=16
     )
-    summary = finetune(settings, tmp_path / "run")
+    summary = finetune(settings, tmp_path / "run").summary
     assert summary["validation"]["accuracy"] > 0.85
     run = NetworkRun.open(tmp_path / "run")
     assert run.task.name == "pairs"
@@ -85,7 +85,7 @@ def test_the_longer_text_gives_way_first(a, b, room):
 
 def test_windows_are_refused(tmp_path):
     path = write_pairs(tmp_path / "pairs.csv", rows=60)
-    with pytest.raises(HeadstartError, match="not read in windows"):
+    with pytest.raises(HeadstartError, match="cannot be read in windows"):
         finetune(config(dataset=[str(path)], task="pairs", long="windows"), tmp_path / "run")
 
 

@@ -25,8 +25,8 @@ def test_classification_uses_it():
 
 @pytest.mark.parametrize(("objective", "used"), [("causal", "last"), ("masked", "mean")])
 def test_a_stock_head_with_another_pooling_is_rejected(tmp_path, objective, used):
-    settings = config(objective=objective, pooling="max", head="huggingface", epochs=1)
+    settings = config(objective=objective, pooling="max", head="stock", epochs=1)
     with pytest.raises(HeadstartError, match=f"stock head pools with {used}") as error:
         finetune(settings, tmp_path / "run", splits=splits())
-    assert "--head huggingface" in error.value.fix
+    assert "--head stock" in error.value.fix
     assert not (tmp_path / "run" / "model.safetensors").exists()

@@ -20,7 +20,7 @@ def test_it_learns_to_find_answers_and_to_find_none(tmp_path, none):
     path = write_squad(tmp_path / "squad.json", none=none, texts=250)
     options = {"objective": "masked", "width": 32, "batch_size": 8, "learning_rate": 3e-3}
     settings = config(dataset=[str(path)], task="spans", epochs=20, **options)
-    summary = finetune(settings, tmp_path / "run")
+    summary = finetune(settings, tmp_path / "run").summary
     assert summary["validation"]["f1"] > 0.9
     run = NetworkRun.open(tmp_path / "run")
     assert run.labels == (("no answer",) if none else ())
@@ -38,7 +38,7 @@ def perfect(examples):
     return outputs
 
 
-@pytest.mark.parametrize("long", ["cut", "windows"])
+@pytest.mark.parametrize("long", ["truncate", "windows"])
 def test_a_certain_network_gives_the_answers_as_they_are_written(long):
     context = "Le chat « Félix » dort. " * 3 + "猫は東京にいる。 End."
     answers = [[(8, "« Félix »")], [(context.index("東京"), "東京")], []]
@@ -50,7 +50,7 @@ def test_a_certain_network_gives_the_answers_as_they_are_written(long):
     found = [answer.text for answer in task.decode(perfect(examples), examples)]
     # 東京 lies behind the cut; windows find it.
     assert found == ["« Félix »", "東京" if long == "windows" else "", ""]
-    assert bool(examples.cut) == (long == "cut")
+    assert bool(examples.cut) == (long == "truncate")
 
 
 def test_an_answer_that_two_windows_hold_is_one_answer():

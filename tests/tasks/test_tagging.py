@@ -18,7 +18,7 @@ def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tags")
     path = write_conll(folder / "train.conll")
     settings = config(dataset=[str(path)], task="tagging", epochs=6)
-    return finetune(settings, folder / "run"), NetworkRun.open(folder / "run"), settings
+    return finetune(settings, folder / "run").summary, NetworkRun.open(folder / "run"), settings
 
 
 def test_it_learns_entities(run):
@@ -42,7 +42,7 @@ def test_a_word_is_asked_for_once_at_its_last_token():
     assert examples.weights.tolist() == [2]
 
 
-@pytest.mark.parametrize("long", ["cut", "windows"])
+@pytest.mark.parametrize("long", ["truncate", "windows"])
 def test_long_sentences_keep_a_tag_for_every_word(long):
     tokenizer = train_tokenizer(["a b c"], vocab_size=262)
     part = Sentences("x", [["cat"] * 30, ["dog"]], [[1] * 30, [0]], ("O", "B-X"))
@@ -52,7 +52,7 @@ def test_long_sentences_keep_a_tag_for_every_word(long):
     outputs = [np.tile([0.0, 1.0], (length, 1)) for length in examples.lengths]
     answers = task.decode(outputs, examples)
     assert len(answers[0]) == (30 if long == "windows" else 4)
-    assert bool(examples.cut) == (long == "cut")
+    assert bool(examples.cut) == (long == "truncate")
     found = task.metrics(answers, part)
     assert found["accuracy"] == pytest.approx((30 if long == "windows" else 4) / 31)
 

@@ -297,7 +297,7 @@ def test_another_tokenizer_than_the_bases_is_rejected_with_the_way_out(tmp_path,
     other = small_run(tmp_path / "other", steps=2, vocab_size=280)
     with pytest.raises(HeadstartError, match="vocabulary") as error:
         finetune(config(base=str(base), tokenizer=str(other)), tmp_path / "r", splits=splits())
-    assert "--match-vocabulary" in error.value.fix
+    assert "--tokenizer" in error.value.fix
 
 
 def test_minutes_leave_as_many_epochs_as_fit_and_a_resume_repeats_them(tmp_path, monkeypatch):
@@ -337,3 +337,16 @@ def test_a_dry_run_has_a_plan_and_writes_nothing(tmp_path):
     assert run.plan["seconds"] > 0
     assert run.plan["epochs"] == 3
     assert not (tmp_path / "run").exists()
+
+
+def test_the_returned_run_has_the_best_weights_and_its_temperature(tmp_path):
+    data = splits(wrong=0.4)
+    settings = config(epochs=8, selection_metric="loss")
+    run = finetune(settings, tmp_path / "run", splits=data)
+    assert run.summary["best_epoch"] < 8
+    saved = NetworkRun.open(tmp_path / "run")
+    in_memory = finetune(settings, None, splits=data)
+    texts = data.test.texts[:5]
+    assert run.temperature == saved.temperature == in_memory.temperature
+    np.testing.assert_array_equal(run.predict_proba(texts), saved.predict_proba(texts))
+    np.testing.assert_allclose(in_memory.predict_proba(texts), run.predict_proba(texts), atol=1e-6)

@@ -20,7 +20,7 @@ PORT = 8765
 ORIGIN = f"http://127.0.0.1:{PORT}"
 TINY = [
     *("--epochs=2", "--tokens=16384", "--threads=1", "--vocab-size=300"),
-    *("--width=16", "--layers=1", "--heads=2", "--feed-forward=32"),
+    *("--width=16", "--layers=1", "--heads=2", "--feed-forward-width=32"),
 ]
 FLAGS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),

@@ -5,7 +5,7 @@ on these is the classifier. It needs seconds and knows nothing of word order.
 
 Columns are centred, but not scaled one by one: the decomposition has sorted them, the first carry
 most of what the corpus knows, and blowing the last ones up to the same size costs 4 to 8 points.
-Mean and maximum get one scale each (docs/cooccurrence.md has the numbers).
+Mean and maximum get one scale each (research/cooccurrence.md has the numbers).
 """
 
 from collections.abc import Sequence

@@ -7,6 +7,7 @@ epoch. A stack joins a linear arm and a fine-tuned network; its weights come fro
 import shutil
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -61,11 +62,10 @@ def finetune_arm(
     splits: Parts[Any] | None = None,
     resume: bool = False,
     callbacks: Sequence[Callback] = (),
-) -> dict[str, Any]:
+) -> Run:
     """Train the arm that the config names; parameters and result are those of `finetune`."""
     if config.arm == NETWORK:
-        run = finetune(config, folder, splits=splits, resume=resume, callbacks=callbacks)
-        return run.summary
+        return finetune(config, folder, splits=splits, resume=resume, callbacks=callbacks)
     weights = getattr(getattr(splits, "train", None), "weights", None)
     if weights is not None and len(set(weights)) > 1:
         raise HeadstartError(
@@ -78,16 +78,17 @@ def finetune_arm(
         sources = config.dataset if splits is None else []
         config = start_config(config, folder, resume=resume, sources=sources)
         if resume and (folder / SUMMARY).is_file():
-            return read_summary(folder, needs=("validation",))
+            read_summary(folder, needs=("validation",))  # a damaged one is reported
+            return Run.open(folder)
         parts: Any = read_splits(config, callback) if splits is None else splits
         config.save(folder)
         if config.arm == STACK:
             classifier = _stack(config, folder, parts, callback)
         else:
             classifier = fit_linear(config.arm, config.task, parts, folder)
-        summary = save_arm(classifier, config, parts, folder, started=started)
+        summary = save_arm(classifier, config, parts, folder, arm=config.arm, started=started)
     callback.on_finish(summary)
-    return summary
+    return replace(classifier, summary=summary, splits=parts)
 
 
 def check_arm(config: FinetuneConfig) -> None:
@@ -131,12 +132,16 @@ def save_arm(
     splits: Parts[Dataset],
     folder: Path,
     *,
+    arm: str,
     role: str = "selected its settings",
     started: float | None = None,
 ) -> dict[str, Any]:
     """Write a fitted classifier as a run, with its config and the rows that it has seen.
 
-    `role` is what the validation rows did, for the card.
+    Parameters
+    ----------
+    arm : the name of the classifier, for summary and card.
+    role : what the validation rows did, for the card.
     """
     run.save(folder)
     write_rows(run.task, splits, folder)
@@ -146,7 +151,7 @@ def save_arm(
         "run": str(folder),
         "task": run.task.name,
         "labels": list(run.labels),
-        "arm": config.arm,
+        "arm": arm,
         "seed": config.seed,
         "train_rows": len(splits.train),
         "validation_rows": len(splits.validation),

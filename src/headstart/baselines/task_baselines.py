@@ -3,7 +3,7 @@
 A metric says little alone: 90 % accuracy is nothing where 90 % of the rows are of one class. A task
 says what is trivial (`Task.trivial`); `LINEAR` has its linear model: a function of the task, its
 training rows and its validation rows that returns another one, which gives scores for rows. Fitting
-takes seconds: at most `MOST_ROWS` rows and `MOST_CHARACTERS` of text.
+takes seconds: at most `MOST_ROWS` rows and `MOST_CHARACTERS` of text, unless all are wanted.
 """
 
 from collections.abc import Callable, Sequence
@@ -45,7 +45,9 @@ class Baseline:
     metrics: dict[str, dict[str, float]] = field(default_factory=dict)
 
 
-def baselines_beside(task: Task[Any], train: Any, validation: Any, part: Any) -> list[Baseline]:
+def baselines_beside(
+    task: Task[Any], train: Any, validation: Any, part: Any, *, all_rows: bool = False
+) -> list[Baseline]:
     """The trivial baseline and, where the task has one, the linear one, on the rows of `part`.
 
     Parameters
@@ -55,6 +57,8 @@ def baselines_beside(task: Task[Any], train: Any, validation: Any, part: Any) ->
         What the run was trained on, and what chose its weights; here it chooses the strength.
     part : rows of the task
         Those that the run is evaluated on.
+    all_rows : bool
+        Fit and evaluate the linear model on all rows, however many there are.
     """
     found = []
     if (trivial := task.trivial(train, part)) is not None:
@@ -62,15 +66,16 @@ def baselines_beside(task: Task[Any], train: Any, validation: Any, part: Any) ->
         name, _, about = words.partition(": ")
         found.append(Baseline(name, about, task.intervals(answers, part)))
     if task.name in LINEAR:
-        rows = few_rows(task.row_texts(train))
+        choose = _every_row if all_rows else few_rows
+        rows = choose(task.row_texts(train))
         said = [f"fitted to {len(rows):,} of {len(train):,} rows"] if len(rows) < len(train) else []
         fit = find_linear(task)
-        few = task.pick(validation, few_rows(task.row_texts(validation)))
+        few = task.pick(validation, choose(task.row_texts(validation)))
         try:
             answer = fit(task, task.pick(train, rows), few)
         except HeadstartError:  # one class only, say: then there is nothing to fit
             return found
-        some = few_rows(task.row_texts(part), TIMES_EVALUATED)
+        some = choose(task.row_texts(part), TIMES_EVALUATED)
         if len(some) < len(part):
             said.append(f"evaluated on {len(some):,} of {len(part):,}")
             part = task.pick(part, some)
@@ -109,6 +114,10 @@ def few_rows(texts: Sequence[str], times: int = 1) -> list[int]:
     count = max(1, round(min(1.0, share) * len(texts)))
     drawn = np.random.default_rng(0).permutation(len(texts))[:count]
     return sorted(drawn.tolist())
+
+
+def _every_row(texts: Sequence[str], times: int = 1) -> list[int]:
+    return list(range(len(texts)))
 
 
 def fit_tfidf(task: Classification, train: Dataset, validation: Dataset) -> AnswerRows:

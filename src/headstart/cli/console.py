@@ -7,18 +7,19 @@ Strings are printed literally: a label `[neg]` is not markup. Styles come from `
 template may hold markup while its values may not. Control characters are printed as escapes.
 """
 
-import json as json_module
+import json
 import re
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import cache
 from string import Formatter
 from typing import Any, Self
 
-from rich.console import Console, ConsoleOptions, RenderableType
-from rich.live import Live
+from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.markup import escape
+from rich.padding import Padding
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
@@ -58,8 +59,12 @@ def results() -> Console:
     return _SafeConsole(highlight=False, markup=False, emoji=False)
 
 
+@cache
 def messages() -> Console:
-    """Return the console for messages, warnings and progress; it takes no markup."""
+    """Return the console for messages, warnings and progress; it takes no markup.
+
+    There is one: what is printed while a progress bar is shown appears above the bar.
+    """
     return _SafeConsole(stderr=True, highlight=False, markup=False, emoji=False)
 
 
@@ -86,39 +91,62 @@ def styled(template: str, **values: Any) -> Text:
     return Text.from_markup(_Literal().vformat(template, (), values), emoji=False)
 
 
-def note(text: str) -> Text:
-    """Return a note, as it is printed before and after a training."""
-    return styled("[yellow]note:[/] {text}", text=text)
+def write(template: str, **values: Any) -> None:
+    """Print a line of the result: a template as in `styled`, which the terminal wraps."""
+    results().print(styled(template, **values), soft_wrap=True)
+
+
+def note(text: str) -> None:
+    """Print a note for the user on standard error."""
+    messages().print(styled("[yellow]note:[/] {text}", text=text), soft_wrap=True)
 
 
 def print_json(document: dict[str, Any]) -> None:
     """Print `document` as the only thing on standard output; NaN is not JSON and is rejected."""
     # Where the terminal's encoding is another, JSON's own escapes are read back as the characters.
     plain = not (sys.stdout.encoding or "").lower().replace("-", "").startswith("utf8")
-    text = json_module.dumps(document, indent=2, ensure_ascii=plain, allow_nan=False)
+    text = json.dumps(document, indent=2, ensure_ascii=plain, allow_nan=False)
     sys.stdout.write(text + "\n")
+    sys.stdout.flush()
 
 
-def plain_table(*columns: str, **options: Any) -> Table:
-    """Make a table without lines, with a dim header."""
-    return Table(*columns, **{"box": None, "header_style": "dim", "pad_edge": False, **options})
-
-
-def record_table(rows: Iterable[Mapping[str, Any]], **columns: str) -> Table:
+def record_table(rows: Iterable[Mapping[str, Any]], columns: Mapping[str, str]) -> Table:
     """Make a table of records.
 
     Parameters
     ----------
-    rows : the records; a missing value is an empty cell.
+    rows : the records; a missing value is an empty cell, a text is shown as it is.
     columns : the keys to show, with the format of each value; numbers are aligned to the right.
     """
-    table = plain_table()
+    header = any(map(str.strip, columns))
+    table = Table(box=None, header_style="dim", pad_edge=False, show_header=header)
     for name, spec in columns.items():
-        table.add_column(metric_name(name), justify="right" if spec else "left", overflow="fold")
+        # Long names are folded, not truncated: two of them may differ at their ends only.
+        table.add_column(name, justify="right" if spec else "left", overflow="fold")
     for row in rows:
-        values = [(row.get(name), spec) for name, spec in columns.items()]
-        table.add_row(*("" if value is None else format(value, spec) for value, spec in values))
+        table.add_row(*(_cell(row.get(name), spec) for name, spec in columns.items()))
     return table
+
+
+def _cell(value: Any, spec: str) -> str | Text:
+    if value is None or isinstance(value, str | Text):
+        return value or ""
+    return format(value, spec)
+
+
+def facts_table(facts: Mapping[str, Mapping[str, Any]], corner: str = "") -> Table:
+    """Make a table with a column per mapping and a row per key; the first mapping has all keys."""
+    keys = next(iter(facts.values()), {})
+    rows = [{corner: key} | {name: facts[name].get(key) for name in facts} for key in keys]
+    return record_table(rows, {corner: "", **dict.fromkeys(facts, ",")})
+
+
+def print_sections(sections: Mapping[str, Sequence[RenderableType]]) -> None:
+    """Print titles, each with its lines and tables; a section without any is skipped."""
+    for title, body in sections.items():
+        if body:
+            results().print(Text(title, style="bold"))
+            results().print(Padding(Group(*body), (0, 0, 1, 2)))
 
 
 def duration(seconds: float) -> str:
@@ -154,60 +182,52 @@ def progress_bar(
     """Yield a function of the amount done, of the total where known, and of more to show.
 
     Counts are divided by `scale` to be in `unit`s: bytes are shown as MB with a scale of 1e6.
-    `done_before` counts as done, but not for the speed.
+    `done_before` counts as done, but not for the speed. Where standard error is not a terminal,
+    a line is printed every ten seconds.
     """
-    console = messages()
-    if not console.is_terminal:
-        yield _progress_lines(what, unit, scale, done_before)
-        return
     from rich import progress
 
+    console = messages()
     columns = (
         progress.SpinnerColumn(),
         progress.TextColumn("{task.description}", markup=False),
         progress.BarColumn(bar_width=16),
-        progress.TextColumn("{task.fields[count]}"),
+        progress.TextColumn("{task.fields[count]}", markup=False),
         progress.TimeRemainingColumn(compact=True),
         progress.TextColumn("left"),
     )
-    with progress.Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(what, total=None, completed=done_before, count="")
-        yield lambda done, total, more="": bar.update(
-            task, completed=done, total=total, count=_count(done, total, unit, scale) + more
-        )
-
-
-def _count(done: int, total: int | None, unit: str, scale: float) -> str:
-    of_total = "" if total is None else f" of {total / scale:,.0f}"
-    return f"{done / scale:,.0f}{of_total} {unit}"
-
-
-def _progress_lines(what: str, unit: str, scale: float, done_before: int) -> ShowProgress:
+    bar = progress.Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    )
+    task = bar.add_task(what, total=None, completed=done_before, count="")
     start = last = time.monotonic()
 
     def show(done: int, total: int | None, more: str = "") -> None:
         nonlocal last
+        of_total = "" if total is None else f" of {total / scale:,.0f}"
+        count = f"{done / scale:,.0f}{of_total} {unit}{more}"
+        bar.update(task, completed=done, total=total, count=count)
         now = time.monotonic()
-        if now - last < _SECONDS_BETWEEN_LINES or done <= done_before:
+        if console.is_terminal or now - last < _SECONDS_BETWEEN_LINES or done <= done_before:
             return
         last = now
-        line = f"{what}: {_count(done, total, unit, scale)}{more}, {now - start:.0f} s"
+        line = f"{what}: {count}, {now - start:.0f} s"
         if total:
-            pace = (now - start) / (done - done_before)
-            line += f", about {pace * max(0, total - done):.0f} s left"
-        messages().print(line)
+            seconds = (now - start) / (done - done_before) * max(0, total - done)
+            line += f", about {seconds:.0f} s left"
+        console.print(line)
 
-    return show
+    with bar:
+        yield show
 
 
 class Display:
-    """Writes to standard error, one stage after another; leaving the `with` block ends it."""
+    """Shows the progress of one stage after another; leaving the `with` block ends the last."""
 
     def __init__(self, unit: str = "MB", scale: float = 1e6) -> None:
         self.unit, self.scale = unit, scale
-        self.console = messages()
-        self._stage = ExitStack()
-        self._live: Live | None = None
+        self._bar = ExitStack()
+        self._training: ShowProgress | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -216,20 +236,19 @@ class Display:
         self.end_stage()
 
     def stage(self, name: str) -> ShowProgress:
-        """Begin a stage; the previous one ends."""
+        """Begin a stage, counted in the display's units; the previous one ends."""
         self.end_stage()
-        return self._stage.enter_context(progress_bar(name, self.unit, scale=self.scale))
+        return self._bar.enter_context(progress_bar(name, self.unit, scale=self.scale))
 
-    def begin_live(self, *, transient: bool = False) -> Live:
-        """Begin a part of the terminal that is redrawn; the previous stage ends."""
-        self.end_stage()
-        self._live = Live(console=self.console, refresh_per_second=4, transient=transient)
-        self._live.start()
-        return self._live
+    def show_training(self, unit: str, done: int, total: int, more: str) -> None:
+        """Show the progress of the training itself, the stage that begins with the first call."""
+        if self._training is None:
+            self.end_stage()
+            bar = progress_bar("training", unit, done_before=done)
+            self._training = self._bar.enter_context(bar)
+        self._training(done, total, more)
 
     def end_stage(self) -> None:
-        """End the bar or the live part."""
-        self._stage.close()
-        if self._live is not None:
-            self._live.stop()
-            self._live = None
+        """End the bar."""
+        self._bar.close()
+        self._training = None

@@ -3,25 +3,35 @@
 import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
-from rich.console import Console, Group, RenderableType
-from rich.padding import Padding
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from headstart.cli.console import plain_table, print_json, progress_bar, results
+from headstart.cli.console import (
+    facts_table,
+    print_json,
+    print_sections,
+    progress_bar,
+    record_table,
+    results,
+    write,
+)
 from headstart.cli.options import Debug, Json, from_config, option
 from headstart.config import DatasetSettings, PretrainConfig
 from headstart.errors import HeadstartError
 
-if TYPE_CHECKING:
-    from headstart.text.checking.inspection import Inspection, Overlap
-
 BAR = 20  # characters of the bar of the most frequent label
 MOST_LABELS = 50  # are printed; --json has all
-EQUAL = "equal: but for case and spacing; similar: most sequences of three words are the same"
+QUOTED = 160  # characters of a text
+PERCENTILES = {"5": "5 %", "50": "median", "95": "95 %", "max": "longest"}
+OVERLAP_COLUMNS = {"": "", "equal": ",", "similar": ",", "inside": ",", "of texts": ","}
+OVERLAP_HELP = (
+    "equal: but for case and spacing; similar: most sequences of three words are the same; inside: "
+    "a longer document of the corpus contains the text word for word"
+)
 
 
 @from_config(DatasetSettings)
@@ -72,7 +82,7 @@ def inspect(
             columns = {"text_column": config.text_column, "encoding": config.encoding}
             unlabelled = read_corpus(corpus, documents=documents, **columns)  # type: ignore
     if config.drop_overlap and splits and unlabelled:
-        evaluated = [splits.validation, *([splits.test] if splits.test else [])]
+        evaluated = [part for part in (splits.validation, splits.test) if part is not None]
         unlabelled = unlabelled.without(text for part in evaluated for text in part.texts)
     encoder = None if tokenizer is None else load_tokenizer(tokenizer)
     with progress_bar("inspecting", "MB", scale=1e6) as show:
@@ -80,7 +90,7 @@ def inspect(
     if json:
         print_json(asdict(found))
     else:
-        print_inspection(found, results())
+        print_sections(inspection_sections(found))
 
 
 def read_parts(config: DatasetSettings, **more: Any) -> Any:
@@ -100,139 +110,90 @@ def read_parts(config: DatasetSettings, **more: Any) -> Any:
     )
 
 
-def print_inspection(found: "Inspection", console: Console) -> None:
-    """Print what was read, sizes, labels, overlap, odd characters and warnings."""
-    sections: list[tuple[str, RenderableType | None]] = [
-        ("Read", Group(*map(Text, found.found))),
-        ("Texts", _sizes(found)),
-        ("Labels", _labels(found)),
-        ("The same text in two places", _overlaps(found.overlaps)),
-        ("The same text with several labels", _conflicts(found)),
-        ("Odd characters", _odd_characters(found)),
-        ("Warnings", _warnings(found)),
+def inspection_sections(found: Any) -> dict[str, list[RenderableType]]:
+    """Return what an inspection found, as titles with lines and tables."""
+    sizes = {part.name: _sizes(part, found.unit, found.length) for part in found.parts}
+    labelled = [part for part in found.parts if part.labels]
+    conflicts = [
+        f"“{_flat(one.text)}”: {' / '.join(one.labels)}" for one in found.conflict_examples
     ]
-    for title, body in sections:
-        if body is not None:
-            console.print(Text(title, style="bold"))
-            console.print(Padding(body, (0, 0, 1, 2)))
+    odd_characters = [
+        f"{kind}: {part.odd_characters[kind]:,} in {part.name}, such as “…{_flat(example)}…”"
+        for kind, example in found.odd_examples.items()
+        for part in found.parts
+        if kind in part.odd_characters
+    ]
+    return {
+        "Read": found.found,
+        "Texts": [facts_table(sizes)],
+        "Labels": [_labels(labelled)] if labelled else [],
+        "The same text in two places": _overlaps(found.overlaps),
+        f"The same text with several labels: {found.conflicts:,} texts, such as": conflicts,
+        "Odd characters": odd_characters,
+        "Warnings": [Text(f"! {one}", style="yellow") for one in found.warnings] or ["none"],
+    }
 
 
-def _table(*columns: str) -> Table:
-    table = plain_table(padding=(0, 3, 0, 0))
-    for number, column in enumerate(columns):
-        # Names are folded, not truncated: two long ones may differ at their ends only.
-        table.add_column(column, justify="right" if number else "left", overflow="fold")
-    return table
+def _sizes(part: Any, unit: str, length: int) -> dict[str, int | str]:
+    percentiles = {
+        f"{unit} per text, {words}": part.percentiles.get(name, 0)
+        for name, words in PERCENTILES.items()
+    }
+    share = part.cut_tokens / max(1, part.tokens)
+    return {
+        "texts": part.documents,
+        unit: part.tokens,
+        **percentiles,
+        f"longer than {length:,} {unit}": part.cut_documents,
+        f"{unit} beyond that": f"{part.cut_tokens:,} ({share:.1%})",
+        "duplicates": part.duplicates,
+        "near-duplicates": part.near_duplicates,
+    }
 
 
-def _sizes(found: "Inspection") -> Table:
-    parts, unit = found.parts, found.unit
-    table = _table("", *(part.name for part in parts))
-    table.add_row("texts", *(f"{part.documents:,}" for part in parts))
-    table.add_row(unit, *(f"{part.tokens:,}" for part in parts))
-    for name, label in (("5", "5 %"), ("50", "median"), ("95", "95 %"), ("max", "longest")):
-        cells = (f"{part.percentiles.get(name, 0):,}" for part in parts)
-        table.add_row(f"{unit} per text, {label}", *cells)
-    table.add_row(
-        f"longer than {found.length:,} {unit}", *(f"{part.cut_documents:,}" for part in parts)
-    )
-    shares = (part.cut_tokens / max(1, part.tokens) for part in parts)
-    beyond = (f"{part.cut_tokens:,} ({s:.1%})" for part, s in zip(parts, shares, strict=True))
-    table.add_row(f"{unit} beyond that", *beyond)
-    table.add_row("duplicates", *(f"{part.duplicates:,}" for part in parts))
-    table.add_row("near-duplicates", *(f"{part.near_duplicates:,}" for part in parts))
-    return table
-
-
-def _labels(found: "Inspection") -> Table | None:
-    parts = [part for part in found.parts if part.labels]
-    if not parts:
-        return None
-    table = _table("", *(part.name for part in parts), "")
+def _labels(parts: list[Any]) -> Table:
+    """Make a table of the most frequent labels, with bars for their share of the first part."""
+    labels = parts[0].labels
+    frequent = sorted(labels, key=lambda name: -labels[name])[:MOST_LABELS]
+    longest = max(1, *labels.values()) / BAR
+    columns = {
+        part.name: {
+            name: f"{part.labels[name]:,} ({part.labels[name] / max(1, part.documents):.0%})"
+            for name in labels
+            if name in frequent
+        }
+        for part in parts
+    }
+    bars = {name: "█" * max(1, round(labels[name] / longest)) for name in frequent}
+    table = facts_table({**columns, " ": bars})
     table.columns[-1].justify = "left"
-    labels = parts[0].labels or {}
-    shown = list(labels)
-    if len(labels) > MOST_LABELS:
-        shown = sorted(labels, key=lambda name: -labels[name])[:MOST_LABELS]
-    largest = max(1, *labels.values())
-    for name in shown:
-        counts = [(part.labels or {})[name] for part in parts]
-        cells = (
-            f"{count:,} ({count / max(1, part.documents):.0%})"
-            for count, part in zip(counts, parts, strict=True)
-        )
-        bar = "█" * max(1, round(labels[name] / largest * BAR))
-        table.add_row(Text(name), *cells, Text(bar, style="cyan"))
-    if len(shown) < len(labels):
-        table.add_row(Text(f"… and {len(labels) - len(shown):,} more", style="dim"))
+    if len(frequent) < len(labels):
+        table.add_row(f"… and {len(labels) - len(frequent):,} more")
     return table
 
 
-def _overlaps(overlaps: "list[Overlap]") -> Group | None:
-    if not overlaps:
-        return None
-    with_corpus = any(overlap.inside is not None for overlap in overlaps)
-    table = _table("", "equal", "similar", *(["inside"] if with_corpus else []), "of texts")
-    parts: list[RenderableType] = [table]
-    if any(overlap.examples for overlap in overlaps):
-        parts.append(Text(EQUAL, style="dim"))
-    if with_corpus:
-        from headstart.text.checking.containment import WINDOW
-
-        inside = (
-            f"inside: a validation or test text of {WINDOW} words or more that a longer document "
-            "contains word for word, but for case and punctuation"
-        )
-        parts.append(Text(inside, style="dim"))
-    for overlap in overlaps:
-        counts = [overlap.equal, overlap.similar, *([overlap.inside] if with_corpus else [])]
-        cells = (
-            Text("–" if count is None else f"{count:,}", style="yellow" if count else "")
-            for count in counts
-        )
-        table.add_row(f"{overlap.part} texts in {overlap.other}", *cells, f"{overlap.texts:,}")
-        for example in overlap.examples[:2]:
+def _overlaps(overlaps: list[Any]) -> list[RenderableType]:
+    rows, examples = [], []
+    for one in overlaps:
+        place = f"{one.part} texts in {one.other}"
+        rows.append(vars(one) | {"": place, "of texts": one.texts})
+        for example in one.examples[:2]:
             how = "equal" if example.equal else f"{example.similarity:.0%} similar"
-            how = "inside a longer document" if example.inside else how
-            parts.append(Text(f"{overlap.part} in {overlap.other}, {how}:", style="dim"))
-            parts.append(_quote(example.other if example.inside else example.text))
-            if example.text != example.other and not example.inside:
-                parts.append(_quote(example.other))
-    return Group(*parts)
+            texts = [example.text, example.other]
+            if example.inside:
+                how, texts = "inside a longer document", [example.other]
+            examples.append(Text(f"{one.part} in {one.other}, {how}:", style="dim"))
+            examples += [f"  “{_flat(text)}”" for text in dict.fromkeys(texts)]
+    if not rows:
+        return []
+    return [record_table(rows, OVERLAP_COLUMNS), Text(OVERLAP_HELP, style="dim"), *examples]
 
 
-def _conflicts(found: "Inspection") -> Group | None:
-    if not found.conflicts:
-        return None
-    examples = found.conflict_examples
-    quotes = (_quote(f"{' / '.join(one.labels)}: {one.text}") for one in examples)
-    return Group(Text(f"{found.conflicts:,} texts, such as"), *quotes)
-
-
-def _odd_characters(found: "Inspection") -> Group | None:
-    shown: list[RenderableType] = []
-    for kind, example in found.odd_examples.items():
-        parts = [part for part in found.parts if kind in part.odd_characters]
-        counts = ", ".join(f"{part.name} {part.odd_characters[kind]:,}" for part in parts)
-        shown += [Text(f"{kind}: {counts}"), _quote(f"…{example}…", style="dim")]
-    return Group(*shown) if shown else None
-
-
-def _warnings(found: "Inspection") -> RenderableType:
-    if not found.warnings:
-        return Text("none", style="green")
-    table = Table.grid(padding=(0, 1))
-    for warning in found.warnings:
-        table.add_row(Text("!", style="bold yellow"), Text(warning))
-    return table
-
-
-def _quote(text: str, length: int = 160, style: str = "") -> RenderableType:
-    """Quote a text of the data in one line, shortened."""
-    flat = text.replace("\n", " ")
-    shown = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in flat[:length])
-    end = "…" if len(flat) > length else ""
-    return Padding(Text(f"“{shown}{end}”", style=style), (0, 0, 0, 2))
+def _flat(text: str) -> str:
+    """Write the beginning of a text in one line, with invisible characters as escapes."""
+    shown = text[:QUOTED].replace("\n", " ")
+    end = "…" if len(text) > QUOTED else ""
+    return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in shown) + end
 
 
 @from_config(
@@ -266,16 +227,19 @@ def tokenizer(
     with progress_bar("training the tokenizer", "documents") as show:
         trained = train_tokenizer(documents, vocab_size=size, kind=kind, progress=show)
     trained.save(out)
-    seconds = time.perf_counter() - start
+    facts = {
+        "file": str(out),
+        "kind": kind,
+        "vocab_size": trained.vocab_size,
+        "fingerprint": trained.fingerprint,
+        "seconds": round(time.perf_counter() - start, 3),
+    }
     if json:
-        facts = {"file": str(out), "kind": kind, "vocab_size": trained.vocab_size}
-        more = {"fingerprint": trained.fingerprint, "seconds": round(seconds, 3)}
-        print_json(facts | more)
+        print_json(facts)
         return
-    line = f"{out}: {trained.vocab_size:,} tokens ({kind}) in {seconds:.1f} s"
-    results().print(line, soft_wrap=True)
+    write("{file}: {vocab_size:,} tokens ({kind}) in {seconds:.1f} s", **facts)
     if trained.vocab_size < size:
-        results().print(f"The corpus has no more tokens than that: --vocab-size is {size:,}.")
+        write("The corpus has no more tokens than that: --vocab-size is {size:,}.", size=size)
 
 
 def tokenize(
@@ -293,32 +257,33 @@ def tokenize(
     from headstart.text.tokenizers.tokenizer import load_tokenizer
 
     tokenizer = load_tokenizer(file)
-    rows: list[dict[str, Any]] = []
-    for text, ids in zip(texts, tokenizer.encode(texts), strict=True):
-        decoded = tokenizer.decode(ids)
-        tokens = tokenizer.pieces(text)
-        rows.append({"text": text, "tokens": tokens, "ids": ids, "decoded": decoded})
+    rows: list[dict[str, Any]] = [
+        {
+            "text": text,
+            "tokens": tokenizer.pieces(text),
+            "ids": ids,
+            "decoded": tokenizer.decode(ids),
+        }
+        for text, ids in zip(texts, tokenizer.encode(texts), strict=True)
+    ]
     if json:
         specials = {**tokenizer.specials, "unknown": tokenizer.unknown_id}
         print_json({"vocab_size": tokenizer.vocab_size, "specials": specials, "texts": rows})
         return
-    console = results()
     for row in rows:
-        _print_tokens(console, **row)
+        _print_tokens(**row)
 
 
-def _print_tokens(
-    console: Console, text: str, tokens: list[str], ids: list[int], decoded: str
-) -> None:
+def _print_tokens(text: str, tokens: list[str], ids: list[int], decoded: str) -> None:
     line = Text()
     # Neighbours differ in colour and a middle dot is a space: every boundary is visible.
     for number, token in enumerate(tokens):
         shown = token.replace(" ", "·").replace("\n", "⏎").replace("\t", "⇥")
         line.append(shown, style=("black on cyan", "black on yellow")[number % 2])
         line.append("|")
-    console.print(line, soft_wrap=True)
-    console.print(" ".join(map(str, ids)), style="dim", soft_wrap=True)
-    words = len(text.split()) or 1
-    console.print(f"tokens: {len(ids):,}, per word: {len(ids) / words:.2f}", style="dim")
+    results().print(line, soft_wrap=True)
+    write("[dim]{ids}[/]", ids=" ".join(map(str, ids)))
+    each = len(ids) / max(1, len(text.split()))
+    write("[dim]tokens: {count:,}, per word: {each:.2f}[/]", count=len(ids), each=each)
     if decoded != text:
-        console.print(f"decoded as: {decoded}", soft_wrap=True)
+        write("decoded as: {decoded}", decoded=decoded)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from headstart.cli.console import print_json, results, styled
+from headstart.cli.console import print_json, write
 from headstart.cli.options import Debug, Json, option
 
 
@@ -34,9 +34,8 @@ def export(
     if json:
         print_json(found)
         return
-    console = results()
-    console.print(styled("[bold]{out}[/]: {model}", out=str(out), model=found["model"]))
+    write("[bold]{out}[/]: {model}", out=out, model=found["model"])
     for one in found["comparisons"]:
-        console.print(f"  {one['inputs']}: differs by {one['difference']:.2g} at most")
-    for note in found["notes"]:
-        console.print(f"  note: {note}")
+        write("  {inputs}: differs by {difference:.2g} at most", **one)
+    for text in found["notes"]:
+        write("  note: {text}", text=text)

@@ -1,13 +1,13 @@
 """`headstart generate`, `fill` and `perplexity`: a base as a language model."""
 
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.text import Text
 
-from headstart.cli.console import plain_table, print_json, progress_bar, results, styled, visible
+from headstart.cli.console import print_json, progress_bar, record_table, results, visible, write
 from headstart.cli.options import Debug, Json, from_config
 from headstart.config import PretrainConfig
 
@@ -47,36 +47,46 @@ def generate(
     opened = language_model.open_language_model(run, causal=True, to="write")
     sampling = language_model.Sampling(temperature=temperature, top_k=top_k, top_p=top_p, seed=seed)
     decode = opened.tokenizer.decode
-    live = not json and not show_alternatives
-    if live:
-        sys.stdout.write(visible(prompt))
+    generated = language_model.generate(opened, prompt, tokens=tokens, sampling=sampling)
+    if not json and not show_alternatives:
+        _print_live(prompt, (one.token for one in generated), decode)
+        return
+    found = list(generated)
+    ids = [one.token for one in found]
+    steps: list[dict[str, Any]] = [
+        {
+            "token": decode([one.token]),
+            "alternatives": [
+                {"token": decode([other]) or "end of text", "probability": probability}
+                for other, probability in one.alternatives
+            ],
+        }
+        for one in found
+    ]
+    if json:
+        ended = bool(ids) and ids[-1] == opened.tokenizer.end_id
+        print_json({"prompt": prompt, "text": decode(ids), "ended": ended, "tokens": steps})
+        return
+    rows = []
+    for step in steps:
+        words = [f"{one['token']!r} {one['probability']:.0%}" for one in step["alternatives"]]
+        rows.append({"token": repr(step["token"]), "most probable": "  ".join(words)})
+    results().print(record_table(rows, {"token": "", "most probable": ""}))
+
+
+def _print_live(prompt: str, tokens: Iterator[int], decode: Callable[[list[int]], str]) -> None:
+    """Print the prompt, and every token as soon as it is generated."""
+    sys.stdout.write(visible(prompt))
     ids: list[int] = []
-    steps: list[dict[str, Any]] = []
-    shown = ""
-    for generated in language_model.generate(opened, prompt, tokens=tokens, sampling=sampling):
-        ids.append(generated.token)
-        others = [
-            {"token": decode([other]) or "end of text", "probability": probability}
-            for other, probability in generated.alternatives
-        ]
-        steps.append({"token": decode([generated.token]), "alternatives": others})
+    text = shown = ""
+    for token in tokens:
+        ids.append(token)
         text = decode(ids)
-        if live and not text.endswith("\ufffd"):  # half of a character waits for its other half
+        if not text.endswith("\ufffd"):  # half of a character waits for its other half
             sys.stdout.write(visible(text[len(shown) :]))
             sys.stdout.flush()
             shown = text
-    text = decode(ids)
-    if json:
-        ended = bool(ids) and ids[-1] == opened.tokenizer.end_id
-        print_json({"prompt": prompt, "text": text, "ended": ended, "tokens": steps})
-    elif live:
-        sys.stdout.write(visible(text[len(shown) :]) + "\n")
-    else:
-        table = plain_table("token", "most probable")
-        for step in steps:
-            words = (f"{o['token']!r} {o['probability']:.0%}" for o in step["alternatives"])
-            table.add_row(repr(step["token"]) if step["token"] else "end of text", "  ".join(words))
-        results().print(table)
+    sys.stdout.write(visible(text[len(shown) :]) + "\n")
 
 
 def fill(
@@ -103,8 +113,8 @@ def fill(
         print_json({"text": text, "gaps": documents})
         return
     for number, gap in enumerate(gaps, 1):
-        words = [styled("[bold]{token}[/] {p:.1%}", token=token.strip(), p=p) for token, p in gap]
-        results().print(Text(f"[MASK] {number}: ") + Text("  ").join(words))
+        words = "  ".join(f"{token.strip()} {probability:.1%}" for token, probability in gap)
+        write("{mask} {number}: {words}", mask="[MASK]", number=number, words=words)
 
 
 @from_config(PretrainConfig, only=("text_column", "encoding"))
@@ -130,17 +140,13 @@ def perplexity(
     corpus = read_corpus(files, **given)
     with progress_bar("reading", "documents") as show:
         found = language_model.perplexity(opened, corpus, length=length, progress=show)
+    derived = {"perplexity": found.perplexity, "bits_per_byte": found.bits_per_byte}
+    document = {**vars(found), **derived}
     if json:
-        derived = {"perplexity": found.perplexity, "bits_per_byte": found.bits_per_byte}
-        print_json({**vars(found), **derived})
-        return
-    results().print(
-        styled(
-            "perplexity [bold]{perplexity:,.1f}[/] per token, {bits:.3f} bits per byte, over "
-            "{tokens:,} tokens of {documents:,} documents",
-            perplexity=found.perplexity,
-            bits=found.bits_per_byte,
-            tokens=found.tokens,
-            documents=found.documents,
+        print_json(document)
+    else:
+        write(
+            "perplexity [bold]{perplexity:,.1f}[/] per token, {bits_per_byte:.3f} bits per byte, "
+            "over {tokens:,} tokens of {documents:,} documents",
+            **document,
         )
-    )

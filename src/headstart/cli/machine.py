@@ -2,10 +2,7 @@
 
 from typing import Annotated, Any
 
-from rich.table import Table
-from rich.text import Text
-
-from headstart.cli.console import print_json, record_table, results, styled
+from headstart.cli.console import print_json, print_sections, record_table, results, write
 from headstart.cli.options import Debug, Json, from_config, option
 from headstart.config import MachineSettings
 
@@ -45,33 +42,30 @@ def doctor(
         choices = {"device": str(device), "threads": threads, "precision": vars(precision)}
         print_json({"machine": vars(facts), "choices": choices | {"compile": compiles}})
         return
-    memory = f"{facts.memory_bytes / 1e9:.1f} GB, {facts.free_memory_bytes / 1e9:.1f} GB free"
-    reason = styled("[bold]{name}[/]: {why}", name=precision.precision, why=precision.why)
+    free = f"{facts.memory_bytes / 1e9:.1f} GB, {facts.free_memory_bytes / 1e9:.1f} GB free"
     measured = (
         f"fp32 {precision.fp32_gflops:,.0f}, bf16 {precision.bf16_gflops:,.0f} billion operations "
         "per second on a small product"
     )
-    rows: list[tuple[str | Text, str | Text]] = [
-        (Text("This machine", style="bold not dim"), ""),
-        ("system", f"{facts.system}, Python {facts.python}, PyTorch {facts.torch}"),
-        ("processor", f"{facts.cpu}, {facts.cores} cores, {facts.usable_cores} usable"),
-        ("instructions", ", ".join(facts.instruction_sets) or "none of the relevant ones"),
-        ("memory", memory),
-        ("accelerators", ", ".join(facts.accelerators) or "none"),
-        ("compiler", facts.compiler or "none (only torch.compile would need one)"),
-        ("", ""),
-        (Text("What Headstart uses", style="bold not dim"), ""),
-        ("device", str(device)),
-        ("threads", str(threads)),
-        ("precision", reason),
-        ("measured", measured),
-    ]
-    table = Table(box=None, show_header=False, pad_edge=False)
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column(overflow="fold")
-    for row in rows:
-        table.add_row(*row)
-    results().print(table)
+    sections = {
+        "This machine": {
+            "system": f"{facts.system}, Python {facts.python}, PyTorch {facts.torch}",
+            "processor": f"{facts.cpu}, {facts.cores} cores, {facts.usable_cores} usable",
+            "instructions": ", ".join(facts.instruction_sets) or "none of the relevant ones",
+            "memory": free,
+            "accelerators": ", ".join(facts.accelerators) or "none",
+            "compiler": facts.compiler or "none (only torch.compile would need one)",
+        },
+        "What Headstart uses": {
+            "device": str(device),
+            "threads": str(threads),
+            "precision": f"{precision.precision}: {precision.why}",
+            "measured": measured,
+        },
+    }
+    for title, found in sections.items():
+        rows = [{"": name, " ": fact} for name, fact in found.items()]
+        print_sections({title: [record_table(rows, {"": "", " ": ""})]})
 
 
 def _show_cache(prune: float | None, *, json: bool) -> None:
@@ -94,14 +88,12 @@ def _show_cache(prune: float | None, *, json: bool) -> None:
         for one in found
     ]
     columns = {"entry": "", "MB": ",.1f", "unused days": ".0f", "state": ""}
-    console = results()
     total = sum(one.bytes for one in found) / 1e6
-    line = styled("[bold]{folder}[/]: {total:,.1f} MB", folder=str(folder), total=total)
-    console.print(line, soft_wrap=True)
-    if found:
-        console.print(record_table(rows, **columns))
+    write("[bold]{folder}[/]: {total:,.1f} MB", folder=folder, total=total)
+    results().print(record_table(rows, columns))
     if removed:
         freed = sum(one.bytes for one in removed) / 1e6
-        console.print(f"removed {len(removed):,} files and folders, {freed:,.1f} MB")
+        line = "removed {count:,} files and folders, {freed:,.1f} MB"
+        write(line, count=len(removed), freed=freed)
     elif any(one.state != "whole" for one in found):
-        console.print("headstart doctor --prune 90 removes what is damaged or long unused")
+        write("headstart doctor --prune 90 removes what is damaged or long unused")

@@ -3,14 +3,30 @@
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
-from headstart.cli.console import messages, plain_table, print_json, results, styled
+from headstart.cli.console import messages, print_json, record_table, results, write
 from headstart.cli.options import Debug, Json, from_config, option
 from headstart.config import SIZES, NetworkSettings
 from headstart.errors import HeadstartError
 
+COLUMNS = {
+    **{"part": "", "formula": "", "in numbers": ""},
+    **{"count": ",", "share": ".1%", "trained": ""},
+}
+NETWORK = (
+    "[bold]{name}[/]: vocabulary {vocab_size:,}, width {width}, {layers} layers, {heads} heads, "
+    "feed-forward {feed_forward_width}, {positions} positions, {attention}"
+)
+MEMORY = (
+    "  {title}: {total:,.0f} MB = weights {weights:,.0f} + gradients {gradients:,.0f} + optimizer "
+    "{optimizer:,.0f}"
+)
+MULTIPLICATIONS = (
+    "[bold]Multiplications per token[/] in language modelling: layers {layers:,} + output layer "
+    "{output_layer:,} ([bold]{output_share:.0%}[/]), and {per_token_attended:,} more for every "
+    "token attended to"
+)
+MISTAKE = "  [bold]{name}[/]: off by {off_by:+,}\n    [dim]{why}[/]"
 HEADS = {"language_modeling": "language modelling", "classification": "classification"}
 
 
@@ -67,88 +83,57 @@ def params(
             document["check"] = {"equal": not differences, "differences": differences}
         print_json(document)
     else:
-        console = results()
-        _print_parts(console, counted, chosen)
-        _print_costs(console, counted, chosen)
-        _print_mistakes(console, mistakes)
+        _print_parts(counted, chosen)
+        _print_costs(counted, chosen)
+        if mistakes:
+            write("\n[bold]Common mistakes[/]")
+        for mistake in mistakes:
+            write(MISTAKE, name=mistake.name, off_by=mistake.off_by, why=mistake.why)
         if check and not differences:
-            console.print(styled("\n[green]✓[/] every line equals the real module's count"))
+            write("\n[green]✓[/] every line equals the real module's count")
     if differences:
-        line = styled("[red]the formulas and the module differ:[/] {what}", what=str(differences))
-        messages().print(line)
+        messages().print(f"the formulas and the module differ: {differences}")
         raise typer.Exit(1)
 
 
-def _print_parts(console: Console, counted: Any, chosen: Any) -> None:
+def _print_parts(counted: Any, chosen: Any) -> None:
     from headstart.model.counts import SYMBOLS
 
-    base = chosen.base
-    console.print(
-        styled("[bold]{name}[/]: ", name=chosen.name)
-        + f"vocabulary {base.vocab_size:,}, width {base.width}, "
-        f"{base.layers} layers, {base.heads} heads, feed-forward {base.feed_forward_width}, "
-        f"{base.positions} positions, {base.attention}"
-    )
-    console.print(_lines(counted, counted.base, counted.total("language_modeling")))
-    console.print(styled("[bold]base {count:,}[/]\n", count=counted.base_count))
-    for head, title in HEADS.items():
-        total = counted.total(head)
-        console.print(_lines(counted, counted.heads[head], total))
-        console.print(styled("[bold]base + {title} head [cyan]{n:,}[/][/]\n", title=title, n=total))
-    layer = counted.layer
-    parts = " + ".join(f"{line.name} {line.count:,}" for line in layer)
-    console.print(f"one layer: {sum(line.count for line in layer):,} = {parts}")
-    lines = [*counted.base, *(line for head in counted.heads.values() for line in head)]
-    formulas = "".join(line.formula for line in lines)
+    write(NETWORK, name=chosen.name, **vars(chosen.base))
+    parts = {"base": counted.base, **counted.heads}
+    for part, lines in parts.items():
+        total = counted.total("language_modeling" if part == "base" else part)
+        rows = [
+            {
+                "part": line.name,
+                "formula": line.formula,
+                "in numbers": counted.in_numbers(line.formula) if line.count else "",
+                "count": line.count,
+                "share": line.count / total,
+                "trained": "yes" if line.trainable else line.note,
+            }
+            for line in lines
+        ]
+        results().print(record_table(rows, COLUMNS))
+        if part == "base":
+            write("[bold]base {count:,}[/]\n", count=counted.base_count)
+        else:
+            write("[bold]base + {title} head [cyan]{n:,}[/][/]\n", title=HEADS[part], n=total)
+    layer = " + ".join(f"{line.name} {line.count:,}" for line in counted.layer)
+    total = sum(line.count for line in counted.layer)
+    write("one layer: {total:,} = {layer}", total=total, layer=layer)
+    formulas = "".join(line.formula for lines in parts.values() for line in lines)
     used = " · ".join(f"{symbol} {name}" for symbol, name in SYMBOLS.items() if symbol in formulas)
-    console.print(f"{used}; the base's shares are of language modelling", style="dim")
+    write("[dim]{used}; the base's shares are of language modelling[/]", used=used)
 
 
-def _lines(counted: Any, lines: list[Any], whole: int) -> Table:
-    table = plain_table()
-    table.add_column("part", no_wrap=True, width=14)
-    table.add_column("formula", no_wrap=True, width=17)
-    table.add_column("in numbers", min_width=14, max_width=25, ratio=1)
-    table.add_column("count", justify="right", no_wrap=True, width=11)
-    table.add_column("share", justify="right", no_wrap=True, width=6)
-    table.add_column("trained", no_wrap=True, width=8)
-    for line in lines:
-        numbers = counted.in_numbers(line.formula) if line.count else ""
-        trained = "yes" if line.trainable else line.note
-        share = f"{line.count / whole:.1%}"
-        table.add_row(line.name, line.formula, numbers, f"{line.count:,}", share, trained)
-    return table
-
-
-def _print_costs(console: Console, counted: Any, chosen: Any) -> None:
+def _print_costs(counted: Any, chosen: Any) -> None:
     from headstart.model.counts import multiplications, training_memory
 
-    console.print(styled("\n[bold]Memory to train it[/] (fp32, Adam), without activations:"))
+    write("\n[bold]Memory to train it[/] (fp32, Adam), without activations:")
     for head, title in HEADS.items():
         memory = training_memory(counted.total(head))
-        console.print(
-            f"  {title}: {memory.total / 1e6:,.0f} MB = weights {memory.weights / 1e6:,.0f} "
-            f"+ gradients {memory.gradients / 1e6:,.0f} + optimizer {memory.optimizer / 1e6:,.0f}"
-        )
+        parts = {"total": memory.total, **vars(memory)}
+        write(MEMORY, title=title, **{name: size / 1e6 for name, size in parts.items()})
     products = multiplications(chosen.base, chosen.language_modeling)
-    console.print(
-        styled(
-            "[bold]Multiplications per token[/] in language modelling: layers {layers:,} + output "
-            "layer {output_layer:,} ([bold]{share:.0%}[/]), and {attended:,} more for every token "
-            "attended to",
-            layers=products.layers,
-            output_layer=products.output_layer,
-            share=products.output_share,
-            attended=products.per_token_attended,
-        )
-    )
-
-
-def _print_mistakes(console: Console, mistakes: list[Any]) -> None:
-    if mistakes:
-        console.print(styled("\n[bold]Common mistakes[/]"))
-    for mistake in mistakes:
-        direction = "too many" if mistake.off_by > 0 else "too few"
-        off = f"{abs(mistake.off_by):,} {direction}"
-        console.print(styled("  [bold]{name}[/]: {off}", name=mistake.name, off=off))
-        console.print(f"    {mistake.why}", style="dim")
+    write(MULTIPLICATIONS, output_share=products.output_share, **vars(products))

@@ -1,35 +1,29 @@
 """`headstart predict` and `evaluate`, and how predictions and evaluations look."""
 
 import sys
-from collections.abc import Sequence
 from dataclasses import asdict
-from itertools import cycle
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
 from headstart.cli.console import (
+    facts_table,
     interval,
     messages,
     metric_name,
     note,
-    plain_table,
     print_json,
     progress_bar,
     record_table,
     results,
-    styled,
+    write,
 )
 from headstart.cli.options import Baselines, Debug, Json, Threads, from_config, option
 from headstart.cli.training import baseline_table, find_baselines
 from headstart.config import DatasetSettings, FinetuneConfig, is_run
 from headstart.errors import HeadstartError
-
-if TYPE_CHECKING:
-    from headstart.run import Run
 
 COLOURS = ("green", "cyan", "magenta", "yellow", "blue", "red")
 CONTEXT = 60  # characters of a text before and after an answer
@@ -38,6 +32,16 @@ METHODS = {
     "contributions": "The label's log-odds are a sum; the numbers are each word's part of it.",
 }
 COLOURS_MEAN = "Green words raise the label's probability, red ones lower it."
+CLASS_COLUMNS = {"label": "", "probability": "", "text": ""}
+WORD_COLUMNS = {"word": "", "tag": "", "probability": ".1%"}
+ENTITY_COLUMNS = {"text": "", "kind": "", "probability": ".1%", "start": "d", "end": "d"}
+CALIBRATION = (
+    "calibration error {calibration_error_after:.1%}; without the run's temperature of "
+    "{temperature:.2f} (fitted on validation) log-loss {log_loss_before:.3f} and calibration error "
+    "{calibration_error_before:.1%}"
+)
+MISTAKE = "{confidence:.1%} [red]{predicted}[/], labelled {true}, row {row}: [dim]{text}[/]"
+MOST_LABELS = 12  # of a confusion matrix that is printed; --json has all
 TOO_LONG = "longer than this run reads (set with finetune's --length, or --long windows)"
 RunFolder = Annotated[
     Path, typer.Argument(help="The folder of a fine-tuned run, or of its export to ONNX.")
@@ -119,11 +123,11 @@ def predict(
             document["explanation"] = asdict(explanation)
         print_json({"run": str(opened.folder), "predictions": documents})
     elif "tags" in task.prediction_fields:
-        print_tags(results(), opened, found)
+        print_tags(opened, found)
     elif "answer" in task.prediction_fields:
-        print_spans(results(), rows, found)
+        print_spans(rows, found)
     else:
-        print_classes(results(), rows, found, explanations)
+        print_classes(rows, found, explanations)
 
 
 def read_standard_input() -> list[str]:
@@ -139,7 +143,7 @@ def read_standard_input() -> list[str]:
     return lines
 
 
-def open_run(folder: Path, threads: int | None) -> "Run":
+def open_run(folder: Path, threads: int | None) -> Any:
     """Open a run that has a task, and compute with so many threads."""
     if threads is not None:
         import torch
@@ -153,7 +157,7 @@ def open_run(folder: Path, threads: int | None) -> "Run":
 
 
 def _predict_file(
-    run: "Run", source: str, output: Path, given: dict[str, Any], *, json: bool
+    run: Any, source: str, output: Path, given: dict[str, Any], *, json: bool
 ) -> None:
     from headstart.text.reading.rows import ReadOptions
 
@@ -163,43 +167,37 @@ def _predict_file(
     if json:
         print_json(summary)
         return
-    console = messages()
     if summary["cut_rows"]:
-        console.print(note(f"{summary['cut_rows']:,} rows are {TOO_LONG}"))
+        note(f"{summary['cut_rows']:,} rows are {TOO_LONG}")
     if summary["bad_rows"]:
-        bad = f"{summary['bad_rows']:,} rows could not be predicted; the output has them without"
-        console.print(note(f"{bad} a prediction:"))
+        bad = f"{summary['bad_rows']:,} rows could not be predicted"
+        note(f"{bad}; the output has them without a prediction:")
         for row in summary["bad"][:5]:
-            console.print(f"  row {row['row']:,}: {row['error']}")
-    line = styled("[bold]{output}[/]: {rows:,} rows", output=str(output), rows=summary["rows"])
-    results().print(line + f", in the order of {source}", soft_wrap=True)
+            messages().print(f"  row {row['row']:,}: {row['error']}")
+    line = "[bold]{output}[/]: {rows:,} rows, in the order of {source}"
+    write(line, output=output, rows=summary["rows"], source=source)
 
 
-def print_classes(
-    console: Console,
-    rows: Sequence[dict[str, str]],
-    found: Sequence[dict[str, Any]],
-    explanations: Sequence[Any] = (),
-) -> None:
+def print_classes(rows: list[Any], found: list[Any], explanations: list[Any]) -> None:
     """Print a line per text; with `explanations`, the words that changed the prediction."""
-    table = plain_table("label", "probability", "text")
+    shown: list[dict[str, Any]] = []
     for place, (row, one) in enumerate(zip(rows, found, strict=True)):
         text = Text(" | ".join(row.values()))
         names = one["labels"] if "labels" in one else [one["label"]]
         shares = ", ".join(f"{one['probabilities'][name]:.1%}" for name in names)
-        table.add_row(", ".join(names) or "none", shares, text)
+        shown.append({"label": ", ".join(names) or "none", "probability": shares, "text": text})
         if explanations:
             effects = sorted(explanations[place].effects, key=lambda effect: -abs(effect.effect))
             _mark(text, effects)
             words = "  ".join(f"{effect.text} {effect.effect:+.2f}" for effect in effects[:5])
-            table.add_row("", "", Text(words, style="dim"))
-    console.print(table)
+            shown.append({"text": Text(words, style="dim")})
+    results().print(record_table(shown, CLASS_COLUMNS))
     if explanations:
         method = explanations[0].method
-        console.print(f"method: {method}. {METHODS[method]} {COLOURS_MEAN}", style="dim")
+        results().print(f"method: {method}. {METHODS[method]} {COLOURS_MEAN}", style="dim")
 
 
-def _mark(text: Text, effects: Sequence[Any]) -> None:
+def _mark(text: Text, effects: list[Any]) -> None:
     """Colour the words with at least 15 % of the strongest effect, which is the first."""
     for one in effects:
         share = abs(one.effect) / (abs(effects[0].effect) or 1.0)
@@ -208,58 +206,47 @@ def _mark(text: Text, effects: Sequence[Any]) -> None:
             text.stylize(f"bold {style}" if share >= 0.5 else style, one.start, one.end)
 
 
-def print_tags(console: Console, run: "Run", found: Sequence[dict[str, Any]]) -> None:
+def print_tags(run: Any, found: list[Any]) -> None:
     """Print each word with its tag; below, the entities, or the words if tags make no entities."""
-    kinds = sorted({_kind(tag) for tag in run.labels if tag != "O"})
-    colours = dict(zip(kinds, cycle(COLOURS), strict=False))
+    kinds = sorted({tag.removeprefix("B-").removeprefix("I-") for tag in run.labels})
     for one in found:
         columns = zip(one["words"], one["tags"], one["probabilities"], strict=True)
-        words = [
-            {"word": word, "tag": tag, "probability": probability}
-            for word, tag, probability in columns
-            if tag is not None
-        ]
+        words = [dict(zip(WORD_COLUMNS, values, strict=True)) for values in columns]
+        read = [word for word in words if word["tag"] is not None]
         line = Text()
-        for row in words:
-            style = colours.get(_kind(row["tag"]), "")
-            line.append(row["word"], style=f"bold {style}".strip() if style else "")
-            line.append(f"/{row['tag']} ", style=style or "dim")
-        console.print(line, soft_wrap=True)
-        if unread := len(one["words"]) - len(words):
-            text = f"the last {unread:,} words were not read: the text is {TOO_LONG}"
-            console.print(note(text))
+        for word in read:
+            kind = word["tag"].removeprefix("B-").removeprefix("I-")
+            style = "dim" if kind == "O" else COLOURS[kinds.index(kind) % len(COLOURS)]
+            line.append(f"{word['word']}/{word['tag']} ", style=style)
+        results().print(line, soft_wrap=True)
+        if len(read) < len(words):
+            unread = f"the last {len(words) - len(read):,} words were not read"
+            note(f"{unread}: the text is {TOO_LONG}")
         if not getattr(run.task, "entities", True):
-            table = record_table(words, word="", tag="", probability=".1%")
+            results().print(record_table(read, WORD_COLUMNS), "")
+        elif one["entities"]:
+            results().print(record_table(one["entities"], ENTITY_COLUMNS), "")
         else:
-            spec = {"text": "", "kind": "", "probability": ".1%", "start": "d", "end": "d"}
-            table = record_table(one["entities"], **spec)
-        console.print(table if table.row_count else "no entities", "")
+            results().print("no entities", "")
 
 
-def _kind(tag: str) -> str:
-    """Return PER of B-PER and I-PER; a tag without such a beginning is its own kind."""
-    return tag[2:] if tag[:2] in ("B-", "I-") else tag
-
-
-def print_spans(
-    console: Console, rows: Sequence[dict[str, str]], found: Sequence[dict[str, Any]]
-) -> None:
+def print_spans(rows: list[Any], found: list[Any]) -> None:
     """Print the answer to each question, and where it is in its text."""
     for row, one in zip(rows, found, strict=True):
-        console.print(Text(row["question"], style="dim"), soft_wrap=True)
+        write("[dim]{question}[/]", **row)
         if one["answer"] is None:
-            console.print(f"no answer in this text, {one['probability']:.1%}", "")
+            write("no answer in this text, {probability:.1%}\n", **one)
             continue
+        line = "[bold green]{answer}[/], {probability:.1%}, characters {start} to {end}"
+        write(line, **one)
         text, start, end = row["text"], one["start"], one["end"]
-        where = f", {one['probability']:.1%}, characters {start} to {end}"
-        console.print(Text.assemble((one["answer"], "bold green"), where), soft_wrap=True)
         before = ("…" if start > CONTEXT else "") + text[max(0, start - CONTEXT) : start]
         after = text[end : end + CONTEXT] + ("…" if len(text) > end + CONTEXT else "")
         quoted = " ".join(f"{before}[{text[start:end]}]{after}".split())
-        console.print(quoted, "", style="dim", soft_wrap=True)
+        write("[dim]{quoted}[/]\n", quoted=quoted)
         if one["unread"]:
             unread = f"the last {one['unread']:,} characters were not read"
-            console.print(note(f"{unread}: the text is {TOO_LONG}"))
+            note(f"{unread}: the text is {TOO_LONG}")
 
 
 @from_config(DatasetSettings, only=("text_column", "label_column"))
@@ -303,30 +290,52 @@ def evaluate(
         found: dict[str, Any] = {"run": str(run), "evaluated_on": which}
         found["unfinished"] = is_unfinished(run)
         found |= opened.evaluate(rows, progress=show)
-    found["baselines"] = find_baselines(run, task, rows) if baselines else []
+    found["baselines"] = find_baselines(run, opened, rows) if baselines else []
     if json:
         print_json(found)
-        return
-    console = results()
-    line = styled("[bold]{run}[/] on {which}: ", run=str(run), which=which)
-    console.print(line + f"{found['rows']:,} {task.row_name}", soft_wrap=True)
-    for text in _evaluation_notes(found, run, task):
-        console.print(note(text), soft_wrap=True)
-    _print_metrics(console, found)
+    else:
+        print_evaluation(found, task)
+
+
+def print_evaluation(found: dict[str, Any], task: Any) -> None:
+    """Print the metrics, the baselines, the confusion, the classes and the worst mistakes."""
+    line = "[bold]{run}[/] on {evaluated_on}: {rows:,} {row_name}"
+    write(line, row_name=task.row_name, **found)
+    for text in _evaluation_notes(found, task):
+        write("[yellow]note:[/] {text}", text=text)
+    intervals = {name: interval(one) for name, one in found["intervals"].items()}
+    for name, value in found.items():
+        if isinstance(value, float):
+            shown = f"{value:.3f}" if "loss" in name else f"{value:.1%}"
+            write(
+                "{name} [bold]{value}[/]", name=metric_name(name), value=intervals.get(name, shown)
+            )
+    if calibration := found.get("calibration"):
+        write(CALIBRATION, **calibration)
+    labels = found.get("labels", [])
+    if "confusion" in found and len(labels) <= MOST_LABELS:
+        columns = zip(*found["confusion"], strict=True)
+        counts = [dict(zip(labels, column, strict=True)) for column in columns]
+        confusion = dict(zip(labels, counts, strict=True))
+        results().print("", facts_table(confusion, corner="true ↓  predicted →"), "")
     if found["baselines"]:
-        metrics = [task.metric, *found["intervals"]]
-        console.print(baseline_table(found["baselines"], metrics), "")
+        results().print(baseline_table(found["baselines"], [task.metric, *intervals]), "")
     if classes := found.get("classes"):
-        share = ".1%"
-        columns = {"name": "", "precision": share, "recall": share, "f1": share, "support": ","}
-        console.print(record_table(classes, **columns))
-    _print_mistakes(console, found.get("mistakes", []))
+        shares = dict.fromkeys(("precision", "recall", "f1"), ".1%")
+        rows = [one | {task.class_row_name: one["support"]} for one in classes]
+        results().print(record_table(rows, {"name": "", **shares, task.class_row_name: ","}))
+    if mistakes := found.get("mistakes"):
+        write("\n[bold]the most confident mistakes[/]: of the model, or of the labels?")
+        for mistake in mistakes:
+            text = " ".join(mistake["text"].split())
+            shortened = text if len(text) <= 160 else f"{text[:160]}…"
+            write(MISTAKE, **mistake | {"text": shortened})
 
 
-def _evaluation_notes(found: dict[str, Any], run: Path, task: Any) -> list[str]:
+def _evaluation_notes(found: dict[str, Any], task: Any) -> list[str]:
     notes = list(found.get("notes", []))
     if found["unfinished"]:
-        resume = f"headstart finetune --resume --out {run}"
+        resume = f"headstart finetune --resume --out {found['run']}"
         notes.append(f"the training has not ended; these are its best weights so far ({resume})")
     if found["seen_rows"]:
         seen = f"{found['seen_rows']:,} {task.row_name} that trained the run or selected its"
@@ -338,40 +347,3 @@ def _evaluation_notes(found: dict[str, Any], run: Path, task: Any) -> list[str]:
         longer = f"{truncated['texts']:,} texts are longer than the run reads"
         notes.append(f"{longer}; {share:.1%} of all tokens were not read")
     return notes
-
-
-def _print_metrics(console: Console, found: dict[str, Any]) -> None:
-    intervals = {name: interval(one) for name, one in found["intervals"].items()}
-    for name, value in found.items():
-        if isinstance(value, float):
-            shown = f"{value:.3f}" if "loss" in name else f"{value:.1%}"
-            line = Text(f"{metric_name(name)} ")
-            console.print(line.append(intervals.get(name, shown), style="bold"))
-    if calibration := found.get("calibration"):
-        console.print(
-            f"calibration error {calibration['calibration_error_after']:.1%}; without the run's "
-            f"temperature of {calibration['temperature']:.2f} (fitted on validation) log-loss "
-            f"{calibration['log_loss_before']:.3f} and calibration error "
-            f"{calibration['calibration_error_before']:.1%}"
-        )
-    labels = found.get("labels", [])
-    if "confusion" in found and len(labels) <= 12:
-        table = plain_table("true ↓  predicted →", *labels)
-        for name, counts in zip(labels, found["confusion"], strict=True):
-            table.add_row(name, *(f"{count:,}" for count in counts))
-        console.print("", table, "")
-
-
-def _print_mistakes(console: Console, mistakes: list[dict[str, Any]]) -> None:
-    if mistakes:
-        title = "\n[bold]the most confident mistakes[/]: of the model, or of the labels?"
-        console.print(styled(title))
-    for mistake in mistakes:
-        text = " ".join(mistake["text"].split())
-        shown = Text.assemble(
-            f"{mistake['confidence']:.1%} ",
-            (mistake["predicted"], "red"),
-            f", labelled {mistake['true']}, row {mistake['row']}: ",
-            (text[:160] + ("…" if len(text) > 160 else ""), "dim"),
-        )
-        console.print(shown)

@@ -2,14 +2,10 @@
 
 import shlex
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
-from rich.table import Table
-from rich.text import Text
 
 from headstart.base_source import pin_base
 from headstart.cli.console import (
@@ -18,22 +14,21 @@ from headstart.cli.console import (
     messages,
     metric_name,
     note,
-    plain_table,
     print_json,
+    record_table,
     results,
-    styled,
+    write,
 )
 from headstart.cli.options import Debug, DryRun, Json, from_config, option
 from headstart.cli.training import TrainDisplay
-from headstart.config import StudyConfig
-from headstart.training.callbacks import Callback
+from headstart.config import PretrainConfig, StudyConfig
 
-if TYPE_CHECKING:
-    from headstart.studies.outcomes import RunKey
-    from headstart.studies.run import StudyListener, StudyRun
-
+TRIES = (
+    "  every network selects between the usual setting and a longer, faster one, with the rows of "
+    "its label budget"
+)
+OVERLAP = "documents of the corpus that equal, contain or nearly equal a validation or test text"
 REPORT_STAGE = "computing intervals and writing the report"
-SHOWN = 12  # of the latest lines
 Study = Annotated[Path, typer.Argument(help="The folder of a study: the --out of compare.")]
 
 
@@ -93,29 +88,21 @@ def compare(
             line = f"stopped; finished trainings are saved. Resume with: {command}"
             messages().print(line, soft_wrap=True)
             raise typer.Exit(130) from None
-        display.on_stage(REPORT_STAGE)
+        display.stage(REPORT_STAGE)
         progress.stage(REPORT_STAGE)
         best = write_results(study, command=command)
         written = write_report(out)
         progress.write("finished")
-    if json:
-        document = {
-            "verdict": written.sentences,
-            "advice": written.advice,
-            "report": str(written.path),
-            "best": {"arm": best.run.arm, "own_accuracy": best.accuracy},
-            "kept": str(out / "best") if best.kept else None,
-            "plan": vars(study.plan),
-            "minutes": study.minutes,
-        }
-        print_json(document)
-    else:
-        _print_verdict(written)
-    if written.missing:
-        messages().print(written.missing)
+    more = {
+        "best": {"arm": best.run.arm, "own_accuracy": best.accuracy},
+        "kept": str(out / "best") if best.kept else None,
+        "plan": vars(study.plan),
+        "minutes": study.minutes,
+    }
+    _print_report(written, more, json=json)
 
 
-def plan_document(study: "StudyRun") -> dict[str, Any]:
+def plan_document(study: Any) -> dict[str, Any]:
     """Return the plan as `--dry-run --json` prints it."""
     from headstart.studies.executors import find_executor
 
@@ -129,11 +116,17 @@ def plan_document(study: "StudyRun") -> dict[str, Any]:
     }
 
 
-def _print_verdict(written: Any) -> None:
-    console = results()
-    console.print(" ".join(written.sentences))
-    for line in (*written.advice, f"report: {written.path}"):
-        console.print(line, soft_wrap=True)
+def _print_report(written: Any, more: dict[str, Any], *, json: bool) -> None:
+    """Print the verdict and where the report is; `more` belongs to the JSON document only."""
+    if json:
+        document = {"verdict": written.sentences, "advice": written.advice}
+        print_json(document | {"report": str(written.path), **more})
+    else:
+        results().print(" ".join(written.sentences))
+        for line in (*written.advice, f"report: {written.path}"):
+            write("{line}", line=line)
+    if written.missing:
+        messages().print(written.missing)
 
 
 def labels(
@@ -160,13 +153,12 @@ def labels(
         arms = [one.document() for one in needed]
         print_json({"target": target, "budgets": found.budgets, "arms": arms})
         return
-    console = results()
-    console.print(f"Labels for an accuracy of {100 * target:g} %, with 95 % intervals:")
-    names = [series_name(one.series, found) for one in needed]
-    width = max(map(len, names), default=0)
-    for name, one in zip(names, needed, strict=True):
-        words = labels_words(one.needed, found.budgets[-1])
-        console.print(f"  {name:<{width}}  {words}", soft_wrap=True)
+    write("Labels for an accuracy of {target:g} %, with 95 % intervals:", target=100 * target)
+    rows = [
+        {"": series_name(one.series, found), " ": labels_words(one.needed, found.budgets[-1])}
+        for one in needed
+    ]
+    results().print(record_table(rows, {"": "", " ": ""}))
 
 
 def report(study: Study, json: Json = False, debug: Debug = False) -> None:
@@ -179,32 +171,20 @@ def report(study: Study, json: Json = False, debug: Debug = False) -> None:
 
     with messages().status("computing intervals …"):
         written = write_report(study)
-    if json:
-        document = {
-            "report": str(written.path),
-            "figures": [str(path) for path in written.figures],
-            "tables": [str(path) for path in written.tables],
-            "verdict": written.sentences,
-            "advice": written.advice,
-        }
-        print_json(document)
-    else:
-        _print_verdict(written)
-    if written.missing:
-        messages().print(written.missing)
+    files = {"figures": written.figures, "tables": written.tables}
+    more = {name: [str(path) for path in paths] for name, paths in files.items()}
+    _print_report(written, more, json=json)
 
 
 class StudyDisplay(Display):
-    """Shows stages, the plan, and every training's latest epoch: a live table on a terminal."""
+    """Shows stages, the plan, how many trainings are done, and a line per finished training."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.lines: dict[RunKey, tuple[str, ...]] = {}
-        self.nodes: dict[RunKey, str] = {}  # where trainings run, if not on this machine
-        self._study: StudyRun | None = None
-        self._done = 0
+        self.study: Any = None
+        self.done = 0
 
-    def listener(self) -> "StudyListener":
+    def listener(self) -> Any:
         """Return the callbacks of a study."""
         from headstart.studies.run import StudyListener
 
@@ -217,124 +197,83 @@ class StudyDisplay(Display):
             on_start=self.on_start,
         )
 
-    def on_stage(self, name: str) -> None:
+    def on_plan(self, study: Any) -> None:
         self.end_stage()
-        self.console.print(f"{name} …")
-
-    def on_plan(self, study: "StudyRun") -> None:
-        self.end_stage()
-        self._study = study
+        self.study = study
+        self.done = len(study.runs) - len(study.left(study.recipe.arm_objects))
         for line in plan_lines(study):
-            self.console.print(line, soft_wrap=True)
+            messages().print(line, soft_wrap=True)
+        if dropped := study.data.overlap_dropped:
+            note(f"dropped: {dropped:,} {OVERLAP}")
+        for warning in study.data.warnings:
+            note(warning)
 
-    @contextmanager
-    def pretraining(self, objective: str) -> Iterator[Callback]:
+    def pretraining(self, objective: str) -> TrainDisplay:
         self.end_stage()
-        self.console.print(styled("[bold]pretraining[/], {objective}", objective=objective))
-        with TrainDisplay() as display:
-            yield display
+        messages().print(f"pretraining, {objective}")
+        return TrainDisplay()
 
-    def on_start(self, run: "RunKey", node: str) -> None:
+    def on_start(self, run: Any, node: str) -> None:
         if node:
-            self.nodes[run] = node
-            self._show(run, "", "", "started")
+            messages().print(f"{_name(run)}: started on {node}")
 
-    def on_epoch(self, run: "RunKey", epoch: int, accuracy: float) -> None:
-        self._show(run, str(epoch), f"{accuracy:.1%}", "")
+    def on_epoch(self, run: Any, epoch: int, accuracy: float) -> None:
+        more = f", {_name(run)}: epoch {epoch}, validation {accuracy:.1%}"
+        self.show_training("trainings", self.done, len(self.study.runs), more)
 
-    def on_done(self, run: "RunKey") -> None:
+    def on_done(self, run: Any) -> None:
         from headstart.studies.outcomes import read_training
 
-        assert self._study is not None
-        self._done += 1
-        outcome = read_training(self._study.folder, run)
-        selected = outcome.facts.get("chosen", {}).get("epochs")
-        accuracy = outcome.measure("validation", self._study.data.task.metric)
-        self._show(run, f"took {selected}" if selected else "", f"{accuracy:.1%}", "done")
-
-    def _show(self, run: "RunKey", epoch: str, accuracy: str, state: str) -> None:
-        arm = " · ".join(filter(None, (run.arm, run.objective)))
-        line = (arm, f"{run.labels:,}", str(run.seed), epoch, accuracy, self.nodes.get(run, ""))
-        first = not self.lines
-        self.lines.pop(run, None)
-        self.lines[run] = line  # at the end: the latest
-        if self.console.is_terminal:
-            live = self._live or self.begin_live()
-            live.update(self._table())
-            return
-        if first:
-            self.console.print(f"{'arm':<22}{'labels':>8}{'seed':>6}{'epoch':>9}  validation")
-        row = f"{arm:<22}{line[1]:>8}{line[2]:>6}{epoch:>9}  {accuracy:>6} {state}"
-        row += f" on {line[-1]}" if line[-1] else ""
-        self.console.print(row.rstrip(), soft_wrap=True)
-
-    def _table(self) -> Table:
-        assert self._study is not None
-        title = f"{self._done} of {len(self._study.runs)} trainings"
-        table = plain_table(title=title, title_justify="left", pad_edge=True)
-        for name in ("arm", "labels", "seed", "epoch", "validation"):
-            table.add_column(name, justify="left" if name == "arm" else "right")
-        if self.nodes:
-            table.add_column("on")
-        for line in list(self.lines.values())[-SHOWN:]:
-            table.add_row(*line[: len(table.columns)])
-        return table
+        self.done += 1
+        outcome = read_training(self.study.folder, run)
+        accuracy = outcome.measure("validation", self.study.data.task.metric)
+        line = f"{_name(run)}: validation {accuracy:.1%}"
+        if selected := outcome.facts.get("chosen", {}).get("epochs"):
+            line += f", epoch {selected}"
+        messages().print(line, soft_wrap=True)
 
 
-def plan_lines(study: "StudyRun") -> list[str | Text]:
-    """Describe what will be done, how long it takes, what was reduced, and what the data has."""
+def _name(run: Any) -> str:
+    arm = " · ".join(filter(None, (run.arm, run.objective)))
+    return f"{arm}, {run.labels:,} labels, seed {run.seed}"
+
+
+def plan_lines(study: Any) -> list[str]:
+    """Describe what will be done, how long it takes, and what was reduced."""
     from headstart.studies.executors import find_executor
     from headstart.studies.words import dataset_name
 
     recipe, plan, task = study.recipe, study.plan, study.data.task
+    named = recipe.name or dataset_name(recipe.dataset)
     parts = ", ".join(f"{len(part):,} {name}" for name, part in study.data.splits.parts().items())
     kinds = f"{len(task.labels)} classes"
     if task.name not in ("classification", "pairs"):
         labels = f"{len(task.labels)} labels" if task.labels else "answers in the text"
         kinds = f"{task.name}, {labels}, compared by {metric_name(task.metric)}"
-    named = recipe.name or dataset_name(recipe.dataset)
-    trainings = (
-        f"{', '.join(recipe.arms)} × {len(plan.seeds)} seeds × "
-        f"{', '.join(f'{n:,}' for n in plan.budgets)} labels = {len(study.runs)} trainings"
-    )
-    lines: list[str | Text] = [
-        styled("[bold]dataset[/]: {what}", what=f"{named}, {parts} {task.row_name}, {kinds}"),
-        styled("[bold]plan[/]: {what}", what=trainings),
+    lines = [
+        f"dataset: {named}, {parts} {task.row_name}, {kinds}",
+        f"plan: {', '.join(recipe.arms)} × {len(plan.seeds)} seeds × "
+        f"{', '.join(f'{n:,}' for n in plan.budgets)} labels = {len(study.runs)} trainings",
     ]
     if recipe.has_networks:
         epochs = ", ".join(f"{plan.epochs[n]} at {n:,}" for n in plan.budgets)
-        lines.append(f"  epochs: {epochs} labels; {plan.jobs} at the same time")
         where = find_executor(recipe.executor).words(recipe.resources(plan.threads))
+        lines.append(f"  epochs: {epochs} labels; {plan.jobs} at the same time")
         lines += [f"  on {where}"] if where else []
         if recipe.selection == "budget" and plan.tries > 1:
-            lines.append(
-                "  every network selects between the usual setting and a longer, faster one, with "
-                "the rows of its label budget"
-            )
+            lines.append(TRIES)
     if plan.pretrain_steps:
-        lines.append(_pretraining_line(recipe, plan))
-    lines.append(styled("  about [bold]{time}[/]", time=duration(plan.seconds)))
-    lines += [styled("  [yellow]reduced[/]: {cut}", cut=cut) for cut in plan.cuts]
+        own = recipe.uses_own_texts
+        corpus = "the training texts (no --corpus)" if own else ", ".join(recipe.corpus)
+        times = "once for all seeds" if recipe.bases == 1 else f"{recipe.bases} times, by seed"
+        tokens = plan.pretrain_steps * PretrainConfig.batch_tokens
+        objectives = f"{', '.join(recipe.objectives)}, {tokens:,} tokens each, {times}"
+        lines.append(f"  pretraining on {corpus}: {objectives}")
+        if recipe.task_text and not own:
+            lines.append("  the training texts join the corpus, without labels")
+    lines.append(f"  about {duration(plan.seconds)}")
+    lines += [f"  reduced: {cut}" for cut in plan.cuts]
     if study.is_resumed:
         done = len(study.runs) - len(study.left(recipe.arm_objects))
         lines.append(f"  resumed: {done} of {len(study.runs)} trainings are finished")
-    notes = list(study.data.warnings)
-    if study.data.overlap_dropped:
-        dropped = f"{study.data.overlap_dropped:,} documents of the corpus equal, contain or "
-        notes.insert(0, dropped + "nearly equal a validation or test text and are dropped")
-    return [*lines, *map(note, notes)]
-
-
-def _pretraining_line(recipe: Any, plan: Any) -> str:
-    from headstart.config import PretrainConfig
-
-    tokens = plan.pretrain_steps * PretrainConfig.batch_tokens
-    times = "once for all seeds" if recipe.bases == 1 else f"{recipe.bases} times, by seed"
-    own = recipe.uses_own_texts
-    corpus = "the training texts (no --corpus)" if own else ", ".join(recipe.corpus)
-    joins = bool(recipe.task_text) and recipe.task_text != "off" and not own
-    join = "; the training texts join, without labels" if joins else ""
-    return (
-        f"  pretraining on {corpus}: {', '.join(recipe.objectives)}, {tokens:,} tokens each, "
-        f"{times}{join}"
-    )
+    return lines

@@ -1,10 +1,10 @@
 """`headstart pretrain` and `finetune`, and how a training looks while it runs."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import typer
 from rich.table import Table
@@ -19,21 +19,27 @@ from headstart.cli.console import (
     metric_name,
     note,
     print_json,
-    progress_bar,
     record_table,
     results,
     styled,
+    write,
 )
 from headstart.cli.options import Baselines, Debug, DryRun, Json, Resume, Track, from_config, option
 from headstart.config import Config, FinetuneConfig, PretrainConfig, is_run
 from headstart.errors import HeadstartError
 from headstart.training.callbacks import Callback, TrainStart, find_trackers
 
-if TYPE_CHECKING:
-    from headstart.training.trainer import TrainState
-
 FORMATS = {"perplexity": ",.1f", "bits_per_byte": ".3f"}  # other metrics are shares
+SWAP_COLUMNS = {"part": "", "status": "", "parameters": ",", "why": ""}
 NOT_METRICS = ("step", "train_loss", "loss", "validation_loss", "seconds", "total_seconds")
+SCRATCH = (
+    "no --base: the network starts from scratch. To pretrain one first: "
+    "headstart pretrain my-text.txt --out runs/base"
+)
+WORSE_THAN_UNIGRAM = (
+    "[yellow]That is worse than a unigram model[/], which knows only how frequent each token is: "
+    "train longer (--minutes, --tokens), or give more text"
+)
 C = TypeVar("C", bound=Config)
 
 
@@ -60,37 +66,22 @@ def pretrain(
     with TrainDisplay() as display, resumable("pretrain", out):
         callbacks = [display, *find_trackers(track or [])]
         run = train(config, out, resume=resume, callbacks=callbacks, dry_run=dry_run)
-    if json:
-        print_json(run.plan if dry_run else run.summary)
-    elif dry_run:
-        results().print(plan_text(run.plan), soft_wrap=True)
+    summary = run.summary
+    if dry_run:
+        print_plan(run.plan, json=json)
+    elif json:
+        print_json(summary)
     else:
-        _print_pretraining(run.summary, out)
-
-
-def _print_pretraining(summary: dict[str, Any], out: Path) -> None:
-    perplexity, unigram = summary["held_out"]["perplexity"], summary["unigram_perplexity"]
-    console = results()
-    console.print(
-        styled(
-            "[bold]{out}[/]: {tokens:,} tokens at {speed:,.0f} per second; held-out perplexity "
-            "[bold]{perplexity:,.1f}[/] (a unigram model has {unigram:,.1f})",
-            out=str(out),
-            tokens=summary["tokens"],
-            speed=summary["tokens_per_second"],
-            perplexity=perplexity,
-            unigram=unigram,
+        write(
+            "[bold]{out}[/]: {tokens:,} tokens at {tokens_per_second:,.0f} per second; held-out "
+            "perplexity [bold]{held_out[perplexity]:,.1f}[/] (a unigram model has "
+            "{unigram_perplexity:,.1f})",
+            out=out,
+            **summary,
         )
-    )
-    if perplexity > unigram:
-        console.print(
-            styled(
-                "[yellow]That is worse than a unigram model[/], which knows only how frequent each "
-                "token is: train longer (--minutes, --tokens), or give more text"
-            )
-        )
-    hint = f"next: headstart finetune LABELLED-FILE --base {out}"
-    console.print(hint, soft_wrap=True)
+        if summary["held_out"]["perplexity"] > summary["unigram_perplexity"]:
+            write(WORSE_THAN_UNIGRAM)
+        write("next: headstart finetune LABELLED-FILE --base {out}", out=out)
 
 
 @from_config(FinetuneConfig)
@@ -112,44 +103,39 @@ def finetune(
     """
     config, resume = make_config(FinetuneConfig, given, out, resume=resume, source="dataset")
     if config.arm in ("network", "stack") and config.base is None and not resume:
-        messages().print(
-            note(
-                "no --base: the network starts from scratch. To pretrain one first: "
-                "headstart pretrain my-text.txt --out runs/base"
-            ),
-            soft_wrap=True,
+        note(SCRATCH)
+    if dry_run and config.arm in ("tfidf", "nb"):
+        raise HeadstartError(
+            f"--dry-run plans the training of a network; the arm {config.arm} takes seconds",
+            fix="leave --dry-run out",
         )
     from headstart.baselines.finetune_arm import finetune_arm
-    from headstart.tasks import find_task
     from headstart.training.finetune import finetune as train
 
     with TrainDisplay("texts", 1) as display, resumable("finetune", out):
         callbacks = [display, *find_trackers(track or [])]
         if dry_run:
-            run = train(config, out, resume=resume, callbacks=callbacks, dry_run=True)
-            if json:
-                print_json(run.plan)
-            else:
-                results().print(plan_text(run.plan), soft_wrap=True)
+            plan = train(config, out, resume=resume, callbacks=callbacks, dry_run=True).plan
+            print_plan(plan, json=json)
             return
-        summary = finetune_arm(config, out, resume=resume, callbacks=callbacks)
-    task = find_task(summary["task"])(summary["labels"])
-    compared = find_baselines(out, task) if baselines else []
+        run = finetune_arm(config, out, resume=resume, callbacks=callbacks)
+    summary = run.summary
+    compared = find_baselines(out, run) if baselines else []
     if json:
         print_json(summary | {"baselines": compared})
         return
     metrics = _metrics(summary["validation"])
     shown = ", ".join(f"{metric_name(name)} {value:.1%}" for name, value in metrics.items())
     best = f"epoch {summary['best_epoch']}" if "best_epoch" in summary else config.arm
-    console = results()
-    line = styled("[bold]{out}[/]: {best}, on validation: ", out=str(out), best=best)
-    console.print(line + Text(shown, style="bold"), soft_wrap=True)
+    line = "[bold]{out}[/]: {best}, on validation: [bold]{shown}[/]"
+    write(line, out=out, best=best, shown=shown)
     if compared:
-        console.print(baseline_table(compared, list(metrics)), "")
-    hint = f"next: headstart evaluate {out}, once: it reads the test part"
-    if not summary.get("test_rows", 1):
-        hint = f"there is no test part; evaluate it on other rows: headstart evaluate {out} FILE"
-    console.print(hint, soft_wrap=True)
+        results().print(baseline_table(compared, metrics), "")
+    if summary.get("test_rows", 1):
+        write("next: headstart evaluate {out}, once: it reads the test part", out=out)
+    else:
+        hint = "there is no test part; evaluate it on other rows: headstart evaluate {out} FILE"
+        write(hint, out=out)
 
 
 def make_config(
@@ -191,6 +177,14 @@ def resumable(command: str, out: Path) -> Iterator[None]:
         raise typer.Exit(130) from None
 
 
+def print_plan(plan: dict[str, Any], *, json: bool) -> None:
+    """Print the plan of a training that is not done."""
+    if json:
+        print_json(plan)
+    else:
+        write("{plan}", plan=plan_text(plan))
+
+
 def plan_text(plan: dict[str, Any]) -> str:
     """Describe the plan of a training in one line."""
     if "corpus_tokens" in plan:
@@ -217,47 +211,34 @@ def _metrics(row: dict[str, Any]) -> dict[str, float]:
 class TrainDisplay(Display, Callback):
     """Shows the stages of a training, its plan, its progress and a line per evaluation."""
 
-    def __init__(self, unit: str = "MB", scale: float = 1e6) -> None:
-        super().__init__(unit, scale)
-        self._training: Any = None  # the progress until the next evaluation
-        self._has_epochs = False
-        self._averaged_from = math.inf  # the first epoch whose weights are a mean
-
     def on_start(self, start: TrainStart) -> None:
         self.end_stage()
-        plan = start.plan
+        plan, console = start.plan, messages()
         self._has_epochs = start.kind == "finetune"
-        self.console.print(styled("[bold]plan[/]: {text}", text=plan_text(plan)), soft_wrap=True)
+        console.print(styled("[bold]plan[/]: {text}", text=plan_text(plan)), soft_wrap=True)
         for text in plan.get("notes", ()):
-            self.on_warning(text)
+            note(text)
         if plan.get("swap"):
-            swap = record_table(plan["swap"], part="", fate="", parameters=",", why="")
-            self.console.print(swap)
+            console.print(record_table(plan["swap"], SWAP_COLUMNS))
         if truncated := plan.get("truncated"):
-            self.on_warning(
+            note(
                 f"{truncated['texts']:,} of {plan['train_rows']:,} training texts are longer than "
                 f"{plan['length']} tokens; {truncated['tokens'] / truncated['of']:.1%} of all "
                 "tokens are not read (--length, or --long windows)"
             )
+        self._averaged_from = math.inf  # the first epoch whose weights are a mean
         if averaged := plan.get("averaged_epochs"):
             self._averaged_from = plan["epochs"] - averaged + 2  # the mean of one is that one
 
     def on_warning(self, message: str) -> None:
-        self.end_stage()
-        self.console.print(note(message), soft_wrap=True)
+        note(message)
 
-    def on_step(self, state: "TrainState") -> None:
-        if self._training is None:
-            self.end_stage()
-            bar = progress_bar("training", "steps", done_before=state.step)
-            self._training = self._stage.enter_context(bar)
+    def on_step(self, state: Any) -> None:
         speed = state.tokens / max(state.seconds, 1e-9)
         more = f", loss {state.loss:.3f}, {speed:,.0f} tokens/s"
-        self._training(state.step, state.steps, more)
+        self.show_training("steps", state.step, state.steps, more)
 
-    def on_evaluation(self, state: "TrainState") -> None:
-        self.end_stage()
-        self._training = None
+    def on_evaluation(self, state: Any) -> None:
         row = state.history[-1]
         place = f"epoch {state.evaluations}" if self._has_epochs else f"step {state.step:,}"
         words = [place, f"train loss {row['train_loss']:.4f}", f"held-out loss {row['loss']:.4f}"]
@@ -267,28 +248,36 @@ class TrainDisplay(Display, Callback):
         shown.append("  best" if state.best_step == state.step else "", style="green")
         is_averaged = state.evaluations >= self._averaged_from
         shown.append("  averaged" if is_averaged else "", style="dim")
-        self.console.print(shown, soft_wrap=True)
+        messages().print(shown, soft_wrap=True)
 
 
-def find_baselines(folder: Path, task: Any, rows: Any = None) -> list[dict[str, Any]]:
-    """Compute the baselines of a run on `rows`, by default its validation rows."""
-    from headstart.baselines.task_baselines import baselines_of_run, documents
+def find_baselines(folder: Path, run: Any, rows: Any = None) -> list[dict[str, Any]]:
+    """Compute the baselines of a run on `rows`, by default its validation rows.
 
-    try:
-        with messages().status("computing baselines …"):
-            return documents(baselines_of_run(folder, task, rows))
-    except (HeadstartError, OSError) as problem:  # the dataset may have moved since the training
-        messages().print(f"no baselines: {getattr(problem, 'what', problem)}", soft_wrap=True)
-        return []
+    The rows that trained the run are those that its training has read; for a run that was opened,
+    the dataset is read again.
+    """
+    from headstart.baselines.task_baselines import baselines_beside, baselines_of_run, documents
+
+    with messages().status("computing baselines …"):
+        try:
+            if run.splits is None:
+                return documents(baselines_of_run(folder, run.task, rows))
+            train, validation = run.splits.train, run.splits.validation
+            found = baselines_beside(run.task, train, validation, validation, all_rows=True)
+            return documents(found)
+        except (HeadstartError, OSError) as problem:  # the dataset may have moved since
+            note(f"no baselines: {getattr(problem, 'what', problem)}")
+            return []
 
 
-def baseline_table(found: list[dict[str, Any]], metrics: Sequence[str]) -> Table:
+def baseline_table(found: list[dict[str, Any]], metrics: Iterable[str]) -> Table:
     """Make a table of baselines, with the first two of the metrics and their intervals."""
     rows = [
-        {name: interval(metric) for name, metric in one["metrics"].items()}
+        {metric_name(name): interval(metric) for name, metric in one["metrics"].items()}
         | {"compared with": one["name"], "": one["about"]}
         for one in found
     ]
-    known = [name for name in metrics if any(name in row for row in rows)][:2]
-    columns = {"compared with": "", **dict.fromkeys(known, ""), "": ""}
-    return record_table(rows, **columns)
+    names = map(metric_name, dict.fromkeys(metrics))
+    known = [name for name in names if any(name in row for row in rows)][:2]
+    return record_table(rows, {"compared with": "", **dict.fromkeys(known, ""), "": ""})

@@ -60,11 +60,19 @@ class Exporter(ABC):
     ) -> list[OutputDifference]:
         """Open what was written and compare its outputs with the run's."""
 
+    def prepare(self, run: NetworkRun) -> NetworkRun:
+        """Return the run as it is written: with another head, if its own does not exist there."""
+        return run
+
     def open(self, run: NetworkRun, folder: Path) -> Run | None:
         """What was written, as a run that answers; None where that is not possible."""
         return None
 
 
+REFITTED = (
+    "the run's head does not exist there: the stock head was fitted to the run's frozen network, "
+    "on its training rows (fine-tune with --head stock to train it together with the base)"
+)
 EXPORTERS = {
     "huggingface": "headstart.interop.huggingface.export",
     "onnx": "headstart.interop.onnx.export",
@@ -103,13 +111,21 @@ def export_run(
     _check_free(out)
     run = NetworkRun.open(folder)
     test = find_test_rows(run, options.test)
+    prepared = exporter.prepare(run)
     with _all_or_nothing(out) as temporary:
-        written = exporter.write(run, temporary, options)
-        comparisons = exporter.check(run, temporary, options)
+        written = exporter.write(prepared, temporary, options)
+        comparisons = exporter.check(prepared, temporary, options)
         _refuse_differences(comparisons, folder)
         largest = max((one.difference for one in comparisons), default=None)
-        measured = _measure(exporter, run, temporary, test, written)
-        if measured is not None and not written.reads_less:
+        exported = exporter.open(prepared, temporary) if run.task is not None else None
+        measured = _measure(run, exported, test, written)
+        if prepared is not run:
+            written.notes.append(REFITTED)
+        if run.task is not None and run.long == "windows" and not isinstance(test, str):
+            windows = run.task.encode(test.part, run.encoding).rows
+            share = f"{(windows > 1).mean():.1%} of {test.measured_on}"
+            written.notes.append(f"{share} are longer than a window of {run.length} tokens")
+        if measured is not None and not written.reads_less and prepared is run:
             comparisons.append(measured.compare(int8=options.int8))
             _refuse_differences(comparisons, folder)
         write_export_card(run, written, comparisons, temporary, measured)
@@ -126,10 +142,9 @@ def export_run(
 
 
 def _measure(
-    exporter: Exporter, run: NetworkRun, folder: Path, test: TestRows | str, written: Written
+    run: NetworkRun, exported: Run | None, test: TestRows | str, written: Written
 ) -> ExportMetric | None:
     """The test metric of run and export; where there is none, a note says why."""
-    exported = exporter.open(run, folder) if run.task is not None else None
     if exported is None:
         return None
     if isinstance(test, str):

@@ -2,7 +2,10 @@
 
 `chunked_cross_entropy` equals `F.cross_entropy(F.linear(hidden, weight, bias), targets)` but never
 holds tokens × vocabulary. It works on a few hundred tokens at a time and computes their gradients
-in the same pass, while the scores are in the processor's cache. GAIN_TEXT
+in the same pass, while the scores are in the processor's cache. This is the only written-out
+gradient of the model. With `F.cross_entropy` a training step takes longer by 43 % in bf16 and 15 %
+in fp32 (preset small, causal, vocabulary 8,192) and by 7 % in both with sampled softmax (preset
+lab), and it needs the memory of all scores.
 
 Sampled softmax (Jean et al. 2015, arXiv 1412.2007) restricts a training step to the most frequent
 tokens, the targets of the step, and a sample of the rest. A sampled class stands for others that

@@ -48,7 +48,7 @@ class ServedModel:
     >>> import tempfile
     >>> from headstart import HeadstartClassifier
     >>> tiny = {"width": 16, "layers": 1, "heads": 2, "vocab_size": 300, "threads": 1}
-    >>> arm = HeadstartClassifier(epochs=1, settings=tiny, random_state=0)
+    >>> arm = HeadstartClassifier(epochs=1, **tiny, random_state=0)
     >>> folder = tempfile.mkdtemp()
     >>> arm.fit(["yes", "oh yes", "no", "oh no"], [1, 1, 0, 0]).save(folder)
     >>> model = ServedModel.open(folder)

@@ -32,7 +32,7 @@ def pretrain_recipe(
     objective: str,
     *,
     seed: int,
-    steps: int,
+    steps: int | None,
     threads: int,
 ) -> PretrainConfig:
     """The recipe of the study's base for an objective."""

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from headstart.baselines.finetune_arm import save_arm
+from headstart.baselines.finetune_arm import LINEAR, STACK, save_arm
 from headstart.baselines.stack_run import StackScorer, link_member
 from headstart.config import FinetuneConfig, is_run
 from headstart.evaluation.calibration import log_loss, normalized
@@ -167,9 +167,10 @@ def save_stack(context: ArmContext, weights: dict[RunKey, float], folder: Path) 
 
 def _write(context: ArmContext, scorer: TextClassifier, folder: Path) -> None:
     study, run = context.study.recipe, context.run
-    # The arms of a study are more than those of `finetune`: the config is written, not checked.
-    recipe = FinetuneConfig(**study.dataset_settings(), arm=run.arm, seed=run.seed)  # type: ignore[arg-type]
+    # A study has more arms than `finetune`: only one that can be read again is in the config.
+    arm: Any = {"arm": run.arm} if run.arm in (*LINEAR, STACK) else {}
+    recipe = FinetuneConfig(**study.dataset_settings(), **arm, seed=run.seed)
     assert isinstance(context.task, Classification)
     role = "selected its settings" if study.selection == "validation" else "measured it"
     classifier = ClassifierRun(folder, context.task, scorer)
-    save_arm(classifier, recipe, context.splits, folder, role=role)
+    save_arm(classifier, recipe, context.splits, folder, arm=run.arm, role=role)

@@ -8,7 +8,7 @@ are many, but no fewer than `FEWEST_EPOCHS`; whether more of them do better, eac
 with the rows of its own budget.
 
 The defaults take about twelve minutes on two cores: the study of the embedded data took 11 minutes
-and 11 seconds (docs/recipes.md has its numbers). Amounts are in tokens, not in minutes: the same
+and 11 seconds (research/recipes.md). Amounts are in tokens, not in minutes: the same
 command gives the same numbers.
 """
 

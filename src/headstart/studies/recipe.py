@@ -21,7 +21,7 @@ from headstart.tasks.task import Task
 DEFAULT_LABELS = ("100", "400", "all")
 # A study trains its network dozens of times: half as wide and half as deep as the preset, it takes
 # a sixth of the time, and what it learns from a few million tokens transfers as well
-# (docs/recipes.md, "Depth").
+# (research/recipes.md, "Depth").
 STUDY_WIDTH, STUDY_LAYERS = 128, 2
 DATASET, CORPUS = "rotten-tomatoes", "imdb"
 CLASS_TASKS = ("classification", "pairs")

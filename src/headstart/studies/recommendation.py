@@ -2,7 +2,7 @@
 
 The arm is the one that the study kept in `best/`, chosen without the test part, so its test
 accuracy is what can be expected of new texts; where one part is both validation and test
-(`--choose-by nothing`), that is said. A smaller or faster arm that is as good, or that the
+(`--selection none`), that is said. A smaller or faster arm that is as good, or that the
 study cannot tell apart from it, is said beside: that is a result, too.
 """
 

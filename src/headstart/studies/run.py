@@ -266,7 +266,7 @@ class StudyRun:
             self.recipe,
             objective,
             seed=seed,
-            steps=self.plan.pretrain_steps,
+            steps=self.plan.pretrain_steps or None,
             threads=self.plan.pretrain_threads,
         )
 

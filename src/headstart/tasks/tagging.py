@@ -62,6 +62,7 @@ class Tagging(Task[Sentences]):
     prediction_fields: ClassVar[tuple[str, ...]] = ("words", "tags", "probabilities", "entities")
     file_suffixes: ClassVar[tuple[str, ...]] = (".jsonl", ".conll")
     row_name: ClassVar[str] = "sentences"
+    class_row_name: ClassVar[str] = "entities"
     metric_names: ClassVar[tuple[str, ...]] = ("accuracy", "f1")
 
     def __init__(self, labels: Sequence[str]) -> None:

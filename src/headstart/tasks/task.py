@@ -6,7 +6,7 @@ rows, most of which have a default. Every network is called as
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from headstart.errors import HeadstartError
+from headstart.evaluation.calibration import fit_temperature
 from headstart.evaluation.metrics import RowScores
 from headstart.model.config import HeadConfig, Pooling
 from headstart.model.presets import Preset
@@ -59,8 +60,8 @@ class Task(ABC, Generic[Rows]):
         The keys of a prediction.
     file_suffixes : tuple of str
         The formats in which predictions are written.
-    row_name : str
-        The unit of the rows in messages.
+    row_name, class_row_name : str
+        The unit of the rows, and of the table of classes, in messages.
     supports_windows : bool
         Whether long texts can be read in windows.
     whole_texts : bool
@@ -79,6 +80,7 @@ class Task(ABC, Generic[Rows]):
     prediction_fields: ClassVar[tuple[str, ...]]
     file_suffixes: ClassVar[tuple[str, ...]]
     row_name: ClassVar[str] = "rows"
+    class_row_name: ClassVar[str] = "rows"
     supports_windows: ClassVar[bool] = True
     whole_texts: ClassVar[bool] = False
     has_temperature: ClassVar[bool] = False
@@ -202,6 +204,12 @@ class Task(ABC, Generic[Rows]):
             "notes": [],
         }
 
+    def fit_temperature(self, validation: Mapping[str, NDArray[Any]]) -> float:
+        """Fit the temperature of the probabilities to what `validation_arrays` returned."""
+        if not self.has_temperature:
+            return 1.0
+        return fit_temperature(validation["logits"], validation["labels"])
+
     @abstractmethod
     def trivial(self, train: Rows, rows: Rows) -> tuple[str, Any]:
         """Predict without reading: a description, and scores for `rows`."""
@@ -213,15 +221,18 @@ class Task(ABC, Generic[Rows]):
     def class_weights(self, rows: Rows, examples: Examples) -> NDArray[np.float32]:
         """Compute weights of the examples with which all classes count the same."""
         raise HeadstartError(
-            f"--balance is for classes of whole texts, and the task {self.name} has none",
-            fix="leave --balance out",
+            f"--class-weight is for classes of whole texts, and the task {self.name} has none",
+            fix="leave --class-weight out",
         )
 
 
 def check_pooling(head: HeadConfig, pooling: Pooling | None) -> None:
-    """Reject a pooling for a head that scores single tokens."""
-    if pooling is not None:
-        raise HeadstartError(
-            f"--pooling {pooling} cannot be used: a head for {head.kind} scores single tokens",
-            fix="leave --pooling out",
-        )
+    """Reject a pooling that was given and that the head does not use."""
+    used = getattr(head, "pooling", None)
+    if pooling is None or used == pooling:
+        return
+    why, fix = f"a head for {head.kind} scores single tokens", "leave --pooling out"
+    if used is not None:
+        why = f"this base's stock head pools with {used}"
+        fix = "leave --pooling out, or leave --head stock out"
+    raise HeadstartError(f"--pooling {pooling} cannot be used: {why}", fix=fix, code="config")

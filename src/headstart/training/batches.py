@@ -220,8 +220,10 @@ class Validation:
     examples : the same, encoded.
     """
 
-    def __init__(self, run: NetworkRun, rows: Any, examples: Examples) -> None:
-        self.run, self.rows, self.examples = run, rows, examples
+    def __init__(
+        self, config: FinetuneConfig, run: NetworkRun, rows: Any, examples: Examples
+    ) -> None:
+        self.config, self.run, self.rows, self.examples = config, run, rows, examples
         self.scores: Any = None  # of the best epoch
         self._latest: Any = None
         self._weights: dict[str, torch.Tensor] = {}
@@ -231,6 +233,15 @@ class Validation:
         task: Any = self.run.task
         self._latest = task.decode(self.run.outputs(self.examples), self.examples)
         return task.metrics(self._latest, self.rows)
+
+    def selection_score(self, metrics: dict[str, float], last: bool) -> float:
+        """Return what selects the best epoch: the lower, the better."""
+        if self.config.selection_metric == "last":
+            return 0.0 if last else math.inf
+        if self.config.selection_metric == "loss":
+            return metrics["loss"]
+        # Of two epochs that are equally good, the one with the lower loss.
+        return -metrics[self.run.require_task().metric] + 1e-6 * min(metrics["loss"], 100.0)
 
     def save(self) -> None:
         """Save the model and the scores of the last evaluation."""
@@ -242,6 +253,11 @@ class Validation:
         save_model(self.run.model, self.run.folder)
         save_validation(self.run.require_task(), self.scores, self.rows, self.run.folder)
 
-    def restore(self) -> None:
-        """Put the best weights back into a model that was trained in memory."""
+    def best_run(self) -> NetworkRun:
+        """Return the run with its best weights, calibrated."""
+        if self.run.folder is not None:
+            return replace(NetworkRun.open(self.run.folder), validation_scores=self.scores)
         self.run.model.load_state_dict(self._weights)
+        task = self.run.require_task()
+        temperature = task.fit_temperature(task.validation_arrays(self.scores, self.rows))
+        return replace(self.run, temperature=temperature, validation_scores=self.scores)

@@ -1,4 +1,4 @@
-"""The model cards of pretrained bases and fine-tuned models."""
+"""What a training leaves behind for people: summaries and model cards."""
 
 from pathlib import Path
 from typing import Any
@@ -7,8 +7,13 @@ from headstart.config import FinetuneConfig, PretrainConfig
 from headstart.evaluation.metrics import wilson_interval
 from headstart.model_card import CardScore, usage, write_card
 from headstart.tasks.classification import Classification
-from headstart.tasks.task import Task
+from headstart.tasks.task import Parts, Task
+from headstart.training.batches import EpochBatches
+from headstart.training.trainer import TrainState
 
+# What a summary takes over from the plan.
+PLANNED = ("task", "labels", "train_rows", "validation_rows", "truncated", "parameters", "swap",
+           "averaged_epochs")  # fmt: skip
 BASE_LIMITS = (
     "It repeats what its corpus says, true or not, and has seen nothing else.",
     "The held-out documents come from the same corpus: other texts are harder to predict.",
@@ -58,6 +63,32 @@ def write_pretraining_card(
         "`config.toml`.",
         limits=BASE_LIMITS,
     )
+
+
+def finetune_summary(
+    config: FinetuneConfig,
+    plan: dict[str, Any],
+    state: TrainState,
+    splits: Parts[Any],
+    batches: EpochBatches,
+) -> dict[str, Any]:
+    """Return the content of a fine-tuning's `summary.json`: the numbers of the saved weights."""
+    epochs = state.epochs()
+    best = next(row for row in epochs if row["best"])
+    hidden = ("epoch", "step", "best")
+    return {
+        "base": config.base,
+        "seed": config.seed,
+        "test_rows": 0 if splits.test is None else len(splits.test),
+        **{name: plan[name] for name in PLANNED},
+        "steps": state.step,
+        "tokens": state.tokens,
+        "seconds": state.seconds,
+        "dropped_share": batches.dropped_share,
+        "epochs": epochs,
+        "best_epoch": best["epoch"],
+        "validation": {name: value for name, value in best.items() if name not in hidden},
+    }
 
 
 def write_finetuning_card(

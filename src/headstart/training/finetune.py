@@ -4,7 +4,6 @@ Without a base the same network is trained from scratch. The start is the only d
 head and everything else come from the config and its seed.
 """
 
-import json
 import shutil
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -18,16 +17,15 @@ from headstart.run import SUMMARY, NetworkRun, write_rows, write_summary, write_
 from headstart.tasks import find_task
 from headstart.tasks.examples import Examples, TextEncoding
 from headstart.tasks.task import Parts
-from headstart.text.tokenizers.tokenizer import Tokenizer, hash_of
 from headstart.training.batches import EpochBatches, Validation
 from headstart.training.callbacks import Callback, Callbacks, MetricsFile, TrainStart, reported
-from headstart.training.cards import write_finetuning_card
+from headstart.training.cards import finetune_summary, write_finetuning_card
 from headstart.training.initialization import read_splits, start_model, text_encoding
 from headstart.training.linear_probe import fit_head
 from headstart.training.plan import plan_finetuning
 from headstart.training.run_files import (
-    base_fingerprint,
     check_identity,
+    dataset_identity,
     overlap_note,
     read_plan,
     start_config,
@@ -61,7 +59,7 @@ def finetune(
 
     Returns
     -------
-    The run, with its `plan`, `summary` and `validation_scores`.
+    The run, with its `plan`, `summary`, `validation_scores` and `splits`.
     """
     callback = Callbacks(callbacks)
     with nullcontext() if folder is None or dry_run else locked(folder):
@@ -74,7 +72,7 @@ def finetune(
         task: Any = find_task(config.task).from_rows(splits.train)
         start = start_model(config, task, task.texts(splits.train), callback)
         encoding = text_encoding(config, task, start)
-        identity = _identity(config, splits, start.tokenizer)
+        identity = dataset_identity(config, splits, start.tokenizer)
         if resume and folder is not None:
             check_identity(identity, folder)
         train = task.encode(splits.train, encoding, progress=callback.stage("encoding"))
@@ -82,7 +80,7 @@ def finetune(
         batches = EpochBatches(config, task, train, weights, encoding)
         encode = validation or (lambda encoding: task.encode(splits.validation, encoding))
         run = NetworkRun(folder, start.model, start.tokenizer, task, encoding.length, encoding.long)
-        held_out = Validation(run, splits.validation, encode(encoding))
+        held_out = Validation(config, run, splits.validation, encode(encoding))
         everyone = Callbacks([callback] if folder is None else [MetricsFile(folder), callback])
         trainer = Trainer(
             start.model,
@@ -97,7 +95,7 @@ def finetune(
             ),
             folder=folder,
             callback=everyone,
-            selection=lambda metrics, last: _selection_score(config, task, metrics, last),
+            selection=held_out.selection_score,
             save_best=held_out.save,
         )
         if resume and folder is not None:
@@ -108,7 +106,7 @@ def finetune(
             plan["validation_rows"] = len(splits.validation)
         only_last = folder is None and config.selection_metric == "last"
         trainer.set_steps(plan["steps"], plan["steps"] if only_last else batches.steps_per_epoch)
-        run = replace(run, plan=plan)
+        run = replace(run, plan=plan, splits=splits)
         if dry_run:
             return run
         if folder is not None and not resume:
@@ -122,57 +120,11 @@ def finetune(
                 fit_head(start.model, train, weights, progress=callback.stage("fitting the head"))
             state = trainer.fit(resume=bool(step))
         if folder is None:
-            held_out.restore()
-            return replace(run, validation_scores=held_out.scores)
-        epochs = state.epochs()
-        best = next(row for row in epochs if row["best"])
-        hidden = ("epoch", "step", "best")
-        summary = {
-            "run": str(folder),
-            "base": config.base,
-            "seed": config.seed,
-            "test_rows": 0 if splits.test is None else len(splits.test),
-            **{name: plan[name] for name in PLANNED},
-            "steps": state.step,
-            "tokens": state.tokens,
-            "seconds": state.seconds,
-            "dropped_share": batches.dropped_share,
-            "epochs": epochs,
-            "best_epoch": best["epoch"],
-            "validation": {name: value for name, value in best.items() if name not in hidden},
-        }
+            return replace(held_out.best_run(), plan=plan)
+        summary = finetune_summary(config, plan, state, splits, batches)
+        summary["run"] = str(folder)
         write_finetuning_card(folder, config, task, summary, identity)
         write_summary(summary, folder)
         shutil.rmtree(folder / "checkpoints", ignore_errors=True)
         callback.on_finish(summary)
-        return replace(run, summary=summary, validation_scores=held_out.scores)
-
-
-# What the summary takes over from the plan.
-PLANNED = ("task", "labels", "train_rows", "validation_rows", "truncated", "parameters", "swap",
-           "averaged_epochs")  # fmt: skip
-
-
-def _selection_score(
-    config: FinetuneConfig, task: Any, metrics: dict[str, float], last: bool
-) -> float:
-    """Return what selects the best epoch: the lower, the better."""
-    if config.selection_metric == "last":
-        return 0.0 if last else float("inf")
-    if config.selection_metric == "loss":
-        return metrics["loss"]
-    # Of two epochs that are equally good, the one with the lower loss.
-    return -metrics[task.metric] + 1e-6 * min(metrics["loss"], 100.0)
-
-
-def _identity(config: FinetuneConfig, splits: Parts[Any], tokenizer: Tokenizer) -> dict[str, str]:
-    """Return fingerprints of what the run is made of."""
-    parts = [
-        {name: value for name, value in vars(part).items() if value is not None}
-        for part in (splits.train, splits.validation)
-    ]
-    identity = {
-        "dataset": hash_of(json.dumps(parts, default=list).encode()),
-        "tokenizer": tokenizer.fingerprint,
-    }
-    return identity if config.base is None else {**identity, "base": base_fingerprint(config.base)}
+        return replace(held_out.best_run(), plan=plan)

@@ -30,7 +30,7 @@ from headstart.objectives import find_objective
 from headstart.run import NetworkRun
 from headstart.tasks import find_task
 from headstart.tasks.examples import TextEncoding
-from headstart.tasks.task import Parts, Task
+from headstart.tasks.task import Parts, Task, check_pooling
 from headstart.text.checking.splits import take_budget
 from headstart.text.cooccurrence import cooccurrence_decomposition, scale_columns
 from headstart.text.reading.dataset import Splits
@@ -195,12 +195,7 @@ def start_model(
     head = task.head(chosen, config.pooling)
     if config.head == "stock":
         head = stock_head(head, chosen.base, chosen_pooling=bool(config.pooling))
-        if config.pooling and getattr(head, "pooling", None) != config.pooling:
-            raise HeadstartError(
-                f"the stock head of this network cannot pool by {config.pooling}",
-                fix="do not give --pooling, or do not give --head stock",
-                code="config",
-            )
+        check_pooling(head, config.pooling)
     swapped, rows = swap_head(headless, head, seed=config.seed)
     swapped = swapped.to(config.device or "cpu")
     swapped.base.embedding.sparse = True  # rows that no text of a step uses cost nothing

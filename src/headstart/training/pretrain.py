@@ -111,4 +111,4 @@ def pretrain(
         write_summary(summary, folder)
         write_pretraining_card(folder, config, summary, identity)
         callback.on_finish(summary)
-        return replace(run, plan=plan, summary=summary)
+        return replace(NetworkRun.open(folder), plan=plan)

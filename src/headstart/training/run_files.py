@@ -11,8 +11,9 @@ from headstart.errors import HeadstartError
 from headstart.files import IDENTITY, read_object, write_text
 from headstart.machine import resolve_machine
 from headstart.model.checkpoint import WEIGHTS
+from headstart.tasks.task import Parts
 from headstart.text.reading.sources import check_outside
-from headstart.text.tokenizers.tokenizer import hash_of
+from headstart.text.tokenizers.tokenizer import Tokenizer, hash_of
 
 PLAN_FILE = "plan.json"
 C = TypeVar("C", bound=Config)
@@ -61,6 +62,21 @@ def check_identity(identity: dict[str, str], folder: Path) -> None:
                 where=folder,
                 fix=f"restore the {name}, or start another run",
             )
+
+
+def dataset_identity(
+    config: FinetuneConfig, splits: Parts[Any], tokenizer: Tokenizer
+) -> dict[str, str]:
+    """Return fingerprints of the rows, the tokenizer and the base of a fine-tuning."""
+    parts = [
+        {name: value for name, value in vars(part).items() if value is not None}
+        for part in (splits.train, splits.validation)
+    ]
+    identity = {
+        "dataset": hash_of(json.dumps(parts, default=list).encode()),
+        "tokenizer": tokenizer.fingerprint,
+    }
+    return identity if config.base is None else {**identity, "base": base_fingerprint(config.base)}
 
 
 def base_fingerprint(base: str) -> str:

@@ -11,6 +11,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
+from headstart.config import FinetuneConfig, is_run
 from headstart.errors import HeadstartError
 from headstart.files import replacing, write_text
 from headstart.interop.exporters import (
@@ -26,10 +27,15 @@ from headstart.interop.huggingface.tokenizer_files import tokenizer_files
 from headstart.interop.measure import OutputDifference
 from headstart.interop.model_card import pipeline_tag
 from headstart.model.checkpoint import WEIGHTS
-from headstart.model.config import HeadConfig
+from headstart.model.config import ClassificationConfig, HeadConfig
 from headstart.model.model import Model
+from headstart.model.presets import stock_head
+from headstart.model.swap import swap_head
 from headstart.run import NetworkRun, Run
 from headstart.text.tokenizers.json_tokenizer import JsonTokenizer
+from headstart.training.callbacks import Callback
+from headstart.training.initialization import read_splits
+from headstart.training.linear_probe import fit_head
 
 PADDING = "[PAD]"
 PROBLEM_TYPES = {
@@ -85,6 +91,13 @@ class HuggingFaceExporter(Exporter):
             reads_less=run.task is not None and run.long == "windows",
         )
 
+    def prepare(self, run: NetworkRun) -> NetworkRun:
+        head = run.model.head_config
+        if not isinstance(head, ClassificationConfig):
+            return run
+        missing = _family(run).no_counterpart(run.model.base.config, head)
+        return run if missing is None else fit_stock_head(run)
+
     def check(
         self, run: NetworkRun, folder: Path, options: ExportOptions
     ) -> list[OutputDifference]:
@@ -96,6 +109,31 @@ class HuggingFaceExporter(Exporter):
 
 
 EXPORTER = HuggingFaceExporter()
+
+
+def fit_stock_head(run: NetworkRun) -> NetworkRun:
+    """Fit the classification head of stock transformers to the run's frozen network.
+
+    It is a linear probe on the run's own training rows, read as stock models read them: truncated
+    to one window. The temperature is fitted on its validation rows.
+    """
+    base, own, task = run.model.base.config, run.model.head_config, run.require_task()
+    assert own is not None
+    if not is_run(run.folder):
+        raise HeadstartError(
+            "this run's head does not exist in transformers, and the run does not know its "
+            "training rows, which another head could be fitted to",
+            where=run.folder,
+            fix="fine-tune with --head stock, or export with --to onnx",
+        )
+    splits = read_splits(FinetuneConfig.load(run.folder), Callback())
+    model, _ = swap_head(copy.deepcopy(run.model), stock_head(own, base), seed=0)
+    stock = replace(run, model=model.eval(), long="truncate", temperature=1.0)
+    train = task.encode(splits.train, stock.encoding)
+    fit_head(model, train, train.weights)
+    scores = stock.scores(splits.validation).values
+    temperature = task.fit_temperature(task.validation_arrays(scores, splits.validation))
+    return replace(stock, temperature=temperature)
 
 
 def export_tensors(family: Family, model: Model, temperature: float = 1.0) -> dict[str, Tensor]:

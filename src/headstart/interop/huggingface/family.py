@@ -29,7 +29,7 @@ ENCODER = {
 }
 
 ONNX = "export it with --to onnx"
-OTHER_HEAD = f"fine-tune with --head huggingface, or {ONNX}"
+OTHER_HEAD = f"fine-tune with --head stock, or {ONNX}"
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ judges networks trained on the others. Fewer rows must not choose for many: they
 Then the network is trained on all rows with the better setting. With all labels every seed has the
 same rows, and so one choice. Networks that are stacked answer for every row of the budget unseen:
 few rows in folds, of many rows those held back. Every training ends its schedule: one that is
-stopped half-way, at a high rate, is worse than a shorter one (docs/recipes.md).
+stopped half-way, at a high rate, is worse than a shorter one (research/recipes.md).
 
 What decides is the log-loss at the best temperature, which moves in smaller steps than the accuracy
 of a few rows.

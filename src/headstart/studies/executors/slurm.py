@@ -54,7 +54,7 @@ class SlurmExecutor(Executor):
     takes = frozenset({"address", "cores", "memory", "gpus", "partition", "time_limit"})
 
     def problems(self, recipe: StudyRecipe) -> list[str]:
-        if recipe.address in ("", LOCAL):
+        if recipe.address in (None, LOCAL):
             return super().problems(recipe)
         return [f"--address of slurm is {LOCAL} (a trial without Slurm) or left out"]
 

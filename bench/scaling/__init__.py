@@ -1,1 +1,0 @@
-"""What one machine was measured to do, and a model of what many of them would."""
