@@ -236,7 +236,7 @@ class HeadstartClassifier(ClassifierMixin, _TextEstimator):  # type: ignore[misc
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the probability of each class, in the order of `classes_`: (texts, classes)."""
         check_is_fitted(self)
-        return self.run_.predict_proba(as_texts(X))  # type: ignore[no-any-return]
+        return self.run_.predict_proba(as_texts(X))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable class of each text."""

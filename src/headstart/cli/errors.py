@@ -93,16 +93,20 @@ def _bug(error: BaseException) -> HeadstartError:
     """Save the traceback of an error that nobody foresaw, and name the file."""
     text = "".join(traceback.format_exception(error))
     name = f"headstart-error-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.txt"
-    place: Path | None = cache_folder() / "errors" / name
+    place = cache_folder() / "errors" / name
+    where: Path | None = place
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(text, encoding="utf-8", errors="backslashreplace")
     except OSError:
-        place = None
+        where = None
         sys.stderr.write(text)
     what = "".join(traceback.format_exception_only(error)).strip()
     return HeadstartError(
-        f"this is a bug in Headstart: {what}", where=place, fix=REPORT, code="bug"
+        f"this is a bug in Headstart: {what}",
+        where=where,
+        fix=REPORT,
+        code="bug",
     )
 
 
