@@ -41,7 +41,7 @@ def test_compare_says_its_plan_its_trainings_its_verdict_and_where_the_report_is
     result = headstart("compare", data / "data.csv", *options)
     assert result.returncode == 0, result.stderr
     assert "plan: tfidf, scratch, pretrained × 2 seeds × 20 labels = 6 trainings" in result.stderr
-    assert "arm                     labels  seed" in result.stderr
+    assert "tfidf, 20 labels, seed 0: validation" in result.stderr
     assert f"report: {out / 'report.html'}" in result.stdout
     assert "retraining" in result.stdout
     again = headstart("compare", data / "data.csv", *options, "--json")

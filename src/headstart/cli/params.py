@@ -26,7 +26,7 @@ MULTIPLICATIONS = (
     "{output_layer:,} ([bold]{output_share:.0%}[/]), and {per_token_attended:,} more for every "
     "token attended to"
 )
-MISTAKE = "  [bold]{name}[/]: off by {off_by:+,}\n    [dim]{why}[/]"
+MISTAKE = "  [bold]{name}[/]: {off}\n    [dim]{why}[/]"
 HEADS = {"language_modeling": "language modelling", "classification": "classification"}
 
 
@@ -88,7 +88,9 @@ def params(
         if mistakes:
             write("\n[bold]Common mistakes[/]")
         for mistake in mistakes:
-            write(MISTAKE, name=mistake.name, off_by=mistake.off_by, why=mistake.why)
+            direction = "too many" if mistake.off_by > 0 else "too few"
+            off = f"{abs(mistake.off_by):,} {direction}"
+            write(MISTAKE, name=mistake.name, off=off, why=mistake.why)
         if check and not differences:
             write("\n[green]✓[/] every line equals the real module's count")
     if differences:

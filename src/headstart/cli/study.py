@@ -218,7 +218,7 @@ class StudyDisplay(Display):
             messages().print(f"{_name(run)}: started on {node}")
 
     def on_epoch(self, run: Any, epoch: int, accuracy: float) -> None:
-        more = f", {_name(run)}: epoch {epoch}, validation {accuracy:.1%}"
+        more = f", {run.arm} {accuracy:.1%}"  # short: the bar is one line
         self.show_training("trainings", self.done, len(self.study.runs), more)
 
     def on_done(self, run: Any) -> None:
