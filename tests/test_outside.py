@@ -34,7 +34,7 @@ def raised(function, *arguments):
             "permission",
         ),
         (OSError(errno.ENAMETOOLONG, "File name too long", "x" * 300), "name is too long", "path"),
-        (OSError(errno.ENXIO, "No such device", "/dev/x"), "No such device", "invalid"),
+        (OSError(errno.ENXIO, "No such device", "/dev/x"), "No such device", "disk"),
         (MemoryError(), "not enough memory", "memory"),
         (
             RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried"),
