@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -53,16 +54,16 @@ class Sampling:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if not self.temperature >= 0:
-            raise HeadstartError(f"temperature is {self.temperature}; it must be 0 or more")
-        if self.top_k < 0:
-            raise HeadstartError(f"top-k is {self.top_k}; it must be 0 (all) or more")
-        if not 0 < self.top_p <= 1:
-            raise HeadstartError(f"top-p is {self.top_p}; it must be above 0 and at most 1")
+        possible = self.temperature >= 0 and self.top_k >= 0 and 0 < self.top_p <= 1
+        if not possible:
+            raise HeadstartError(
+                f"temperature {self.temperature}, top-k {self.top_k} and top-p {self.top_p} cannot "
+                "be used: temperature must be 0 or more, top-k must be 0 (all) or more, top-p must "
+                "be above 0 and at most 1"
+            )
 
 
-@dataclass(frozen=True)
-class GeneratedToken:
+class GeneratedToken(NamedTuple):
     """One new token, and the most probable ones at its place."""
 
     token: int
@@ -75,8 +76,7 @@ def generate(
 ) -> Iterator[GeneratedToken]:
     """Yield up to `tokens` new tokens, until the end of the text."""
     tokenizer, model = run.tokenizer, run.model
-    begin = [] if tokenizer.begin_id is None else [tokenizer.begin_id]
-    ids = [*begin, *tokenizer.encode([prompt])[0]]
+    ids = [*run.encoding.before, *tokenizer.encode([prompt])[0]]
     if not ids:
         raise HeadstartError("there is nothing to continue", fix="give a prompt")
     generator = torch.Generator().manual_seed(sampling.seed)
@@ -113,17 +113,9 @@ def pick(scores: Tensor, sampling: Sampling, generator: torch.Generator) -> int:
 GAP = "[MASK]"
 
 
-@dataclass(frozen=True)
-class FilledGap:
-    """One gap and its candidates, the most probable first."""
-
-    gap: int
-    candidates: list[tuple[str, float]]
-
-
 @torch.no_grad()
-def fill(run: NetworkRun, text: str, *, candidates: int = 5) -> list[FilledGap]:
-    """Predict the most probable tokens for each `[MASK]` of a text."""
+def fill(run: NetworkRun, text: str, *, candidates: int = 5) -> list[list[tuple[str, float]]]:
+    """Predict the most probable tokens for each `[MASK]` of a text, with their probabilities."""
     tokenizer = run.tokenizer
     if tokenizer.mask_id is None:
         raise HeadstartError("this run's tokenizer has no mask token", where=run.folder)
@@ -132,19 +124,18 @@ def fill(run: NetworkRun, text: str, *, candidates: int = 5) -> list[FilledGap]:
         raise HeadstartError(f"the text has no {GAP}", fix=f"write {GAP} where a word is missing")
     # A space before a gap belongs to the token that fills it.
     encoded = tokenizer.encode([part.rstrip(" ") for part in parts[:-1]] + [parts[-1]])
-    ids: list[int] = [] if tokenizer.begin_id is None else [tokenizer.begin_id]
-    for number, part in enumerate(encoded):
-        ids += ([tokenizer.mask_id] if number else []) + part
-    ids += [] if tokenizer.end_id is None else [tokenizer.end_id]
-    tokens = torch.tensor([ids])
+    ids = [*run.encoding.before, *encoded[0]]
+    for part in encoded[1:]:
+        ids += [tokenizer.mask_id, *part]
+    tokens = torch.tensor([[*ids, *run.encoding.after]])
     scores = run.model(tokens)[0].float()  # (T, V)
     scores[:, sorted(tokenizer.specials.values())] = float("-inf")
     scores[:, tokenizer.vocab_size :] = float("-inf")  # padding of the vocabulary
     filled = []
-    for number, place in enumerate((tokens[0] == tokenizer.mask_id).nonzero().flatten().tolist()):
-        best = scores[place].softmax(-1).topk(min(candidates, scores.size(1)))
+    for gap in scores[tokens[0] == tokenizer.mask_id]:
+        best = gap.softmax(-1).topk(min(candidates, len(gap)))
         words = [tokenizer.decode([token]) for token in best.indices.tolist()]
-        filled.append(FilledGap(number, list(zip(words, best.values.tolist(), strict=True))))
+        filled.append(list(zip(words, best.values.tolist(), strict=True)))
     return filled
 
 
@@ -179,18 +170,15 @@ def perplexity(
     progress: Callable[[int, int | None], None] | None = None,
 ) -> Perplexity:
     """Compute the mean loss over all tokens and ends of text; long texts are read in windows."""
-    tokenizer = run.tokenizer
-    begin = [] if tokenizer.begin_id is None else [tokenizer.begin_id]
-    end = [] if tokenizer.end_id is None else [tokenizer.end_id]
     total, tokens, size, count = 0.0, 0, 0, 0
     remaining = iter(documents)
     while texts := list(islice(remaining, _DOCUMENTS_AT_ONCE)):
         windows: list[list[int]] = []
-        for document in tokenizer.encode(texts):
-            ids = [*begin, *document, *end]
-            starts = range(0, max(1, len(ids) - 1), length)
+        for document in run.tokenizer.encode(texts):
+            ids = [*run.encoding.before, *document, *run.encoding.after]
+            starts = range(0, len(ids) - 1, length)
             windows += [ids[start : start + length + 1] for start in starts]
-        windows = sorted((one for one in windows if len(one) > 1), key=len)  # little padding
+        windows.sort(key=len)  # little padding
         rows = max(1, _TOKENS_AT_ONCE // (length + 1))
         for first in range(0, len(windows), rows):
             total += _summed_loss(run, windows[first : first + rows])

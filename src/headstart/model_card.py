@@ -13,9 +13,7 @@ from pathlib import Path
 from platform import python_version
 
 import numpy as np
-from safetensors import SafetensorError
 from safetensors.numpy import load_file
-from scipy.special import expit
 
 from headstart.evaluation.calibration import CERTAINTY_NOTE, at_temperature, is_certain
 from headstart.files import write_text
@@ -24,7 +22,6 @@ CARD = "README.md"
 VALIDATION = "validation.safetensors"  # scores and labels of the validation rows
 CALIBRATION = "calibration.json"
 PACKAGES = ("headstart", "torch", "tokenizers", "scikit-learn", "numpy")
-SHOWN_FINGERPRINT = 16  # of its digits; the whole one is in identity.json
 
 
 @dataclass(frozen=True)
@@ -64,21 +61,26 @@ def write_card(
     title : what the model is.
     facts : training data and settings, by name.
     scores : its metrics.
-    fingerprints : hashes of the data and of the other things it is made of, by name.
+    fingerprints : hashes of the data and of the other things it is made of, by name; their first
+        digits are shown, the whole ones are in identity.json.
     use : a command or a sentence about how it is used.
     limits : what it cannot do and what its numbers do not say, one sentence each. A warning about
         probabilities that are all near 1 is added.
     """
-    named = {name: f"`{digits[:SHOWN_FINGERPRINT]}…`" for name, digits in fingerprints.items()}
-    made = {"date": time.strftime("%Y-%m-%d", time.gmtime()), "versions": _versions()}
-    parts = [f"# {_plain(title)}", _table(("", ""), {**facts, **made}), "## How good it is"]
-    if scores:
-        parts.append(_score_table(scores))
-    else:
-        parts.append("It was not measured.")
-    parts += ["## What it was made from", _table(("", "SHA-256"), named)] if named else []
-    limits = [*limits, CERTAINTY_NOTE] if _certain_validation(folder) else limits
-    parts += ["## Use", use, "## Limits", "\n".join(f"- {limit}" for limit in limits)]
+    rows = {**facts, "date": time.strftime("%Y-%m-%d", time.gmtime()), "versions": _versions()}
+    parts = [f"# {_plain(title)}", _table([("", ""), *rows.items()]), "## How good it is"]
+    measured = [("", "", "95 % interval", "measured on")]
+    for score in scores:
+        value = score.value if isinstance(score.value, str) else f"{score.value:.1%}"
+        interval = "" if score.low is None else f"{score.low:.1%} to {score.high:.1%}"
+        measured.append((score.name, value, interval, score.measured_on))
+    parts.append(_table(measured) if scores else "It was not measured.")
+    if fingerprints:
+        hashes = [(name, f"`{digits[:16]}…`") for name, digits in fingerprints.items()]
+        parts += ["## What it was made from", _table([("", "SHA-256"), *hashes])]
+    notes = [CERTAINTY_NOTE] if _certain_validation(folder) else []
+    listed = "\n".join(f"- {limit}" for limit in [*limits, *notes])
+    parts += ["## Use", use, "## Limits", listed]
     write_text(folder / CARD, "\n\n".join(parts) + "\n")
 
 
@@ -90,36 +92,21 @@ def usage(texts_per_row: int = 1) -> str:
 
 def _certain_validation(folder: Path) -> bool:
     """Tell whether the probability of every validation prediction is near 1."""
-    try:
-        arrays = load_file(folder / VALIDATION)
-        temperature = json.loads((folder / CALIBRATION).read_text("utf-8"))["temperature"]
-        logits, labels = arrays["logits"], arrays["labels"]
-    except (OSError, ValueError, KeyError, SafetensorError):
+    path = folder / VALIDATION
+    arrays = load_file(path) if path.is_file() else {}
+    if "logits" not in arrays:
         return False
-    if labels.ndim == 1:
-        return is_certain(at_temperature(logits, temperature))
-    p = expit(logits)  # several labels per text
-    return is_certain(np.stack([p, 1 - p], axis=-1))
+    logits = arrays["logits"]
+    if arrays["labels"].ndim == 2:  # of several labels per text, each is there or not
+        logits = np.stack([logits, np.zeros_like(logits)], axis=-1)
+    calibration = json.loads((folder / CALIBRATION).read_text("utf-8"))
+    return is_certain(at_temperature(logits, calibration["temperature"]))
 
 
-def _score_table(scores: Sequence[CardScore]) -> str:
-    lines = ["| | | 95 % interval | measured on |", "|---|---|---|---|"]
-    for score in scores:
-        value = score.value if isinstance(score.value, str) else _share(score.value)
-        known = score.low is not None and score.high is not None
-        ends = f"{_share(score.low)} to {_share(score.high)}" if known else ""
-        cells = (score.name, value, ends, score.measured_on)
-        lines.append("| " + " | ".join(map(_plain, cells)) + " |")
-    return "\n".join(lines)
-
-
-def _share(value: float | None) -> str:
-    return "" if value is None else f"{value:.1%}"
-
-
-def _table(header: tuple[str, str], rows: Mapping[str, object]) -> str:
-    lines = [f"| {header[0]} | {header[1]} |", "|---|---|"]
-    lines += [f"| {_plain(name)} | {_plain(value)} |" for name, value in rows.items()]
+def _table(rows: Sequence[Sequence[object]]) -> str:
+    """Make a Markdown table; the first row is its header."""
+    lines = ["| " + " | ".join(map(_plain, row)) + " |" for row in rows]
+    lines.insert(1, "|---" * len(rows[0]) + "|")
     return "\n".join(lines)
 
 

@@ -7,31 +7,36 @@ with the reason in `error`.
 
 import csv
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as parquet
+from pyarrow.parquet import ParquetWriter
 
 from headstart.errors import HeadstartError
-from headstart.files import check_file, harmless, replacing
-from headstart.tasks.spans import Spans
-from headstart.tasks.tagging import Tagging
+from headstart.files import check_file, harmless
 from headstart.tasks.task import Prediction, Task
 from headstart.text.checking.checks import LABELS_MARK, checked_text
-from headstart.text.reading.conll import LenientSentences, ends_in_tags
+from headstart.text.reading.conll import LenientSentence, LenientSentences, ends_in_tags
 from headstart.text.reading.lenient_rows import LenientRows
 from headstart.text.reading.rows import ReadOptions, split_pair
 from headstart.text.reading.sources import kind_by_suffix
-from headstart.text.reading.squad import LenientQuestions
+from headstart.text.reading.squad import LenientQuestion, LenientQuestions
 from headstart.text.tokenizers.words import split_words
 
 CHUNK_ROWS = 1_024
 CHUNK_CHARACTERS = 4_000_000
 NO_TAG = "_"  # of a word that was not read, as in CoNLL
+# Types of Parquet columns by the types of their values; columns of other values are text.
+ARROW_TYPES = {
+    frozenset([bool]): pa.bool_(),
+    frozenset([int]): pa.int64(),
+    frozenset([float]): pa.float64(),
+    frozenset([int, float]): pa.float64(),
+}
 
 
 @dataclass(frozen=True)
@@ -43,10 +48,6 @@ class InputRow:
     problem: str | None
     columns: Mapping[str, Any]
     id: str = ""
-
-    @property
-    def size(self) -> int:
-        return len(self.given) if isinstance(self.given, str) else sum(map(len, self.given))
 
 
 Predicted = tuple[InputRow, Prediction | None]
@@ -65,8 +66,9 @@ def check_inputs(task: Task[Any], inputs: Sequence[Any]) -> None:
         raise HeadstartError("a list of texts is expected, not one text", fix="give [text]")
     names = [name.replace("_", " ") for name in task.input_names]
     for number, given in enumerate(inputs, start=1):
-        texts = [" ".join(given)] if task.name == "tagging" and isinstance(given, list) else given
-        texts = [texts] if isinstance(texts, str) else texts
+        texts = [given] if isinstance(given, str) else given
+        if task.name == "tagging" and isinstance(given, list):
+            texts = [" ".join(given)]
         if not isinstance(texts, Sequence) or len(texts) != len(names):
             form = f"({', '.join(names)})" if len(names) > 1 else "one text"
             raise HeadstartError(
@@ -78,6 +80,25 @@ def check_inputs(task: Task[Any], inputs: Sequence[Any]) -> None:
             where = f"{name} {number}"
             if not checked_text(text, lambda where=where: where):  # type: ignore[misc]
                 raise HeadstartError(f"the {name} is empty", where=where, fix="leave it out")
+
+
+def check_output(task: Task[Any], source: str | Path, output: Path) -> None:
+    """Reject an unknown format, and a file that would overwrite the input."""
+    if output.suffix not in task.file_suffixes:
+        raise HeadstartError(
+            f"predictions of the task {task.name} cannot be written as '{output.suffix}'",
+            where=output,
+            fix=f"let the name end in {' or '.join(task.file_suffixes)}",
+        )
+    target, given = output.expanduser().resolve(), Path(source).expanduser().resolve()
+    check_file(target)
+    same = given.exists() and target.exists() and target.samefile(given)
+    if same or (given.is_dir() and given in target.parents):
+        raise HeadstartError(
+            "the output would overwrite the input" if same else "the output lies in the input",
+            where=output,
+            fix="choose another file for --output",
+        )
 
 
 def group_texts(task: Task[Any], texts: Sequence[str]) -> list[Any]:
@@ -108,39 +129,34 @@ class InputRows:
     """
 
     def __init__(self, task: Task[Any], source: str | Path, options: ReadOptions) -> None:
+        self.task = task
         path = Path(source).expanduser()
         kind, _ = kind_by_suffix(path)
-        self._rows: Any
-        self._convert: Callable[[Any], InputRow] = _text_row
-        if isinstance(task, Spans) and kind == "json":
-            self._rows, self._convert = LenientQuestions(source, options.encoding), _squad_row
-        elif isinstance(task, Spans):
-            question = options.text_column or "question"
-            context = options.second_column or "context"
-            named = replace(options, pairs=True, text_column=question, second_column=context)
-            self._rows, self._convert = LenientRows(source, named), _question_row
-        elif isinstance(task, Tagging) and _is_conll(path, kind, options, task.labels):
-            self._rows, self._convert = LenientSentences(source, options.encoding), _conll_row
+        options = replace(options, pairs=task.texts_per_row == 2)
+        self.reader: LenientQuestions | LenientSentences | LenientRows
+        if task.name == "spans" and kind == "json":
+            self.reader = LenientQuestions(source, options.encoding)
+        elif task.name == "tagging" and _is_conll(path, kind, options.encoding, task.labels):
+            self.reader = LenientSentences(source, options.encoding)
         else:
-            self._rows = LenientRows(source, replace(options, pairs=task.texts_per_row == 2))
-            self._convert = _pair_row if task.texts_per_row == 2 else _text_row
+            if task.name == "spans":
+                question = options.text_column or "question"
+                context = options.second_column or "context"
+                options = replace(options, text_column=question, second_column=context)
+            self.reader = LenientRows(source, options)
 
-    @property
-    def share(self) -> float | None:
-        """The share of the file that was read, where known."""
-        share: float | None = self._rows.share
-        return share
-
-    def __iter__(self) -> Iterator[InputRow]:
-        return map(self._convert, self._rows)
+    def estimate_total(self, done: int) -> int | None:
+        """Estimate how many rows the file has, after so many; None where it is not known."""
+        share = self.reader.share
+        return max(done, round(done / share)) if share else None
 
     def chunks(self) -> Iterator[list[InputRow]]:
-        """Group rows into chunks of limited size."""
+        """Group the rows into chunks of limited size."""
         chunk: list[InputRow] = []
         size = 0
-        for row in self:
-            chunk.append(row)
-            size += row.size
+        for row in self.reader:
+            chunk.append(_input_row(self.task, row))
+            size += len(row.text)
             if len(chunk) >= CHUNK_ROWS or size >= CHUNK_CHARACTERS:
                 yield chunk
                 chunk, size = [], 0
@@ -148,194 +164,52 @@ class InputRows:
             yield chunk
 
 
-def _is_conll(path: Path, kind: str | None, options: ReadOptions, tags: Sequence[str]) -> bool:
+def _is_conll(path: Path, kind: str | None, encoding: str, tags: Sequence[str]) -> bool:
     if ".conll" in [suffix.lower() for suffix in path.suffixes[-2:]]:
         return True
-    return kind in ("text", None) and path.is_file() and ends_in_tags(path, options.encoding, tags)
+    return kind in ("text", None) and path.is_file() and ends_in_tags(path, encoding, tags)
 
 
-def _text_row(row: Any) -> InputRow:
-    return InputRow(row.number, row.text, row.problem, row.columns or {"text": row.text})
+def _input_row(task: Task[Any], row: Any) -> InputRow:
+    if isinstance(row, LenientQuestion):
+        columns = {"id": row.id, "question": row.question}  # the texts stand in many rows
+        return InputRow(row.number, (row.question, row.text), row.problem, columns, row.id)
+    if isinstance(row, LenientSentence):
+        words = [row.text[start:end] for start, end in row.words]
+        return InputRow(row.number, words, row.problem, {"text": row.text})
+    if task.name == "spans":
+        problem = row.problem if row.text else "the question or its text is empty"
+        name = str(row.number)
+        columns = {"id": name, **row.columns}
+        return InputRow(row.number, split_pair(row.text), problem, columns, name)
+    given = split_pair(row.text) if task.texts_per_row == 2 else row.text
+    return InputRow(row.number, given, row.problem, row.columns or {"text": row.text})
 
 
-def _pair_row(row: Any) -> InputRow:
-    return replace(_text_row(row), given=split_pair(row.text))
+def write_predictions(
+    path: Path, suffix: str, task: Task[Any], chunks: Iterator[list[Predicted]]
+) -> None:
+    """Write rows with their predictions, in order, as chunks of them arrive.
+
+    Parameters
+    ----------
+    path : the file to write.
+    suffix : the format: .jsonl, .csv, .parquet, .conll, or .json for SQuAD's form.
+    task : Task
+    chunks : lists of (row, prediction), at least one; a row with a problem has no prediction.
+    """
+    if suffix == ".conll":
+        _write_conll(path, chain.from_iterable(chunks))
+    elif suffix == ".json":
+        _write_squad(path, chain.from_iterable(chunks))
+    else:
+        _write_records(path, suffix, task, chunks)
 
 
-def _question_row(row: Any) -> InputRow:
-    name = str(row.number)
-    problem = row.problem if row.text else "the question or its text is empty"
-    columns = {"id": name, **row.columns}
-    return InputRow(row.number, split_pair(row.text), problem, columns, name)
-
-
-def _squad_row(row: Any) -> InputRow:
-    columns = {"id": row.id, "question": row.question}  # the texts stand in many rows
-    return InputRow(row.number, (row.question, row.text), row.problem, columns, row.id)
-
-
-def _conll_row(row: Any) -> InputRow:
-    words = [row.text[start:end] for start, end in row.words]
-    return InputRow(row.number, words, row.problem, {"text": row.text})
-
-
-def check_output(task: Task[Any], source: str | Path, output: Path) -> None:
-    """Reject an unknown format, and a file that would overwrite the input."""
-    if output.suffix not in task.file_suffixes:
-        raise HeadstartError(
-            f"predictions of the task {task.name} cannot be written as '{output.suffix}'",
-            where=output,
-            fix=f"let the name end in {' or '.join(task.file_suffixes)}",
-        )
-    check_file(output.expanduser())
-    given = Path(source).expanduser()
-    if not given.exists():
-        return
-    real, target = given.resolve(), output.expanduser().resolve()
-    same = target == real or (target.exists() and target.samefile(real))
-    if same or (real.is_dir() and real in target.parents):
-        raise HeadstartError(
-            "the output would overwrite the input" if same else "the output lies in the input",
-            where=output,
-            fix="choose another file for --output",
-        )
-
-
-def flat_prediction(task: Task[Any], prediction: Prediction | None) -> dict[str, Any]:
-    """Flatten a prediction of classes for tables: the label(s), and p(name) of each class."""
-    name = task.prediction_fields[0]
-    label = None if prediction is None else prediction[name]
-    label = LABELS_MARK.join(label) if isinstance(label, list) else label
-    chances = dict.fromkeys(task.labels) if prediction is None else prediction["probabilities"]
-    return {name: label, **{f"p({one})": p for one, p in chances.items()}}
-
-
-@contextmanager
-def prediction_file(output: Path, task: Task[Any]) -> Iterator["PredictionFile"]:
-    """Open a file for predictions; it replaces `output` in one step when all is written."""
-    with replacing(output) as temporary:
-        file = PredictionFile(temporary, output.suffix, task)
-        try:
-            yield file
-        finally:
-            file.close()
-
-
-class PredictionFile:
-    """Writes rows with their predictions as JSON Lines, CSV, Parquet, CoNLL or SQuAD's JSON."""
-
-    def __init__(self, path: Path, suffix: str, task: Task[Any]) -> None:
-        self.path, self.suffix, self.task = path, suffix, task
-        self.names: dict[str, str] = {}  # of the prediction's fields in the file
-        self.columns: list[str] = []  # of the input: those of the first chunk
-        self.types: dict[str, Any] = {}  # of Parquet's columns
-        self.ids: set[str] = set()  # of SQuAD's questions
-        self.table: Any = None
-        self.text = None
-        if suffix != ".parquet":
-            self.text = path.open("w", encoding="utf-8", newline="")
-
-    def write(self, chunk: Sequence[Predicted]) -> None:
-        """Write some rows with their predictions, in order."""
-        if self.suffix == ".conll":
-            self._write_conll(chunk)
-        elif self.suffix == ".json":
-            self._write_squad(chunk)
-        else:
-            self._write_records(chunk)
-
-    def close(self) -> None:
-        """Finish the file."""
-        if self.table is not None:
-            self.table.close()
-        if self.text is not None:
-            if self.suffix == ".json":
-                self.text.write("\n}\n")
-            self.text.close()
-
-    def _fields(self, prediction: Prediction | None) -> Mapping[str, Any]:
-        if self.suffix != ".jsonl":
-            return flat_prediction(self.task, prediction)
-        return prediction or dict.fromkeys(self.task.prediction_fields)
-
-    def _write_records(self, chunk: Sequence[Predicted]) -> None:
-        if not self.names:
-            self._begin(chunk)
-        records = []
-        for row, prediction in chunk:
-            self._check_columns(row)
-            fields = {**self._fields(prediction), "error": row.problem}
-            named = {self.names[field]: value for field, value in fields.items()}
-            records.append({self.names["row"]: row.number, **row.columns, **named})
-        if self.suffix == ".parquet":
-            self.table.write_table(self._arrow(records))
-            return
-        assert self.text is not None
-        if self.suffix == ".jsonl":
-            for record in records:
-                self.text.write(json.dumps(record, ensure_ascii=False, default=str) + "\n")
-            return
-        added = set(self.names.values())
-        lines = csv.writer(self.text)
-        for record in records:
-            cells = [(name, record.get(name)) for name in self._header()]
-            lines.writerow(harmless(_cell(value, short=name in added)) for name, value in cells)
-
-    def _begin(self, chunk: Sequence[Predicted]) -> None:
-        """Decide on the columns from the first chunk, and write the header."""
-        self.columns = list(dict.fromkeys(name for row, _ in chunk for name in row.columns))
-        for field in ("row", *self._fields(None), "error"):
-            name = field
-            while name in self.columns:
-                name = f"predicted_{name}"
-            self.names[field] = name
-        if self.suffix == ".csv":
-            csv.writer(self.text).writerow(map(harmless, self._header()))  # type: ignore[arg-type]
-        if self.suffix == ".parquet":
-            texts = (self.task.prediction_fields[0], "error")
-            for field, name in self.names.items():
-                self.types[name] = pa.string() if field in texts else pa.float64()
-            self.types[self.names["row"]] = pa.int64()
-            for name in self.columns:
-                self.types[name] = _arrow_type([row.columns.get(name) for row, _ in chunk])
-            self.types = {name: self.types[name] for name in self._header()}
-            self.table = parquet.ParquetWriter(self.path, pa.schema(self.types))
-
-    def _header(self) -> list[str]:
-        row, *fields = self.names.values()
-        return [row, *self.columns, *fields]
-
-    def _check_columns(self, row: InputRow) -> None:
-        """Reject a column that comes too late to be written."""
-        late = [name for name in row.columns if name not in self.columns]
-        if self.suffix == ".jsonl":  # which may get further columns, but no second one of a name
-            late = [name for name in late if name in self.names.values()]
-        if late:
-            raise HeadstartError(
-                f"row {row.number:,} has a column '{late[0]}' that the first rows do not have",
-                where=f"row {row.number:,}",
-                fix="give every row the same columns, or let the name of --output end in .jsonl",
-            )
-
-    def _arrow(self, records: Sequence[Mapping[str, Any]]) -> Any:
-        arrays = []
-        for name, kind in self.types.items():
-            values = [record.get(name) for record in records]
-            if kind == pa.string():
-                values = [None if value is None else _cell(value) for value in values]
-            try:
-                arrays.append(pa.array(values, kind))
-            except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
-                raise HeadstartError(
-                    f"column '{name}' holds values of several types: {error}",
-                    fix="let the name of --output end in .jsonl or .csv",
-                ) from None
-        return pa.Table.from_arrays(arrays, schema=pa.schema(self.types))
-
-    def _write_conll(self, chunk: Sequence[Predicted]) -> None:
-        """Write a word and its tag per line; a comment says why a sentence has no tags."""
-        assert self.text is not None
-        for row, found in chunk:
+def _write_conll(path: Path, rows: Iterable[Predicted]) -> None:
+    """Write a word and its tag per line; a comment says why a sentence has no tags."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        for row, found in rows:
             if found is not None:
                 tagged = zip(found["words"], found["tags"], strict=True)
                 lines = [f"{word}\t{tag or NO_TAG}" for word, tag in tagged]
@@ -345,42 +219,122 @@ class PredictionFile:
                     words = [words[start:end] for start, end in split_words(words)]
                 lines = [f"# row {row.number}: {row.problem}".replace("\n", " ")]
                 lines += [f"{word}\t{NO_TAG}" for word in words if word.strip()]
-            self.text.write("\n".join(lines) + "\n\n")
+            file.write("\n".join(lines) + "\n\n")
 
-    def _write_squad(self, chunk: Sequence[Predicted]) -> None:
-        """Write the form of SQuAD's scoring script: `{id: answer}`, with "" for no answer."""
-        assert self.text is not None
-        for row, found in chunk:
-            if row.id in self.ids:
+
+def _write_squad(path: Path, rows: Iterable[Predicted]) -> None:
+    """Write the form of SQuAD's scoring script: `{id: answer}`, with "" for no answer."""
+    ids: set[str] = set()
+    with path.open("w", encoding="utf-8", newline="") as file:
+        for row, found in rows:
+            if row.id in ids:
                 raise HeadstartError(
                     f"two questions have the id {row.id!r}: this format has one answer per id",
                     where=f"question {row.number}",
                     fix="give each another id, or let the name of --output end in .jsonl",
                 )
-            answer = "" if found is None else found["answer"] or ""
-            key, value = (json.dumps(one, ensure_ascii=False) for one in (row.id, answer))
-            self.text.write(f"{',' if self.ids else '{'}\n{key}: {value}")
-            self.ids.add(row.id)
+            answer = (found or {}).get("answer") or ""
+            file.write("," if ids else "{")
+            file.write(f"\n{_json(row.id)}: {_json(answer)}")
+            ids.add(row.id)
+        file.write("\n}\n")
 
 
-def _cell(value: Any, *, short: bool = False) -> str:
+def _write_records(
+    path: Path, suffix: str, task: Task[Any], chunks: Iterator[list[Predicted]]
+) -> None:
+    """Write one record per row: its number, the input's columns, the prediction's, `error`.
+
+    The input's columns are those of the first chunk; JSON Lines may get further ones.
+    """
+    first = next(chunks)
+    inputs = list(dict.fromkeys(name for row, _ in first for name in row.columns))
+    names: dict[str, str] = {}  # of the fields that are added, in the file
+    for field in ("row", *_fields(task, suffix, None), "error"):
+        names[field] = field
+        while names[field] in inputs:
+            names[field] = f"predicted_{names[field]}"
+
+    def records(chunk: list[Predicted]) -> Iterator[dict[str, Any]]:
+        for row, prediction in chunk:
+            late = [name for name in row.columns if name not in inputs]
+            if suffix == ".jsonl":
+                late = [name for name in late if name in names.values()]
+            if late:
+                raise HeadstartError(
+                    f"row {row.number:,} has a column '{late[0]}' that the first rows do not have",
+                    where=f"row {row.number:,}",
+                    fix="give every row the same columns, or let the name of --output end in "
+                    ".jsonl",
+                )
+            fields = {**_fields(task, suffix, prediction), "error": row.problem}
+            added = {names[field]: value for field, value in fields.items()}
+            yield {names["row"]: row.number, **row.columns, **added}
+
+    tables = map(records, chain([first], chunks))
+    header = [names["row"], *inputs, *list(names.values())[1:]]
+    if suffix == ".parquet":
+        types = dict.fromkeys(header, pa.float64())
+        types[names["row"]] = pa.int64()
+        types[names[task.prediction_fields[0]]] = types[names["error"]] = pa.string()
+        for name in inputs:
+            values = [row.columns.get(name) for row, _ in first]
+            kinds = frozenset(type(value) for value in values if value is not None)
+            types[name] = ARROW_TYPES.get(kinds, pa.string())
+        _write_parquet(path, types, tables)
+        return
+    with path.open("w", encoding="utf-8", newline="") as file:
+        if suffix == ".jsonl":
+            file.writelines(_json(record) + "\n" for record in chain.from_iterable(tables))
+            return
+        lines = csv.writer(file)
+        lines.writerow(map(harmless, header))
+        for record in chain.from_iterable(tables):
+            for name in names.values():
+                if isinstance(record[name], float):
+                    record[name] = f"{record[name]:.6g}"
+            lines.writerow(harmless(_cell(record.get(name))) for name in header)
+
+
+def _fields(task: Task[Any], suffix: str, prediction: Prediction | None) -> dict[str, Any]:
+    """List the fields of a prediction; in tables the label(s), and p(name) of each class."""
+    if suffix == ".jsonl":
+        return prediction or dict.fromkeys(task.prediction_fields)
+    name = task.prediction_fields[0]
+    found = prediction or {name: None, "probabilities": dict.fromkeys(task.labels)}
+    label = found[name]
+    if isinstance(label, list):
+        label = LABELS_MARK.join(label)
+    return {name: label, **{f"p({one})": p for one, p in found["probabilities"].items()}}
+
+
+def _write_parquet(
+    path: Path, types: dict[str, Any], tables: Iterable[Iterable[dict[str, Any]]]
+) -> None:
+    schema = pa.schema(types)
+    with ParquetWriter(path, schema) as file:
+        for table in tables:
+            records = list(table)
+            arrays = []
+            for name, kind in types.items():
+                values = [record.get(name) for record in records]
+                if kind == pa.string():
+                    values = [None if value is None else _cell(value) for value in values]
+                try:
+                    arrays.append(pa.array(values, kind))
+                except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+                    raise HeadstartError(
+                        f"column '{name}' holds values of several types: {error}",
+                        fix="let the name of --output end in .jsonl or .csv",
+                    ) from None
+            file.write_table(pa.Table.from_arrays(arrays, schema=schema))
+
+
+def _cell(value: Any) -> str:
     if value is None:
         return ""
-    if isinstance(value, float) and short:
-        return f"{value:.6g}"
-    if isinstance(value, str | int | float):
-        return str(value)
+    return str(value) if isinstance(value, str | int | float) else _json(value)
+
+
+def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
-
-
-def _arrow_type(values: Sequence[Any]) -> Any:
-    """Choose the type of an input column: numbers and booleans stay, anything else is text."""
-    kinds = {type(value) for value in values if value is not None}
-    for known, kind in (
-        ({bool}, pa.bool_()),
-        ({int}, pa.int64()),
-        ({int, float}, pa.float64()),
-    ):
-        if kinds and kinds <= known:
-            return kind
-    return pa.string()

@@ -7,10 +7,9 @@ never runs code of it.
 """
 
 import json
-import math
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -21,7 +20,7 @@ from safetensors import SafetensorError
 
 from headstart.base_source import hf_name, open_hf_base
 from headstart.checksums import load_arrays, save_arrays
-from headstart.config import is_run, number_problem
+from headstart.config import is_run
 from headstart.errors import HeadstartError
 from headstart.evaluation.calibration import HIGHEST, LOWEST
 from headstart.explain import CONTRIBUTIONS, Contribution, Effect, Explanation, Input, occlude
@@ -41,7 +40,13 @@ from headstart.model.model import Model
 from headstart.model.presets import preset_of
 from headstart.model_card import CALIBRATION as CALIBRATION
 from headstart.model_card import VALIDATION as VALIDATION
-from headstart.predictions import InputRows, check_inputs, check_output, prediction_file
+from headstart.predictions import (
+    InputRows,
+    Predicted,
+    check_inputs,
+    check_output,
+    write_predictions,
+)
 from headstart.progress import ProgressCallback
 from headstart.tasks import find_task
 from headstart.tasks.classification import Classification
@@ -59,10 +64,20 @@ SUMMARY = "summary.json"
 CLASSIFIER = "classifier.json"
 EXPORTED = "model.onnx"
 ROWS = "rows.safetensors"
+# What the values of files must be, by name.
+TASK_FORMS: dict[str, Form] = {
+    "task": lambda value: isinstance(value, str),
+    "labels": lambda value: isinstance(value, list) and all(isinstance(v, str) for v in value),
+    "length": lambda value: type(value) is int and 1 <= value <= 131_072,
+    "long": lambda value: value in ("truncate", "windows"),
+}
 SUMMARY_FORMS: dict[str, Form] = {
     "validation": is_numbers,
     "truncated": is_numbers,
     "epochs": is_table,
+}
+CALIBRATION_FORMS: dict[str, Form] = {
+    "temperature": lambda value: isinstance(value, int | float) and LOWEST <= value <= HIGHEST
 }
 COPY_AGAIN = "copy the run again, with all of its files"
 BAD_ROWS_SHOWN = 20
@@ -113,7 +128,22 @@ class Run(ABC):
         `NetworkRun.open` accepts networks only. Whatever is damaged or does not belong together is
         one error.
         """
-        run = _open(path)
+        name, folder = hf_name(path), Path(path).expanduser()
+        run: Run
+        if name is not None:
+            run = open_hf_base(name)
+        elif not folder.is_dir():
+            raise HeadstartError("there is no such run", where=folder, fix="check the path")
+        elif (folder / EXPORTED).is_file():
+            # By its name, because the module imports this one.
+            run = import_module("headstart.interop.onnx.exported_run").open_export(folder)
+        elif (folder / CLASSIFIER).is_file():
+            check_format(folder)
+            run = _open_classifier(folder)
+        else:
+            _reject_container(folder)
+            check_format(folder)
+            run = _open_network(folder)
         if not isinstance(run, cls):
             raise HeadstartError(
                 f"this run has no network to train: it is of the kind {run.facts()['kind']!r}",
@@ -186,22 +216,22 @@ class Run(ABC):
         predictions = task.predictions(found.values, rows, self.temperature)
         return predictions, found.truncated.get("texts", 0)
 
-    def predict_scores(
-        self, texts: Sequence[Input], progress: ProgressCallback | None = None
-    ) -> NDArray[np.float64]:
-        """Compute logits (texts, labels), not calibrated."""
-        task = self._classification()
-        check_inputs(task, texts)
-        if not len(texts):
-            return np.zeros((0, len(self.labels)))
-        return np.asarray(self.scores(task.unlabelled(texts), progress).values)
-
     def predict_proba(
         self, texts: Sequence[Input], progress: ProgressCallback | None = None
     ) -> NDArray[np.float64]:
-        """Compute calibrated probabilities (texts, labels)."""
-        scores = self.predict_scores(texts, progress)
-        return self._classification().probabilities(scores, self.temperature)
+        """Compute calibrated probabilities (texts, labels); tags and spans have none."""
+        task = self.require_task()
+        if not isinstance(task, Classification):
+            raise HeadstartError(
+                f"this run has no classes of whole texts: its task is {task.name}",
+                where=self.folder,
+                fix="use predict",
+            )
+        check_inputs(task, texts)
+        if not len(texts):
+            return np.zeros((0, len(self.labels)))
+        scores = self.scores(task.unlabelled(texts), progress).values
+        return task.probabilities(scores, self.temperature)
 
     def predict_file(
         self,
@@ -226,30 +256,27 @@ class Run(ABC):
         task = self.require_task()
         check_output(task, source, output)
         rows = InputRows(task, source, options or ReadOptions())
-        done, cut, bad = 0, 0, 0
-        shown: list[dict[str, Any]] = []
-        with prediction_file(output, task) as file:
+        summary: dict[str, Any] = {"rows": 0, "bad_rows": 0, "bad": [], "cut_rows": 0}
+
+        def predicted() -> Iterator[list[Predicted]]:
             for chunk in rows.chunks():
-                good = [row.given for row in chunk if row.problem is None]
-                predictions, unread = self._predict(good)
+                predictions, cut = self._predict([row.given for row in chunk if not row.problem])
                 found = iter(predictions)
-                file.write([(row, next(found) if row.problem is None else None) for row in chunk])
-                broken = [row for row in chunk if row.problem is not None]
-                done, cut, bad = done + len(chunk), cut + unread, bad + len(broken)
-                for row in broken[: BAD_ROWS_SHOWN - len(shown)]:
-                    shown.append({"row": row.number, "error": row.problem})
+                yield [(row, None if row.problem else next(found)) for row in chunk]
+                bad = [row for row in chunk if row.problem]
+                summary["rows"] += len(chunk)
+                summary["bad_rows"] += len(bad)
+                summary["bad"] += [{"row": row.number, "error": row.problem} for row in bad]
+                del summary["bad"][BAD_ROWS_SHOWN:]
+                summary["cut_rows"] += cut
                 if progress is not None:
-                    share = rows.share
-                    progress(done, None if not share else max(done, round(done / share)))
-            if not done:
+                    progress(summary["rows"], rows.estimate_total(summary["rows"]))
+            if not summary["rows"]:
                 raise HeadstartError("the file holds no rows", where=source)
-        return {
-            "rows": done,
-            "bad_rows": bad,
-            "bad": shown,
-            "cut_rows": cut,
-            "output": str(output),
-        }
+
+        with replacing(output) as temporary:
+            write_predictions(temporary, output.suffix, task, predicted())
+        return {**summary, "output": str(output)}
 
     def evaluate(self, rows: Any, progress: ProgressCallback | None = None) -> dict[str, Any]:
         """Evaluate on labelled rows, without those that trained the run or selected its weights.
@@ -261,22 +288,15 @@ class Run(ABC):
             (metrics as floats, `intervals`, `classes`, `notes` …) and `truncated`.
         """
         task = self.require_task()
-        unseen = unseen_rows(task, rows, self.folder)
-        seen = None if unseen is None else len(rows) - len(unseen)
-        if unseen is not None and seen:
-            if not len(unseen):
-                raise HeadstartError(
-                    f"the run has seen all of these {seen:,} {task.row_name}: they trained it or "
-                    "selected its weights",
-                    where=self.folder,
-                    fix="name a file with labelled texts that the run has not seen",
-                )
-            rows = task.pick(rows, unseen.tolist())
+        given = len(rows)
+        rows, numbers = drop_seen(task, rows, self.folder)
         scores = self.scores(rows, progress)
         report = task.report(scores.values, rows, self.temperature)
-        if unseen is not None:
+        seen = None
+        if numbers is not None:
+            seen = given - len(rows)
             for mistake in report.get("mistakes", []):  # row numbers of what was given
-                mistake["row"] = int(unseen[mistake["row"] - 1]) + 1
+                mistake["row"] = int(numbers[mistake["row"] - 1]) + 1
         return {"rows": len(rows), "seen_rows": seen, **report, "truncated": scores.truncated}
 
     def explain(self, text: Input, label: str | None = None) -> Explanation:
@@ -299,16 +319,6 @@ class Run(ABC):
     def explain_exactly(self, text: Input, column: int) -> Explanation | None:
         """Compute each word's part of a class's log-odds, where they are a sum over words."""
         return None
-
-    def _classification(self) -> Classification:
-        task = self.require_task()
-        if not isinstance(task, Classification):
-            raise HeadstartError(
-                f"this run has no classes of whole texts: its task is {task.name}",
-                where=self.folder,
-                fix="use predict",
-            )
-        return task
 
 
 @dataclass(frozen=True, eq=False)
@@ -388,13 +398,13 @@ class TextClassifier(ABC):
     def read(cls, folder: Path, settings: dict[str, Any]) -> Self:
         """Read what `write` wrote; KeyError, TypeError and ValueError mean that it is damaged."""
 
+    @abstractmethod
+    def facts(self) -> dict[str, Any]:
+        """Describe its sizes."""
+
     def contributions(self, text: str, column: int) -> list[Contribution] | None:
         """Compute each word's part of a class's log-odds, where they are a sum."""
         return None
-
-    def facts(self) -> dict[str, Any]:
-        """Describe its sizes."""
-        return {}
 
 
 @dataclass(frozen=True, eq=False)
@@ -415,12 +425,12 @@ class ClassifierRun(Run):
         return Scores(every)
 
     def explain_exactly(self, text: Input, column: int) -> Explanation | None:
-        columns = self.classifier.classes_.tolist()
         if not isinstance(text, str):
             return None
-        found: list[Contribution] | None = []
-        if column in columns:
-            found = self.classifier.contributions(text, columns.index(column))
+        columns = self.classifier.classes_.tolist()
+        if column not in columns:
+            return Explanation(CONTRIBUTIONS, [])
+        found = self.classifier.contributions(text, columns.index(column))
         if found is None:
             return None
         effects = [
@@ -466,31 +476,12 @@ def load(folder: str | Path) -> Run:
     return Run.open(folder)
 
 
-def _open(path: str | Path) -> Run:
-    name = hf_name(path)
-    if name is not None:
-        base: Run = open_hf_base(name)
-        return base
-    folder = Path(path).expanduser()
-    if not folder.is_dir():
-        raise HeadstartError("there is no such run", where=folder, fix="check the path")
-    if (folder / EXPORTED).is_file():
-        # By its name, because the module imports this one.
-        exported: Run = import_module("headstart.interop.onnx.exported_run").open_export(folder)
-        return exported
-    _reject_container(folder)
-    check_format(folder)
-    return _open_classifier(folder) if (folder / CLASSIFIER).is_file() else _open_network(folder)
-
-
 def _reject_container(folder: Path) -> None:
     """Reject a folder of runs, such as a study, and name the runs in it."""
-    if _is_run(folder):
-        return
     inside = [folder / "best", *sorted((folder / "bases").glob("*")), *sorted(folder.iterdir())]
     runs = [one for one in inside if _is_run(one)]
     study = (folder / "trainings").is_dir()
-    if runs or study:
+    if not _is_run(folder) and (runs or study):
         listed = ", ".join(map(str, runs[:10]))
         raise HeadstartError(
             "this is a study, not a run" if study else "this is a folder of runs, not a run",
@@ -516,67 +507,20 @@ def _open_network(folder: Path) -> NetworkRun:
         )
     if (folder / IDENTITY).is_file():
         saved = read_object(folder / IDENTITY, fix=COPY_AGAIN).get("tokenizer")
-        if saved is not None and saved != tokenizer.fingerprint:
+        if saved not in (None, tokenizer.fingerprint):
             raise HeadstartError(
                 "the tokenizer is not the one that this run was trained with",
                 where=folder,
                 fix=COPY_AGAIN,
             )
+    run = NetworkRun(folder, model, tokenizer, summary=_found_summary(folder))
     if not (folder / TASK).is_file():
-        return NetworkRun(folder, model, tokenizer, summary=_found_summary(folder))
-    content = _read_task(folder)
+        return run
+    content = read_object(folder / TASK, fix=COPY_AGAIN, needs=TASK_FORMS, forms=TASK_FORMS)
     task = find_task(content["task"])(content["labels"])
     _check_head(task, model, folder)
-    return NetworkRun(
-        folder,
-        model,
-        tokenizer,
-        task,
-        length=content["length"],
-        long=content["long"],
-        temperature=read_temperature(folder),
-        summary=_found_summary(folder),
-    )
-
-
-def _found_summary(folder: Path) -> dict[str, Any]:
-    return read_summary(folder) if (folder / SUMMARY).is_file() else {}
-
-
-def _open_classifier(folder: Path) -> ClassifierRun:
-    path = folder / CLASSIFIER
-    content = read_object(path, fix=COPY_AGAIN)
-    kind = content.get("kind")
-    if not isinstance(kind, str) or kind not in CLASSIFIERS:
-        raise HeadstartError(
-            f"unknown kind of classifier {kind!r}; there are {', '.join(CLASSIFIERS)}",
-            where=path,
-            fix=COPY_AGAIN,
-        )
-    module, _, name = CLASSIFIERS[kind].partition(":")
-    reader: type[TextClassifier] = getattr(import_module(module), name)
-    try:
-        _check_hashes(folder, content["files"])
-        labels = [str(label) for label in content["labels"]]
-        task: Any = find_task(content["task"])(labels)
-        classifier = reader.read(folder, content["settings"])
-        if not np.isin(classifier.classes_, np.arange(len(labels))).all():
-            raise ValueError("it scores classes that have no label")
-    except (KeyError, TypeError, ValueError, AttributeError, OSError, SafetensorError) as error:
-        raise HeadstartError(
-            f"this {kind} classifier is damaged: {error}", where=folder, fix=COPY_AGAIN
-        ) from None
-    return ClassifierRun(folder, task, classifier, read_temperature(folder), _found_summary(folder))
-
-
-def _check_hashes(folder: Path, files: dict[str, str]) -> None:
-    for name, wanted in files.items():
-        if Path(name).name != name:
-            raise ValueError(f"{name} is not in the folder")
-        if not (folder / name).is_file():
-            raise ValueError(f"{name} is missing")
-        if hash_of((folder / name).read_bytes()) != wanted:
-            raise ValueError(f"{name} is not the file that was saved")
+    length, long = content["length"], content["long"]
+    return replace(run, task=task, length=length, long=long, temperature=read_temperature(folder))
 
 
 def _check_head(task: Task[Any], model: Model, folder: Path) -> None:
@@ -594,6 +538,41 @@ def _check_head(task: Task[Any], model: Model, folder: Path) -> None:
         )
 
 
+def _open_classifier(folder: Path) -> ClassifierRun:
+    path = folder / CLASSIFIER
+    content = read_object(path, fix=COPY_AGAIN)
+    kind = content.get("kind")
+    if not isinstance(kind, str) or kind not in CLASSIFIERS:
+        raise HeadstartError(
+            f"unknown kind of classifier {kind!r}; there are {', '.join(CLASSIFIERS)}",
+            where=path,
+            fix=COPY_AGAIN,
+        )
+    module, _, name = CLASSIFIERS[kind].partition(":")
+    reader: type[TextClassifier] = getattr(import_module(module), name)
+    try:
+        for name, wanted in content["files"].items():
+            if Path(name).name != name:
+                raise ValueError(f"{name} is not in the folder")
+            if not (folder / name).is_file():
+                raise ValueError(f"{name} is missing")
+            if hash_of((folder / name).read_bytes()) != wanted:
+                raise ValueError(f"{name} is not the file that was saved")
+        labels = [str(label) for label in content["labels"]]
+        task: Any = find_task(content["task"])(labels)
+        classifier = reader.read(folder, content["settings"])
+        if not np.isin(classifier.classes_, np.arange(len(labels))).all():
+            raise ValueError("it scores classes that have no label")
+    except (KeyError, TypeError, ValueError, AttributeError, OSError, SafetensorError) as error:
+        raise HeadstartError(
+            f"this {kind} classifier is damaged: {error}", where=folder, fix=COPY_AGAIN
+        ) from None
+    return ClassifierRun(folder, task, classifier, read_temperature(folder), _found_summary(folder))
+
+
+# The files of a run.
+
+
 def write_task(task: Task[Any], encoding: TextEncoding, folder: Path) -> None:
     """Write `task.json`: what predictions need to know of the task."""
     content = {
@@ -605,24 +584,9 @@ def write_task(task: Task[Any], encoding: TextEncoding, folder: Path) -> None:
     write_text(folder / TASK, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
 
 
-def _read_task(folder: Path) -> dict[str, Any]:
-    content = read_object(folder / TASK, fix=COPY_AGAIN)
-    check_task_settings(content, folder / TASK, COPY_AGAIN)
-    return content
-
-
-def check_task_settings(content: Mapping[str, Any], where: Path, fix: str) -> None:
-    """Check the names and values that `write_task` writes, which ONNX exports have too."""
-    labels, length = content.get("labels"), content.get("length")
-    if (
-        not isinstance(content.get("task"), str)
-        or not isinstance(labels, list)
-        or not all(isinstance(label, str) for label in labels)
-        or not isinstance(length, int)
-        or number_problem("length", length, minimum=1, maximum=131_072)
-        or content.get("long") not in ("truncate", "windows")
-    ):
-        raise HeadstartError(f"{where.name} is damaged", where=where, fix=fix)
+def write_summary(summary: dict[str, Any], folder: Path) -> None:
+    """Write `summary.json`."""
+    write_text(folder / SUMMARY, json.dumps(summary, indent=2, ensure_ascii=False) + "\n")
 
 
 def read_summary(folder: Path, *, needs: Collection[str] = ()) -> dict[str, Any]:
@@ -631,19 +595,13 @@ def read_summary(folder: Path, *, needs: Collection[str] = ()) -> dict[str, Any]
     return read_object(folder / SUMMARY, fix=fix, needs=needs, forms=SUMMARY_FORMS)
 
 
-def write_summary(summary: dict[str, Any], folder: Path) -> None:
-    """Write `summary.json`."""
-    write_text(folder / SUMMARY, json.dumps(summary, indent=2, ensure_ascii=False) + "\n")
+def _found_summary(folder: Path) -> dict[str, Any]:
+    return read_summary(folder) if (folder / SUMMARY).is_file() else {}
 
 
 def is_unfinished(folder: Path) -> bool:
     """Tell whether a training began here that has not ended: it has settings and no summary."""
     return is_run(folder) and not (folder / SUMMARY).is_file()
-
-
-def name_place(folder: Path, place: Path) -> None:
-    """Let the summary of the run in `folder` name the folder where the run is saved."""
-    write_summary({**read_summary(folder), "run": str(place)}, folder)
 
 
 def save_validation(task: Task[Any], scores: Any, rows: Any, folder: Path) -> None:
@@ -661,13 +619,10 @@ def write_temperature(temperature: float, folder: Path) -> None:
 
 def read_temperature(folder: Path) -> float:
     """Read the temperature of a run; 1 where it has none."""
-    path = folder / CALIBRATION
+    path, forms = folder / CALIBRATION, CALIBRATION_FORMS
     if not path.is_file():
         return 1.0
-    found = read_object(path, fix=COPY_AGAIN).get("temperature")
-    if isinstance(found, int | float) and math.isfinite(found) and LOWEST <= found <= HIGHEST:
-        return float(found)
-    raise HeadstartError(f"{CALIBRATION} is damaged", where=path, fix=COPY_AGAIN)
+    return float(read_object(path, fix=COPY_AGAIN, needs=forms, forms=forms)["temperature"])
 
 
 def write_rows(task: Task[Any], splits: Parts[Any], folder: Path) -> None:
@@ -708,10 +663,26 @@ def seen_rows(
     return np.flatnonzero(np.isin(hash_rows(task, rows), known))
 
 
-def unseen_rows(task: Task[Any], rows: Any, folder: Path) -> NDArray[np.int64] | None:
-    """Find the numbers of the rows that the run has not seen; `None` as in `seen_rows`."""
+def drop_seen(task: Task[Any], rows: Any, folder: Path) -> tuple[Any, NDArray[np.int64] | None]:
+    """Drop the rows that trained the run in `folder` or selected its weights.
+
+    Returns
+    -------
+    rows, array
+        The others, and their numbers among the given ones; `None` as in `seen_rows`.
+    """
     seen = seen_rows(task, rows, folder)
-    return None if seen is None else np.setdiff1d(np.arange(len(rows)), seen)
+    if seen is None or not len(seen):
+        return rows, None if seen is None else np.arange(len(rows))
+    if len(seen) == len(rows):
+        raise HeadstartError(
+            f"the run has seen all of these {len(rows):,} {task.row_name}: they trained it or "
+            "selected its weights",
+            where=folder,
+            fix="name a file with labelled texts that the run has not seen",
+        )
+    others = np.setdiff1d(np.arange(len(rows)), seen)
+    return task.pick(rows, others.tolist()), others
 
 
 def evaluation_rows(

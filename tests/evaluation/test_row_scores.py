@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import f1_score
 
-from headstart.evaluation.row_scores import f1_scores, mean_scores
+from headstart.evaluation.metrics import f1_scores, mean_scores
 
 
 def entities(rows=300, seed=0):
@@ -71,5 +71,5 @@ def test_nine_of_ten_intervals_or_more_hold_the_truth():
 
 def test_a_chunk_of_draws_changes_nothing_but_memory(monkeypatch):
     whole = f1_scores(*entities()).interval()
-    monkeypatch.setattr("headstart.evaluation.row_scores.CELLS_AT_ONCE", 3000)
+    monkeypatch.setattr("headstart.evaluation.metrics.CELLS_AT_ONCE", 3000)
     assert f1_scores(*entities()).interval() == whole

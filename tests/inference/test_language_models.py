@@ -104,7 +104,7 @@ def test_impossible_sampling_is_refused(options):
 def test_a_masked_base_fills_a_gap_from_both_sides(masked):
     run = open_language_model(masked, causal=False, to="fill a gap")
     text = "the old judge reads the [MASK] . the old judge reads the law ."
-    best = fill(run, text)[0].candidates[0][0]
+    best = fill(run, text)[0][0][0]
     assert best.strip() == "law"
 
 

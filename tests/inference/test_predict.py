@@ -14,7 +14,7 @@ import pytest
 
 from headstart.errors import HeadstartError
 from headstart.run import Run
-from headstart.tasks.pairs import Pairs
+from headstart.tasks.classification import Pairs
 from headstart.text.tokenizers.train_tokenizer import train_tokenizer
 from tests.baselines.saved import classifier_run
 from tests.labelled import dataset
@@ -33,8 +33,8 @@ def test_the_answers_are_right(run):
 
 def test_a_text_has_the_same_answer_alone_and_among_others_of_any_length(run):
     texts = [" ".join(["the cat sleeps ."] * n) for n in (1, 7, 2, 30, 1, 4)]
-    together = run.predict_scores(texts)
-    alone = np.concatenate([run.predict_scores([text]) for text in texts])
+    together = run.predict_proba(texts)
+    alone = np.concatenate([run.predict_proba([text]) for text in texts])
     np.testing.assert_allclose(together, alone, atol=1e-5)
 
 

@@ -27,10 +27,14 @@ def test_a_finetuning_keeps_the_temperature_of_its_validation(run, run_folder):
     assert (run_folder / CALIBRATION).is_file()
 
 
+def logits(run, texts):
+    return run.scores(run.task.unlabelled(texts)).values
+
+
 def test_predictions_are_calibrated(copied):
     opened, texts = NetworkRun.open(copied), dataset(6, 4).texts
     said = [list(answer["probabilities"].values()) for answer in opened.predict(texts)]
-    assert np.array_equal(said, at_temperature(opened.predict_scores(texts), 2.5))
+    assert np.array_equal(said, at_temperature(logits(opened, texts), 2.5))
 
 
 def test_the_command_line_answers_with_calibrated_probabilities(copied, headstart_json):
@@ -38,7 +42,7 @@ def test_the_command_line_answers_with_calibrated_probabilities(copied, headstar
     said = headstart_json("predict", copied, text)["predictions"][0]["probabilities"]
     assert (
         list(said.values())
-        == at_temperature(NetworkRun.open(copied).predict_scores([text]), 2.5)[0].tolist()
+        == at_temperature(logits(NetworkRun.open(copied), [text]), 2.5)[0].tolist()
     )
 
 

@@ -9,8 +9,7 @@ from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 from headstart.interop.huggingface.check import TEXTS
 from headstart.interop.huggingface.foreign_config import ForeignConfig
 from headstart.interop.huggingface.read_tokenizer import read_tokenizer
-from headstart.tasks.examples import TextEncoding
-from headstart.tasks.pairs import between_texts
+from headstart.tasks.examples import TextEncoding, between_texts
 
 transformers = pytest.importorskip("transformers")
 BERT = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]

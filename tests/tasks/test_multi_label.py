@@ -11,7 +11,7 @@ import pytest
 
 from headstart.errors import HeadstartError
 from headstart.run import NetworkRun, evaluation_rows
-from headstart.tasks.multi_label import MultiLabel
+from headstart.tasks.classification import MultiLabel
 from headstart.text.checking.checks import checked_labels
 from headstart.text.reading.dataset import Dataset
 from headstart.training.finetune import finetune
@@ -73,7 +73,7 @@ def test_labels_are_written_in_many_ways(value, name):
 
 def test_a_label_that_the_run_does_not_know_is_named():
     task = MultiLabel(("a", "b"))
-    with pytest.raises(HeadstartError, match="'c' is not one of the run's: 'a', 'b'"):
+    with pytest.raises(HeadstartError, match="'c'; the run knows 'a', 'b'"):
         task.match_labels(Dataset("x", ["t"], [0], ("a|c",)), "x.csv")
 
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from headstart.errors import HeadstartError
 from headstart.run import NetworkRun, Run, evaluation_rows
+from headstart.tasks.classification import Pairs, fit_pair
 from headstart.tasks.examples import TextEncoding
-from headstart.tasks.pairs import Pairs, fit_pair
 from headstart.text.checking.duplicates import text_key
 from headstart.text.reading.dataset import Dataset
 from headstart.text.reading.rows import PAIR_MARK, join_pair, split_pair

@@ -5,8 +5,8 @@ import pytest
 
 from headstart.errors import HeadstartError
 from headstart.run import NetworkRun, evaluation_rows
-from headstart.tasks.examples import IGNORE_INDEX, TextEncoding
-from headstart.tasks.tagging import Tagging, fill_windows
+from headstart.tasks.examples import IGNORE_INDEX, TextEncoding, word_windows
+from headstart.tasks.tagging import Tagging
 from headstart.text.reading.conll import Sentences, read_sentences
 from headstart.text.tokenizers.train_tokenizer import train_tokenizer
 from headstart.training.finetune import finetune
@@ -57,8 +57,12 @@ def test_long_sentences_keep_a_tag_for_every_word(long):
     assert found["accuracy"] == pytest.approx((30 if long == "windows" else 4) / 31)
 
 
-def test_windows_cover_every_word_once():
-    assert fill_windows([3, 3, 3, 9, 1], 6) == [(0, 2), (2, 3), (3, 4), (4, 5)]
+def test_windows_cover_every_word_once_or_overlap_by_half():
+    encoding = TextEncoding(train_tokenizer(["a b c"], vocab_size=262), 64, "windows")
+    assert word_windows([3, 3, 3, 9, 1], 6, encoding) == [(0, 2), (2, 3), (3, 4), (4, 5)]
+    halves = word_windows([2] * 8, 8, encoding, overlap=True)
+    assert halves == [(0, 4), (2, 6), (4, 8)]
+    assert word_windows([], 6, encoding) == [(0, 0)]
 
 
 def test_tags_that_are_no_entities_are_scored_by_accuracy():

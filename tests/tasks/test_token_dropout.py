@@ -110,11 +110,6 @@ def test_what_is_left_of_texts_without_windows_and_without_tokens():
     assert [rows.tolist() for rows in made.kept_after(dropout(0.5))] == [[7], [0]]
 
 
-def test_nothing_is_left_out_without_something_that_draws_it():
-    with pytest.raises(ValueError, match="random"):
-        examples().batch([0], dropout=dropout())
-
-
 def test_a_share_that_was_given_is_that_of_long_texts_too():
     given = FinetuneConfig.create(dataset=["rotten-tomatoes"], token_dropout=0.1)
     assert given.long_token_dropout == 0.1

@@ -17,7 +17,7 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 from sklearn.base import BaseEstimator
 
-from headstart.evaluation.calibration import Floats, checked
+from headstart.evaluation.calibration import Floats
 from headstart.folds import make_folds
 
 PULL = 4.0  # of the prior: so many rows' worth of curvature in each weight
@@ -35,7 +35,7 @@ class Stack(BaseEstimator):  # type: ignore[misc]
     def fit(self, probabilities: Sequence[ArrayLike], labels: ArrayLike) -> "Stack":
         if len(probabilities) < 2:
             raise ValueError("a stack needs two or more arms")
-        scores, y = arm_logs(probabilities), checked(probabilities[0], labels)[1]
+        scores, y = arm_logs(probabilities), np.asarray(labels)
         arms, rows = len(scores), np.arange(len(y))
         equal = np.full(arms, 1 / arms)
 

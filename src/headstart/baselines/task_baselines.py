@@ -21,8 +21,7 @@ from headstart.config import FinetuneConfig
 from headstart.errors import HeadstartError
 from headstart.linear import choose_strength
 from headstart.run import seen_rows
-from headstart.tasks.classification import Classification
-from headstart.tasks.multi_label import CERTAIN, MultiLabel
+from headstart.tasks.classification import CERTAIN, Classification, MultiLabel
 from headstart.tasks.task import Task
 from headstart.text.reading.dataset import Dataset
 from headstart.training.callbacks import Callback

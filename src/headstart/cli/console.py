@@ -170,6 +170,18 @@ def metric_name(name: str) -> str:
     return name.replace("_f1", "-F1").replace("f1", "F1").replace("_", " ")
 
 
+def shortened(text: str, length: int = 160) -> str:
+    """Write the beginning of a text in one line, with invisible characters as escapes.
+
+    Example
+    -------
+    >>> shortened("two\\nlines"), shortened("cut", 2)
+    ('two lines', 'cu…')
+    """
+    shown = text[:length].replace("\n", " ") + "…" * (len(text) > length)
+    return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in shown)
+
+
 def interval(metric: dict[str, float]) -> str:
     """Write a metric with its interval, in percent."""
     return "{value:.1%} ({low:.1%} to {high:.1%})".format(**metric)

@@ -1,6 +1,7 @@
 """`headstart inspect`, `tokenizer` and `tokenize`: what is in the data, before any training."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,6 +18,7 @@ from headstart.cli.console import (
     progress_bar,
     record_table,
     results,
+    shortened,
     write,
 )
 from headstart.cli.options import Debug, Json, from_config, option
@@ -25,7 +27,6 @@ from headstart.errors import HeadstartError
 
 BAR = 20  # characters of the bar of the most frequent label
 MOST_LABELS = 50  # are printed; --json has all
-QUOTED = 160  # characters of a text
 PERCENTILES = {"5": "5 %", "50": "median", "95": "95 %", "max": "longest"}
 OVERLAP_COLUMNS = {"": "", "equal": ",", "similar": ",", "inside": ",", "of texts": ","}
 OVERLAP_HELP = (
@@ -110,15 +111,15 @@ def read_parts(config: DatasetSettings, **more: Any) -> Any:
     )
 
 
-def inspection_sections(found: Any) -> dict[str, list[RenderableType]]:
+def inspection_sections(found: Any) -> dict[str, Sequence[RenderableType]]:
     """Return what an inspection found, as titles with lines and tables."""
     sizes = {part.name: _sizes(part, found.unit, found.length) for part in found.parts}
     labelled = [part for part in found.parts if part.labels]
     conflicts: list[RenderableType] = [
-        f"“{_flat(one.text)}”: {' / '.join(one.labels)}" for one in found.conflict_examples
+        f"“{shortened(one.text)}”: {' / '.join(one.labels)}" for one in found.conflict_examples
     ]
     odd_characters: list[RenderableType] = [
-        f"{kind}: {part.odd_characters[kind]:,} in {part.name}, such as “…{_flat(example)}…”"
+        f"{kind}: {part.odd_characters[kind]:,} in {part.name}, such as “…{shortened(example)}…”"
         for kind, example in found.odd_examples.items()
         for part in found.parts
         if kind in part.odd_characters
@@ -184,17 +185,10 @@ def _overlaps(overlaps: list[Any]) -> list[RenderableType]:
             if example.inside:
                 how, texts = "inside a longer document", [example.other]
             examples.append(Text(f"{one.part} in {one.other}, {how}:", style="dim"))
-            examples += [f"  “{_flat(text)}”" for text in dict.fromkeys(texts)]
+            examples += [f"  “{shortened(text)}”" for text in dict.fromkeys(texts)]
     if not rows:
         return []
     return [record_table(rows, OVERLAP_COLUMNS), Text(OVERLAP_HELP, style="dim"), *examples]
-
-
-def _flat(text: str) -> str:
-    """Write the beginning of a text in one line, with invisible characters as escapes."""
-    shown = text[:QUOTED].replace("\n", " ")
-    end = "…" if len(text) > QUOTED else ""
-    return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in shown) + end
 
 
 @from_config(

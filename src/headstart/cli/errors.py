@@ -6,7 +6,6 @@
 import contextlib
 import os
 import sys
-import tempfile
 import time
 import traceback
 from collections.abc import Callable
@@ -67,7 +66,6 @@ def _report(error: BaseException) -> int:
         print_error(explained)
         if "--json" in before_dashes:
             print_json({"error": explained.document()})
-            sys.stdout.flush()
     except OSError:  # nothing can be written where the message should go
         _close_quietly()
     return code
@@ -75,42 +73,40 @@ def _report(error: BaseException) -> int:
 
 def print_error(error: HeadstartError) -> None:
     """Print what is wrong, where, and how to fix it."""
-    console = messages()
-    console.print(styled("[bold red]error:[/] {what}", what=error.what), soft_wrap=True)
+    shown = styled("[bold red]error:[/] {what}", what=error.what)
     for word, value in (("where", error.where), ("fix", error.fix)):
         if value is not None:
-            line = styled("  [bold]{word}:[/] {value}", word=word, value=value)
-            console.print(line, soft_wrap=True)
+            shown += styled("\n  [bold]{word}:[/] {value}", word=word, value=value)
+    messages().print(shown, soft_wrap=True)
 
 
 def _usage_error(error: BaseException) -> HeadstartError | None:
     """Return what the library that parses the arguments found, if it was that."""
-    message = getattr(error, "format_message", None)
-    if message is None:
+    if not hasattr(error, "format_message"):
         return None
-    context = getattr(error, "ctx", None)
-    path = "headstart" if context is None else context.command_path
-    return HeadstartError(message(), fix=f"{path} --help lists the options", code="usage")
+    path = getattr(getattr(error, "ctx", None), "command_path", "headstart")
+    fix = f"{path} --help lists the options"
+    return HeadstartError(error.format_message(), fix=fix, code="usage")
 
 
 def _bug(error: BaseException) -> HeadstartError:
     """Save the traceback of an error that nobody foresaw, and name the file."""
     text = "".join(traceback.format_exception(error))
     name = f"headstart-error-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.txt"
-    place: Path | None = None
-    for folder in (cache_folder() / "errors", Path(tempfile.gettempdir())):
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / name).write_text(text, encoding="utf-8", errors="backslashreplace")
-            place = folder / name
-            break
-        except OSError:
-            continue
-    if place is None:
+    place = cache_folder() / "errors" / name
+    where: Path | None = place
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text, encoding="utf-8", errors="backslashreplace")
+    except OSError:
+        where = None
         sys.stderr.write(text)
     what = "".join(traceback.format_exception_only(error)).strip()
     return HeadstartError(
-        f"this is a bug in Headstart: {what}", where=place, fix=REPORT, code="bug"
+        f"this is a bug in Headstart: {what}",
+        where=where,
+        fix=REPORT,
+        code="bug",
     )
 
 

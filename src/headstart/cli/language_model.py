@@ -107,7 +107,7 @@ def fill(
     from headstart import language_model
 
     opened = language_model.open_language_model(run, causal=False, to="fill a gap")
-    gaps = [gap.candidates for gap in language_model.fill(opened, text, candidates=candidates)]
+    gaps = language_model.fill(opened, text, candidates=candidates)
     if json:
         documents = [[{"token": token, "probability": p} for token, p in gap] for gap in gaps]
         print_json({"text": text, "gaps": documents})

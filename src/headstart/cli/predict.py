@@ -9,7 +9,6 @@ import typer
 from rich.text import Text
 
 from headstart.cli.console import (
-    facts_table,
     interval,
     messages,
     metric_name,
@@ -18,6 +17,7 @@ from headstart.cli.console import (
     progress_bar,
     record_table,
     results,
+    shortened,
     write,
 )
 from headstart.cli.options import Baselines, Debug, Json, Threads, from_config, option
@@ -25,24 +25,31 @@ from headstart.cli.training import baseline_table, find_baselines
 from headstart.config import DatasetSettings, FinetuneConfig, is_run
 from headstart.errors import HeadstartError
 
-COLOURS = ("green", "cyan", "magenta", "yellow", "blue", "red")
 CONTEXT = 60  # characters of a text before and after an answer
+MOST_LABELS = 12  # of a confusion matrix that is printed; --json has all
 METHODS = {
     "occlusion": "Each word is removed in turn; the numbers are what the label's log-odds lose.",
     "contributions": "The label's log-odds are a sum; the numbers are each word's part of it.",
 }
-COLOURS_MEAN = "Green words raise the label's probability, red ones lower it."
-CLASS_COLUMNS = {"label": "", "probability": "", "text": ""}
+EXPLAINED = (
+    "[dim]method: {method}. {about} Green words raise the label's probability, red ones lower "
+    "it.[/]"
+)
+TOO_LONG = "longer than this run reads (set with finetune's --length, or --long windows)"
 WORD_COLUMNS = {"word": "", "tag": "", "probability": ".1%"}
 ENTITY_COLUMNS = {"text": "", "kind": "", "probability": ".1%", "start": "d", "end": "d"}
+SPAN = (
+    "[dim]{question}[/]\n[bold green]{answer}[/], {probability:.1%}, characters {start} to {end}\n"
+    "[dim]…{context}…[/]\n"
+)
+NO_SPAN = "[dim]{question}[/]\nno answer in this text, {probability:.1%}\n"
 CALIBRATION = (
     "calibration error {calibration_error_after:.1%}; without the run's temperature of "
     "{temperature:.2f} (fitted on validation) log-loss {log_loss_before:.3f} and calibration error "
     "{calibration_error_before:.1%}"
 )
+CLASS_COLUMNS = {"name": "", "precision": ".1%", "recall": ".1%", "f1": ".1%"}
 MISTAKE = "{confidence:.1%} [red]{predicted}[/], labelled {true}, row {row}: [dim]{text}[/]"
-MOST_LABELS = 12  # of a confusion matrix that is printed; --json has all
-TOO_LONG = "longer than this run reads (set with finetune's --length, or --long windows)"
 RunFolder = Annotated[
     Path, typer.Argument(help="The folder of a fine-tuned run, or of its export to ONNX.")
 ]
@@ -86,20 +93,21 @@ def predict(
     headstart predict RUN "Who lives here?" "In 1970, Ada lived here."
     headstart predict RUN --input sentences.conll --output tagged.conll
     """
-    if texts and input_file is not None:
-        raise HeadstartError("give either texts or --input FILE", fix='headstart predict RUN "…"')
+    if input_file is not None and (texts or explain):
+        raise HeadstartError(
+            "--input FILE takes neither texts nor --explain", fix='headstart predict RUN "…"'
+        )
     if (input_file is None) != (output is None):
         raise HeadstartError(
             "--input and --output belong together",
             fix="headstart predict RUN --input texts.csv --output predictions.csv",
         )
-    if input_file is not None and explain:
-        raise HeadstartError(
-            "--explain is for texts on the command line, not for files", fix="leave it out"
-        )
     if input_file is None and texts in (None, [], ["-"]):
         texts = read_standard_input()
     opened = open_run(run, threads)
+    if input_file is not None:
+        _predict_file(opened, input_file, output, given, json=json)
+        return
     task = opened.require_task()
     if explain and not opened.explains:
         raise HeadstartError(
@@ -108,26 +116,24 @@ def predict(
             where=run,
             fix="leave --explain out",
         )
-    if input_file is not None and output is not None:
-        _predict_file(opened, input_file, output, given, json=json)
-        return
     from headstart.predictions import group_texts, input_columns
 
     inputs = group_texts(task, texts or [])
-    found = opened.predict(inputs)
+    found = [
+        input_columns(task, one) | prediction
+        for one, prediction in zip(inputs, opened.predict(inputs), strict=True)
+    ]
     explanations = [opened.explain(one) for one in inputs] if explain else []
-    rows = [input_columns(task, one) for one in inputs]
+    for one, explanation in zip(found, explanations, strict=False):
+        one["explanation"] = asdict(explanation)
     if json:
-        documents = [row | one for row, one in zip(rows, found, strict=True)]
-        for document, explanation in zip(documents, explanations, strict=False):
-            document["explanation"] = asdict(explanation)
-        print_json({"run": str(opened.folder), "predictions": documents})
+        print_json({"run": str(opened.folder), "predictions": found})
     elif "tags" in task.prediction_fields:
-        print_tags(opened, found)
+        print_tags(found, entities=getattr(task, "entities", True))
     elif "answer" in task.prediction_fields:
-        print_spans(rows, found)
+        print_spans(found)
     else:
-        print_classes(rows, found, explanations)
+        print_classes(found, list(input_columns(task, inputs[0])))
 
 
 def read_standard_input() -> list[str]:
@@ -157,7 +163,7 @@ def open_run(folder: Path, threads: int | None) -> Any:
 
 
 def _predict_file(
-    run: Any, source: str, output: Path, given: dict[str, Any], *, json: bool
+    run: Any, source: str, output: Path | None, given: dict[str, Any], *, json: bool
 ) -> None:
     from headstart.text.reading.rows import ReadOptions
 
@@ -178,75 +184,62 @@ def _predict_file(
     write(line, output=output, rows=summary["rows"], source=source)
 
 
-def print_classes(rows: list[Any], found: list[Any], explanations: list[Any]) -> None:
-    """Print a line per text; with `explanations`, the words that changed the prediction."""
-    shown: list[dict[str, Any]] = []
-    for place, (row, one) in enumerate(zip(rows, found, strict=True)):
-        text = Text(" | ".join(row.values()))
+def print_classes(found: list[dict[str, Any]], columns: list[str]) -> None:
+    """Print the labels of each text and, if explained, the words that changed the prediction."""
+    rows: list[dict[str, Any]] = []
+    for one in found:
         names = one["labels"] if "labels" in one else [one["label"]]
         shares = ", ".join(f"{one['probabilities'][name]:.1%}" for name in names)
-        shown.append({"label": ", ".join(names) or "none", "probability": shares, "text": text})
-        if explanations:
-            effects = sorted(explanations[place].effects, key=lambda effect: -abs(effect.effect))
-            _mark(text, effects)
-            words = "  ".join(f"{effect.text} {effect.effect:+.2f}" for effect in effects[:5])
-            shown.append({"text": Text(words, style="dim")})
-    results().print(record_table(shown, CLASS_COLUMNS))
-    if explanations:
-        method = explanations[0].method
-        results().print(f"method: {method}. {METHODS[method]} {COLOURS_MEAN}", style="dim")
+        text = Text(" | ".join(one[column] for column in columns))
+        rows.append({"label": ", ".join(names) or "none", "probability": shares, "text": text})
+        if "explanation" in one:
+            effects = sorted(one["explanation"]["effects"], key=lambda word: -abs(word["effect"]))
+            for word in effects:
+                if abs(word["effect"]) > 0.15 * abs(effects[0]["effect"]):
+                    text.stylize(
+                        "green" if word["effect"] > 0 else "red", word["start"], word["end"]
+                    )
+            strongest = "  ".join(f"{word['text']} {word['effect']:+.2f}" for word in effects[:5])
+            rows.append({"text": Text(strongest, style="dim")})
+    results().print(record_table(rows, {"label": "", "probability": "", "text": ""}))
+    if "explanation" in found[0]:
+        method = found[0]["explanation"]["method"]
+        write(EXPLAINED, method=method, about=METHODS[method])
 
 
-def _mark(text: Text, effects: list[Any]) -> None:
-    """Colour the words with at least 15 % of the strongest effect, which is the first."""
-    for one in effects:
-        share = abs(one.effect) / (abs(effects[0].effect) or 1.0)
-        if share >= 0.15:
-            style = "green" if one.effect > 0 else "red"
-            text.stylize(f"bold {style}" if share >= 0.5 else style, one.start, one.end)
-
-
-def print_tags(run: Any, found: list[Any]) -> None:
+def print_tags(found: list[dict[str, Any]], *, entities: bool) -> None:
     """Print each word with its tag; below, the entities, or the words if tags make no entities."""
-    kinds = sorted({tag.removeprefix("B-").removeprefix("I-") for tag in run.labels})
     for one in found:
-        columns = zip(one["words"], one["tags"], one["probabilities"], strict=True)
-        words = [dict(zip(WORD_COLUMNS, values, strict=True)) for values in columns]
-        read = [word for word in words if word["tag"] is not None]
+        every = zip(one["words"], one["tags"], one["probabilities"], strict=True)
+        words = [
+            dict(zip(WORD_COLUMNS, word, strict=True)) for word in every if word[1] is not None
+        ]
         line = Text()
-        for word in read:
-            kind = word["tag"].removeprefix("B-").removeprefix("I-")
-            style = "dim" if kind == "O" else COLOURS[kinds.index(kind) % len(COLOURS)]
-            line.append(f"{word['word']}/{word['tag']} ", style=style)
+        for word in words:
+            style = "dim" if word["tag"] == "O" else "bold green"
+            line.append("{word}/{tag} ".format(**word), style=style)
         results().print(line, soft_wrap=True)
-        if len(read) < len(words):
-            unread = f"the last {len(words) - len(read):,} words were not read"
-            note(f"{unread}: the text is {TOO_LONG}")
-        if not getattr(run.task, "entities", True):
-            results().print(record_table(read, WORD_COLUMNS), "")
+        if unread := len(one["words"]) - len(words):
+            note(f"the last {unread:,} words were not read: the text is {TOO_LONG}")
+        if not entities:
+            results().print(record_table(words, WORD_COLUMNS), "")
         elif one["entities"]:
             results().print(record_table(one["entities"], ENTITY_COLUMNS), "")
         else:
             results().print("no entities", "")
 
 
-def print_spans(rows: list[Any], found: list[Any]) -> None:
+def print_spans(found: list[dict[str, Any]]) -> None:
     """Print the answer to each question, and where it is in its text."""
-    for row, one in zip(rows, found, strict=True):
-        write("[dim]{question}[/]", **row)
+    for one in found:
         if one["answer"] is None:
-            write("no answer in this text, {probability:.1%}\n", **one)
+            write(NO_SPAN, **one)
             continue
-        line = "[bold green]{answer}[/], {probability:.1%}, characters {start} to {end}"
-        write(line, **one)
-        text, start, end = row["text"], one["start"], one["end"]
-        before = ("…" if start > CONTEXT else "") + text[max(0, start - CONTEXT) : start]
-        after = text[end : end + CONTEXT] + ("…" if len(text) > end + CONTEXT else "")
-        quoted = " ".join(f"{before}[{text[start:end]}]{after}".split())
-        write("[dim]{quoted}[/]\n", quoted=quoted)
+        before = one["text"][max(0, one["start"] - CONTEXT) : one["start"]]
+        after = one["text"][one["end"] : one["end"] + CONTEXT]
+        write(SPAN, context=f"{before}[{one['answer']}]{after}".replace("\n", " "), **one)
         if one["unread"]:
-            unread = f"the last {one['unread']:,} characters were not read"
-            note(f"{unread}: the text is {TOO_LONG}")
+            note(f"the last {one['unread']:,} characters were not read: the text is {TOO_LONG}")
 
 
 @from_config(DatasetSettings, only=("text_column", "label_column"))
@@ -286,10 +279,9 @@ def evaluate(
             fix=f"name one: headstart evaluate {run} DATASET",
         )
     rows, which = evaluation_rows(config, task, dataset, **given)
+    found: dict[str, Any] = {"run": str(run), "evaluated_on": which}
     with progress_bar("evaluating", "texts") as show:
-        found: dict[str, Any] = {"run": str(run), "evaluated_on": which}
-        found["unfinished"] = is_unfinished(run)
-        found |= opened.evaluate(rows, progress=show)
+        found |= {"unfinished": is_unfinished(run), **opened.evaluate(rows, progress=show)}
     found["baselines"] = find_baselines(run, opened, rows) if baselines else []
     if json:
         print_json(found)
@@ -298,7 +290,7 @@ def evaluate(
 
 
 def print_evaluation(found: dict[str, Any], task: Any) -> None:
-    """Print the metrics, the baselines, the confusion, the classes and the worst mistakes."""
+    """Print the metrics, the confusion, the baselines, the classes and the worst mistakes."""
     line = "[bold]{run}[/] on {evaluated_on}: {rows:,} {row_name}"
     write(line, row_name=task.row_name, **found)
     for text in _evaluation_notes(found, task):
@@ -306,30 +298,27 @@ def print_evaluation(found: dict[str, Any], task: Any) -> None:
     intervals = {name: interval(one) for name, one in found["intervals"].items()}
     for name, value in found.items():
         if isinstance(value, float):
-            shown = f"{value:.3f}" if "loss" in name else f"{value:.1%}"
-            write(
-                "{name} [bold]{value}[/]", name=metric_name(name), value=intervals.get(name, shown)
-            )
+            plain = f"{value:.3f}" if "loss" in name else f"{value:.1%}"
+            shown = intervals.get(name, plain)
+            write("{name} [bold]{shown}[/]", name=metric_name(name), shown=shown)
     if calibration := found.get("calibration"):
         write(CALIBRATION, **calibration)
     labels = found.get("labels", [])
     if "confusion" in found and len(labels) <= MOST_LABELS:
-        columns = zip(*found["confusion"], strict=True)
-        counts = [dict(zip(labels, column, strict=True)) for column in columns]
-        confusion = dict(zip(labels, counts, strict=True))
-        results().print("", facts_table(confusion, corner="true ↓  predicted →"), "")
+        corner = "true ↓  predicted →"
+        lines = zip(labels, found["confusion"], strict=True)
+        confusion = [{corner: name, **dict(zip(labels, line, strict=True))} for name, line in lines]
+        columns = {corner: "", **dict.fromkeys(labels, ",")}
+        results().print("", record_table(confusion, columns), "")
     if found["baselines"]:
         results().print(baseline_table(found["baselines"], [task.metric, *intervals]), "")
     if classes := found.get("classes"):
-        shares = dict.fromkeys(("precision", "recall", "f1"), ".1%")
         rows = [one | {task.class_row_name: one["support"]} for one in classes]
-        results().print(record_table(rows, {"name": "", **shares, task.class_row_name: ","}))
+        results().print(record_table(rows, {**CLASS_COLUMNS, task.class_row_name: ","}))
     if mistakes := found.get("mistakes"):
         write("\n[bold]the most confident mistakes[/]: of the model, or of the labels?")
         for mistake in mistakes:
-            text = " ".join(mistake["text"].split())
-            shortened = text if len(text) <= 160 else f"{text[:160]}…"
-            write(MISTAKE, **mistake | {"text": shortened})
+            write(MISTAKE, **mistake | {"text": shortened(mistake["text"])})
 
 
 def _evaluation_notes(found: dict[str, Any], task: Any) -> list[str]:
@@ -338,8 +327,8 @@ def _evaluation_notes(found: dict[str, Any], task: Any) -> list[str]:
         resume = f"headstart finetune --resume --out {found['run']}"
         notes.append(f"the training has not ended; these are its best weights so far ({resume})")
     if found["seen_rows"]:
-        seen = f"{found['seen_rows']:,} {task.row_name} that trained the run or selected its"
-        notes.append(f"dropped: {seen} weights")
+        seen = f"{found['seen_rows']:,} {task.row_name}"
+        notes.append(f"dropped: {seen} that trained the run or selected its weights")
     elif found["seen_rows"] is None:
         notes.append("the run does not record which rows trained it")
     if truncated := found.get("truncated"):

@@ -4,10 +4,7 @@ import importlib.util
 import logging
 import os
 import secrets
-import socket
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+import webbrowser
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -22,7 +19,10 @@ from headstart.serve.settings import ServeSettings
 PACKAGES = ("fastapi", "uvicorn", "prometheus_client")
 DEFAULT = ServeSettings()
 TOKEN = "HEADSTART_TOKEN"
-HOST = "127.0.0.1"  # of the web page: no other machine can reach it
+READY = (
+    "[bold]{name}[/] ({task}) listens at [bold]{address}/predict[/]; {address}/docs describes the "
+    "requests\n[dim]Ctrl-C stops it, SIGHUP opens a newer run[/]"
+)
 
 
 def serve(
@@ -134,17 +134,8 @@ def _read_token(path: Path | None) -> str | None:
 def _print_ready(address: str, json: bool, facts: dict[str, Any]) -> None:
     if json:
         print_json({"address": address, "pid": os.getpid(), "model": facts})
-        sys.stdout.flush()
-        return
-    line = styled(
-        "[bold]{name}[/] ({task}) listens at [bold]{address}/predict[/]; {address}/docs describes "
-        "the requests",
-        name=facts["name"],
-        task=facts["task"],
-        address=address,
-    )
-    messages().print(line, soft_wrap=True)
-    messages().print("Ctrl-C stops it, SIGHUP opens a newer run", style="dim")
+    else:
+        messages().print(styled(READY, address=address, **facts), soft_wrap=True)
 
 
 class _Messages(logging.Handler):
@@ -190,65 +181,40 @@ def app(
     ssh -L 8765:127.0.0.1:8765 NAME
     """
     need_packages()
-    import uvicorn
-
-    from headstart.webapp.server import make_app
+    from headstart.lock import locked
+    from headstart.serve.server import bind
     from headstart.webapp.workspace import default_folder
 
     place = (folder or default_folder()).expanduser().resolve()
-    with _only_server(place), _bound(port) as listening:
-        chosen = listening.getsockname()[1]
-        made = make_app(place, port=chosen, upload_mb=upload_mb)
-        services = made.state.services
-        address = f"http://{HOST}:{chosen}/?key={services.workspace.key()}"
-        services.workspace.keep_secret("address", address)
-        if json:
-            print_json({"address": address, "folder": str(place), "port": chosen})
-            sys.stdout.flush()
-        console = messages()
-        console.print(styled("[bold]Headstart[/]: {address}", address=address), soft_wrap=True)
-        line = f"Uploads and studies are saved in {place}. Ctrl-C ends the page, not a study."
-        console.print(line, soft_wrap=True)
-        if browser:
-            import webbrowser
-
-            # Other users of the machine can read a command line: this key works only once.
-            once = secrets.token_urlsafe(24)
-            services.once.add(once)
-            webbrowser.open(f"http://{HOST}:{chosen}/?key={once}")
-        config = uvicorn.Config(
-            made, log_level="warning", access_log=False, timeout_graceful_shutdown=5
-        )
-        uvicorn.Server(config).run(sockets=[listening])
-
-
-@contextmanager
-def _only_server(place: Path) -> Iterator[None]:
-    """Hold the lock of the app's folder; where it is held, name the address of the other app."""
-    from headstart.lock import locked
-
-    known = place / "address"
     try:
-        with locked(place / "server", "app"):
-            yield
+        with locked(place / "server", "app"), bind(ServeSettings(port=port)) as listening:
+            _serve_page(place, listening, upload_mb, json=json, browser=browser)
     except HeadstartError as error:
-        if error.code != "locked" or not known.is_file():
-            raise
-        address = known.read_text(encoding="utf-8").strip()
-        fix = f"open {address}"
-        raise HeadstartError(error.what, where=place, fix=fix, code=error.code) from None
+        if error.code == "locked" and (place / "address").is_file():
+            error.fix = f"open {(place / 'address').read_text(encoding='utf-8').strip()}"
+        raise
 
 
-def _bound(port: int) -> socket.socket:
-    """Bind a socket that only this machine can reach."""
-    made = socket.socket()
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        made.bind((HOST, port))
-    except OSError:
-        made.close()
-        raise HeadstartError(
-            f"port {port} is in use",
-            fix=f"the app may be running already: look at http://{HOST}:{port}; or give --port 0",
-        ) from None
-    return made
+def _serve_page(place: Path, listening: Any, upload_mb: int, *, json: bool, browser: bool) -> None:
+    import uvicorn
+
+    from headstart.webapp.server import make_app
+
+    host, port = listening.getsockname()
+    made = make_app(place, port=port, upload_mb=upload_mb)
+    services = made.state.services
+    address = f"http://{host}:{port}/?key={services.workspace.key()}"
+    services.workspace.keep_secret("address", address)
+    if json:
+        print_json({"address": address, "folder": str(place), "port": port})
+    lines = f"Headstart: {address}\nUploads and studies are saved in {place}. "
+    messages().print(lines + "Ctrl-C ends the page, not a study.", soft_wrap=True)
+    if browser:
+        # Other users of the machine can read a command line: this key works only once.
+        once = secrets.token_urlsafe(24)
+        services.once.add(once)
+        webbrowser.open(f"http://{host}:{port}/?key={once}")
+    config = uvicorn.Config(
+        made, log_level="warning", access_log=False, timeout_graceful_shutdown=5
+    )
+    uvicorn.Server(config).run(sockets=[listening])

@@ -4,7 +4,7 @@ Temperature scaling divides logits by one number, fitted on validation, before t
 al. 2017). The order of the classes, and so the accuracy, does not change.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,32 +13,6 @@ from scipy.special import logsumexp, softmax
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-
-TOLERANCE = 1e-3  # how far from 1 a row may sum: fp32 and half-precision softmax stay well inside
-
-
-def checked(probabilities: ArrayLike, labels: ArrayLike) -> tuple[Floats, Integers]:
-    """Check probabilities (rows, classes) and class numbers (rows,); rows are normalised."""
-    p, y = checked_scores(probabilities, labels)
-    sums = p.sum(axis=1, keepdims=True)
-    if (p < 0).any() or (abs(sums - 1) > TOLERANCE).any():
-        raise ValueError("probabilities must be at least 0 and sum to 1 in every row")
-    return p / sums, y
-
-
-def checked_scores(scores: ArrayLike, labels: ArrayLike) -> tuple[Floats, Integers]:
-    """Check finite scores such as logits (rows, classes) and class numbers (rows,)."""
-    s, y = np.asarray(scores, dtype=np.float64), np.asarray(labels)
-    if s.ndim != 2 or s.shape[1] < 2 or y.shape != s.shape[:1]:
-        raise ValueError(f"need (rows, classes) and (rows,), not {s.shape} and {y.shape}")
-    if not len(y):
-        raise ValueError("there are no rows to evaluate")
-    if not np.isfinite(s).all():
-        raise ValueError("scores must be finite; there is a NaN or an infinity")
-    if not np.issubdtype(y.dtype, np.integer) or y.min() < 0 or y.max() >= s.shape[1]:
-        raise ValueError(f"labels must be whole numbers from 0 to {s.shape[1] - 1}")
-    return s, y.astype(np.int64)
-
 
 # Where validation has no mistake, the best temperature is 0: certainty, which a finite sample
 # cannot justify. So log(temperature) has a normal prior around 0; the bounds end the search.
@@ -53,13 +27,18 @@ CERTAINTY_NOTE = (
 )
 
 
-@dataclass(frozen=True)
-class ReliabilityBin:
+class ReliabilityBin(NamedTuple):
     """Rows of similar confidence: their mean confidence and their accuracy."""
 
     confidence: float
     accuracy: float
     rows: int
+
+
+def normalized(probabilities: ArrayLike) -> Floats:
+    """Scale probabilities (rows, classes), such as rounded ones, so that every row sums to 1."""
+    p = np.asarray(probabilities, dtype=np.float64)
+    return np.asarray(p / p.sum(axis=1, keepdims=True))
 
 
 def log_loss(probabilities: Floats, labels: Integers) -> float:
@@ -90,8 +69,8 @@ def reliability_bins(
     found = []
     for place in np.unique(places):
         inside = places == place
-        mean, share = float(confidence[inside].mean()), float(correct[inside].mean())
-        found.append(ReliabilityBin(mean, share, int(inside.sum())))
+        mean, accuracy = float(confidence[inside].mean()), float(correct[inside].mean())
+        found.append(ReliabilityBin(mean, accuracy, int(inside.sum())))
     return found
 
 
@@ -115,7 +94,7 @@ def fit_temperature(logits: ArrayLike, labels: ArrayLike) -> float:
     logits : (rows, classes), of rows that the classifier was not trained on.
     labels : (rows), the true class numbers.
     """
-    z, y = checked_scores(logits, labels)
+    z, y = np.asarray(logits, dtype=np.float64), np.asarray(labels)
     own = z[np.arange(len(y)), y]
 
     def loss(log_temperature: float) -> float:
@@ -131,8 +110,7 @@ def fit_temperature(logits: ArrayLike, labels: ArrayLike) -> float:
 
 def calibrated_loss(logits: ArrayLike, labels: ArrayLike) -> float:
     """Compute the log-loss at the best temperature, so that overconfidence does not count."""
-    z, y = checked_scores(logits, labels)
-    return log_loss(at_temperature(z, fit_temperature(z, y)), y)
+    return log_loss(at_temperature(logits, fit_temperature(logits, labels)), np.asarray(labels))
 
 
 def at_temperature(logits: ArrayLike, temperature: float) -> Floats:
@@ -144,8 +122,8 @@ def measure_calibration(
     logits: ArrayLike, labels: ArrayLike, temperature: float
 ) -> dict[str, float]:
     """Compare log-loss and calibration error before and after applying a temperature."""
-    z, y = checked_scores(logits, labels)
-    before, after = at_temperature(z, 1.0), at_temperature(z, temperature)
+    y = np.asarray(labels)
+    before, after = at_temperature(logits, 1.0), at_temperature(logits, temperature)
     return {
         "temperature": temperature,
         "log_loss_before": log_loss(before, y),

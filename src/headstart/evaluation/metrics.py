@@ -17,10 +17,12 @@ from scipy.stats import binomtest
 from sklearn.metrics import f1_score, precision_recall_fscore_support
 
 from headstart.errors import HeadstartError
-from headstart.evaluation.calibration import calibration_error, checked, log_loss
+from headstart.evaluation.calibration import Floats, calibration_error, log_loss, normalized
 from headstart.scripts import unspaced
 
 LEVEL = 0.95
+DRAWS = 1_000
+CELLS_AT_ONCE = 4_000_000  # draws × rows in memory
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,86 @@ def wilson_interval(successes: int, total: int, level: float = LEVEL) -> Interva
     return Interval(successes / total, float(bounds.low), float(bounds.high))
 
 
+# Row scores: accuracy, F1, exact match and their macro averages are means of ratios of sums over
+# rows; F1 is 2·correct / (predicted + true). The bootstrap resamples rows: words of a sentence and
+# labels of a text stay together, because they are not independent.
+
+
+@dataclass(frozen=True)
+class RowScores:
+    """A metric as sums over rows: the mean over columns of Σ correct / Σ total.
+
+    Columns are the classes of a macro average; any other metric has one. A column without a total
+    counts as 0, as in scikit-learn.
+    """
+
+    correct: Floats  # (rows, columns)
+    total: Floats  # (rows, columns)
+
+    @property
+    def value(self) -> float:
+        """The metric."""
+        return float(_ratio(self.correct.sum(0), self.total.sum(0)))
+
+    def per_row(self) -> Floats:
+        """Compute one number per row, (rows,), whose mean is the metric.
+
+        Where all rows have the same total this is the row's score. Otherwise it is the metric's
+        linearization (influence function) F + (correct − F·total) / mean total: means over
+        resampled rows then vary as the ratio of sums does, to first order.
+        """
+        totals = self.total.mean(0)
+        known = totals > 0
+        ratios = np.divide(self.correct.mean(0), totals, out=np.zeros_like(totals), where=known)
+        away = np.divide(
+            self.correct - ratios * self.total, totals, where=known, out=np.zeros_like(self.correct)
+        )
+        return np.asarray((ratios + away).mean(1))
+
+    def interval(self, *, level: float = LEVEL, draws: int = DRAWS, seed: int = 0) -> Interval:
+        """Compute the metric's interval: Wilson's for a share of rows, otherwise a bootstrap's.
+
+        Where all resamples agree, Wilson's interval for that many rows is used.
+        """
+        rows = len(self.correct)
+        one_column = self.correct.size == rows
+        if one_column and (self.total == 1).all() and np.isin(self.correct, (0, 1)).all():
+            return wilson_interval(int(self.correct.sum()), rows, level)
+        random = np.random.default_rng(seed)
+        found = []
+        chunk = max(1, CELLS_AT_ONCE // rows)
+        for start in range(0, draws, chunk):
+            size = min(chunk, draws - start)
+            times = random.multinomial(rows, np.full(rows, 1 / rows), size).astype(np.float64)
+            found.append(_ratio(times @ self.correct, times @ self.total))
+        low, high = np.quantile(np.concatenate(found), [(1 - level) / 2, (1 + level) / 2])
+        if low == high and 0 <= self.value <= 1:
+            wide = wilson_interval(round(self.value * rows), rows, level)
+            low, high = min(low, wide.low), max(high, wide.high)
+        return Interval(self.value, float(low), float(high))
+
+
+def ratio_scores(correct: ArrayLike, total: ArrayLike) -> RowScores:
+    """Make the scores of Σ correct / Σ total from counts per row: (rows,) or (rows, columns)."""
+    counts = [np.asarray(one, dtype=np.float64) for one in (correct, total)]
+    return RowScores(*(one.reshape(len(one), -1) for one in counts))
+
+
+def mean_scores(values: ArrayLike) -> RowScores:
+    """Make the scores of a metric that is a mean over rows."""
+    return ratio_scores(values, np.ones(len(np.asarray(values))))
+
+
+def f1_scores(correct: ArrayLike, predicted: ArrayLike, true: ArrayLike) -> RowScores:
+    """Make the scores of F1 from counts per row: (rows,), or (rows, classes) for a macro F1."""
+    return ratio_scores(2.0 * np.asarray(correct), np.add(predicted, true, dtype=np.float64))
+
+
+def _ratio(correct: Floats, total: Floats) -> Floats:
+    ratios = np.divide(correct, total, out=np.zeros_like(total), where=total > 0)
+    return np.asarray(ratios.mean(-1))
+
+
 def classification_metrics(probabilities: ArrayLike, labels: ArrayLike) -> dict[str, float]:
     """Compute the metrics of a classifier with one class per row.
 
@@ -62,48 +144,13 @@ def classification_metrics(probabilities: ArrayLike, labels: ArrayLike) -> dict[
     dict
         `loss` (log-loss), `accuracy`, `macro_f1` and `calibration_error`.
     """
-    p, y = checked(probabilities, labels)
+    p, y = normalized(probabilities), np.asarray(labels)
     predicted, classes = p.argmax(axis=1), np.arange(p.shape[1])
     return {
         "loss": log_loss(p, y),
         "accuracy": float((predicted == y).mean()),
         "macro_f1": float(f1_score(y, predicted, labels=classes, average="macro", zero_division=0)),
         "calibration_error": calibration_error(p, y),
-    }
-
-
-def multi_label_metrics(
-    probabilities: ArrayLike, labels: ArrayLike, *, threshold: float = 0.5
-) -> dict[str, float]:
-    """Compute the metrics of a classifier with any number of labels per row.
-
-    Parameters
-    ----------
-    probabilities : array of shape (rows, labels)
-    labels : array of 0 and 1, of the same shape
-    threshold : float
-        A label is predicted from this probability on.
-
-    Returns
-    -------
-    dict
-        `loss` (mean over rows and labels), `micro_f1`, `macro_f1`, `accuracy` (of whole rows).
-    """
-    p, y = np.asarray(probabilities, dtype=np.float64), np.asarray(labels)
-    if p.ndim != 2 or p.shape != y.shape or not len(p):
-        raise ValueError(f"need two (rows, labels) arrays alike, not {p.shape} and {y.shape}")
-    if not ((p >= 0) & (p <= 1)).all() or not np.isin(y, (0, 1)).all():
-        raise ValueError("probabilities must be from 0 to 1 and labels 0 or 1")
-    y, predicted = y.astype(np.int64), (p >= threshold).astype(np.int64)
-    columns = range(p.shape[1])
-    each = [f1_score(y[:, one], predicted[:, one], zero_division=0) for one in columns]
-    # A label is a problem of two classes: (cells, 2) probabilities give an ordinary log-loss.
-    cells = np.stack([1 - p, p], axis=-1).reshape(-1, 2)
-    return {
-        "loss": log_loss(cells, y.ravel()),
-        "micro_f1": float(f1_score(y.ravel(), predicted.ravel(), zero_division=0)),
-        "macro_f1": float(np.mean(each)),
-        "accuracy": float((predicted == y).all(axis=1).mean()),
     }
 
 
@@ -142,7 +189,7 @@ def confident_mistakes(
     list of dict
         `row` (from 0), `true` and `predicted` (class numbers) and `confidence`.
     """
-    p, y = checked(probabilities, labels)
+    p, y = normalized(probabilities), np.asarray(labels)
     predicted, confidence = p.argmax(axis=1), p.max(axis=1)
     wrong = np.flatnonzero(predicted != y)
     worst = wrong[np.argsort(-confidence[wrong], kind="stable")][:count]
@@ -183,8 +230,13 @@ def find_entities(tags: Sequence[str]) -> list[Entity]:
     found: list[Entity] = []
     kind, start, ended = "", 0, False
     for place, tag in enumerate([*tags, "O"]):
-        prefix, now = _split_tag(tag)
-        begins, ends = PREFIXES.get(prefix, (True, True))
+        if not is_entity_tag(tag):
+            raise HeadstartError(
+                f"the tag {tag!r} is not IOB2, IOBES or BILOU",
+                fix="use O, B-KIND and I-KIND, such as B-PER, I-PER",
+            )
+        now = tag[2:]
+        begins, ends = PREFIXES.get(tag[:1], (True, True))
         if kind and (begins or ended or now != kind):
             found.append(Entity(kind, start, place))
             kind = ""
@@ -197,15 +249,6 @@ def find_entities(tags: Sequence[str]) -> list[Entity]:
 def is_entity_tag(tag: str) -> bool:
     """Tell whether a tag is one of IOB2, IOBES or BILOU."""
     return tag == "O" or (tag[:1] in PREFIXES and tag[1:2] == "-" and len(tag) > 2)
-
-
-def _split_tag(tag: str) -> tuple[str, str]:
-    if not is_entity_tag(tag):
-        raise HeadstartError(
-            f"the tag {tag!r} is not IOB2, IOBES or BILOU",
-            fix="use O, B-KIND and I-KIND, such as B-PER, I-PER",
-        )
-    return tag[:1], tag[2:]
 
 
 @dataclass(frozen=True)
@@ -225,8 +268,6 @@ def count_entities(
     found: list[tuple[int, int, str]] = []  # sentence, which count, kind
     sentences = 0
     for number, (tags, guesses) in enumerate(zip(true, predicted, strict=True)):
-        if len(tags) != len(guesses):
-            raise ValueError(f"sentence {number}: {len(tags)} tags, {len(guesses)} predicted")
         wanted, given = set(find_entities(tags)), set(find_entities(guesses))
         for place, group in enumerate((wanted & given, given, wanted)):
             found += [(number, place, entity.kind) for entity in group]
@@ -239,28 +280,23 @@ def count_entities(
     return EntityCounts(kinds, *counts)
 
 
-def entity_metrics(counts: EntityCounts) -> dict[str, float]:
-    """Compute `precision`, `recall` and `f1` over all entities, and `macro_f1` over their kinds."""
-    sums = [int(one.sum()) for one in (counts.correct, counts.predicted, counts.true)]
-    each = [row["f1"] for row in entity_table(counts)]
-    return {**_entity_scores(*sums), "macro_f1": sum(each) / len(each) if each else 0.0}
-
-
 def entity_table(counts: EntityCounts) -> list[dict[str, Any]]:
     """Compute precision, recall, F1 and support of each kind of entity, like `class_table`."""
-    sums = [one.sum(0).tolist() for one in (counts.correct, counts.predicted, counts.true)]
-    return [
-        {"name": kind, **_entity_scores(*numbers), "support": numbers[2]}
-        for kind, *numbers in zip(counts.kinds, *sums, strict=True)
-    ]
-
-
-def _entity_scores(correct: int, predicted: int, true: int) -> dict[str, float]:
-    return {
-        "precision": correct / predicted if predicted else 0.0,
-        "recall": correct / true if true else 0.0,
-        "f1": 2 * correct / (predicted + true) if correct else 0.0,
-    }
+    table = []
+    for column, kind in enumerate(counts.kinds):
+        correct, predicted, true = (
+            int(one[:, column].sum()) for one in (counts.correct, counts.predicted, counts.true)
+        )
+        table.append(
+            {
+                "name": kind,
+                "precision": correct / predicted if predicted else 0.0,
+                "recall": correct / true if true else 0.0,
+                "f1": 2 * correct / (predicted + true),
+                "support": true,
+            }
+        )
+    return table
 
 
 # Spans: exact match and F1 as in SQuAD, for any language. Predictions are compared without case,
@@ -287,17 +323,6 @@ def span_f1(predicted: str, references: Sequence[str]) -> float:
     """Compute the best F1 of shared words over the references."""
     words = normalized_words(predicted)
     return max(_word_f1(words, normalized_words(one)) for one in references or [""])
-
-
-def span_metrics(predicted: Sequence[str], references: Sequence[Sequence[str]]) -> dict[str, float]:
-    """Compute mean `exact_match` and `f1`; an empty prediction means "no answer"."""
-    if not predicted or len(predicted) != len(references):
-        raise ValueError(f"{len(predicted)} predictions for {len(references)} questions")
-    pairs = list(zip(predicted, references, strict=True))
-    return {
-        "exact_match": sum(exact_match(*pair) for pair in pairs) / len(pairs),
-        "f1": sum(span_f1(*pair) for pair in pairs) / len(pairs),
-    }
 
 
 def _word_f1(predicted: list[str], reference: list[str]) -> float:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from headstart.config import FinetuneConfig, is_run
 from headstart.errors import HeadstartError
 from headstart.evaluation.metrics import Interval
-from headstart.run import NetworkRun, Run, evaluation_rows, unseen_rows
+from headstart.run import NetworkRun, Run, drop_seen, evaluation_rows
 from headstart.tasks.task import Task
 
 MOST_ROWS = 2_000  # of a large test part: what both would take is minutes
@@ -95,7 +95,7 @@ def find_test_rows(run: NetworkRun, dataset: str | None) -> TestRows | str:
     recipe = FinetuneConfig.load(run.folder)
     try:
         part, _ = evaluation_rows(recipe, run.task, dataset)
-        part = _unseen(run, part)
+        part, _ = drop_seen(run.task, part, run.folder)
     except HeadstartError as error:
         if dataset is not None:
             raise
@@ -107,20 +107,6 @@ def find_test_rows(run: NetworkRun, dataset: str | None) -> TestRows | str:
         rows = np.random.default_rng(0).permutation(len(part))[:MOST_ROWS]
         part = run.task.pick(part, sorted(rows.tolist()))
     return TestRows(part, names, f"{len(part):,} rows of {which}")
-
-
-def _unseen(run: NetworkRun, part: Any) -> Any:
-    assert run.task is not None
-    rows = unseen_rows(run.task, part, run.folder)
-    if rows is None or len(rows) == len(part):
-        return part
-    if not len(rows):
-        raise HeadstartError(
-            f"the run has seen all of these {len(part):,} {run.task.row_name}",
-            where=run.folder,
-            fix="name a file with labelled texts that the run has not seen",
-        )
-    return run.task.pick(part, rows.tolist())
 
 
 def measure_export(run: NetworkRun, exported: Run, test: TestRows) -> ExportMetric:

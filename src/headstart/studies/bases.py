@@ -138,5 +138,5 @@ def _filled(run: Any, text: str) -> dict[str, str] | None:
         return None
     words[len(words) // 2] = GAP
     prompt = " ".join(words)
-    candidates = fill(run, prompt)[0].candidates
+    candidates = fill(run, prompt)[0]
     return {"prompt": prompt, "text": " · ".join(word.strip() for word, _ in candidates)}

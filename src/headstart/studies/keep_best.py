@@ -18,7 +18,7 @@ import numpy as np
 from headstart.baselines.finetune_arm import LINEAR, STACK, save_arm
 from headstart.baselines.stack_run import StackScorer, link_member
 from headstart.config import FinetuneConfig, is_run
-from headstart.evaluation.calibration import checked, log_loss
+from headstart.evaluation.calibration import log_loss, normalized
 from headstart.run import (
     CLASSIFIER,
     SUMMARY,
@@ -110,7 +110,7 @@ def _measure(outcome: Outcome, rows: Any, study: StudyContext) -> OwnMeasure:
     if not len(rows):
         rows = outcome.own_rows
     labels = np.asarray(study.for_run(outcome.run).splits.train.labels)[rows]
-    p, y = checked(outcome.own[np.searchsorted(outcome.own_rows, rows)], labels)
+    p, y = normalized(outcome.own[np.searchsorted(outcome.own_rows, rows)]), labels
     return OwnMeasure(outcome.run, log_loss(p, y), float((p.argmax(axis=1) == y).mean()))
 
 

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headstart.tasks import find_task
-from headstart.tasks.classification import Classification
-from headstart.tasks.multi_label import MultiLabel
+from headstart.tasks.classification import Classification, MultiLabel
 from headstart.tasks.task import Parts, Task
 from headstart.text.checking.splits import take_budget
 from headstart.text.reading.dataset import Dataset, Splits

@@ -1,11 +1,9 @@
-"""Tasks on labelled data, one file each; `TASKS` lists them by name."""
+"""Tasks on labelled data; `TASKS` lists them by name."""
 
 from typing import Any
 
 from headstart.errors import HeadstartError
-from headstart.tasks.classification import Classification
-from headstart.tasks.multi_label import MultiLabel
-from headstart.tasks.pairs import Pairs
+from headstart.tasks.classification import Classification, MultiLabel, Pairs
 from headstart.tasks.spans import Spans
 from headstart.tasks.tagging import Tagging
 from headstart.tasks.task import Task

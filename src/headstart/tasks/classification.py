@@ -1,74 +1,84 @@
-"""Classification: one text, one of two or more classes.
+"""Classes of whole texts: one per text, one per pair of texts, or any number per text.
 
-The head pools the text's hidden states and scores the classes; the loss is cross-entropy. A long
-text is read in windows as long as those of pretraining, and pooled over all of them: the base sees
-only lengths that it was trained on, and the whole text is read.
+The head pools the text's hidden states and scores the classes. A long text is read in windows as
+long as those of pretraining, and pooled over all of them: the base sees only lengths that it was
+trained on, and the whole text is read.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 import torch.nn.functional as F
 from numpy.typing import NDArray
+from scipy.special import expit
 from sklearn.metrics import confusion_matrix
 from torch import Tensor
 
 from headstart.errors import HeadstartError
 from headstart.evaluation.calibration import (
     CERTAINTY_NOTE,
+    Floats,
     at_temperature,
-    fit_temperature,
     is_certain,
+    log_loss,
     measure_calibration,
 )
-from headstart.evaluation.metrics import class_table, classification_metrics, confident_mistakes
-from headstart.evaluation.row_scores import RowScores, f1_scores, mean_scores
+from headstart.evaluation.metrics import (
+    RowScores,
+    class_table,
+    confident_mistakes,
+    f1_scores,
+    mean_scores,
+)
 from headstart.model.config import ClassificationConfig, Pooling
 from headstart.model.presets import Preset
 from headstart.progress import ProgressCallback
-from headstart.tasks.examples import Examples, LabelledBatch, TextEncoding, count_cut, encode_texts
+from headstart.tasks.examples import (
+    Examples,
+    Ids,
+    LabelledBatch,
+    TextEncoding,
+    between_texts,
+    count_cut,
+    encode_texts,
+)
 from headstart.tasks.task import Output, Prediction, Task
+from headstart.text.checking.checks import LABELS_MARK
 from headstart.text.reading.dataset import Dataset, Splits
 from headstart.text.reading.read import read_dataset, read_labelled
+from headstart.text.reading.rows import join_pair, split_pair
 
-Floats = NDArray[np.float64]
-MAX_CELLS = 20_000_000  # rows × classes for which the macro average has an interval
+CERTAIN = 5.0  # a logit
+THRESHOLD = 0.5  # a label is predicted from this probability on
 
 
 class Classification(Task[Dataset]):
-    """One of the classes for each text. Scores are logits (rows, classes)."""
+    """One of the classes for each text; the loss is cross-entropy.
+
+    Scores are logits (rows, classes).
+    """
 
     name: ClassVar[str] = "classification"
     prediction_fields: ClassVar[tuple[str, ...]] = ("label", "probability", "probabilities")
     file_suffixes: ClassVar[tuple[str, ...]] = (".csv", ".jsonl", ".parquet")
     whole_texts: ClassVar[bool] = True
+    has_temperature: ClassVar[bool] = True
+    metric_names: ClassVar[tuple[str, ...]] = ("accuracy", "macro_f1")
     metric = "accuracy"
+    read_settings: ClassVar[dict[str, Any]] = {}  # of `read_dataset` and `read_labelled`
 
     @classmethod
     def read(cls, sources: Sequence[str], **how: Any) -> Splits:
-        return read_dataset(sources, **how)
+        return read_dataset(sources, **cls.read_settings, **how)
 
     def read_all(self, source: str, **how: Any) -> Dataset:
-        return read_labelled(source, self.labels, **how)
-
-    @classmethod
-    def from_rows(cls, train: Dataset) -> "Classification":
-        return cls(train.label_names)
+        rows = read_labelled(source, self.labels, **self.read_settings, **how)
+        return self.match_labels(rows, source)
 
     def match_labels(self, rows: Dataset, where: str) -> Dataset:
-        if rows.label_names == self.labels:
-            return rows
-        if unknown := [name for name in rows.label_names if name not in self.labels]:
-            raise HeadstartError(
-                f"the dataset has other labels than the run: {_listed(unknown)}; the run knows "
-                f"{_listed(self.labels)}",
-                where=where,
-                fix="name the right column with --label-column, or a run of these labels",
-                code="label-column",
-            )
-        numbers = [self.labels.index(name) for name in rows.label_names]
+        numbers = self.label_numbers(rows.label_names, where)
         labels = [numbers[label] for label in rows.labels]
         return replace(rows, labels=labels, label_names=self.labels)
 
@@ -77,6 +87,9 @@ class Classification(Task[Dataset]):
 
     def row_texts(self, rows: Dataset) -> Sequence[str]:
         return rows.texts
+
+    def row_classes(self, rows: Dataset) -> tuple[list[int], tuple[str, ...]]:
+        return rows.labels, rows.label_names
 
     def unlabelled(self, inputs: Sequence[Any]) -> Dataset:
         return Dataset("texts", list(inputs), [0] * len(inputs), self.labels)
@@ -89,15 +102,18 @@ class Classification(Task[Dataset]):
         self, rows: Dataset, encoding: TextEncoding, *, progress: ProgressCallback | None = None
     ) -> Examples:
         ids = encode_texts(rows.texts, encoding, progress)
-        windows = [[encoding.framed(part) for part in encoding.parts(one)] for one in ids]
+        windows = [encoding.windows(one) for one in ids]
+        lengths = [np.array(list(map(len, parts))) for parts in windows]
+        framing = len(encoding.before) + len(encoding.after)
+        read = [int(one.sum()) - framing * len(one) for one in lengths]
         several = any(len(parts) > 1 for parts in windows)
         return Examples(
             tokens=[np.concatenate(parts) for parts in windows],
             owners=np.arange(len(ids)),
             targets=list(rows.labels),
             weights=row_weights(rows),
-            cut=count_cut(ids, encoding),
-            windows=[np.array([len(p) for p in parts]) for parts in windows] if several else None,
+            cut=count_cut([len(one) for one in ids], read),
+            windows=lengths if several else None,
         )
 
     def loss(self, outputs: Tensor, batch: LabelledBatch) -> Tensor:
@@ -120,11 +136,8 @@ class Classification(Task[Dataset]):
             found.append({"label": label, "probability": named[label], "probabilities": named})
         return found
 
-    def metrics(
-        self, scores: Floats, rows: Dataset, *, temperature: float = 1.0
-    ) -> dict[str, float]:
-        found = classification_metrics(self.probabilities(scores, temperature), rows.labels)
-        return {name: found[name] for name in ("loss", "accuracy", "macro_f1")}
+    def mean_loss(self, scores: Floats, rows: Dataset, temperature: float) -> float:
+        return log_loss(self.probabilities(scores, temperature), np.asarray(rows.labels))
 
     def report(self, scores: Floats, rows: Dataset, temperature: float = 1.0) -> dict[str, Any]:
         probabilities = self.probabilities(scores, temperature)
@@ -140,7 +153,7 @@ class Classification(Task[Dataset]):
             for one in confident_mistakes(probabilities, rows.labels)
         ]
         return {
-            **super().report(scores, rows, temperature),
+            **Task.report(self, scores, rows, temperature),
             "calibration": measure_calibration(scores, rows.labels, temperature),
             "confusion": confusion_matrix(rows.labels, predicted, labels=numbers).tolist(),
             "classes": class_table(rows.labels, predicted, self.labels),
@@ -148,16 +161,15 @@ class Classification(Task[Dataset]):
             "notes": [CERTAINTY_NOTE] if is_certain(probabilities) else [],
         }
 
-    def fit_temperature(self, validation: Mapping[str, NDArray[Any]]) -> float:
-        return fit_temperature(validation["logits"], validation["labels"])
-
     def row_scores(self, scores: Floats, rows: Dataset) -> dict[str, RowScores]:
-        true, predicted = np.asarray(rows.labels), scores.argmax(axis=1)
-        found = {"accuracy": mean_scores(true == predicted)}
-        if len(rows) * len(self.labels) <= MAX_CELLS:
-            wanted, given = np.eye(len(self.labels))[true], np.eye(len(self.labels))[predicted]
-            found["macro_f1"] = f1_scores(wanted * given, given, wanted)
-        return found
+        classes = np.arange(len(self.labels))
+        wanted = np.asarray(rows.labels)[:, None] == classes  # (rows, classes)
+        given = scores.argmax(axis=1)[:, None] == classes
+        correct = wanted & given
+        return {
+            "accuracy": mean_scores(correct.any(axis=1)),
+            "macro_f1": f1_scores(correct, given, wanted),
+        }
 
     def trivial(self, train: Dataset, rows: Dataset) -> tuple[str, Floats]:
         counts = np.bincount(train.labels, minlength=len(self.labels))
@@ -175,11 +187,181 @@ class Classification(Task[Dataset]):
         return (examples.weights * weight[labels[examples.owners]]).astype(np.float32)
 
 
+class Pairs(Classification):
+    """One of the classes for each pair of texts.
+
+    The network reads `<begin> A <separator> B <end>` at once, as in BERT's next-sentence objective.
+    Where both texts do not fit, the longer one is cut first.
+    """
+
+    name: ClassVar[str] = "pairs"
+    input_names: ClassVar[tuple[str, ...]] = ("text", "second_text")
+    texts_per_row: ClassVar[int] = 2
+    supports_windows: ClassVar[bool] = False  # a window could hold only one of the two texts
+
+    read_settings: ClassVar[dict[str, Any]] = {"pairs": True}
+
+    def texts(self, rows: Dataset) -> Sequence[str]:
+        return [half for pair in rows.texts for half in split_pair(pair)]
+
+    def unlabelled(self, inputs: Sequence[Any]) -> Dataset:
+        """Convert tuples of two texts to rows; pairs that are joined already stay as they are."""
+        joined = [one if isinstance(one, str) else str(join_pair(*one)) for one in inputs]
+        return super().unlabelled(joined)
+
+    def encode(
+        self, rows: Dataset, encoding: TextEncoding, *, progress: ProgressCallback | None = None
+    ) -> Examples:
+        if encoding.long == "windows":
+            raise HeadstartError(
+                "pairs are not read in windows: a window could hold only one of the two texts",
+                fix="leave --long windows out, or give a larger --length",
+            )
+        between = between_texts(encoding)
+        room = encoding.room - len(between)
+        ids = encode_texts(self.texts(rows), encoding, progress)
+        tokens, types, lengths, read = list[Ids](), list[Ids](), list[int](), list[int]()
+        for pair in zip(ids[::2], ids[1::2], strict=True):
+            first, second = fit_pair(*pair, room)
+            lengths.append(sum(map(len, pair)))
+            read.append(len(first) + len(second))
+            whole = encoding.framed(np.concatenate([first, between, second]))
+            token_types = np.zeros(len(whole), dtype=np.int64)
+            token_types[len(whole) - len(second) - len(encoding.after) :] = 1
+            tokens.append(whole)
+            types.append(token_types)
+        return Examples(
+            tokens=tokens,
+            owners=np.arange(len(tokens)),
+            targets=list(rows.labels),
+            weights=row_weights(rows),
+            token_types=types,
+            cut=count_cut(lengths, read),
+        )
+
+
+class MultiLabel(Classification):
+    """A set of labels for each text, which may be empty.
+
+    Each label has a sigmoid and a binary cross-entropy, averaged over the labels. Rows name their
+    labels as a list, or with `|`, `;` or `,` in between. `label_names` of its rows are combinations
+    ("comedy|drama"); the task's labels are their parts.
+    """
+
+    name: ClassVar[str] = "multi-label"
+    prediction_fields: ClassVar[tuple[str, ...]] = ("labels", "probabilities")
+    has_temperature: ClassVar[bool] = False  # one number would not calibrate every label
+    metric_names: ClassVar[tuple[str, ...]] = ("micro_f1", "macro_f1", "accuracy")
+    metric = "micro_f1"
+    read_settings: ClassVar[dict[str, Any]] = {"several_labels": True}
+
+    @classmethod
+    def from_rows(cls, train: Dataset) -> "MultiLabel":
+        names = sorted({name for one in train.label_names for name in _parts(one)})
+        if len(names) < 2:
+            raise HeadstartError(
+                f"the texts have {len(names)} label only; two or more are needed",
+                fix="for one yes-or-no question leave --task multi-label out",
+            )
+        return cls(names)
+
+    def match_labels(self, rows: Dataset, where: str) -> Dataset:
+        self.matrix(rows, where)
+        return rows
+
+    def encode(
+        self, rows: Dataset, encoding: TextEncoding, *, progress: ProgressCallback | None = None
+    ) -> Examples:
+        examples = super().encode(rows, encoding, progress=progress)
+        targets = self.matrix(rows).astype(np.float32)
+        examples.targets[:] = [targets[owner] for owner in examples.owners]
+        return examples
+
+    def loss(self, outputs: Tensor, batch: LabelledBatch) -> Tensor:
+        loss = F.binary_cross_entropy_with_logits(outputs.float(), batch.targets, reduction="none")
+        return loss.mean(dim=1)
+
+    def probabilities(self, scores: Floats, temperature: float = 1.0) -> Floats:
+        return np.asarray(expit(scores / temperature))
+
+    def predictions(
+        self, scores: Floats, rows: Dataset, temperature: float = 1.0
+    ) -> list[Prediction]:
+        found = []
+        for row in self.probabilities(scores, temperature):
+            named = dict(zip(self.labels, row.tolist(), strict=True))
+            chosen = [name for name, p in named.items() if p >= THRESHOLD]
+            found.append({"labels": chosen, "probabilities": named})
+        return found
+
+    def mean_loss(self, scores: Floats, rows: Dataset, temperature: float) -> float:
+        p = self.probabilities(scores, temperature)
+        # A label is a problem of two classes: (cells, 2) probabilities give an ordinary log-loss.
+        cells = np.stack([1 - p, p], axis=-1).reshape(-1, 2)
+        return log_loss(cells, self.matrix(rows).ravel())
+
+    def report(self, scores: Floats, rows: Dataset, temperature: float = 1.0) -> dict[str, Any]:
+        p = self.probabilities(scores, temperature)
+        return {
+            **Task.report(self, scores, rows, temperature),
+            "classes": class_table(self.matrix(rows), p >= THRESHOLD, self.labels),
+            "notes": [CERTAINTY_NOTE] if is_certain(np.stack([p, 1 - p], axis=-1)) else [],
+        }
+
+    def row_scores(self, scores: Floats, rows: Dataset) -> dict[str, RowScores]:
+        true = self.matrix(rows)
+        predicted = (self.probabilities(scores) >= THRESHOLD).astype(np.int64)
+        counts = true * predicted, predicted, true
+        return {
+            "micro_f1": f1_scores(*(one.sum(axis=1) for one in counts)),
+            "macro_f1": f1_scores(*counts),
+            "accuracy": mean_scores((true == predicted).all(axis=1)),
+        }
+
+    def trivial(self, train: Dataset, rows: Dataset) -> tuple[str, Floats]:
+        sets, counts = np.unique(self.matrix(train), axis=0, return_counts=True)
+        often = sets[int(counts.argmax())]
+        names = [name for name, has in zip(self.labels, often, strict=True) if has]
+        scores = np.tile(np.where(often, CERTAIN, -CERTAIN), (len(rows), 1))
+        return f"most frequent labels: always {' and '.join(names) or 'none'}", scores
+
+    def validation_arrays(self, scores: Floats, rows: Dataset) -> dict[str, NDArray[Any]]:
+        return {"logits": scores, "labels": self.matrix(rows)}
+
+    def class_weights(self, rows: Dataset, examples: Examples) -> NDArray[np.float32]:
+        """Weight each text by the rarest of its labels."""
+        matrix = self.matrix(rows)
+        counts = np.maximum(matrix.sum(axis=0), 1)
+        weight = (matrix * (counts.max() / counts)).max(axis=1)
+        weight[weight == 0] = 1.0  # a text without labels
+        return (examples.weights * weight[examples.owners]).astype(np.float32)
+
+    def matrix(self, rows: Dataset, where: str | None = None) -> NDArray[np.int64]:
+        """Make the indicator matrix (rows, labels): 1 where the row has the label."""
+        combinations = np.zeros((len(rows.label_names), len(self.labels)), dtype=np.int64)
+        for number, combination in enumerate(rows.label_names):
+            columns = self.label_numbers(_parts(combination), where or rows.name)
+            combinations[number, columns] = 1
+        return combinations[np.asarray(rows.labels, dtype=np.int64)]
+
+
+def _parts(combination: str) -> list[str]:
+    return [name for name in combination.split(LABELS_MARK) if name]
+
+
 def row_weights(rows: Dataset) -> NDArray[np.float32]:
     """List the weight of each text in training; 1 where the rows have none."""
     given = [1.0] * len(rows) if rows.weights is None else rows.weights
     return np.array(given, dtype=np.float32)
 
 
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(f"'{name}'" for name in names[:10]) + (", …" if len(names) > 10 else "")
+def fit_pair(first: Ids, second: Ids, room: int) -> tuple[Ids, Ids]:
+    """Cut two texts so that both fit into `room`; the longer one is cut first."""
+    half = room // 2
+    if len(first) + len(second) <= room:
+        return first, second
+    if len(first) <= half:
+        return first, second[: room - len(first)]
+    if len(second) <= room - half:
+        return first[: room - len(second)], second
+    return first[:half], second[: room - half]

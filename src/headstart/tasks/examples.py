@@ -47,11 +47,12 @@ class TextEncoding:
             )
         return room
 
-    def parts(self, ids: Ids) -> list[Ids]:
-        """Truncate ids to the first `room`, or split all of them into windows of equal size."""
-        if len(ids) <= self.room or self.long == "truncate":
-            return [ids[: self.room]]
-        return np.array_split(ids, -(-len(ids) // self.room))
+    def windows(self, ids: Ids) -> list[Ids]:
+        """Truncate ids to the first `room`, or split all into windows of equal size; framed."""
+        parts = [ids[: self.room]]
+        if self.long == "windows" and len(ids) > self.room:
+            parts = np.array_split(ids, -(-len(ids) // self.room))
+        return [self.framed(part) for part in parts]
 
     def framed(self, ids: Ids) -> Ids:
         """Add the begin and end tokens."""
@@ -144,13 +145,12 @@ class Examples:
 
     def kept_after(self, dropout: TokenDropout) -> list[Ids]:
         """Count the tokens that stay in each example's rows; it does not depend on the draw."""
-        always = list(dropout.special)
         kept = []
-        for example, count in enumerate(self.rows):
+        for example in range(len(self)):
             parts = self._rows_of(example, None)
-            special = np.array([np.isin(ids, always).sum() for ids in parts], dtype=np.int64)
-            others = np.array([len(ids) for ids in parts], dtype=np.int64) - special
-            kept.append(special + dropout.count_kept(others, np.full(len(parts), count > 1)))
+            special = np.array([np.isin(ids, list(dropout.special)).sum() for ids in parts])
+            others = np.array([len(ids) for ids in parts]) - special
+            kept.append(special + dropout.count_kept(others, np.full(len(parts), len(parts) > 1)))
         return kept
 
     @cached_property
@@ -175,16 +175,19 @@ class Examples:
 
     def picked(self, rows: Ids) -> "Examples":
         """Select examples; owners stay the rows of the dataset."""
-        kinds, notes = self.token_types, self.notes
+
+        def pick(values: list[Any] | None) -> Any:
+            return None if values is None else [values[row] for row in rows]
+
         return replace(
             self,
-            tokens=[self.tokens[row] for row in rows],
+            tokens=pick(self.tokens),
             owners=self.owners[rows],
-            targets=[self.targets[row] for row in rows],
+            targets=pick(self.targets),
             weights=self.weights[rows],
-            token_types=None if kinds is None else [kinds[row] for row in rows],
-            notes=None if notes is None else [notes[row] for row in rows],
-            windows=None if self.windows is None else [self.windows[row] for row in rows],
+            token_types=pick(self.token_types),
+            notes=pick(self.notes),
+            windows=pick(self.windows),
         )
 
     def batch(
@@ -209,44 +212,34 @@ class Examples:
         multiple : int
             Where a target is one number, rows are padded to this multiple (see `padded_length`).
         """
-        parts = [self._rows_of(row, most) for row in rows]
-        picked = [ids for of_row in parts for ids in of_row]
-        types = None if self.token_types is None else [self.token_types[row] for row in rows]
-        if dropout is not None:
-            if random is None:
-                raise ValueError("dropout needs a random generator")
-            kept = [
-                dropout.keep(ids, random, long=bool(self.rows[row] > 1))
-                for row, of_row in zip(rows, parts, strict=True)
-                for ids in of_row
-            ]
-            picked = [ids[stays] for ids, stays in zip(picked, kept, strict=True)]
-            if types is not None:
-                types = [one[stays] for one, stays in zip(types, kept, strict=True)]
-        longest = max(len(ids) for ids in picked)
+        tokens: list[Ids] = []
+        types: list[Ids] = []
+        owners: list[int] = []
+        for place, row in enumerate(rows):
+            for ids in self._rows_of(row, most):
+                stays = np.ones(len(ids), dtype=bool)
+                if dropout is not None:
+                    assert random is not None
+                    stays = dropout.keep(ids, random, long=bool(self.rows[row] > 1))
+                tokens.append(ids[stays])
+                owners.append(place)
+                if self.token_types is not None:
+                    types.append(self.token_types[row][stays])
         targets = [np.asarray(self.targets[row]) for row in rows]
+        longest = max(map(len, tokens))
         if targets[0].ndim == 0:  # else a target may have a value for each token of its row
             longest = self.padded_length(longest, multiple)
-        tokens = np.zeros((len(picked), longest), dtype=np.int64)
-        segments = np.zeros_like(tokens)
-        for place, ids in enumerate(picked):
-            # The id of padding does not matter: attention ignores segment 0.
-            tokens[place, : len(ids)] = ids
-            segments[place, : len(ids)] = 1
-        kinds = None
-        if types is not None:
-            kinds = np.zeros_like(tokens)
-            for place, one in enumerate(types):
-                kinds[place, : len(one)] = one
-        counts = [len(of_row) for of_row in parts]
-        owners = None if self.windows is None else np.repeat(np.arange(len(counts)), counts)
+        same_shape = len({target.shape for target in targets}) == 1
+        # The id of padding does not matter: attention ignores segment 0.
         return LabelledBatch(
-            torch.from_numpy(tokens),
-            torch.from_numpy(segments),
-            torch.from_numpy(_padded(targets, longest)),
-            torch.from_numpy(self.weights[np.asarray(rows)]),
-            None if kinds is None else torch.from_numpy(kinds),
-            None if owners is None else torch.from_numpy(owners),
+            tokens=_padded(tokens, longest),
+            segments=_padded([np.ones_like(ids) for ids in tokens], longest),
+            targets=torch.from_numpy(np.stack(targets))
+            if same_shape
+            else _padded(targets, longest, IGNORE_INDEX),
+            weights=torch.from_numpy(self.weights[np.asarray(rows)]),
+            token_types=_padded(types, longest) if types else None,
+            owners=None if self.windows is None else torch.tensor(owners),
         )
 
     def padded_length(self, length: int, multiple: int) -> int:
@@ -283,6 +276,12 @@ class LabelledBatch:
         return replace(self, **{name: value.to(device) for name, value in tensors.items()})
 
 
+def between_texts(encoding: TextEncoding) -> list[int]:
+    """List the ids between two texts: the tokenizer's separators, or an end token."""
+    separator = encoding.tokenizer.separator_id
+    return encoding.after if separator is None else [separator] * encoding.tokenizer.separators
+
+
 def encode_texts(
     texts: Sequence[str],
     encoding: TextEncoding,
@@ -299,37 +298,65 @@ def encode_texts(
     return ids
 
 
-def count_cut(ids: Sequence[Ids], encoding: TextEncoding) -> dict[str, int]:
-    """Count the texts that are cut, and how many of how many tokens are not read."""
-    if encoding.long == "windows":
-        return {}
-    lengths = np.array([len(one) for one in ids])
-    over = lengths[lengths > encoding.room] - encoding.room
-    if not len(over):
-        return {}
-    return {"texts": len(over), "tokens": int(over.sum()), "of": int(lengths.sum())}
+def encode_words(words: Sequence[str], encoding: TextEncoding) -> list[Ids]:
+    """Encode each word, with the blanks before it, as at least one id."""
+    unknown = np.array([encoding.tokenizer.unknown_id or 0])
+    found = encoding.tokenizer.encode_arrays(words) if words else []
+    return [ids.astype(np.int64) if len(ids) else unknown for ids in found]
 
 
-def read_windows(
-    windows: list[tuple[int, int]],
-    words: Sequence[Ids],
-    encoding: TextEncoding,
-    cut: dict[str, int],
+def word_windows(
+    lengths: Sequence[int], room: int, encoding: TextEncoding, *, overlap: bool = False
 ) -> list[tuple[int, int]]:
-    """Select the windows of a text that are read: all, or the first; `cut` counts the others."""
-    cut["of"] += sum(map(len, words))
-    if encoding.long == "windows" or len(windows) < 2:
-        return windows
-    cut["texts"] += 1
-    cut["tokens"] += sum(map(len, words[windows[0][1] :]))
-    return windows[:1]
+    """Split the words of a text into windows that are read.
+
+    Parameters
+    ----------
+    lengths : the numbers of tokens of the words.
+    room : tokens of a window; a longer word has its own.
+    encoding : with `long="truncate"` only the first window is read.
+    overlap : whether windows overlap by about half.
+
+    Returns
+    -------
+    list of tuple
+        The number of each window's first word, and of the one after its last.
+    """
+    if not lengths:
+        return [(0, 0)]
+    ends = np.cumsum(lengths)
+    windows: list[tuple[int, int]] = []
+    first = 0
+    while first < len(lengths):
+        start = ends[first] - lengths[first]
+        stop = max(first + 1, int(np.searchsorted(ends, start + room, side="right")))
+        windows.append((first, stop))
+        if encoding.long != "windows":
+            break
+        if overlap and stop < len(lengths):
+            half = int(np.searchsorted(ends, start + room // 2)) + 1
+            first = max(first + 1, min(half, stop - 1))
+        else:
+            first = stop
+    return windows
 
 
-def _padded(targets: list[Any], longest: int) -> Any:
-    """Stack targets; where one has a value per token, padding is ignored by the loss."""
-    if targets[0].ndim == 0 or len({target.shape for target in targets}) == 1:
-        return np.stack(targets)
-    padded = np.full((len(targets), longest), IGNORE_INDEX, dtype=np.int64)
-    for place, target in enumerate(targets):
-        padded[place, : len(target)] = target
-    return padded
+def count_cut(lengths: Sequence[int], read: Sequence[int]) -> dict[str, int]:
+    """Count the texts that are cut, and how many of how many tokens are not read.
+
+    Parameters
+    ----------
+    lengths, read : the numbers of tokens of each text, and of those that are read.
+    """
+    lost = np.asarray(lengths) - np.asarray(read)
+    if not lost.any():
+        return {}
+    return {"texts": int((lost > 0).sum()), "tokens": int(lost.sum()), "of": int(sum(lengths))}
+
+
+def _padded(rows: Sequence[Any], length: int, value: int = 0) -> Tensor:
+    """Stack rows of different lengths, with a value after their ends."""
+    padded = np.full((len(rows), length), value, dtype=np.int64)
+    for place, row in enumerate(rows):
+        padded[place, : len(row)] = row
+    return torch.from_numpy(padded)

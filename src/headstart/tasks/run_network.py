@@ -7,11 +7,11 @@ from headstart.model.heads import ClassificationHead
 from headstart.model.model import Model
 from headstart.model.pooling import join_windows
 from headstart.progress import ProgressCallback
-from headstart.tasks.examples import Examples, Ids
+from headstart.tasks.examples import Examples
 from headstart.tasks.task import Output
 
 BATCH_TOKENS = 2_048  # padding included; larger batches do not fit into the processor's cache
-JOINED_WINDOWS = 1_024
+JOINED_TEXTS = 256  # whose windows are joined at once
 
 
 def run_network(
@@ -34,26 +34,16 @@ def run_network(
     device = next(model.parameters()).device
     outputs: list[Output] = []
     with torch.no_grad():
-        for rows in _whole_texts(windows.owners):
+        for first in range(0, len(examples), JOINED_TEXTS):
+            rows = slice(*np.searchsorted(windows.owners, [first, first + JOINED_TEXTS]))
             joined = join_windows(
                 torch.from_numpy(np.stack(vectors[rows])).to(device),
                 torch.from_numpy(windows.lengths[rows]).to(device),
-                torch.from_numpy(windows.owners[rows] - windows.owners[rows.start]).to(device),
+                torch.from_numpy(windows.owners[rows] - first).to(device),
                 model.head.config.pooling,
             )
             outputs += list(model.head.classify(joined).float().cpu().numpy())
     return outputs
-
-
-def _whole_texts(owners: Ids) -> list[slice]:
-    """Split windows into slices of whole texts, about a thousand windows each."""
-    starts = np.flatnonzero(np.diff(owners, prepend=-1))
-    chosen = [0]
-    for start in starts[1:]:
-        if start - chosen[-1] >= JOINED_WINDOWS:
-            chosen.append(int(start))
-    stops = [*chosen[1:], len(owners)]
-    return [slice(start, stop) for start, stop in zip(chosen, stops, strict=True)]
 
 
 def _run_batches(
@@ -73,9 +63,7 @@ def _run_batches(
     with torch.no_grad():
         while start < len(order):
             stop = start + 1
-            while (
-                stop < len(order) and (stop + 1 - start) * int(lengths[order[stop]]) <= batch_tokens
-            ):
+            while stop < len(order) and (stop + 1 - start) * lengths[order[stop]] <= batch_tokens:
                 stop += 1
             rows = order[start:stop]
             batch = examples.batch(rows).to(device)

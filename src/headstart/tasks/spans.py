@@ -7,8 +7,8 @@ the best span of all windows is the answer.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from itertools import pairwise
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch.nn.functional as F
@@ -17,8 +17,7 @@ from scipy.special import log_softmax, logsumexp
 from torch import Tensor
 
 from headstart.errors import HeadstartError
-from headstart.evaluation.metrics import exact_match, span_f1, span_metrics
-from headstart.evaluation.row_scores import RowScores, mean_scores
+from headstart.evaluation.metrics import RowScores, exact_match, mean_scores, span_f1
 from headstart.model.config import Pooling, SpansConfig
 from headstart.model.presets import Preset
 from headstart.progress import ProgressCallback
@@ -27,13 +26,14 @@ from headstart.tasks.examples import (
     Ids,
     LabelledBatch,
     TextEncoding,
+    between_texts,
+    count_cut,
     encode_texts,
-    read_windows,
+    encode_words,
+    word_windows,
 )
-from headstart.tasks.pairs import between_texts
 from headstart.tasks.task import Output, Prediction, Task, check_pooling
 from headstart.text.checking.splits import FileParts
-from headstart.text.reading.dataset import Dataset
 from headstart.text.reading.rows import PAIR_MARK
 from headstart.text.reading.squad import Questions, read_question_file, read_questions
 from headstart.text.tokenizers.words import find_words, first_sentence
@@ -41,20 +41,20 @@ from headstart.text.tokenizers.words import find_words, first_sentence
 NO_ANSWER = "no answer"  # a label of the task where some questions have none
 MAX_ANSWER_WORDS = 30
 NO_ANSWER_TOKEN = 0  # the first
+MIN_ROOM = 8  # tokens of the text that must fit after a question
 
 
-@dataclass(frozen=True)
-class Window:
+class Window(NamedTuple):
     """A part of a text: the places of its words in the text and among the tokens."""
 
     context: str
     first: int  # the number of its first word in the text
     characters: list[tuple[int, int]]  # start and end of each word
-    tokens: list[tuple[int, int]]  # first and last token of each word
+    starts: Ids  # the first token of each word
+    ends: Ids  # the last token of each word
 
 
-@dataclass(frozen=True)
-class SpanScore:
+class SpanScore(NamedTuple):
     """The best span of a text, characters `start` up to `end`; empty for "no answer"."""
 
     text: str
@@ -65,6 +65,9 @@ class SpanScore:
     loss: float
 
 
+NOTHING = SpanScore("", 0, 0, 1.0, 0, 0.0)
+
+
 class Spans(Task[Questions]):
     """A span of the text, or none, for each question."""
 
@@ -72,10 +75,15 @@ class Spans(Task[Questions]):
     input_names: ClassVar[tuple[str, ...]] = ("question", "text")
     texts_per_row: ClassVar[int] = 2
     prediction_fields: ClassVar[tuple[str, ...]] = (
-        *("answer", "probability", "start", "end", "unread"),
+        "answer",
+        "probability",
+        "start",
+        "end",
+        "unread",
     )
     file_suffixes: ClassVar[tuple[str, ...]] = (".jsonl", ".json")
     row_name: ClassVar[str] = "questions"
+    metric_names: ClassVar[tuple[str, ...]] = ("exact_match", "f1")
     metric = "f1"
 
     @classmethod
@@ -96,12 +104,9 @@ class Spans(Task[Questions]):
         pairs = zip(rows.questions, rows.contexts, strict=True)
         return [f"{question}{PAIR_MARK}{context}" for question, context in pairs]
 
-    def inspected(self, rows: Questions) -> Dataset:
-        pairs = zip(rows.questions, rows.contexts, strict=True)
-        texts = [f"{question} ¦ {context}" for question, context in pairs]
-        names = ("answer", *self.labels)
-        labels = [0 if one or len(names) == 1 else 1 for one in rows.answers]
-        return Dataset(rows.name, texts, labels, names, rows.dropped)
+    def row_classes(self, rows: Questions) -> tuple[list[int], tuple[str, ...]]:
+        without = len(self.labels)  # the number of the class "no answer", where there is one
+        return [0 if one else without for one in rows.answers], ("answer", *self.labels)
 
     def unlabelled(self, inputs: Sequence[tuple[str, str]]) -> Questions:
         """Convert (question, text) tuples to rows without answers."""
@@ -116,28 +121,34 @@ class Spans(Task[Questions]):
     def encode(
         self, rows: Questions, encoding: TextEncoding, *, progress: ProgressCallback | None = None
     ) -> Examples:
-        questions = encode_texts(rows.questions, encoding)
         tokens, types, owners = list[Ids](), list[Ids](), list[int]()
         targets, notes = list[Ids](), list[Window]()
-        cut = {"texts": 0, "tokens": 0, "of": 0}
-        for row, question in enumerate(questions):
+        lengths, read = list[int](), list[int]()
+        for row, question in enumerate(encode_texts(rows.questions, encoding)):
             head = [*encoding.before, *question[: encoding.room // 3], *between_texts(encoding)]
-            words = find_words(rows.contexts[row])
             room = encoding.length - len(head) - len(encoding.after)
+            if room < MIN_ROOM:
+                raise HeadstartError(
+                    "the question leaves no room for the text", fix="give a larger --length"
+                )
+            context = rows.contexts[row]
+            words = find_words(context)
+            breaks = [0, *(end for _, end in words)]  # a word has the blanks before it
+            texts = [context[start:end] for start, end in pairwise(breaks)]
             # A word longer than the room is cut to its beginning.
-            encoded = [ids[:room] for ids in _encode_words(rows.contexts[row], words, encoding)]
-            windows = _windows([len(ids) for ids in encoded], room)
-            for first, stop in read_windows(windows, encoded, encoding, cut):
-                text = np.concatenate(encoded[first:stop]) if stop > first else np.zeros(0)
-                ends = len(head) + np.cumsum([len(ids) for ids in encoded[first:stop]])
-                starts = [len(head), *ends[:-1]] if len(ends) else []
-                places = [(int(a), int(b) - 1) for a, b in zip(starts, ends, strict=True)]
-                window = Window(rows.contexts[row], first, words[first:stop], places)
-                whole = np.concatenate([head, text, encoding.after]).astype(np.int64)
-                token_types = np.ones(len(whole), dtype=np.int64)
-                token_types[: len(head)] = 0
-                tokens.append(whole)
-                types.append(token_types)
+            encoded = [ids[:room] for ids in encode_words(texts, encoding)]
+            sizes = np.array([len(ids) for ids in encoded], dtype=np.int64)
+            windows = word_windows(sizes.tolist(), room, encoding, overlap=True)
+            lengths.append(int(sizes.sum()))
+            read.append(int(sizes[: windows[-1][1]].sum()))
+            for first, stop in windows:
+                ends = len(head) + np.cumsum(sizes[first:stop])
+                window = Window(
+                    context, first, words[first:stop], ends - sizes[first:stop], ends - 1
+                )
+                whole = np.concatenate([head, *encoded[first:stop], encoding.after])
+                tokens.append(whole.astype(np.int64))
+                types.append((np.arange(len(whole)) >= len(head)).astype(np.int64))
                 owners.append(row)
                 targets.append(_target(window, rows.answers[row]))
                 notes.append(window)
@@ -149,7 +160,7 @@ class Spans(Task[Questions]):
             targets=list(targets),
             weights=np.ones(len(tokens), dtype=np.float32),
             token_types=types,
-            cut=cut if cut["texts"] else {},
+            cut=count_cut(lengths, read),
             notes=list(notes),
         )
 
@@ -164,57 +175,47 @@ class Spans(Task[Questions]):
     def decode(self, outputs: Sequence[Output], examples: Examples) -> list[SpanScore]:
         """Find the best span of each question's windows; none, where "no answer" scores higher."""
         assert examples.notes is not None
-        windows: dict[int, list[tuple[Output, Window]]] = {}
-        losses: dict[int, list[float]] = {}
-        for number, output in enumerate(outputs):
-            owner, target = int(examples.owners[number]), examples.targets[number]
-            chances = log_softmax(output.astype(np.float64), axis=0)
-            loss = -(chances[target[0], 0] + chances[target[1], 1]) / 2
-            losses.setdefault(owner, []).append(float(loss))
-            windows.setdefault(owner, []).append((output, examples.notes[number]))
-        return [
-            _best_span(windows[owner], float(np.mean(losses[owner])), NO_ANSWER in self.labels)
-            for owner in sorted(windows)
-        ]
+        found = []
+        first_windows = np.flatnonzero(np.diff(examples.owners)) + 1
+        for numbers in np.split(np.arange(len(outputs)), first_windows):
+            windows = [(outputs[one], examples.notes[one]) for one in numbers]
+            losses = [_span_loss(outputs[one], examples.targets[one]) for one in numbers]
+            found.append(_best_span(windows, float(np.mean(losses)), NO_ANSWER in self.labels))
+        return found
 
     def predictions(
         self, scores: list[SpanScore], rows: Questions, temperature: float = 1.0
     ) -> list[Prediction]:
         """Predict answers; `answer`, `start` and `end` are `None` where there is none."""
-        found = []
-        for one, text in zip(scores, rows.contexts, strict=True):
-            place = (one.text, one.start, one.end) if one.text else (None, None, None)
-            unread = len(text.rstrip()) - one.read
-            values = (place[0], one.probability, place[1], place[2], unread)
-            found.append(dict(zip(self.prediction_fields, values, strict=True)))
-        return found
+        return [
+            {
+                "answer": one.text or None,
+                "probability": one.probability,
+                "start": one.start if one.text else None,
+                "end": one.end if one.text else None,
+                "unread": len(text.rstrip()) - one.read,
+            }
+            for one, text in zip(scores, rows.contexts, strict=True)
+        ]
 
-    def metrics(
-        self, scores: list[SpanScore], rows: Questions, *, temperature: float = 1.0
-    ) -> dict[str, float]:
-        loss = float(np.mean([one.loss for one in scores]))
-        return {"loss": loss, **span_metrics([one.text for one in scores], _references(rows))}
+    def mean_loss(self, scores: list[SpanScore], rows: Questions, temperature: float) -> float:
+        return float(np.mean([one.loss for one in scores]))
 
     def row_scores(self, scores: list[SpanScore], rows: Questions) -> dict[str, RowScores]:
-        pairs = [(one.text, two) for one, two in zip(scores, _references(rows), strict=True)]
-        return {
-            "exact_match": mean_scores([exact_match(*pair) for pair in pairs]),
-            "f1": mean_scores([span_f1(*pair) for pair in pairs]),
-        }
+        exact, overlap = [], []
+        for score, answers in zip(scores, rows.answers, strict=True):
+            references = [text for _, text in answers]
+            exact.append(exact_match(score.text, references))
+            overlap.append(span_f1(score.text, references))
+        return {"exact_match": mean_scores(exact), "f1": mean_scores(overlap)}
 
     def trivial(self, train: Questions, rows: Questions) -> tuple[str, list[SpanScore]]:
         """Predict the first sentence, or no answer where that has the higher F1 in training."""
-
-        def first(part: Questions) -> list[SpanScore]:
-            found = [first_sentence(context) for context in part.contexts]
-            return [SpanScore(text, 0, len(text), 1.0, len(text), 0.0) for text in found]
-
-        empty = [SpanScore("", 0, 0, 1.0, 0, 0.0)]
         if NO_ANSWER in self.labels:
-            sentence = self.row_scores(first(train), train)["f1"].value
-            if self.row_scores(empty * len(train), train)["f1"].value >= sentence:
-                return "no answer to any question", empty * len(rows)
-        return "first sentence of the text", first(rows)
+            sentence = self.row_scores(_first_sentences(train), train)["f1"].value
+            if self.row_scores([NOTHING] * len(train), train)["f1"].value >= sentence:
+                return "no answer to any question", [NOTHING] * len(rows)
+        return "first sentence of the text", _first_sentences(rows)
 
     def validation_arrays(
         self, scores: list[SpanScore], rows: Questions
@@ -222,69 +223,39 @@ class Spans(Task[Questions]):
         return {"loss": np.array([one.loss for one in scores])}
 
 
-def _references(rows: Questions) -> list[list[str]]:
-    return [[text for _, text in one] for one in rows.answers]
-
-
-def _encode_words(context: str, words: list[tuple[int, int]], encoding: TextEncoding) -> list[Ids]:
-    """Encode each word with the blanks before it."""
-    starts = [0, *(end for _, end in words[:-1])]
-    texts = [context[start:end] for start, (_, end) in zip(starts, words, strict=False)]
-    unknown = np.array([encoding.tokenizer.unknown_id or 0])
-    return [
-        ids.astype(np.int64) if len(ids) else unknown
-        for ids in (encoding.tokenizer.encode_arrays(texts) if texts else [])
-    ]
-
-
-def _windows(lengths: list[int], room: int) -> list[tuple[int, int]]:
-    """Split words into windows that overlap by half; no word may be longer than the room."""
-    if room < 8:
-        raise HeadstartError(
-            "the question leaves no room for the text", fix="give a larger --length"
-        )
-    windows, first = [], 0
-    while True:
-        stop, used = first, 0
-        while stop < len(lengths) and used + lengths[stop] <= room:
-            used += lengths[stop]
-            stop += 1
-        windows.append((first, stop))
-        if stop >= len(lengths):
-            return windows
-        half, skipped = first, 0
-        while half < stop - 1 and skipped < room // 2:
-            skipped += lengths[half]
-            half += 1
-        first = max(first + 1, half)
+def _first_sentences(rows: Questions) -> list[SpanScore]:
+    found = [first_sentence(context) for context in rows.contexts]
+    return [SpanScore(text, 0, len(text), 1.0, len(text), 0.0) for text in found]
 
 
 def _target(window: Window, answers: list[tuple[int, str]]) -> Ids:
     """Find first and last token of the first answer, where the window holds all of it."""
     if answers and window.characters:
-        start, stop = answers[0][0], answers[0][0] + len(answers[0][1])
-        if window.characters[0][0] <= start and stop <= window.characters[-1][1]:
-            inside = [
-                place
-                for place, (first, end) in enumerate(window.characters)
-                if first < stop and end > start
-            ]
-            if inside:
-                return np.array([window.tokens[inside[0]][0], window.tokens[inside[-1]][1]])
+        start, text = answers[0]
+        stop = start + len(text)
+        places = np.array(window.characters)
+        inside = np.flatnonzero((places[:, 0] < stop) & (places[:, 1] > start))
+        if places[0, 0] <= start and stop <= places[-1, 1] and len(inside):
+            return np.array([window.starts[inside[0]], window.ends[inside[-1]]])
     return np.array([NO_ANSWER_TOKEN, NO_ANSWER_TOKEN])
+
+
+def _span_loss(output: Output, target: Ids) -> float:
+    """Compute the mean cross-entropy of the answer's first and last token."""
+    chances = log_softmax(output.astype(np.float64), axis=0)
+    return -float(chances[target, [0, 1]].mean())
 
 
 def _best_span(windows: list[tuple[Output, Window]], loss: float, may_be_none: bool) -> SpanScore:
     """Find the highest start + end within the maximum length, compared with "no answer"."""
     last = windows[-1][1]
-    count = last.first + len(last.tokens)
-    context = last.context
+    count = last.first + len(last.characters)
     if not count:
-        return SpanScore("", 0, 0, 1.0, 0, loss)
+        return NOTHING._replace(loss=loss)
     characters = np.zeros((count, 2), dtype=np.int64)
     scores = np.full((count, MAX_ANSWER_WORDS), -np.inf)  # (first word, words after it)
     for output, window in windows:
-        rows = slice(window.first, window.first + len(window.tokens))
+        rows = slice(window.first, window.first + len(window.characters))
         characters[rows] = window.characters
         # Windows overlap: a span in two of them has the higher of its scores.
         np.maximum(scores[rows], _span_scores(output, window), out=scores[rows])
@@ -295,14 +266,13 @@ def _best_span(windows: list[tuple[Output, Window]], loss: float, may_be_none: b
         if best < 0:
             return SpanScore("", 0, 0, float(np.exp(-total)), read, loss)
     first, end = int(characters[start, 0]), int(characters[start + more, 1])
-    return SpanScore(context[first:end], first, end, float(np.exp(best - total)), read, loss)
+    return SpanScore(last.context[first:end], first, end, float(np.exp(best - total)), read, loss)
 
 
 def _span_scores(output: Output, window: Window) -> NDArray[np.float64]:
     """Compute start + end of every span of words, minus the score of "no answer"."""
     output = output.astype(np.float64)
-    starts = output[[first for first, _ in window.tokens], 0]
-    ends = output[[last for _, last in window.tokens], 1]
-    ends = np.pad(ends, (0, MAX_ANSWER_WORDS - 1), constant_values=-np.inf)
+    starts = output[window.starts, 0]
+    ends = np.pad(output[window.ends, 1], (0, MAX_ANSWER_WORDS - 1), constant_values=-np.inf)
     following = np.lib.stride_tricks.sliding_window_view(ends, MAX_ANSWER_WORDS)
     return starts[:, None] + following - output[NO_ANSWER_TOKEN].sum()

@@ -13,19 +13,20 @@ from typing import Any, ClassVar
 import numpy as np
 import torch.nn.functional as F
 from numpy.typing import NDArray
-from scipy.special import log_softmax, softmax
+from scipy.special import softmax
 from torch import Tensor
 
-from headstart.errors import HeadstartError
+from headstart.evaluation.calibration import at_temperature, log_loss
 from headstart.evaluation.metrics import (
     EntityCounts,
+    RowScores,
     count_entities,
-    entity_metrics,
     entity_table,
+    f1_scores,
     find_entities,
     is_entity_tag,
+    ratio_scores,
 )
-from headstart.evaluation.row_scores import RowScores, f1_scores
 from headstart.model.config import Pooling, TaggingConfig
 from headstart.model.presets import Preset
 from headstart.progress import ProgressCallback
@@ -35,12 +36,13 @@ from headstart.tasks.examples import (
     Ids,
     LabelledBatch,
     TextEncoding,
-    read_windows,
+    count_cut,
+    encode_words,
+    word_windows,
 )
 from headstart.tasks.task import Output, Prediction, Task, check_pooling
 from headstart.text.checking.splits import FileParts
 from headstart.text.reading.conll import Sentences, read_sentences, read_tagged
-from headstart.text.reading.dataset import Dataset
 from headstart.text.tokenizers.words import split_words
 
 TagScores = list[NDArray[np.float64]]  # of each sentence: (words that were read, tags)
@@ -61,6 +63,7 @@ class Tagging(Task[Sentences]):
     file_suffixes: ClassVar[tuple[str, ...]] = (".jsonl", ".conll")
     row_name: ClassVar[str] = "sentences"
     class_row_name: ClassVar[str] = "entities"
+    metric_names: ClassVar[tuple[str, ...]] = ("accuracy", "f1")
 
     def __init__(self, labels: Sequence[str]) -> None:
         super().__init__(labels)
@@ -74,38 +77,27 @@ class Tagging(Task[Sentences]):
     def read_all(self, source: str, **how: Any) -> Sentences:
         return read_tagged(source, self.labels, encoding=how.get("encoding", "utf-8"))
 
-    @classmethod
-    def from_rows(cls, train: Sentences) -> "Tagging":
-        return cls(train.label_names)
-
     def match_labels(self, rows: Sentences, where: str) -> Sentences:
-        if unknown := [tag for tag in rows.label_names if tag not in self.labels]:
-            raise HeadstartError(
-                f"the dataset has other tags than the run: {', '.join(unknown[:10])}; the run "
-                f"knows {', '.join(self.labels[:20])}",
-                where=where,
-            )
-        numbers = [self.labels.index(tag) for tag in rows.label_names]
+        numbers = self.label_numbers(rows.label_names, where)
         tags = [[numbers[tag] for tag in tags] for tags in rows.tags]
         return replace(rows, tags=tags, label_names=self.labels)
 
     def texts(self, rows: Sentences) -> Sequence[str]:
         return [" ".join(words) for words in rows.words]
 
-    def inspected(self, rows: Sentences) -> Dataset:
+    def row_classes(self, rows: Sentences) -> tuple[list[int], tuple[str, ...]]:
         nothing = self.labels.index("O") if "O" in self.labels else -1
         some = [int(any(tag != nothing for tag in tags)) for tags in rows.tags]
-        names = ("no entity", "entities") if self.entities else ("no tag", "tagged")
-        return Dataset(rows.name, list(self.texts(rows)), some, names, rows.dropped)
+        return some, ("no entity", "entities") if self.entities else ("no tag", "tagged")
 
     def unlabelled(self, inputs: Sequence[str | Sequence[str]]) -> SplitTexts:
         """Convert texts, which are split into words, or lists of words to sentences."""
-        words, texts = [], []
+        texts = [one if isinstance(one, str) else " ".join(one) for one in inputs]
+        words = []
         for one in inputs:
-            text = one if isinstance(one, str) else " ".join(one)
-            split = [text[start:end] for start, end in split_words(text)]
-            words.append(split if isinstance(one, str) else list(one))
-            texts.append(text)
+            if isinstance(one, str):
+                one = [one[start:end] for start, end in split_words(one)]
+            words.append(list(one))
         tags = [[0] * len(one) for one in words]
         return SplitTexts("texts", words, tags, self.labels, texts=texts)
 
@@ -118,19 +110,20 @@ class Tagging(Task[Sentences]):
         self, rows: Sentences, encoding: TextEncoding, *, progress: ProgressCallback | None = None
     ) -> Examples:
         tokens, owners, targets = list[Ids](), list[int](), list[Ids]()
-        before = np.full(len(encoding.before), IGNORE_INDEX)
-        after = np.full(len(encoding.after), IGNORE_INDEX)
-        cut = {"texts": 0, "tokens": 0, "of": 0}
+        lengths, read = list[int](), list[int]()
         for row, (words, tags) in enumerate(zip(rows.words, rows.tags, strict=True)):
-            encoded = encode_words(words, encoding)
-            windows = fill_windows([len(ids) for ids in encoded], encoding.room)
-            for first, stop in read_windows(windows, encoded, encoding, cut):
+            encoded = encode_words([words[0], *(f" {word}" for word in words[1:])], encoding)
+            sizes = [len(ids) for ids in encoded]
+            windows = word_windows(sizes, encoding.room, encoding)
+            lengths.append(sum(sizes))
+            read.append(sum(sizes[: windows[-1][1]]))
+            for first, stop in windows:
                 ids = np.concatenate(encoded[first:stop])[: encoding.room]
-                target = np.full(len(ids), IGNORE_INDEX, dtype=np.int64)
-                ends = np.cumsum([len(one) for one in encoded[first:stop]]) - 1
-                target[np.minimum(ends, len(ids) - 1)] = tags[first:stop]
                 tokens.append(encoding.framed(ids))
-                targets.append(np.concatenate([before, target, after]))
+                target = np.full(len(tokens[-1]), IGNORE_INDEX, dtype=np.int64)
+                ends = np.minimum(np.cumsum(sizes[first:stop]), len(ids)) - 1
+                target[len(encoding.before) + ends] = tags[first:stop]
+                targets.append(target)
                 owners.append(row)
             if progress is not None and row % 1_000 == 0:
                 progress(row, len(rows))
@@ -140,7 +133,7 @@ class Tagging(Task[Sentences]):
             owners=np.array(owners),
             targets=list(targets),
             weights=np.array(words_tagged, dtype=np.float32),  # every word counts the same
-            cut=cut if cut["texts"] else {},
+            cut=count_cut(lengths, read),
         )
 
     def loss(self, outputs: Tensor, batch: LabelledBatch) -> Tensor:
@@ -164,74 +157,52 @@ class Tagging(Task[Sentences]):
     ) -> list[Prediction]:
         """Predict tags, probabilities and entities; words that were not read have `None`."""
         texts = rows.texts if isinstance(rows, SplitTexts) else self.texts(rows)
-        return [
-            self._prediction(*one, temperature)
-            for one in zip(scores, texts, rows.words, strict=True)
-        ]
-
-    def _prediction(
-        self, scores: NDArray[np.float64], text: str, words: list[str], temperature: float
-    ) -> Prediction:
-        chances = softmax(scores / temperature, axis=1)  # (words that were read, tags)
-        tags = [self.labels[tag] for tag in chances.argmax(axis=1)]
-        probabilities: list[float] = chances.max(axis=1).tolist()
-        places = find_words_in(text, words)
-        entities = []
-        for one in find_entities(tags) if self.entities else []:
-            start, end = places[one.start][0], places[one.end - 1][1]
-            entities.append(
+        found = []
+        for one, text, words in zip(scores, texts, rows.words, strict=True):
+            chances = softmax(one / temperature, axis=1)  # (words that were read, tags)
+            tags = [self.labels[tag] for tag in chances.argmax(axis=1)]
+            probabilities: list[float] = chances.max(axis=1).tolist()
+            entities = _entities(text, words, tags, probabilities) if self.entities else []
+            unread = [None] * (len(words) - len(tags))
+            found.append(
                 {
-                    "kind": one.kind,
-                    "text": text[start:end],
-                    "start_word": one.start,
-                    "end_word": one.end,
-                    "start": start,
-                    "end": end,
-                    # Given the text, the network decides about each word independently.
-                    "probability": prod(probabilities[one.start : one.end]),
+                    "words": words,
+                    "tags": [*tags, *unread],
+                    "probabilities": [*probabilities, *unread],
+                    "entities": entities,
                 }
             )
-        unread = [None] * (len(words) - len(tags))
-        return {
-            "words": words,
-            "tags": [*tags, *unread],
-            "probabilities": [*probabilities, *unread],
-            "entities": entities,
-        }
-
-    def metrics(
-        self, scores: TagScores, rows: Sentences, *, temperature: float = 1.0
-    ) -> dict[str, float]:
-        """Compute the loss over words that were read, and accuracy and F1 over all words."""
-        losses, words_read = 0.0, 0
-        for one, tags in zip(scores, rows.tags, strict=True):
-            read = np.array(tags[: len(one)])
-            chances = log_softmax(one / temperature, axis=1)
-            losses -= float(chances[np.arange(len(read)), read].sum())
-            words_read += len(read)
-        correct, words = self._correct_words(scores, rows)
-        found = {"loss": losses / words_read, "accuracy": float(correct.sum() / words.sum())}
-        if self.entities:
-            found["f1"] = entity_metrics(self._counts(scores, rows))["f1"]
         return found
+
+    def mean_loss(self, scores: TagScores, rows: Sentences, temperature: float) -> float:
+        """Compute the loss over words that were read."""
+        arrays = self.validation_arrays(scores, rows)
+        return log_loss(at_temperature(arrays["logits"], temperature), arrays["labels"])
 
     def report(
         self, scores: TagScores, rows: Sentences, temperature: float = 1.0
     ) -> dict[str, Any]:
         found = super().report(scores, rows, temperature)
         if self.entities:
-            counts = self._counts(scores, rows)
-            found |= {**entity_metrics(counts), "classes": entity_table(counts)}
+            for name in ("precision", "recall", "macro_f1"):
+                found[name] = found["intervals"].get(name, {"value": 0.0})["value"]
+            found["classes"] = entity_table(self._counts(scores, rows))
         return found
 
     def row_scores(self, scores: TagScores, rows: Sentences) -> dict[str, RowScores]:
-        found = {"accuracy": RowScores(*self._correct_words(scores, rows))}
+        correct = [
+            np.sum(one.argmax(axis=1) == np.asarray(tags[: len(one)]))
+            for one, tags in zip(scores, rows.tags, strict=True)
+        ]
+        found = {"accuracy": ratio_scores(correct, [len(tags) for tags in rows.tags])}
         if self.entities:
             counts = self._counts(scores, rows)
-            sums = [one.sum(1) for one in (counts.correct, counts.predicted, counts.true)]
-            hits, given, wanted = (one.reshape(-1, 1).astype(np.float64) for one in sums)
-            found["f1"] = f1_scores(*sums)
-            found["precision"], found["recall"] = RowScores(hits, given), RowScores(hits, wanted)
+            hits, given, wanted = (
+                one.sum(axis=1) for one in (counts.correct, counts.predicted, counts.true)
+            )
+            found["f1"] = f1_scores(hits, given, wanted)
+            found["precision"] = ratio_scores(hits, given)
+            found["recall"] = ratio_scores(hits, wanted)
             if counts.kinds:
                 found["macro_f1"] = f1_scores(counts.correct, counts.predicted, counts.true)
         return found
@@ -250,18 +221,6 @@ class Tagging(Task[Sentences]):
         tags = [tags[: len(one)] for one, tags in zip(scores, rows.tags, strict=True)]
         return {"logits": np.concatenate(scores), "labels": np.concatenate(tags).astype(np.int64)}
 
-    def _correct_words(
-        self, scores: TagScores, rows: Sentences
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Count correct and all words of each sentence, (rows, 1) each."""
-        correct = [
-            np.sum(one.argmax(axis=1) == np.asarray(tags[: len(one)]))
-            for one, tags in zip(scores, rows.tags, strict=True)
-        ]
-        words = [len(tags) for tags in rows.tags]
-        columns = (np.array(counts, dtype=np.float64).reshape(-1, 1) for counts in (correct, words))
-        return next(columns), next(columns)
-
     def _counts(self, scores: TagScores, rows: Sentences) -> EntityCounts:
         """Count entities; none is predicted in words that were not read."""
         true = [[self.labels[tag] for tag in tags] for tags in rows.tags]
@@ -272,25 +231,27 @@ class Tagging(Task[Sentences]):
         return count_entities(true, predicted)
 
 
-def encode_words(words: Sequence[str], encoding: TextEncoding) -> list[Ids]:
-    """Encode each word as at least one id; words after the first carry the blank before them."""
-    spaced = [word if place == 0 else f" {word}" for place, word in enumerate(words)]
-    unknown = encoding.tokenizer.unknown_id or 0
-    return [
-        ids.astype(np.int64) if len(ids) else np.array([unknown])
-        for ids in encoding.tokenizer.encode_arrays(spaced)
-    ]
-
-
-def fill_windows(lengths: Sequence[int], room: int) -> list[tuple[int, int]]:
-    """Split words into windows of at most `room` tokens: first word, and the one after the last."""
-    windows, first, used = [], 0, 0
-    for place, length in enumerate(lengths):
-        if used + length > room and place > first:
-            windows.append((first, place))
-            first, used = place, 0
-        used += length
-    return [*windows, (first, len(lengths))]
+def _entities(
+    text: str, words: Sequence[str], tags: Sequence[str], probabilities: Sequence[float]
+) -> list[dict[str, Any]]:
+    """List the entities of a tagged text with their places."""
+    places = find_words_in(text, words)
+    found = []
+    for one in find_entities(tags):
+        start, end = places[one.start][0], places[one.end - 1][1]
+        found.append(
+            {
+                "kind": one.kind,
+                "text": text[start:end],
+                "start_word": one.start,
+                "end_word": one.end,
+                "start": start,
+                "end": end,
+                # Given the text, the network decides about each word independently.
+                "probability": prod(probabilities[one.start : one.end]),
+            }
+        )
+    return found
 
 
 def find_words_in(text: str, words: Sequence[str]) -> list[tuple[int, int]]:

@@ -15,13 +15,16 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from headstart.errors import HeadstartError
-from headstart.evaluation.row_scores import RowScores
+from headstart.evaluation.calibration import fit_temperature
+from headstart.evaluation.metrics import RowScores
 from headstart.model.config import HeadConfig, Pooling
 from headstart.model.presets import Preset
 from headstart.progress import ProgressCallback
 from headstart.tasks.examples import Examples, LabelledBatch, TextEncoding
 from headstart.text.reading.dataset import Dataset
+from headstart.text.reading.rows import PAIR_MARK
 
+MAX_CELLS = 20_000_000  # rows × classes for which a macro average has an interval
 Rows = TypeVar("Rows")  # labelled rows: training, validation or test
 Rows_co = TypeVar("Rows_co", covariant=True)
 Output = NDArray[np.float32]
@@ -32,13 +35,16 @@ class Parts(Protocol[Rows_co]):
     """Weights are learned on train, settings are selected on validation, test reports once."""
 
     @property
-    def train(self) -> Rows_co: ...
+    def train(self) -> Rows_co:
+        """The rows that weights are learned from."""
 
     @property
-    def validation(self) -> Rows_co: ...
+    def validation(self) -> Rows_co:
+        """The rows that select settings."""
 
     @property
-    def test(self) -> Rows_co | None: ...
+    def test(self) -> Rows_co | None:
+        """The rows that report, where there are some."""
 
 
 class Task(ABC, Generic[Rows]):
@@ -60,8 +66,12 @@ class Task(ABC, Generic[Rows]):
         Whether long texts can be read in windows.
     whole_texts : bool
         Whether a target belongs to a whole text and not to its tokens.
+    has_temperature : bool
+        Whether a temperature is fitted to the logits of validation rows.
+    metric_names : tuple of str
+        The names of `metrics`, without "loss".
     metric : str
-        The main one of `metrics`; higher is better.
+        The main one of them; higher is better.
     """
 
     name: ClassVar[str]
@@ -73,10 +83,13 @@ class Task(ABC, Generic[Rows]):
     class_row_name: ClassVar[str] = "rows"
     supports_windows: ClassVar[bool] = True
     whole_texts: ClassVar[bool] = False
+    has_temperature: ClassVar[bool] = False
+    metric_names: ClassVar[tuple[str, ...]]
     metric: str
 
     def __init__(self, labels: Sequence[str]) -> None:
         self.labels = tuple(labels)
+        self._numbers = {label: number for number, label in enumerate(labels)}
 
     @abstractmethod
     def encode(
@@ -97,8 +110,18 @@ class Task(ABC, Generic[Rows]):
         """Turn the network's outputs into scores: one per row, of any number of windows."""
 
     @abstractmethod
+    def mean_loss(self, scores: Any, rows: Rows, temperature: float) -> float:
+        """Compute the mean loss at a temperature."""
+
+    @abstractmethod
+    def row_scores(self, scores: Any, rows: Rows) -> dict[str, RowScores]:
+        """Compute each row's contribution to each metric that is a ratio of sums over rows."""
+
     def metrics(self, scores: Any, rows: Rows, *, temperature: float = 1.0) -> dict[str, float]:
         """Compute named numbers; "loss" (lower is better) and `metric` are among them."""
+        found = self.row_scores(scores, rows)
+        values = {name: one.value for name, one in found.items() if name in self.metric_names}
+        return {"loss": self.mean_loss(scores, rows, temperature), **values}
 
     @classmethod
     @abstractmethod
@@ -110,13 +133,27 @@ class Task(ABC, Generic[Rows]):
         """Read every row of one file, with this task's labels only."""
 
     @classmethod
-    @abstractmethod
     def from_rows(cls, train: Rows) -> "Task[Rows]":
         """Make the task with the labels of these training rows."""
+        return cls(train.label_names)  # type: ignore[attr-defined]
+
+    def label_numbers(self, names: Sequence[str], where: str) -> list[int]:
+        """Find the numbers of labels by name; an unknown label is an error."""
+        unknown = [name for name in names if name not in self._numbers]
+        if unknown:
+            others = ", ".join(f"'{name}'" for name in unknown[:10])
+            known = ", ".join(f"'{name}'" for name in self.labels[:10])
+            raise HeadstartError(
+                f"the dataset has other labels than the run: {others}; the run knows {known}",
+                where=where,
+                fix="name the right column with --label-column, or a run of these labels",
+                code="label-column",
+            )
+        return [self._numbers[name] for name in names]
 
     def match_labels(self, rows: Rows, where: str) -> Rows:
         """Number the labels of the rows as in this task; other labels are an error."""
-        return rows
+        return rows  # those of spans have none
 
     @abstractmethod
     def texts(self, rows: Rows) -> Sequence[str]:
@@ -128,15 +165,18 @@ class Task(ABC, Generic[Rows]):
 
     def inspected(self, rows: Rows) -> Dataset:
         """Convert rows to texts with one label each, to be inspected before training."""
-        if isinstance(rows, Dataset):
-            return rows
-        texts = list(self.row_texts(rows))
-        return Dataset("rows", texts, [0] * len(texts), (self.row_name,))
+        given: Any = rows
+        labels, names = self.row_classes(rows)
+        texts = [text.replace(PAIR_MARK, " ¦ ") for text in self.row_texts(rows)]
+        return Dataset(given.name, texts, labels, names, given.dropped)
+
+    @abstractmethod
+    def row_classes(self, rows: Rows) -> tuple[list[int], tuple[str, ...]]:
+        """List one class number per row for an inspection, and the names of these classes."""
 
     def pick(self, rows: Rows, numbers: Sequence[int]) -> Rows:
         """Select rows by number, in this order."""
-        picked: Rows = rows.pick(numbers)  # type: ignore[attr-defined]
-        return picked
+        return rows.pick(numbers)  # type: ignore[attr-defined]
 
     @abstractmethod
     def unlabelled(self, inputs: Sequence[Any]) -> Rows:
@@ -146,32 +186,33 @@ class Task(ABC, Generic[Rows]):
     def predictions(self, scores: Any, rows: Rows, temperature: float = 1.0) -> list[Prediction]:
         """Convert scores to predictions with the keys of `prediction_fields`, one per row."""
 
-    def row_scores(self, scores: Any, rows: Rows) -> dict[str, RowScores]:
-        """Compute each row's contribution to each metric that has an interval."""
-        return {}
-
     def intervals(self, scores: Any, rows: Rows) -> dict[str, dict[str, float]]:
         """Compute `value`, `low` and `high` of each metric, over rows."""
-        found = self.row_scores(scores, rows)
-        return {name: asdict(one.interval()) for name, one in found.items()}
+        found = {}
+        for name, one in self.row_scores(scores, rows).items():
+            macro = one.total.shape[1] > 1
+            if not macro or one.total.size <= MAX_CELLS:
+                found[name] = asdict(one.interval())
+        return found
 
     def report(self, scores: Any, rows: Rows, temperature: float = 1.0) -> dict[str, Any]:
         """Evaluate in full: the metrics, their "intervals", "labels", "classes", "notes" …"""
-        metrics = self.metrics(scores, rows, temperature=temperature)
         return {
-            **metrics,
+            **self.metrics(scores, rows, temperature=temperature),
             "intervals": self.intervals(scores, rows),
             "labels": list(self.labels),
             "notes": [],
         }
 
-    def trivial(self, train: Rows, rows: Rows) -> tuple[str, Any] | None:
-        """Predict without reading: a description, and scores for `rows`."""
-        return None
-
     def fit_temperature(self, validation: Mapping[str, NDArray[Any]]) -> float:
         """Fit the temperature of the probabilities to what `validation_arrays` returned."""
-        return 1.0
+        if not self.has_temperature:
+            return 1.0
+        return fit_temperature(validation["logits"], validation["labels"])
+
+    @abstractmethod
+    def trivial(self, train: Rows, rows: Rows) -> tuple[str, Any]:
+        """Predict without reading: a description, and scores for `rows`."""
 
     @abstractmethod
     def validation_arrays(self, scores: Any, rows: Rows) -> dict[str, NDArray[Any]]:
@@ -190,13 +231,8 @@ def check_pooling(head: HeadConfig, pooling: Pooling | None) -> None:
     used = getattr(head, "pooling", None)
     if pooling is None or used == pooling:
         return
-    why = (
-        f"a head for {head.kind} scores single tokens"
-        if used is None
-        else f"this base's stock head pools with {used}"
-    )
-    raise HeadstartError(
-        f"--pooling {pooling} cannot be used: {why}",
-        fix="leave --pooling out" + ("" if used is None else ", or leave --head stock out"),
-        code="config",
-    )
+    why, fix = f"a head for {head.kind} scores single tokens", "leave --pooling out"
+    if used is not None:
+        why = f"this base's stock head pools with {used}"
+        fix = "leave --pooling out, or leave --head stock out"
+    raise HeadstartError(f"--pooling {pooling} cannot be used: {why}", fix=fix, code="config")

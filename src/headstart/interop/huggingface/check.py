@@ -17,7 +17,7 @@ from headstart.errors import HeadstartError
 from headstart.interop.huggingface.foreign_config import ForeignConfig
 from headstart.interop.measure import OutputDifference
 from headstart.run import NetworkRun
-from headstart.tasks.pairs import between_texts
+from headstart.tasks.examples import between_texts
 
 ALLOWED = 1e-4  # of the outputs' size: rounding adds up over the layers
 TEXTS = [

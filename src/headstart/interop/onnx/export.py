@@ -16,7 +16,7 @@ from headstart.interop.exporters import (
 from headstart.interop.measure import OutputDifference
 from headstart.model.config import ClassificationConfig
 from headstart.run import EXPORTED, ROWS, NetworkRun, Run
-from headstart.tasks.pairs import between_texts
+from headstart.tasks.examples import between_texts
 
 MODEL, CONFIG = EXPORTED, "config.json"
 WINDOWS = "overflow_to_sample_mapping"  # as Hugging Face's tokenizers call it

@@ -21,7 +21,7 @@ from headstart.interop.onnx.export import (
 )
 from headstart.machine import choose_threads
 from headstart.progress import ProgressCallback
-from headstart.run import Run, Scores, check_task_settings
+from headstart.run import TASK_FORMS, Run, Scores
 from headstart.tasks import find_task
 from headstart.tasks.examples import Examples, Ids, Long, TextEncoding
 from headstart.tasks.task import Output, Task
@@ -138,7 +138,7 @@ def open_export(folder: str | Path) -> OnnxRun:
             where=folder,
             fix="install that version or a newer one",
         )
-    check_task_settings(config, folder / CONFIG, AGAIN)
+    read_object(folder / CONFIG, fix=AGAIN, needs=TASK_FORMS, forms=TASK_FORMS)
     temperature, inputs = config.get("temperature"), config.get("inputs")
     known = isinstance(temperature, int | float) and temperature > 0
     if not known or not isinstance(inputs, list):

@@ -13,8 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from headstart.errors import HeadstartError
-from headstart.evaluation.metrics import Interval
-from headstart.evaluation.row_scores import mean_scores
+from headstart.evaluation.metrics import Interval, mean_scores
 from headstart.files import harmless, replacing, write_text
 from headstart.studies.costs import choice_words, find_cost
 from headstart.studies.learning_curves import area_under_curve, epochs_to_reach
