@@ -44,9 +44,3 @@ class Recorder(Callback):
 
     def on_warning(self, message):
         self.events.append(("warning", message))
-
-    def on_finish(self, summary):
-        self.events.append(("finish", summary))
-
-    def on_stop(self, error):
-        self.events.append(("stop", error))

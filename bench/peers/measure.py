@@ -148,9 +148,9 @@ def describe_machine() -> Task:
 
     threads = choose_threads()
     torch.set_num_threads(threads)
-    precision = choose_precision(torch.device("cpu")).precision
+    precision = choose_precision(torch.device("cpu"))["precision"]
     facts = look_up()
-    print(f"{facts.cpu}, {threads} threads, {', '.join(facts.instruction_sets)}, {precision}")
+    print(f"{facts['cpu']}, {threads} threads, {', '.join(facts['instruction_sets'])}, {precision}")
     return {"threads": threads, "precision": precision}
 
 

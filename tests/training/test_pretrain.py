@@ -172,8 +172,7 @@ def test_callbacks_receive_every_event_in_order(tmp_path):
     recorder = Recorder()
     run = pretrain(small_config(tmp_path, steps=4), tmp_path / "run", callbacks=[recorder])
     assert recorder.values("step") == [1, 2, 3, 4]
-    assert recorder.names()[-1] == "finish"
-    assert recorder.values("finish") == [run.summary]
+    assert recorder.names()[-1] == "evaluation"
     (start,) = recorder.values("start")
     assert start.plan == run.plan
     assert start.step == 0

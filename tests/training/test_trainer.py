@@ -10,7 +10,7 @@ from torch import nn
 
 from headstart.errors import HeadstartError
 from headstart.training import checkpoints as checkpoints_module
-from headstart.training.optimizer import Schedule, make_optimizer
+from headstart.training.optimizer import make_optimizer
 from headstart.training.trainer import (
     Interrupted,
     MicroBatch,
@@ -180,11 +180,12 @@ def test_a_checkpoint_has_the_numbers_as_they_were(tmp_path):
 
 
 def test_the_schedule_rises_then_falls_to_zero():
-    rates = [Schedule(1.0, 100, warmup=0.1).at(step) for step in range(101)]
+    settings = TrainSettings(learning_rate=1.0, steps=100, warmup=0.1, seed=0)
+    rates = [settings.rate(step) for step in range(101)]
     assert rates[0] == pytest.approx(0.1)
     assert max(rates) == rates[9] == rates[10] == pytest.approx(1.0)
     assert rates[100] == 0
-    assert Schedule(1.0, 1).at(0) == 1.0
+    assert TrainSettings(learning_rate=1.0, steps=1, seed=0).rate(0) == 1.0
 
 
 def test_norms_biases_and_embeddings_do_not_decay():

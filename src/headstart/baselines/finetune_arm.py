@@ -87,7 +87,6 @@ def finetune_arm(
         else:
             classifier = fit_linear(config.arm, config.task, parts, folder)
         summary = save_arm(classifier, config, parts, folder, arm=config.arm, started=started)
-    callback.on_finish(summary)
     return replace(classifier, summary=summary, splits=parts)
 
 

@@ -38,28 +38,26 @@ def doctor(
     device = pick_device(given.get("device"))
     precision = choose_precision(device)
     if json:
-        compiles = "possible" if facts.compiler else "not possible"
-        choices = {"device": str(device), "threads": threads, "precision": vars(precision)}
-        print_json({"machine": vars(facts), "choices": choices | {"compile": compiles}})
+        choices = {"device": str(device), "threads": threads, "precision": precision}
+        print_json({"machine": facts, "choices": choices})
         return
-    free = f"{facts.memory_bytes / 1e9:.1f} GB, {facts.free_memory_bytes / 1e9:.1f} GB free"
+    free = f"{facts['memory_bytes'] / 1e9:.1f} GB, {facts['free_memory_bytes'] / 1e9:.1f} GB free"
     measured = (
-        f"fp32 {precision.fp32_gflops:,.0f}, bf16 {precision.bf16_gflops:,.0f} billion operations "
-        "per second on a small product"
+        f"fp32 {precision['fp32_gflops']:,.0f}, bf16 {precision['bf16_gflops']:,.0f} "
+        "billion operations per second on a small product"
     )
     sections = {
         "This machine": {
-            "system": f"{facts.system}, Python {facts.python}, PyTorch {facts.torch}",
-            "processor": f"{facts.cpu}, {facts.cores} cores, {facts.usable_cores} usable",
-            "instructions": ", ".join(facts.instruction_sets) or "none of the relevant ones",
+            "system": f"{facts['system']}, Python {facts['python']}, PyTorch {facts['torch']}",
+            "processor": f"{facts['cpu']}, {facts['cores']} cores, {facts['usable_cores']} usable",
+            "instructions": ", ".join(facts["instruction_sets"]) or "none of the relevant ones",
             "memory": free,
-            "accelerators": ", ".join(facts.accelerators) or "none",
-            "compiler": facts.compiler or "none (only torch.compile would need one)",
+            "accelerators": ", ".join(facts["accelerators"]) or "none",
         },
         "What Headstart uses": {
             "device": str(device),
             "threads": str(threads),
-            "precision": f"{precision.precision}: {precision.why}",
+            "precision": f"{precision['precision']}: {precision['why']}",
             "measured": measured,
         },
     }

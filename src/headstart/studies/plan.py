@@ -85,7 +85,7 @@ class StudyPlan:
 def make_plan(recipe: StudyRecipe, data: StudyData) -> StudyPlan:
     """Look at the data and the machine, try a few steps, and fit the study into the minutes."""
     chosen = study_preset(recipe)
-    pretrain_threads = choose_threads(recipe.threads or None)
+    pretrain_threads = choose_threads(recipe.threads)
     executor = find_executor(recipe.executor)
     jobs = executor.at_once(recipe, recipe.resources())
     threads = executor.threads(recipe, jobs, pretrain_threads)

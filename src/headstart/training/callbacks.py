@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,9 +12,8 @@ from headstart.errors import HeadstartError
 from headstart.files import write_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable
 
-    from headstart.config import Config
     from headstart.progress import ProgressCallback
     from headstart.training.trainer import TrainState
 
@@ -35,7 +33,6 @@ class TrainStart:
 
     kind: Literal["pretrain", "finetune"]
     folder: Path | None
-    config: Config
     plan: dict[str, Any]
     step: int
     run: Any
@@ -69,60 +66,25 @@ class Callback:
     def on_warning(self, message: str) -> None:
         """Something that a person should know."""
 
-    def on_finish(self, summary: dict[str, Any]) -> None:
-        """The training has ended."""
-
-    def on_stop(self, error: BaseException) -> None:
-        """The training was stopped or failed after `on_start`."""
-
 
 class Callbacks(Callback):
     """Pass every event on to several callbacks, in their order."""
 
     def __init__(self, callbacks: Sequence[Callback]) -> None:
-        self.callbacks = tuple(callbacks)
-
-    def _call(self, event: str, *arguments: Any) -> None:
-        for one in self.callbacks:
-            getattr(one, event)(*arguments)
+        self.callbacks = callbacks
+        for event in ("on_start", "on_step", "on_evaluation", "on_warning"):
+            setattr(self, event, _each([getattr(one, event) for one in callbacks]))
 
     def stage(self, name: str) -> ProgressCallback:
-        receivers = [one.stage(name) for one in self.callbacks]
-
-        def progress(done: int, total: int | None) -> None:
-            for receive in receivers:
-                receive(done, total)
-
-        return progress
-
-    def on_start(self, start: TrainStart) -> None:
-        self._call("on_start", start)
-
-    def on_step(self, state: TrainState) -> None:
-        self._call("on_step", state)
-
-    def on_evaluation(self, state: TrainState) -> None:
-        self._call("on_evaluation", state)
-
-    def on_warning(self, message: str) -> None:
-        self._call("on_warning", message)
-
-    def on_finish(self, summary: dict[str, Any]) -> None:
-        self._call("on_finish", summary)
-
-    def on_stop(self, error: BaseException) -> None:
-        self._call("on_stop", error)
+        return _each([one.stage(name) for one in self.callbacks])
 
 
-@contextmanager
-def reported(callback: Callback, start: TrainStart) -> Iterator[None]:
-    """Report the start of a training, and its end if that comes too early."""
-    callback.on_start(start)
-    try:
-        yield
-    except BaseException as error:
-        callback.on_stop(error)
-        raise
+def _each(functions: Sequence[Callable[..., None]]) -> Callable[..., None]:
+    def call(*arguments: Any) -> None:
+        for function in functions:
+            function(*arguments)
+
+    return call
 
 
 class MetricsFile(Callback):
@@ -246,12 +208,7 @@ class TensorBoard(Callback):
     def on_evaluation(self, state: TrainState) -> None:
         for name, value in state.metrics.items():
             self._writer.add_scalar(f"held_out/{name}", value, state.step)
-
-    def on_finish(self, summary: dict[str, Any]) -> None:
-        self._writer.close()
-
-    def on_stop(self, error: BaseException) -> None:
-        self._writer.close()
+        self._writer.flush()  # the last step is evaluated, so nothing is left
 
 
 TRACKERS: dict[str, type[Callback]] = {"tensorboard": TensorBoard}

@@ -18,7 +18,7 @@ from headstart.tasks import find_task
 from headstart.tasks.examples import Examples, TextEncoding
 from headstart.tasks.task import Parts
 from headstart.training.batches import EpochBatches, Validation
-from headstart.training.callbacks import Callback, Callbacks, MetricsFile, TrainStart, reported
+from headstart.training.callbacks import Callback, Callbacks, MetricsFile, TrainStart
 from headstart.training.cards import finetune_summary, write_finetuning_card
 from headstart.training.initialization import read_splits, start_model, text_encoding
 from headstart.training.linear_probe import fit_head
@@ -61,7 +61,7 @@ def finetune(
     -------
     The run, with its `plan`, `summary`, `validation_scores` and `splits`.
     """
-    callback = Callbacks(callbacks)
+    callback = Callbacks([*([] if folder is None else [MetricsFile(folder)]), *callbacks])
     with nullcontext() if folder is None or dry_run else locked(folder):
         sources = config.dataset if splits is None else []
         config = start_config(config, folder, resume=resume, sources=sources)
@@ -81,7 +81,6 @@ def finetune(
         encode = validation or (lambda encoding: task.encode(splits.validation, encoding))
         run = NetworkRun(folder, start.model, start.tokenizer, task, encoding.length, encoding.long)
         held_out = Validation(config, run, splits.validation, encode(encoding))
-        everyone = Callbacks([callback] if folder is None else [MetricsFile(folder), callback])
         trainer = Trainer(
             start.model,
             lambda step: batches.micro_batches(start.model, step),
@@ -94,7 +93,7 @@ def finetune(
                 check_divergence=False,  # one confident mistake in a small batch is no divergence
             ),
             folder=folder,
-            callback=everyone,
+            callback=callback,
             selection=held_out.selection_score,
             save_best=held_out.save,
         )
@@ -115,10 +114,10 @@ def finetune(
             write_rows(task, splits, folder)
             write_start(folder, config, identity, plan)
         step = trainer.checkpoints.last_step() if resume and trainer.checkpoints else 0
-        with reported(everyone, TrainStart("finetune", folder, config, plan, step, run)):
-            if not step and config.head_init == "probe":
-                fit_head(start.model, train, weights, progress=callback.stage("fitting the head"))
-            state = trainer.fit(resume=bool(step))
+        callback.on_start(TrainStart("finetune", folder, plan, step, run))
+        if not step and config.head_init == "probe":
+            fit_head(start.model, train, weights, progress=callback.stage("fitting the head"))
+        state = trainer.fit(resume=bool(step))
         if folder is None:
             return replace(held_out.best_run(), plan=plan, splits=splits)
         summary = finetune_summary(config, plan, state, splits, batches)
@@ -126,5 +125,4 @@ def finetune(
         write_finetuning_card(folder, config, task, summary, identity)
         write_summary(summary, folder)
         shutil.rmtree(folder / "checkpoints", ignore_errors=True)
-        callback.on_finish(summary)
         return replace(held_out.best_run(), plan=plan, splits=splits)

@@ -1,4 +1,4 @@
-"""AdamW that updates only the rows a step has used, gradient clipping, and the learning rate.
+"""AdamW that updates only the rows a step has used, and gradient clipping.
 
 The embedding and a sampled output layer have one row per token of the vocabulary, and a step uses
 a few thousand of 50,000. Their gradients are sparse, and only these rows and their moments are
@@ -7,32 +7,12 @@ Unlike dense Adam, a row that was not used does not move on by its momentum.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from headstart.model.positions import LearnedPositions
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """Linear warm-up and linear decay to zero, or one constant rate (the lab's)."""
-
-    learning_rate: float
-    steps: int
-    warmup: float = 0.05  # share of the steps
-    shape: Literal["linear", "constant"] = "linear"
-
-    def at(self, step: int) -> float:
-        """Return the learning rate of a step, counted from 0."""
-        if self.shape == "constant":
-            return self.learning_rate
-        warm = max(1, round(self.warmup * self.steps))
-        if step < warm:
-            return self.learning_rate * (step + 1) / warm
-        return self.learning_rate * (self.steps - step) / max(1, self.steps - warm)
 
 
 class RowAdamW(torch.optim.AdamW):
@@ -87,7 +67,7 @@ def make_optimizer(
     """Make the optimizer of the parameters that are trained.
 
     Matrices of linear layers decay; embeddings, output layers, positions, norms and biases do not.
-    Embedding and output rows may have another learning rate.
+    Embedding and output rows may have another learning rate: each group has a `scale` of its own.
     """
     row_rate = embedding_learning_rate or learning_rate
     rows = {id(parameter) for parameter in getattr(model, "vocabulary_rows", [])}
@@ -109,12 +89,6 @@ def make_optimizer(
         for (decay, scale), parameters in groups.items()
     ]
     return RowAdamW(listed, lr=learning_rate, betas=betas, fused=True)
-
-
-def set_learning_rate(optimizer: torch.optim.Optimizer, learning_rate: float) -> None:
-    """Set the learning rate of a step, times the scale of each group."""
-    for group in optimizer.param_groups:
-        group["lr"] = learning_rate * group["scale"]
 
 
 def clip_gradients(parameters: Iterable[nn.Parameter], max_norm: float) -> float:

@@ -13,7 +13,7 @@ from headstart.run import NetworkRun, write_summary
 from headstart.text.reading.corpus import Corpus
 from headstart.text.tokenizers.tokenizer import load_tokenizer
 from headstart.training.batches import CorpusBatches
-from headstart.training.callbacks import Callback, Callbacks, MetricsFile, TrainStart, reported
+from headstart.training.callbacks import Callback, Callbacks, MetricsFile, TrainStart
 from headstart.training.cards import write_pretraining_card
 from headstart.training.corpus import corpus_warnings, prepare_corpus
 from headstart.training.initialization import initial_model
@@ -53,7 +53,7 @@ def pretrain(
     -------
     The run, with its `plan` and `summary`.
     """
-    callback = Callbacks(callbacks)
+    callback = Callbacks([MetricsFile(folder), *callbacks])
     with nullcontext() if dry_run else locked(folder):
         config = start_config(config, folder, resume=resume, sources=config.corpus)
         tokenizer = load_tokenizer(folder) if resume else None
@@ -71,14 +71,13 @@ def pretrain(
         if save_initial is not None:
             run.save(save_initial)
             config.save(save_initial)
-        everyone = Callbacks([MetricsFile(folder), callback])
         trainer = Trainer(
             model,
             lambda step: batches.micro_batches(model, step, trainer.settings.steps),
             lambda: batches.evaluate(model),
             TrainSettings.from_config(config, steps=1),
             folder=folder,
-            callback=everyone,
+            callback=callback,
             # What is read last moves the base towards its task: with task text, the last weights
             # are saved, whatever the held-out loss says.
             selection=lambda metrics, last: -1.0 if last and data.task_text else metrics["loss"],
@@ -93,8 +92,8 @@ def pretrain(
             write_start(folder, config, identity, plan)
         assert trainer.checkpoints is not None
         step = trainer.checkpoints.last_step() if resume else 0
-        with reported(everyone, TrainStart("pretrain", folder, config, plan, step, run)):
-            state = trainer.fit(resume=bool(step))
+        callback.on_start(TrainStart("pretrain", folder, plan, step, run))
+        state = trainer.fit(resume=bool(step))
         hidden = ("step", "train_loss", "seconds", "total_seconds")
         summary = {
             "run": str(folder),
@@ -110,5 +109,4 @@ def pretrain(
         }
         write_summary(summary, folder)
         write_pretraining_card(folder, config, summary, identity)
-        callback.on_finish(summary)
         return replace(NetworkRun.open(folder), plan=plan)

@@ -6,7 +6,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from headstart.base_source import hf_fingerprint, hf_name
-from headstart.config import Config, FinetuneConfig, check_new, is_run, read_settings
+from headstart.config import (
+    Config,
+    FinetuneConfig,
+    MachineSettings,
+    check_new,
+    is_run,
+    read_settings,
+)
 from headstart.errors import HeadstartError
 from headstart.files import IDENTITY, read_object, write_text
 from headstart.machine import resolve_machine
@@ -16,7 +23,7 @@ from headstart.text.reading.sources import check_outside
 from headstart.text.tokenizers.tokenizer import Tokenizer, hash_of
 
 PLAN_FILE = "plan.json"
-C = TypeVar("C", bound=Config)
+C = TypeVar("C", bound=MachineSettings)
 
 
 def start_config(config: C, folder: Path | None, *, resume: bool, sources: list[str]) -> C:

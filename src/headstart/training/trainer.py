@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -27,15 +27,12 @@ from headstart.machine import autocast
 from headstart.training.callbacks import Callback
 from headstart.training.checkpoints import Checkpoints
 from headstart.training.optimizer import (
-    Schedule,
     clip_gradients,
     make_optimizer,
     optimizer_tensors,
     restore_optimizer,
-    set_learning_rate,
 )
 
-T = TypeVar("T")
 DIVERGED = 3.0  # times the first step's loss …
 DIVERGED_STEPS = 10  # … in so many consecutive steps
 
@@ -65,7 +62,7 @@ class TrainSettings:
     seed: int
     embedding_learning_rate: float | None = None  # of embedding and output rows
     schedule: Literal["linear", "constant"] = "linear"
-    warmup: float = 0.05
+    warmup: float = 0.05  # share of the steps
     weight_decay: float = 0.1
     betas: tuple[float, float] = (0.9, 0.98)
     clip: float = 1.0
@@ -82,6 +79,18 @@ class TrainSettings:
         names = {one.name for one in dataclasses.fields(cls)}
         given = {name: value for name, value in vars(config).items() if name in names}
         return cls(**{**given, **more})
+
+    def rate(self, step: int) -> float:
+        """Return the learning rate of a step, counted from 0.
+
+        It rises and falls to zero in straight lines, or is constant (the lab's).
+        """
+        if self.schedule == "constant":
+            return self.learning_rate
+        warm = max(1, round(self.warmup * self.steps))
+        if step < warm:
+            return self.learning_rate * (step + 1) / warm
+        return self.learning_rate * (self.steps - step) / max(1, self.steps - warm)
 
 
 @dataclass
@@ -134,20 +143,6 @@ class Interrupted(BaseException):
         self.step = step
 
 
-class World:
-    """The processes that share a training: this one alone."""
-
-    rank, size = 0, 1
-
-    def share(self, parts: Sequence[T]) -> Sequence[T]:
-        """Return the parts of a step that this process computes."""
-        return parts[self.rank :: self.size]
-
-    def reduce_gradients(self, model: nn.Module, loss: float) -> float:
-        """Sum the gradients over all processes; returns the sum of their losses."""
-        return loss
-
-
 class WeightAverage:
     """The mean of the weights at the ends of the last epochs (Izmailov et al. 2018).
 
@@ -191,11 +186,6 @@ class WeightAverage:
                 parameters[name].data = weights
 
 
-def lowest_loss(metrics: dict[str, float], last: bool) -> float:
-    """Select the evaluation with the lowest loss."""
-    return metrics["loss"]
-
-
 class Trainer:
     """Train a model for a number of steps.
 
@@ -216,8 +206,6 @@ class Trainer:
         Takes the metrics and whether this is the last evaluation; the lowest value is the best.
     save_best : callable, optional
         Called when an evaluation is the best so far.
-    world : World
-        The processes that share the training.
     """
 
     def __init__(
@@ -229,16 +217,14 @@ class Trainer:
         *,
         folder: Path | None = None,
         callback: Callback | None = None,
-        selection: Callable[[dict[str, float], bool], float] = lowest_loss,
+        selection: Callable[[dict[str, float], bool], float] = lambda found, last: found["loss"],
         save_best: Callable[[], object] = lambda: None,
-        world: World | None = None,
     ) -> None:
         self.model, self.batches, self.evaluate = model, batches, evaluate
         self.settings = settings
         self.checkpoints = None if folder is None else Checkpoints(folder / "checkpoints")
         self.callback = callback or Callback()
         self.selection, self.save_best = selection, save_best
-        self.world = world or World()
         self.device = next(model.parameters()).device
         self.average = WeightAverage(model, settings.average, settings.epoch_steps)
         self.optimizer = make_optimizer(
@@ -253,8 +239,6 @@ class Trainer:
     def set_steps(self, steps: int, evaluate_every: int) -> None:
         """Set the number of steps, before the first one."""
         self.settings.steps, self.settings.evaluate_every = steps, evaluate_every
-        one = self.settings
-        self.schedule = Schedule(one.learning_rate, steps, one.warmup, one.schedule)
         self.state = TrainState(steps)
 
     def fit(self, *, resume: bool = False) -> TrainState:
@@ -314,23 +298,24 @@ class Trainer:
         targets = sum(batch.targets for batch in batches)
         total = 0.0
         with autocast(self.settings.precision, self.device):  # weights are converted once per step
-            for batch in self.world.share(batches):
+            for batch in batches:
                 loss = batch.compute()
                 (loss / targets).backward()
                 total += float(loss.detach())
-        total = self.world.reduce_gradients(self.model, total)
         return total / targets, sum(batch.tokens for batch in batches)
 
     def _step(self, step: int) -> None:
         state = self.state
         self.model.train()
-        torch.manual_seed(step_seed(self.settings.seed, step, self.world.rank))  # for dropout
+        seed = np.random.SeedSequence([self.settings.seed, step]).generate_state(1)[0]
+        torch.manual_seed(int(seed))  # for dropout
         loss, tokens = self.gradients(step)
         self._check_loss(loss)
         norm = clip_gradients(self.model.parameters(), self.settings.clip)
         if not math.isfinite(norm):
             raise self._diverged(f"the gradient is {norm}")
-        set_learning_rate(self.optimizer, self.schedule.at(step))
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.settings.rate(step) * group["scale"]
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         state.loss = loss
@@ -410,12 +395,6 @@ class Trainer:
             "or --precision fp32",
             code="diverged",
         )
-
-
-def step_seed(seed: int, step: int, rank: int = 0) -> int:
-    """Derive the seed of a step; each process has another one."""
-    key = [seed, step, rank] if rank else [seed, step]
-    return int(np.random.SeedSequence(key).generate_state(1)[0])
 
 
 @contextmanager

@@ -49,7 +49,7 @@ class LocalExecutor(Executor):
         return problems
 
     def at_once(self, recipe: StudyRecipe, resources: Resources) -> int:
-        return recipe.jobs or min(choose_threads(recipe.threads or None), MOST_JOBS)
+        return recipe.jobs or min(choose_threads(recipe.threads), MOST_JOBS)
 
     def threads(self, recipe: StudyRecipe, jobs: int, available: int) -> int:
         return max(1, available // jobs)
