@@ -226,7 +226,7 @@ class HeadstartClassifier(ClassifierMixin, _TextEstimator):  # type: ignore[misc
         """
         made = cls()
         made._open(Path(folder).expanduser())
-        if not isinstance(made.run_.task, Classification):
+        if made.run_.task is None or made.run_.task.name != "classification":
             raise HeadstartError(
                 "this run does not classify texts", where=folder, fix="open it with headstart.load"
             )

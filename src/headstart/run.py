@@ -253,7 +253,7 @@ class Run(ABC):
             `rows`, `bad_rows`, the first of them in `bad`, `cut_rows` (longer than the run reads)
             and `output`.
         """
-        task = self.require_task()
+        task, output = self.require_task(), output.expanduser()
         check_output(task, source, output)
         rows = InputRows(task, source, options or ReadOptions())
         summary: dict[str, Any] = {"rows": 0, "bad_rows": 0, "bad": [], "cut_rows": 0}
@@ -289,7 +289,9 @@ class Run(ABC):
         """
         task = self.require_task()
         given = len(rows)
-        rows, numbers = drop_seen(task, rows, self.folder)
+        numbers = None
+        if self.folder is not None:
+            rows, numbers = drop_seen(task, rows, self.folder)
         scores = self.scores(rows, progress)
         report = task.report(scores.values, rows, self.temperature)
         seen = None

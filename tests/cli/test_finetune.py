@@ -50,6 +50,25 @@ def test_texts_are_read_from_standard_input(files, headstart, dash):
     assert [one["label"] for one in found] == ["person", "animal"]
 
 
+def test_a_finished_run_has_its_plan_and_rejects_unknown_settings(files, headstart, tmp_path):
+    out = ("--out", files[0] / "run")
+    result = headstart("finetune", "--resume", "--dry-run", *out)
+    assert result.returncode == 0, result.stderr
+    (tmp_path / "more.toml").write_text("wdith = 32\n")
+    result = headstart("finetune", "--resume", "--config", tmp_path / "more.toml", *out)
+    assert result.returncode == 2
+    assert "unknown setting wdith" in result.stderr
+
+
+def test_an_output_in_the_home_folder_is_written_there(files, headstart, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "in.csv").write_text("text\nthe cat sits .\n")
+    arguments = ["predict", files[0] / "run", "--input", tmp_path / "in.csv", "--output=~/out.csv"]
+    result = headstart(*arguments)
+    assert result.returncode == 0, result.stderr
+    assert (tmp_path / "out.csv").is_file()
+
+
 def test_empty_standard_input_is_one_message(files, headstart):
     result = headstart("predict", files[0] / "run", input="\n")
     assert result.returncode == 2

@@ -10,6 +10,7 @@ import pyarrow.parquet as parquet
 import pytest
 
 from headstart.errors import HeadstartError
+from headstart.estimators import HeadstartClassifier
 from headstart.run import NetworkRun, evaluation_rows
 from headstart.tasks.classification import MultiLabel
 from headstart.text.checking.checks import checked_labels
@@ -113,3 +114,8 @@ def test_labels_with_spaces_stay_apart(run, tmp_path):
     spaced.predict_file(tmp_path / "in.csv", tmp_path / "out.parquet")
     table = parquet.read_table(tmp_path / "out.parquet")
     assert table["labels"].to_pylist() == ["big cat|dog|small bird", ""]
+
+
+def test_the_classifier_of_one_class_per_text_rejects_it(run):
+    with pytest.raises(HeadstartError, match="does not classify texts"):
+        HeadstartClassifier.from_run(run[0].folder)

@@ -112,3 +112,10 @@ def test_every_word_of_a_pair_is_explained_also_the_only_one_of_a_text(tmp_path)
         ("dog", 1, 4),
     ]
     assert [one.text for one in run.explain(("a", "b")).effects] == ["a", "b"]
+
+
+def test_mistakes_show_both_texts_of_a_pair():
+    task = Pairs(("no", "yes"))
+    rows = Dataset("pairs", [join_pair("a cat", "a dog")], [0], ("no", "yes"))
+    (mistake,) = task.report(np.array([[0.0, 4.0]]), rows)["mistakes"]
+    assert mistake["text"] == "a cat | a dog"

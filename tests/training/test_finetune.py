@@ -128,6 +128,7 @@ def test_training_in_memory_writes_nothing_and_gives_the_same_model(tmp_path, mo
     np.testing.assert_array_equal(run.validation_scores, saved.validation_scores)
     for name, value in weights(tmp_path / "run").items():
         assert torch.equal(value, dict(run.model.named_parameters())[name])
+    assert run.evaluate(splits().validation)["seen_rows"] is None
 
 
 @pytest.mark.parametrize("freeze", [False, True])

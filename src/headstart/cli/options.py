@@ -77,6 +77,8 @@ def from_config(
 
         def command(*, config: Path | None = None, **values: Any) -> None:
             given = {} if config is None else _read_file(config, settings)
+            if only:  # a run's config.toml has more
+                given = {name: value for name, value in given.items() if name in only}
             written = {one.name: values.pop(one.name) for one in settings}
             given |= parse(settings, written, function.__name__, several)
             function(given, **values)

@@ -26,6 +26,7 @@ from headstart.config import DatasetSettings, FinetuneConfig, is_run
 from headstart.errors import HeadstartError
 
 CONTEXT = 60  # characters of a text before and after an answer
+BETWEEN = " | "  # the texts of a pair
 MOST_LABELS = 12  # of a confusion matrix that is printed; --json has all
 METHODS = {
     "occlusion": "Each word is removed in turn; the numbers are what the label's log-odds lose.",
@@ -190,15 +191,15 @@ def print_classes(found: list[dict[str, Any]], columns: list[str]) -> None:
     for one in found:
         names = one["labels"] if "labels" in one else [one["label"]]
         shares = ", ".join(f"{one['probabilities'][name]:.1%}" for name in names)
-        text = Text(" | ".join(one[column] for column in columns))
+        text = Text(BETWEEN.join(one[column] for column in columns))
         rows.append({"label": ", ".join(names) or "none", "probability": shares, "text": text})
         if "explanation" in one:
             effects = sorted(one["explanation"]["effects"], key=lambda word: -abs(word["effect"]))
             for word in effects:
                 if abs(word["effect"]) > 0.15 * abs(effects[0]["effect"]):
-                    text.stylize(
-                        "green" if word["effect"] > 0 else "red", word["start"], word["end"]
-                    )
+                    before = sum(len(one[name]) + len(BETWEEN) for name in columns[: word["part"]])
+                    style = "green" if word["effect"] > 0 else "red"
+                    text.stylize(style, before + word["start"], before + word["end"])
             strongest = "  ".join(f"{word['text']} {word['effect']:+.2f}" for word in effects[:5])
             rows.append({"text": Text(strongest, style="dim")})
     results().print(record_table(rows, {"label": "", "probability": "", "text": ""}))
@@ -234,10 +235,10 @@ def print_spans(found: list[dict[str, Any]]) -> None:
     for one in found:
         if one["answer"] is None:
             write(NO_SPAN, **one)
-            continue
-        before = one["text"][max(0, one["start"] - CONTEXT) : one["start"]]
-        after = one["text"][one["end"] : one["end"] + CONTEXT]
-        write(SPAN, context=f"{before}[{one['answer']}]{after}".replace("\n", " "), **one)
+        else:
+            before = one["text"][max(0, one["start"] - CONTEXT) : one["start"]]
+            after = one["text"][one["end"] : one["end"] + CONTEXT]
+            write(SPAN, context=f"{before}[{one['answer']}]{after}".replace("\n", " "), **one)
         if one["unread"]:
             note(f"the last {one['unread']:,} characters were not read: the text is {TOO_LONG}")
 
@@ -316,7 +317,7 @@ def print_evaluation(found: dict[str, Any], task: Any) -> None:
         rows = [one | {task.class_row_name: one["support"]} for one in classes]
         results().print(record_table(rows, {**CLASS_COLUMNS, task.class_row_name: ","}))
     if mistakes := found.get("mistakes"):
-        write("\n[bold]the most confident mistakes[/]: of the model, or of the labels?")
+        write("\n[bold]the most confident mistakes[/], of the model or of the labels")
         for mistake in mistakes:
             write(MISTAKE, **mistake | {"text": shortened(mistake["text"])})
 

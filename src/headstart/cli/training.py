@@ -29,7 +29,12 @@ from headstart.config import Config, FinetuneConfig, PretrainConfig, is_run
 from headstart.errors import HeadstartError
 from headstart.training.callbacks import Callback, TrainStart, find_trackers
 
-FORMATS = {"perplexity": ",.1f", "bits_per_byte": ".3f"}  # other metrics are shares
+FORMATS = {  # other metrics are shares
+    "perplexity": ",.1f",
+    "bits_per_byte": ".3f",
+    "masked_tokens": ".4f",
+    "next_sentence": ".4f",
+}
 SWAP_COLUMNS = {"part": "", "status": "", "parameters": ",", "why": ""}
 NOT_METRICS = ("step", "train_loss", "loss", "validation_loss", "seconds", "total_seconds")
 SCRATCH = (
@@ -155,9 +160,7 @@ def make_config(
     if given.get("base") is not None:
         given = given | {"base": pin_base(given["base"])}
     if resume and (is_run(out) or not given.get(source)):
-        config = config_class.load(out).replace(**given)
-        config.validate()
-        return config, True
+        return config_class.from_dict({**vars(config_class.load(out)), **given}), True
     return config_class.create(**given), False
 
 

@@ -48,7 +48,7 @@ from headstart.tasks.task import Output, Prediction, Task
 from headstart.text.checking.checks import LABELS_MARK
 from headstart.text.reading.dataset import Dataset, Splits
 from headstart.text.reading.read import read_dataset, read_labelled
-from headstart.text.reading.rows import join_pair, split_pair
+from headstart.text.reading.rows import PAIR_MARK, join_pair, split_pair
 
 CERTAIN = 5.0  # a logit
 THRESHOLD = 0.5  # a label is predicted from this probability on
@@ -145,7 +145,7 @@ class Classification(Task[Dataset]):
         mistakes = [
             {
                 "row": one["row"] + 1,
-                "text": rows.texts[one["row"]],
+                "text": rows.texts[one["row"]].replace(PAIR_MARK, " | "),
                 "true": self.labels[one["true"]],
                 "predicted": self.labels[one["predicted"]],
                 "confidence": one["confidence"],

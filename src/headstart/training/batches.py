@@ -256,7 +256,11 @@ class Validation:
     def best_run(self) -> NetworkRun:
         """Return the run with its best weights, calibrated."""
         if self.run.folder is not None:
-            return replace(NetworkRun.open(self.run.folder), validation_scores=self.scores)
+            found = NetworkRun.open(self.run.folder)
+            if self.scores is None:  # the best epoch was before the training was resumed
+                task: Any = found.task
+                self.scores = task.decode(found.outputs(self.examples), self.examples)
+            return replace(found, validation_scores=self.scores)
         self.run.model.load_state_dict(self._weights)
         task = self.run.require_task()
         temperature = task.fit_temperature(task.validation_arrays(self.scores, self.rows))

@@ -66,7 +66,7 @@ def finetune(
         sources = config.dataset if splits is None else []
         config = start_config(config, folder, resume=resume, sources=sources)
         if resume and folder is not None and (folder / SUMMARY).is_file():
-            return NetworkRun.open(folder)
+            return replace(NetworkRun.open(folder), plan=read_plan(folder))
         note = overlap_note(config) if splits is None else None
         splits = read_splits(config, callback) if splits is None else splits
         task: Any = find_task(config.task).from_rows(splits.train)

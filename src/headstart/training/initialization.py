@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,7 +34,6 @@ from headstart.tasks.examples import TextEncoding
 from headstart.tasks.task import Parts, Task, check_pooling
 from headstart.text.checking.splits import take_budget
 from headstart.text.cooccurrence import cooccurrence_decomposition, scale_columns
-from headstart.text.reading.dataset import Splits
 from headstart.text.tokenizers.tokenizer import Tokenizer, hash_of, load_tokenizer
 from headstart.text.tokenizers.train_tokenizer import train_tokenizer
 from headstart.training.callbacks import Callback
@@ -212,9 +212,8 @@ def read_splits(config: FinetuneConfig, callback: Callback) -> Parts[Any]:
     )
     if not config.labels:
         return parts
-    return Splits(
-        take_budget(parts.train, config.labels, config.seed), parts.validation, parts.test
-    )
+    budget: Any = take_budget(parts.train, config.labels, config.seed)
+    return replace(parts, train=budget)  # type: ignore[type-var]
 
 
 def text_encoding(config: FinetuneConfig, task: Task[Any], start: StartModel) -> TextEncoding:
