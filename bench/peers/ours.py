@@ -80,7 +80,7 @@ def pretrain_steps(
         tokenizer = FewSpecials(sizes["vocab_size"])
         store = make_store(documents, sizes["vocab_size"], Path(folder))
         source = TokenSource(store, tokenizer, length=length)
-        batches = CorpusBatches(config, PretrainData(tokenizer, source, source, 1, "", rows))
+        batches = CorpusBatches(config, PretrainData(tokenizer, source, source, 1, {}, rows))
         model.base.embedding.sparse = batches.sampler is not None or not model.tied
         trainer = Trainer(
             model,

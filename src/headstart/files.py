@@ -80,14 +80,9 @@ def harmless(cell: str) -> str:
         return f"'{cell}"
 
 
-def check_folder(folder: Path) -> None:
-    """Refuse, before any work, a folder that could not be made or written to."""
-    _check_place(folder, folder)
-
-
 def check_file(path: Path) -> None:
     """Refuse, before any work, a file that could not be written."""
-    _check_place(path.parent, path)
+    check_folder(path.parent, path)
     if path.is_dir():
         raise HeadstartError(
             "this is a folder, and a file was expected",
@@ -97,7 +92,9 @@ def check_file(path: Path) -> None:
         )
 
 
-def _check_place(folder: Path, wanted: Path) -> None:
+def check_folder(folder: Path, file: Path | None = None) -> None:
+    """Refuse, before any work, a folder that could not be made or written to, for a file in it."""
+    wanted = file or folder
     try:
         existing = folder
         while not existing.exists():

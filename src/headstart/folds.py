@@ -25,7 +25,7 @@ class Fold:
     held: RowNumbers
 
 
-def make_folds(labels: ArrayLike, count: int, *, many: int | None = None) -> list[Fold]:
+def make_folds(labels: ArrayLike, count: int) -> list[Fold]:
     """Stratified folds of a budget's rows; one fold where there are many rows.
 
     Parameters
@@ -34,8 +34,6 @@ def make_folds(labels: ArrayLike, count: int, *, many: int | None = None) -> lis
         Class numbers.
     count : int
         How many folds, where the rows are few.
-    many : int, optional
-        From how many rows on there is one fold; `MANY` by default.
 
     Returns
     -------
@@ -50,7 +48,7 @@ def make_folds(labels: ArrayLike, count: int, *, many: int | None = None) -> lis
     [[3, 4], [0, 2], [1, 5]]
     """
     y = np.asarray(labels)
-    if len(y) >= (MANY if many is None else many):
+    if len(y) >= MANY:
         every = max(HELD_BACK, -(-len(y) // MOST_HELD_BACK))
         places = _places(y, every)
         folds = [_fold(y, places == 0)]

@@ -1,10 +1,10 @@
 """Logistic regression whose strength is chosen on other rows, for baselines and fresh heads."""
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,7 +15,6 @@ from threadpoolctl import ThreadpoolController
 
 from headstart.errors import HeadstartError
 
-M = TypeVar("M")
 # For features that are pooled from vectors, with one scale for all columns.
 STRENGTHS = (3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1, 1.0)
 MAXIMUM_SHARE = 0.2  # of the mean's scale: a maximum is noisier, and as large it drowns the mean
@@ -75,21 +74,21 @@ def choose_strength_in_folds(
     tuple
         The strength, and the regressions of that strength, one per fold.
     """
-
-    def fit(strength: float) -> list[LogisticRegression]:
-        return [
+    best, lowest = (strengths[0], list[LogisticRegression]()), np.inf
+    for strength in sorted(strengths):  # the loss has one valley, and behind it the search stops
+        models = [
             fit_regression(fold.features, fold.labels, strength, weights=fold.weights)
             for fold in folds
         ]
-
-    def loss(models: list[LogisticRegression]) -> float:
         found = [
             _losses(model, fold.held_features, np.asarray(fold.held_labels))
             for model, fold in zip(models, folds, strict=True)
         ]
-        return sum(one for one, _ in found) / max(1, sum(rows for _, rows in found))
-
-    return _lowest(strengths, fit, loss)
+        loss = sum(one for one, _ in found) / max(1, sum(rows for _, rows in found))
+        if best[1] and loss >= lowest:
+            break
+        best, lowest = (strength, models), loss
+    return best
 
 
 def fit_regression(
@@ -112,36 +111,14 @@ def _thread_pools() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def _lowest(
-    strengths: Sequence[float], fit: Callable[[float], M], loss: Callable[[M], float]
-) -> tuple[float, M]:
-    """Go from weak to strong until the loss rises; the strength before, and what it fitted."""
-    best: tuple[float, M] | None = None
-    lowest = np.inf
-    for strength in sorted(strengths):
-        fitted = fit(strength)
-        found = loss(fitted)
-        if best is not None and found >= lowest:
-            break
-        best, lowest = (strength, fitted), found
-    if best is None:
-        raise ValueError("at least one strength is needed")
-    return best
-
-
 def _losses(model: LogisticRegression, features: Any, wanted: NDArray[Any]) -> tuple[float, int]:
     """The summed log-loss of the rows whose class the model knows, and how many they are."""
     known = np.flatnonzero(np.isin(wanted, model.classes_))
     if not len(known):
         return 0.0, 0
     columns = np.searchsorted(model.classes_, wanted[known])
-    logs = _log_probabilities(model, features[known])
-    return -float(logs[np.arange(len(columns)), columns].sum()), len(known)
-
-
-def _log_probabilities(model: LogisticRegression, rows: Any) -> Any:
-    """As predict_log_proba, but finite where a probability rounds to zero."""
-    scores = model.decision_function(rows)
+    scores = model.decision_function(features[known])
     if scores.ndim == 1:
         scores = np.stack([np.zeros_like(scores), scores], axis=1)
-    return log_softmax(scores, axis=1)
+    logs = log_softmax(scores, axis=1)  # finite also where a probability rounds to zero
+    return -float(logs[np.arange(len(columns)), columns].sum()), len(known)

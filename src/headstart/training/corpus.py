@@ -3,7 +3,6 @@
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from headstart.config import PretrainConfig
 from headstart.errors import HeadstartError
@@ -20,9 +19,6 @@ from headstart.text.tokenizers.tokenizer import Tokenizer, hash_of, load_tokeniz
 from headstart.text.tokenizers.train_tokenizer import train_tokenizer
 from headstart.training.callbacks import Callback
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 SMALL_CORPUS = 2_000_000  # bytes
 BYTES_PER_TOKEN = 8  # more than any language has on average
 TASK_TEXT_SHARE = 0.2  # of the steps, at the end
@@ -31,20 +27,15 @@ MAX_TASK_PASSES = 4
 
 @dataclass(frozen=True)
 class PretrainData:
-    """A corpus that is ready to train on."""
+    """A corpus that is ready to train on; `identity` holds fingerprints of what it is made of."""
 
     tokenizer: Tokenizer
     train: TokenSource
     held_out: TokenSource
     held_out_bytes: int
-    corpus_fingerprint: str
+    identity: dict[str, str]
     rows: int  # of a step
     task_text: TokenSource | None = None
-
-    @property
-    def identity(self) -> dict[str, str]:
-        """Fingerprints of what a run is made of."""
-        return {"corpus": self.corpus_fingerprint, "tokenizer": self.tokenizer.fingerprint}
 
     def source(self, step: int, steps: int) -> tuple[TokenSource, int]:
         """Return where the batch of a step comes from, and the number of that batch there.
@@ -97,7 +88,7 @@ def prepare_corpus(
         TokenSource(train, tokenizer, length=config.length),
         TokenSource(held_out, tokenizer, length=config.length),
         sum(len(tokenizer.decode(document.tolist()).encode()) for document in held_out),
-        corpus.fingerprint,
+        {"corpus": corpus.fingerprint, "tokenizer": tokenizer.fingerprint},
         config.rows,
         _task_source(config, corpus, tokenizer, split),
     )
@@ -109,7 +100,7 @@ def _task_source(
     """The task's training texts, without those that are held out."""
     if not corpus.task_text or corpus.is_task_text:
         return None
-    documents: Iterator[str] = split.documents(corpus.task_text)
+    documents = split.documents(corpus.task_text)
     kept = TextList(text for text in documents if not split.holds_out(text))
     if not kept:
         return None
