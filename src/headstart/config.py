@@ -17,6 +17,8 @@ from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin, ge
 from headstart.base_source import is_foreign
 from headstart.errors import HeadstartError
 from headstart.files import check_format, write_format, write_text
+from headstart.objectives import OBJECTIVES
+from headstart.tasks import TASKS
 
 CONFIG_FILE = "config.toml"
 LARGEST = 10**15  # of any number without a bound
@@ -372,8 +374,8 @@ class DatasetSettings(Config):
         panel="Data",
         argument=True,
     )
-    task: Literal["classification", "multi-label", "pairs", "tagging", "spans"] = setting(
-        "classification", "What the labels are.", panel="Data"
+    task: str = setting(
+        "classification", "What is predicted from a text.", panel="Data", choices=tuple(TASKS)
     )
     validation: str | None = setting(None, "A separate file for validation.", panel="Data")
     test: str | None = setting(None, "A separate file for the test part.", panel="Data")
@@ -503,9 +505,10 @@ class PretrainConfig(NetworkSettings, MachineSettings):
     base: str | None = setting(
         None, "Continue the pretraining of this run, or of hf:NAME.", panel="Model"
     )
-    objective: Literal["causal", "masked", "masked+next-sentence"] = setting(
-        "causal", "What is predicted: the next token, or hidden tokens.", panel="Model"
-    )
+    objective: str = setting(
+        "causal", "What is predicted: the next token, or hidden tokens.", panel="Model",
+        choices=tuple(OBJECTIVES),
+    )  # fmt: skip
     tokenizer_kind: Literal["bpe", "unigram"] = setting(
         "bpe", "The tokenizer that is trained.", panel="Model", advanced=True
     )

@@ -74,8 +74,8 @@ def predict(
     output: Annotated[
         Path | None,
         option(
-            help="The file to write: .csv, .jsonl or .parquet; .jsonl or .conll for tags; .jsonl "
-            "or .json (SQuAD's form) for answers in texts. It has the columns of the input and "
+            help="The file to write; its suffix is the format: .csv, .jsonl, .parquet, … "
+            "It has the columns of the input and "
             "those of the predictions: label, probabilities, …; one that the input has already is "
             "called predicted_label, predicted_…"
         ),

@@ -7,11 +7,10 @@ Every field has its bounds next to it. A config checks itself when it is made an
 from dataclasses import MISSING, asdict, dataclass, field
 from typing import Any, Literal, get_args
 
-from headstart.config import Settings
+from headstart.config import Pooling, Settings
 
 Attention = Literal["causal", "bidirectional"]
 Positions = Literal["sinusoidal", "learned", "rotary", "none"]
-Pooling = Literal["last", "mean", "first", "max", "mean+max"]
 
 POOLINGS: tuple[str, ...] = get_args(Pooling)
 GATED = ("swiglu", "geglu", "reglu")

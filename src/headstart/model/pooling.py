@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor
 
+from headstart.config import Pooling
 from headstart.errors import HeadstartError
-from headstart.model.config import Pooling
 
 
 def pool(hidden: Tensor, segments: Tensor | None, how: Pooling) -> Tensor:

@@ -4,13 +4,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from headstart.config import Pooling
 from headstart.errors import HeadstartError
 from headstart.model.config import (
     BaseConfig,
     ClassificationConfig,
     HeadConfig,
     LanguageModelingConfig,
-    Pooling,
     SpansConfig,
     TaggingConfig,
 )

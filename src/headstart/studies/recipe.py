@@ -156,7 +156,7 @@ def _of_base(base: Path, wanted: list[str]) -> list[str]:
         own = base_objective(str(base))
     else:
         attention = read_config(base / CONFIG)["base"].get("attention", "causal")
-        own = next(name for name, kind in OBJECTIVES.items() if kind.attention == attention)
+        own = next(name for name in OBJECTIVES if find_objective(name).attention == attention)
     if is_run(base):
         own = str(read_settings(base).get("objective", own))
     if wanted not in ([], [own]):

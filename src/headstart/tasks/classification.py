@@ -16,6 +16,7 @@ from scipy.special import expit
 from sklearn.metrics import confusion_matrix
 from torch import Tensor
 
+from headstart.config import Pooling
 from headstart.errors import HeadstartError
 from headstart.evaluation.calibration import (
     CERTAINTY_NOTE,
@@ -32,7 +33,7 @@ from headstart.evaluation.metrics import (
     f1_scores,
     mean_scores,
 )
-from headstart.model.config import ClassificationConfig, Pooling
+from headstart.model.config import ClassificationConfig
 from headstart.model.presets import Preset
 from headstart.progress import ProgressCallback
 from headstart.tasks.examples import (

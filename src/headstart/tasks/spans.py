@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from scipy.special import log_softmax, logsumexp
 from torch import Tensor
 
+from headstart.config import Pooling
 from headstart.errors import HeadstartError
 from headstart.evaluation.metrics import RowScores, exact_match, mean_scores, span_f1
-from headstart.model.config import Pooling, SpansConfig
+from headstart.model.config import SpansConfig
 from headstart.model.presets import Preset
 from headstart.progress import ProgressCallback
 from headstart.tasks.examples import (

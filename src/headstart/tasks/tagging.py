@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 from torch import Tensor
 
+from headstart.config import Pooling
 from headstart.evaluation.calibration import at_temperature, log_loss
 from headstart.evaluation.metrics import (
     EntityCounts,
@@ -27,7 +28,7 @@ from headstart.evaluation.metrics import (
     is_entity_tag,
     ratio_scores,
 )
-from headstart.model.config import Pooling, TaggingConfig
+from headstart.model.config import TaggingConfig
 from headstart.model.presets import Preset
 from headstart.progress import ProgressCallback
 from headstart.tasks.examples import (

@@ -14,10 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from headstart.config import Pooling
 from headstart.errors import HeadstartError
 from headstart.evaluation.calibration import fit_temperature
 from headstart.evaluation.metrics import RowScores
-from headstart.model.config import HeadConfig, Pooling
+from headstart.model.config import HeadConfig
 from headstart.model.presets import Preset
 from headstart.progress import ProgressCallback
 from headstart.tasks.examples import Examples, LabelledBatch, TextEncoding

@@ -2,6 +2,7 @@
 
 from typing import Any, ClassVar
 
+from headstart.config import Pooling
 from headstart.interop.huggingface.family import ONNX, OTHER_HEAD, Family, NoCounterpart
 from headstart.interop.huggingface.foreign_config import ForeignConfig
 from headstart.interop.huggingface.tensors import TensorRule, pair
@@ -10,7 +11,6 @@ from headstart.model.config import (
     ClassificationConfig,
     HeadConfig,
     LanguageModelingConfig,
-    Pooling,
     SpansConfig,
     TaggingConfig,
 )

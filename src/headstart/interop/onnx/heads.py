@@ -4,12 +4,12 @@ import numpy as np
 import onnx
 from torch import Tensor, nn
 
+from headstart.config import Pooling
 from headstart.errors import HeadstartError
 from headstart.interop.onnx.export import WINDOWS
 from headstart.interop.onnx.graph import GraphWriter
 from headstart.interop.onnx.linear import FloatLinear, Int8Linear
 from headstart.interop.onnx.network import BaseGraph, Inputs, read_inputs
-from headstart.model.config import Pooling
 from headstart.model.heads import ClassificationHead, SpansHead, TaggingHead, Transform
 from headstart.model.model import Model
 

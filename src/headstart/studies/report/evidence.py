@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from headstart.objectives import OBJECTIVES
+from headstart.objectives import OBJECTIVES, find_objective
 from headstart.studies.report.charts import calibration_chart, loss_chart
 from headstart.studies.report.report_data import (
     PHONE,
@@ -62,8 +62,8 @@ def _objective(data: ReportData, part: PretrainingCurve) -> str:
     longer = [one for one in data.tokens if one.objective == part.objective]
     shown += [token_figure(data, one) for one in longer]
     if part.samples:
-        kind = OBJECTIVES.get(part.objective)
-        verb = "continues" if kind is None or kind.can_generate else "fills in"
+        fills = part.objective in OBJECTIVES and not find_objective(part.objective).can_generate
+        verb = "fills in" if fills else "continues"
         shown.append(paragraph(f"How the base {verb}:", "note"))
     for sample in part.samples:
         prompt, text = sample.get("prompt", ""), sample.get("text", "")
