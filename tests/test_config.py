@@ -108,3 +108,10 @@ def test_numbers_that_are_not_settings_are_checked_too():
     check_number("threads", 2, minimum=1)
     with pytest.raises(HeadstartError, match="threads is 0"):
         check_number("threads", 0, minimum=1)
+
+
+def test_settings_of_whole_texts_are_rejected_for_tags_unless_a_preset_has_them():
+    with pytest.raises(HeadstartError, match="token_dropout is for whole texts, not for tagging"):
+        FinetuneConfig.create(dataset=["x"], task="tagging", token_dropout=0.3)
+    made = FinetuneConfig.create(dataset=["x"], task="tagging", preset="lab")
+    assert (made.pooling, made.token_dropout, made.epochs) == (None, None, 15)

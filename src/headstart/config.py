@@ -46,6 +46,8 @@ PRESET_SETTINGS: dict[str, dict[str, dict[str, Any]]] = {
         "compare": {"selection": "none"},
     },
 }
+TOKEN_TASKS = ("tagging", "spans")
+WHOLE_TEXT_SETTINGS = ("pooling", "class_weight", "token_dropout")  # not of TOKEN_TASKS
 # Models that were trained for weeks forget at the rates with which ours are trained.
 HUGGINGFACE_SETTINGS: dict[str, dict[str, Any]] = {
     "pretrain": {"learning_rate": 1e-4},
@@ -243,7 +245,10 @@ class Config(Settings):
         """Make a config from the given settings, with the preset's for those not given."""
         hub = HUGGINGFACE_SETTINGS if is_huggingface(given.get("base")) else {}
         usual = PRESET_SETTINGS.get(str(given.get("preset")), {})
-        values = {**hub.get(cls.command, {}), **usual.get(cls.command, {}), **given}
+        values = {**hub.get(cls.command, {}), **usual.get(cls.command, {})}
+        if given.get("task") in TOKEN_TASKS:
+            values = {name: one for name, one in values.items() if name not in WHOLE_TEXT_SETTINGS}
+        values.update(given)
         return cls.from_dict(values)
 
     def fix(self) -> str | None:
@@ -666,10 +671,9 @@ class FinetuneConfig(DatasetSettings, NetworkSettings, MachineSettings):
         problems = [] if self.dataset else ["no dataset was given"]
         if self.labels and self.task != "classification":
             problems.append(f"labels is for classification, not for {self.task}")
-        if self.pooling and self.task in ("tagging", "spans"):
-            problems.append(f"pooling is for classes of whole texts, not for {self.task}")
-        if self.class_weight and self.task in ("tagging", "spans"):
-            problems.append(f"class_weight is for classes of whole texts, not for {self.task}")
+        if self.task in TOKEN_TASKS:
+            given = [name for name in WHOLE_TEXT_SETTINGS if getattr(self, name) is not None]
+            problems += [f"{name} is for whole texts, not for {self.task}" for name in given]
         if self.long == "windows" and self.task == "pairs":
             problems.append("pairs cannot be read in windows: one would hold only one of the texts")
         return problems + self.base_problems(self.base, ("fresh",))
@@ -715,7 +719,8 @@ class StudyConfig(DatasetSettings, NetworkSettings):
     )  # fmt: skip
     arms: list[str] = setting(
         [], "What is compared, separated by commas: scratch, counted, pretrained, frozen, tfidf, "
-        "nb, cooccurrence, stack, linear, trivial, or hf:NAME.", panel="Study",
+        "nb, cooccurrence, stack, linear (for multi-label and tagging), trivial, or hf:NAME.",
+        panel="Study",
     )  # fmt: skip
     labels: list[str] = setting(
         [], "Label budgets, separated by commas; by default 100,400,all.", panel="Study"

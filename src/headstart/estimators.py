@@ -20,7 +20,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from headstart.baselines.finetune_arm import finetune_arm
-from headstart.config import DatasetSettings, FinetuneConfig
+from headstart.config import DatasetSettings, FinetuneConfig, is_run
 from headstart.errors import HeadstartError
 from headstart.files import installed_version
 from headstart.model.config import POOLINGS, ClassificationConfig
@@ -246,6 +246,10 @@ class HeadstartClassifier(ClassifierMixin, _TextEstimator):  # type: ignore[misc
     def save(self, folder: str | Path) -> None:
         """Write the run, for `headstart predict` and `headstart.load`."""
         check_is_fitted(self)
+        if is_run(Path(folder)):
+            raise HeadstartError(
+                "there is a run in this folder already", where=folder, fix="choose another folder"
+            )
         _write_files(self.files_, Path(folder))
         if self.summary_:
             write_summary({**self.summary_, "run": str(folder)}, Path(folder))

@@ -60,6 +60,12 @@ def test_a_finished_run_has_its_plan_and_rejects_unknown_settings(files, headsta
     assert "unknown setting wdith" in result.stderr
 
 
+def test_a_linear_arm_takes_a_label_budget(files, headstart_json, tmp_path):
+    options = ("--arm", "tfidf", "--labels", 40, "--out", tmp_path / "run")
+    summary = headstart_json("finetune", files[0] / "train.csv", *options, "--no-baselines")
+    assert summary["train_rows"] == 40
+
+
 def test_an_output_in_the_home_folder_is_written_there(files, headstart, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "in.csv").write_text("text\nthe cat sits .\n")

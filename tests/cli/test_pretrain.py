@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import types
 
@@ -177,6 +178,22 @@ def test_perplexity_of_a_file(causal, corpus, headstart_json):
     assert 1 < found["perplexity"] < 30
     again = headstart_json("perplexity", causal, corpus, "--config", causal / "config.toml")
     assert again == found  # the settings of training are not those of this command
+
+
+def test_a_finished_run_without_checkpoints_is_not_trained_again(causal, headstart, tmp_path):
+    shutil.copytree(causal, tmp_path / "run")
+    shutil.rmtree(tmp_path / "run" / "checkpoints", ignore_errors=True)
+    result = headstart("pretrain", "--resume", "--out", tmp_path / "run")
+    assert result.returncode == 0, result.stderr
+    for name in ("model.safetensors", "metrics.jsonl"):
+        assert (tmp_path / "run" / name).read_bytes() == (causal / name).read_bytes()
+
+
+def test_a_seed_that_is_too_large_is_one_message(causal, headstart):
+    result = headstart("generate", causal, "the", "--seed", 10**23)
+    assert result.returncode == 2
+    assert "--seed" in result.stderr
+    assert not result.stdout
 
 
 def test_a_run_that_is_none_is_refused(headstart, tmp_path):

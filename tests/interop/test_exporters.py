@@ -75,6 +75,12 @@ def test_a_folder_that_holds_something_is_left_alone(run, exporter, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 
+def test_the_folder_of_the_run_is_left_alone(run, exporter):
+    with pytest.raises(HeadstartError, match="the run's own folder"):
+        export_run(run, "count", run / "inside")
+    assert not (run / "inside").exists()
+
+
 def test_an_unknown_exporter_is_an_error_that_names_the_known_ones(run, tmp_path, headstart):
     result = headstart("export", run, "--to", "paper", "--out", tmp_path / "out")
     assert result.returncode == 2

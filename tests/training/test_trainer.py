@@ -78,6 +78,16 @@ def test_a_run_stopped_anywhere_and_resumed_has_the_bits_of_the_uninterrupted_on
             }
 
 
+def test_short_steps_are_timed_several_times(monkeypatch):
+    trainer, taken = make_trainer(network()), []
+    monkeypatch.setattr(trainer, "_step", taken.append)
+    clock = iter(i / 100 for i in range(1_000))
+    monkeypatch.setattr("time.monotonic", lambda: next(clock))
+    seconds = trainer.time_steps(range(3))
+    assert len(taken) > 3 + 1
+    assert seconds * (len(taken) - 1) / 3 >= 0.1
+
+
 def test_timing_takes_complete_steps_and_puts_everything_back():
     timed, plain = network(), network()
     trainer = make_trainer(timed)
@@ -85,7 +95,7 @@ def test_timing_takes_complete_steps_and_puts_everything_back():
     step = trainer.optimizer.step
     trainer.optimizer.step = lambda: updates.append(step())
     assert trainer.time_steps([0, 3, 6]) > 0
-    assert len(updates) == 4  # with clipping and update; the first one warms up
+    assert len(updates) % 3 == 1  # with clipping and update; the first one warms up
     assert equal(weights(timed), weights(plain))
     trainer.fit()
     make_trainer(plain).fit()

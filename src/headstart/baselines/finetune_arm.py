@@ -51,7 +51,7 @@ TASKS = ("classification", "pairs")  # one class per row
 # The settings that a linear arm uses.
 SHARED = {
     *(one.name for one in DatasetSettings.settings()),
-    *("arm", "seed", "device", "threads", "precision", "save_seconds"),
+    *("arm", "labels", "seed", "device", "threads", "precision", "save_seconds"),
 }
 
 

@@ -30,7 +30,7 @@ def generate(
         float,
         typer.Option(help="Sample from the fewest tokens whose probabilities reach this sum."),
     ] = 0.95,
-    seed: Annotated[int, typer.Option(help="The seed of the sampling.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=2**31 - 1, help="The seed of the sampling.")] = 0,
     show_alternatives: Annotated[
         bool,
         typer.Option("--show-alternatives", help="Show the most probable tokens at each position."),

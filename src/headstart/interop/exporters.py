@@ -108,7 +108,7 @@ def export_run(
     What was written, how far its outputs lie from the run's, and its test metric.
     """
     exporter, options = find_exporter(to), options or ExportOptions()
-    _check_free(out)
+    _check_free(out, folder)
     run = NetworkRun.open(folder)
     test = find_test_rows(run, options.test)
     prepared = exporter.prepare(run)
@@ -153,8 +153,12 @@ def _measure(
     return measure_export(run, exported, test)
 
 
-def _check_free(out: Path) -> None:
+def _check_free(out: Path, run: Path) -> None:
     check_folder(out)
+    if out.resolve().is_relative_to(run.resolve()):
+        raise HeadstartError(
+            "this folder is in the run's own folder", where=out, fix="choose another --out"
+        )
     if out.is_dir() and any(out.iterdir()):
         raise HeadstartError(
             "there is something in this folder already", where=out, fix="choose another --out"

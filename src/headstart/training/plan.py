@@ -119,8 +119,8 @@ def _fitting_epochs(
     if epochs < 1:
         needed = (before + epoch) / 60
         raise HeadstartError(
-            f"one epoch takes about {needed:.1f} minutes, and --minutes is {config.minutes:g}",
-            fix=f"give --minutes {1.1 * needed:.1f} or more, fewer rows, or a smaller network",
+            f"one epoch takes about {needed:.2g} minutes, and --minutes is {config.minutes:g}",
+            fix=f"give --minutes {1.1 * needed:.2g} or more, fewer rows, or a smaller network",
             code="does-not-fit",
         )
     return epochs, before + epochs * epoch

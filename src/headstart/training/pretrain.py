@@ -9,7 +9,7 @@ from pathlib import Path
 from headstart.config import PretrainConfig
 from headstart.lock import locked
 from headstart.model.checkpoint import save_model
-from headstart.run import NetworkRun, write_summary
+from headstart.run import SUMMARY, NetworkRun, write_summary
 from headstart.text.reading.corpus import Corpus
 from headstart.text.tokenizers.tokenizer import load_tokenizer
 from headstart.training.batches import CorpusBatches
@@ -56,6 +56,8 @@ def pretrain(
     callback = Callbacks([MetricsFile(folder), *callbacks])
     with nullcontext() if dry_run else locked(folder):
         config = start_config(config, folder, resume=resume, sources=config.corpus)
+        if resume and (folder / SUMMARY).is_file():
+            return replace(NetworkRun.open(folder), plan=read_plan(folder))
         tokenizer = load_tokenizer(folder) if resume else None
         data = prepare_corpus(config, callback=callback, corpus=corpus, tokenizer=tokenizer)
         base = {} if config.base is None else {"base": base_fingerprint(config.base)}

@@ -34,6 +34,7 @@ from headstart.training.optimizer import (
 )
 
 DIVERGED = 3.0  # times the first step's loss …
+TIMED_SECONDS = 0.1  # of steps that are timed, at least
 DIVERGED_STEPS = 10  # … in so many consecutive steps
 
 
@@ -90,7 +91,7 @@ class TrainSettings:
         warm = max(1, round(self.warmup * self.steps))
         if step < warm:
             return self.learning_rate * (step + 1) / warm
-        return self.learning_rate * (self.steps - step) / max(1, self.steps - warm)
+        return self.learning_rate * max(0, self.steps - step) / max(1, self.steps - warm)
 
 
 @dataclass
@@ -269,16 +270,18 @@ class Trainer:
     def time_steps(self, steps: Sequence[int]) -> float:
         """Return the seconds of complete steps: forward, backward, clipping and update.
 
-        One more step is taken first, to warm up. Weights and optimizer are as before afterwards,
-        so this is for a training that has not begun.
+        One more step is taken first, to warm up, and short steps are repeated. Weights and
+        optimizer are as before afterwards, so this is for a training that has not begun.
         """
         weights = {name: one.detach().clone() for name, one in self.model.named_parameters()}
         with torch.random.fork_rng(range(torch.cuda.device_count())):
             self._step(steps[0])
-            started = time.monotonic()
-            for step in steps:
-                self._step(step)
-            seconds = time.monotonic() - started
+            passes, started = 0, time.monotonic()
+            while not passes or time.monotonic() - started < TIMED_SECONDS:
+                for step in steps:
+                    self._step(step)
+                passes += 1
+            seconds = (time.monotonic() - started) / passes
         with torch.no_grad():
             for name, one in self.model.named_parameters():
                 one.copy_(weights[name])
