@@ -42,7 +42,7 @@ def look_up() -> dict[str, Any]:
     """Look at the machine as this process may use it; takes milliseconds once PyTorch is loaded."""
     abilities = torch.cpu.get_capabilities()
     memory, limit = psutil.virtual_memory(), _container_limit("memory.max")
-    cards = [torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count())]
+    cards = range(torch.cuda.device_count())
     return {
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
@@ -53,7 +53,7 @@ def look_up() -> dict[str, Any]:
         "instruction_sets": [name for key, name in INSTRUCTION_SETS.items() if abilities.get(key)],
         "memory_bytes": min([memory.total, *limit]),
         "free_memory_bytes": min([memory.available, *limit]),
-        "accelerators": [f"cuda:{number} {name}" for number, name in enumerate(cards)]
+        "accelerators": [f"cuda:{card} {torch.cuda.get_device_name(card)}" for card in cards]
         + ["mps"] * torch.backends.mps.is_available(),
     }
 
@@ -94,9 +94,6 @@ def pick_device(wanted: str | None = None) -> torch.device:
     )
 
 
-# A block's product: 512 tokens, width 256, feed-forward twice as wide.
-ROWS, INNER, COLUMNS = 512, 256, 512
-REPETITIONS = 7
 # Converting to bf16 and back costs time too; a small gain in the product is a loss in the end.
 WORTHWHILE = 1.3
 ISA, WITHOUT_AMX = "ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16"
@@ -161,15 +158,16 @@ def _amx_works() -> bool:
 
 def _measure(device: torch.device) -> dict[str, float]:
     """Billions of floating-point operations per second, the median of a few products each."""
-    left, right = torch.ones(ROWS, INNER, device=device), torch.ones(INNER, COLUMNS, device=device)
+    # A block's product: 512 tokens, width 256, feed-forward twice as wide.
+    left, right = torch.ones(512, 256, device=device), torch.ones(256, 512, device=device)
     operands = {"fp32": (left, right), "bf16": (left.bfloat16(), right.bfloat16())}
     seconds: dict[str, list[float]] = {"fp32": [], "bf16": []}
-    for _ in range(REPETITIONS + 1):
+    for _ in range(8):
         for name, (one, other) in operands.items():  # in turn: a noisy moment hits both
             start = time.perf_counter()
             (one @ other)[0, 0].item()  # waits for the device
             seconds[name].append(time.perf_counter() - start)
-    operations = 2 * ROWS * INNER * COLUMNS / 1e9
+    operations = 2 * left.numel() * right.shape[1] / 1e9
     # The first product also sets things up.
     return {name: operations / statistics.median(times[1:]) for name, times in seconds.items()}
 

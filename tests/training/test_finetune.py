@@ -16,11 +16,11 @@ from headstart.tasks.examples import TextEncoding
 from headstart.training.batches import EpochBatches
 from headstart.training.callbacks import Callback
 from headstart.training.finetune import finetune
-from headstart.training.initialization import start_model, text_encoding
+from headstart.training.initialization import read_splits, start_model, text_encoding
 from headstart.training.plan import _fitting_epochs
 from headstart.training.trainer import Interrupted
 from tests.callbacks import StopAt
-from tests.labelled import config, dataset, splits
+from tests.labelled import config, dataset, splits, write_csv
 from tests.runs import small_run
 
 
@@ -351,3 +351,14 @@ def test_the_returned_run_has_the_best_weights_and_its_temperature(tmp_path):
     assert run.temperature == saved.temperature == in_memory.temperature
     np.testing.assert_array_equal(run.predict_proba(texts), saved.predict_proba(texts))
     np.testing.assert_allclose(in_memory.predict_proba(texts), run.predict_proba(texts), atol=1e-6)
+
+
+def test_a_label_budget_keeps_what_was_noted_about_the_files(tmp_path):
+    for name in ("train", "test"):
+        write_csv(tmp_path / f"{name}.csv", dataset(60))
+    found = [
+        read_splits(config(dataset=[str(tmp_path)], labels=labels), Callback())
+        for labels in (None, "20")
+    ]
+    assert len(found[1].train) == 20
+    assert found[1].notes == found[0].notes != ()

@@ -207,13 +207,12 @@ def start_model(
 
 def read_splits(config: FinetuneConfig, callback: Callback) -> Parts[Any]:
     """Read the config's dataset; the same parts every time."""
-    parts: Parts[Any] = find_task(config.task).read(
+    parts: Any = find_task(config.task).read(
         config.dataset, **config.read_options(), progress=callback.stage("reading the dataset")
     )
-    if not config.labels:
-        return parts
-    budget: Any = take_budget(parts.train, config.labels, config.seed)
-    return replace(parts, train=budget)  # type: ignore[type-var]
+    if config.labels:
+        parts = replace(parts, train=take_budget(parts.train, config.labels, config.seed))
+    return parts
 
 
 def text_encoding(config: FinetuneConfig, task: Task[Any], start: StartModel) -> TextEncoding:
