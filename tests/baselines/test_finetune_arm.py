@@ -113,5 +113,5 @@ def test_an_arm_killed_before_its_summary_was_written_is_resumed(tmp_path, monke
         patched.setattr("headstart.baselines.finetune_arm._write_card", killed)
         with pytest.raises(KeyboardInterrupt):
             finetune_arm(settings, tmp_path / "run", splits=splits())
-    summary = finetune_arm(settings, tmp_path / "run", splits=splits(), resume=True)
-    assert summary["validation"]["accuracy"] > 0.9
+    run = finetune_arm(settings, tmp_path / "run", splits=splits(), resume=True)
+    assert run.summary["validation"]["accuracy"] > 0.9

@@ -1,4 +1,4 @@
-"""Arms of our own, as another package would bring them; worker processes import them by name."""
+"""Arms for tests; worker processes import them by name."""
 
 import contextlib
 import os
@@ -7,9 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from headstart.studies.arms import register
 from headstart.studies.arms.arm import Arm, Colours, Fitted
-from headstart.studies.arms.registry import ARMS
+from headstart.studies.arms.registry import FOREIGN, add_arm
 from headstart.studies.outcomes import RunKey
 
 
@@ -50,8 +49,8 @@ class Failing(Arm):
 @contextlib.contextmanager
 def registered(arm):
     """The arm, known while the block runs."""
-    register(arm)
+    add_arm(arm)
     try:
         yield arm
     finally:
-        ARMS.unregister(arm.name)
+        del FOREIGN[arm.name]
