@@ -5,7 +5,7 @@ import errno
 import pytest
 
 from headstart.errors import HeadstartError
-from headstart.files import check_file, check_folder, harmless, replacing, write_text
+from headstart.files import check_file, check_folder, escape_formula, replacing, write_text
 
 
 def test_a_written_file_has_its_text(tmp_path):
@@ -40,12 +40,12 @@ def test_a_long_name_leaves_room_for_the_temporary_one(tmp_path):
 
 @pytest.mark.parametrize("cell", ["=1", "@x", "+a", "-a", "\t=1"])
 def test_a_cell_that_a_spreadsheet_would_run_is_made_text(cell):
-    assert harmless(cell) == f"'{cell}"
+    assert escape_formula(cell) == f"'{cell}"
 
 
 @pytest.mark.parametrize("cell", ["-0.5", "+3", "-1e-05", "text", "", "a=b"])
 def test_other_cells_stay_as_they_are(cell):
-    assert harmless(cell) == cell
+    assert escape_formula(cell) == cell
 
 
 def test_a_place_that_cannot_be_written_is_refused_before_any_work(tmp_path):

@@ -35,7 +35,7 @@ def test_a_saved_estimator_has_one(tmp_path):
     data = dataset(40)
     arm = HeadstartClassifier(epochs=1, threads=1, random_state=0, **TINY)
     arm.fit(data.texts, data.labels).save(tmp_path / "run")
-    assert "## How good it is" in (tmp_path / "run" / "README.md").read_text(encoding="utf-8")
+    assert "## Evaluation" in (tmp_path / "run" / "README.md").read_text(encoding="utf-8")
 
 
 def test_strings_of_the_user_are_no_markup(tmp_path):

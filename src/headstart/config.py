@@ -48,7 +48,7 @@ PRESET_SETTINGS: dict[str, dict[str, dict[str, Any]]] = {
 }
 TOKEN_TASKS = ("tagging", "spans")
 WHOLE_TEXT_SETTINGS = ("pooling", "class_weight", "token_dropout")  # not of TOKEN_TASKS
-# Models that were trained for weeks forget at the rates with which ours are trained.
+# Large pretrained models need lower learning rates than ours.
 HUGGINGFACE_SETTINGS: dict[str, dict[str, Any]] = {
     "pretrain": {"learning_rate": 1e-4},
     "finetune": {"learning_rate": 5e-5},
@@ -533,7 +533,7 @@ class PretrainConfig(NetworkSettings, MachineSettings):
     steps: int | None = setting(
         None, "Optimizer steps.", minimum=1, maximum=10**9, advanced=True
     )  # fmt: skip
-    length: int = setting(128, "Tokens of a row.", minimum=2, maximum=131_072)
+    length: int = setting(128, "The sequence length, in tokens.", minimum=2, maximum=131_072)
     batch_tokens: int = setting(1_024, "Tokens of a step.", minimum=1, maximum=2**24)
     micro_batch_tokens: int = setting(
         8_192, "Tokens that are in memory at once.", advanced=True, minimum=1, maximum=2**24
@@ -575,7 +575,7 @@ class PretrainConfig(NetworkSettings, MachineSettings):
 
     @property
     def rows(self) -> int:
-        """Rows of a step."""
+        """Sequences of a step."""
         return max(1, self.batch_tokens // self.length)
 
 
@@ -624,7 +624,7 @@ class FinetuneConfig(DatasetSettings, NetworkSettings, MachineSettings):
     minutes: float | None = setting(
         None, "Train fewer epochs where more would take longer.", above=0, maximum=525_600
     )
-    batch_size: int = setting(16, "Rows of a step.", minimum=1, maximum=1_048_576)
+    batch_size: int = setting(16, "The batch size, in texts.", minimum=1, maximum=1_048_576)
     micro_batch_tokens: int = setting(
         8_192, "Tokens that are in memory at once.", advanced=True, minimum=1, maximum=2**24
     )

@@ -128,5 +128,5 @@ def _library_error(error: BaseException, text: str, where: object) -> HeadstartE
         return _known(int(number[1]), where)
     what = text or type(error).__name__
     if panic:
-        what = f"a library gave up: {what}"
+        what = f"a library failed: {what}"
     return HeadstartError(what, where=where, fix="check the file that this is about")

@@ -63,12 +63,12 @@ def write_text(path: Path, text: str) -> None:
         temporary.write_text(text, encoding="utf-8")
 
 
-def harmless(cell: str) -> str:
+def escape_formula(cell: str) -> str:
     """A cell of a CSV table as a spreadsheet shows it, never as a formula that it runs.
 
     Example
     -------
-    >>> harmless("=1+1"), harmless("-0.5"), harmless("fine")
+    >>> escape_formula("=1+1"), escape_formula("-0.5"), escape_formula("fine")
     ("'=1+1", '-0.5', 'fine')
     """
     if not cell.startswith(_FORMULA):

@@ -1,8 +1,7 @@
 """Which rows of a label budget choose settings: all of them in turn, or a part that is held back.
 
-A budget of a hundred labels pays for everything that labels are used for. Few rows are cut into
-folds, so that each of them chooses once and trains otherwise; of many rows a tenth is enough to
-choose by, and one training is enough.
+Rows that select settings are part of the label budget. A small budget is cut into folds, so that
+each row selects once and trains otherwise; of a large one a tenth is held out.
 """
 
 from collections.abc import Sequence

@@ -17,7 +17,7 @@ from headstart.errors import HeadstartError
 
 # For features that are pooled from vectors, with one scale for all columns.
 STRENGTHS = (3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1, 1.0)
-MAXIMUM_SHARE = 0.2  # of the mean's scale: a maximum is noisier, and as large it drowns the mean
+MAXIMUM_SHARE = 0.2  # of the mean's scale: a maximum is noisier than a mean
 
 
 def choose_strength(
@@ -29,13 +29,13 @@ def choose_strength(
     *,
     weights: ArrayLike | None = None,
 ) -> LogisticRegression:
-    """Fit with each strength (scikit-learn's C: higher trusts the labels more); keep the best.
+    """Fit with each strength (scikit-learn's C: the inverse of regularization); keep the best.
 
     Best is the lowest log-loss on validation, because accuracy on a hundred rows moves in steps of
-    a point and would choose by luck. The loss has one valley: the search goes from weak to strong
-    and stops behind it. Each fit starts afresh; where the last one ended, the gradient is so small
-    that scikit-learn would often stop at once. Validation rows of a class that training does not
-    have are a constant loss, and are left out. `weights` say how much each training row counts.
+    a point. The search goes from small to large values and stops when the loss rises. Each fit
+    starts afresh: where the last one ended, the gradient is so small that scikit-learn would often
+    stop at once. Validation rows of a class that training does not have are a constant loss, and
+    are dropped. `weights` are those of the training rows.
     """
     y, wanted = np.asarray(labels), np.asarray(validation_labels)
     if not np.isin(wanted, y).any():

@@ -68,7 +68,7 @@ def write_card(
         probabilities that are all near 1 is added.
     """
     rows = {**facts, "date": time.strftime("%Y-%m-%d", time.gmtime()), "versions": _versions()}
-    parts = [f"# {_plain(title)}", _table([("", ""), *rows.items()]), "## How good it is"]
+    parts = [f"# {_plain(title)}", _table([("", ""), *rows.items()]), "## Evaluation"]
     measured = [("", "", "95 % interval", "measured on")]
     for score in scores:
         value = score.value if isinstance(score.value, str) else f"{score.value:.1%}"

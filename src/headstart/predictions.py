@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyarrow.parquet import ParquetWriter
 
 from headstart.errors import HeadstartError
-from headstart.files import check_file, harmless
+from headstart.files import check_file, escape_formula
 from headstart.tasks.task import Prediction, Task
 from headstart.text.checking.checks import LABELS_MARK, checked_text
 from headstart.text.reading.conll import LenientSentence, LenientSentences, ends_in_tags
@@ -288,12 +288,12 @@ def _write_records(
             file.writelines(_json(record) + "\n" for record in chain.from_iterable(tables))
             return
         lines = csv.writer(file)
-        lines.writerow(map(harmless, header))
+        lines.writerow(map(escape_formula, header))
         for record in chain.from_iterable(tables):
             for name in names.values():
                 if isinstance(record[name], float):
                     record[name] = f"{record[name]:.6g}"
-            lines.writerow(harmless(_cell(record.get(name))) for name in header)
+            lines.writerow(escape_formula(_cell(record.get(name))) for name in header)
 
 
 def _fields(task: Task[Any], suffix: str, prediction: Prediction | None) -> dict[str, Any]:

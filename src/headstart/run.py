@@ -688,7 +688,7 @@ def drop_seen(task: Task[Any], rows: Any, folder: Path) -> tuple[Any, NDArray[np
 
 
 def evaluation_rows(
-    recipe: Any,
+    config: Any,
     task: Task[Any],
     dataset: str | None = None,
     *,
@@ -700,11 +700,11 @@ def evaluation_rows(
 
     Parameters
     ----------
-    recipe : the settings of the run's training.
+    config : the settings of the run's training.
     task : the run's task.
     dataset : a dataset; by default the run's. Of one with parts (a built-in one, one of the Hub, a
         folder of files called train and test) the test part is read, of any other all rows.
-    text_column, label_column : override the recipe's.
+    text_column, label_column : override the config's.
 
     Returns
     -------
@@ -712,24 +712,24 @@ def evaluation_rows(
         The rows, and a description of them.
     """
     columns = {
-        "text_column": text_column or recipe.text_column or None,
-        "second_column": recipe.second_column or None,
-        "label_column": label_column or recipe.label_column or None,
+        "text_column": text_column or config.text_column or None,
+        "second_column": config.second_column or None,
+        "label_column": label_column or config.label_column or None,
     }
-    own = dataset is None or [dataset] == recipe.dataset
+    own = dataset is None or [dataset] == config.dataset
     if dataset is None or own:
-        how = {**recipe.read_options(), **columns, "progress": progress}
-        splits, name = task.read(recipe.dataset, **how), ", ".join(recipe.dataset)
+        how = {**config.read_options(), **columns, "progress": progress}
+        splits, name = task.read(config.dataset, **how), ", ".join(config.dataset)
     else:
-        how = {**columns, "encoding": recipe.encoding, "progress": progress}
+        how = {**columns, "encoding": config.encoding, "progress": progress}
         if not has_parts(dataset):
             return task.read_all(dataset, **how), f"every row of {dataset}"
-        splits, name = task.read([dataset], seed=recipe.split_seed, **how), dataset
+        splits, name = task.read([dataset], seed=config.split_seed, **how), dataset
     if splits.test is None:
         raise HeadstartError(
             "the dataset has no test part to evaluate on",
             where=name,
             fix="name a file with labelled texts that the run has not seen",
         )
-    which = f"the test file {recipe.test}" if own and recipe.test else f"the test part of {name}"
+    which = f"the test file {config.test}" if own and config.test else f"the test part of {name}"
     return task.match_labels(splits.test, name), which

@@ -26,7 +26,7 @@ def test_the_recipe_of_the_best_network_gives_the_same_weights_and_it_has_a_card
     weights = [(folder / "model.safetensors").read_bytes() for folder in (best, tmp_path / "again")]
     assert weights[0] == weights[1]
     assert NetworkRun.open(best).labels == ("animal", "person")
-    assert "## How good it is" in (best / "README.md").read_text(encoding="utf-8")
+    assert "## Evaluation" in (best / "README.md").read_text(encoding="utf-8")
 
 
 def test_a_folder_for_the_tokenizer_without_one_is_filled(headstart, tmp_path):

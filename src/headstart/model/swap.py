@@ -46,7 +46,7 @@ def swap_head(model: Model, head: HeadConfig, *, seed: int) -> tuple[Model, list
     copied = _copy_transform(model, swapped)
     base, embedding = _count(model.base), _count(model.base.embedding)
     rows = [
-        SwapRow("embedding", "kept", embedding, "the meaning of the tokens"),
+        SwapRow("embedding", "kept", embedding, "token vectors"),
         SwapRow(
             f"blocks × {model.base.config.layers}",
             "kept",

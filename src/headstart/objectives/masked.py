@@ -39,10 +39,10 @@ def mask_tokens(
     if not bool(chosen.any()):
         first = torch.where(maskable, draw, 2.0).flatten().argmin()
         chosen = maskable & (torch.arange(tokens.numel()).view_as(tokens) == first)
-    fate = torch.rand(tokens.shape, generator=generator)
+    kind = torch.rand(tokens.shape, generator=generator)
     random = torch.randint(vocab_size, tokens.shape, generator=generator)
-    changed = torch.where(chosen & (fate < MASKED), mask_id, tokens)
-    swapped = chosen & (fate >= MASKED) & (fate < MASKED + RANDOM)
+    changed = torch.where(chosen & (kind < MASKED), mask_id, tokens)
+    swapped = chosen & (kind >= MASKED) & (kind < MASKED + RANDOM)
     return torch.where(swapped, random, changed), chosen
 
 

@@ -213,7 +213,7 @@ class Task(ABC, Generic[Rows]):
 
     @abstractmethod
     def trivial(self, train: Rows, rows: Rows) -> tuple[str, Any]:
-        """Predict without reading: a description, and scores for `rows`."""
+        """Predict without reading the texts: a description, and scores for `rows`."""
 
     @abstractmethod
     def validation_arrays(self, scores: Any, rows: Rows) -> dict[str, NDArray[Any]]:

@@ -15,7 +15,7 @@ from headstart.training.trainer import TrainState
 PLANNED = ("task", "labels", "train_rows", "validation_rows", "truncated", "parameters", "swap",
            "averaged_epochs")  # fmt: skip
 BASE_LIMITS = (
-    "It repeats what its corpus says, true or not, and has seen nothing else.",
+    "It can only repeat what its corpus says, including its errors.",
     "The held-out documents come from the same corpus: other texts are harder to predict.",
 )
 TASK_LIMITS = (
@@ -23,7 +23,7 @@ TASK_LIMITS = (
     "It repeats what its labelled texts and its base's corpus say, also where that is wrong or "
     "unfair.",
     "Validation selected the epoch, so its numbers are a little too good. `headstart evaluate` on "
-    "labelled texts that it has not seen gives honest ones.",
+    "labelled texts that it has not seen gives unbiased ones.",
 )
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from headstart.errors import HeadstartError
 from headstart.evaluation.metrics import Interval, mean_scores
-from headstart.files import harmless, replacing, write_text
+from headstart.files import escape_formula, replacing, write_text
 from headstart.studies.costs import choice_words, find_cost
 from headstart.studies.learning_curves import area_under_curve, epochs_to_reach
 from headstart.studies.metric_words import in_metric
@@ -150,7 +150,7 @@ def _write(path: Path, head: Sequence[str], rows: Iterable[Sequence[object]]) ->
 def _cell(value: object) -> object:
     if value is None or (isinstance(value, float) and math.isinf(value)):
         return ""
-    return harmless(value) if isinstance(value, str) else value
+    return escape_formula(value) if isinstance(value, str) else value
 
 
 SECTIONS = (
