@@ -264,9 +264,10 @@ def test_pairs_tags_and_spans_are_predicted_alike(tmp_path):
         ClassificationConfig(classes=3, pooling="mean"),
     )
     for folder in (pairs, tags, spans, several):
-        export_run(folder, "onnx", folder / "onnx")
+        export_run(folder, "onnx", folder.with_suffix(".onnx"))
     both = [
-        (NetworkRun.open(folder), open_export(folder / "onnx")) for folder in (pairs, tags, spans)
+        (NetworkRun.open(folder), open_export(folder.with_suffix(".onnx")))
+        for folder in (pairs, tags, spans)
     ]
     questions, texts = ["who lives here?"] * 2, ["ada lives here.", "nobody " * 40 + "lives here"]
     inputs = list(zip(questions, texts, strict=True))

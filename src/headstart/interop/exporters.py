@@ -155,7 +155,7 @@ def _measure(
 
 def _check_free(out: Path, run: Path) -> None:
     check_folder(out)
-    if out.resolve().is_relative_to(run.resolve()):
+    if out.resolve().is_relative_to(Path(run).resolve()):
         raise HeadstartError(
             "this folder is in the run's own folder", where=out, fix="choose another --out"
         )

@@ -56,14 +56,14 @@ def pretrain(
     callback = Callbacks([MetricsFile(folder), *callbacks])
     with nullcontext() if dry_run else locked(folder):
         config = start_config(config, folder, resume=resume, sources=config.corpus)
-        if resume and (folder / SUMMARY).is_file():
-            return replace(NetworkRun.open(folder), plan=read_plan(folder))
         tokenizer = load_tokenizer(folder) if resume else None
         data = prepare_corpus(config, callback=callback, corpus=corpus, tokenizer=tokenizer)
         base = {} if config.base is None else {"base": base_fingerprint(config.base)}
         identity = data.identity | base
         if resume:
             check_identity(identity, folder)
+        if resume and (folder / SUMMARY).is_file():
+            return replace(NetworkRun.open(folder), plan=read_plan(folder))
         for warning in [] if resume or corpus else corpus_warnings(config, callback):
             callback.on_warning(warning)
         batches = CorpusBatches(config, data)
