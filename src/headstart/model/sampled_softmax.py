@@ -27,6 +27,7 @@ from torch.autograd.function import once_differentiable
 
 POWER = 0.75  # of the counts: rare tokens are drawn more often than they occur (word2vec)
 CHUNK = 256  # tokens
+MULTIPLE = 256  # of sampled classes: oneDNN compiles, and keeps, a product of each new shape
 
 
 @dataclass(frozen=True)
@@ -135,6 +136,8 @@ def softmax_loss(hidden: Tensor, weight: Tensor, bias: Tensor | None, to: Softma
     shift = to.sampled.correction
     if bias is not None:
         shift = shift + torch.gather(bias, 0, to.sampled.ids, sparse_grad=True)
+    missing = -len(rows) % MULTIPLE
+    rows, shift = F.pad(rows, (0, 0, 0, missing)), F.pad(shift, (0, missing), value=float("-inf"))
     return chunked_cross_entropy(hidden, rows, shift, to.sampled.index_of(to.targets))
 
 
