@@ -1,7 +1,7 @@
 """Another head on the same base: the core step of transfer learning."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import torch
 from torch import nn
@@ -9,9 +9,6 @@ from torch import nn
 from headstart.model.config import HeadConfig, LanguageModelingConfig
 from headstart.model.heads import Transform
 from headstart.model.model import Model, new_head
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True)
