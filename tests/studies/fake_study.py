@@ -6,7 +6,7 @@ the row's difficulty, with the seed (shared by the arms, and each run's own) and
 """
 
 import sys
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -19,11 +19,15 @@ from headstart.studies.results import (
     PretrainingCurve,
     Study,
     TestRow,
+    read_measures,
+    read_predictions,
+    read_test_rows,
     write_measures,
     write_predictions,
     write_study,
     write_test_rows,
 )
+from headstart.study.results import make_results, run_predictions, write_results
 from headstart.text.checking.held_out import left_out_sentence
 
 EPOCHS = 15
@@ -84,7 +88,22 @@ def fake_study(folder: Path, recipe: Recipe | None = None) -> Path:
     write_predictions(folder, said)
     write_test_rows(folder, _rows(gold, recipe, random))
     write_study(folder, _study(recipe))
+    _write_table(folder, recipe)
     return folder
+
+
+def _write_table(folder: Path, recipe: Recipe) -> None:
+    values = [
+        {**asdict(m.run), "epoch": None if m.epoch == FINAL else m.epoch}
+        | {"split": m.split, "metric": m.metric, "value": m.value, "seconds": m.seconds}
+        for m in read_measures(folder)
+    ]
+    predictions = [
+        run_predictions(asdict(one.run), one.rows, gold=one.gold, probabilities=one.probabilities)
+        for one in read_predictions(folder)
+    ]
+    rows = [asdict(row) for row in read_test_rows(folder)]
+    write_results(folder, make_results(asdict(_study(recipe)), values, predictions, rows))
 
 
 def _runs(recipe: Recipe) -> list[RunKey]:

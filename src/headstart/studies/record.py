@@ -11,9 +11,10 @@ from headstart.config import PretrainConfig
 from headstart.machine import look_up
 from headstart.model.counts import count_parameters, counts_document
 from headstart.model.presets import Preset
+from headstart.studies.arms import find_arm
 from headstart.studies.bases import pretraining_curve
 from headstart.studies.keep_best import Best, keep_best
-from headstart.studies.outcomes import Outcome, read_training
+from headstart.studies.outcomes import FINAL, Outcome, read_training
 from headstart.studies.plan import study_preset
 from headstart.studies.results import (
     Predictions,
@@ -28,10 +29,12 @@ from headstart.studies.results import (
 from headstart.studies.run import StudyRun
 from headstart.studies.study_task import gold_words, take_rows
 from headstart.studies.words import dataset_name
+from headstart.study import results as table
 from headstart.text.checking.held_out import left_out_sentence
 from headstart.text.reading.corpus import Corpus
 from headstart.text.tokenizers.tokenizer import load_tokenizer
 
+FACTS = ("test_seconds", "bytes", "chosen", "tries", "weights")
 VERSIONS = ("headstart", "torch", "tokenizers", "scikit-learn", "numpy")
 
 
@@ -46,8 +49,41 @@ def write_results(study: StudyRun, *, command: str) -> Best:
     write_test_rows(study.folder, (TestRow(*row) for row in rows))
     best = keep_best(study.context, outcomes)
     kept = asdict(best.kept or best.run)
-    write_study(study.folder, replace(_study(study, command), best=kept))
+    about = replace(_study(study, command), best=kept)
+    write_study(study.folder, about)
+    _write_table(study, asdict(about), outcomes)
     return best
+
+
+def _write_table(study: StudyRun, about: dict[str, Any], outcomes: list[Outcome]) -> None:
+    """Write the results table from the outcomes of all trainings."""
+    test, task, plan = study.data.test, study.data.task, study.plan
+    numbers = np.arange(len(test))
+    values, facts, predictions = [], [], []
+    for one in outcomes:
+        run = asdict(one.run)
+        for m in one.measures:
+            epoch = None if m.epoch == FINAL else m.epoch
+            named = {"split": m.split, "metric": m.metric, "value": m.value, "seconds": m.seconds}
+            values.append({**run, "epoch": epoch, **named})
+        spent = next(m.seconds for m in one.measures if (m.epoch, m.split) == (FINAL, "test"))
+        alone = not find_arm(one.run.arm).is_network
+        timed = {"seconds": spent, "workers": 1 if alone else plan.jobs, "threads": plan.threads}
+        facts.append(run | {k: one.facts[k] for k in FACTS if k in one.facts} | timed)
+        if len(one.scores):
+            predictions.append(table.run_predictions(run, numbers, scores=one.scores))
+        else:
+            gold = np.asarray(test.labels)
+            predictions.append(
+                table.run_predictions(run, numbers, gold=gold, probabilities=one.test)
+            )
+    texts, gold_names = task.inspected(test).texts, gold_words(task, test)
+    rows = [
+        {"row": int(row), "text": text, "gold": name}
+        for row, text, name in zip(numbers, texts, gold_names, strict=True)
+    ]
+    made = table.make_results({**about, "facts": facts}, values, predictions, rows)
+    table.write_results(study.folder, made)
 
 
 def _predictions(one: Outcome, test: Any) -> Predictions:

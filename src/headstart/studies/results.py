@@ -238,7 +238,8 @@ def read_study(folder: Path) -> Study:
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
         parts = [PretrainingCurve(**part) for part in document.pop("pretraining", [])]
-        return Study(**document, pretraining=parts)
+        known = {name: value for name, value in document.items() if name not in ("facts", "folds")}
+        return Study(**known, pretraining=parts)
     except (TypeError, ValueError, AttributeError) as error:
         raise HeadstartError(f"this is not a study: {error}", where=path) from error
 

@@ -1,0 +1,1 @@
+"""Studies: arms × label budgets × seeds, compared with confidence intervals."""

@@ -1,0 +1,83 @@
+"""The results table reads back what was written, and names what is missing or damaged."""
+
+import json
+
+import numpy as np
+import pytest
+
+from headstart.errors import HeadstartError
+from headstart.study.results import make_results, read_results, run_predictions, write_results
+from tests.studies.fake_study import Recipe, fake_study
+
+ABOUT = {
+    "dataset": "tickets",
+    "label_names": ["a", "b"],
+    "command": "headstart compare",
+    "seeds": [0, 1],
+    "budgets": [5],
+    "arms": ["pretrained", "tfidf"],
+}
+
+
+def run(arm, seed, **arrays):
+    key = {"arm": arm, "objective": "", "labels": 5, "seed": seed}
+    return run_predictions(key, [3, 7, 2], **arrays)
+
+
+def test_a_study_reads_back_equal(tmp_path):
+    written = read_results(fake_study(tmp_path, Recipe(test_rows=20)))
+    write_results(tmp_path / "copy", written)
+    again = read_results(tmp_path / "copy")
+    assert again.about == written.about
+    for name in ("values", "predictions", "rows"):
+        assert getattr(again, name).equals(getattr(written, name))
+
+
+def test_scores_are_one_where_the_prediction_is_correct():
+    probabilities = np.array([[0.9, 0.1], [0.2, 0.8], [0.3, 0.7]])
+    gold = np.array([0, 1, 0])
+    parts = [
+        run(arm, seed, gold=gold, probabilities=probabilities)
+        for arm in ("tfidf", "pretrained")
+        for seed in (0, 1)
+    ]
+    results = make_results(ABOUT, [], parts, [])
+    assert list(results.runs) == [("pretrained", "", 5), ("tfidf", "", 5)]
+    assert results.scores("tfidf", "", 5).tolist() == [[1, 1, 0], [1, 1, 0]]
+    assert results.scores("tfidf", "", 5, [1]).shape == (1, 3)
+    assert results.probabilities("tfidf", "", 5).shape == (2, 3, 2)
+    assert results.predicted("tfidf", "", 5)[0].tolist() == [0, 1, 1]
+
+
+def test_a_task_without_classes_has_scores_of_its_own():
+    results = make_results(ABOUT, [], [run("tfidf", 0, scores=np.array([0.5, 1.0, 0.25]))], [])
+    assert results.scores("tfidf", "", 5).tolist() == [[0.5, 1.0, 0.25]]
+
+
+def test_a_folder_that_is_not_a_study_is_named(tmp_path):
+    with pytest.raises(HeadstartError, match=r"this folder has no study\.json"):
+        read_results(tmp_path)
+
+
+def test_a_study_that_lacks_a_name_says_which(tmp_path):
+    fake_study(tmp_path, Recipe(test_rows=20))
+    about = json.loads((tmp_path / "study.json").read_text())
+    del about["budgets"]
+    (tmp_path / "study.json").write_text(json.dumps(about))
+    with pytest.raises(HeadstartError, match="not a study: no budgets"):
+        read_results(tmp_path)
+
+
+def test_a_damaged_table_is_named(tmp_path):
+    fake_study(tmp_path, Recipe(test_rows=20))
+    (tmp_path / "values.parquet").write_bytes(b"PAR1 but not really")
+    with pytest.raises(HeadstartError) as caught:
+        read_results(tmp_path)
+    assert str(caught.value.where).endswith("values.parquet")
+
+
+def test_a_study_of_a_later_version_says_which_one_and_what_to_do(tmp_path):
+    fake_study(tmp_path, Recipe(test_rows=20))
+    (tmp_path / "format.json").write_text('{"format": 99, "headstart": "9.1"}')
+    with pytest.raises(HeadstartError, match=r"Headstart 9\.1 made this folder, in format 99"):
+        read_results(tmp_path)
