@@ -1,0 +1,1 @@
+"""Studies: arms × seeds × label budgets, and what they show."""
