@@ -32,6 +32,7 @@ class Interval:
     value: float
     low: float
     high: float
+    method: str = ""  # how the bounds were computed
 
     @property
     def bounded(self) -> bool:
@@ -47,7 +48,7 @@ def wilson_interval(successes: int, total: int, level: float = LEVEL) -> Interva
     Unlike the normal approximation it stays within 0 and 1 and is accurate for few rows.
     """
     bounds = binomtest(successes, total).proportion_ci(confidence_level=level, method="wilson")
-    return Interval(successes / total, float(bounds.low), float(bounds.high))
+    return Interval(successes / total, float(bounds.low), float(bounds.high), "Wilson")
 
 
 # Row scores: accuracy, F1, exact match and their macro averages are means of ratios of sums over
