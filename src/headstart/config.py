@@ -18,6 +18,7 @@ from headstart.base_source import is_foreign
 from headstart.errors import HeadstartError
 from headstart.files import check_format, write_format, write_text
 from headstart.objectives import OBJECTIVES
+from headstart.study.arms import ARMS, CLASS_TASKS, Arm, arm_order, find_arm, usual_arms
 from headstart.tasks import TASKS
 
 CONFIG_FILE = "config.toml"
@@ -684,6 +685,16 @@ class FinetuneConfig(DatasetSettings, NetworkSettings, MachineSettings):
         return 0.35 if self.token_dropout is None else self.token_dropout
 
 
+STUDY_DATASET, STUDY_CORPUS = "rotten-tomatoes", "imdb"
+# A study trains its network dozens of times: half as wide and half as deep as the preset, it takes
+# a sixth of the time, and what it learns from a few million tokens transfers as well
+# (research/recipes.md, "Depth").
+STUDY_WIDTH, STUDY_LAYERS = 128, 2
+# The settings that only some executors use.
+_CLUSTER = ("address", "cores", "memory", "gpus")
+EXECUTOR_SETTINGS = {"local": (), "ray": _CLUSTER, "slurm": (*_CLUSTER, "partition", "time_limit")}
+
+
 @dataclass(kw_only=True)
 class StudyConfig(DatasetSettings, NetworkSettings):
     """The settings of `headstart compare`."""
@@ -718,8 +729,8 @@ class StudyConfig(DatasetSettings, NetworkSettings):
         "masked+next-sentence.", panel="Model",
     )  # fmt: skip
     arms: list[str] = setting(
-        [], "What is compared, separated by commas: scratch, counted, pretrained, frozen, tfidf, "
-        "nb, cooccurrence, stack, linear (for multi-label and tagging), trivial, or hf:NAME.",
+        [], "What is compared, separated by commas: scratch, cooc-init, pretrained, frozen, "
+        "tfidf, nb, cooc-lr, stack, linear (for multi-label and tagging), trivial, or hf:NAME.",
         panel="Study",
     )  # fmt: skip
     labels: list[str] = setting(
@@ -765,7 +776,7 @@ class StudyConfig(DatasetSettings, NetworkSettings):
     )
     jobs: int | None = setting(
         None, "Trainings at the same time.", panel="Machine", advanced=True,
-        minimum=1, maximum=10_000, in_identity=False,
+        minimum=1, maximum=512, in_identity=False,
     )  # fmt: skip
     address: str | None = setting(
         None, "Of the Ray cluster: HOST:6379 or auto; by default Ray is started here.",
@@ -790,3 +801,136 @@ class StudyConfig(DatasetSettings, NetworkSettings):
         None, "Minutes of one Slurm job.", panel="Machine", advanced=True,
         minimum=1, maximum=525_600, in_identity=False,
     )  # fmt: skip
+
+    @classmethod
+    def create(cls, **given: Any) -> Self:
+        """Make a config from the given settings; the usual data, arms and sizes fill the gaps."""
+        given = {name: value for name, value in given.items() if value not in (None, [])}
+        dataset = given.setdefault("dataset", [STUDY_DATASET])
+        if dataset == [STUDY_DATASET]:
+            given.setdefault("corpus", [STUDY_CORPUS])
+        base = given.get("base")
+        if base is None and given.get("preset", "small") == "small":
+            given = {"width": STUDY_WIDTH, "layers": STUDY_LAYERS, **given}
+        # A base without its corpus has nothing to count co-occurrences in, and no first weights.
+        missing = (
+            [] if base is None else ["initial"] if given.get("corpus") else ["initial", "vectors"]
+        )
+        arms = given.get("arms") or usual_arms(given.get("task", "classification"), missing=missing)
+        given["arms"] = arm_order(arms)
+        wanted = given.get("objectives", [])
+        order = {name: place for place, name in enumerate(OBJECTIVES)}
+        wanted = sorted(dict.fromkeys(wanted), key=lambda name: order.get(name, len(order)))
+        if base is not None:
+            wanted = _objective_of_base(base, wanted)
+        given["objectives"] = wanted or [PretrainConfig.objective]
+        return super().create(**given)
+
+    def problems(self) -> list[str]:
+        known = ", ".join(OBJECTIVES)
+        problems = [
+            f"unknown objective {name!r}; there are {known}"
+            for name in self.objectives
+            if name not in OBJECTIVES
+        ]
+        try:
+            arms = self.arm_table
+        except HeadstartError as error:
+            return [*problems, error.what]
+        problems += [
+            f"{arm.name} is for {' and '.join(arm.tasks)}, not for {self.task}; choose "
+            f"--arms {','.join(usual_arms(self.task))}"
+            for arm in arms
+            if self.task not in arm.tasks
+        ]
+        if self.uses_own_texts and not self.task_text:
+            problems.append(
+                "--no-task-text leaves no text to pretrain on; give --corpus FILE or choose "
+                f"--arms {','.join(self.arms_without_corpus())}"
+            )
+        if any("arms" in arm.needs for arm in arms) and len(self.members) < 2:
+            possible = ", ".join(name for name, arm in ARMS.items() if arm.stackable)
+            problems.append(f"a stack combines two or more of {possible}; name them in --arms")
+        return problems + self._base_problems() + self._executor_problems()
+
+    def _base_problems(self) -> list[str]:
+        problems = []
+        if self.base:
+            given = [name for name in ("tokenizer", *SIZES) if getattr(self, name) is not None]
+            if given:
+                problems.append(f"the base decides about {', '.join(given)}; do not give it")
+            if self.bases > 1:
+                problems.append("--bases is about bases that the study pretrains; --base names one")
+            problems += [
+                f"{arm.name} is what pretraining starts from; with --base nothing is pretrained"
+                for arm in self.arm_table
+                if arm.start == "initial"
+            ]
+        if self.bases > self.seeds:
+            problems.append(
+                f"{self.bases} bases for {self.seeds} seeds: each seed is fine-tuned from one "
+                f"base, so give --seeds {self.bases} or more"
+            )
+        return problems
+
+    def _executor_problems(self) -> list[str]:
+        used = EXECUTOR_SETTINGS[self.executor]
+        unused = [
+            one.option
+            for one in self.settings()
+            if one.name in EXECUTOR_SETTINGS["slurm"] and one.name not in used
+            if getattr(self, one.name) is not None
+        ]
+        return [f"--executor {self.executor} has no use for {', '.join(unused)}"] if unused else []
+
+    @property
+    def arm_table(self) -> list[Arm]:
+        """The arms of the study."""
+        return [find_arm(name) for name in self.arms]
+
+    @property
+    def members(self) -> list[Arm]:
+        """The arms that a stack combines."""
+        return [arm for arm in self.arm_table if arm.stackable]
+
+    @property
+    def has_classes(self) -> bool:
+        """Whether each row has one class."""
+        return self.task in CLASS_TASKS
+
+    @property
+    def has_networks(self) -> bool:
+        """Whether an arm is a network."""
+        return any(arm.is_network for arm in self.arm_table)
+
+    @property
+    def needs_base(self) -> bool:
+        """Whether an arm starts from a base."""
+        return any("base" in arm.needs for arm in self.arm_table)
+
+    @property
+    def uses_own_texts(self) -> bool:
+        """Whether the training texts are the corpus: none was given, and an arm needs one.
+
+        A base that exists already replaces the corpus, except where vectors are counted in it.
+        """
+        needed = {"vectors"} if self.base else {"vectors", "base"}
+        return not self.corpus and any(arm.needs & needed for arm in self.arm_table)
+
+    def arms_without_corpus(self) -> list[str]:
+        """List the usual arms that learn from labelled rows alone."""
+        return usual_arms(self.task, missing=("vectors", "base", "arms"))
+
+
+def _objective_of_base(base: str, wanted: list[str]) -> list[str]:
+    """Return the objective that a base was pretrained with; another one is an error."""
+    from headstart.training.initialization import base_objective  # it imports PyTorch
+
+    own = base_objective(base)
+    if wanted not in ([], [own]):
+        raise HeadstartError(
+            f"the base was pretrained with {own}, not with {', '.join(wanted)}",
+            where=base,
+            fix="leave --objectives out",
+        )
+    return [own]

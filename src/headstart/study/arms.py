@@ -1,0 +1,281 @@
+"""The arms of a study: the ways to get a model from labelled rows that a study compares.
+
+An arm is a row of `ARMS`. Networks differ only in what they start from and in settings of
+`FinetuneConfig`; linear arms name their estimator. To add an arm, add an entry. Nothing heavy is
+imported here: `headstart compare --help` lists the arms.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from headstart.base_source import hf_name
+from headstart.errors import HeadstartError
+
+CLASS_TASKS = ("classification", "pairs")  # one class per row, and a probability for each class
+LINEAR_TASKS = ("multi-label", "tagging")
+OTHER_TASKS = (*LINEAR_TASKS, "spans")
+ALL_TASKS = (*CLASS_TASKS, *OTHER_TASKS)
+
+Need = Literal["tokenizer", "vectors", "base", "arms"]
+
+
+class Colours(NamedTuple):
+    """The colour of an arm in charts, and darker (or lighter) ones for text in it."""
+
+    light: str
+    dark: str
+    light_text: str
+    dark_text: str
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One way to get a model from labelled rows.
+
+    Parameters
+    ----------
+    name : on the command line and in files.
+    label, phrase : for people; `phrase` is a part of a sentence.
+    description : one sentence.
+    fit : how it is trained, a key of `jobs.FITS`.
+    estimator : of a linear arm, as "module:class".
+    start : what a network starts from: the weights of the base, those before its first step of
+        pretraining, or random ones.
+    settings : in which a network differs from fine-tuning the base, for `FinetuneConfig`.
+    needs : what must exist before it is trained.
+    tasks : those that it can be trained for.
+    usual : those whose studies have it where no arms are named.
+    stackable : whether a stack combines it.
+    is_reference : whether the headline arm is compared with it, too.
+    compared_with : the arm that lacks only what this one is about …
+    effect : … and what that is called in a sentence.
+    between : arms with a part of it, from that one to this one.
+    """
+
+    name: str
+    label: str
+    description: str
+    fit: str
+    colours: Colours
+    phrase: str = ""
+    estimator: str = ""
+    start: Literal["random", "initial", "base"] = "base"
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    needs: frozenset[Need] = frozenset()
+    tasks: Sequence[str] = ALL_TASKS
+    usual: Sequence[str] = ()
+    stackable: bool = False
+    is_reference: bool = False
+    compared_with: str = ""
+    effect: str = ""
+    between: tuple[str, ...] = ()
+
+    @property
+    def is_network(self) -> bool:
+        """Whether it is a fine-tuned Transformer, which is trained in epochs."""
+        return self.fit == "network"
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether its base comes from Hugging Face: `hf:NAME`."""
+        return hf_name(self.name) is not None
+
+    @property
+    def uses_objective(self) -> bool:
+        """Whether it is trained once for each pretraining objective."""
+        return "arms" in self.needs or (self.is_network and not self.is_foreign)
+
+    @property
+    def varies_with_seed(self) -> bool:
+        """Whether the seed changes anything where the training rows are the same."""
+        return self.is_network or "arms" in self.needs
+
+    @property
+    def needs_corpus(self) -> bool:
+        """Whether it needs text without labels, or a base that was pretrained before."""
+        return bool(self.needs & {"vectors", "base"})
+
+
+_TEXT: frozenset[Need] = frozenset({"tokenizer"})
+_BASE: frozenset[Need] = frozenset({"tokenizer", "base"})
+
+# In the order in which they are trained and listed. Okabe and Ito's palette, safe for colour-blind
+# readers; the reference is grey.
+ARMS: dict[str, Arm] = {
+    arm.name: arm
+    for arm in (
+        Arm(
+            name="trivial",
+            label="without reading",
+            description="The majority class, the most frequent labels, no entity, or the first "
+            "sentence.",
+            fit="trivial",
+            colours=Colours("#9b9b9b", "#7d7d7d", "#6f6f6f", "#a8a8a8"),
+            usual=("pairs", *OTHER_TASKS),
+        ),
+        Arm(
+            name="tfidf",
+            label="TF-IDF",
+            description="Word and character n-grams with TF-IDF weights, and a logistic "
+            "regression.",
+            fit="linear",
+            estimator="headstart.baselines.tfidf:TfidfClassifier",
+            colours=Colours("#767676", "#9a9a9a", "#666666", "#b0b0b0"),
+            tasks=CLASS_TASKS,
+            usual=CLASS_TASKS,
+            stackable=True,
+            is_reference=True,
+        ),
+        Arm(
+            name="linear",
+            label="linear model",
+            description="TF-IDF and one logistic regression per label, or a linear tagger of "
+            "words.",
+            fit="task_linear",
+            colours=Colours("#767676", "#9a9a9a", "#666666", "#b0b0b0"),
+            tasks=LINEAR_TASKS,
+            usual=LINEAR_TASKS,
+            is_reference=True,
+        ),
+        Arm(
+            name="nb",
+            label="naive Bayes",
+            description="Words and pairs of words, scaled by log-count ratios, and a logistic "
+            "regression.",
+            fit="linear",
+            estimator="headstart.baselines.nb:NaiveBayesClassifier",
+            colours=Colours("#7a8b99", "#9fb0bd", "#5d6d7a", "#b4c3cf"),
+            tasks=CLASS_TASKS,
+            stackable=True,
+        ),
+        Arm(
+            name="cooc-lr",
+            label="co-occurrence LR",
+            description="Mean and maximum of PPMI-SVD token vectors of the corpus, and a logistic "
+            "regression.",
+            fit="linear",
+            estimator="headstart.baselines.cooccurrence:CooccurrenceClassifier",
+            colours=Colours("#cc79a7", "#e09ac1", "#a3507e", "#e09ac1"),
+            needs=frozenset({"tokenizer", "vectors"}),
+            tasks=CLASS_TASKS,
+            usual=CLASS_TASKS,
+            stackable=True,
+        ),
+        Arm(
+            name="scratch",
+            label="scratch",
+            phrase="training from scratch",
+            description="The same network from random weights, fine-tuned on the labelled rows "
+            "alone.",
+            fit="network",
+            start="random",
+            colours=Colours("#d55e00", "#f0803c", "#b34f00", "#f0803c"),
+            needs=_TEXT,
+            usual=ALL_TASKS,
+        ),
+        Arm(
+            name="cooc-init",
+            label="co-occurrence init",
+            phrase="co-occurrence initialisation alone",
+            description="The same network with PPMI-SVD embeddings of the corpus and no step of "
+            "pretraining, fine-tuned as a whole.",
+            fit="network",
+            start="initial",
+            colours=Colours("#8a6d3b", "#c9a66b", "#735a2e", "#d3b57f"),
+            needs=_BASE,
+            usual=ALL_TASKS,
+            effect="co-occurrence initialisation",
+        ),
+        Arm(
+            name="pretrained",
+            label="pretrained",
+            description="A base pretrained on the corpus, its head swapped, fine-tuned as a whole.",
+            fit="network",
+            colours=Colours("#0072b2", "#3d9fdc", "#0067a1", "#5cb3e8"),
+            needs=_BASE,
+            usual=ALL_TASKS,
+            stackable=True,
+            compared_with="scratch",
+            effect="pretraining",
+            between=("cooc-init",),
+        ),
+        Arm(
+            name="frozen",
+            label="frozen",
+            description="A base pretrained on the corpus that does not change; only its head "
+            "learns.",
+            fit="network",
+            settings={"freeze": True},
+            colours=Colours("#56b4e9", "#9bd4f5", "#2077a8", "#9bd4f5"),
+            needs=_BASE,
+        ),
+        Arm(
+            name="stack",
+            label="stack",
+            description="The probabilities of other arms, combined with weights fitted to "
+            "out-of-fold predictions.",
+            fit="stack",
+            colours=Colours("#009e73", "#2cc496", "#007a59", "#2cc496"),
+            needs=frozenset({"arms"}),
+            tasks=CLASS_TASKS,
+            usual=CLASS_TASKS,
+        ),
+    )
+}
+
+
+def find_arm(name: str) -> Arm:
+    """Return the arm of this name; `hf:NAME` is one, too. An unknown name is an error."""
+    if name in ARMS:
+        return ARMS[name]
+    model = hf_name(name)
+    if model is None:
+        raise HeadstartError(f"unknown arm {name!r}; there are {', '.join(ARMS)} and hf:NAME")
+    short = Path(model.partition("@")[0]).name
+    return Arm(
+        name=name,
+        label=f"hf:{short}",
+        description=f"{short}, pretrained by others, its head swapped, fine-tuned as a whole.",
+        fit="network",
+        colours=Colours("#8c6d1f", "#d9b44a", "#7a5f1a", "#e0c06a"),
+        stackable=True,
+    )
+
+
+def arm_label(name: str) -> str:
+    """Return the label of an arm, or its name where there is no such arm any more."""
+    try:
+        return find_arm(name).label
+    except HeadstartError:
+        return name
+
+
+def arm_order(names: Collection[str]) -> list[str]:
+    """Sort names of arms as they are trained and listed: stacks last, `hf:NAME` before them."""
+    order = {name: place for place, name in enumerate(ARMS)}
+    order["stack"] = len(order) + 1
+    return sorted(dict.fromkeys(names), key=lambda name: order.get(name, len(ARMS)))
+
+
+def usual_arms(task: str, *, missing: Collection[str] = ()) -> list[str]:
+    """List the arms of a study that names none, without those that need what is `missing`."""
+    return [
+        name
+        for name, arm in ARMS.items()
+        if task in arm.usual and not arm.needs & set(missing) and arm.start not in missing
+    ]
+
+
+def headline_arm(names: Collection[str] | None = None) -> Arm | None:
+    """Return the arm that a study is about: the first that another one is the control of.
+
+    Parameters
+    ----------
+    names : the arms that were run. One whose control is among them, too, goes first.
+    """
+    run = ARMS if names is None else names
+    found = [arm for name, arm in ARMS.items() if arm.compared_with and name in run]
+    found.sort(key=lambda arm: arm.compared_with not in run)
+    return found[0] if found else None
