@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from headstart.base_source import hf_name
 from headstart.errors import HeadstartError
 
+FOREIGN = "hf:"  # how the name of an arm begins whose base comes from Hugging Face
 CLASS_TASKS = ("classification", "pairs")  # one class per row, and a probability for each class
 LINEAR_TASKS = ("multi-label", "tagging")
 OTHER_TASKS = (*LINEAR_TASKS, "spans")
@@ -80,7 +80,7 @@ class Arm:
     @property
     def is_foreign(self) -> bool:
         """Whether its base comes from Hugging Face: `hf:NAME`."""
-        return hf_name(self.name) is not None
+        return self.name.startswith(FOREIGN)
 
     @property
     def uses_objective(self) -> bool:
@@ -230,10 +230,9 @@ def find_arm(name: str) -> Arm:
     """Return the arm of this name; `hf:NAME` is one, too. An unknown name is an error."""
     if name in ARMS:
         return ARMS[name]
-    model = hf_name(name)
-    if model is None:
+    if not name.startswith(FOREIGN):
         raise HeadstartError(f"unknown arm {name!r}; there are {', '.join(ARMS)} and hf:NAME")
-    short = Path(model.partition("@")[0]).name
+    short = Path(name.removeprefix(FOREIGN).partition("@")[0]).name
     return Arm(
         name=name,
         label=f"hf:{short}",

@@ -1,0 +1,239 @@
+"""The data of a study: labelled parts, the corpus without held-out texts, label budgets, notes."""
+
+import json
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from headstart.config import PretrainConfig, StudyConfig
+from headstart.errors import HeadstartError
+from headstart.study.arms import CLASS_TASKS
+from headstart.tasks import find_task
+from headstart.tasks.task import Task
+from headstart.text.checking.duplicates import text_key
+from headstart.text.checking.inspect import inspect_data
+from headstart.text.checking.inspection import NO_TEST_PART
+from headstart.text.checking.splits import take_budget
+from headstart.text.reading.corpus import Corpus, read_corpus
+from headstart.text.reading.dataset import Dataset, Splits
+from headstart.text.reading.rows import ReadOptions
+from headstart.text.tokenizers.tokenizer import hash_of
+from headstart.training.callbacks import Callback
+from headstart.training.corpus import open_corpus
+
+USUAL_BUDGETS = (100, 400)  # and all labels
+FEW_TEST_ROWS = 100
+LEAST_OWN_BYTES = 4_096  # of training texts, to be pretrained on: some rows of 128 tokens
+
+
+@dataclass(frozen=True)
+class StudyData:
+    """What a study reads.
+
+    Parameters
+    ----------
+    task : with the labels of all training rows.
+    splits : train, validation and test.
+    corpus : without validation and test texts, and with the training texts; None if no arm needs
+        one.
+    budgets : numbers of labelled rows, ascending.
+    all_labels : labelled rows that a training could have.
+    notes : what a person should know about the data.
+    dropped : documents dropped from the corpus, by their kind of overlap with held-out texts.
+    shared_test : whether the test part is the validation part, too.
+    """
+
+    task: Task[Any]
+    splits: Splits
+    corpus: Corpus | None
+    budgets: list[int]
+    all_labels: int
+    notes: list[str] = field(default_factory=list)
+    dropped: dict[Any, int] = field(default_factory=dict)
+    shared_test: bool = False
+
+    def rows(self, labels: int, seed: int) -> Splits:
+        """Return the rows of a budget and seed as training part: the same for every arm.
+
+        A smaller budget is contained in a larger one of the same seed. With all labels, every
+        seed has the same rows.
+        """
+        seed = 0 if labels == self.all_labels else seed
+        return replace(
+            self.splits, train=take_rows(self.task, self.splits.train, str(labels), seed)
+        )
+
+    @property
+    def identity(self) -> dict[str, str]:
+        """Fingerprints of the dataset and the corpus."""
+        content = [_content(part) for part in self.splits.parts().values()]
+        identity = {"dataset": hash_of(json.dumps(content, default=list).encode())}
+        return identity if self.corpus is None else {**identity, "corpus": self.corpus.fingerprint}
+
+
+def read_data(config: StudyConfig, callback: Callback) -> StudyData:
+    """Read and check everything; nothing is written."""
+    kind = find_task(config.task)
+    progress = callback.stage("reading the dataset")
+    parts: Any = kind.read(config.dataset, **config.read_options(), progress=progress)
+    splits = Splits(parts.train, parts.validation, parts.test)
+    notes = list(getattr(parts, "notes", ()))
+    task = kind.from_rows(splits.train)
+    shared = splits.test is None and config.selection == "none"
+    if splits.test is None:
+        splits, note = _make_test(task, splits, config.split_seed, shared=shared)
+        notes.append(note)
+    assert splits.test is not None
+    all_labels = len(take_rows(task, splits.train, "all", 0))
+    budgets = find_budgets(config, task, splits.train, all_labels)
+    _check_parts(splits)
+    if len(splits.test) < FEW_TEST_ROWS:
+        notes.append(
+            f"the test part has only {len(splits.test):,} rows: each of them is "
+            f"{100 / len(splits.test):.1f} points of the metric"
+        )
+    held_out = [text for part in (splits.validation, splits.test) for text in task.texts(part)]
+    corpus = None
+    if config.corpus:
+        read = read_corpus(config.corpus, encoding=config.encoding, documents=config.documents)
+        corpus = read.without(held_out)
+    inspected = {name: _inspected(task, part) for name, part in splits.parts().items()}
+    if shared:
+        inspected["test"] = None
+    found = inspect_data(
+        Splits(**inspected), corpus, progress=callback.stage("looking at the data")
+    )
+    notes += [one for one in found.warnings if not (shared and one == NO_TEST_PART)]
+    dropped = dict(corpus.left_out_by or {}) if corpus is not None else {}
+    if corpus is not None and config.task_text:
+        corpus = corpus.with_task_text(task.texts(splits.train))
+    if config.uses_own_texts:
+        corpus = _own_texts(config, task, splits.train, held_out)
+        notes.append(
+            f"no corpus was given: {corpus.name}, {len(corpus.task_text):,} of them, are the "
+            "corpus, without their labels"
+        )
+    if config.base:
+        notes += _seen_by_base(Path(config.base), held_out)
+    return StudyData(task, splits, corpus, budgets, all_labels, notes, dropped, shared)
+
+
+def has_classes(task: Task[Any]) -> bool:
+    """Whether each row has one class, so that it has a probability for each of them."""
+    return task.name in CLASS_TASKS
+
+
+def take_rows(task: Task[Any], part: Any, budget: str, seed: int) -> Any:
+    """Draw the rows of a label budget; stratified where each row has one class."""
+    if has_classes(task):
+        return take_budget(part, budget, seed)
+    texts = list(task.row_texts(part))
+    numbers: dict[str, int] = {}
+    for number, text in enumerate(texts):
+        numbers.setdefault(text, number)
+    taken = take_budget(Dataset("rows", texts, [0] * len(texts), ("",)), budget, seed)
+    return task.pick(part, [numbers[text] for text in taken.texts])
+
+
+def find_budgets(config: StudyConfig, task: Task[Any], train: Any, all_labels: int) -> list[int]:
+    """Return the numbers of labelled rows, ascending; the usual ones as far as there are rows."""
+    least = 2 * len(task.labels) if has_classes(task) else 2
+    if not config.labels:
+        return [*(n for n in USUAL_BUDGETS if least <= n < all_labels), all_labels]
+    budgets = sorted({len(take_rows(task, train, budget, 0)) for budget in config.labels})
+    if not has_classes(task) and budgets[0] < least:
+        raise HeadstartError(
+            f"a budget of {budgets[0]} is too small for a study of {task.row_name}: one row "
+            "trains, and another one selects the setting",
+            fix=f"give --labels {least} or more",
+        )
+    return budgets
+
+
+def gold_names(task: Task[Any], part: Any) -> list[str]:
+    """Return the correct label of each row, for people."""
+    if isinstance(part, Dataset):
+        return [part.label_names[label] for label in part.labels]
+    if hasattr(part, "answers"):
+        return [answers[0][1] if answers else "" for answers in part.answers]
+    return [" ".join(task.labels[tag] for tag in tags) for tags in part.tags]
+
+
+def _make_test(task: Task[Any], splits: Splits, seed: int, *, shared: bool) -> tuple[Splits, str]:
+    """Report on the validation part where it selects nothing; else half of it becomes the test."""
+    part = splits.validation
+    if shared:
+        return replace(splits, test=part), (
+            f"there is no test part: the validation part, {len(part):,} rows, is reported on: it "
+            "selects no setting, only which arm is saved (--test FILE)"
+        )
+    if len(part) < (2 * len(task.labels) if has_classes(task) else 2):
+        raise HeadstartError(
+            f"there is no test part, and the {len(part):,} validation rows are too few to share",
+            fix="give one with --test FILE",
+        )
+    test = take_rows(task, part, "50%", seed)
+    taken = set(task.row_texts(test))
+    texts = task.row_texts(part)
+    rest = task.pick(part, [row for row, text in enumerate(texts) if text not in taken])
+    return replace(splits, validation=rest, test=test), (
+        f"there is no test part: half of the validation part, {len(test):,} rows, became one "
+        "(--test FILE)"
+    )
+
+
+def _inspected(task: Task[Any], part: Any) -> Any:
+    """Return the rows to inspect; those without classes need no advice about classes."""
+    found = task.inspected(part)
+    if has_classes(task):
+        return found
+    return replace(found, labels=[0] * len(found), label_names=(task.row_name,))
+
+
+def _content(part: Any) -> list[Any]:
+    """Return what a part holds, as plain values."""
+    if isinstance(part, Dataset):
+        return [part.texts, part.labels]
+    return [value for name, value in vars(part).items() if name not in ("name", "dropped", "rows")]
+
+
+def _check_parts(splits: Splits) -> None:
+    for name, part in splits.parts().items():
+        if not len(part):
+            raise HeadstartError(
+                f"the {name} part has no rows: there are too few texts to split",
+                fix="label more texts, or give the parts as files: --validation FILE --test FILE",
+            )
+
+
+def _own_texts(config: StudyConfig, task: Task[Any], train: Any, held_out: list[str]) -> Corpus:
+    """Make a corpus of the training texts."""
+    name = f"the training texts of {train.name}"
+    corpus = Corpus(name, [], ReadOptions()).without(held_out).with_task_text(task.texts(train))
+    if sum(len(text.encode()) for text in corpus.task_text) < LEAST_OWN_BYTES:
+        raise HeadstartError(
+            f"there is no corpus, and {name}, {len(corpus.task_text):,} of them, are too little "
+            "text to pretrain on",
+            fix="give text without labels with --corpus FILE, or choose --arms "
+            f"{','.join(config.arms_without_corpus())}",
+            code="no-corpus",
+        )
+    return corpus
+
+
+def _seen_by_base(base: Path, held_out: list[str]) -> list[str]:
+    """Say whether a base that exists already was pretrained on validation or test texts."""
+    try:
+        corpus = open_corpus(PretrainConfig.load(base)).without(held_out)
+    except (HeadstartError, KeyError):
+        return ["the base's corpus is not here, so whether it holds test rows is not known"]
+    for _ in corpus:  # counts the dropped ones
+        pass
+    wanted = {text_key(text) for text in held_out}
+    seen = (corpus.left_out or 0) + sum(text_key(text) in wanted for text in corpus.task_text)
+    if not seen:
+        return []
+    return [
+        f"the base was pretrained on {seen:,} texts that equal, contain or nearly equal one of "
+        "validation or test: its results may look too good"
+    ]

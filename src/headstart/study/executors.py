@@ -1,0 +1,234 @@
+"""Where the jobs of a study run: this process, processes of this machine, Ray, Slurm.
+
+An executor has `submit(fn, *args) -> concurrent.futures.Future`, `events()` for the epochs that
+jobs have reported, and `stop()`. `report` is the picklable function that jobs report them with.
+"""
+
+import multiprocessing
+import os
+import queue
+import signal
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+from typing import Any
+
+from headstart.config import StudyConfig
+from headstart.errors import HeadstartError
+from headstart.machine import choose_threads, usable_cores
+
+MOST_JOBS = 4  # on this machine, where no number is given
+CLUSTER_JOBS = 16  # on a cluster, where no number is given
+JOB_MINUTES = 240  # of a Slurm job
+LESS_MEMORY = "start the study again: it resumes; --jobs 1 needs the least memory"
+
+_reports: Any = None  # of a worker process: the queue that its epochs go to
+
+
+def parallel_jobs(config: StudyConfig) -> int:
+    """Return how many jobs run at the same time."""
+    if config.executor == "local":
+        return config.jobs or min(choose_threads(config.threads), MOST_JOBS)
+    return config.jobs or CLUSTER_JOBS
+
+
+def job_threads(config: StudyConfig, jobs: int) -> int:
+    """Return the threads of each job; its bits depend on their number."""
+    if config.executor == "local":
+        return max(1, choose_threads(config.threads) // jobs)
+    return config.cores or 1
+
+
+def ignore(*event: object) -> None:
+    """Receive an event and do nothing."""
+
+
+class InlineExecutor:
+    """Run every job in this process, when it is submitted."""
+
+    def __init__(self, report: Callable[..., None]) -> None:
+        self.report = report
+
+    def submit(self, fn: Callable[..., Any], *args: Any) -> "Future[Any]":
+        """Run it now: errors and interrupts are raised here."""
+        future: Future[Any] = Future()
+        future.set_result(fn(*args))
+        return future
+
+    def events(self) -> list[tuple[Any, ...]]:
+        """Return nothing: jobs report directly."""
+        return []
+
+    def stop(self) -> None:
+        """Nothing runs any more."""
+
+
+class LocalExecutor:
+    """Run jobs in processes of this machine, which end with this one."""
+
+    def __init__(self, jobs: int) -> None:
+        spawn = multiprocessing.get_context("spawn")  # forked threads of PyTorch would hang
+        self.report = _report
+        self._queue = spawn.Queue()
+        self._pool = ProcessPoolExecutor(
+            jobs, mp_context=spawn, initializer=_start_worker, initargs=(self._queue,)
+        )
+
+    def submit(self, fn: Callable[..., Any], *args: Any) -> "Future[Any]":
+        """Run it in a process that is free, or as soon as one is."""
+        return self._pool.submit(fn, *args)
+
+    def events(self) -> list[tuple[Any, ...]]:
+        """Return what was reported since the last call."""
+        found = []
+        while True:
+            try:
+                found.append(self._queue.get_nowait())
+            except queue.Empty:
+                return found
+
+    def stop(self) -> None:
+        """End all processes, also those that still work: finished jobs are saved already."""
+        workers = list((self._pool._processes or {}).values())
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        for worker in workers:
+            worker.kill()
+            worker.join()
+
+
+def _start_worker(reports: Any) -> None:
+    global _reports
+    _reports = reports
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the driver's
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _report(*event: Any) -> None:
+    _reports.put(event)
+
+
+class RayExecutor:
+    """Run jobs on a Ray cluster, or on one that is started here."""
+
+    def __init__(self, config: StudyConfig) -> None:
+        ray = _load("ray", "ray")
+        self.report = ignore
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        address = config.address or os.environ.get("RAY_ADDRESS")
+        here = {} if address else {"num_cpus": usable_cores(), "include_dashboard": False}
+        try:
+            if not ray.is_initialized():
+                ray.init(address=address or "local", log_to_driver=False, **here)
+        except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
+            raise HeadstartError(
+                f"no Ray cluster can be used at {address or 'this machine'}: {error}",
+                fix="start one with: ray start --head, and give its --address HOST:6379",
+            ) from error
+        memory = {"memory": config.memory * 1e9} if config.memory else {}
+        self._options = {"num_cpus": config.cores or 1, "num_gpus": config.gpus or 0, **memory}
+        self._ray, self._stored = ray, dict[int, tuple[Any, Any]]()
+
+    def submit(self, fn: Callable[..., Any], *args: Any) -> "Future[Any]":
+        """Submit a task; arguments that several tasks share are stored once."""
+        remote = self._ray.remote(**self._options)(fn)
+        future: Future[Any] = remote.remote(*map(self._store, args)).future()
+        return future
+
+    def _store(self, value: Any) -> Any:
+        if id(value) not in self._stored:  # the value is kept, so that its id is not used again
+            self._stored[id(value)] = value, self._ray.put(value)
+        return self._stored[id(value)][1]
+
+    def events(self) -> list[tuple[Any, ...]]:
+        """Return nothing: epochs are not reported from a cluster."""
+        return []
+
+    def stop(self) -> None:
+        """Leave the cluster, which ends the tasks of this driver."""
+        self._ray.shutdown()
+
+
+class SlurmExecutor:
+    """Run each job as a job of Slurm, through submitit; `--address local` tries it without."""
+
+    def __init__(self, config: StudyConfig, jobs: int, folder: Path) -> None:
+        submitit = _load("submitit", "slurm")
+        self.report, self._jobs = ignore, list[Any]()
+        cluster = "local" if config.address == "local" else "slurm"
+        try:
+            self._executor = submitit.AutoExecutor(folder / "executor", cluster=cluster)
+        except RuntimeError as error:
+            raise HeadstartError(
+                f"this machine cannot submit jobs to Slurm: {error}",
+                fix="start the study on a login node, or try it here with --address local",
+            ) from error
+        self._executor.update_parameters(
+            name="headstart",
+            cpus_per_task=config.cores or 1,
+            gpus_per_node=config.gpus or 0,
+            mem_gb=config.memory,
+            timeout_min=config.time_limit or JOB_MINUTES,
+            slurm_partition=config.partition,
+        )
+        self._threads = ThreadPoolExecutor(jobs)  # each waits for one job
+
+    def submit(self, fn: Callable[..., Any], *args: Any) -> "Future[Any]":
+        """Submit a job."""
+        job = self._executor.submit(fn, *args)
+        self._jobs.append(job)
+        return self._threads.submit(job.result)
+
+    def events(self) -> list[tuple[Any, ...]]:
+        """Return nothing: epochs are not reported from a cluster."""
+        return []
+
+    def stop(self) -> None:
+        """Cancel the jobs that still wait or run."""
+        for job in self._jobs:
+            if not job.done():
+                job.cancel(check=False)
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+Executor = InlineExecutor | LocalExecutor | RayExecutor | SlurmExecutor
+
+
+def make_executor(
+    config: StudyConfig, jobs: int, folder: Path, report: Callable[..., None]
+) -> Executor:
+    """Return the executor that a study asks for; `report` is for jobs in this process."""
+    if config.executor == "ray":
+        return RayExecutor(config)
+    if config.executor == "slurm":
+        return SlurmExecutor(config, jobs, folder)
+    return InlineExecutor(report) if jobs == 1 else LocalExecutor(jobs)
+
+
+def job_error(error: BaseException) -> BaseException:
+    """Turn what ended a job into an error with a fix, where there is one."""
+    if isinstance(error, BrokenProcessPool):
+        what = "the system killed a training: it may have run out of memory"
+        return HeadstartError(what, fix=LESS_MEMORY)
+    if isinstance(error, MemoryError):
+        return HeadstartError("a training ran out of memory", fix=LESS_MEMORY)
+    return error
+
+
+def _load(module: str, extra: str) -> Any:
+    try:
+        return __import__(module)
+    except ImportError:
+        raise HeadstartError(
+            f"{module} is not installed",
+            fix=f"pip install 'headstart[{extra}]'",
+            code="missing-package",
+        ) from None

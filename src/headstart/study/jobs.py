@@ -1,0 +1,631 @@
+"""The jobs of a study: one training of one arm each, or the selection that several of them share.
+
+A job is a pure function of its rows and of files: `run_job` reads no study folder and writes none,
+so that it runs in any process on any machine. What it returns is what the driver writes.
+"""
+
+import hashlib
+import io
+import json
+import re
+import tarfile
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from importlib import import_module
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors.numpy import load_file
+
+from headstart.baselines.finetune_arm import LINEAR, save_arm
+from headstart.baselines.stack import Stack, fit_out_of_fold, over_all_classes
+from headstart.baselines.task_baselines import find_linear
+from headstart.checksums import load_arrays, save_arrays
+from headstart.config import FinetuneConfig, StudyConfig
+from headstart.errors import HeadstartError
+from headstart.evaluation.calibration import at_temperature
+from headstart.evaluation.metrics import classification_metrics
+from headstart.files import replacing
+from headstart.objectives import find_objective
+from headstart.run import ClassifierRun
+from headstart.study.arms import Arm, find_arm
+from headstart.study.data import has_classes
+from headstart.study.selection import (
+    Selection,
+    budget_folds,
+    out_of_fold,
+    select_setting,
+    settings_to_try,
+    train_select_refit,
+)
+from headstart.tasks.task import Task
+from headstart.text.reading.dataset import Splits
+from headstart.text.tokenizers.tokenizer import load_tokenizer
+from headstart.training.callbacks import Callback
+from headstart.training.finetune import finetune
+from headstart.training.trainer import TrainState
+
+INITIAL = "initial"  # the folder of a base's weights before the first step, inside the base's own
+# A random head on a frozen base has few weights: at the usual rate it would still be on its way
+# when the steps are over. A linear probe is where it should be.
+FROZEN_LEARNING_RATE = 3e-3
+CLASS_METRICS = ("accuracy", "macro_f1", "loss")
+NOT_A_METRIC = ("epoch", "step", "best", "seconds", "train_loss", "validation_loss")
+ARRAYS = ("probabilities", "validation_probabilities", "scores", "oof", "oof_rows")
+Array = NDArray[Any]
+
+
+def _none() -> Array:
+    return np.zeros((0, 0), dtype=np.float32)
+
+
+@dataclass(frozen=True, order=True)
+class Job:
+    """One training: arm × objective × labelled rows used × seed.
+
+    `objective` is "" for an arm that depends on none. With `select` it is the selection of a
+    setting that every seed of the same base shares.
+    """
+
+    arm: str
+    objective: str
+    labels: int
+    seed: int
+    select: bool = False
+
+    @property
+    def name(self) -> str:
+        """A name for files that sorts by what it says."""
+        last = f"base-{self.seed}-selection" if self.select else f"seed-{self.seed}"
+        parts = [safe_name(self.arm), self.objective, f"{self.labels:06d}", last]
+        return "-".join(part for part in parts if part)
+
+    @property
+    def run(self) -> dict[str, Any]:
+        """The columns of the results table that name it."""
+        return {name: value for name, value in asdict(self).items() if name != "select"}
+
+
+@dataclass(frozen=True)
+class JobSettings:
+    """What the plan decides about a job.
+
+    Parameters
+    ----------
+    epochs : of the usual setting.
+    tries : settings that a network tries.
+    threads : of this job.
+    every_fold : whether a network predicts the rows of every fold, or of the first one alone.
+    save_run : whether the run may become `best/`.
+    """
+
+    epochs: int
+    tries: int = 1
+    threads: int = 1
+    every_fold: bool = False
+    save_run: bool = False
+
+
+@dataclass(frozen=True)
+class JobResult:
+    """What a job found.
+
+    Parameters
+    ----------
+    values : rows of the results table: epoch, split, metric, value, seconds.
+    facts : seconds, test_seconds, bytes, chosen, tries, temperature, weights …
+    probabilities, validation_probabilities : (rows, classes), of test and validation.
+    scores : (test rows,), what each row adds to the metric, for a task without classes.
+    oof, oof_rows : out-of-fold predictions of rows of the budget, as in `Selection`.
+    run : an archive of the run's folder.
+    """
+
+    job: Job
+    values: list[dict[str, Any]] = field(default_factory=list)
+    facts: dict[str, Any] = field(default_factory=dict)
+    probabilities: Array = field(default_factory=_none)
+    validation_probabilities: Array = field(default_factory=_none)
+    scores: Array = field(default_factory=lambda: np.zeros(0))
+    oof: Array = field(default_factory=_none)
+    oof_rows: Array = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    run: bytes | None = None
+
+    def value(self, split: str, metric: str) -> float:
+        """Return a value that was measured once, at the end."""
+        wanted = (None, split, metric)
+        found = [v for v in self.values if (v["epoch"], v["split"], v["metric"]) == wanted]
+        return float(found[0]["value"])
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """The files and folders that jobs read, by name: tokenizer, vectors, bases.
+
+    `archive` holds them for machines that do not have the study's folder.
+    """
+
+    paths: dict[str, str] = field(default_factory=dict)
+    archive: bytes | None = None
+
+    def packed(self) -> "Inputs":
+        """Copy with everything in an archive."""
+        return replace(self, archive=pack({path: number for number, path in self._numbered()}))
+
+    @contextmanager
+    def local(self) -> Iterator[dict[str, str]]:
+        """Give the paths on this machine."""
+        if self.archive is None:
+            yield self.paths
+            return
+        with tempfile.TemporaryDirectory(prefix="headstart-") as folder:
+            unpack(self.archive, Path(folder))
+            numbers = dict(self._numbered())
+            yield {name: str(Path(folder) / numbers[path]) for name, path in self.paths.items()}
+
+    def _numbered(self) -> list[tuple[str, str]]:
+        return [(path, str(n)) for n, path in enumerate(dict.fromkeys(self.paths.values()))]
+
+
+@dataclass(frozen=True)
+class JobContext:
+    """What the functions in `FITS` are given."""
+
+    job: Job
+    arm: Arm
+    config: StudyConfig
+    settings: JobSettings
+    rows: Splits
+    task: Task[Any]
+    inputs: dict[str, str]
+    needed: Sequence[JobResult]
+    folder: Path
+    report: Callable[[int, float], None]
+
+
+class Fitted(NamedTuple):
+    """What the functions in `FITS` return.
+
+    Parameters
+    ----------
+    predict : returns probabilities (rows, classes), or the scores of a task without classes.
+    selection : with the out-of-fold predictions.
+    epochs : one row per epoch, for the curves.
+    save : writes the run into the context's folder.
+    """
+
+    predict: Callable[[Any], Any]
+    selection: Selection
+    facts: Mapping[str, Any] = MappingProxyType({})
+    epochs: Sequence[dict[str, Any]] = ()
+    save: Callable[[], object] = lambda: None
+
+
+def run_job(
+    job: Job,
+    config: StudyConfig,
+    settings: JobSettings,
+    rows: Splits,
+    task: Task[Any],
+    inputs: Inputs,
+    needed: Sequence[JobResult] = (),
+    report: Callable[[Job, int, float], None] = lambda job, epoch, value: None,
+) -> JobResult:
+    """Train one arm on the rows of one budget, and predict validation and test once.
+
+    Parameters
+    ----------
+    rows : the training part is the budget.
+    task : with the labels of the whole dataset.
+    needed : the results of the jobs that this one needs: the members of a stack, or the selection
+        that all seeds share.
+    report : receives the job, the epoch and its validation metric.
+    """
+    started = time.monotonic()
+    with inputs.local() as paths, tempfile.TemporaryDirectory(prefix="headstart-") as place:
+        context = JobContext(
+            job,
+            find_arm(job.arm),
+            config,
+            settings,
+            rows,
+            task,
+            paths,
+            needed,
+            Path(place) / "run",
+            lambda epoch, value: report(job, epoch, value),
+        )
+        if job.select:
+            return _selection_result(job, select_for_network(context), started)
+        fitted = FITS[context.arm.fit](context)
+        validation = fitted.predict(rows.validation)
+        predicting = time.monotonic()
+        test = fitted.predict(rows.test)
+        ended = time.monotonic()
+        facts = {
+            "seconds": round(ended - started, 3),
+            "test_seconds": round(ended - predicting, 3),
+            "tries": fitted.selection.tries,
+            **fitted.facts,
+        }
+        run = None
+        if settings.save_run:
+            fitted.save()
+        if context.folder.is_dir():
+            files = [path for path in context.folder.rglob("*") if path.is_file()]
+            facts["bytes"] = sum(path.stat().st_size for path in files)
+            run = pack({str(context.folder): "."}) if settings.save_run else None
+    return _result(context, fitted, facts, validation, test, run)
+
+
+def _selection_result(job: Job, found: Selection, started: float) -> JobResult:
+    facts = {
+        "seconds": round(time.monotonic() - started, 3),
+        "chosen": found.setting,
+        "tries": found.tries,
+        "temperature": found.temperature,
+    }
+    return JobResult(job, facts=facts, oof=found.oof, oof_rows=found.oof_rows)
+
+
+def _result(
+    context: JobContext,
+    fitted: Fitted,
+    facts: dict[str, Any],
+    validation: Any,
+    test: Any,
+    run: bytes | None,
+) -> JobResult:
+    """Measure predictions, and put everything together."""
+    task, rows, found = context.task, context.rows, fitted.selection
+    values, seconds = _epoch_values(fitted.epochs), facts["seconds"]
+    arrays: dict[str, Array] = {}
+    for split, predicted, part in (
+        ("validation", validation, rows.validation),
+        ("test", test, rows.test),
+    ):
+        if has_classes(task):
+            predicted = np.asarray(predicted, dtype=np.float32)
+            measured = classification_metrics(predicted, part.labels)
+            measured = {name: measured[name] for name in CLASS_METRICS}
+            name = "probabilities" if split == "test" else "validation_probabilities"
+            arrays[name] = predicted
+        else:
+            measured = task.metrics(predicted, part)
+        values += [
+            {
+                "epoch": None,
+                "split": split,
+                "metric": name,
+                "value": float(value),
+                "seconds": seconds,
+            }
+            for name, value in measured.items()
+        ]
+    if not has_classes(task):
+        arrays["scores"] = task.row_scores(test, rows.test)[task.metric].per_row()
+    oof = np.asarray(found.oof, dtype=np.float32)
+    return JobResult(
+        context.job, values, facts, **arrays, oof=oof, oof_rows=found.oof_rows, run=run
+    )
+
+
+def _epoch_values(epochs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """List the values of each epoch; seconds count from the beginning of the training."""
+    values, seconds = [], 0.0
+    for row in epochs:
+        seconds += row["seconds"]
+        named = [("train", "loss", "train_loss"), ("validation", "loss", "validation_loss")]
+        named += [("validation", name, name) for name in row if name not in NOT_A_METRIC]
+        values += [
+            {
+                "epoch": row["epoch"],
+                "split": split,
+                "metric": metric,
+                "value": float(row[name]),
+                "seconds": seconds,
+            }
+            for split, metric, name in named
+        ]
+    return values
+
+
+# Networks
+
+
+def fit_network(context: JobContext) -> Fitted:
+    """Fine-tune a network; the budget, the validation part or nothing selects its setting."""
+    config, mode = network_config(context), context.config.selection
+    epochs = _Epochs(context)
+    if mode == "validation":
+        run = finetune(config, context.folder, splits=context.rows, callbacks=[epochs])
+        setting = {"epochs": run.summary["best_epoch"]}
+        found = Selection(setting, tries=1, temperature=run.temperature)
+    else:
+        selected = None
+        if context.needed:
+            (shared,) = context.needed
+            named = {name: shared.facts[name] for name in ("tries", "temperature")}
+            setting = shared.facts["chosen"]
+            selected = Selection(setting, **named, oof=shared.oof, oof_rows=shared.oof_rows)
+        elif mode == "none":
+            selected = Selection({"epochs": config.epochs})
+        run, found = train_select_refit(
+            config,
+            context.rows,
+            context.folder,
+            **_how_to_select(context, config),
+            callback=epochs,
+            selected=selected,
+        )
+
+    def predict(rows: Any) -> Any:
+        scores = run.scores(rows).values
+        return at_temperature(scores, found.temperature) if has_classes(context.task) else scores
+
+    facts = {"chosen": found.setting, "temperature": found.temperature}
+    return Fitted(predict, found, facts, run.summary["epochs"])
+
+
+def select_for_network(context: JobContext) -> Selection:
+    """Select a setting, and train nothing else."""
+    config = network_config(context)
+    return select_setting(config, context.rows.train, **_how_to_select(context, config))
+
+
+def _how_to_select(context: JobContext, config: FinetuneConfig) -> dict[str, Any]:
+    fixed = context.config.epochs is not None
+    return {
+        "task": context.task,
+        "settings": settings_to_try(config, context.settings.tries, fixed=fixed),
+        "every_fold": context.settings.every_fold,
+    }
+
+
+def network_config(context: JobContext) -> FinetuneConfig:
+    """Return the settings of a network: the same for every arm, but for the arm's own."""
+    study, job, arm = context.config, context.job, context.arm
+    settings: dict[str, Any] = {
+        **study.dataset_settings(),
+        "epochs": context.settings.epochs,
+        "labels": str(job.labels) if study.task == "classification" else None,
+        "length": study.length,
+        "device": "cpu",
+        "seed": job.seed,
+        "threads": context.settings.threads,
+        "precision": study.precision,
+    }
+    base = context.inputs.get(base_name(arm, study, job))
+    if not arm.is_foreign:
+        attention = find_objective(job.objective).attention
+        settings["objective"] = "causal" if attention == "causal" else "masked"
+        settings["preset"] = study.preset
+    if base is None:
+        settings |= {"tokenizer": context.inputs["tokenizer"], **study.sizes()}
+    else:
+        settings["base"] = f"{base}/{INITIAL}" if arm.start == "initial" else base
+        settings["fresh"] = arm.start == "random"
+    config = FinetuneConfig.create(**settings).replace(**arm.settings)
+    if config.freeze and config.head_init == "random":
+        config = config.replace(learning_rate=FROZEN_LEARNING_RATE)
+    return config
+
+
+def base_name(arm: Arm, study: StudyConfig, job: Job) -> str:
+    """Return the name among the inputs of the base that a job starts from; seeds take turns."""
+    return arm.name if arm.is_foreign else f"{job.objective}-{job.seed % study.bases}"
+
+
+class _Epochs(Callback):
+    """Reports every epoch to the study."""
+
+    def __init__(self, context: JobContext) -> None:
+        self.context = context
+
+    def on_evaluation(self, state: TrainState) -> None:
+        self.context.report(state.evaluations, state.metrics[self.context.task.metric])
+
+
+# Linear models
+
+
+def fit_linear(context: JobContext) -> Fitted:
+    """Fit a scikit-learn estimator of class probabilities, which selects its own C in folds."""
+    rows, task = context.rows, context.task
+    module, _, name = context.arm.estimator.partition(":")
+    given: dict[str, Any] = {}
+    if "vectors" in context.arm.needs:
+        given["vectors"] = load_file(context.inputs["vectors"])["vectors"]
+        given["tokenizer"] = load_tokenizer(context.inputs["tokenizer"])
+    classifier = getattr(import_module(module), name)(**given)
+    if context.config.selection == "validation":
+        held_out = (rows.validation.texts, rows.validation.labels)
+        classifier.fit(rows.train.texts, rows.train.labels, validation=held_out)
+    else:
+        folds = [] if context.config.selection == "none" else budget_folds(task, rows.train)
+        classifier.fit(rows.train.texts, rows.train.labels, folds=folds)
+
+    def every_class(probabilities: Array) -> Array:
+        return over_all_classes(
+            probabilities, classifier.classes_.tolist(), range(len(task.labels))
+        )
+
+    found = Selection({}, tries=len(classifier.strengths))
+    if len(getattr(classifier, "held_rows_", ())):
+        oof = every_class(classifier.held_probabilities_)
+        found = replace(found, oof=oof, oof_rows=classifier.held_rows_)
+    return Fitted(
+        lambda part: every_class(classifier.predict_proba(part.texts)),
+        found,
+        {"chosen": {"C": classifier.strength_}},
+        save=lambda: _save_classifier(context, classifier),
+    )
+
+
+def _save_classifier(context: JobContext, classifier: Any) -> None:
+    job, study = context.job, context.config
+    # `finetune` has fewer arms than a study: the config names only those that it can train.
+    arm: Any = {"arm": job.arm} if job.arm in LINEAR else {}
+    save_arm(
+        ClassifierRun(context.folder, context.task, classifier),  # type: ignore[arg-type]
+        FinetuneConfig(**study.dataset_settings(), **arm, seed=job.seed),
+        context.rows,
+        context.folder,
+        arm=job.arm,
+        role="selected its settings" if study.selection == "validation" else "measured it",
+    )
+
+
+def fit_task_linear(context: JobContext) -> Fitted:
+    """Fit the linear model of a task without classes; held-out rows select its C."""
+    task, rows, config = context.task, context.rows, context.config
+    fit, found = find_linear(task), Selection({})
+    folds = [] if config.selection == "validation" else budget_folds(task, rows.train)
+    if not folds:
+        return Fitted(fit(task, rows.train, rows.validation), found)
+    models = [fit(task, *_fold_rows(context, fold)) for fold in folds]
+    held = [_fold_rows(context, fold)[1] for fold in folds]
+    scores = [model(part) for model, part in zip(models, held, strict=True)]
+    return Fitted(models[0], out_of_fold(task, rows.train, folds, scores))
+
+
+def _fold_rows(context: JobContext, fold: Any) -> tuple[Any, Any]:
+    pick, train = context.task.pick, context.rows.train
+    return pick(train, fold.train.tolist()), pick(train, fold.held.tolist())
+
+
+def fit_trivial(context: JobContext) -> Fitted:
+    """Predict without reading: the majority class, the most frequent labels, no entity …"""
+    task, train = context.task, context.rows.train
+    folds, found = budget_folds(task, train), Selection({})
+    if folds:
+        parts = [_fold_rows(context, fold) for fold in folds]
+        scores = [task.trivial(*part)[1] for part in parts]
+        found = out_of_fold(task, train, folds, scores)
+
+    def predict(rows: Any) -> Any:
+        scores = task.trivial(train, rows)[1]
+        return at_temperature(scores, found.temperature) if has_classes(task) else scores
+
+    return Fitted(predict, found)
+
+
+# Stacks
+
+
+def fit_stack(context: JobContext) -> Fitted:
+    """Combine the predictions of other arms, with weights fitted to out-of-fold predictions."""
+    members, rows = context.needed, context.rows
+    found = Selection({})
+    if context.config.selection == "validation":
+        said = [one.validation_probabilities for one in members]
+        stack = Stack().fit(said, rows.validation.labels)
+    else:
+        shared = shared_rows(members)
+        stack = Stack.equal(len(members))
+        if len(shared):
+            labels = np.asarray(rows.train.labels)[shared]
+            stack, oof = fit_out_of_fold([oof_of(one, shared) for one in members], labels)
+            found = Selection({}, oof=oof, oof_rows=shared)
+
+    def predict(part: Any) -> Array:
+        test = part is rows.test
+        return stack.combine(
+            [one.probabilities if test else one.validation_probabilities for one in members]
+        )
+
+    weights = zip((one.job.arm for one in members), map(float, stack.weights_), strict=True)
+    return Fitted(predict, found, {"weights": dict(weights)})
+
+
+def shared_rows(results: Sequence[JobResult]) -> Array:
+    """Return the numbers of the budget's rows with out-of-fold predictions of every result."""
+    rows = results[0].oof_rows
+    for one in results[1:]:
+        rows = np.intersect1d(rows, one.oof_rows)
+    return rows
+
+
+def oof_of(result: JobResult, rows: Array) -> Array:
+    """Return the out-of-fold predictions of some of the rows that a result has them for."""
+    return result.oof[np.searchsorted(result.oof_rows, rows)]
+
+
+FITS: dict[str, Callable[[JobContext], Fitted]] = {
+    "network": fit_network,
+    "linear": fit_linear,
+    "task_linear": fit_task_linear,
+    "trivial": fit_trivial,
+    "stack": fit_stack,
+}
+
+
+# Files
+
+
+def safe_name(arm: str) -> str:
+    """Return an arm's name for files: `hf:PATH` has characters that those cannot have."""
+    plain = re.sub(r"[^\w.-]+", "-", arm)
+    if plain == arm:
+        return arm
+    return f"{plain[-60:].strip('-')}-{hashlib.sha256(arm.encode()).hexdigest()[:8]}"
+
+
+def pack(folders: dict[str, str]) -> bytes:
+    """Return an archive of folders and files, each under a name; checkpoints are not in it."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        for place, name in folders.items():
+            archive.add(place, arcname=name, filter=_without_checkpoints)
+    return buffer.getvalue()
+
+
+def _without_checkpoints(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    return None if "checkpoints" in Path(member.name).parts else member
+
+
+def unpack(archive: bytes, folder: Path) -> None:
+    """Write the content of an archive into a folder."""
+    with tarfile.open(fileobj=io.BytesIO(archive)) as opened:
+        opened.extractall(folder, filter="data")
+
+
+def write_result(result: JobResult, folder: Path) -> None:
+    """Write a finished job as one file, and its run as an archive before it."""
+    if result.run is not None:
+        with replacing(run_file(folder, result.job)) as temporary:
+            temporary.write_bytes(result.run)
+    about = json.dumps({"values": result.values, "facts": result.facts})
+    arrays = {name: np.ascontiguousarray(getattr(result, name)) for name in ARRAYS}
+    arrays["about"] = np.frombuffer(about.encode(), dtype=np.uint8)
+    with replacing(result_file(folder, result.job)) as temporary:
+        save_arrays(arrays, temporary)
+
+
+def read_result(folder: Path, job: Job) -> JobResult:
+    """Read a finished job; a damaged file is an error that names it."""
+    path = result_file(folder, job)
+    fix = "delete the file and start the study again: the job is repeated"
+    arrays: dict[str, Any] = load_arrays(path, fix=fix)
+    try:
+        about = json.loads(arrays.pop("about").tobytes())
+        return JobResult(job, **about, **arrays)
+    except (KeyError, TypeError, ValueError) as error:
+        raise HeadstartError(
+            f"this finished job cannot be read: {error}", where=path, fix=fix
+        ) from None
+
+
+def result_file(folder: Path, job: Job) -> Path:
+    """Return where the study keeps the result of a job."""
+    return folder / "jobs" / f"{job.name}.safetensors"
+
+
+def run_file(folder: Path, job: Job) -> Path:
+    """Return where the study keeps the run of a job, as an archive."""
+    return folder / "runs" / f"{job.name}.tar"

@@ -1,0 +1,428 @@
+"""The plan of a study: which jobs, how many steps, how long, and what was reduced to fit.
+
+Made once, before anything is trained, and saved in `plan.json`, so that a study that is started
+again does the same. The first estimate of the time comes from a few timed steps of the networks
+themselves; the time left comes from the jobs that have finished (`seconds_left`).
+
+Amounts are in tokens and epochs, not in minutes: the same command gives the same numbers.
+"""
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from headstart.config import FinetuneConfig, PretrainConfig, StudyConfig
+from headstart.errors import HeadstartError
+from headstart.files import write_text
+from headstart.folds import HELD_BACK, MANY
+from headstart.machine import choose_threads
+from headstart.study.arms import Arm, find_arm
+from headstart.study.data import StudyData
+from headstart.study.executors import job_threads, parallel_jobs
+from headstart.study.jobs import Job, JobSettings
+from headstart.study.selection import FOLDS, TRIES, long_epochs
+from headstart.text.reading.corpus import Corpus
+from headstart.text.reading.rows import ReadOptions
+from headstart.training.finetune import finetune
+from headstart.training.pretrain import pretrain
+
+PLAN_FILE = "plan.json"
+# Epochs that are not given: so many, or as many as STEPS steps allow where the labels are many.
+EPOCHS, STEPS, FEWEST_EPOCHS = 5, 500, 2
+TOKENS = 2_600_000  # of pretraining
+MOST_PASSES = 10  # over a corpus that is smaller than that
+BYTES_PER_TOKEN = 4.0  # about
+LEAST_PRETRAINING = 0.25  # of the planned steps: less is another question
+LEAST_SEEDS = 2  # one seed knows nothing of its own variance
+TIMED_ROWS, TIMED_BYTES = 2_000, 500_000  # of labelled rows and of the corpus, for timed steps
+LINEAR_SECONDS = 3.0  # for each MB of labelled text
+PREPARING_SECONDS = 1.0  # for each MB of the corpus: tokenizer, store and co-occurrences
+REPORT_SECONDS = 15.0
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What will be done.
+
+    Parameters
+    ----------
+    epochs : of each budget, in the usual setting.
+    pretrain_steps : of each objective; 0 where nothing is pretrained.
+    jobs : how many run at the same time.
+    threads, pretrain_threads : of each job, and of pretraining, which runs alone.
+    all_labels : labelled rows that a training could have.
+    tries : settings that each network tries.
+    cuts : what was reduced to fit into the minutes, in words.
+    """
+
+    seeds: list[int]
+    budgets: list[int]
+    epochs: dict[int, int]
+    pretrain_steps: int
+    jobs: int
+    threads: int
+    pretrain_threads: int
+    all_labels: int
+    tries: int = TRIES
+    seconds: float = 0.0
+    cuts: list[str] = field(default_factory=list)
+
+    def trainings(self, config: StudyConfig) -> list[Job]:
+        """List every training, in the order in which they are started.
+
+        Quick arms go first. Of the others, those that are compared run next to each other, so that
+        a busy hour hits all of them.
+        """
+        slow = [arm for arm in config.arm_table if arm.is_network or "arms" in arm.needs]
+        quick = [arm for arm in config.arm_table if arm not in slow]
+        found = [
+            Job(arm.name, "", labels, seed)
+            for arm in quick
+            for labels in self.budgets
+            for seed in self.seeds
+        ]
+        found += [
+            Job(arm.name, objective, labels, seed)
+            for labels in self.budgets
+            for seed in self.seeds
+            for arm in slow
+            for objective in _objectives(arm, config)
+        ]
+        return found
+
+    def all_jobs(self, config: StudyConfig) -> list[Job]:
+        """List every job: the trainings, and before them the selections that they share."""
+        found = dict[Job, None]()
+        for job in self.trainings(config):
+            found |= dict.fromkeys([*self.selections(job, config), job])
+        return list(found)
+
+    def selections(self, job: Job, config: StudyConfig) -> list[Job]:
+        """Return the selection that seeds share: with all labels, they have the same rows."""
+        shared = job.labels == self.all_labels and len(self.seeds) > config.bases
+        if shared and config.selection == "budget" and find_arm(job.arm).is_network:
+            return [replace(job, seed=job.seed % config.bases, select=True)]
+        return []
+
+    def needed(self, job: Job, config: StudyConfig) -> list[Job]:
+        """Return the jobs whose results a job needs."""
+        if job.select:
+            return []
+        if "arms" in find_arm(job.arm).needs:
+            return [
+                replace(job, arm=arm.name, objective=job.objective if arm.uses_objective else "")
+                for arm in config.members
+            ]
+        return self.selections(job, config)
+
+    def same_as(self, job: Job) -> Job | None:
+        """Return the job of another seed that has the same result: same rows, nothing random."""
+        first = replace(job, seed=self.seeds[0])
+        same = job.labels == self.all_labels and not find_arm(job.arm).varies_with_seed
+        return first if same and job != first else None
+
+    def job_settings(self, job: Job, config: StudyConfig) -> JobSettings:
+        """Return what the plan decides about a job."""
+        largest = job.labels == self.budgets[-1]
+        arm = find_arm(job.arm)
+        stacked = arm.stackable and any("arms" in one.needs for one in config.arm_table)
+        return JobSettings(
+            epochs=self.epochs[job.labels],
+            tries=self.tries,
+            threads=self.threads,
+            every_fold=stacked or largest,
+            save_run=largest,
+        )
+
+
+def _objectives(arm: Arm, config: StudyConfig) -> list[str]:
+    """Return the objectives that an arm is trained for; one empty name where it uses none."""
+    members = config.members if "arms" in arm.needs else [arm]
+    return config.objectives if any(one.uses_objective for one in members) else [""]
+
+
+class Speed(NamedTuple):
+    """What was measured before the first job.
+
+    Parameters
+    ----------
+    row_seconds : of one row in one epoch, by arm; "" is the study's own network.
+    step_seconds : of a step of pretraining, by objective.
+    row_bytes : of a labelled row.
+    corpus_bytes : of the corpus.
+    """
+
+    row_seconds: Mapping[str, float]
+    step_seconds: Mapping[str, float]
+    row_bytes: float
+    corpus_bytes: int
+
+
+def make_plan(config: StudyConfig, data: StudyData) -> Plan:
+    """Look at the data and the machine, time a few steps, and fit the study into the minutes."""
+    jobs = parallel_jobs(config)
+    corpus_bytes = 0 if data.corpus is None else corpus_size(data.corpus)
+    steps = 0
+    if config.needs_base and not config.base:
+        passes = round(MOST_PASSES * corpus_bytes / BYTES_PER_TOKEN)
+        steps = max(1, (config.tokens or min(TOKENS, passes)) // PretrainConfig.batch_tokens)
+    plan = Plan(
+        seeds=list(range(config.seeds)),
+        budgets=data.budgets,
+        epochs={labels: find_epochs(config, labels) for labels in data.budgets},
+        pretrain_steps=steps,
+        jobs=jobs,
+        threads=job_threads(config, jobs),
+        pretrain_threads=choose_threads(config.threads),
+        all_labels=data.all_labels,
+    )
+    texts = data.task.texts(data.splits.train)
+    speed = Speed(
+        {name: time_row(config, data, plan, name) for name in _networks(config)},
+        {name: time_step(config, data, plan, name) for name in config.objectives if steps},
+        sum(len(text.encode()) for text in texts) / len(data.splits.train),
+        corpus_bytes,
+    )
+    return fit_plan(config, plan, speed)
+
+
+def find_epochs(config: StudyConfig, labels: int) -> int:
+    """Return the epochs that were given, those of the lab, or what so many labels need."""
+    usual = FinetuneConfig.create(dataset=["none"], preset=config.preset)
+    if config.epochs or config.preset == "lab":
+        return config.epochs or usual.epochs
+    steps = -(-labels // usual.batch_size)
+    return min(EPOCHS, max(FEWEST_EPOCHS, STEPS // steps))
+
+
+def corpus_size(corpus: Corpus) -> int:
+    """Return the bytes of text, as files tell; else half of what the usual tokens would be."""
+    return round(TOKENS * BYTES_PER_TOKEN / 2) if corpus.size is None else corpus.size
+
+
+def _networks(config: StudyConfig) -> list[str]:
+    foreign = [arm.name for arm in config.arm_table if arm.is_foreign]
+    own = any(arm.is_network and not arm.is_foreign for arm in config.arm_table)
+    return [""] * own + foreign
+
+
+def time_row(config: StudyConfig, data: StudyData, plan: Plan, name: str) -> float:
+    """Time steps of a network: seconds of one row in one epoch, with its evaluation."""
+    rows = data.rows(plan.budgets[-1], 0)
+    count = min(TIMED_ROWS, len(rows.train))
+    rows = replace(rows, train=data.task.pick(rows.train, list(range(count))))
+    base = name or config.base
+    network: dict[str, Any] = (
+        {"base": base} if base else {"preset": config.preset, **config.sizes()}
+    )
+    timed = FinetuneConfig.create(
+        **config.dataset_settings(),
+        **network,
+        tokenizer=None if base else config.tokenizer,
+        length=config.length,
+        device="cpu",
+        epochs=1,
+        threads=plan.threads,
+        precision=config.precision,
+    )
+    seconds = finetune(timed, None, splits=rows, dry_run=True).plan["seconds"]
+    return float(seconds) / count
+
+
+def time_step(config: StudyConfig, data: StudyData, plan: Plan, objective: str) -> float:
+    """Time steps of a pretraining on the first documents of the corpus."""
+    assert data.corpus is not None
+    sample = Corpus("the first documents", [], ReadOptions())
+    sample = sample.with_task_text(list(_first_documents(data.corpus)))
+    timed = pretrain_config(config, plan, objective).replace(embedding_init="random", steps=1)
+    run = pretrain(timed, Path("timed"), corpus=sample, dry_run=True)
+    return float(run.plan["seconds_per_step"])
+
+
+def _first_documents(corpus: Corpus) -> Iterator[str]:
+    size = 0
+    for document in corpus:
+        yield document
+        size += len(document.encode())
+        if size > TIMED_BYTES:
+            return
+
+
+def pretrain_config(
+    config: StudyConfig, plan: Plan, objective: str, *, seed: int = 0
+) -> PretrainConfig:
+    """Return the settings of the study's base for an objective."""
+    return PretrainConfig.create(
+        corpus=config.corpus or config.dataset,  # of the dataset, only training texts are read
+        task_text=config.dataset[0] if config.task_text else None,
+        objective=objective,
+        preset=config.preset,
+        tokenizer=config.tokenizer,
+        encoding=config.encoding,
+        seed=seed,
+        documents=config.documents,
+        held_out=config.held_out,
+        steps=plan.pretrain_steps or None,
+        threads=plan.pretrain_threads,
+        precision=config.precision,
+        device="cpu",
+        **config.sizes(),
+    )
+
+
+def fit_plan(config: StudyConfig, plan: Plan, speed: Speed) -> Plan:
+    """Return the plan with its time, reduced until it fits into the minutes.
+
+    The choice of settings goes first, for all networks alike; then seeds, down to two; then
+    pretraining, down to a quarter; then label budgets, from the middle. No training is cut short.
+    What does not fit even so is an error that says what would.
+    """
+
+    def timed(one: Plan) -> Plan:
+        return replace(one, seconds=study_seconds(config, one, speed))
+
+    plan = wanted = timed(plan)
+    if not config.minutes or plan.seconds <= 60 * config.minutes:
+        return plan
+    goal = 60 * config.minutes
+    if config.has_networks and config.selection == "budget":
+        plan = timed(replace(plan, tries=1))
+    while plan.seconds > goal and len(plan.seeds) > max(LEAST_SEEDS, config.bases):
+        plan = timed(replace(plan, seeds=plan.seeds[:-1]))
+    while True:
+        if plan.seconds > goal and plan.pretrain_steps:
+            spent = config.bases * sum(speed.step_seconds.values())
+            steps = wanted.pretrain_steps - int((plan.seconds - goal) / spent) - 1
+            least = int(LEAST_PRETRAINING * wanted.pretrain_steps)
+            plan = timed(replace(plan, pretrain_steps=max(least, steps, 1)))
+        if plan.seconds <= goal or len(plan.budgets) == 1:
+            break
+        # A curve needs its ends; the last one to stay is the cheapest.
+        dropped = plan.budgets[1] if len(plan.budgets) > 2 else plan.budgets[-1]
+        budgets = [labels for labels in plan.budgets if labels != dropped]
+        steps = wanted.pretrain_steps
+        plan = timed(replace(plan, budgets=budgets, pretrain_steps=steps))
+    if plan.seconds > goal:
+        raise HeadstartError(
+            f"this study does not fit into {config.minutes:g} minutes: with {len(plan.seeds)} "
+            f"seeds, {plan.budgets[0]:,} labels and little pretraining it takes about "
+            f"{plan.seconds / 60:.0f}, in full {wanted.seconds / 60:.0f}",
+            fix=f"give --minutes {math.ceil(1.1 * plan.seconds / 60)} or more, or fewer --arms",
+            code="does-not-fit",
+        )
+    return replace(plan, cuts=_cuts(wanted, plan))
+
+
+def study_seconds(config: StudyConfig, plan: Plan, speed: Speed) -> float:
+    """Estimate the seconds of the whole study."""
+    seconds = [
+        job_seconds(job, config, plan, speed)
+        for job in plan.all_jobs(config)
+        if plan.same_as(job) is None
+    ]
+    pretraining = config.bases * plan.pretrain_steps * sum(speed.step_seconds.values())
+    preparing = PREPARING_SECONDS * speed.corpus_bytes / 1e6
+    jobs = max(sum(seconds) / plan.jobs, max(seconds))
+    return preparing + pretraining + jobs + REPORT_SECONDS
+
+
+def job_seconds(job: Job, config: StudyConfig, plan: Plan, speed: Speed) -> float:
+    """Estimate the seconds of a job from the rows that it trains on, in all epochs."""
+    arm, usual = find_arm(job.arm), plan.epochs[job.labels]
+    if not arm.is_network:
+        megabytes = job.labels * speed.row_bytes / 1e6
+        return 0.0 if "arms" in arm.needs else LINEAR_SECONDS * megabytes * (FOLDS + 1)
+    long = usual if config.epochs else long_epochs(usual)
+    last = long if plan.tries > 1 and arm.start == "random" else usual
+    epochs = 0.0 if job.select else float(last)
+    if config.selection == "budget" and (job.select or not plan.selections(job, config)):
+        many = job.labels >= MANY
+        tried = usual + long if plan.tries > 1 else usual
+        if plan.job_settings(job, config).every_fold and not many:
+            tried += (FOLDS - 1) * last
+        epochs += tried * (1 - 1 / HELD_BACK if many else 1 - 1 / FOLDS)
+    return epochs * job.labels * speed.row_seconds[arm.name if arm.is_foreign else ""]
+
+
+def _cuts(wanted: Plan, plan: Plan) -> list[str]:
+    """Say what was reduced."""
+    cuts = []
+    if plan.tries != wanted.tries:
+        cuts.append("every network takes the usual learning rate and epochs without a choice")
+    if plan.seeds != wanted.seeds:
+        cuts.append(f"{len(plan.seeds)} seeds instead of {len(wanted.seeds)}")
+    if plan.budgets != wanted.budgets:
+        dropped = [f"{labels:,}" for labels in wanted.budgets if labels not in plan.budgets]
+        cuts.append(f"no trainings with {' and '.join(dropped)} labels")
+    if plan.pretrain_steps != wanted.pretrain_steps:
+        cuts.append(
+            f"{plan.pretrain_steps:,} steps of pretraining instead of {wanted.pretrain_steps:,}"
+        )
+    return cuts
+
+
+def seconds_left(
+    jobs: Sequence[Job], finished: Mapping[Job, float], *, parallel: int
+) -> float | None:
+    """Estimate the seconds of unfinished jobs from the finished ones.
+
+    Parameters
+    ----------
+    jobs : all jobs.
+    finished : the seconds of each finished job.
+    parallel : how many run at the same time.
+
+    Returns
+    -------
+    The mean of finished jobs of the same arm and budget; otherwise the time per row of the same
+    arm, then of any network. None where nothing of the kind has finished.
+    """
+    keys = [
+        lambda job: (job.arm, job.labels, job.select),
+        lambda job: (job.arm, job.select),
+        lambda job: find_arm(job.arm).is_network,
+    ]
+    left = 0.0
+    for job in jobs:
+        if job in finished:
+            continue
+        for key in keys:
+            alike = [one for one in finished if key(one) == key(job)]
+            if alike:
+                rows = sum(one.labels for one in alike)
+                left += job.labels * sum(finished[one] for one in alike) / rows
+                break
+        else:
+            return None
+    return left / parallel
+
+
+def write_plan(plan: Plan, folder: Path) -> None:
+    """Save the plan for a study that is started again."""
+    write_text(folder / PLAN_FILE, json.dumps(asdict(plan), indent=2, ensure_ascii=False) + "\n")
+
+
+def read_plan(path: Path, *, fix: str) -> Plan:
+    """Read a plan: a study's own, or what `--dry-run --json` printed."""
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+        known = {one.name: values[one.name] for one in fields(Plan)}
+        known["epochs"] = {int(labels): count for labels, count in values["epochs"].items()}
+        return Plan(**known)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        raise HeadstartError("the study's plan is damaged", where=path, fix=fix) from None
+
+
+def check_plan(plan: Plan, path: Path, config: StudyConfig, data: StudyData) -> Plan:
+    """Return the plan, if it fits the config and the data."""
+    fits = set(plan.budgets) <= set(data.budgets) and set(plan.epochs) >= set(plan.budgets)
+    if not plan.budgets or not fits or not set(plan.seeds) <= set(range(config.seeds)):
+        raise HeadstartError(
+            "this plan was made for other data or other settings",
+            where=path,
+            fix="make it again: headstart compare … --dry-run --json",
+        )
+    return plan

@@ -1,0 +1,160 @@
+"""How a study reports its progress: `StudyCallback`, and `progress.jsonl` for other processes."""
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from headstart.progress import ProgressCallback
+from headstart.training.callbacks import Callback, Callbacks
+
+if TYPE_CHECKING:  # which imports this module
+    from headstart.study.jobs import Job
+    from headstart.study.study import Study
+
+PROGRESS_FILE = "progress.jsonl"
+SECONDS_BETWEEN_LINES = 1.0  # of one stage
+JobEvent = Literal["start", "epoch", "done"]
+
+
+class StudyCallback(Callback):
+    """Receives the events of a study. Override those of interest.
+
+    Stages, and the steps and evaluations of pretraining, are those of `Callback`.
+    """
+
+    def on_plan(self, study: "Study") -> None:
+        """The plan is made, and the study begins."""
+
+    def on_pretraining(self, objective: str, number: int) -> None:
+        """The pretraining of a base begins; with `--bases` there are several."""
+
+    def on_job(
+        self, job: "Job", event: JobEvent, epoch: int | None = None, value: float | None = None
+    ) -> None:
+        """A job started, has ended an epoch, or is done; `value` is its validation metric."""
+
+
+class StudyCallbacks(StudyCallback, Callbacks):
+    """Pass every event on to several callbacks, in their order."""
+
+    def __init__(self, callbacks: Sequence[StudyCallback]) -> None:
+        super().__init__(callbacks)
+        self.study_callbacks = callbacks
+
+    def on_plan(self, study: "Study") -> None:
+        for one in self.study_callbacks:
+            one.on_plan(study)
+
+    def on_pretraining(self, objective: str, number: int) -> None:
+        for one in self.study_callbacks:
+            one.on_pretraining(objective, number)
+
+    def on_job(
+        self, job: "Job", event: JobEvent, epoch: int | None = None, value: float | None = None
+    ) -> None:
+        for one in self.study_callbacks:
+            one.on_job(job, event, epoch, value)
+
+
+class ProgressFile(StudyCallback):
+    """Append the events of a study to a file in its folder, over all of its sessions.
+
+    A study makes its folder when its plan is there; what happens before is written then. Steps of
+    pretraining are not repeated here: they are in `bases/…/metrics.jsonl`.
+
+    Parameters
+    ----------
+    folder : the study's folder.
+    clock : seconds since 1970.
+
+    Example
+    -------
+    A line is a JSON object with `time`, `event` and what belongs to it:
+    `{"time": 1763.2, "event": "epoch", "arm": "scratch", "objective": "causal", "labels": 100,
+    "seed": 0, "select": false, "epoch": 1, "value": 0.63}`
+    """
+
+    def __init__(self, folder: Path, *, clock: Callable[[], float] = time.time) -> None:
+        self.path, self._clock = folder / PROGRESS_FILE, clock
+        self._waiting: list[dict[str, Any]] | None = []  # until the folder exists
+        self._study: Study | None = None
+
+    def stage(self, name: str) -> ProgressCallback:
+        self.write("stage", name=name)
+        last = self._clock()
+
+        def progress(done: int, total: int | None) -> None:
+            nonlocal last
+            if self._clock() - last >= SECONDS_BETWEEN_LINES:
+                last = self._clock()
+                self.write("stage", name=name, done=done, total=total)
+
+        return progress
+
+    def on_plan(self, study: "Study") -> None:
+        self._study = study
+        before, self._waiting = self._waiting or [], None
+        with suppress(OSError):
+            if self.path.is_file() and not self.path.read_bytes().endswith(b"\n"):
+                self._append("\n")  # a kill cut the last line of the session before
+        self._append("".join(json.dumps(line) + "\n" for line in before))
+        config, plan = study.config, study.plan
+        self.write(
+            "plan",
+            trainings=len(plan.trainings(config)),
+            all_jobs=[list(vars(job).values()) for job in study.jobs],
+            seconds=plan.seconds,
+            pretrain_steps=plan.pretrain_steps,
+            budgets=plan.budgets,
+            seeds=plan.seeds,
+            arms=config.arms,
+            objectives=config.objectives if config.needs_base else [],
+            metric=study.data.task.metric,
+            executor=config.executor,
+            jobs=plan.jobs,
+        )
+
+    def on_pretraining(self, objective: str, number: int) -> None:
+        self.write("pretraining", objective=objective)
+
+    def on_job(
+        self, job: "Job", event: JobEvent, epoch: int | None = None, value: float | None = None
+    ) -> None:
+        more: dict[str, Any] = {} if epoch is None else {"epoch": epoch}
+        if value is not None:
+            more["value"] = value
+        if event == "done" and self._study is not None:
+            more["seconds"] = self._study.results[job].facts["seconds"]
+        self.write(event, **vars(job), **more)
+
+    def write(self, event: str, **content: Any) -> None:
+        """Append one event."""
+        line = {"time": round(self._clock(), 3), "event": event, **content}
+        if self._waiting is None:
+            self._append(json.dumps(line) + "\n")
+        else:
+            self._waiting.append(line)
+
+    def _append(self, text: str) -> None:
+        # A study does not depend on being watched: it goes on where this cannot be written.
+        with suppress(OSError), self.path.open("a", encoding="utf-8") as file:
+            file.write(text)
+
+
+def read_progress(folder: Path) -> list[dict[str, Any]]:
+    """Read the events of a study so far, without a line that a kill cut short."""
+    path = folder / PROGRESS_FILE
+    if not path.is_file():
+        return []
+    found = []
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+        try:
+            event = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(event, dict) and isinstance(event.get("event"), str):
+            found.append(event)
+    return found

@@ -1,0 +1,204 @@
+"""The results of a study from the results of its jobs, and what else the report needs to know."""
+
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from headstart.config import PretrainConfig, StudyConfig
+from headstart.language_model import GAP, Sampling, fill, generate
+from headstart.machine import look_up
+from headstart.model.counts import count_parameters, counts_document
+from headstart.run import NetworkRun
+from headstart.study.best import Best
+from headstart.study.data import gold_names, has_classes
+from headstart.study.jobs import JobResult
+from headstart.study.results import Results, make_results, run_predictions
+from headstart.text.checking.held_out import left_out_sentence
+from headstart.training.callbacks import METRICS_FILE, loss_curve, read_metrics
+
+if TYPE_CHECKING:  # which imports this module
+    from headstart.study.study import Study
+
+VERSIONS = ("headstart", "torch", "tokenizers", "scikit-learn", "numpy")
+PROMPTS = 3
+
+
+def make_study_results(study: "Study", best: Best, *, command: str) -> Results:
+    """Put the results of all trainings into one table."""
+    test, task = study.data.splits.test, study.data.task
+    assert test is not None
+    numbers = np.asarray(getattr(test, "rows", None) or range(len(test)), dtype=np.int64)
+    done = [study.results[job] for job in study.trainings]
+    named = zip(numbers.tolist(), task.inspected(test).texts, gold_names(task, test), strict=True)
+    return make_results(
+        {
+            **_about(study, command),
+            "best": (best.saved or best.job).run,
+            "facts": _facts(study, done),
+        },
+        [{**one.job.run, **value} for one in done for value in one.values],
+        [run_predictions(one.job.run, numbers, **_predictions(one, study)) for one in done],
+        [{"row": row, "text": text, "gold": gold} for row, text, gold in named],
+    )
+
+
+def _predictions(one: JobResult, study: "Study") -> dict[str, Any]:
+    if not has_classes(study.data.task):
+        return {"scores": one.scores}
+    test: Any = study.data.splits.test
+    return {"gold": np.asarray(test.labels), "probabilities": one.probabilities}
+
+
+def _facts(study: "Study", done: Sequence[JobResult]) -> list[dict[str, Any]]:
+    """Return the facts of each training; the time of a shared selection is part of each seed's."""
+    found = []
+    for one in done:
+        shared = study.plan.selections(one.job, study.config)
+        selecting = sum(study.results[job].facts["seconds"] for job in shared)
+        timed = {"workers": study.plan.jobs, "threads": study.plan.threads}
+        seconds = one.facts["seconds"] + selecting
+        found.append({**one.job.run, **one.facts, **timed, "seconds": seconds})
+    return found
+
+
+def _about(study: "Study", command: str) -> dict[str, Any]:
+    config, data, plan = study.config, study.data, study.plan
+    machine = look_up()
+    joined = 0 if data.corpus is None or data.corpus.is_task_text else len(data.corpus.task_text)
+    return {
+        "dataset": config.name or dataset_name(config.dataset),
+        "corpus": _corpus_name(config),
+        "label_names": list(data.task.labels),
+        "task": data.task.name,
+        "metric": data.task.metric,
+        "splits": {name: len(part) for name, part in data.splits.parts().items()},
+        "command": command,
+        "seeds": plan.seeds,
+        "budgets": plan.budgets,
+        "arms": config.arms,
+        "versions": {"python": machine["python"]} | {name: version(name) for name in VERSIONS},
+        "machine": {
+            "processor": machine["cpu"],
+            "cores": machine["usable_cores"],
+            "memory": f"{machine['memory_bytes'] / 1e9:.1f} GB",
+            **({} if config.executor == "local" else {"executor": config.executor}),
+            "trainings at the same time": plan.jobs,
+            "threads of each": plan.threads,
+            "threads of pretraining": plan.pretrain_threads,
+        },
+        "minutes": study.minutes,
+        "warnings": [*data.notes, *_notes(study)],
+        "task_texts": joined,
+        "overlap_checked": left_out_sentence(data.dropped) if data.corpus is not None else "",
+        "parameters": _parameters(study),
+        "pretraining": _pretraining(study),
+        "all_labels": data.all_labels,
+        "cuts": plan.cuts,
+        "selection": config.selection,
+        "shared_test": data.shared_test,
+    }
+
+
+def dataset_name(sources: Sequence[str]) -> str:
+    """Return what a study is called: a file with its folder, since many are called train.csv.
+
+    Example
+    -------
+    >>> dataset_name(["rotten-tomatoes"])
+    'rotten-tomatoes'
+    """
+    path, name = Path(sources[0]), sources[0]
+    if path.exists():
+        place = path.resolve()
+        name = place.name if place.is_dir() else f"{place.parent.name}/{place.name}".lstrip("/")
+    return name if len(sources) == 1 else f"{name} and {len(sources) - 1} more"
+
+
+def _corpus_name(config: StudyConfig) -> str:
+    if config.base:
+        return f"the base {Path(config.base).name}"
+    if config.uses_own_texts:
+        return "its own training texts"
+    needed = any(arm.needs_corpus for arm in config.arm_table)
+    return ", ".join(Path(one).name for one in config.corpus) if needed else ""
+
+
+def _notes(study: "Study") -> list[str]:
+    config, notes = study.config, []
+    if config.selection == "none" and config.has_networks:
+        notes.append(
+            "no setting of a network was selected: each took all of its epochs and kept the last "
+            "one, and a stack weighs its members equally; the validation part selected which arm "
+            "is saved, and nothing else"
+        )
+    if config.selection == "validation":
+        notes.append(
+            f"{len(study.data.splits.validation):,} labelled validation rows selected epochs, "
+            "regularisation and weights in addition to each label budget"
+        )
+    if config.needs_base:
+        steps = study.plan.pretrain_steps
+        how = f"{steps * PretrainConfig.batch_tokens:,} tokens" if steps else "elsewhere"
+        if config.bases > 1:
+            notes.append(
+                f"{config.bases} bases were pretrained from different seeds ({how} each), and the "
+                "seeds of the study take turns with them: the intervals are over pretrainings too"
+            )
+        else:
+            notes.append(
+                f"each base was pretrained once ({how}): the intervals are over labelled rows, "
+                "heads and test rows, not over pretrainings"
+            )
+    return notes
+
+
+def _parameters(study: "Study") -> dict[str, Any]:
+    """Count the parameters of each objective's network."""
+    if not study.config.has_networks:
+        return {}
+    found, classes = {}, max(2, len(study.data.task.labels))
+    for objective in study.config.objectives:
+        network = study.network(objective)
+        counts = count_parameters(
+            network.base, network.language_modeling, network.classification(classes)
+        )
+        found[objective] = counts_document(counts, network)
+    return found
+
+
+def _pretraining(study: "Study") -> list[dict[str, Any]]:
+    """Return the loss curve of each base, and what it generates or fills in."""
+    if not study.config.needs_base:
+        return []
+    texts, found = study.data.task.texts(study.data.splits.validation), []
+    for objective in study.config.objectives:
+        folder = study.base_folder(objective)
+        path = folder / METRICS_FILE
+        points = loss_curve(read_metrics(path)) if path.is_file() else []
+        made = samples(NetworkRun.open(folder), texts)
+        found.append({"objective": objective, "points": points, "samples": made})
+    return found
+
+
+def samples(run: NetworkRun, texts: Sequence[str]) -> list[dict[str, str]]:
+    """Continue the first words of texts with a causal base, or fill gaps with a masked one."""
+    found: list[dict[str, str]] = []
+    for text in texts:
+        words = text.split()
+        if run.causal and words:
+            prompt = " ".join(words[:3])[:60]
+            tokens = [one.token for one in generate(run, prompt, tokens=24, sampling=Sampling())]
+            ids = [*run.tokenizer.encode([prompt])[0], *tokens]
+            found.append({"prompt": prompt, "text": run.tokenizer.decode(ids)})
+        elif not run.causal and len(words) > 2 and run.tokenizer.mask_id is not None:
+            words = words[:12]
+            words[len(words) // 2] = GAP
+            prompt = " ".join(words)
+            filled = " · ".join(word.strip() for word, _ in fill(run, prompt)[0])
+            found.append({"prompt": prompt, "text": filled})
+        if len(found) == PROMPTS:
+            break
+    return found

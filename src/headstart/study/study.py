@@ -1,0 +1,395 @@
+"""A study from its config to its results. Killed and started again, it resumes.
+
+    config.toml    the settings that were given     plan.json     what will be done
+    bases/         the pretrained bases: one per objective, or --bases of them
+    jobs/          one file for each finished job
+    runs/          runs that may become the best one, until it is chosen
+    progress.jsonl what happened so far, for other processes (`progress.py`)
+    best/          the best model, whatever its kind, ready for `headstart predict`
+and, at the end, what `results.py` and `report/` write. Only this module writes the folder.
+"""
+
+import json
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from dataclasses import dataclass, field, replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from headstart.checksums import save_arrays
+from headstart.config import PRESET_SETTINGS, PretrainConfig, StudyConfig, is_run
+from headstart.errors import HeadstartError
+from headstart.files import IDENTITY, check_folder, replacing, write_text
+from headstart.lock import locked
+from headstart.model.presets import Preset, preset, preset_of
+from headstart.objectives import find_objective
+from headstart.run import SUMMARY, NetworkRun
+from headstart.study import executors
+from headstart.study.arms import headline_arm
+from headstart.study.best import save_best
+from headstart.study.data import StudyData, read_data
+from headstart.study.jobs import (
+    INITIAL,
+    Inputs,
+    Job,
+    JobResult,
+    read_result,
+    result_file,
+    run_job,
+    safe_name,
+    write_result,
+)
+from headstart.study.plan import (
+    PLAN_FILE,
+    Plan,
+    check_plan,
+    make_plan,
+    pretrain_config,
+    read_plan,
+    seconds_left,
+    write_plan,
+)
+from headstart.study.progress import StudyCallback
+from headstart.study.record import make_study_results
+from headstart.study.results import Results, write_results
+from headstart.text.reading.sources import check_outside
+from headstart.text.tokenizers.tokenizer import load_tokenizer
+from headstart.text.tokenizers.train_tokenizer import train_tokenizer
+from headstart.training.corpus import prepare_corpus
+from headstart.training.initialization import cooccurrence_vectors, local_base
+from headstart.training.pretrain import pretrain
+from headstart.training.run_files import check_identity
+
+MINUTES = "minutes.txt"
+TOKENS = "tokens"  # the folder of studies with fewer tokens of pretraining
+POLL_SECONDS = 0.2
+
+
+@dataclass
+class Study:
+    """A study that is planned or under way.
+
+    Parameters
+    ----------
+    resumed : whether it began in an earlier session.
+    results : of the jobs that have finished.
+    """
+
+    config: StudyConfig
+    folder: Path
+    data: StudyData
+    plan: Plan
+    resumed: bool = False
+    started: float = field(default_factory=time.monotonic)
+    minutes_before: float = 0.0
+    results: dict[Job, JobResult] = field(default_factory=dict)
+
+    @property
+    def jobs(self) -> list[Job]:
+        """Every job, in the order in which they are started."""
+        return self.plan.all_jobs(self.config)
+
+    @property
+    def trainings(self) -> list[Job]:
+        """Every training: the jobs that have values and predictions."""
+        return self.plan.trainings(self.config)
+
+    @property
+    def minutes(self) -> float:
+        """Over all sessions; a kill loses those since the last finished job."""
+        return self.minutes_before + (time.monotonic() - self.started) / 60
+
+    def seconds_left(self) -> float | None:
+        """Estimate the time of the unfinished jobs from finished ones of the same kind."""
+        spent = {job: one.facts["seconds"] for job, one in self.results.items()}
+        return seconds_left(self.jobs, spent, parallel=self.plan.jobs)
+
+    def network(self, objective: str) -> Preset:
+        """Return the network of an objective: the base's, or the preset's."""
+        if self.config.base:
+            return preset_of(NetworkRun.open(self.config.base).model.base.config)
+        causal = find_objective(objective).attention == "causal"
+        sizes = self.config.sizes()
+        if (self.folder / "tokenizer").is_dir():  # a small corpus has fewer tokens than the preset
+            sizes["vocab_size"] = load_tokenizer(self.folder / "tokenizer").vocab_size
+        kind: Any = "causal" if causal else "masked"
+        return preset(self.config.preset, objective=kind, **sizes)
+
+    def base_folder(self, objective: str, number: int = 0) -> Path:
+        """Return where a base is: the one that was given, or the study's own of this number."""
+        folder = self.folder / "bases" / (f"{objective}-{number}" if number else objective)
+        return local_base(self.config.base, folder) if self.config.base else folder
+
+    def unfinished(self, use: Callable[[Job], bool] = lambda job: True) -> list[Job]:
+        """List the jobs that are not finished, or those among them of one use."""
+        return [job for job in self.jobs if job not in self.results and use(job)]
+
+
+def plan_study(
+    config: StudyConfig,
+    folder: Path,
+    *,
+    callback: StudyCallback | None = None,
+    plan: Path | None = None,
+) -> Study:
+    """Read the data and make the plan; nothing is written.
+
+    Parameters
+    ----------
+    config : must be the folder's own where the study is started again.
+    plan : a plan that was made before for this config and data. A study that is started again has
+        its own.
+    """
+    started, callback = time.monotonic(), callback or StudyCallback()
+    config.validate()
+    check_folder(folder)
+    check_outside(folder, [*config.dataset, *config.corpus])
+    resumed = is_run(folder)
+    config = config.resumed(folder) if resumed else config
+    data = read_data(config, callback)
+    if resumed:
+        check_identity(_identity(config, data), folder)
+        fix = "choose another --out, or delete this folder and start anew"
+        planned = read_plan(folder / PLAN_FILE, fix=fix)
+        planned = replace(planned, jobs=executors.parallel_jobs(config))
+    elif plan is not None:
+        planned = check_plan(read_plan(plan, fix="make it again"), plan, config, data)
+    else:
+        callback.stage("timing the first steps")
+        planned = make_plan(config, data)
+    study = Study(config, folder, data, planned, resumed, started)
+    if resumed:
+        written = folder / MINUTES
+        study.minutes_before = float(written.read_text()) if written.is_file() else 0.0
+        finished = [job for job in study.jobs if result_file(folder, job).is_file()]
+        study.results = {job: read_result(folder, job) for job in finished}
+    return study
+
+
+def _identity(config: StudyConfig, data: StudyData) -> dict[str, str]:
+    """Return what must be the same when a study goes on: its data, and its preset's training."""
+    usual = PRESET_SETTINGS.get(config.preset, {}).get("finetune", {})
+    more = {"preset's settings": json.dumps(usual, sort_keys=True)} if usual else {}
+    return {**data.identity, **more}
+
+
+def run_study(
+    config: StudyConfig,
+    folder: Path,
+    *,
+    callback: StudyCallback | None = None,
+    plan: Path | None = None,
+    command: str = "",
+) -> Results:
+    """Run a study, or what is left of it, and write its results.
+
+    Parameters
+    ----------
+    config, folder, plan : as for `plan_study`.
+    callback : receives the events.
+    command : for the report.
+    """
+    callback = callback or StudyCallback()
+    study = plan_study(config, folder, callback=callback, plan=plan)
+    return finish_study(study, callback, command=command)
+
+
+def finish_study(study: Study, callback: StudyCallback, *, command: str = "") -> Results:
+    """Run the jobs of a planned study that are not finished, and write its results."""
+    config, folder = study.config, study.folder
+    with locked(folder, "study"):
+        if not study.resumed:
+            write_plan(study.plan, folder)
+            write_text(folder / IDENTITY, json.dumps(_identity(config, study.data)) + "\n")
+            config.save(folder)  # last: with it, this is a study
+        callback.on_plan(study)
+        report = _Report(callback)
+        executor = executors.make_executor(config, study.plan.jobs, folder, report)
+        try:
+            needs = {arm.name: arm.needs for arm in config.arm_table}
+            foreign = {arm.name for arm in config.arm_table if arm.is_foreign}
+            networks = {arm.name for arm in config.arm_table if arm.is_network}
+            at_once = set(config.arms) - networks - {n for n in needs if needs[n]}
+            # The quick ones first: something to look at within a minute.
+            run_jobs(study, at_once, Inputs(), executor, callback)
+            inputs = Inputs()
+            if study.unfinished(lambda job: bool(needs[job.arm] & {"tokenizer", "vectors"})):
+                inputs = prepare_text(study, callback)
+            linear = {name for name in needs if "vectors" in needs[name]}
+            run_jobs(study, at_once | linear, inputs, executor, callback)
+            if study.unfinished():
+                inputs = replace(inputs, paths=inputs.paths | _bases(study, foreign, callback))
+            run_jobs(study, set(config.arms), inputs, executor, callback)
+        finally:
+            executor.stop()
+        best = save_best(folder, config, study.plan, study.data, study.results)
+        results = make_study_results(study, best, command=command)
+        write_results(folder, results)
+    return results
+
+
+class _Report:
+    """Reports epochs of jobs in this process."""
+
+    def __init__(self, callback: StudyCallback) -> None:
+        self.callback = callback
+
+    def __call__(self, job: Job, epoch: int, value: float) -> None:
+        self.callback.on_job(job, "epoch", epoch, value)
+
+
+def run_jobs(
+    study: Study,
+    arms: set[str],
+    inputs: Inputs,
+    executor: executors.Executor,
+    callback: StudyCallback,
+) -> None:
+    """Run the unfinished jobs of some arms, each as soon as those that it needs are finished."""
+    plan, config = study.plan, study.config
+    waiting = study.unfinished(lambda job: job.arm in arms)
+    if config.executor == "ray" and waiting:
+        inputs = inputs.packed()
+    running: dict[Future[JobResult], Job] = {}
+    while waiting or running:
+        ready = [job for job in waiting if all(one in study.results for one in _before(study, job))]
+        for job in ready[: plan.jobs - len(running)]:
+            waiting.remove(job)
+            same = plan.same_as(job)
+            if same is not None:
+                _finish(study, replace(study.results[same], job=job, run=None), callback)
+                continue
+            callback.on_job(job, "start")
+            future = executor.submit(
+                run_job,
+                job,
+                config,
+                plan.job_settings(job, config),
+                study.data.rows(job.labels, job.seed),
+                study.data.task,
+                inputs,
+                [study.results[one] for one in plan.needed(job, config)],
+                executor.report,
+            )
+            running[future] = job
+        done, _ = wait(running, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
+        for event in executor.events():
+            callback.on_job(event[0], "epoch", *event[1:])
+        for future in done:
+            del running[future]
+            if (error := future.exception()) is not None:
+                raise executors.job_error(error)
+            _finish(study, future.result(), callback)
+
+
+def _before(study: Study, job: Job) -> list[Job]:
+    same = study.plan.same_as(job)
+    return study.plan.needed(job, study.config) if same is None else [same]
+
+
+def _finish(study: Study, result: JobResult, callback: StudyCallback) -> None:
+    write_result(result, study.folder)
+    study.results[result.job] = replace(result, run=None)
+    write_text(study.folder / MINUTES, f"{study.minutes:.3f}\n")
+    metric = study.data.task.metric
+    value = None if result.job.select else result.value("validation", metric)
+    callback.on_job(result.job, "done", value=value)
+
+
+def prepare_text(study: Study, callback: StudyCallback) -> Inputs:
+    """Write the tokenizer and, for arms that need them, the PPMI-SVD vectors of the corpus."""
+    config, folder = study.config, study.folder / "tokenizer"
+    paths = {"tokenizer": str(folder)}
+    objective = config.objectives[0]
+    if study.data.corpus is None:
+        if config.base:
+            return Inputs()
+        if not folder.is_dir():
+            if config.tokenizer:
+                tokenizer = load_tokenizer(Path(config.tokenizer))
+            else:
+                texts = study.data.task.texts(study.data.splits.train)
+                size = study.network(objective).base.vocab_size
+                tokenizer = train_tokenizer(texts, vocab_size=size)
+            folder.mkdir(parents=True)
+            tokenizer.save(folder)
+        return Inputs(paths)
+    settings = pretrain_config(config, study.plan, objective)
+    prepared = prepare_corpus(settings, callback=callback, corpus=study.data.corpus)
+    folder.mkdir(parents=True, exist_ok=True)
+    prepared.tokenizer.save(folder)
+    if any("vectors" in arm.needs for arm in config.arm_table):
+        path = study.folder / "vectors.safetensors"
+        paths["vectors"] = str(path)
+        if not path.is_file():
+            # U·S does better in a classifier than U·√S, with which a base starts.
+            width = study.network(objective).base.width
+            vectors = cooccurrence_vectors(prepared, width=width, power=1.0, callback=callback)
+            with replacing(path) as temporary:
+                save_arrays({"vectors": vectors}, temporary)
+    return Inputs(paths)
+
+
+def _bases(study: Study, foreign: set[str], callback: StudyCallback) -> dict[str, str]:
+    """Pretrain the bases that are not finished; return all of them by name.
+
+    By default a base is pretrained once, not once per seed: the seeds of a study vary the labelled
+    rows and the head, and its intervals do not include how another pretraining would have gone.
+    With `--bases` there are several, and the seeds take turns with them.
+    """
+    config, found = study.config, {}
+    for objective, number in product(config.objectives, range(config.bases)):
+        if config.needs_base:
+            folder = study.base_folder(objective, number)
+            found[f"{objective}-{number}"] = str(folder)
+            if not config.base and not (folder / SUMMARY).is_file():
+                _pretrain(study, objective, number, callback)
+    for name in foreign:
+        found[name] = str(local_base(name, study.folder / "bases" / safe_name(name)))
+    return found
+
+
+def _pretrain(study: Study, objective: str, number: int, callback: StudyCallback) -> None:
+    folder = study.base_folder(objective, number)
+    resume = is_run(folder)
+    if not resume:
+        shutil.rmtree(folder, ignore_errors=True)  # killed before it was a run
+    callback.on_pretraining(objective, number)
+    initial = any(arm.start == "initial" for arm in study.config.arm_table)
+    pretrain(
+        pretrain_config(study.config, study.plan, objective, seed=number),
+        folder,
+        resume=resume,
+        callbacks=[callback],
+        corpus=study.data.corpus,
+        save_initial=folder / INITIAL if initial else None,
+    )
+    shutil.rmtree(folder / "checkpoints", ignore_errors=True)
+
+
+def run_token_series(
+    study: Study, amounts: Sequence[int], callback: StudyCallback, *, command: str = ""
+) -> None:
+    """Repeat the headline arm with fewer tokens of pretraining, in `tokens/AMOUNT/`.
+
+    Rows, budgets, seeds and the plan are those of the whole study. Every amount is a pretraining of
+    its own: a checkpoint on the way to a larger one would still have a high learning rate. No
+    tokens at all is the arm `cooc-init`.
+    """
+    headline = headline_arm(study.config.arms)
+    if headline is None or study.config.base:
+        raise HeadstartError(
+            "several amounts of tokens need an arm that is pretrained here",
+            fix="leave --base out and let --arms have pretrained, or give one amount",
+        )
+    for tokens in amounts:
+        config = study.config.replace(tokens=tokens, arms=[headline.name], minutes=None)
+        folder = study.folder / TOKENS / str(tokens)
+        part = plan_study(config, folder, callback=callback, plan=study.folder / PLAN_FILE)
+        if not part.resumed:
+            steps = max(1, tokens // PretrainConfig.batch_tokens)
+            part.plan = replace(part.plan, pretrain_steps=steps)
+        finish_study(part, callback, command=command)
