@@ -2,21 +2,24 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 
 import numpy as np
 
 from headstart.evaluation.metrics import Interval
 from headstart.studies.comparison import Comparison, Series, find_comparison, series_of
-from headstart.studies.learning_curves import LabelSavings, label_savings
 from headstart.studies.outcomes import FINAL, Measure, RunKey
-from headstart.studies.power import Power, find_power
 from headstart.studies.results import Predictions, Study
-from headstart.studies.statistics import (
-    accuracy_interval,
+from headstart.study.labels_needed import LabelSavings, label_savings
+from headstart.study.statistics import (
+    SeedVariance,
+    claimed_steps,
+    detectable_difference,
     mcnemar_exact,
+    mean_interval,
     named_budgets,
     paired_difference,
-    share_interval,
+    seed_variance,
     shared_level,
     standing_out,
 )
@@ -42,7 +45,8 @@ class Gap:
     second: Series
     labels: int
     difference: Interval
-    power: Power
+    seeds: int
+    detectable: float  # the difference that this comparison finds with 80 % power
 
 
 @dataclass(frozen=True)
@@ -53,7 +57,7 @@ class Step:
     first: Series  # has it
     second: Series  # lacks it and nothing else, as far as that was run
     difference: Interval
-    power: Power
+    detectable: float  # the difference that this comparison finds with 80 % power
     claimed: bool
 
 
@@ -76,13 +80,17 @@ class Curve:
     series: Series
     labels: int
     seeds: dict[int, list[float]]  # epochs count from 1
+    variance: SeedVariance  # pooled over the last epochs of all curves
 
     @property
     def mean(self) -> list[Interval]:
         """Mean and interval over the seeds that reached the epoch."""
         longest = max(map(len, self.seeds.values()))
+        lines = self.seeds.values()
         return [
-            share_interval([line[epoch] for line in self.seeds.values() if epoch < len(line)])
+            mean_interval(
+                np.array([[line[epoch]] for line in lines if epoch < len(line)]), self.variance
+            )
             for epoch in range(longest)
         ]
 
@@ -137,7 +145,9 @@ def analyse(
     """
     right = {said.run: said.right for said in predictions}
     comparison = find_comparison({run.arm for run in right})
-    scores, curves = _scores(measures, right, study.metric), _curves(measures, study.metric)
+    variance = pooled_variance(right)
+    scores = _scores(measures, right, study.metric, variance)
+    curves = _curves(measures, study.metric)
     found = Analysis(scores, curves, comparison, [], {}, [])
     if comparison is None:
         return found
@@ -145,11 +155,32 @@ def analyse(
     objectives = sorted({run.objective for run in right if run.arm == headline})
     level = shared_level(max(1, len(objectives)))
     for objective in objectives:
-        _compare(study, right, objective, level, found)
+        _compare(study, right, objective, level, variance, found)
     return found
 
 
-def _compare(study: Study, right: Right, objective: str, level: float, found: Analysis) -> None:
+def pooled_variance(right: Right) -> SeedVariance:
+    """Pool the variance between seeds over all arms and budgets."""
+    runs: dict[tuple[Series, int], dict[int, np.ndarray]] = {}
+    for run, scores in right.items():
+        runs.setdefault(((run.arm, run.objective), run.labels), {})[run.seed] = scores
+    tables = {key: np.array([by[seed] for seed in sorted(by)]) for key, by in runs.items()}
+    pairs = [
+        (one, other)
+        for one, other in combinations(tables, 2)
+        if one[1] == other[1] and runs[one].keys() == runs[other].keys()
+    ]
+    return seed_variance(tables, pairs)
+
+
+def _compare(
+    study: Study,
+    right: Right,
+    objective: str,
+    level: float,
+    variance: SeedVariance,
+    found: Analysis,
+) -> None:
     """Add one objective's differences to what was found."""
     comparison = found.comparison
     assert comparison is not None
@@ -166,11 +197,12 @@ def _compare(study: Study, right: Right, objective: str, level: float, found: An
             tables = _tables(right, (first, second), [labels])
             if tables:
                 one, other = tables[0][0], tables[1][0]
-                difference, power = paired_difference(one, other), find_power(one, other)
-                found.gaps.append(Gap(first, second, labels, difference, power))
+                difference = paired_difference(one, other, variance)
+                detectable = detectable_difference(one, other, variance)
+                found.gaps.append(Gap(first, second, labels, difference, len(one), detectable))
         tables = _tables(right, (first, second), named)
         if tables:
-            stands = zip(named, standing_out(*tables, level=level), strict=True)
+            stands = zip(named, standing_out(*tables, variance, level), strict=True)
             found.clear[first, second] = [labels for labels, out in stands if out]
     found.mcnemar.extend(_mcnemar(right, headline, nearest, study.budgets[-1]))
     chain = [series_of(arm, objective) for arm in comparison.chain]
@@ -178,15 +210,16 @@ def _compare(study: Study, right: Right, objective: str, level: float, found: An
     if not tables:
         return
     means = [table.mean(0) for table in tables]  # over budgets: (seeds, rows)
-    whole = paired_difference(means[-1], means[0], level=level)
+    claims = claimed_steps(np.array(tables), variance, level)
     found.steps[objective] = []
     for k, (effect, first, second) in enumerate(steps):
-        difference = paired_difference(means[k + 1], means[k], level=level)
-        power = find_power(means[k + 1], means[k], level=level)
-        claimed = whole.excludes(0) and difference.excludes(0)
-        found.steps[objective].append(Step(effect, first, second, difference, power, claimed))
+        difference = paired_difference(means[k + 1], means[k], variance, level)
+        detectable = detectable_difference(means[k + 1], means[k], variance, level)
+        found.steps[objective].append(
+            Step(effect, first, second, difference, detectable, claims[k])
+        )
     if len(study.budgets) > 1:
-        found.savings[objective] = label_savings(study.budgets, tables[-1], tables[-2])
+        found.savings[objective] = label_savings(study.budgets, tables[-1], tables[-2], variance)
 
 
 def _tables(
@@ -218,7 +251,9 @@ def _mcnemar(right: Right, first: Series, second: Series, labels: int) -> list[M
     return tests
 
 
-def _scores(measures: Sequence[Measure], right: Right, metric: str) -> list[Score]:
+def _scores(
+    measures: Sequence[Measure], right: Right, metric: str, variance: SeedVariance
+) -> list[Score]:
     accuracies: dict[tuple[Series, int], dict[int, float]] = {}
     for m in measures:
         if (m.epoch, m.split, m.metric) == (FINAL, "test", metric):
@@ -228,9 +263,9 @@ def _scores(measures: Sequence[Measure], right: Right, metric: str) -> list[Scor
     for (series, labels), seeds in accuracies.items():
         runs = [RunKey(*series, labels, seed) for seed in sorted(seeds)]
         if all(run in right for run in runs):
-            accuracy = accuracy_interval(np.array([right[run] for run in runs]))
+            accuracy = mean_interval(np.array([right[run] for run in runs]), variance)
         else:
-            accuracy = share_interval(list(seeds.values()))
+            accuracy = mean_interval(np.array([[value] for value in seeds.values()]))
         found.append(Score(series, labels, accuracy, seeds))
     return found
 
@@ -241,7 +276,10 @@ def _curves(measures: Sequence[Measure], metric: str) -> list[Curve]:
         if m.epoch != FINAL and m.split == "validation" and m.metric == metric:
             key = ((m.run.arm, m.run.objective), m.run.labels)
             lines.setdefault(key, {}).setdefault(m.run.seed, []).append((m.epoch, m.value))
-    return [
-        Curve(series, labels, {s: [v for _, v in sorted(line)] for s, line in seeds.items()})
-        for (series, labels), seeds in lines.items()
-    ]
+    curves = {
+        key: {s: [v for _, v in sorted(line)] for s, line in seeds.items()}
+        for key, seeds in lines.items()
+    }
+    last = {key: np.array([[line[-1]] for line in seeds.values()]) for key, seeds in curves.items()}
+    variance = seed_variance(last)
+    return [Curve(*key, seeds, variance) for key, seeds in curves.items()]

@@ -10,10 +10,10 @@ import numpy as np
 
 from headstart.errors import HeadstartError
 from headstart.evaluation.metrics import Interval
-from headstart.studies.analysis import Score
+from headstart.studies.analysis import Score, pooled_variance
 from headstart.studies.comparison import Series
-from headstart.studies.power_law import FARTHEST, LabelsNeeded, labels_needed
 from headstart.studies.results import Predictions, Study, read_predictions, read_study
+from headstart.study.labels_needed import FARTHEST, LabelsNeeded, labels_needed
 
 STEP = 0.05  # a round accuracy is a multiple of it
 
@@ -36,7 +36,7 @@ class ArmLabels:
             "objective": self.series[1],
             "target": self.goal,
             **dict(zip(("labels", "low", "high"), shown, strict=True)),
-            "refusal": self.needed.refusal,
+            "reason": self.needed.reason,
         }
 
 
@@ -55,6 +55,7 @@ def arm_labels(
         Accuracies between 0 and 1.
     """
     right = {said.run: said.right for said in predictions}
+    variance = pooled_variance(right)
     order = {name: place for place, name in enumerate(study.arms)}
     every = {(run.arm, run.objective) for run in right}
     found = []
@@ -68,7 +69,9 @@ def arm_labels(
         if not whole:
             continue
         table = np.array([[runs[labels, seed] for seed in whole] for labels in budgets])
-        found += [ArmLabels(series, goal, labels_needed(budgets, table, goal)) for goal in goals]
+        for goal in goals:
+            needed = labels_needed(budgets, table, goal, variance)
+            found.append(ArmLabels(series, goal, needed))
     return found
 
 
@@ -91,7 +94,7 @@ def usual_goal(score: Score) -> float:
 def labels_words(needed: LabelsNeeded, most: int) -> str:
     """The answer in words: two digits that count, since a fit knows no more."""
     if needed.labels is None:
-        return needed.refusal
+        return needed.reason
     return f"about {rounded(needed.labels.value)} ({reach_words(needed.labels, most)})"
 
 

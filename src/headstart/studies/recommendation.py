@@ -13,15 +13,14 @@ from pathlib import Path
 import numpy as np
 
 from headstart.evaluation.metrics import Interval
-from headstart.studies.analysis import Analysis, Score
+from headstart.studies.analysis import Analysis, Score, pooled_variance
 from headstart.studies.comparison import Series
 from headstart.studies.costs import Cost, TrainingFacts, find_cost, minutes_words, size_words
 from headstart.studies.metric_words import metric_name
 from headstart.studies.outcomes import FINAL, Measure
-from headstart.studies.power import is_level
 from headstart.studies.results import Predictions, Study
-from headstart.studies.statistics import paired_difference
 from headstart.studies.words import capital, exact, series_name, signed, within
+from headstart.study.statistics import SeedVariance, is_equivalent, paired_difference
 
 CHEAPER = 2.0  # times smaller or faster, to be worth a sentence
 
@@ -67,13 +66,14 @@ def recommend(
             "The rows that say so chose it among the arms, too: on new texts expect a little less "
             "(--test FILE)."
         )
+    variance = pooled_variance({said.run: said.right for said in predictions})
     for series in scores:
-        gap = _difference(predictions, series, best, labels)
+        gap = _difference(predictions, series, best, labels, variance)
         if series == best or gap is None or not gap.bounded or gap.high < 0:
             continue
         ratios = _ratios(find_cost(study, facts, series, labels), cost)
         if ratios:
-            judged = "as good" if is_level(gap) else "not told apart from it"
+            judged = "as good" if is_equivalent(gap) else "not told apart from it"
             judged = "better" if gap.low > 0 else judged
             words.append(
                 f"{capital(series_name(series, study))} is {judged} ({signed(gap.value)} points, "
@@ -102,7 +102,11 @@ def kept_series(study: Study, measures: Sequence[Measure], scores: dict[Series, 
 
 
 def _difference(
-    predictions: Sequence[Predictions], first: Series, second: Series, labels: int
+    predictions: Sequence[Predictions],
+    first: Series,
+    second: Series,
+    labels: int,
+    variance: SeedVariance,
 ) -> Interval | None:
     right = {
         p.run: p.right
@@ -117,7 +121,7 @@ def _difference(
     if not seeds:
         return None
     one, other = (np.array([table[seed] for seed in seeds]) for table in tables)
-    return paired_difference(one, other)
+    return paired_difference(one, other, variance)
 
 
 def _cost_words(cost: Cost) -> str:

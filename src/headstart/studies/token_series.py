@@ -8,7 +8,7 @@ have the learning rate of a training that goes on. No tokens at all is the arm `
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,7 @@ from headstart.evaluation.metrics import Interval
 from headstart.studies.arms import headline_arm
 from headstart.studies.comparison import Series, find_comparison, series_of
 from headstart.studies.results import Predictions, Study, read_predictions, read_study
-from headstart.studies.statistics import accuracy_interval, paired_difference
+from headstart.study.statistics import mean_interval, paired_difference, seed_variance
 
 if TYPE_CHECKING:
     from headstart.studies.run import StudyListener, StudyRun
@@ -91,13 +91,20 @@ def read_token_series(
         if len(comparison.chain) > 2:
             tables[0] = _table(predictions, series_of(comparison.nearest, part.objective), study)
         whole = {tokens: table for tokens, table in sorted(tables.items()) if table is not None}
+        cells = {
+            (tokens, place): one
+            for tokens, table in whole.items()
+            for place, one in enumerate(table)
+        }
+        pairs = [(one, other) for one, other in combinations(cells, 2) if one[1] == other[1]]
+        variance = seed_variance(cells, pairs)
         points = [
-            TokenPoint(tokens, labels, accuracy_interval(table[place]))
+            TokenPoint(tokens, labels, mean_interval(table[place], variance))
             for tokens, table in whole.items()
             for place, labels in enumerate(study.budgets)
         ]
         gains = [
-            (before, after, paired_difference(table.mean(0), smaller.mean(0)))
+            (before, after, paired_difference(table.mean(0), smaller.mean(0), variance))
             for (before, smaller), (after, table) in pairwise(whole.items())
             if table.shape == smaller.shape
         ]

@@ -6,7 +6,7 @@ spoken of only after that, and stand out only where they pass further tests.
 
 An arm's effect is credited to what that arm alone has: pretraining is held against counting where
 that was run, and the second sentence says how the two make the whole. A difference that a few seeds
-could not show is not called none: the sentence says how many would show it.
+could not show is not called none: the sentence says which difference they would have shown.
 """
 
 import math
@@ -15,22 +15,20 @@ from dataclasses import dataclass
 from headstart.evaluation.metrics import Interval
 from headstart.studies.analysis import Analysis, Gap, Step
 from headstart.studies.comparison import Series, find_comparison, series_of
-from headstart.studies.learning_curves import LabelSavings
-from headstart.studies.power import MOST_SEEDS, Power, is_level
 from headstart.studies.results import Study
-from headstart.studies.statistics import named_budgets
 from headstart.studies.words import (
     capital,
     exact,
     labelled,
     most_labels,
     points,
-    seed_count,
     series_name,
     signed,
     size,
     within,
 )
+from headstart.study.labels_needed import LabelSavings
+from headstart.study.statistics import is_equivalent, named_budgets
 
 
 @dataclass(frozen=True)
@@ -103,22 +101,12 @@ def _unclaimed(study: Study, step: Step, name: str) -> str:
     if len(study.budgets) > 1:
         where = "on average over all label budgets "
     change = f"{where}it changes the accuracy by {signed(shown.value)} points ({within(shown)})"
-    if is_level(shown):
+    if is_equivalent(shown):
         return f"{capital(name)} makes no difference here: {change}."
     if shown.excludes(0):  # but counting and pretraining together do not
         return f"Whether {name} helps is not clear: {change}, which may be chance."
-    count = seed_count(step.power.seeds)
-    return f"{capital(count)} cannot tell whether {name} helps: {change}{_remedy(step.power)}."
-
-
-def _remedy(power: Power) -> str:
-    """What would show a difference of the size seen."""
-    if math.isfinite(power.needed):
-        return f"; if it is that much, about {power.needed:.0f} seeds would show it"
-    if power.rows_needed:
-        rows = f"{float(f'{power.rows_needed:.2g}'):,.0f}"
-        return f"; to show so little, about {rows} test rows would be needed"
-    return f"; to show so little, more than {MOST_SEEDS} seeds would be needed"
+    found = f"a difference of {points(step.detectable)} points would have been found"
+    return f"Whether {name} helps is not clear: {change}; {found} with a chance of 80 %."
 
 
 def _sum(study: Study, analysis: Analysis, steps: list[Step]) -> str:
@@ -204,12 +192,9 @@ def _beside(gap: Gap, stands_out: bool) -> str:
     if stands_out:
         return f"{amount} {labels} ({size(ahead)})"
     reach = f"{signed(ahead.value)} points, {within(ahead)}"
-    if is_level(ahead):
+    if is_equivalent(ahead):
         return f"as good {labels} ({reach})"
-    if ahead.excludes(0):
-        return f"not clearly apart {labels} ({reach})"
-    would = f"; about {gap.power.needed:.0f} would" if math.isfinite(gap.power.needed) else ""
-    return f"not told apart by {seed_count(gap.power.seeds)} {labels} ({reach}{would})"
+    return f"not clearly apart {labels} ({reach})"
 
 
 def _cuts(study: Study) -> list[str]:

@@ -16,7 +16,6 @@ from headstart.errors import HeadstartError
 from headstart.evaluation.metrics import Interval, mean_scores
 from headstart.files import escape_formula, replacing, write_text
 from headstart.studies.costs import choice_words, find_cost
-from headstart.studies.learning_curves import area_under_curve, epochs_to_reach
 from headstart.studies.metric_words import in_metric
 from headstart.studies.report.evidence import (
     calibrations,
@@ -32,6 +31,7 @@ from headstart.studies.report.report_data import ReportData
 from headstart.studies.report.rows import confusion, of_series
 from headstart.studies.report.svg import Picture, arm_style
 from headstart.studies.results import Predictions
+from headstart.study.statistics import area_under_curve, epochs_to_reach
 
 
 def write_tables(folder: Path, data: ReportData) -> list[Path]:
@@ -45,8 +45,11 @@ def write_tables(folder: Path, data: ReportData) -> list[Path]:
         ),
         _write(
             folder / "single_runs.csv",
-            ("arm", "objective", "labels", "seed", "accuracy", "wilson_low", "wilson_high"),
-            [(*_run(p), *_ends(_over_rows(p))) for p in data.predictions],
+            ("arm", "objective", "labels", "seed", "accuracy", "low", "high", "method"),
+            [
+                (*_run(p), *_ends(interval), interval.method)
+                for p, interval in ((p, _over_rows(p)) for p in data.predictions)
+            ],
         ),
         _write(
             folder / "differences.csv",

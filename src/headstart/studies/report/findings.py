@@ -227,7 +227,7 @@ def _cost_table(data: ReportData, every: list[Series]) -> str:
             return "–"
         found = answer.needed.labels
         if found is None:
-            return f"<small>{escape(answer.needed.refusal)}</small>"
+            return f"<small>{escape(answer.needed.reason)}</small>"
         return f"{rounded(found.value)}<small>{reach_words(found, labels)}</small>"
 
     rows = []
