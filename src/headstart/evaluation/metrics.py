@@ -104,10 +104,12 @@ class RowScores:
             times = random.multinomial(rows, np.full(rows, 1 / rows), size).astype(np.float64)
             found.append(_ratio(times @ self.correct, times @ self.total))
         low, high = np.quantile(np.concatenate(found), [(1 - level) / 2, (1 + level) / 2])
+        method = "bootstrap over rows"
         if low == high and 0 <= self.value <= 1:
             wide = wilson_interval(round(self.value * rows), rows, level)
             low, high = min(low, wide.low), max(high, wide.high)
-        return Interval(self.value, float(low), float(high))
+            method = "Wilson's bound, as all resamples agree"
+        return Interval(self.value, float(low), float(high), method)
 
 
 def ratio_scores(correct: ArrayLike, total: ArrayLike) -> RowScores:

@@ -1,18 +1,14 @@
-"""How many labels an accuracy needs: a power law fitted to the label budgets that were tried.
+"""How many labels a score needs, and how many labels one arm saves compared with another.
 
-The error falls as error = a · n^(−b) + c (Hestness et al., 2017). With three or four budgets the
-floor c is hardly determined: any c below the lowest error has a line through the logarithms that
-fits nearly as well. So c is not estimated but averaged over: each of many draws shakes the
-measured errors as seeds and test rows would (as `label_savings` does), weighs every c of a grid by
-how well its line fits the shaken errors, takes one of them by chance, and answers with it. The
-interval is that of the answers, and holds what the floor's being unknown adds. A c below zero is
-allowed, too: curves that have not bent yet fall faster than any power law with a floor, and without
-it their larger budgets were inside the interval in 72 to 87 % of simulated studies, with it in 97.
+The error falls with the labels n as error = a · n^(−b) + c (Hestness et al., 2017). Three or four
+budgets hardly determine the floor c: nearly every c below the lowest error has a curve that fits.
+So the three numbers are not estimated but averaged over: `fit_power_laws` computes the posterior
+on a grid of b and c (a is integrated out), with the covariance that the budgets' errors have
+because they share the test rows, and draws from it. A floor below zero is allowed: curves that
+have not bent yet fall faster than any power law with a floor.
 
-No answer is given where the budgets are too few, where the accuracy does not rise with labels, or
-where the goal lies farther outside than `FARTHEST` times the most labels tried.
-`bench/extrapolation.py` hides the larger budgets of studies and counts how often they fall into
-their intervals.
+`bench/extrapolation.py` hides the larger budgets of studies and counts how often the intervals hold
+them.
 """
 
 import math
@@ -20,53 +16,54 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import stats
 
 from headstart.evaluation.metrics import LEVEL, Interval
-from headstart.study.statistics import SeedVariance
+from headstart.study.statistics import SeedVariance, mean_covariance
 
 DRAWS = 2000
 FEWEST_BUDGETS = 3
-FARTHEST = 10.0  # times the most labels tried
-RANGE = (-0.6, 0.95)  # of c, in units of the lowest error
-FLOORS = 24  # values of c that are tried
-STEEPEST = 1.0  # error falls no faster than 1/n
+FARTHEST = 10.0  # times the most labels tried: no number is given beyond
+FLOORS = np.linspace(-0.6, 0.95, 32)  # c, in units of the lowest error
+SLOPES = np.linspace(0.025, 1.0, 40)  # b: the error falls no faster than 1/n
 LEAST_ERROR = 1e-3
-RISING = 0.9  # of the draws must rise with labels
+RISING = 0.9  # probability that labels help, below which no number is given
 
 
 @dataclass(frozen=True)
 class PowerLaws:
-    """Draws of the three numbers of error = a · n^(−b) + c, and the range that they come from."""
+    """Draws of the three numbers of error = a · n^(−b) + c.
+
+    Attributes
+    ----------
+    a, b, c : arrays of shape (draws,)
+    rising : float
+        Probability that more labels help at all.
+    """
 
     a: np.ndarray
     b: np.ndarray
     c: np.ndarray
-    budgets: tuple[int, ...]
-    rising: float  # share of the draws in which labels helped at all
+    rising: float
 
-    def accuracy(self, labels: float, level: float = LEVEL) -> Interval:
-        """The accuracy to be expected with so many labels."""
-        found = 1 - self.c - self.a * labels**-self.b
-        low, middle, high = np.quantile(found, [(1 - level) / 2, 0.5, (1 + level) / 2])
-        return Interval(float(middle), max(0.0, float(low)), min(1.0, float(high)))
+    def score(self, labels: float, level: float = LEVEL) -> Interval:
+        """Predict the score with so many labels."""
+        found = np.clip(1 - self.c - self.a * labels**-self.b, 0, 1)
+        return _quantiles(found, level)
 
     def labels(self, goal: float, level: float = LEVEL) -> Interval:
-        """The labels that the accuracy `goal` needs; infinite where it is never reached."""
+        """Predict the labels that a score needs; infinite where it is never reached."""
         room = (1 - goal) - self.c
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             found = np.where(room > 0, (self.a / room) ** (1 / self.b), np.inf)
-        # Order statistics, not interpolation: between a number and "never" lies nothing.
-        ends = np.quantile(found, [(1 - level) / 2, 0.5, (1 + level) / 2], method="nearest")
-        low, middle, high = map(float, ends)
-        return Interval(middle, low, high)
+        return _quantiles(found, level)
 
 
-@dataclass(frozen=True)
-class LabelsNeeded:
-    """The answer for one arm: labels with their interval, or why there is none."""
-
-    labels: Interval | None
-    refusal: str = ""
+def _quantiles(found: np.ndarray, level: float) -> Interval:
+    """Median and interval. No interpolation: between a number and infinity lies nothing."""
+    ends = np.quantile(found, [(1 - level) / 2, 0.5, (1 + level) / 2], method="nearest")
+    low, middle, high = map(float, ends)
+    return Interval(middle, low, high, "posterior of a power law")
 
 
 def fit_power_laws(
@@ -77,42 +74,51 @@ def fit_power_laws(
     draws: int = DRAWS,
     seed: int = 0,
 ) -> PowerLaws:
-    """Fit power laws to one arm's errors, once for each draw of the bootstrap.
+    """Draw power laws from their posterior, given one arm's scores.
 
     Parameters
     ----------
     budgets : sequence of int
         Numbers of labels, ascending.
     scores : array of shape (budgets, seeds, rows)
-        1 where the run is scores.
+        At least two seeds.
+    variance : SeedVariance, optional
+        Pooled over the study.
     draws, seed
-        Of the bootstrap.
+        Of the posterior.
     """
-    random = np.random.default_rng(seed)
-    table = scores.astype(float)
-    by_row, by_seed = table.mean(1), table.mean(2)
-    drawn = draw_rows(by_row, draws, random) + seed_noise(by_seed, draws, random)
-    errors = np.clip(1 - drawn, LEAST_ERROR, 1)  # (draws, budgets)
-    spread = np.maximum((1 - drawn).std(0), LEAST_ERROR)
+    errors = np.maximum(1 - scores.mean((1, 2)), LEAST_ERROR)
+    precision = np.linalg.inv(mean_covariance(scores, variance))
     x = np.log(np.asarray(budgets, dtype=float))
-    floors = errors.min(1)[:, None] * np.linspace(*RANGE, FLOORS)  # (draws, floors)
-    above = errors[:, None, :] - floors[:, :, None]  # (draws, floors, budgets)
-    weights = (above / spread) ** 2  # of a logarithm: its error is spread / above
-    mean_x = (weights * x).sum(-1) / weights.sum(-1)
-    y = np.log(above)
-    mean_y = (weights * y).sum(-1) / weights.sum(-1)
-    off = x - mean_x[..., None]
-    slope = (weights * off * (y - mean_y[..., None])).sum(-1) / (weights * off**2).sum(-1)
-    b = np.clip(-slope, 1e-6, STEEPEST)
-    a = np.exp(mean_y + b * mean_x)
-    fitted = floors[..., None] + a[..., None] * np.exp(-b[..., None] * x)
-    misfit = (((fitted - errors[:, None, :]) / spread) ** 2).sum(-1)
-    chance = np.exp(-0.5 * (misfit - misfit.min(1, keepdims=True)))
-    reached = chance.cumsum(1) / chance.sum(1, keepdims=True)
-    pick = (random.random((draws, 1)) > reached).sum(1)
-    every = np.arange(draws)
-    rising = float((slope[:, 0] < 0).mean())
-    return PowerLaws(a[every, pick], b[every, pick], floors[every, pick], tuple(budgets), rising)
+    centre = x.mean()
+    # The error above the floor is amount · shape; the shape is 1 in the middle of the budgets.
+    shapes = np.exp(-SLOPES[:, None] * (x - centre))  # (slopes, budgets)
+    floors = errors.min() * FLOORS
+    above = errors - floors[:, None]  # (floors, budgets)
+    information = np.einsum("sb,bc,sc->s", shapes, precision, shapes)
+    amount = np.einsum("sb,bc,fc->sf", shapes, precision, above) / information[:, None]
+    misfit = np.einsum("fb,bc,fc->f", above, precision, above) - amount**2 * information[:, None]
+    spread = 1 / np.sqrt(information)[:, None]
+    positive = stats.norm.logcdf(amount / spread)
+    weight = np.log(spread) + positive - 0.5 * misfit
+    chance = np.exp(weight - weight.max()).ravel()
+    random = np.random.default_rng(seed)
+    picked = random.choice(chance.size, draws, p=chance / chance.sum())
+    slope, floor = np.unravel_index(picked, weight.shape)
+    lowest = stats.norm.cdf(-amount[slope, floor] / spread[slope, 0])  # amounts are positive
+    normal = stats.norm.ppf(lowest + (1 - lowest) * random.random(draws))
+    b, drawn = SLOPES[slope], amount[slope, floor] + spread[slope, 0] * normal
+    off = precision @ (x - (precision @ x).sum() / precision.sum())
+    rising = float(stats.norm.cdf(-(off @ errors) / math.sqrt(off @ x)))
+    return PowerLaws(drawn * np.exp(b * centre), b, floors[floor], rising)
+
+
+@dataclass(frozen=True)
+class LabelsNeeded:
+    """The labels that one arm needs with their interval, or the reason why there is no number."""
+
+    labels: Interval | None
+    reason: str = ""
 
 
 def labels_needed(
@@ -120,55 +126,59 @@ def labels_needed(
     scores: np.ndarray,
     goal: float,
     variance: SeedVariance | None = None,
-    *,
-    draws: int = DRAWS,
 ) -> LabelsNeeded:
-    """The labels that an arm needs for an accuracy, or why that cannot be said."""
+    """Predict the labels that an arm needs to reach the score `goal`.
+
+    Parameters
+    ----------
+    budgets, scores, variance
+        As of `fit_power_laws`.
+    goal : float
+        Between 0 and 1.
+    """
     if len(budgets) < FEWEST_BUDGETS:
         few = "one label budget" if len(budgets) == 1 else f"{len(budgets)} label budgets"
         return LabelsNeeded(None, f"{few}: at least {FEWEST_BUDGETS} make a curve")
     if scores.shape[1] < 2:
-        return LabelsNeeded(None, "one seed: the spread between seeds is unknown")
-    laws = fit_power_laws(budgets, scores, variance, draws=draws)
+        return LabelsNeeded(None, "one seed: the variance between seeds is unknown")
+    laws = fit_power_laws(budgets, scores, variance)
     if laws.rising < RISING:
-        return LabelsNeeded(None, "accuracy does not clearly rise with labels")
-    found = laws.labels(goal)
+        return LabelsNeeded(None, "the score does not clearly rise with labels")
+    found, farthest = laws.labels(goal), FARTHEST * budgets[-1]
     if found.high <= budgets[0]:
         return LabelsNeeded(None, f"fewer than {budgets[0]:,}, the fewest tried")
-    if found.low > FARTHEST * budgets[-1]:
-        return LabelsNeeded(None, f"more than {FARTHEST * budgets[-1]:,.0f}, if ever")
-    if found.value > FARTHEST * budgets[-1]:
-        least = float(f"{found.low:.2g}")
-        return LabelsNeeded(None, f"more than {least:,.0f}, perhaps never")
+    if found.low > farthest:
+        return LabelsNeeded(None, f"more than {farthest:,.0f}, if ever")
+    if found.value > farthest:
+        return LabelsNeeded(None, f"more than {float(f'{found.low:.2g}'):,.0f}, perhaps never")
     return LabelsNeeded(found)
 
 
-def labels_to_reach(budgets: Sequence[int], accuracies: np.ndarray, goal: float) -> float:
-    """The number of labels at which the curve first reaches `goal`.
+def labels_to_reach(budgets: Sequence[int], scores: np.ndarray, goal: float) -> float:
+    """Find the number of labels at which a measured curve first reaches `goal`.
 
-    Between two budgets the accuracy is taken to grow evenly with the logarithm of the labels.
+    Between two budgets the score is taken to grow evenly with the logarithm of the labels.
     0 where the fewest labels already reach it, infinity where all of them do not.
     """
-    reached = np.flatnonzero(np.asarray(accuracies) >= goal)
+    reached = np.flatnonzero(np.asarray(scores) >= goal)
     if len(reached) == 0:
         return math.inf
     k = int(reached[0])
     if k == 0:
         return 0.0
-    below, above = accuracies[k - 1], accuracies[k]
-    share = (goal - below) / (above - below)
-    return float(math.exp(np.interp(share, [0, 1], np.log(budgets[k - 1 : k + 1]))))
+    share = (goal - scores[k - 1]) / (scores[k] - scores[k - 1])
+    return float(budgets[k - 1] * (budgets[k] / budgets[k - 1]) ** share)
 
 
 @dataclass(frozen=True)
 class LabelSavings:
-    """At how many labels one arm reaches what another does with the most that were tried.
+    """At how many labels one arm reaches what another reaches with the most that were tried.
 
     `labels`, `low` and `high` are 0 for "fewer than the fewest tried" and infinite for "not within
-    this range".
+    this range"; `labels` lies between the other two.
     """
 
-    goal: float  # the accuracy that the other arm reaches with the most labels
+    goal: float  # the score that the other arm reaches with the most labels
     most: int
     fewest: int
     labels: float
@@ -186,39 +196,26 @@ def label_savings(
     draws: int = DRAWS,
     seed: int = 0,
 ) -> LabelSavings:
-    """At how many labels `first` reaches what `second` reaches with the most of them.
+    """Find at how many labels `first` reaches what `second` reaches with the most of them.
 
-    Both are (budgets, seeds, rows), 1 where the run is right. Rows are drawn with replacement.
-    The seeds' share is drawn from the multivariate t of their observed spread, because so few
-    of them, drawn with replacement, would show too little of it.
+    Parameters
+    ----------
+    budgets : sequence of int
+        Numbers of labels, ascending.
+    first, second : arrays of shape (budgets, seeds, rows)
+    variance : SeedVariance, optional
+        Pooled over the study.
+    level, draws, seed
+        Of the interval and its draws.
     """
-    both = np.concatenate([first, second]).astype(float)  # (2·budgets, seeds, rows)
-    curves, count = len(both), len(budgets)
-    by_row, by_seed = both.mean(1), both.mean(2)  # (curves, rows), (curves, seeds)
-    goal = float(by_seed[-1].mean())
-    labels = labels_to_reach(budgets, by_seed[:count].mean(1), goal)
-    random = np.random.default_rng(seed)
-    drawn = draw_rows(by_row, draws, random) + seed_noise(by_seed, draws, random)
-    found = [labels_to_reach(budgets, curve[:count], curve[curves - 1]) for curve in drawn]
-    # Order statistics, not interpolation: between "beyond the range" and a number lies nothing.
-    low, high = np.quantile(found, [(1 - level) / 2, (1 + level) / 2], method="nearest")
-    if both.shape[1] < 2:
-        low, high = 0.0, math.inf
-    return LabelSavings(goal, budgets[-1], budgets[0], labels, float(low), float(high))
-
-
-def seed_noise(by_seed: np.ndarray, draws: int, random: np.random.Generator) -> np.ndarray:
-    """Draws (draws, curves) of the error of a mean over seeds, correlated as the curves are."""
-    seeds = by_seed.shape[1]
-    if seeds < 2:
-        return np.zeros((draws, len(by_seed)))
-    deviations = (by_seed - by_seed.mean(1, keepdims=True)) / math.sqrt(seeds * (seeds - 1))
-    normal = random.normal(size=(draws, seeds)) @ deviations.T
-    return normal / np.sqrt(random.chisquare(seeds - 1, size=(draws, 1)) / (seeds - 1))
-
-
-def draw_rows(table: np.ndarray, draws: int, random: np.random.Generator) -> np.ndarray:
-    """Draw rows with replacement and return the mean of every line of `table`: (draws, lines)."""
-    kinds, counts = np.unique(table, axis=1, return_counts=True)
-    rows = table.shape[1]
-    return random.multinomial(rows, counts / rows, draws) @ kinds.T / rows
+    curves = np.concatenate([first, second[-1:]])
+    means = curves.mean((1, 2))
+    labels, low, high = labels_to_reach(budgets, means[:-1], means[-1]), 0.0, math.inf
+    if curves.shape[1] > 1:
+        random = np.random.default_rng(seed)
+        drawn = random.multivariate_normal(means, mean_covariance(curves, variance), draws)
+        found = [labels_to_reach(budgets, curve[:-1], curve[-1]) for curve in drawn]
+        ends = np.quantile(found, [(1 - level) / 2, (1 + level) / 2], method="nearest")
+        low, high = map(float, ends)
+    labels = min(max(labels, low), high)
+    return LabelSavings(float(means[-1]), budgets[-1], budgets[0], labels, low, high)

@@ -34,7 +34,7 @@ are.
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 from scipy import stats
@@ -43,7 +43,8 @@ from headstart.evaluation.metrics import LEVEL, Interval
 
 POWER = 0.8
 EQUIVALENT = 0.02  # a difference that is certainly smaller is called none
-PRIOR_WEIGHT = 6.0  # degrees of freedom: ratios of arms differ about fourfold
+PRIOR_WEIGHT = 4.0  # degrees of freedom, for ratios that differ up to fourfold between arms
+LEAST_RATIO = 0.5  # the true ratio is at least 1
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ def seed_variance(
     Parameters
     ----------
     tables : mapping of arrays of shape (seeds, rows)
-        Row scores of every arm at every budget. Validation curves have one column.
+        Row scores of every arm at every budget; one column for values that are means already.
     pairs : iterable of pairs of keys, optional
         Tables that are compared, for example arms at the same budget; by default all. Pairs of
         different shapes are skipped.
@@ -92,80 +93,97 @@ def seed_variance(
     SeedVariance
         For `mean_interval`, `paired_difference` and the functions built on them.
     """
-    arrays = {key: np.asarray(table, dtype=float) for key, table in tables.items()}
+    parts = {key: _Parts(table) for key, table in tables.items() if len(table) > 1}
     compared = [
         (first, second)
-        for first, second in (combinations(arrays, 2) if pairs is None else pairs)
-        if arrays[first].shape == arrays[second].shape
+        for first, second in (combinations(parts, 2) if pairs is None else pairs)
+        if first in parts and second in parts and tables[first].shape == tables[second].shape
     ]
-    differences = [arrays[first] - arrays[second] for first, second in compared]
-    places = {key: place for place, key in enumerate(arrays)}
-    incidence = np.zeros((len(compared), len(arrays)))
+    if not compared:
+        return SeedVariance(_pool(list(parts.values()), len(parts)))
+    gaps = [_Parts(np.subtract(tables[a], tables[b], dtype=float)) for a, b in compared]
+    # Differences of three arms are two independent ones: the rank of who is compared with whom.
+    places = {key: place for place, key in enumerate(parts)}
+    signs = np.zeros((len(compared), len(parts)))
     for line, (first, second) in enumerate(compared):
-        incidence[line, places[first]], incidence[line, places[second]] = 1, -1
-    independent = int(np.linalg.matrix_rank(incidence)) if compared else 0
-    return SeedVariance(_pool(list(arrays.values()), len(arrays)), _pool(differences, independent))
+        signs[line, places[first]], signs[line, places[second]] = 1, -1
+    # Arms share the labelled rows of a seed: what differences lack of the variance is correlated.
+    separate = sum(parts[a].between + parts[b].between for a, b in compared)
+    shared = max(0.0, 1 - sum(gap.between for gap in gaps) / separate) if separate else 0.0
+    partners = 2 * len(compared) / len(parts)
+    return SeedVariance(
+        _pool(list(parts.values()), len(parts) / (1 + partners * shared**2)),
+        _pool(gaps, int(np.linalg.matrix_rank(signs))),
+    )
 
 
-def _pool(tables: Sequence[np.ndarray], independent: int) -> Prior:
-    """Pool the ratios of tables of which so many are independent."""
-    parts = [_Parts(table, 0) for table in tables if len(table) > 1]
-    parts = [part for part in parts if part.residual > 0]
-    if not parts:
+def _pool(parts: Sequence["_Parts"], independent: float) -> Prior:
+    """Average the ratios of tables of which so many are independent."""
+    known = [part for part in parts if part.residual > 0]
+    if not known:
         return Prior()
-    freedom = np.array([part.seeds - 1 for part in parts])
-    ratios = np.array([part.between / part.residual for part in parts])
-    ratio = float(np.average(ratios, weights=freedom))
-    total = float(freedom.sum()) * min(1.0, independent / len(tables))
-    return Prior(max(1.0, ratio) if parts[0].rows > 1 else ratio, PRIOR_WEIGHT, total)
+    freedom = np.array([part.seeds - 1 for part in known])
+    ratios = np.array([part.between / part.residual for part in known])
+    total = float(freedom.sum()) * min(1.0, independent / len(parts))
+    return Prior(float(np.average(ratios, weights=freedom)), PRIOR_WEIGHT, max(1.0, total))
 
 
 class _Parts:
-    """The parts of the variance of a table (seeds, rows) in a two-way analysis.
+    """The parts of the variance of a table (seeds, rows) in a two-way analysis of variance.
+
+    Parameters
+    ----------
+    table : array of shape (seeds, rows)
+    added : int
+        Rows that are added, with this mean and a sum of squares of 1.
 
     Attributes
     ----------
     between : float
         Variance of the seeds' means.
     residual : float
-        The part of it that residuals cause; 1 for a table of one column, which does not show it.
+        The part of it that residuals cause; 1 in a table of one column, which does not show it.
     by_rows : float
         Variance of the mean that the choice of the test rows adds.
     centre : float
-        The mean, with the rows that are added.
+        The mean of all rows and the added ones.
     """
 
-    def __init__(self, table: np.ndarray, added: int, centre: float = 0.0) -> None:
+    def __init__(self, table: np.ndarray, added: int = 0, added_mean: float = 0.0) -> None:
+        table = np.asarray(table, dtype=float)
         self.seeds, self.rows = table.shape
         by_seed, by_row = table.mean(1), table.mean(0)
-        self.mean = float(table.mean())
-        self.centre, self.by_rows, self.residual = self.mean, 0.0, 1.0
-        self.between = float(by_seed.var(ddof=1)) if self.seeds > 1 else math.nan
+        self.mean = self.centre = float(table.mean())
+        self.between = float(by_seed.var(ddof=1)) if self.seeds > 1 else math.inf
+        self.residual, self.by_rows = 1.0, 0.0
         if self.rows == 1:
             return
         rest = table - by_row - by_seed[:, None] + self.mean
-        self.residual = (
-            float((rest**2).sum()) / max(1, self.seeds - 1) / (self.rows - 1) / self.rows
-        )
-        # Σ(row − centre)² of the real rows and the added ones, whose own sum is 1.
+        freedom = max(1, self.seeds - 1) * (self.rows - 1)
+        self.residual = float((rest**2).sum()) / freedom / self.rows
         rows = self.rows + added
-        self.centre = (self.rows * self.mean + added * centre) / rows
-        squares = float(((by_row - self.mean) ** 2).sum()) + 1
-        squares += self.rows * added / rows * (self.mean - centre) ** 2
+        self.centre += added / rows * (added_mean - self.mean)
+        squares = 1 + float(((by_row - self.mean) ** 2).sum())
+        squares += self.rows * added / rows * (self.mean - added_mean) ** 2
         self.by_rows = max(squares / rows**2 - self.residual / self.seeds, 1 / rows**2)
+
+    def by_seeds(self, prior: Prior) -> tuple[float, float]:
+        """Compute the variance of the mean that seeds add, and its degrees of freedom."""
+        own = self.seeds - 1
+        between = own * self.between + prior.weight * prior.ratio * self.residual
+        between /= own + prior.weight
+        if self.rows > 1:
+            between = max(between, LEAST_RATIO * self.residual)
+        return between / self.seeds, min(own + prior.weight, prior.total)
 
     def error(self, prior: Prior) -> tuple[float, float]:
         """Compute the standard error of the mean and its degrees of freedom."""
         if self.seeds < 2:
             return math.inf, 1.0
-        own = self.seeds - 1
-        freedom = min(own + prior.weight, prior.total)
-        between = own * self.between + prior.weight * prior.ratio * self.residual
-        between = max(between / (own + prior.weight), self.residual if self.rows > 1 else 0.0)
-        by_seeds = between / self.seeds
-        if by_seeds == 0:
-            return math.sqrt(self.by_rows), max(1, self.rows - 1)
+        by_seeds, freedom = self.by_seeds(prior)
         variance = by_seeds + self.by_rows
+        if variance == 0:
+            return 0.0, freedom
         spread = by_seeds**2 / freedom + self.by_rows**2 / max(1, self.rows - 1)
         return math.sqrt(variance), variance**2 / spread
 
@@ -189,7 +207,7 @@ def mean_interval(
     Interval
         Within 0 and 1; unbounded with one seed, whose variance is unknown.
     """
-    parts = _Parts(np.asarray(scores, dtype=float), 4, 0.5)
+    parts = _Parts(scores, 4, 0.5)
     prior = Prior() if variance is None else variance.scores
     return _interval(parts, prior, level, (0.0, 1.0))
 
@@ -251,6 +269,33 @@ def _interval(parts: _Parts, prior: Prior, level: float, limits: tuple[float, fl
     return Interval(parts.mean, min(low, parts.mean), max(high, parts.mean), method)
 
 
+def mean_covariance(scores: np.ndarray, variance: SeedVariance | None = None) -> np.ndarray:
+    """Compute the covariance of the means of several tables that share their test rows.
+
+    Parameters
+    ----------
+    scores : array of shape (tables, seeds, rows)
+        At least two seeds.
+    variance : SeedVariance, optional
+        Pooled over the study.
+
+    Returns
+    -------
+    array of shape (tables, tables)
+        The part of the seeds is inflated as Student's t is wider than a normal distribution.
+    """
+    prior = Prior() if variance is None else variance.scores
+    rows = scores.shape[2]
+    covariance = np.atleast_2d(np.cov(scores.mean(1))) / rows
+    for place, table in enumerate(scores):
+        parts = _Parts(table)
+        by_seeds, freedom = parts.by_seeds(prior)
+        wider = float(stats.t.ppf(0.975, freedom) / stats.norm.ppf(0.975))
+        covariance[place, place] += 1 / (rows + 4) ** 2
+        covariance[place, place] += wider**2 * max(0.0, by_seeds - parts.residual / parts.seeds)
+    return covariance
+
+
 def is_equivalent(difference: Interval) -> bool:
     """Check that a difference is certainly small: its interval holds 0 and nothing far from it."""
     return -EQUIVALENT <= difference.low <= 0 <= difference.high <= EQUIVALENT
@@ -288,6 +333,32 @@ def standing_out(
             if not mean.excludes(0):
                 found = [stands and k not in group for k, stands in enumerate(found)]
     return found
+
+
+def claimed_steps(
+    chain: np.ndarray, variance: SeedVariance | None = None, level: float = LEVEL
+) -> list[bool]:
+    """Decide which steps from the control to the headline arm may be claimed.
+
+    Parameters
+    ----------
+    chain : array of shape (arms, budgets, seeds, rows)
+        From the control to the headline arm, each with one thing more than the one before.
+    variance, level
+        As of `paired_difference`.
+
+    Returns
+    -------
+    list of bool
+        One for each arm but the first. A step is claimed where its mean over all budgets and that
+        of all steps together both exclude zero.
+    """
+    means = chain.mean(1)
+    whole = paired_difference(means[-1], means[0], variance, level).excludes(0)
+    return [
+        whole and paired_difference(after, before, variance, level).excludes(0)
+        for before, after in pairwise(means)
+    ]
 
 
 def mcnemar_exact(only_first: int, only_second: int) -> float:
