@@ -19,7 +19,8 @@ from headstart.studies.plan import study_preset
 from headstart.studies.run import StudyRun
 from headstart.studies.study_task import gold_words, take_rows
 from headstart.study import results as table
-from headstart.study.results import Results, dataset_name
+from headstart.study.record import dataset_name
+from headstart.study.results import Results
 from headstart.text.checking.held_out import left_out_sentence
 from headstart.text.reading.corpus import Corpus
 from headstart.text.tokenizers.tokenizer import load_tokenizer

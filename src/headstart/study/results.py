@@ -260,21 +260,6 @@ def read_results(folder: Path) -> Results:
     return Results({**DEFAULTS, **about}, *(_read_table(folder, name) for name in SCHEMAS))
 
 
-def dataset_name(sources: Sequence[str]) -> str:
-    """Name a study after its data; a file with its folder, since many are called train.csv.
-
-    Example
-    -------
-    >>> dataset_name(["rotten-tomatoes"])
-    'rotten-tomatoes'
-    """
-    path, name = Path(sources[0]), sources[0]
-    if path.exists():
-        place = path.resolve()
-        name = place.name if place.is_dir() else f"{place.parent.name}/{place.name}".lstrip("/")
-    return name if len(sources) == 1 else f"{name} and {len(sources) - 1} more"
-
-
 def _read_table(folder: Path, name: str) -> pa.Table:
     path = _existing(folder, f"{name}.parquet")
     try:

@@ -427,7 +427,7 @@ def labels_cell(one: ArmLabels | None, most: int) -> tuple[str, str]:
         return "", ""
     found = one.needed.labels
     if found is None:
-        return "", one.needed.refusal
+        return "", one.needed.reason
     end = FARTHEST * most
     high = f"more than {rounded(end)}" if found.high > end else rounded(found.high)
     return rounded(found.value), f"{rounded(found.low)} to {high}"

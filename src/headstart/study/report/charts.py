@@ -371,7 +371,11 @@ def loss_chart(objective: str, points: Sequence[Mapping[str, Any]], frame: Frame
         ("train_loss", "training", "var(--soft)", 1.5),
         ("held_out_loss", "held out", "var(--accent)", 2.5),
     ):
-        known = [(p["tokens"], Interval(p[key], p[key], p[key])) for p in points if p.get(key) is not None]
+        known = [
+            (p["tokens"], Interval(p[key], p[key], p[key]))
+            for p in points
+            if p.get(key) is not None
+        ]
         if known:
             lines.append(
                 Line(

@@ -15,7 +15,7 @@ from headstart.studies.results import (
     read_study,
 )
 from headstart.studies.verdict import verdict
-from tests.studies.fake_study import Recipe, fake_study
+from tests.study.fake_study import Recipe, fake_study
 
 ALIKE = {"scratch": (0.3, 0.2), "pretrained": (0.3, 0.2), "tfidf": (0.4, 0.2)}
 COUNTING_ALONE = {"scratch": (0.1, 0.2), "counted": (0.5, 0.2), "pretrained": (0.5, 0.2)}
