@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from headstart.studies.results import read_predictions
-from headstart.studies.statistics import paired_difference
+from headstart.study.statistics import paired_difference
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
 """How often do larger label budgets fall into the intervals predicted from smaller ones?
 
-The larger budgets of studies are hidden, a power law (`studies/power_law.py`) is fitted to the
+The larger budgets of studies are hidden, a power law (`study/labels_needed.py`) is fitted to the
 others, and the accuracy at each hidden budget is predicted with its 95 % interval. Simulated
 studies have a known truth: power laws with and without a floor, and a curve that is no power law.
 Of real studies (folders that `headstart compare` wrote) the measured mean stands for it.
@@ -16,8 +16,13 @@ from pathlib import Path
 import numpy as np
 from scipy import stats
 
-from headstart.studies.power_law import FARTHEST, FEWEST_BUDGETS, fit_power_laws, labels_needed
 from headstart.studies.results import read_predictions
+from headstart.study.labels_needed import (
+    FARTHEST,
+    FEWEST_BUDGETS,
+    fit_power_laws,
+    labels_needed,
+)
 
 SEEDS, ROWS = 3, 800
 SHOWN, HIDDEN = (100, 200, 400, 800), (1600, 3200, 8000)
@@ -54,7 +59,7 @@ def simulate(name: str, studies: int) -> None:
         table = simulated(TRUTHS[name], np.random.default_rng([number, len(name)]))
         laws = fit_power_laws(SHOWN, table)
         for labels in HIDDEN:
-            found = laws.accuracy(labels)
+            found = laws.score(labels)
             inside[labels] += found.low <= 1 - TRUTHS[name](labels) <= found.high
             width[labels].append(100 * (found.high - found.low))
         needed = labels_needed(SHOWN, table, goal).labels
@@ -88,7 +93,7 @@ def back_test(folder: Path) -> None:
             for labels, answers in zip(budgets[shown:], right[shown:], strict=True):
                 if labels > FARTHEST * budgets[shown - 1]:
                     continue
-                found, measured = laws.accuracy(labels), float(answers.mean())
+                found, measured = laws.score(labels), float(answers.mean())
                 inside, total = inside + (found.low <= measured <= found.high), total + 1
                 print(
                     f"{arm}, {budgets[0]:,} to {budgets[shown - 1]:,} labels shown: at {labels:,} "

@@ -6,7 +6,7 @@ twenty is to be expected, and more than two would be a fault.
 
 What is counted is the one question about all budgets. A verdict names a single budget only after
 that question was answered with yes, and only if the budget passes further tests
-(`studies/statistics.py`), so what it says of budgets cannot add to the claims counted here.
+(`study/statistics.py`), so what it says of budgets cannot add to the claims counted here.
 
 (Labels told by words that the corpus lacks are no such case: there pretraining costs about ten
 points with networks this small, and a study may well say so.) `simulated_studies.py` asks the same

@@ -1,136 +1,181 @@
-"""Does a verdict name the right cause? Studies whose truth is known, without any training.
+"""How often do the statistics of a study err? Studies whose truth is known, without any training.
 
-What every run says of every test row is drawn: an arm's skill (which counting, pretraining and the
-setting it was trained with may add to), the row's difficulty, what an arm likes in a row whatever
-its seed, the luck of the rows drawn (shared by all arms of a seed) and of the run. The study's own
-statistics and verdict then judge it.
+The score of every run on every test row is drawn: an arm's skill (which co-occurrence
+initialisation, pretraining and the learning rate add to), the row's difficulty, what an arm likes
+in a row whatever its seed, and the luck of the labelled rows (shared by all arms of a seed) and of
+the run. A study has three arms and three budgets. `study/statistics.py` then judges it.
 
-    none        nothing helps: any claim is wrong
-    counting    counting helps, pretraining adds nothing: a claim of pretraining is wrong
-    pretraining pretraining helps, counting does not: a claim of counting is wrong
-    both        both help
-    tuning      each arm has its best learning rate elsewhere and none is better at its own; every
-                arm chooses by its accuracy on rows of its own budget: any claim is wrong
-    fixed       the same arms, all at one learning rate: what a study without that choice would say
+    none         nothing helps: any claim is wrong
+    cooc         co-occurrence initialisation helps: a claim of pretraining is wrong
+    pretraining  pretraining helps: a claim of co-occurrence initialisation is wrong
+    both         both help
+    tuning       every arm's best learning rate is another, and each chooses by cross-validation
+    fixed        the same arms at one learning rate: what a study without that choice would claim
+    no seeds     nothing helps, and seeds do not vary
+    wide seeds   nothing helps, and seeds vary three times as much
+    shared seeds nothing helps, and the labelled rows vary three times as much
+    fourfold     nothing helps, and variances between seeds differ fourfold between the arms
+    fourfold cooc  the same, and co-occurrence initialisation helps
 
-    python bench/simulated_studies.py [--studies 100] [--seeds 3] [--rows 500]
+A row of the output has the percentage of studies with a wrong claim, that of studies which claim
+all that is true, the coverage of 95 % intervals of differences and of means at single budgets, and
+their mean half widths in points.
+
+    python bench/simulated_studies.py [--studies 1000] [--seeds 2 3 5] [--rows 500]
 """
 
 import argparse
-from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import stats
 
-from headstart.studies.analysis import analyse
-from headstart.studies.outcomes import RunKey
-from headstart.studies.results import Predictions, Study
-from headstart.studies.verdict import Verdict, verdict
+from headstart.evaluation.metrics import Interval
+from headstart.study.statistics import (
+    claimed_steps,
+    mean_interval,
+    paired_difference,
+    seed_variance,
+)
 
-ARMS = ("scratch", "counted", "pretrained")
+ARMS = ("scratch", "cooc-init", "pretrained")
+EFFECTS = ("cooc", "pretraining")
 BUDGETS = (100, 400, 1600)
-RATES = 3  # of the grid; an arm is as much worse at the next one as `MISTUNED`
+RATES = np.arange(3)  # of the grid; an arm loses `MISTUNED` with each step away from its best
 MISTUNED = 0.35
 GAIN = 0.5  # of a thing that helps, in units of a row's difficulty
+TASTE, RESIDUAL = 0.3, 0.6
 
 
 @dataclass(frozen=True)
 class Truth:
-    """What helps, where each arm's best rate is, and what may be claimed."""
+    """What helps, where each arm's best rate is, and how much seeds vary."""
 
-    counting: float = 0.0
+    cooc: float = 0.0
     pretraining: float = 0.0
     best_rate: tuple[int, int, int] = (1, 1, 1)
     chooses: bool = True
+    luck: tuple[float, float, float] = (0.05, 0.05, 0.05)  # of a run, by arm
+    shared_luck: float = 0.05  # of the labelled rows
 
     @property
-    def right_claims(self) -> set[str]:
-        helps = {"counting": self.counting, "pretraining": self.pretraining}
-        return {name for name, gain in helps.items() if gain}
+    def claims(self) -> tuple[bool, bool]:
+        """Which effects there are."""
+        return self.cooc > 0, self.pretraining > 0
 
 
 TRUTHS = {
     "none": Truth(),
-    "counting": Truth(counting=GAIN),
+    "cooc": Truth(cooc=GAIN),
     "pretraining": Truth(pretraining=GAIN),
-    "both": Truth(counting=GAIN, pretraining=GAIN),
+    "both": Truth(cooc=GAIN, pretraining=GAIN),
     "tuning": Truth(best_rate=(0, 0, 2)),  # mirrored, so that choosing is as hard for each
     "fixed": Truth(best_rate=(0, 0, 2), chooses=False),
+    "no seeds": Truth(luck=(0, 0, 0), shared_luck=0),
+    "wide seeds": Truth(luck=(0.15, 0.15, 0.15)),
+    "shared seeds": Truth(shared_luck=0.15),
+    "fourfold": Truth(luck=(0.1, 0.14, 0.2)),
+    "fourfold cooc": Truth(cooc=GAIN, luck=(0.1, 0.1, 0.2)),
 }
 
 
 def simulate(
     truth: Truth, random: np.random.Generator, *, seeds: int, rows: int
-) -> tuple[Study, list[Predictions]]:
-    """One study's predictions; the noise is that of the embedded data's study, about."""
-    difficulty = random.normal(0, 1, rows)
-    taste = {arm: random.normal(0, 0.3, rows) for arm in ARMS}
-    gold = np.ones(rows, dtype=np.int64)
-    said = []
-    for labels in BUDGETS:
-        learned = 0.2 + 0.15 * np.log2(labels / BUDGETS[0])
-        for seed in range(seeds):
-            drawn = random.normal(0, 0.05)  # which labelled rows: the same for every arm
-            for place, arm in enumerate(ARMS):
-                skill = learned + drawn + truth.counting * (place >= 1)
-                skill += truth.pretraining * (place == 2)
-                settings = skill - MISTUNED * abs(np.arange(RATES) - truth.best_rate[place])
-                settings += random.normal(0, 0.05, RATES)  # each run's luck
-                rate = RATES - 1
-                if truth.chooses:  # by cross-validation inside the budget
-                    own = random.normal(0, 1, (labels, 1)) + random.normal(0, 0.6, (labels, RATES))
-                    rate = int((own + settings > 0).mean(0).argmax())
-                noise = random.normal(0, 0.6, rows)
-                right = settings[rate] + difficulty + taste[arm] + noise > 0
-                run = RunKey(arm, "causal", labels, seed)
-                said.append(
-                    Predictions(run, np.arange(rows), gold, right.astype(np.int64), np.eye(2))
-                )
-    study = Study(
-        dataset="simulated",
-        corpus="simulated",
-        label_names=["wrong", "right"],
-        splits={"train": BUDGETS[-1], "validation": 0, "test": rows},
-        command="",
-        seeds=list(range(seeds)),
-        budgets=list(BUDGETS),
-        arms=list(ARMS),
-        versions={},
-        machine={},
-        minutes=0.0,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Draw one study: scores (arms, budgets, seeds, rows) and each run's expected score.
+
+    The noise is about that of the study on the embedded data.
+    """
+    shape = (len(ARMS), len(BUDGETS), seeds)
+    rate = np.full(shape, RATES[-1])
+    gain = np.cumsum([0, truth.cooc, truth.pretraining])
+    skill = gain[:, None] + 0.2 + 0.15 * np.log2(np.array(BUDGETS) / BUDGETS[0])
+    settings = skill[:, :, None, None] - MISTUNED * abs(
+        RATES - np.reshape(truth.best_rate, (3, 1, 1, 1))
     )
-    return study, said
+    settings = settings + random.normal(0, truth.shared_luck, (len(BUDGETS), seeds, 1))
+    luck = np.reshape(truth.luck, (3, 1, 1, 1))
+    settings = settings + luck * random.normal(size=(*shape, len(RATES)))
+    if truth.chooses:
+        for place in np.ndindex(shape):  # by cross-validation inside the budget
+            labels = BUDGETS[place[1]]
+            latent = random.normal(0, 1, (labels, 1))
+            latent = latent + random.normal(0, RESIDUAL, (labels, len(RATES)))
+            rate[place] = (latent + settings[place] > 0).mean(0).argmax()
+    chosen = np.take_along_axis(settings, rate[..., None], -1)
+    by_row = random.normal(0, 1, rows) + random.normal(0, TASTE, (len(ARMS), 1, 1, rows))
+    scores = chosen + by_row + random.normal(0, RESIDUAL, (*shape, rows)) > 0
+    expected = stats.norm.cdf(chosen[..., 0] / np.sqrt(1 + TASTE**2 + RESIDUAL**2))
+    return scores.astype(float), expected
 
 
-def judge(name: str, number: int, *, seeds: int = 3, rows: int = 500) -> Verdict:
-    """The verdict on one simulated study; the same number gives the same study."""
-    random = np.random.default_rng([number, list(TRUTHS).index(name)])
-    study, said = simulate(TRUTHS[name], random, seeds=seeds, rows=rows)
-    return verdict(study, analyse(study, [], said))
+def judge(name: str, number: int, *, seeds: int = 3, rows: int = 500) -> tuple[bool, ...]:
+    """Return what one simulated study claims of each effect; the same number gives the same."""
+    scores, _ = simulate(TRUTHS[name], _random(name, number), seeds=seeds, rows=rows)
+    return tuple(claimed_steps(scores, _variance(scores)))
 
 
-def wrong_claims(name: str, found: Verdict) -> set[str]:
-    """What a verdict claims that is not so."""
-    return set(found.claims) - TRUTHS[name].right_claims
+def _random(name: str, number: int) -> np.random.Generator:
+    return np.random.default_rng([number, list(TRUTHS).index(name)])
+
+
+def _variance(scores: np.ndarray):
+    places = list(np.ndindex(scores.shape[:2]))
+    pairs = [(one, other) for one in places for other in places if one < other]
+    same_budget = [(one, other) for one, other in pairs if one[1] == other[1]]
+    return seed_variance({place: scores[place] for place in places}, same_budget)
+
+
+def run(name: str, *, studies: int, seeds: int, rows: int) -> str:
+    """Judge many studies and describe the result in one line."""
+    truth = TRUTHS[name]
+    wrong = complete = 0
+    means: list[list[Interval]] = []
+    gaps: list[list[Interval]] = []
+    expected = np.zeros((len(ARMS), len(BUDGETS)))
+    for number in range(studies):
+        scores, true = simulate(truth, _random(name, number), seeds=seeds, rows=rows)
+        expected += true.mean(2) / studies
+        variance = _variance(scores)
+        claims = claimed_steps(scores, variance)
+        pairs = list(zip(claims, truth.claims, strict=True))
+        wrong += any(claim and not fact for claim, fact in pairs)
+        complete += all(claim for claim, fact in pairs if fact)
+        means.append([mean_interval(t, variance) for arm in scores for t in arm])
+        gaps.append(
+            [
+                paired_difference(scores[k + 1, b], scores[k, b], variance)
+                for k in range(len(EFFECTS))
+                for b in range(len(BUDGETS))
+            ]
+        )
+    power = f"{100 * complete / studies:5.1f}" if any(truth.claims) else "     "
+    coverage = " ".join(
+        _coverage(found, facts.ravel())
+        for found, facts in ((gaps, np.diff(expected, axis=0)), (means, expected))
+    )
+    return f"{name:<14} {seeds:>5} {100 * wrong / studies:6.1f} {power} {coverage}"
+
+
+def _coverage(found: list[list[Interval]], expected: np.ndarray) -> str:
+    low = np.array([[one.low for one in study] for study in found])
+    high = np.array([[one.high for one in study] for study in found])
+    covered = 100 * ((low <= expected) & (expected <= high)).mean()
+    return f"{covered:9.1f} ±{50 * (high - low).mean():4.1f}"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--studies", type=int, default=100)
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--studies", type=int, default=1000)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[2, 3, 5])
     parser.add_argument("--rows", type=int, default=500)
+    parser.add_argument("--truths", nargs="+", default=list(TRUTHS), choices=list(TRUTHS))
     options = parser.parse_args()
-    print(f"{options.studies} studies each, {options.seeds} seeds, {options.rows} test rows")
-    for name, truth in TRUTHS.items():
-        claims: Counter[str] = Counter()
-        wrong = 0
-        for number in range(options.studies):
-            found = judge(name, number, seeds=options.seeds, rows=options.rows)
-            claims.update(found.claims or ["nothing"])
-            wrong += bool(wrong_claims(name, found))
-        said = ", ".join(f"{what} {count}" for what, count in claims.most_common())
-        helps = " and ".join(sorted(truth.right_claims)) or "nothing"
-        print(f"{name:<12} true: {helps:<24} wrong: {wrong:>3}   claimed: {said}", flush=True)
+    print(f"{options.studies} studies each, {options.rows} test rows")
+    print("truth          seeds  wrong power  differences       means")
+    for name in options.truths:
+        for seeds in options.seeds:
+            print(run(name, studies=options.studies, seeds=seeds, rows=options.rows), flush=True)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import pytest
 
 from tests.corpora import write_corpus
 from tests.labelled import dataset, write_csv
-from tests.studies.fake_study import fake_study
+from tests.study.fake_study import fake_study
 
 TINY = [
     "--vocab-size",

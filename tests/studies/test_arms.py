@@ -8,7 +8,7 @@ from headstart.studies.record import write_results
 from headstart.studies.report.build import write_report
 from headstart.studies.results import read_predictions
 from headstart.studies.run import StudyRun
-from tests.studies.fake_study import Recipe, fake_study
+from tests.study.fake_study import Recipe, fake_study
 from tests.studies.small_arms import Majority, registered
 from tests.studies.small_study import small_recipe
 

@@ -1,15 +1,17 @@
 """`headstart compare`, `labels` and `report`, and how a study looks while it runs."""
 
+import math
 import shlex
 import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.live import Live
+from rich.table import Table
 
 from headstart.base_source import pin_base
 from headstart.cli.console import (
-    Display,
     duration,
     messages,
     metric_name,
@@ -22,12 +24,14 @@ from headstart.cli.console import (
 from headstart.cli.options import Debug, DryRun, Json, from_config, option
 from headstart.cli.training import TrainDisplay
 from headstart.config import PretrainConfig, StudyConfig
+from headstart.errors import HeadstartError
+from headstart.study.arms import arm_label
+from headstart.study.progress import StudyCallback
 
 TRIES = (
     "  every network selects between the usual setting and a longer, faster one, with the rows of "
     "its label budget"
 )
-OVERLAP = "documents of the corpus that equal, contain or nearly equal a validation or test text"
 REPORT_STAGE = "computing intervals and writing the report"
 Study = Annotated[Path, typer.Argument(help="The folder of a study: the --out of compare.")]
 
@@ -59,72 +63,64 @@ def compare(
     smaller: list[int] = []
     if isinstance(given.get("tokens"), list):
         *smaller, given["tokens"] = sorted(given["tokens"])
-    from headstart.studies.progress_file import ProgressFile
-    from headstart.studies.recipe import make_study_recipe
-    from headstart.studies.record import write_results
-    from headstart.studies.report.build import write_report
-    from headstart.studies.run import StudyRun, join_listeners
-    from headstart.studies.token_series import smaller_study
+    config = StudyConfig.create(**given)
+    from headstart.study.progress import ProgressFile, StudyCallbacks
+    from headstart.study.report.build import build_report
+    from headstart.study.study import finish_study, plan_study, run_token_series
     from headstart.training.trainer import Interrupted
 
-    recipe = make_study_recipe(**given)
     command = shlex.join(["headstart", *sys.argv[1:]])
     progress = ProgressFile(out)
     with StudyDisplay() as display:
+        callback = StudyCallbacks([display, progress])
         try:
-            listener = join_listeners(display.listener(), progress.listener())
-            study = StudyRun(recipe, out, listener=listener, plan=plan)
+            study = plan_study(config, out, callback=callback, plan=plan)
             if dry_run:
                 display.on_plan(study)
                 if json:
                     print_json(plan_document(study))
                 return
-            study.run()
-            for amount in smaller:
-                part = smaller_study(study, amount, display.listener())
-                part.run()
-                write_results(part, command=command)
+            finish_study(study, callback, command=command)
+            run_token_series(study, smaller, display, command=command)
         except (Interrupted, KeyboardInterrupt):
             line = f"stopped; finished trainings are saved. Resume with: {command}"
             messages().print(line, soft_wrap=True)
             raise typer.Exit(130) from None
-        display.stage(REPORT_STAGE)
-        progress.stage(REPORT_STAGE)
-        best = write_results(study, command=command)
-        written = write_report(out)
+        callback.stage(REPORT_STAGE)
+        written = build_report(out)
         progress.write("finished")
-    more = {
-        "best": {"arm": best.run.arm, "own_accuracy": best.accuracy},
-        "kept": str(out / "best") if best.kept else None,
-        "plan": vars(study.plan),
-        "minutes": study.minutes,
-    }
+    more = {"plan": vars(study.plan), "minutes": study.minutes}
     _print_report(written, more, json=json)
 
 
 def plan_document(study: Any) -> dict[str, Any]:
     """Return the plan as `--dry-run --json` prints it."""
-    from headstart.studies.executors import find_executor
-
-    resources = study.recipe.resources(study.plan.threads)
     return {
         **vars(study.plan),
-        "resources": find_executor(study.recipe.executor).words(resources),
-        "arms": study.recipe.arms,
-        "trainings": len(study.runs),
-        "warnings": study.data.warnings,
+        "arms": study.config.arms,
+        "trainings": len(study.trainings),
+        "warnings": study.data.notes,
     }
 
 
 def _print_report(written: Any, more: dict[str, Any], *, json: bool) -> None:
-    """Print the verdict and where the report is; `more` belongs to the JSON document only."""
+    """Print the recommendation, the verdict and the report's path; `more` is for JSON only."""
+    advice, verdict = written.recommendation, written.verdict
     if json:
-        document = {"verdict": written.sentences, "advice": written.advice}
-        print_json(document | {"report": str(written.path), **more})
+        document = {
+            "take": dict(zip(("arm", "objective"), advice.series, strict=True)),
+            "recommendation": advice.sentences,
+            "command": advice.command,
+            "verdict": verdict.sentences,
+            "details": verdict.details,
+            "report": str(written.path),
+        }
+        print_json(document | more)
     else:
-        results().print(" ".join(written.sentences))
-        for line in (*written.advice, f"report: {written.path}"):
-            write("{line}", line=line)
+        write("[bold]{line}[/]", line=" ".join(advice.sentences))
+        write("{line}", line=" ".join(verdict.sentences))
+        write("{line}", line=advice.command)
+        write("report: {path}", path=written.path)
     if written.missing:
         messages().print(written.missing)
 
@@ -145,20 +141,47 @@ def labels(
     A power law is fitted to the study's label budgets, with an interval over seeds and test rows.
     Where the curve or the goal allows no estimate, the reason is printed.
     """
-    from headstart.studies.label_goals import labels_words, study_labels
-    from headstart.studies.words import series_name
+    from headstart.study.analysis import arm_labels
+    from headstart.study.report.build import labels_cell
+    from headstart.study.results import read_results
+    from headstart.study.verdict import series_name
 
-    found, needed = study_labels(study, [target])
+    if not 0 < target < 1:
+        raise HeadstartError(
+            f"a score of {target:g} cannot be a goal", fix="write 85 % as --target 0.85"
+        )
+    found = read_results(study)
+    needed = arm_labels(found, [target])
     if json:
-        arms = [one.document() for one in needed]
-        print_json({"target": target, "budgets": found.budgets, "arms": arms})
+        arms = [_labels_document(one) for one in needed]
+        print_json({"target": target, "budgets": found.about["budgets"], "arms": arms})
         return
-    write("Labels for an accuracy of {target:g} %, with 95 % intervals:", target=100 * target)
-    rows = [
-        {"": series_name(one.series, found), " ": labels_words(one.needed, found.budgets[-1])}
-        for one in needed
-    ]
+    metric, most = metric_name(found.about["metric"]), found.about["budgets"][-1]
+    reasons = {one.needed.reason for one in needed}
+    if all(one.needed.labels is None for one in needed) and len(reasons) == 1:
+        write("No estimate for {target:g} %: {reason}.", target=100 * target, reason=reasons.pop())
+        return
+    write(
+        "Labels for {target:g} % {metric}, with 95 % intervals:", target=100 * target, metric=metric
+    )
+    rows = []
+    for one in needed:
+        labels, more = labels_cell(one, most)
+        words = f"about {labels} ({more})" if labels else more
+        rows.append({"": series_name(one.series, found), " ": words})
     results().print(record_table(rows, {"": "", " ": ""}))
+
+
+def _labels_document(one: Any) -> dict[str, Any]:
+    """Return an arm's labels as plain data; an unbounded end is None."""
+    found = one.needed.labels
+    ends = (found.value, found.low, found.high) if found else (None, None, None)
+    shown = [None if end is None or math.isinf(end) else round(end) for end in ends]
+    return {
+        **dict(zip(("arm", "objective"), one.series, strict=True)),
+        **dict(zip(("labels", "low", "high"), shown, strict=True)),
+        "reason": one.needed.reason,
+    }
 
 
 def report(study: Study, json: Json = False, debug: Debug = False) -> None:
@@ -167,113 +190,156 @@ def report(study: Study, json: Json = False, debug: Debug = False) -> None:
     The page is one file that opens offline; every picture is also an SVG and a PNG, every table
     a CSV file.
     """
-    from headstart.studies.report.build import write_report
+    from headstart.study.report.build import build_report
 
     with messages().status("computing intervals …"):
-        written = write_report(study)
+        written = build_report(study)
     files = {"figures": written.figures, "tables": written.tables}
     more = {name: [str(path) for path in paths] for name, paths in files.items()}
     _print_report(written, more, json=json)
 
 
-class StudyDisplay(Display):
-    """Shows stages, the plan, how many trainings are done, and a line per finished training."""
+class StudyDisplay(TrainDisplay, StudyCallback):
+    """Shows the plan, pretraining as a bar, and trainings as one table of arms × label budgets.
+
+    A cell has the mean validation score of the finished seeds, and how many these are. Where
+    standard error is not a terminal, a cell is printed as a line once all its seeds are finished.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.study: Any = None
-        self.done = 0
-
-    def listener(self) -> Any:
-        """Return the callbacks of a study."""
-        from headstart.studies.run import StudyListener
-
-        return StudyListener(
-            stages=self.stage,
-            on_plan=self.on_plan,
-            pretraining=self.pretraining,
-            on_epoch=self.on_epoch,
-            on_done=self.on_done,
-            on_start=self.on_start,
-        )
+        self.values: dict[tuple[str, str, int], dict[int, float]] = {}
+        self.running: dict[tuple[str, str, int], str] = {}
+        self._live: Live | None = None
 
     def on_plan(self, study: Any) -> None:
         self.end_stage()
         self.study = study
-        self.done = len(study.runs) - len(study.left(study.recipe.arm_objects))
+        self.values = {(job.arm, job.objective, job.labels): {} for job in study.trainings}
         for line in plan_lines(study):
             messages().print(line, soft_wrap=True)
-        if dropped := study.data.overlap_dropped:
-            note(f"dropped: {dropped:,} {OVERLAP}")
-        for warning in study.data.warnings:
-            note(warning)
+        if study.data.dropped:
+            from headstart.text.checking.held_out import left_out_sentence
 
-    def pretraining(self, objective: str) -> TrainDisplay:
+            note(left_out_sentence(study.data.dropped))
+        for one in study.data.notes:
+            note(one)
+        metric = study.data.task.metric
+        for job, result in study.results.items():
+            if not job.select:
+                self._cell(job)[job.seed] = result.value("validation", metric)
+
+    def on_pretraining(self, objective: str, number: int) -> None:
         self.end_stage()
-        messages().print(f"pretraining, {objective}")
-        return TrainDisplay()
+        messages().print(f"pretraining, {objective}" + (f", base {number + 1}" if number else ""))
 
-    def on_start(self, run: Any, node: str) -> None:
-        if node:
-            messages().print(f"{_name(run)}: started on {node}")
+    def on_start(self, start: Any) -> None:
+        self.end_stage()
 
-    def on_epoch(self, run: Any, epoch: int, accuracy: float) -> None:
-        more = f", {run.arm} {accuracy:.1%}"  # short: the bar is one line
-        self.show_training("trainings", self.done, len(self.study.runs), more)
+    def on_evaluation(self, state: Any) -> None:
+        """Print nothing: the bar shows the loss, and the report the curve."""
 
-    def on_done(self, run: Any) -> None:
-        from headstart.studies.outcomes import read_training
+    def on_job(
+        self, job: Any, event: str, epoch: int | None = None, value: float | None = None
+    ) -> None:
+        key = (job.arm, job.objective, job.labels)
+        self.running[key] = f"epoch {epoch}" if epoch else "selecting" if job.select else "…"
+        if event == "done":
+            self.running.pop(key)
+            if value is not None:
+                self._cell(job)[job.seed] = value
+                if not messages().is_terminal and self._is_full(key):
+                    labels = f"{job.labels:,} labels"
+                    messages().print(f"{self._name(key)}, {labels}: {self._words(key)}")
+        if self._live is None and messages().is_terminal:
+            self.end_stage()
+            self._live = Live(
+                get_renderable=self.table,
+                console=messages(),
+                transient=True,
+                refresh_per_second=4,
+            )
+            self._bar.enter_context(self._live)
 
-        self.done += 1
-        outcome = read_training(self.study.folder, run)
-        accuracy = outcome.measure("validation", self.study.data.task.metric)
-        line = f"{_name(run)}: validation {accuracy:.1%}"
-        if selected := outcome.facts.get("chosen", {}).get("epochs"):
-            line += f", epoch {selected}"
-        messages().print(line, soft_wrap=True)
+    def end_stage(self) -> None:
+        """End the bar or the table; a complete table stays on the screen."""
+        shown, self._live = self._live, None
+        super().end_stage()
+        if shown is not None and all(map(self._is_full, self.values)):
+            messages().print(self.table())
 
+    def table(self) -> Table:
+        """Make the table of all trainings so far."""
+        budgets = self.study.plan.budgets
+        done = sum(map(len, self.values.values()))
+        left = self.study.seconds_left()
+        more = f", about {duration(left)} left" if left else ""
+        title = f"{done} of {len(self.study.trainings)} trainings{more}"
+        metric = metric_name(self.study.data.task.metric)
+        columns = {title: "", **{f"{labels:,} labels": "" for labels in budgets}}
+        rows = []
+        for arm, objective in dict.fromkeys((arm, objective) for arm, objective, _ in self.values):
+            cells = {f"{n:,} labels": self._words((arm, objective, n)) for n in budgets}
+            rows.append({title: self._name((arm, objective, 0)), **cells})
+        found = record_table(rows, columns)
+        found.caption = f"mean validation {metric} of the finished seeds"
+        found.caption_justify = "left"
+        return found
 
-def _name(run: Any) -> str:
-    arm = " · ".join(filter(None, (run.arm, run.objective)))
-    return f"{arm}, {run.labels:,} labels, seed {run.seed}"
+    def _cell(self, job: Any) -> dict[int, float]:
+        return self.values.setdefault((job.arm, job.objective, job.labels), {})
+
+    def _is_full(self, key: tuple[str, str, int]) -> bool:
+        return len(self.values[key]) == len(self.study.plan.seeds)
+
+    def _words(self, key: tuple[str, str, int]) -> str:
+        """Write a cell: the mean, the finished seeds, and what is running."""
+        values = self.values.get(key, {})
+        mean = f"{sum(values.values()) / len(values):.1%}" if values else "–"
+        seeds = f" {len(values)}/{len(self.study.plan.seeds)}" if values else ""
+        running = f" {self.running[key]}" if key in self.running else ""
+        return f"{mean}{seeds}{running}"
+
+    def _name(self, key: tuple[str, str, int]) -> str:
+        several = len(self.study.config.objectives) > 1 and key[1]
+        return f"{arm_label(key[0])} · {key[1]}" if several else arm_label(key[0])
 
 
 def plan_lines(study: Any) -> list[str]:
     """Describe what will be done, how long it takes, and what was reduced."""
-    from headstart.studies.executors import find_executor
-    from headstart.studies.words import dataset_name
+    from headstart.study.record import dataset_name
 
-    recipe, plan, task = study.recipe, study.plan, study.data.task
-    named = recipe.name or dataset_name(recipe.dataset)
+    config, plan, task = study.config, study.plan, study.data.task
+    named = config.name or dataset_name(config.dataset)
     parts = ", ".join(f"{len(part):,} {name}" for name, part in study.data.splits.parts().items())
     kinds = f"{len(task.labels)} classes"
-    if task.name not in ("classification", "pairs"):
+    if not config.has_classes:
         labels = f"{len(task.labels)} labels" if task.labels else "answers in the text"
         kinds = f"{task.name}, {labels}, compared by {metric_name(task.metric)}"
     lines = [
         f"dataset: {named}, {parts} {task.row_name}, {kinds}",
-        f"plan: {', '.join(recipe.arms)} × {len(plan.seeds)} seeds × "
-        f"{', '.join(f'{n:,}' for n in plan.budgets)} labels = {len(study.runs)} trainings",
+        f"plan: {', '.join(config.arms)} × {len(plan.seeds)} seeds × "
+        f"{', '.join(f'{n:,}' for n in plan.budgets)} labels = {len(study.trainings)} trainings",
     ]
-    if recipe.has_networks:
+    if config.has_networks:
         epochs = ", ".join(f"{plan.epochs[n]} at {n:,}" for n in plan.budgets)
-        where = find_executor(recipe.executor).words(recipe.resources(plan.threads))
-        lines.append(f"  epochs: {epochs} labels; {plan.jobs} at the same time")
-        lines += [f"  on {where}"] if where else []
-        if recipe.selection == "budget" and plan.tries > 1:
+        where = "" if config.executor == "local" else f" on {config.executor}"
+        lines.append(f"  epochs: {epochs} labels; {plan.jobs} at the same time{where}")
+        if config.selection == "budget" and plan.tries > 1:
             lines.append(TRIES)
     if plan.pretrain_steps:
-        own = recipe.uses_own_texts
-        corpus = "the training texts (no --corpus)" if own else ", ".join(recipe.corpus)
-        times = "once for all seeds" if recipe.bases == 1 else f"{recipe.bases} times, by seed"
+        own = config.uses_own_texts
+        corpus = "the training texts (no --corpus)" if own else ", ".join(config.corpus)
+        times = "once for all seeds" if config.bases == 1 else f"{config.bases} times, by seed"
         tokens = plan.pretrain_steps * PretrainConfig.batch_tokens
-        objectives = f"{', '.join(recipe.objectives)}, {tokens:,} tokens each, {times}"
+        objectives = f"{', '.join(config.objectives)}, {tokens:,} tokens each, {times}"
         lines.append(f"  pretraining on {corpus}: {objectives}")
-        if recipe.task_text and not own:
+        if config.task_text and not own:
             lines.append("  the training texts join the corpus, without labels")
     lines.append(f"  about {duration(plan.seconds)}")
     lines += [f"  reduced: {cut}" for cut in plan.cuts]
-    if study.is_resumed:
-        done = len(study.runs) - len(study.left(recipe.arm_objects))
-        lines.append(f"  resumed: {done} of {len(study.runs)} trainings are finished")
+    if study.resumed:
+        done = sum(not job.select for job in study.results)
+        lines.append(f"  resumed: {done} of {len(study.trainings)} trainings are finished")
     return lines

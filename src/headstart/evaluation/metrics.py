@@ -32,6 +32,7 @@ class Interval:
     value: float
     low: float
     high: float
+    method: str = ""  # how the bounds were computed
 
     @property
     def bounded(self) -> bool:
@@ -47,7 +48,7 @@ def wilson_interval(successes: int, total: int, level: float = LEVEL) -> Interva
     Unlike the normal approximation it stays within 0 and 1 and is accurate for few rows.
     """
     bounds = binomtest(successes, total).proportion_ci(confidence_level=level, method="wilson")
-    return Interval(successes / total, float(bounds.low), float(bounds.high))
+    return Interval(successes / total, float(bounds.low), float(bounds.high), "Wilson")
 
 
 # Row scores: accuracy, F1, exact match and their macro averages are means of ratios of sums over
@@ -103,10 +104,12 @@ class RowScores:
             times = random.multinomial(rows, np.full(rows, 1 / rows), size).astype(np.float64)
             found.append(_ratio(times @ self.correct, times @ self.total))
         low, high = np.quantile(np.concatenate(found), [(1 - level) / 2, (1 + level) / 2])
+        method = "bootstrap over rows"
         if low == high and 0 <= self.value <= 1:
             wide = wilson_interval(round(self.value * rows), rows, level)
             low, high = min(low, wide.low), max(high, wide.high)
-        return Interval(self.value, float(low), float(high))
+            method = "Wilson's bound, as all resamples agree"
+        return Interval(self.value, float(low), float(high), method)
 
 
 def ratio_scores(correct: ArrayLike, total: ArrayLike) -> RowScores:

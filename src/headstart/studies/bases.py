@@ -16,7 +16,6 @@ from headstart.config import PretrainConfig, is_run
 from headstart.files import replacing
 from headstart.run import SUMMARY, NetworkRun
 from headstart.studies.recipe import StudyRecipe
-from headstart.studies.results import PretrainingCurve
 from headstart.text.reading.corpus import Corpus
 from headstart.text.tokenizers.train_tokenizer import train_tokenizer
 from headstart.training.callbacks import METRICS_FILE, Callback, loss_curve, read_metrics
@@ -98,11 +97,11 @@ def write_vectors(prepared: PretrainData, width: int, path: Path, callback: Call
     return str(path)
 
 
-def pretraining_curve(folder: Path, objective: str, texts: Sequence[str]) -> PretrainingCurve:
+def pretraining_curve(folder: Path, objective: str, texts: Sequence[str]) -> dict[str, Any]:
     """How the base learned, and what it generates or fills in for texts of the dataset."""
     path = folder / METRICS_FILE
     points = loss_curve(read_metrics(path) if path.is_file() else [])
-    return PretrainingCurve(objective, points, samples(folder, texts))
+    return {"objective": objective, "points": points, "samples": samples(folder, texts)}
 
 
 def samples(folder: Path, texts: Sequence[str]) -> list[dict[str, str]]:

@@ -1,6 +1,6 @@
 """The study's results as files: tidy measures, predictions, study.json, the best classifier."""
 
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -14,54 +14,41 @@ from headstart.model.presets import Preset
 from headstart.studies.arms import find_arm
 from headstart.studies.bases import pretraining_curve
 from headstart.studies.keep_best import Best, keep_best
-from headstart.studies.outcomes import FINAL, Outcome, read_training
+from headstart.studies.outcomes import FINAL, Outcome, RunKey, read_training
 from headstart.studies.plan import study_preset
-from headstart.studies.results import (
-    Predictions,
-    PretrainingCurve,
-    Study,
-    TestRow,
-    write_measures,
-    write_predictions,
-    write_study,
-    write_test_rows,
-)
 from headstart.studies.run import StudyRun
 from headstart.studies.study_task import gold_words, take_rows
-from headstart.studies.words import dataset_name
 from headstart.study import results as table
+from headstart.study.record import dataset_name
+from headstart.study.results import Results
 from headstart.text.checking.held_out import left_out_sentence
 from headstart.text.reading.corpus import Corpus
 from headstart.text.tokenizers.tokenizer import load_tokenizer
 
+NAMES = {"counted": "cooc-init", "cooccurrence": "cooc-lr"}
 FACTS = ("test_seconds", "bytes", "chosen", "tries", "weights")
 VERSIONS = ("headstart", "torch", "tokenizers", "scikit-learn", "numpy")
 
 
 def write_results(study: StudyRun, *, command: str) -> Best:
-    """Write everything that the report is made from; then keep the best classifier."""
+    """Write the results table; then save the best classifier."""
     outcomes = [read_training(study.folder, run) for run in study.runs]
-    write_measures(study.folder, (m for one in outcomes for m in one.measures))
-    test, task = study.data.test, study.data.task
-    write_predictions(study.folder, (_predictions(one, test) for one in outcomes))
-    texts, gold = task.inspected(test).texts, gold_words(task, test)
-    rows = zip(range(len(test)), texts, gold, strict=True)
-    write_test_rows(study.folder, (TestRow(*row) for row in rows))
     best = keep_best(study.context, outcomes)
-    kept = asdict(best.kept or best.run)
-    about = replace(_study(study, command), best=kept)
-    write_study(study.folder, about)
-    _write_table(study, asdict(about), outcomes)
+    about = {**_about(study, command), "best": _named(best.kept or best.run)}
+    table.write_results(study.folder, _results(study, about, outcomes))
     return best
 
 
-def _write_table(study: StudyRun, about: dict[str, Any], outcomes: list[Outcome]) -> None:
-    """Write the results table from the outcomes of all trainings."""
+def _named(run: RunKey) -> dict[str, Any]:
+    return asdict(run) | {"arm": NAMES.get(run.arm, run.arm)}
+
+
+def _results(study: StudyRun, about: dict[str, Any], outcomes: list[Outcome]) -> Results:
     test, task, plan = study.data.test, study.data.task, study.plan
     numbers = np.arange(len(test))
     values, facts, predictions = [], [], []
     for one in outcomes:
-        run = asdict(one.run)
+        run = _named(one.run)
         for m in one.measures:
             epoch = None if m.epoch == FINAL else m.epoch
             named = {"split": m.split, "metric": m.metric, "value": m.value, "seconds": m.seconds}
@@ -69,7 +56,10 @@ def _write_table(study: StudyRun, about: dict[str, Any], outcomes: list[Outcome]
         spent = next(m.seconds for m in one.measures if (m.epoch, m.split) == (FINAL, "test"))
         alone = not find_arm(one.run.arm).is_network
         timed = {"seconds": spent, "workers": 1 if alone else plan.jobs, "threads": plan.threads}
-        facts.append(run | {k: one.facts[k] for k in FACTS if k in one.facts} | timed)
+        known = {name: one.facts[name] for name in FACTS if name in one.facts}
+        if "weights" in known:
+            known["weights"] = {NAMES.get(arm, arm): w for arm, w in known["weights"].items()}
+        facts.append(run | known | timed)
         if len(one.scores):
             predictions.append(table.run_predictions(run, numbers, scores=one.scores))
         else:
@@ -82,35 +72,25 @@ def _write_table(study: StudyRun, about: dict[str, Any], outcomes: list[Outcome]
         {"row": int(row), "text": text, "gold": name}
         for row, text, name in zip(numbers, texts, gold_names, strict=True)
     ]
-    made = table.make_results({**about, "facts": facts}, values, predictions, rows)
-    table.write_results(study.folder, made)
+    return table.make_results({**about, "facts": facts}, values, predictions, rows)
 
 
-def _predictions(one: Outcome, test: Any) -> Predictions:
-    rows = np.arange(len(test), dtype=np.int64)
-    if len(one.scores):  # no classes: what each row adds to the metric says it all
-        none = np.zeros(len(test), dtype=np.int64)
-        return Predictions(one.run, rows, none, none, np.zeros((len(test), 0)), one.scores)
-    gold = np.asarray(test.labels, dtype=np.int64)
-    return Predictions(one.run, rows, gold, one.test.argmax(axis=1).astype(np.int64), one.test)
-
-
-def _study(study: StudyRun, command: str) -> Study:
+def _about(study: StudyRun, command: str) -> dict[str, Any]:
     recipe, data, plan = study.recipe, study.data, study.plan
     facts = look_up()
-    return Study(
-        dataset=recipe.name or dataset_name(recipe.dataset),
-        corpus=_corpus(study),
-        label_names=list(data.task.labels),
-        task=data.task.name,
-        metric=data.task.metric,
-        splits={name: len(part) for name, part in data.splits.parts().items()},
-        command=command,
-        seeds=plan.seeds,
-        budgets=plan.budgets,
-        arms=recipe.arms,
-        versions={"python": facts["python"]} | {name: version(name) for name in VERSIONS},
-        machine={
+    return {
+        "dataset": recipe.name or dataset_name(recipe.dataset),
+        "corpus": _corpus(study),
+        "label_names": list(data.task.labels),
+        "task": data.task.name,
+        "metric": data.task.metric,
+        "splits": {name: len(part) for name, part in data.splits.parts().items()},
+        "command": command,
+        "seeds": plan.seeds,
+        "budgets": plan.budgets,
+        "arms": [NAMES.get(arm, arm) for arm in recipe.arms],
+        "versions": {"python": facts["python"]} | {name: version(name) for name in VERSIONS},
+        "machine": {
             "processor": facts["cpu"],
             "cores": facts["usable_cores"],
             "memory": f"{facts['memory_bytes'] / 1e9:.1f} GB",
@@ -119,18 +99,17 @@ def _study(study: StudyRun, command: str) -> Study:
             "threads of each": plan.threads,
             "threads of pretraining": plan.pretrain_threads,
         },
-        minutes=study.minutes,
-        warnings=[*data.warnings, *_notes(study)],
-        task_texts=_joined_texts(data.corpus),
-        overlap_dropped=data.overlap_dropped,
-        overlap_checked=left_out_sentence(data.left_out) if data.corpus is not None else "",
-        parameters=_parameters(study),
-        pretraining=_pretraining(study),
-        all_labels=len(take_rows(data.task, data.splits.train, "all", 0)),
-        cuts=plan.cuts,
-        selection=recipe.selection,
-        shared_test=data.test is data.splits.validation,
-    )
+        "minutes": study.minutes,
+        "warnings": [*data.warnings, *_notes(study)],
+        "task_texts": _joined_texts(data.corpus),
+        "overlap_checked": left_out_sentence(data.left_out) if data.corpus is not None else "",
+        "parameters": _parameters(study),
+        "pretraining": _pretraining(study),
+        "all_labels": len(take_rows(data.task, data.splits.train, "all", 0)),
+        "cuts": plan.cuts,
+        "selection": recipe.selection,
+        "shared_test": data.test is data.splits.validation,
+    }
 
 
 def _corpus(study: StudyRun) -> str:
@@ -202,7 +181,7 @@ def _trained_preset(study: StudyRun, objective: str) -> Preset:
     return study_preset(study.recipe.replace(vocab_size=pieces), objective)
 
 
-def _pretraining(study: StudyRun) -> list[PretrainingCurve]:
+def _pretraining(study: StudyRun) -> list[dict[str, Any]]:
     if not study.recipe.needs_base:
         return []
     texts = study.data.task.texts(study.data.splits.validation)

@@ -1,1 +1,1 @@
-"""Studies: arms × label budgets × seeds, compared with confidence intervals."""
+"""Studies: arms × seeds × label budgets, and what they show."""

@@ -8,21 +8,24 @@ from pathlib import Path
 from typing import Any
 
 from headstart.errors import HeadstartError
-from headstart.studies.analysis import Curve
-from headstart.studies.arms import arm_label
-from headstart.studies.comparison import Series
-from headstart.studies.metric_words import metric_name
 from headstart.studies.outcomes import RunKey
 from headstart.studies.plan import REPORT_SECONDS
 from headstart.studies.progress_file import FILE, read_progress
-from headstart.studies.report.charts import epoch_chart, limits_of, loss_chart
-from headstart.studies.report.report_data import PHONE, WIDE, figure
-from headstart.studies.report.svg import Frame, variable
-from headstart.studies.results import PretrainingCurve
-from headstart.studies.words import labelled
+from headstart.study.analysis import Curve, Series, make_curves
+from headstart.study.arms import arm_label
+from headstart.study.report.build import Figure
+from headstart.study.report.charts import (
+    HALF,
+    PHONE,
+    WIDE,
+    epoch_chart,
+    limits_of,
+    loss_chart,
+    variable,
+)
+from headstart.study.verdict import labels_name, metric_name
 from headstart.training.callbacks import METRICS_FILE, loss_curve, read_metrics
 
-HALF = Frame(376, 290, left=50)
 BEGINNING = "reading the dataset"  # the first stage of a session: what was before is nobody's work
 TRAINING = ("start", "epoch", "done")  # the events of trainings
 ENOUGH = 0.1  # of the trainings' work, to tell their pace by
@@ -90,11 +93,14 @@ class LiveStudy:
     @property
     def curves(self) -> list[Curve]:
         """The epochs so far, as the report draws them."""
+        finished = {((run.arm, run.objective), run.labels) for run in self.finished}
         seeds: dict[tuple[Series, int], dict[int, list[float]]] = defaultdict(dict)
+        # A mean ends with its shortest seed: finished seeds are not cut by those under way.
         for run, epochs in self.epochs.items():
-            values = [epochs[number] for number in sorted(epochs)]
-            seeds[(run.arm, run.objective), run.labels][run.seed] = values
-        return [Curve(series, labels, lines) for (series, labels), lines in seeds.items()]
+            key = ((run.arm, run.objective), run.labels)
+            if run in self.finished or key not in finished:
+                seeds[key][run.seed] = [epochs[number] for number in sorted(epochs)]
+        return make_curves(seeds)
 
     def base_folder(self, objective: str) -> Path:
         """The newest base of an objective: with `--bases` there are several."""
@@ -185,7 +191,7 @@ def version_of(folder: Path) -> str:
 def _running_rows(study: LiveStudy) -> list[str]:
     """The trainings under way on other machines, and on which."""
     return [
-        f"{arm_label(run.arm)}, {labelled(run.labels)}, seed {run.seed}: {node}"
+        f"{arm_label(run.arm)}, {labels_name(run.labels)}, seed {run.seed}: {node}"
         for run, node in study.running.items()
         if node
     ]
@@ -217,8 +223,9 @@ def _arm_rows(study: LiveStudy) -> list[dict[str, Any]]:
 def _epoch_figures(study: LiveStudy) -> list[str]:
     """The budget that is being trained large, the others smaller, all on one scale."""
     curves = study.curves
-    if not curves:
+    if not curves or study.plan is None:
         return []
+    metric = metric_name(study.plan["metric"])
     values = [v for curve in curves for line in curve.seeds.values() for v in line]
     limits = limits_of(values, [m for curve in curves for m in curve.mean])
     budgets = sorted({curve.labels for curve in curves}, key=lambda n: (n != study.latest, n))
@@ -229,11 +236,11 @@ def _epoch_figures(study: LiveStudy) -> list[str]:
             shown = [c for c in curves if c.labels == labels and c.series[1] in (objective, "")]
             if not shown:
                 continue
-            series = [curve.series for curve in shown]
             wide = WIDE if labels == study.latest and len(objectives) == 1 else HALF
-            pictures = [epoch_chart(shown, frame, limits, series) for frame in (wide, PHONE)]
-            words = labelled(labels) + (f", {objective}" if len(objectives) > 1 else "")
-            found.append(figure(f"epochs-{labels}-{objective or 'all'}", words, *pictures))
+            pictures = [epoch_chart(shown, frame, limits, metric) for frame in (wide, PHONE)]
+            words = labels_name(labels) + (f", {objective}" if len(objectives) > 1 else "")
+            name = f"epochs-{labels}-{objective or 'all'}"
+            found.append(str(Figure(name, words, *pictures).html))
     return found
 
 
@@ -244,8 +251,7 @@ def _loss_figures(study: LiveStudy) -> list[str]:
         points = loss_curve(study.metrics(objective))
         losses = [point["train_loss"] for point in points]
         if len(points) > 1 and all(math.isfinite(loss or 0.0) for loss in losses):
-            curve = PretrainingCurve(objective, points, [])
-            wide, phone = (loss_chart(curve, frame) for frame in (WIDE, PHONE))
-            caption = f"Pretraining, {objective}: loss by tokens read"
-            found.append(figure(f"pretraining-{objective}", caption, wide, phone))
+            wide, phone = (loss_chart(objective, points, frame) for frame in (WIDE, PHONE))
+            caption = f"Pretraining, {objective}: loss by tokens"
+            found.append(str(Figure(f"pretraining-{objective}", caption, wide, phone).html))
     return found

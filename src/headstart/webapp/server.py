@@ -14,7 +14,7 @@ from headstart.errors import HeadstartError
 from headstart.explain_errors import explain
 from headstart.files import installed_version
 from headstart.serve.settings import NO_TELEMETRY
-from headstart.studies.report.svg import arm_style
+from headstart.study.report.charts import arm_style
 from headstart.webapp.api import UPLOAD_MB, Services, make_api
 from headstart.webapp.guard import PageGuard, csrf_token
 from headstart.webapp.study_document import plain_error
@@ -24,7 +24,7 @@ from headstart.webapp.workspace import UnknownStudyError, Workspace
 
 STATUS: dict[type, int] = {UnknownStudyError: 404, StudyConflictError: 409, TooLargeError: 413}
 TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
-REPORT_FILES = ("style.css", "hover.js")  # the report's own look and its values under the pointer
+REPORT_FILES = ("style.css", "script.js")  # the report's own look and its values under the pointer
 OURS = {"what": "something went wrong in the app itself", "where": None, "fix": "try it again"}
 
 
@@ -90,7 +90,7 @@ def static_text(name: str) -> str:
     """A file of the page; those of the report are the report's own."""
     if name.removeprefix("report-") in REPORT_FILES and name.startswith("report-"):
         part = name.removeprefix("report-")
-        text = files("headstart.studies.report").joinpath(part).read_text(encoding="utf-8")
+        text = files("headstart.study.report").joinpath(part).read_text(encoding="utf-8")
         return text + arm_style() if part == "style.css" else text
     return files(__package__).joinpath("static", name).read_text(encoding="utf-8")
 

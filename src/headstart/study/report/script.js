@@ -47,3 +47,14 @@ function showValues(root) {
     svg.addEventListener("pointerleave", hide);
   }
 }
+
+// The report's own controls: single seeds, light or dark.
+document.getElementById("seeds")?.addEventListener("change", (event) => {
+  document.body.classList.toggle("show-seeds", event.target.checked);
+});
+document.querySelector("button.report-theme")?.addEventListener("click", () => {
+  const root = document.documentElement;
+  const system = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+  root.dataset.theme = (root.dataset.theme || system) === "dark" ? "light" : "dark";
+});
+showValues(document);

@@ -13,7 +13,7 @@ from headstart.studies.report import build_report
 from headstart.studies.report.build import write_report
 from headstart.studies.report.svg import spread, ticks
 from headstart.studies.results import read_study, write_measures, write_predictions, write_study
-from tests.studies.fake_study import Recipe, fake_study
+from tests.study.fake_study import Recipe, fake_study
 
 SECTIONS = (
     *("verdict", "epochs", "labels", "pretraining", "trust", "examples"),

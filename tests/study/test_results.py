@@ -7,7 +7,7 @@ import pytest
 
 from headstart.errors import HeadstartError
 from headstart.study.results import make_results, read_results, run_predictions, write_results
-from tests.studies.fake_study import Recipe, fake_study
+from tests.study.fake_study import Recipe, fake_study
 
 ABOUT = {
     "dataset": "tickets",

@@ -6,7 +6,7 @@ import tempfile
 import pytest
 
 from headstart.studies.report import build_report
-from tests.studies.fake_study import Recipe, fake_study
+from tests.study.fake_study import Recipe, fake_study
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")

@@ -1,0 +1,602 @@
+"""Every number that the verdict and the report show, computed once from the results table.
+
+Differences have one sign convention: the arm that is named first minus the other one.
+"""
+
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from headstart.evaluation.metrics import Interval
+from headstart.study.arms import ARMS, Arm, find_arm, headline_arm
+from headstart.study.labels_needed import LabelSavings, LabelsNeeded, label_savings, labels_needed
+from headstart.study.results import Results
+from headstart.study.statistics import (
+    SeedVariance,
+    detectable_difference,
+    mcnemar_exact,
+    mean_interval,
+    named_budgets,
+    paired_difference,
+    seed_variance,
+    shared_level,
+    standing_out,
+)
+
+Series = tuple[str, str]  # arm, objective ("" for an arm that depends on none)
+ALL_BUDGETS = 0  # the `labels` of a difference that is a mean over all budgets
+GOAL_STEP = 0.05  # the goal of the labels-needed column is a multiple of it
+
+
+@dataclass(frozen=True)
+class Score:
+    """The test score of one arm at one budget, over seeds and test rows."""
+
+    series: Series
+    labels: int
+    interval: Interval
+    seeds: dict[int, float]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The score of `first` minus that of `second`, on the same seeds and test rows.
+
+    `significant` is the decision after the correction for several comparisons; `detectable` is
+    the true difference that such a comparison finds with a power of 80 %.
+    """
+
+    first: Series
+    second: Series
+    labels: int
+    interval: Interval
+    significant: bool
+    detectable: float = math.inf
+
+    def reversed(self) -> "Difference":
+        """Return the difference with the other sign: `second` minus `first`."""
+        value = self.interval
+        interval = replace(value, value=-value.value, low=-value.high, high=-value.low)
+        return replace(self, first=self.second, second=self.first, interval=interval)
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one ingredient adds, as a mean over all budgets: pretraining, for example."""
+
+    effect: str
+    difference: Difference
+
+    @property
+    def claimed(self) -> bool:
+        return self.difference.significant
+
+
+@dataclass(frozen=True)
+class McNemar:
+    """Rows that only one of two runs predicts correctly, for one seed at the largest budget."""
+
+    first: Series
+    second: Series
+    seed: int
+    only_first: int
+    only_second: int
+    p: float
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Validation score by epoch (from 1) of one arm at one budget: each seed, and their mean.
+
+    The mean ends with the shortest seed, so that it and its interval cover the same epochs.
+    """
+
+    series: Series
+    labels: int
+    seeds: dict[int, list[float]]
+    mean: list[Interval]
+
+
+@dataclass(frozen=True)
+class Cost:
+    """The cost of one arm at one budget, mean over seeds; None where it was not measured."""
+
+    minutes: float | None = None  # to train one, pretraining included
+    bytes: float | None = None  # on disk
+    milliseconds: float | None = None  # per text
+    timed: frozenset[tuple[Any, Any]] = frozenset()  # (workers, threads) while it was timed
+    selected: str = ""  # settings that model selection chose
+
+    def times_smaller(self, other: "Cost") -> float:
+        """Return how many times smaller than the other it is; 0 where that is unknown."""
+        return other.bytes / self.bytes if self.bytes and other.bytes else 0.0
+
+    def times_faster(self, other: "Cost") -> float:
+        """Return how many times faster it predicts; 0 unless both were timed in the same way.
+
+        A network that is timed next to other jobs is not compared with an arm timed alone.
+        """
+        comparable = len(self.timed) == 1 and self.timed == other.timed
+        comparable &= (None, None) not in self.timed
+        if not (comparable and self.milliseconds and other.milliseconds):
+            return 0.0
+        return other.milliseconds / self.milliseconds
+
+
+@dataclass(frozen=True)
+class ArmLabels:
+    """The labels that one arm needs for a score."""
+
+    series: Series
+    goal: float
+    needed: LabelsNeeded
+
+
+@dataclass(frozen=True)
+class TokenSeries:
+    """Test scores by tokens of pretraining, and what each larger amount adds, of one objective."""
+
+    objective: str
+    points: list[tuple[int, int, Interval]]  # tokens, labels, score
+    gains: list[tuple[int, int, Interval]]  # from, to, mean over all budgets
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The chain of arms from the control to the headline arm; each adds one ingredient."""
+
+    chain: tuple[Arm, ...]
+    missing: tuple[Arm, ...]  # arms between them that were not run
+    references: tuple[Arm, ...]
+
+    def series(self, objective: str) -> list[Series]:
+        """Return the series of the chain."""
+        return [series_of(arm, objective) for arm in self.chain]
+
+
+@dataclass
+class Analysis:
+    """The numbers of a study. `taken` is the recommended arm, which `best/` holds."""
+
+    results: Results
+    comparison: Comparison | None
+    scores: list[Score]
+    curves: list[Curve]
+    costs: dict[tuple[Series, int], Cost]
+    taken: Series | None
+    differences: list[Difference] = field(default_factory=list)
+    steps: dict[str, list[Step]] = field(default_factory=dict)  # by objective
+    mcnemar: list[McNemar] = field(default_factory=list)
+    savings: dict[str, LabelSavings] = field(default_factory=dict)  # by objective
+    alternatives: list[Difference] = field(default_factory=list)  # recommended arm − each other
+    winners: dict[int, Series] = field(default_factory=dict)  # significantly best at a budget
+    needed: list[ArmLabels] = field(default_factory=list)
+    tokens: list[TokenSeries] = field(default_factory=list)
+
+    def score(self, series: Series, labels: int) -> Score | None:
+        """Return the score of an arm at a budget."""
+        return next((s for s in self.scores if (s.series, s.labels) == (series, labels)), None)
+
+    def difference(self, first: Series, second: Series, labels: int) -> Difference | None:
+        """Return a difference that was computed for the verdict."""
+        wanted = (first, second, labels)
+        return next((d for d in self.differences if (d.first, d.second, d.labels) == wanted), None)
+
+    @property
+    def every(self) -> list[Series]:
+        """All arms with a score, in the order of the study."""
+        return list(dict.fromkeys(score.series for score in self.scores))
+
+    @property
+    def objective(self) -> str:
+        """The objective that the verdict is about: the largest gain, claimed ones first."""
+        steps = {name: found[-1] for name, found in self.steps.items()}
+        claimed = [name for name, step in steps.items() if step.claimed]
+        return max(claimed or steps, key=lambda name: steps[name].difference.interval.value)
+
+    @property
+    def contenders(self) -> list[Series]:
+        """The compared arms, headline arm first; the first two arms where none is compared."""
+        if self.comparison is None or not self.steps:
+            return self.every[:2]
+        return self.comparison.series(self.objective)[::-1]
+
+
+def series_of(arm: Arm, objective: str) -> Series:
+    """Return the series of an arm; one that depends on no objective has an empty one."""
+    return (arm.name, objective if arm.uses_objective else "")
+
+
+def find_comparison(names: Collection[str] | None = None) -> Comparison | None:
+    """Find what a study of these arms (default: all) compares; None without a headline arm.
+
+    An arm of the chain that was not run leaves its effect inside the next step.
+    """
+    headline = headline_arm(names)
+    if headline is None:
+        return None
+    way = [find_arm(name) for name in (headline.compared_with, *headline.between)]
+    ran = [arm for arm in way if names is None or arm.name in names]
+    chain = (*(ran or way[:1]), headline)
+    missing = tuple(arm for arm in way[1:] if arm not in ran)
+    references = tuple(a for a in ARMS.values() if a.is_reference and a not in chain)
+    return Comparison(chain, missing, references)
+
+
+def analyse(results: Results, smaller: Iterable[Results] = ()) -> Analysis:
+    """Compute everything that verdict and report show.
+
+    Parameters
+    ----------
+    results : Results
+        Of all finished runs; arms are compared on the seeds that they share.
+    smaller : iterable of Results, optional
+        Studies of the headline arm with fewer tokens of pretraining.
+    """
+    metric = results.about["metric"]
+    tables = _Tables(results)
+    scores = [
+        Score(key[:2], key[2], mean_interval(table, tables.variance), _seed_means(results, key))
+        for key, table in tables.every.items()
+    ]
+    curves = make_curves(_epoch_values(results, metric))
+    costs = {(score.series, score.labels): find_cost(results, score) for score in scores}
+    comparison = find_comparison({arm for arm, _, _ in results.runs})
+    found = Analysis(results, comparison, scores, curves, costs, _taken(results, scores))
+    if comparison is not None:
+        headline = comparison.chain[-1].name
+        objectives = sorted({objective for arm, objective, _ in results.runs if arm == headline})
+        level = shared_level(max(1, len(objectives)))
+        for objective in objectives:
+            _compare(found, tables, comparison, objective, level)
+        found.tokens = _token_series(results, tables, comparison, list(smaller))
+    for labels in results.about["budgets"]:
+        _find_winner(found, tables, labels)
+    if found.taken is not None:
+        _find_alternatives(found, tables)
+        best = found.score(found.taken, _most(scores))
+        assert best is not None
+        found.needed = arm_labels(results, [usual_goal(best.interval.value)], tables.variance)
+    return found
+
+
+class _Tables:
+    """Row scores of every arm and budget, and the variance between seeds pooled over them."""
+
+    def __init__(self, results: Results) -> None:
+        self.results = results
+        self.every = {key: results.scores(*key) for key in results.runs}
+        same = [(a, b) for a in self.every for b in self.every if a < b and a[2] == b[2]]
+        self.variance: SeedVariance = seed_variance(self.every, same)
+
+    def shared(self, every: Sequence[Series], budgets: Sequence[int]) -> list[np.ndarray] | None:
+        """Return (budgets, seeds, rows) of each arm, of the seeds that all have at all budgets."""
+        runs = self.results.runs
+        keys = [(*series, labels) for series in every for labels in budgets]
+        seeds = set.intersection(*(set(runs.get(key, [])) for key in keys))
+        if not seeds:
+            return None
+        chosen = sorted(seeds)
+        return [
+            np.array([self.results.scores(*series, labels, chosen) for labels in budgets])
+            for series in every
+        ]
+
+    def difference(
+        self, first: Series, second: Series, labels: int, level: float
+    ) -> Difference | None:
+        """Compare two arms at one budget."""
+        tables = self.shared((first, second), [labels])
+        if tables is None:
+            return None
+        return self.compare(first, second, labels, tables[0][0], tables[1][0], level)
+
+    def compare(
+        self,
+        first: Series,
+        second: Series,
+        labels: int,
+        one: np.ndarray,
+        other: np.ndarray,
+        level: float,
+    ) -> Difference:
+        """Compare two tables (seeds, rows)."""
+        interval = paired_difference(one, other, self.variance, level)
+        detectable = detectable_difference(one, other, self.variance, level)
+        return Difference(first, second, labels, interval, interval.excludes(0), detectable)
+
+
+def _compare(
+    found: Analysis, tables: _Tables, comparison: Comparison, objective: str, level: float
+) -> None:
+    """Add the differences, steps, tests and savings of one objective."""
+    budgets = found.results.about["budgets"]
+    chain = comparison.series(objective)
+    headline, control, nearest = chain[-1], chain[0], chain[-2]
+    steps = [(arm.effect, a, b) for arm, b, a in _links(comparison, chain)]
+    pairs = [(first, second) for _, first, second in steps]
+    pairs += [(headline, control)]
+    pairs += [(headline, series_of(arm, objective)) for arm in comparison.references]
+    for first, second in dict.fromkeys(pairs):
+        named = named_budgets(budgets)
+        both = tables.shared((first, second), named)
+        clear = (
+            dict(zip(named, standing_out(*both, tables.variance, level), strict=True))
+            if both
+            else {}
+        )
+        for labels in budgets:
+            one = tables.difference(first, second, labels, level)
+            if one is not None:
+                significant = one.significant and clear.get(labels, True)
+                found.differences.append(replace(one, significant=significant))
+    found.mcnemar += _mcnemar(found.results, headline, nearest, budgets[-1])
+    whole = tables.shared(chain, budgets)  # the same seeds for every step: they add up
+    if whole is None:
+        return
+    means = [table.mean(0) for table in whole]
+    total = paired_difference(means[-1], means[0], tables.variance, level).excludes(0)
+    found.steps[objective] = []
+    for k, (effect, first, second) in enumerate(steps):
+        one = tables.compare(first, second, ALL_BUDGETS, means[k + 1], means[k], level)
+        one = replace(one, significant=one.significant and total)
+        found.steps[objective].append(Step(effect, one))
+        found.differences.append(one)
+    if len(budgets) > 1:
+        found.savings[objective] = label_savings(budgets, whole[-1], whole[-2], tables.variance)
+
+
+def _links(comparison: Comparison, chain: Sequence[Series]) -> list[tuple[Arm, Series, Series]]:
+    """Return each arm of the chain after the first, the series before it, and its own."""
+    links = pairwise(chain)
+    return [(arm, a, b) for arm, (a, b) in zip(comparison.chain[1:], links, strict=True)]
+
+
+def _mcnemar(results: Results, first: Series, second: Series, labels: int) -> list[McNemar]:
+    if not results.has_classes:
+        return []
+    seeds = set(results.runs.get((*first, labels), [])) & set(
+        results.runs.get((*second, labels), [])
+    )
+    tests = []
+    for seed in sorted(seeds):
+        one, other = (results.scores(*s, labels, [seed])[0] == 1 for s in (first, second))
+        only_first, only_second = int((one & ~other).sum()), int((other & ~one).sum())
+        p = mcnemar_exact(only_first, only_second)
+        tests.append(McNemar(first, second, seed, only_first, only_second, p))
+    return tests
+
+
+def _find_winner(found: Analysis, tables: _Tables, labels: int) -> None:
+    """Find the arm that is significantly better than every other one at a budget, if any is."""
+    scores = [score for score in found.scores if score.labels == labels]
+    if len(scores) < 2:
+        return
+    best = max(scores, key=lambda score: score.interval.value)
+    level = shared_level(len(scores) - 1)
+    gaps = [
+        tables.difference(best.series, one.series, labels, level)
+        for one in scores
+        if one is not best
+    ]
+    if all(gap is not None and gap.significant for gap in gaps):
+        found.winners[labels] = best.series
+
+
+def _find_alternatives(found: Analysis, tables: _Tables) -> None:
+    """Compare the recommended arm with every other one at the largest budget.
+
+    A pair that the verdict compares has the verdict's interval and decision; the others share 5 %.
+    """
+    labels = _most(found.scores)
+    taken = found.taken
+    assert taken is not None
+    others = [s.series for s in found.scores if s.labels == labels and s.series != taken]
+    known = {one: found.difference(taken, one, labels) for one in others}
+    for one in others:
+        other_way = found.difference(one, taken, labels)
+        if known[one] is None and other_way is not None:
+            known[one] = other_way.reversed()
+    level = shared_level(max(1, sum(difference is None for difference in known.values())))
+    for one, difference in known.items():
+        difference = difference or tables.difference(taken, one, labels, level)
+        if difference is not None:
+            found.alternatives.append(difference)
+
+
+def _taken(results: Results, scores: Sequence[Score]) -> Series | None:
+    """Return the arm in `best/`; where none is recorded, the one with the highest score."""
+    last = {score.series: score for score in scores if score.labels == _most(scores)}
+    best = results.about["best"]
+    taken = (best.get("arm", ""), best.get("objective", ""))
+    if taken in last:
+        return taken
+    return max(last, key=lambda series: last[series].interval.value, default=None)
+
+
+def _most(scores: Sequence[Score]) -> int:
+    return max((score.labels for score in scores), default=0)
+
+
+def _seed_means(results: Results, key: tuple[str, str, int]) -> dict[int, float]:
+    means = results.scores(*key).mean(1)
+    return dict(zip(results.runs[key], map(float, means), strict=True))
+
+
+def _epoch_values(
+    results: Results, metric: str
+) -> dict[tuple[Series, int], dict[int, list[float]]]:
+    lines: dict[tuple[Series, int], dict[int, list[float]]] = {}
+    for row in results.series("validation", metric):
+        if row["epoch"] is not None:
+            seeds = lines.setdefault(((row["arm"], row["objective"]), row["labels"]), {})
+            seeds.setdefault(row["seed"], []).append(row["value"])
+    order = list(results.runs)
+    return dict(sorted(lines.items(), key=lambda item: order.index((*item[0][0], item[0][1]))))
+
+
+def make_curves(lines: Mapping[tuple[Series, int], dict[int, list[float]]]) -> list[Curve]:
+    """Make curves with means and intervals from the values of each seed by epoch.
+
+    Parameters
+    ----------
+    lines : mapping
+        (series, labels) → seed → values by epoch. The variance between seeds is pooled over the
+        arms of a budget, epoch by epoch.
+    """
+    means: dict[tuple[Series, int], list[Interval]] = {key: [] for key in lines}
+    for labels in {labels for _, labels in lines}:
+        same = {key: seeds for key, seeds in lines.items() if key[1] == labels}
+        shortest = {key: min(map(len, seeds.values())) for key, seeds in same.items()}
+        for epoch in range(max(shortest.values())):
+            columns = {
+                key: np.array([[values[epoch]] for values in seeds.values()])
+                for key, seeds in same.items()
+                if epoch < shortest[key]
+            }
+            variance = seed_variance(columns, [])
+            for key, column in columns.items():
+                means[key].append(mean_interval(column, variance))
+    return [Curve(*key, seeds, means[key]) for key, seeds in lines.items()]
+
+
+def find_cost(results: Results, score: Score) -> Cost:
+    """Compute the cost of an arm at a budget from the facts of its runs.
+
+    A stack costs what its members cost, too, and an arm that needs a base its pretraining.
+    """
+    facts = results.facts
+    runs = [key for key in facts if (key[:2], key[2]) == (score.series, score.labels)]
+    if not runs:
+        return Cost()
+    members = {run: _members(facts, run) for run in runs}
+    pretraining = max(_pretraining_seconds(results, {run, *members[run]}) for run in runs)
+    seconds, predicting, size = (
+        _mean([_total(facts, run, members[run], name) for run in runs])
+        for name in ("seconds", "test_seconds", "bytes")
+    )
+    rows = len(results.rows)
+    timed = [facts[one] for run in runs for one in members[run] or [run]]
+    return Cost(
+        minutes=None if seconds is None else (seconds + pretraining) / 60,
+        bytes=size,
+        milliseconds=1000 * predicting / rows if predicting is not None and rows else None,
+        timed=frozenset((one.get("workers"), one.get("threads")) for one in timed),
+        selected=_selected([facts[run] for run in runs]),
+    )
+
+
+def _members(facts: Mapping[Any, Mapping[str, Any]], run: tuple[Any, ...]) -> list[Any]:
+    """Return the runs that a stack combines with a weight above zero."""
+    weights = facts[run].get("weights") or {}
+    _, objective, labels, seed = run
+    keys = [
+        (arm, of, labels, seed)
+        for arm, weight in weights.items()
+        if weight
+        for of in dict.fromkeys(("", objective))
+    ]
+    return [key for key in keys if key in facts]
+
+
+def _total(
+    facts: Mapping[Any, Mapping[str, Any]], run: Any, members: Sequence[Any], name: str
+) -> float | None:
+    """Add the facts of a run and its members; None where one of them is unknown."""
+    own = facts[run].get(name, 0.0 if members else None)  # a stack's weights take no space
+    values = [own, *(facts[one].get(name) for one in members)]
+    return None if None in values else float(sum(values))
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if known else None
+
+
+def _pretraining_seconds(results: Results, runs: Collection[tuple[Any, ...]]) -> float:
+    """Return the seconds of pretraining behind these runs."""
+    based = [run for run in runs if run[0] in ARMS and _uses_base(ARMS[run[0]])]
+    for part in results.about["pretraining"]:
+        if any(part["objective"] == run[1] for run in based) and part["points"]:
+            return float(part["points"][-1].get("seconds") or 0.0)
+    return 0.0
+
+
+def _uses_base(arm: Arm) -> bool:
+    return "base" in arm.needs and arm.start == "base"
+
+
+def _selected(facts: Sequence[Mapping[str, Any]]) -> str:
+    """Write the selected settings: each one, lowest to highest over seeds."""
+    chosen = [one.get("chosen") or {} for one in facts]
+    found = []
+    for name in dict.fromkeys(name for one in chosen for name in one):
+        values = sorted(
+            {one[name] for one in chosen if name in one}, key=lambda v: (str(type(v)), v)
+        )
+        shown = [f"{value:g}" if isinstance(value, int | float) else str(value) for value in values]
+        found.append(f"{name.replace('_', ' ')} {'–'.join(dict.fromkeys((shown[0], shown[-1])))}")
+    tries = max((int(one.get("tries") or 0) for one in facts), default=0)
+    return ", ".join(found) + (f", {tries} tries" if found and tries else "")
+
+
+def arm_labels(
+    results: Results, goals: Sequence[float], variance: SeedVariance | None = None
+) -> list[ArmLabels]:
+    """Estimate the labels that each arm needs for each goal, a score between 0 and 1."""
+    tables = _Tables(results)
+    found = []
+    for series in dict.fromkeys((arm, objective) for arm, objective, _ in results.runs):
+        budgets = [labels for arm, objective, labels in results.runs if (arm, objective) == series]
+        shared = tables.shared([series], budgets)
+        if shared is not None:
+            for goal in goals:
+                needed = labels_needed(budgets, shared[0], goal, variance or tables.variance)
+                found.append(ArmLabels(series, goal, needed))
+    return found
+
+
+def usual_goal(score: float) -> float:
+    """Return the last round score below `score`."""
+    return max(GOAL_STEP, round(math.floor(score / GOAL_STEP + 1e-9) * GOAL_STEP, 2))
+
+
+def _token_series(
+    results: Results, tables: _Tables, comparison: Comparison, smaller: Sequence[Results]
+) -> list[TokenSeries]:
+    """Compare the headline arm after fewer tokens; no tokens is the arm before it in the chain."""
+    found = []
+    budgets = results.about["budgets"]
+    for part in results.about["pretraining"] if smaller else []:
+        objective = part["objective"]
+        *_, nearest, headline = comparison.series(objective)
+        amounts: dict[int, np.ndarray | None] = {}
+        if len(comparison.chain) > 2:
+            amounts[0] = _only(tables, nearest)
+        for one in [*map(_Tables, smaller), tables]:
+            pretraining = {p["objective"]: p["points"] for p in one.results.about["pretraining"]}
+            if pretraining.get(objective):
+                amounts[round(pretraining[objective][-1]["tokens"])] = _only(one, headline)
+        whole = {tokens: table for tokens, table in sorted(amounts.items()) if table is not None}
+        scores = [
+            (tokens, labels, mean_interval(table[k], tables.variance))
+            for tokens, table in whole.items()
+            for k, labels in enumerate(budgets)
+        ]
+        gains = [
+            (a, b, paired_difference(more.mean(0), less.mean(0), tables.variance))
+            for (a, less), (b, more) in pairwise(whole.items())
+            if more.shape == less.shape
+        ]
+        found.append(TokenSeries(objective, scores, gains))
+    return found
+
+
+def _only(tables: _Tables, series: Series) -> np.ndarray | None:
+    """Return (budgets, seeds, rows) of one arm; None unless it has every budget."""
+    shared = tables.shared([series], tables.results.about["budgets"])
+    return shared[0] if shared else None

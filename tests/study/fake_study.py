@@ -1,0 +1,197 @@
+"""A made-up study that looks like a real one: for the tests, and to look at the report.
+
+`python -m tests.study.fake_study DIR` writes one. Every run predicts every test row: the correct
+class gets a margin that grows with the labels and with the arm's skill, and varies with the row's
+difficulty, with the seed (shared by the arms, and each run's own) and by chance.
+"""
+
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from headstart.model.counts import count_parameters, counts_document
+from headstart.model.presets import preset
+from headstart.study.arms import find_arm
+from headstart.study.report.build import build_report
+from headstart.study.results import Results, make_results, run_predictions, write_results
+
+EPOCHS = 15
+SUBJECTS = ("the film", "this story", "the cast", "her last picture", "the second half")
+PRAISE = ("moves with grace", "is a quiet delight", "earns every laugh", "stays with you")
+BLAME = ("never wakes up", "is tired and loud", "runs out of ideas", "forgets its people")
+ENDINGS = ("from start to end.", "and knows it.", "which is rare.", "to nobody's surprise.")
+PACE = {"scratch": 4.0, "cooc-init": 3.0, "pretrained": 1.6, "frozen": 2.2}
+SKILL = {
+    "scratch": (0.15, 0.25),
+    "cooc-init": (0.38, 0.20),
+    "pretrained": (0.62, 0.16),
+    "frozen": (0.55, 0.10),
+    "cooc-lr": (0.45, 0.17),
+    "tfidf": (0.22, 0.30),
+    "stack": (0.66, 0.18),
+}
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What the made-up study is made of; skills are margins at 100 labels and their growth."""
+
+    seed: int = 0
+    seeds: int = 3
+    budgets: tuple[int, ...] = (100, 400, 1600)
+    test_rows: int = 800
+    label_names: tuple[str, ...] = ("negative", "positive")
+    objectives: tuple[str, ...] = ("causal",)
+    skill: dict[str, tuple[float, float]] = field(default_factory=lambda: dict(SKILL))
+    seed_noise: float = 0.05  # each run's own
+    shared_seed_noise: float = 0.05  # of the labelled rows, the same for every arm
+    row_noise: float = 0.6  # of a run's prediction, beyond the row's own difficulty
+    preset: str = "small"
+    text: str | None = None  # put into every test row, to see what becomes of it
+    tokens: int = 1200 * 4096  # of pretraining
+    about: dict[str, Any] = field(default_factory=dict)  # replaces parts of study.json
+    facts: dict[str, dict[str, Any]] = field(default_factory=dict)  # by arm
+
+
+def fake_study(folder: Path, recipe: Recipe | None = None) -> Path:
+    """Write a study into `folder` and return it."""
+    write_results(folder, fake_results(recipe or Recipe()))
+    return folder
+
+
+def fake_results(recipe: Recipe) -> Results:
+    """Make the results of a study."""
+    random = np.random.default_rng(recipe.seed)
+    gold = random.integers(len(recipe.label_names), size=recipe.test_rows)
+    difficulty = random.normal(0, 1.0, recipe.test_rows)
+    numbers = np.arange(recipe.test_rows) + 2  # as in a file with a header
+    shared = random.normal(0, recipe.shared_seed_noise, (recipe.seeds, len(recipe.budgets)))
+    values: list[dict[str, Any]] = []
+    predictions, facts = [], []
+    for run in _runs(recipe):
+        start, growth = recipe.skill[run["arm"]]
+        skill = start + growth * np.log2(run["labels"] / 100) / 2
+        skill += shared[run["seed"], recipe.budgets.index(run["labels"])]
+        skill += random.normal(0, recipe.seed_noise) + 0.05 * (run["objective"] == "masked")
+        probabilities = _predict(skill, gold, difficulty, recipe, random)
+        predictions.append(run_predictions(run, numbers, gold=gold, probabilities=probabilities))
+        values += _values(run, float((probabilities.argmax(1) == gold).mean()), random)
+        facts.append({**run, "seconds": 20.0, **recipe.facts.get(run["arm"], {})})
+    about = {**_about(recipe), "facts": facts, **recipe.about}
+    return make_results(about, values, predictions, _rows(numbers, gold, recipe, random))
+
+
+def _runs(recipe: Recipe) -> list[dict[str, Any]]:
+    return [
+        {"arm": arm, "objective": objective, "labels": labels, "seed": seed}
+        for arm in recipe.skill
+        for objective in (recipe.objectives if find_arm(arm).uses_objective else [""])
+        for labels in recipe.budgets
+        for seed in range(recipe.seeds)
+    ]
+
+
+def _predict(
+    skill: float,
+    gold: np.ndarray,
+    difficulty: np.ndarray,
+    recipe: Recipe,
+    random: np.random.Generator,
+) -> np.ndarray:
+    count, classes = len(gold), len(recipe.label_names)
+    logits = random.normal(0, recipe.row_noise, (count, classes))
+    logits[np.arange(count), gold] += skill + difficulty
+    odds = np.exp(1.7 * logits)
+    return (odds / odds.sum(1, keepdims=True)).astype(np.float32)
+
+
+def _values(
+    run: dict[str, Any], accuracy: float, random: np.random.Generator
+) -> list[dict[str, Any]]:
+    found = []
+    if find_arm(run["arm"]).is_network:
+        pace = PACE.get(run["arm"], 2.0)
+        for epoch in range(1, EPOCHS + 1):
+            reached = 0.5 + (accuracy - 0.5) * (1 - np.exp(-epoch / pace))
+            value = float(np.clip(reached + random.normal(0, 0.006), 0, 1))
+            loss = float(0.7 * np.exp(-epoch / pace / 2) + 0.05)
+            at = {**run, "epoch": epoch, "seconds": 1.3 * epoch * run["labels"] / 400}
+            found.append({**at, "split": "validation", "metric": "accuracy", "value": value})
+            found.append({**at, "split": "train", "metric": "loss", "value": loss})
+    last = {**run, "epoch": None, "seconds": 20.0, "split": "test"}
+    for metric, value in (("accuracy", accuracy), ("macro_f1", accuracy - 0.004)):
+        found.append({**last, "metric": metric, "value": value})
+    return found
+
+
+def _rows(
+    numbers: np.ndarray, gold: np.ndarray, recipe: Recipe, random: np.random.Generator
+) -> list[dict[str, Any]]:
+    rows = []
+    for row, label in zip(numbers.tolist(), gold, strict=True):
+        opinion = random.choice(PRAISE if label else BLAME)
+        text = f"{random.choice(SUBJECTS)} {opinion} {random.choice(ENDINGS)}"
+        rows.append({"row": row, "text": recipe.text or text, "gold": recipe.label_names[label]})
+    return rows
+
+
+def _about(recipe: Recipe) -> dict[str, Any]:
+    chosen = preset(recipe.preset)
+    counts = count_parameters(
+        chosen.base, chosen.language_modeling, chosen.classification(len(recipe.label_names))
+    )
+    return {
+        "dataset": "rotten-tomatoes",
+        "corpus": "imdb",
+        "label_names": list(recipe.label_names),
+        "splits": {"train": recipe.budgets[-1], "validation": 500, "test": recipe.test_rows},
+        "command": "headstart compare rotten-tomatoes --corpus imdb --seeds 3 --out studies/demo",
+        "seeds": list(range(recipe.seeds)),
+        "budgets": list(recipe.budgets),
+        "arms": list(recipe.skill),
+        "versions": {"headstart": "0.1.0", "python": "3.11.2", "torch": "2.13.0"},
+        "machine": {"processor": "a laptop", "cores": 2, "memory_gb": 8.0},
+        "minutes": 8.4,
+        "warnings": [
+            "14 texts are in train and in test; they were dropped from train",
+            "3 texts are empty after cleaning",
+        ],
+        "task_texts": 6826,
+        "overlap_checked": "27 documents of the corpus contain a test text and were dropped",
+        "parameters": {name: counts_document(counts, chosen) for name in recipe.objectives},
+        "pretraining": [_pretraining(name, recipe.tokens) for name in recipe.objectives],
+    }
+
+
+def _pretraining(objective: str, tokens: int) -> dict[str, Any]:
+    points: list[dict[str, float | None]] = []
+    for step in range(50, 1201, 50):
+        loss = 4.1 + 4.9 * float(np.exp(-step / 260))
+        held_out = loss + 0.06 + 0.02 * float(np.sin(step))
+        measured = step % 100 == 0
+        points.append(
+            {
+                "step": step,
+                "tokens": step * tokens // 1200,
+                "seconds": step * 0.25,
+                "train_loss": loss,
+                "held_out_loss": held_out if measured else None,
+                "perplexity": float(np.exp(held_out)) if measured else None,
+                "bits_per_byte": held_out / 3.9 if measured else None,
+            }
+        )
+    samples = [
+        {"prompt": "the film was", "text": "the film was a little too long but the acting is"},
+        {"prompt": "i would not", "text": "i would not recommend this to anyone who has seen"},
+    ]
+    if objective == "masked":
+        samples = [{"prompt": "a very [MASK] film", "text": "good · bad · funny · strange"}]
+    return {"objective": objective, "points": points, "samples": samples}
+
+
+if __name__ == "__main__":
+    place = fake_study(Path(sys.argv[1]), Recipe(objectives=tuple(sys.argv[2:]) or ("causal",)))
+    print(build_report(place).path)

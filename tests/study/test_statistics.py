@@ -1,0 +1,250 @@
+"""Intervals and tests against known results, and how often they err."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+from hypothesis.extra import numpy as arrays
+from scipy import stats
+
+from headstart.evaluation.metrics import Interval
+from headstart.study.statistics import (
+    area_under_curve,
+    claimed_steps,
+    detectable_difference,
+    epochs_to_reach,
+    is_equivalent,
+    mcnemar_exact,
+    mean_interval,
+    named_budgets,
+    paired_difference,
+    seed_variance,
+    shared_level,
+    standing_out,
+)
+
+SCORES = arrays.arrays(
+    np.float64, some.tuples(some.integers(2, 3), some.integers(1, 40)), elements=some.floats(0, 1)
+)
+
+
+def study(random, *, arms=3, budgets=3, seeds=2, rows=300, luck=0.05):
+    """Scores (arms, budgets, seeds, rows) of arms that are alike."""
+    difficulty = random.normal(0.6, 1, rows)
+    taste = random.normal(0, 0.3, (arms, 1, 1, rows))
+    run = random.normal(0, luck, (arms, budgets, seeds, 1))
+    residual = random.normal(0, 0.6, (arms, budgets, seeds, rows))
+    return (difficulty + taste + run + residual > 0).astype(float)
+
+
+def pooled(scores):
+    """The seed variance of a study, pooled over arms that are compared at the same budget."""
+    tables = {place: scores[place] for place in np.ndindex(scores.shape[:2])}
+    pairs = [(one, other) for one in tables for other in tables if one < other]
+    return seed_variance(tables, [pair for pair in pairs if pair[0][1] == pair[1][1]])
+
+
+def ahead(*gaps, rows=1000):
+    """Two arms (seeds, rows), the first ahead by each seed's gap."""
+    first, second = np.zeros((2, len(gaps), rows))
+    for seed, gap in enumerate(gaps):
+        second[seed, : rows // 2] = 1
+        first[seed, : rows // 2 + round(rows * gap)] = 1
+    return first, second
+
+
+# Intervals
+
+
+def test_without_rows_to_vary_the_interval_is_students():
+    values = np.array([[0.71], [0.74], [0.69], [0.73]])
+    expected = stats.ttest_1samp(values[:, 0], 0).confidence_interval(0.95)
+    found = mean_interval(values)
+    assert (found.low, found.high) == pytest.approx((expected.low, expected.high))
+
+
+def test_without_seeds_that_vary_the_interval_is_that_of_agresti_and_coull():
+    # 180 of 200 rows: (180 + 2) / 204 ± 1.96 · √(p(1 − p)/204), with t in place of 1.96.
+    found = mean_interval(np.tile(np.arange(200) < 180, (3, 1)))
+    p = 182 / 204
+    reach = stats.t.ppf(0.975, 199) * math.sqrt(p * (1 - p) / 204)
+    assert found.value == 0.9
+    assert (found.low, found.high) == pytest.approx((p - reach, p + reach), abs=1e-4)
+
+
+def test_a_difference_without_seeds_that_vary_is_that_of_agresti_and_min():
+    # 90 rows only one way, 80 only the other, of 1,000; half a row is added to each cell.
+    first, second = np.zeros((2, 3, 1000))
+    first[:, :90] = second[:, 90:170] = 1
+    found = paired_difference(first, second)
+    squares = 171 - 10**2 / 1002
+    reach = stats.t.ppf(0.975, 999) * math.sqrt(squares) / 1002
+    assert found.value == pytest.approx(0.01)
+    assert (found.low, found.high) == pytest.approx(
+        (10 / 1002 - reach, 10 / 1002 + reach), abs=1e-4
+    )
+
+
+def test_31_rows_on_which_two_arms_agree_leave_six_points_open():
+    row = np.random.default_rng(0).random(31) < 0.8
+    arm = np.tile(row, (3, 1))
+    found = paired_difference(arm, arm)
+    assert found.value == 0
+    assert 0.06 <= found.high <= 0.1
+    assert 0.06 <= -found.low <= 0.1
+
+
+def test_rows_that_are_all_correct_leave_an_interval():
+    found = mean_interval(np.ones((3, 31)))
+    assert found.high == 1
+    assert 0.8 < found.low < 0.95
+
+
+def test_two_seeds_of_a_whole_study_say_more_than_two_seeds():
+    scores = study(np.random.default_rng(0), rows=1800)
+    alone = paired_difference(scores[1, 0], scores[0, 0])
+    found = paired_difference(scores[1, 0], scores[0, 0], pooled(scores))
+    assert found.value == alone.value
+    assert found.high - found.low < (alone.high - alone.low) / 2
+
+
+def test_two_seeds_that_contradict_each_other_give_no_interval_over_the_whole_range():
+    first, second = np.zeros((2, 2, 8))
+    first[0] = second[1] = 1  # one seed gains everything, the other loses it
+    found = paired_difference(first, second)
+    assert not found.bounded
+    assert not found.excludes(0)
+
+
+def test_one_seed_gives_no_interval():
+    found = mean_interval(np.ones((1, 9)))
+    assert (found.value, found.low, found.high) == (1, -math.inf, math.inf)
+    assert not paired_difference(np.ones((1, 9)), np.zeros((1, 9))).bounded
+
+
+@given(SCORES)
+def test_every_interval_has_a_width_and_stays_within_what_is_possible(scores):
+    found = mean_interval(scores)
+    if found.bounded and scores.shape[1] > 1:
+        assert 0 <= found.low < found.high <= 1
+        assert found.low <= found.value + 1e-12
+        assert found.value <= found.high + 1e-12
+
+
+@given(SCORES)
+def test_swapping_the_arms_changes_the_sign(scores):
+    second = scores[:, ::-1]
+    one, other = paired_difference(scores, second), paired_difference(second, scores)
+    assert one.low == pytest.approx(-other.high)
+
+
+def test_the_method_comes_with_the_interval_and_is_the_same_for_means_of_other_scores():
+    random = np.random.default_rng(0)
+    shares = mean_interval(random.random((3, 50)) < 0.8)
+    f1 = mean_interval(random.random((3, 50)))
+    assert shares.method.startswith("t over seeds and rows")
+    assert f1.method.startswith("t over seeds and rows")
+
+
+def test_an_arm_without_variance_between_seeds_does_not_narrow_the_others():
+    scores = study(np.random.default_rng(2), seeds=3)
+    tables = dict(enumerate(scores[:, 0]))
+    fixed = np.repeat(scores[0, 0, :1], 3, axis=0)
+    assert (
+        seed_variance({**tables, "tfidf": fixed}).scores.ratio == seed_variance(tables).scores.ratio
+    )
+
+
+@pytest.mark.parametrize("luck", [0.0, 0.05, 0.15])
+@pytest.mark.parametrize("seeds", [2, 3])
+def test_about_one_interval_in_twenty_misses(seeds, luck):
+    random = np.random.default_rng(0)
+    missed = 0
+    for _ in range(100):
+        scores = study(random, seeds=seeds, luck=luck)
+        variance = pooled(scores)
+        for budget in range(3):
+            missed += paired_difference(*scores[:2, budget], variance).excludes(0)
+    assert missed <= 27  # of 300: 15 are expected, and more than 27 in one of 500 such tests
+
+
+# Detectable differences
+
+
+def test_the_detectable_difference_is_cohens():
+    # Cohen (1988), one-sample t, 80 % at two-sided 5 %: 34 values find d = 0.5, ten find d = 1.
+    for count, size in ((34, 0.5), (10, 1.0)):
+        values = np.linspace(-1, 1, count)
+        values = 0.1 * values / values.std(ddof=1)
+        found = detectable_difference(values[:, None], np.zeros((count, 1)))
+        assert found == pytest.approx(0.1 * size, rel=0.02)
+
+
+def test_the_detectable_difference_does_not_depend_on_the_difference_seen():
+    second = np.random.default_rng(0).random((3, 400)) < 0.5
+    first = np.random.default_rng(1).random((3, 400)) < 0.5
+    found = detectable_difference(first + 0.2, second)
+    assert found == pytest.approx(detectable_difference(first.astype(float), second), rel=0.01)
+
+
+def test_one_seed_detects_nothing():
+    assert math.isinf(detectable_difference(*ahead(0.1)))
+
+
+# Claims
+
+
+def test_a_clear_budget_stands_out_and_one_without_a_difference_does_not():
+    pairs = ahead(0.06, 0.07, 0.08), ahead(0.01, -0.01, 0.0)
+    assert standing_out(*np.swapaxes(pairs, 0, 1)) == [True, False]
+
+
+def test_a_budget_whose_group_is_level_does_not_stand_out_alone():
+    pairs = ahead(0.06, 0.06, 0.07), ahead(-0.06, -0.07, -0.06)
+    assert paired_difference(*pairs[0]).excludes(0)
+    assert standing_out(*np.swapaxes(pairs, 0, 1)) == [False, False]
+
+
+def test_a_step_is_claimed_where_the_whole_difference_is_clear_too():
+    first, second = ahead(0.06, 0.07, 0.08)
+    up = np.array([second, first, first])[:, None]
+    up_and_down = np.array([second, first, second])[:, None]
+    assert claimed_steps(up) == [True, False]
+    assert claimed_steps(up_and_down) == [False, False]
+
+
+def test_the_level_is_shared_among_questions():
+    assert shared_level(1) == pytest.approx(0.95)
+    assert shared_level(2) == pytest.approx(0.975)
+
+
+def test_the_fewest_and_the_most_labels_are_named():
+    assert named_budgets([100, 400, 1600]) == [100, 1600]
+    assert named_budgets([400]) == [400]
+
+
+def test_equivalent_means_near_zero_on_both_sides():
+    assert is_equivalent(Interval(0.002, -0.008, 0.012))
+    assert not is_equivalent(Interval(0.063, -0.026, 0.152))
+    assert not is_equivalent(Interval(0.008, 0.001, 0.015))
+
+
+# McNemar's test and learning curves
+
+
+def test_mcnemar_agrees_with_the_coin():
+    # One of six disagreements: 2 · (1 + 6) / 2⁶ by hand.
+    assert mcnemar_exact(1, 5) == pytest.approx(14 / 64)
+    assert mcnemar_exact(5, 1) == pytest.approx(14 / 64)
+    assert mcnemar_exact(0, 0) == 1.0
+
+
+def test_the_first_epoch_at_95_percent_of_the_best():
+    assert epochs_to_reach([0.50, 0.70, 0.76, 0.80, 0.79]) == 3  # 0.76 is 95 % of 0.80
+
+
+def test_the_area_under_a_straight_line_is_its_middle():
+    assert area_under_curve([0.0, 0.1, 0.2, 0.3]) == pytest.approx(0.15)
+    assert area_under_curve([0.7]) == 0.7
