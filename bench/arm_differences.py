@@ -10,21 +10,22 @@ from pathlib import Path
 
 import numpy as np
 
-from headstart.studies.results import read_predictions
+from headstart.study.results import read_results
 from headstart.study.statistics import paired_difference
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("study", type=Path)
-    parser.add_argument("pairs", nargs="+", help="first-second")
+    parser.add_argument("pairs", nargs="+", help="first,second")
     given = parser.parse_args()
     right: dict[tuple[str, int], dict[int, np.ndarray]] = {}
-    for one in read_predictions(given.study):
-        by_seed = right.setdefault((one.run.arm, one.run.labels), {})
-        by_seed[one.run.seed] = one.predicted == one.gold
+    results = read_results(given.study)
+    for (arm, objective, labels), seeds in results.runs.items():
+        scores = results.scores(arm, objective, labels)
+        right[arm, labels] = dict(zip(seeds, scores, strict=True))
     for pair in given.pairs:
-        first, second = pair.split("-")
+        first, second = pair.split(",")
         for labels in sorted({labels for arm, labels in right if arm == first}):
             tables = [
                 np.stack([by_seed for _, by_seed in sorted(right[arm, labels].items())])

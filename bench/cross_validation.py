@@ -36,14 +36,13 @@ from headstart.baselines.tfidf import TfidfClassifier
 from headstart.config import FinetuneConfig, PretrainConfig
 from headstart.folds import make_folds
 from headstart.run import read_summary
-from headstart.studies.arms.regression import FOLDS
-from headstart.studies.bases import pretrain_base
+from headstart.study.selection import FOLDS
 from headstart.text.checking.duplicates import text_key
 from headstart.text.reading.corpus import read_corpus
 from headstart.text.reading.dataset import Dataset, Splits
 from headstart.text.reading.read import read_dataset
-from headstart.training.callbacks import Callback
 from headstart.training.finetune import finetune
+from headstart.training.pretrain import pretrain
 from recipes import parse
 
 START = "start"
@@ -75,7 +74,8 @@ def pretrained(given: Any, rows: Dataset, folder: Path) -> Path:
     # Named by all that it depends on: a base that was kept is never another's.
     decided = repr((corpus.fingerprint, sorted(vars(recipe).items())))
     folder = folder / hashlib.sha256(decided.encode()).hexdigest()[:12]
-    pretrain_base(recipe, folder, corpus, Callback(), keep_start=START)
+    if not (folder / "summary.json").is_file():
+        pretrain(recipe, folder, corpus=corpus, save_initial=folder / START)
     found = read_summary(folder)
     print(
         f"base: {found['tokens']:,} tokens in {found['seconds']:.0f} s; held-out perplexity "

@@ -16,13 +16,13 @@ from pathlib import Path
 import numpy as np
 from scipy import stats
 
-from headstart.studies.results import read_predictions
 from headstart.study.labels_needed import (
     FARTHEST,
     FEWEST_BUDGETS,
     fit_power_laws,
     labels_needed,
 )
+from headstart.study.results import read_results
 
 SEEDS, ROWS = 3, 800
 SHOWN, HIDDEN = (100, 200, 400, 800), (1600, 3200, 8000)
@@ -80,9 +80,10 @@ def simulate(name: str, studies: int) -> None:
 def back_test(folder: Path) -> None:
     """Hide the last budgets of a study, one, two, … of them, as long as three are left."""
     runs: dict[tuple[str, str], dict[tuple[int, int], np.ndarray]] = defaultdict(dict)
-    for said in read_predictions(folder):
-        right = said.predicted == said.gold
-        runs[said.run.arm, said.run.objective][said.run.labels, said.run.seed] = right
+    results = read_results(folder)
+    for (arm, objective, labels), seeds in results.runs.items():
+        for seed, right in zip(seeds, results.scores(arm, objective, labels), strict=True):
+            runs[arm, objective][labels, seed] = right
     inside = total = 0
     for (arm, _), table in runs.items():
         budgets = sorted({labels for labels, _ in table})

@@ -20,12 +20,10 @@ import random
 import tempfile
 from pathlib import Path
 
-from headstart.studies.analysis import analyse
-from headstart.studies.recipe import make_study_recipe
-from headstart.studies.record import write_results
-from headstart.studies.results import read_measures, read_predictions, read_study
-from headstart.studies.run import StudyRun
-from headstart.studies.verdict import verdict
+from headstart.config import StudyConfig
+from headstart.study.analysis import analyse
+from headstart.study.study import run_study
+from headstart.study.verdict import verdict
 
 SUBJECTS = ("cat", "dog", "bird", "cook", "judge", "child", "farmer", "queen")
 VERBS = ("sees", "finds", "follows", "forgets", "paints", "carries")
@@ -51,24 +49,20 @@ def write_data(folder: Path, rows: int, seed: int) -> None:
 
 def one_study(folder: Path, rows: int, seed: int) -> tuple[bool, str]:
     write_data(folder, rows, seed)
-    recipe = make_study_recipe(
+    config = StudyConfig.create(
         dataset=[str(folder / "data.csv")],
         corpus=[str(folder / "corpus.txt")],
-        arms=["scratch", "counted", "pretrained"],
+        arms=["scratch", "cooc-init", "pretrained"],
         labels=["40", "all"],
         epochs=3,
         tokens=20_480,
         threads=1,
         **SIZES,
     )
-    study = StudyRun(recipe, folder / "study")
-    study.run()
-    write_results(study, command="null study")
-    told = read_study(study.folder)
-    found = analyse(told, read_measures(study.folder), read_predictions(study.folder))
-    said = verdict(told, found)
-    accuracy = [f"{score.accuracy.value:.0%}" for score in found.scores]
-    return said.claims_difference, f"{' '.join(accuracy)}: {said.sentences[0]}"
+    results = run_study(config, folder / "study", command="null study")
+    found = verdict(analyse(results))
+    accuracy = [f"{results.scores(*run).mean():.0%}" for run in results.runs]
+    return bool(found.claims), f"{' '.join(accuracy)}: {found.sentences[0]}"
 
 
 def main() -> None:

@@ -31,15 +31,14 @@ from headstart.baselines.cooccurrence import CooccurrenceClassifier
 from headstart.baselines.tfidf import TfidfClassifier
 from headstart.config import FinetuneConfig, PretrainConfig
 from headstart.run import NetworkRun, read_summary
-from headstart.studies.bases import pretrain_base
 from headstart.text.checking.splits import take_budget
 from headstart.text.reading.corpus import read_corpus
 from headstart.text.reading.dataset import Splits
 from headstart.text.reading.read import read_dataset
-from headstart.training.callbacks import Callback
 from headstart.training.corpus import prepare_corpus
 from headstart.training.finetune import finetune
 from headstart.training.initialization import cooccurrence_vectors
+from headstart.training.pretrain import pretrain
 from recipes import parse
 
 LONG_ROWS = 2_000  # labelled reviews of the task `imdb`
@@ -120,7 +119,8 @@ def bench_base(
     corpus = read_corpus(recipe.corpus).without(held_out)
     if settings["task_text"]:
         corpus = corpus.with_task_text(splits.train.texts)
-    pretrain_base(recipe, run, corpus, Callback(), keep_start="start")
+    if not (run / "summary.json").is_file():
+        pretrain(recipe, run, corpus=corpus, save_initial=run / "start")
     summary = read_summary(run)
     found = {"bits_per_byte": float("nan"), **summary["held_out"]}  # masked bases have none
     print(

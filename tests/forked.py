@@ -26,9 +26,7 @@ FORKS.set_forkserver_preload(
         "torch._dynamo",  # the first step of an optimizer imports it, for a second or two
         "sklearn.linear_model",
         "headstart.cli.app",
-        "headstart.studies.keep_best",
-        "headstart.studies.record",
-        "headstart.studies.run",
+        "headstart.study.study",
         "headstart.text.checking.inspect",
         "headstart.training.finetune",
         "headstart.training.pretrain",

@@ -5,11 +5,11 @@ import pytest
 from headstart import HeadstartClassifier
 from headstart.config import FinetuneConfig
 from headstart.run import NetworkRun
-from headstart.studies.run import StudyRun
+from headstart.study.results import read_results
 from tests.corpora import write_corpus
 from tests.interop.foreign import language_model, make, save
 from tests.labelled import TINY, dataset, write_csv
-from tests.studies.small_study import small_recipe
+from tests.study.small_study import run_config, small_config
 
 pytest.importorskip("transformers")
 # The base decides about the sizes.
@@ -100,8 +100,8 @@ def test_an_estimator_starts_from_it(bert):
 def test_a_study_starts_from_it_at_its_own_learning_rate(bert, tmp_path):
     """The arms find a copy in the study's folder, as a run."""
     folder = tmp_path / "study"
-    recipe = small_recipe(tmp_path, base=bert, corpus=[], labels=["20"], **ONE_ARM)
-    StudyRun(recipe, folder).run()
+    config = small_config(tmp_path, base=bert, corpus=[], labels=["20"], **ONE_ARM)
+    run_config(config, folder)
     (copy,) = (folder / "bases").iterdir()
     assert NetworkRun.open(copy).model.base.config == NetworkRun.open(bert).model.base.config
     assert FinetuneConfig.create(dataset=["x"], base=str(copy)).learning_rate == 5e-5
@@ -112,10 +112,9 @@ def test_it_is_an_arm_beside_others_on_the_same_rows(bert, labelled, tmp_path, h
     out = tmp_path / "study"
     result = headstart("compare", labelled, "--arms", f"tfidf,{bert}", *few, "--out", out)
     assert result.returncode == 0, result.stderr
-    results = (out / "results.csv").read_text()
-    assert results.count(bert) >= 2
+    assert read_results(out).runs[bert, "", 20] == [0, 1]
     assert "hf:bert0" in (out / "report.html").read_text()
-    assert len(list((out / "trainings").iterdir())) == 4
+    assert len(list((out / "jobs").iterdir())) == 4
 
 
 def test_a_classifier_predicts_as_it_is(tmp_path, headstart_json):

@@ -20,12 +20,13 @@ SLOW = """
 import json, pathlib, sys, time
 folder = pathlib.Path([a for a in sys.argv if a.startswith("--out=")][0][6:])
 folder.mkdir(exist_ok=True)
-plan = {"event": "plan", "trainings": 2, "seconds": 60, "work": 2, "pretrain_steps": 0,
-        "budgets": [20], "seeds": [0], "arms": ["scratch"], "objectives": [], "metric": "accuracy"}
+plan = {"event": "plan", "trainings": 2, "seconds": 60, "all_jobs": [], "jobs": 1,
+        "pretrain_steps": 0, "budgets": [20], "seeds": [0], "arms": ["scratch"],
+        "objectives": [], "metric": "accuracy"}
 def write(event):
     with (folder / "progress.jsonl").open("a") as file:
         file.write(json.dumps({"time": time.time(), **event}) + "\\n")
-run = {"arm": "scratch", "objective": "causal", "labels": 20, "seed": 0}
+run = {"arm": "scratch", "objective": "causal", "labels": 20, "seed": 0, "select": False}
 try:
     write(plan)
     for epoch in range(1, 4_000):
@@ -160,7 +161,7 @@ def test_the_whole_way_from_a_file_to_predictions(page, files, tmp_path):
         page.see("#start")
         page.fill("#seeds-count", "1")
         page.fill("#labels", "20, all")
-        for arm in ("cooccurrence", "counted", "stack"):
+        for arm in ("cooc-lr", "cooc-init", "stack"):
             page.click(f"#arm-{arm}")
         assert not page.see("#start").is_enabled()  # the plan is another one now
         page.click("button", "Plan again")

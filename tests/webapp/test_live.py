@@ -6,15 +6,16 @@ import pytest
 
 from headstart.webapp.live import LiveStudy, live_document, version_of
 
+ARMS = ["scratch", "pretrained"]
 PLAN = {
-    "event": "plan", "trainings": 4, "seconds": 100.0, "work": 400.0, "pretrain_steps": 10,
-    "budgets": [20], "seeds": [0, 1], "arms": ["scratch", "pretrained"], "objectives": ["causal"],
-    "metric": "accuracy",
+    "event": "plan", "trainings": 4, "seconds": 100.0, "pretrain_steps": 10, "jobs": 1,
+    "budgets": [20], "seeds": [0, 1], "arms": ARMS, "objectives": ["causal"], "metric": "accuracy",
+    "all_jobs": [[arm, "causal", 20, seed, False] for seed in (0, 1) for arm in ARMS],
 }  # fmt: skip
 
 
 def run(arm, seed):
-    return {"arm": arm, "objective": "causal", "labels": 20, "seed": seed}
+    return {"arm": arm, "objective": "causal", "labels": 20, "seed": seed, "select": False}
 
 
 @pytest.fixture
@@ -63,14 +64,14 @@ def test_the_time_between_two_sessions_is_not_counted(write):
     assert LiveStudy.read(folder).spent == 10.0
 
 
-def test_the_time_left_is_the_plans_and_then_the_pace_of_the_trainings(write):
+def test_the_time_left_is_the_plans_and_then_that_of_finished_jobs(write):
     folder = write((0, PLAN), (10, {"event": "stage", "name": "x"}))
     assert LiveStudy.read(folder).seconds_left(10, running=True) == 90.0
-    done = {"event": "done", **run("scratch", 0), "value": 0.6, "work": 100.0}
-    write((40, done))
-    by_pace, by_plan = 3 * 30.0 + 15.0, 100.0 - 40.0
-    assert LiveStudy.read(folder).seconds_left(40, running=True) == (by_pace + by_plan) / 2
-    assert LiveStudy.read(folder).seconds_left(40, running=False) is None
+    write((12, {"event": "start", **run("scratch", 0)}))
+    write((40, {"event": "done", **run("scratch", 0), "value": 0.6, "seconds": 28.0}))
+    write((40, {"event": "start", **run("pretrained", 0)}))
+    assert LiveStudy.read(folder).seconds_left(50, running=True) == 3 * 28.0 - 10.0 + 15.0
+    assert LiveStudy.read(folder).seconds_left(50, running=False) is None
 
 
 def test_pretraining_shows_its_pace_and_its_loss(write):
@@ -83,12 +84,12 @@ def test_pretraining_shows_its_pace_and_its_loss(write):
     assert found["pretraining"]["tokens_per_second"] == 200.0
     assert found["pretraining"]["seconds_left"] == 3.5
     assert "Pretraining, causal" in found["figures"][0]
-    write((9, {"event": "base", "objective": "causal"}))
+    write((9, {"event": "start", **run("scratch", 0)}))
     assert live_document(folder, running=True)["pretraining"] is None
 
 
 def test_finished_trainings_are_means_over_their_seeds(write):
-    done = {"event": "done", "work": 100.0}
+    done = {"event": "done", "seconds": 1.0}
     folder = write((0, PLAN), (1, {**done, **run("scratch", 0), "value": 0.5}))
     write((2, {**done, **run("scratch", 1), "value": 0.7}))
     scratch, pretrained = live_document(folder, running=True)["arms"]
@@ -103,14 +104,10 @@ def test_a_line_that_is_cut_short_is_left_out(write):
     assert LiveStudy.read(folder).plan is not None
 
 
-def test_trainings_on_other_machines_are_shown_with_their_machine_until_they_end(write):
-    start = {"event": "start", **run("scratch", 0)}
-    folder = write((0, PLAN), (1, {**start, "node": "lost"}), (2, {**start, "node": "far-2"}))
-    write((2, {"event": "start", **run("pretrained", 0), "node": ""}))  # on this one
-    shown = live_document(folder, running=True)["running"]
-    assert shown == ["scratch, 20 labels, seed 0: far-2"]
-    assert live_document(folder, running=False)["running"] == []
-    write((9, {"event": "done", **run("scratch", 0), "value": 0.5, "work": 100.0}))
-    assert live_document(folder, running=True)["running"] == []
+def test_a_selection_is_not_a_training(write):
+    selection = {**run("scratch", 0), "select": True}
+    folder = write((0, PLAN), (1, {"event": "start", **selection}))
+    write((5, {"event": "done", **selection, "seconds": 4.0}))
+    assert live_document(folder, running=True)["finished"] == 0
     write((20, PLAN))
     assert LiveStudy.read(folder).running == {}

@@ -61,7 +61,7 @@ class Arm:
     colours: Colours
     phrase: str = ""
     estimator: str = ""
-    start: Literal["random", "initial", "base"] = "base"
+    start: Literal["", "random", "initial", "base"] = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
     needs: frozenset[Need] = frozenset()
     tasks: Sequence[str] = ALL_TASKS
@@ -193,6 +193,7 @@ ARMS: dict[str, Arm] = {
             label="pretrained",
             description="A base pretrained on the corpus, its head swapped, fine-tuned as a whole.",
             fit="network",
+            start="base",
             colours=Colours("#0072b2", "#3d9fdc", "#0067a1", "#5cb3e8"),
             needs=_BASE,
             usual=ALL_TASKS,
@@ -207,6 +208,7 @@ ARMS: dict[str, Arm] = {
             description="A base pretrained on the corpus that does not change; only its head "
             "learns.",
             fit="network",
+            start="base",
             settings={"freeze": True},
             colours=Colours("#56b4e9", "#9bd4f5", "#2077a8", "#9bd4f5"),
             needs=_BASE,
@@ -238,6 +240,7 @@ def find_arm(name: str) -> Arm:
         label=f"hf:{short}",
         description=f"{short}, pretrained by others, its head swapped, fine-tuned as a whole.",
         fit="network",
+        start="base",
         colours=Colours("#8c6d1f", "#d9b44a", "#7a5f1a", "#e0c06a"),
         stackable=True,
     )

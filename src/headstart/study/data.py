@@ -39,6 +39,8 @@ class StudyData:
     budgets : numbers of labelled rows, ascending.
     all_labels : labelled rows that a training could have.
     notes : what a person should know about the data.
+    one_order : whether every seed has all labels in the same order, so that it can use what
+        another seed has selected; otherwise in the order in which `finetune` draws them.
     dropped : documents dropped from the corpus, by their kind of overlap with held-out texts.
     shared_test : whether the test part is the validation part, too.
     """
@@ -48,6 +50,7 @@ class StudyData:
     corpus: Corpus | None
     budgets: list[int]
     all_labels: int
+    one_order: bool = True
     notes: list[str] = field(default_factory=list)
     dropped: dict[Any, int] = field(default_factory=dict)
     shared_test: bool = False
@@ -58,7 +61,7 @@ class StudyData:
         A smaller budget is contained in a larger one of the same seed. With all labels, every
         seed has the same rows.
         """
-        seed = 0 if labels == self.all_labels else seed
+        seed = 0 if self.one_order and labels == self.all_labels else seed
         return replace(
             self.splits, train=take_rows(self.task, self.splits.train, str(labels), seed)
         )
@@ -115,7 +118,8 @@ def read_data(config: StudyConfig, callback: Callback) -> StudyData:
         )
     if config.base:
         notes += _seen_by_base(Path(config.base), held_out)
-    return StudyData(task, splits, corpus, budgets, all_labels, notes, dropped, shared)
+    one_order = config.selection == "budget"
+    return StudyData(task, splits, corpus, budgets, all_labels, one_order, notes, dropped, shared)
 
 
 def has_classes(task: Task[Any]) -> bool:

@@ -285,6 +285,7 @@ def _result(
     task, rows, found = context.task, context.rows, fitted.selection
     values, seconds = _epoch_values(fitted.epochs), facts["seconds"]
     arrays: dict[str, Array] = {}
+    part: Any
     for split, predicted, part in (
         ("validation", validation, rows.validation),
         ("test", test, rows.test),

@@ -380,12 +380,13 @@ def run_token_series(
     tokens at all is the arm `cooc-init`.
     """
     headline = headline_arm(study.config.arms)
-    if headline is None or study.config.base:
+    if amounts and (headline is None or study.config.base):
         raise HeadstartError(
             "several amounts of tokens need an arm that is pretrained here",
             fix="leave --base out and let --arms have pretrained, or give one amount",
         )
     for tokens in amounts:
+        assert headline is not None
         config = study.config.replace(tokens=tokens, arms=[headline.name], minutes=None)
         folder = study.folder / TOKENS / str(tokens)
         part = plan_study(config, folder, callback=callback, plan=study.folder / PLAN_FILE)

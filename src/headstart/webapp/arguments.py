@@ -3,9 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from headstart.studies.arms import arms
-from headstart.studies.recipe import CLASS_TASKS, make_study_recipe
-from headstart.tasks import find_task
+from headstart.study.arms import ARMS
 from headstart.webapp.workspace import AppStudy
 
 TASKS = ("classification", "pairs", "multi-label")  # those whose rows are rows of a table
@@ -51,15 +49,13 @@ def compare_arguments(study: AppStudy, extra: Sequence[str]) -> list[str]:
 
 def arm_choices(task: str) -> list[dict[str, Any]]:
     """The arms that a study of this task can have, for the page."""
-    kind, classes = find_task(task), task in CLASS_TASKS
-    usual = make_study_recipe(dataset=["data"], corpus=["corpus"], task=task)
     return [
         {
             "name": arm.name,
             "label": arm.label,
             "description": arm.description,
-            "usual": arm.is_usual(kind, classes=classes),
+            "usual": task in arm.usual,
         }
-        for arm in arms().values()
-        if (classes or not arm.class_only) and not arm.problems(usual)
+        for arm in ARMS.values()
+        if task in arm.tasks
     ]

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from headstart.errors import HeadstartError
-from headstart.studies.outcomes import RunKey
-from headstart.studies.plan import REPORT_SECONDS
-from headstart.studies.progress_file import FILE, read_progress
 from headstart.study.analysis import Curve, Series, make_curves
 from headstart.study.arms import arm_label
+from headstart.study.jobs import Job
+from headstart.study.plan import REPORT_SECONDS, seconds_left
+from headstart.study.progress import PROGRESS_FILE, read_progress
 from headstart.study.report.build import Figure
 from headstart.study.report.charts import (
     HALF,
@@ -28,7 +28,6 @@ from headstart.training.callbacks import METRICS_FILE, loss_curve, read_metrics
 
 BEGINNING = "reading the dataset"  # the first stage of a session: what was before is nobody's work
 TRAINING = ("start", "epoch", "done")  # the events of trainings
-ENOUGH = 0.1  # of the trainings' work, to tell their pace by
 PACE_STEPS = 50  # of the latest steps, whose pace is the pace now
 
 
@@ -41,13 +40,12 @@ class LiveStudy:
     stage: str = ""
     stage_share: float | None = None
     pretraining: str | None = None  # the objective of the one under way
-    epochs: dict[RunKey, dict[int, float]] = field(default_factory=lambda: defaultdict(dict))
-    finished: dict[RunKey, float] = field(default_factory=dict)
-    running: dict[RunKey, str] = field(default_factory=dict)  # where, if not on this machine
+    epochs: dict[Job, dict[int, float]] = field(default_factory=lambda: defaultdict(dict))
+    finished: dict[Job, float] = field(default_factory=dict)  # trainings, and their metric
+    seconds: dict[Job, float] = field(default_factory=dict)  # of finished jobs
+    running: dict[Job, float] = field(default_factory=dict)  # when they started
     latest: int | None = None  # the label budget of the latest epoch
     spent: float = 0.0  # seconds of all sessions up to the latest event
-    trained: float = 0.0  # those of trainings among them
-    work: float = 0.0  # of the trainings that are finished
     last: float | None = None  # when that was
     ended: bool = False
     _metrics: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
@@ -67,28 +65,29 @@ class LiveStudy:
             self.running.clear()  # with the session before
         elif self.last is not None and event.get("name") != BEGINNING:
             self.spent += now - self.last
-            training = kind in ("epoch", "done") or (kind == "start" and bool(self.running))
-            self.trained += now - self.last if training else 0.0
         self.last = now
         if kind in ("stage", "pretraining"):
             self.pretraining = event.get("objective")
             self.stage = "pretraining" if self.pretraining else event["name"]
             total = event.get("total")
             self.stage_share = min(1.0, event["done"] / total) if total else None
-        elif kind in (*TRAINING, "base"):
+        elif kind in TRAINING:
             self.pretraining = None
-        if kind in TRAINING:
-            run = RunKey(*(event[part] for part in ("arm", "objective", "labels", "seed")))
-            if kind == "start":
-                self.running[run] = event["node"]
-            elif kind == "done":
-                self.running.pop(run, None)
-                self.work += event["work"] if run not in self.finished else 0.0
-                self.finished[run] = event["value"]
-            else:
-                self.epochs[run][event["epoch"]] = event["value"]
-                self.latest = event["labels"]
+            self._take_job(event, now)
         self.ended = kind == "finished"
+
+    def _take_job(self, event: dict[str, Any], now: float) -> None:
+        job = Job(*(event[part] for part in ("arm", "objective", "labels", "seed", "select")))
+        if event["event"] == "start":
+            self.running[job] = now
+        elif event["event"] == "epoch":
+            self.epochs[job][event["epoch"]] = event["value"]
+            self.latest = event["labels"]
+        else:
+            self.running.pop(job, None)
+            self.seconds[job] = event["seconds"]
+            if not job.select:
+                self.finished[job] = event["value"]
 
     @property
     def curves(self) -> list[Curve]:
@@ -142,18 +141,17 @@ class LiveStudy:
         return max(0.0, now - self.last) if self.last is not None else 0.0
 
     def seconds_left(self, now: float, *, running: bool) -> float | None:
-        """By the plan at first; by the trainings' pace, too, once a tenth of them is done."""
+        """By the plan at first; by finished jobs of the same kind as soon as there are some."""
         if self.plan is None or not running:
             return None
-        since = self.seconds_since(now)
-        by_plan = float(self.plan["seconds"]) - self.spent - since
+        by_plan = float(self.plan["seconds"]) - self.spent - self.seconds_since(now)
         own = (self.pretraining_now() or {}).get("seconds_left") or 0.0
-        left = self.plan["work"] - self.work
-        if self.pretraining or self.work < ENOUGH * self.plan["work"]:
+        jobs, parallel = [Job(*one) for one in self.plan["all_jobs"]], self.plan["jobs"]
+        left = seconds_left(jobs, self.seconds, parallel=parallel)
+        if self.pretraining or left is None:
             return max(by_plan, own, 1.0)
-        by_pace = max(1.0, left * self.trained / self.work - since) + REPORT_SECONDS
-        # Trainings with few labels cost more than their share, so the plan keeps its say.
-        return (by_pace + by_plan) / 2 if by_plan > 0 else by_pace
+        elapsed = sum(now - started for started in self.running.values()) / parallel
+        return max(1.0, left - elapsed) + REPORT_SECONDS
 
 
 def live_document(folder: Path, *, running: bool) -> dict[str, Any]:
@@ -172,7 +170,6 @@ def live_document(folder: Path, *, running: bool) -> dict[str, Any]:
         "seconds_left": study.seconds_left(time.time(), running=running),
         "pretraining": study.pretraining_now() if running else None,
         "objective": study.pretraining,
-        "running": _running_rows(study) if running else [],
         "arms": _arm_rows(study),
         "figures": [*_epoch_figures(study), *_loss_figures(study)],
     }
@@ -181,20 +178,11 @@ def live_document(folder: Path, *, running: bool) -> dict[str, Any]:
 def version_of(folder: Path) -> str:
     """Changes whenever there is something new to see."""
     files = [
-        folder / FILE,
+        folder / PROGRESS_FILE,
         folder / "report.html",
         *sorted((folder / "bases").glob("*/" + METRICS_FILE)),
     ]
     return "-".join(f"{p.stat().st_size}" for p in files if p.is_file()) or "0"
-
-
-def _running_rows(study: LiveStudy) -> list[str]:
-    """The trainings under way on other machines, and on which."""
-    return [
-        f"{arm_label(run.arm)}, {labels_name(run.labels)}, seed {run.seed}: {node}"
-        for run, node in study.running.items()
-        if node
-    ]
 
 
 def _arm_rows(study: LiveStudy) -> list[dict[str, Any]]:

@@ -42,7 +42,6 @@ export function watchPanel({ path, go, refresh }) {
         `${count(live.finished)} of ${plural(live.plan.trainings, "training")} finished` +
           (active ? ` · ${duration(live.spent + passed)} so far` : "")));
       if (live.pretraining) parts.push(pretrainingFacts(live.pretraining));
-      if (live.running?.length) parts.push(machines(live.running));
     }
     status.replaceChildren(...parts);
   }
@@ -108,10 +107,6 @@ function share(live) {
 }
 
 // Which training runs on which machine, where there are several.
-function machines(running) {
-  return el("details", {}, el("summary", {}, `Running on other machines: ${plural(running.length, "training")}`),
-    el("ul", {}, running.map((line) => el("li", {}, line))));
-}
 
 function pretrainingFacts(now) {
   const facts = [["step", `${count(now.step)} of ${count(now.steps)}`], ["loss", now.loss === null ? "not a number" : now.loss.toFixed(3)],

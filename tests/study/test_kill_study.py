@@ -1,15 +1,15 @@
 """`kill -9` at any moment, then the same command again: the same results, times aside."""
 
-import csv
 import os
 import random
 import time
 
 import pytest
 
+from headstart.study.results import read_results
 from tests.conftest import run_here
 from tests.forked import start
-from tests.studies.small_study import small_recipe
+from tests.study.small_study import small_config
 
 pytestmark = pytest.mark.slow
 
@@ -17,25 +17,25 @@ KILLS = int(os.environ.get("HEADSTART_KILLS", "3"))
 
 
 def command(folder, out, jobs):
-    recipe = small_recipe(folder)
+    config = small_config(folder)
     options = {
-        "--corpus": recipe.corpus[0],
+        "--corpus": config.corpus[0],
         "--arms": "tfidf,scratch,pretrained,stack",
-        "--labels": 20,
+        "--labels": "20,all",
         "--seeds": 2,
         "--epochs": 1,
-        "--tokens": recipe.tokens,
-        "--vocab-size": recipe.vocab_size,
-        "--width": recipe.width,
-        "--layers": recipe.layers,
-        "--heads": recipe.heads,
-        "--feed-forward-width": recipe.feed_forward_width,
+        "--tokens": config.tokens,
+        "--vocab-size": config.vocab_size,
+        "--width": config.width,
+        "--layers": config.layers,
+        "--heads": config.heads,
+        "--feed-forward-width": config.feed_forward_width,
         "--threads": 1,  # the bits of a training depend on their number
         "--jobs": jobs,
         "--out": out,
     }
     words = [str(word) for pair in options.items() for word in pair]
-    return ["compare", recipe.dataset[0], *words]
+    return ["compare", config.dataset[0], *words]
 
 
 @pytest.fixture(scope="module")
@@ -45,18 +45,19 @@ def data(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def whole(data):
-    """The folder of an undisturbed study, one training after another."""
+    """The folder of an undisturbed study, one job after another."""
     result = run_here(command(data, data / "whole", jobs=1))
     assert result.returncode == 0, result.stderr
     return data / "whole"
 
 
 def measured(out):
-    with (out / "results.csv").open(encoding="utf-8") as file:
-        return [[v for k, v in line.items() if k != "seconds"] for line in csv.DictReader(file)]
+    results = read_results(out)
+    values = results.values.drop_columns(["seconds"]).to_pylist()
+    return values, results.predictions.to_pylist(), results.about["best"]
 
 
-def wait_for_trainings(folder, count, process):
+def wait_for_jobs(folder, count, process):
     while process.poll() is None and len(list(folder.glob("*.safetensors"))) < count:
         time.sleep(0.01)
 
@@ -65,20 +66,19 @@ def wait_for_trainings(folder, count, process):
 def test_a_study_killed_at_random_moments_ends_with_the_same_results(data, whole, tmp_path, jobs):
     killed = tmp_path / "killed"
     generator = random.Random(jobs)
-    trainings = len(list((whole / "trainings").iterdir()))
-    # Side by side, each start brings two new processes, which take seconds to load.
+    finished = len(list((whole / "jobs").iterdir()))
+    # Each start brings new processes, which take seconds to load.
     kills = KILLS if jobs == 1 else 2
     hits = 0
     for attempt in range(kills):
         process = start(command(data, killed, jobs))
-        # After some more trainings, then at a random moment within what comes next.
-        wait_for_trainings(killed / "trainings", trainings * attempt // kills, process)
+        # After some more jobs, then at a random moment within what comes next.
+        wait_for_jobs(killed / "jobs", finished * attempt // kills, process)
         hits += process.kill(after=generator.uniform(0, 1))  # a quick one may have ended
     assert hits
     result = run_here(command(data, killed, jobs))
     assert result.returncode == 0, result.stderr
     assert measured(killed) == measured(whole)
-    assert (killed / "predictions.parquet").stat().st_size
     arrays = sorted(path.relative_to(whole) for path in (whole / "best").rglob("*.safetensors"))
     assert arrays
     for path in arrays:

@@ -1,1 +1,0 @@
-"""Studies: arms × seeds × label budgets on one dataset, their statistics and their report."""

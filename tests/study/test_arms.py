@@ -1,0 +1,61 @@
+"""The table of arms: names, the headline comparison, and arms of Hugging Face."""
+
+import pytest
+
+from headstart.config import StudyConfig
+from headstart.errors import HeadstartError
+from headstart.study.arms import ARMS, arm_label, arm_order, find_arm, headline_arm
+from headstart.study.jobs import FITS, Job, JobContext, JobSettings, network_config
+
+
+def test_a_study_is_about_the_arm_that_has_a_control():
+    headline = headline_arm()
+    assert headline.name == "pretrained"
+    assert headline.compared_with in ARMS
+    assert set(headline.between) < set(ARMS)
+    assert headline_arm(["tfidf"]) is None
+
+
+def test_every_arm_can_be_fitted():
+    assert {arm.fit for arm in ARMS.values()} == set(FITS)
+
+
+def test_an_unknown_arm_is_an_error_that_lists_the_known_ones():
+    with pytest.raises(HeadstartError, match="unknown arm 'wizard'; there are trivial, tfidf"):
+        find_arm("wizard")
+    with pytest.raises(HeadstartError, match="unknown arm 'wizard'"):
+        StudyConfig.create(arms=["wizard"])
+    assert arm_label("wizard") == "wizard"
+
+
+def test_a_model_of_hugging_face_is_an_arm():
+    arm = find_arm("hf:owner/small-bert@abc")
+    assert (arm.label, arm.is_network, arm.uses_objective) == ("hf:small-bert", True, False)
+    assert arm_order(["stack", "hf:a/b", "scratch"]) == ["scratch", "hf:a/b", "stack"]
+
+
+def test_a_model_of_hugging_face_is_trained_with_the_precision_of_the_study(tmp_path):
+    """Finding 23: `--precision` was dropped."""
+    name = "hf:owner/model"
+    config = StudyConfig.create(dataset=["d"], arms=[name, "tfidf"], precision="bf16")
+    paths = {name: str(tmp_path)}
+    context = JobContext(
+        Job(name, "", 20, 1), find_arm(name), config, JobSettings(3, threads=2),
+        None, None, paths, (), tmp_path, print,
+    )  # fmt: skip
+    found = network_config(context)
+    assert (found.precision, found.base, found.threads) == ("bf16", str(tmp_path), 2)
+    assert (found.seed, found.epochs, found.fresh) == (1, 3, False)
+
+
+def test_a_stack_needs_two_arms_to_combine():
+    with pytest.raises(HeadstartError, match="a stack combines two or more of"):
+        StudyConfig.create(arms=["tfidf", "scratch", "stack"])
+
+
+def test_with_a_base_nothing_is_pretrained(tmp_path):
+    with pytest.raises(HeadstartError, match="--bases is about bases"):
+        StudyConfig(dataset=["d"], arms=["pretrained"], base="b", bases=2, objectives=["causal"],
+                    seeds=2).validate()  # fmt: skip
+    with pytest.raises(HeadstartError, match="give --seeds 4 or more"):
+        StudyConfig.create(bases=4)

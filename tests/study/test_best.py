@@ -1,0 +1,99 @@
+"""Whatever arm is the best can be used: its folder predicts as the study's training did."""
+
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import headstart
+from headstart.config import FinetuneConfig
+from headstart.run import Run, evaluation_rows
+from headstart.study import study as driver
+from headstart.study.best import Best, choose_best, measure, save_best
+from tests.study.small_study import results_of, small_study
+
+ARMS = ["tfidf", "nb", "cooc-lr", "scratch", "pretrained", "stack"]
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A study whose jobs have ended and whose best arm was not chosen yet."""
+    folder = tmp_path_factory.mktemp("study")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(driver, "save_best", lambda *_: None)
+        patch.setattr(driver, "make_study_results", lambda *_, **__: None)
+        patch.setattr(driver, "write_results", lambda *_: None)
+        return small_study(folder, arms=ARMS, labels=["60"], tokens=2 * 2048)
+
+
+def choose(study, results, folder):
+    """Let `best/` be chosen in a copy of the study's folder."""
+    shutil.copytree(study.folder / "runs", folder / "runs")
+    return save_best(folder, study.config, study.plan, study.data, results)
+
+
+def with_oof(study, good):
+    """The study's results, with out-of-fold predictions that are right for one arm only."""
+    found = {}
+    for job, one in study.results.items():
+        labels = np.array(study.data.rows(job.labels, job.seed).train.labels)
+        right = np.eye(2)[labels] * 0.8 + 0.1
+        oof = right if job.arm == good else 1 - right
+        test = np.full_like(one.probabilities, 0.5)
+        rows = np.arange(len(labels))
+        found[job] = replace(one, oof=oof, oof_rows=rows, probabilities=test)
+    return found
+
+
+@pytest.mark.parametrize("arm", ARMS)
+def test_rows_of_the_budget_choose_and_best_predicts_as_in_the_study(trained, tmp_path, arm):
+    best = choose(trained, with_oof(trained, arm), tmp_path)
+    assert best.job == best.saved
+    assert best.job.arm == arm
+    opened = headstart.load(tmp_path / "best")
+    found = opened.predict_proba(trained.data.splits.test.texts).astype(np.float32)
+    assert np.array_equal(found, trained.results[best.job].probabilities)
+    assert opened.summary["run"] == str(tmp_path / "best")
+    assert not (tmp_path / "runs").exists()
+    rows, _ = evaluation_rows(FinetuneConfig.load(opened.folder), opened.task, None)
+    measured = opened.evaluate(rows)
+    assert measured["seen_rows"] == 0
+    assert measured["accuracy"] == trained.results[best.job].value("test", "accuracy")
+
+
+def test_arms_are_compared_on_rows_that_all_of_them_have(trained):
+    first, second = (results_of(trained, arm, seed=0)[0] for arm in ("tfidf", "scratch"))
+    labels = np.array(trained.data.rows(60, 0).train.labels[:10])
+    right = np.eye(2)[labels] * 0.8 + 0.1
+    half = np.where(np.arange(10)[:, None] < 5, right, 1 - right)
+    few = replace(first, oof=right[:5], oof_rows=np.arange(5))
+    many = replace(second, oof=half, oof_rows=np.arange(10))
+    found = measure([few, many], trained.data, selection="budget")
+    assert [one.metric for one in found] == [1, 1]
+
+
+def test_without_out_of_fold_predictions_of_one_arm_validation_compares_all(trained):
+    """Finding 31: validation losses competed with out-of-fold losses."""
+    results = [one for one in trained.results.values() if one.job.seed == 0]
+    none = [replace(results[0], oof=np.zeros((0, 2)), oof_rows=np.zeros(0, dtype=np.int64))]
+    found = measure([*none, *results[1:]], trained.data, selection="budget")
+    assert [one.loss for one in found] == [one.value("validation", "loss") for one in results]
+
+
+def test_an_arm_that_cannot_be_saved_leaves_best_to_another(tmp_path):
+    study = small_study(tmp_path, arms=["trivial", "tfidf"], corpus=None, labels=["20"])
+    shutil.rmtree(study.folder / "best")
+    assert save_best(
+        study.folder, study.config, study.plan, study.data, with_oof(study, "trivial")
+    ) == Best(results_of(study, "trivial")[0].job, 1.0, None)
+    measured = measure(list(study.results.values()), study.data, selection="budget")
+    assert choose_best(measured)[0].arm == "tfidf"
+
+
+def test_best_is_chosen_once(tmp_path):
+    study = small_study(tmp_path, arms=["trivial", "tfidf"], corpus=None, labels=["20"])
+    run = Run.open(study.folder / "best")
+    assert run.facts()["kind"] == "tfidf"
+    again = save_best(study.folder, study.config, study.plan, study.data, study.results)
+    assert again.saved.arm == "tfidf"

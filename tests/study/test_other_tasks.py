@@ -1,0 +1,153 @@
+"""Studies of pairs, of several labels, of tags and of answers, each by its own metric."""
+
+import numpy as np
+import pytest
+
+from headstart.config import StudyConfig
+from headstart.errors import HeadstartError
+from headstart.run import Run
+from headstart.study.results import read_results
+from headstart.study.study import plan_study
+from tests.labelled import TINY, write_conll, write_squad
+from tests.study.small_study import results_of, run_config
+
+METRICS = {"pairs": "accuracy", "multi-label": "micro_f1", "tagging": "f1", "spans": "f1"}
+
+
+def write_pairs(path):
+    rows = [f"{n} is it {word},it is {word} {n},{n % 2}" for n, word in _words(100)]
+    path.write_text("text1,text2,label\n" + "\n".join(rows) + "\n")
+    return path
+
+
+def write_labels(path):
+    kinds = ["funny", "funny|sad", "sad", ""]
+    rows = [
+        f"{n} {kinds[n % 4].replace('|', ' ')} {word},{kinds[n % 4]}" for n, word in _words(100)
+    ]
+    path.write_text("text,label\n" + "\n".join(rows) + "\n")
+    return path
+
+
+def _words(count):
+    return [(n, ["no", "yes"][n % 2]) for n in range(count)]
+
+
+FILES = {
+    "pairs": lambda folder: write_pairs(folder / "data.csv"),
+    "multi-label": lambda folder: write_labels(folder / "data.csv"),
+    "tagging": lambda folder: write_conll(folder / "data.conll", sentences=100),
+    "spans": lambda folder: write_squad(folder / "data.json", texts=100),
+}
+
+
+def config(task, folder, **changes):
+    settings = {
+        "dataset": [str(FILES[task](folder))],
+        "task": task,
+        "labels": ["20", "40"],
+        "seeds": 2,
+        "epochs": 1,
+        "tokens": 2048,
+        "threads": 1,
+        "jobs": 1,
+        **TINY,
+    }
+    return StudyConfig.create(**{**settings, **changes})
+
+
+@pytest.fixture(scope="module", params=list(METRICS))
+def study(request, tmp_path_factory):
+    folder = tmp_path_factory.mktemp(request.param)
+    linear = {"pairs": ["tfidf"], "spans": []}.get(request.param, ["linear"])
+    arms = ["trivial", *linear, "scratch"]
+    return run_config(config(request.param, folder, arms=arms), folder / "out")
+
+
+def test_every_training_is_measured_by_the_metric_of_the_task(study):
+    metric = METRICS[study.config.task]
+    results = read_results(study.folder)
+    assert (results.about["task"], results.about["metric"]) == (study.config.task, metric)
+    final = [value for value in results.series("test", metric) if value["epoch"] is None]
+    assert len(final) == len(study.trainings)
+
+
+def test_the_scores_of_the_rows_have_the_metric_as_their_mean(study):
+    metric = METRICS[study.config.task]
+    results = read_results(study.folder)
+    values = {
+        (v["arm"], v["objective"], v["labels"], v["seed"]): v["value"]
+        for v in results.series("test", metric)
+    }
+    for run, seeds in results.runs.items():
+        scores = results.scores(*run)
+        assert scores.shape[1] == len(study.data.splits.test)
+        for seed, one in zip(seeds, scores, strict=True):
+            assert one.mean() == pytest.approx(values[*run, seed], abs=1e-6)
+
+
+def test_out_of_fold_scores_compare_all_arms(study):
+    for one in results_of(study, "scratch", labels=40):
+        assert one.oof_rows.tolist() == list(range(40))
+        assert np.isfinite(one.oof).all()
+
+
+def test_the_best_arm_that_can_be_saved_predicts_the_task(study):
+    run = Run.open(study.folder / "best")
+    assert run.task.name == study.config.task
+    test = study.data.splits.test
+    assert run.task.metrics(run.scores(test).values, test)[METRICS[study.config.task]] >= 0
+
+
+def test_a_budget_is_nested_and_the_same_for_every_arm(study):
+    task = study.data.task
+    for seed in (0, 1):
+        few, many = (set(task.row_texts(study.data.rows(n, seed).train)) for n in (20, 40))
+        assert len(few) == 20
+        assert few < many
+
+
+@pytest.mark.parametrize(
+    ("task", "arms"),
+    [
+        ("pairs", ["trivial", "tfidf", "cooc-lr", "scratch", "cooc-init", "pretrained"]),
+        ("multi-label", ["trivial", "linear", "scratch", "cooc-init", "pretrained"]),
+        ("tagging", ["trivial", "linear", "scratch", "cooc-init", "pretrained"]),
+        ("spans", ["trivial", "scratch", "cooc-init", "pretrained"]),
+    ],
+)
+def test_the_usual_arms_of_each_task(task, arms):
+    chosen = StudyConfig.create(dataset=["d"], task=task).arms
+    assert [name for name in chosen if name != "stack"] == arms
+
+
+@pytest.mark.parametrize(
+    ("task", "arm"), [("tagging", "tfidf"), ("spans", "linear"), ("classification", "linear")]
+)
+def test_an_arm_that_is_not_for_the_task_is_rejected_with_those_that_are(task, arm):
+    """Finding 58: the arms that were proposed were rejected, too."""
+    with pytest.raises(HeadstartError, match=f"{arm} is for .* not for {task}") as error:
+        StudyConfig.create(dataset=["d"], task=task, arms=[arm, "scratch"])
+    proposed = str(error.value).split("--arms ")[1].split()[0].split(",")
+    assert StudyConfig.create(dataset=["d"], task=task, arms=proposed).arms == proposed
+
+
+@pytest.mark.parametrize("task", ["multi-label", "tagging", "spans"])
+def test_one_row_cannot_train_and_select(task, tmp_path):
+    with pytest.raises(HeadstartError, match="a budget of 1 is too small") as error:
+        plan_study(config(task, tmp_path, labels=["1", "20"], arms=["scratch"]), tmp_path / "out")
+    assert error.value.fix == "give --labels 2 or more"
+
+
+@pytest.mark.parametrize("task", ["tagging", "spans"])
+def test_two_rows_are_enough(task, tmp_path):
+    settings = {"labels": ["2"], "seeds": 1, "arms": ["trivial", "scratch"]}
+    study = run_config(config(task, tmp_path, **settings), tmp_path / "out")
+    assert read_results(study.folder).runs
+
+
+def test_where_nothing_is_selected_a_tagger_takes_the_epochs_of_the_plan(tmp_path):
+    settings = {"arms": ["scratch"], "labels": ["20"], "seeds": 1, "epochs": None}
+    study = run_config(config("tagging", tmp_path, selection="none", **settings), tmp_path / "out")
+    (found,) = results_of(study, "scratch")
+    assert found.facts["chosen"]["epochs"] == study.plan.epochs[20]

@@ -1,0 +1,218 @@
+"""A whole study: every job once, the same rows for every arm, results and a best model."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+from filelock import FileLock
+
+from headstart.config import PRESET_SETTINGS, FinetuneConfig, PretrainConfig
+from headstart.errors import HeadstartError
+from headstart.run import NetworkRun, Run
+from headstart.study.jobs import INITIAL, result_file
+from headstart.study.progress import StudyCallback
+from headstart.study.results import read_results
+from headstart.study.study import plan_study, run_token_series
+from headstart.text import cooccurrence
+from headstart.training.finetune import finetune
+from tests.corpora import write_corpus
+from tests.labelled import dataset, write_csv
+from tests.study.small_study import results_of, run_config, small_config, small_study
+
+ARMS = ["tfidf", "cooc-lr", "scratch", "cooc-init", "pretrained", "frozen", "stack"]
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A study with every usual arm."""
+    folder = tmp_path_factory.mktemp("study")
+    write_csv(folder / "data.csv", dataset(100, wrong=0.1))
+    write_corpus(folder / "corpus.txt", 100)
+    return small_study(folder, arms=ARMS)
+
+
+class Jobs(StudyCallback):
+    """Notes which jobs are done."""
+
+    def __init__(self):
+        self.done = []
+
+    def on_job(self, job, event, epoch=None, value=None):
+        if event == "done":
+            self.done.append(job)
+
+
+def test_every_job_of_the_plan_leaves_one_file(finished):
+    assert len(finished.trainings) == 7 * 2 * 2
+    assert all(result_file(finished.folder, job).is_file() for job in finished.jobs)
+    assert len([job for job in finished.jobs if job.select]) == 4  # the networks with all labels
+
+
+def test_cooc_init_and_pretrained_differ_by_the_steps_of_pretraining_alone(finished):
+    base = finished.base_folder("causal")
+    initial, trained = NetworkRun.open(base / INITIAL), NetworkRun.open(base)
+    assert initial.tokenizer.fingerprint == trained.tokenizer.fingerprint
+    assert initial.model.base.config == trained.model.base.config
+    weights = [run.model.base.embedding.weight.detach() for run in (initial, trained)]
+    assert not np.array_equal(*weights)
+
+
+def test_the_results_have_every_training_with_the_same_test_rows(finished):
+    results = read_results(finished.folder)
+    assert sum(map(len, results.runs.values())) == len(finished.trainings)
+    assert results.gold.tolist() == list(finished.data.splits.test.labels)
+    for run in results.runs:
+        assert np.allclose(results.probabilities(*run).sum(axis=2), 1, atol=1e-5)
+
+
+def test_test_is_measured_once(finished):
+    values = read_results(finished.folder).values.to_pylist()
+    assert {value["epoch"] for value in values if value["split"] == "test"} == {None}
+
+
+def test_the_results_describe_the_study(finished):
+    about = read_results(finished.folder).about
+    assert about["budgets"] == finished.plan.budgets
+    assert about["pretraining"][0]["samples"]
+    assert about["pretraining"][0]["points"][-1]["step"] == finished.plan.pretrain_steps
+    trained = NetworkRun.open(finished.base_folder("causal")).model.base.config.vocab_size
+    assert about["parameters"]["causal"]["config"]["vocab_size"] == trained
+    assert any("pretrained once" in warning for warning in about["warnings"])
+    assert {fact["workers"] for fact in about["facts"]} == {1}
+    assert all(fact["seconds"] > 0 for fact in about["facts"])
+
+
+def test_the_best_model_is_ready_for_use(finished):
+    best = read_results(finished.folder).about["best"]
+    place = finished.folder / "best"
+    assert FinetuneConfig.load(place).seed == best["seed"]
+    assert Run.open(place).labels == finished.data.splits.test.label_names
+    assert json.loads((place / "summary.json").read_text())["run"] == str(place)
+    assert not (finished.folder / "runs").exists()
+
+
+def test_a_finished_study_that_is_started_again_trains_nothing(finished):
+    before = (finished.folder / "values.parquet").read_bytes()
+    jobs = Jobs()
+    run_config(finished.config, finished.folder, jobs)
+    assert jobs.done == []
+    assert (finished.folder / "values.parquet").read_bytes() == before
+
+
+def test_a_study_goes_on_with_its_own_settings_only(finished):
+    with pytest.raises(HeadstartError, match="seeds: 2 in the run, 3 now"):
+        plan_study(finished.config.replace(seeds=3), finished.folder)
+
+
+def test_with_all_labels_an_arm_that_the_seed_does_not_change_is_trained_once(finished):
+    first, second = results_of(finished, "tfidf", labels=finished.data.all_labels)
+    assert np.array_equal(first.probabilities, second.probabilities)
+    assert first.facts == second.facts  # its seconds, too
+
+
+def test_only_the_start_of_scratch_and_pretrained_differs(tmp_path):
+    configs = []
+
+    class Configs(StudyCallback):
+        def on_job(self, job, event, epoch=None, value=None):
+            if event == "done":
+                place = tmp_path / job.arm
+                shutil.unpack_archive(study.folder / "runs" / f"{job.name}.tar", place)
+                configs.append(FinetuneConfig.load(place))
+
+    config = small_config(tmp_path, arms=["scratch", "pretrained"], labels=["20"], seeds=1)
+    study = plan_study(config, tmp_path / "out")
+    run_config(config, tmp_path / "out", Configs())
+    scratch, pretrained = configs
+    same = pretrained.replace(epochs=scratch.epochs, learning_rate=scratch.learning_rate)
+    assert scratch.replace(fresh=False) == same
+    assert scratch.fresh
+
+
+def test_a_study_notices_that_its_data_changed(tmp_path):
+    config = small_config(tmp_path, arms=["tfidf"], labels=["20"])
+    run_config(config, tmp_path / "out")
+    write_csv(tmp_path / "data.csv", dataset(200, seed=5))
+    with pytest.raises(HeadstartError, match="the dataset is not the one"):
+        plan_study(config, tmp_path / "out")
+
+
+def test_a_study_does_not_go_on_under_other_settings_of_its_preset(tmp_path, monkeypatch):
+    config = small_config(tmp_path, arms=["tfidf"], preset="lab")
+    run_config(config, tmp_path / "out")
+    monkeypatch.setitem(PRESET_SETTINGS["lab"]["finetune"], "batch_size", 16)
+    with pytest.raises(HeadstartError, match="the preset's settings is not the one"):
+        plan_study(config, tmp_path / "out")
+
+
+def test_two_processes_do_not_share_a_study(tmp_path):
+    config = small_config(tmp_path, arms=["tfidf"])
+    (tmp_path / "out").mkdir()
+    with (
+        FileLock(tmp_path / "out" / ".lock"),
+        pytest.raises(HeadstartError, match="running already"),
+    ):
+        run_config(config, tmp_path / "out")
+
+
+def test_the_config_of_the_best_network_gives_the_same_weights(tmp_path):
+    study = small_study(tmp_path, arms=["scratch"], labels=["20"], corpus=None)
+    best = study.folder / "best"
+    config = FinetuneConfig.load(best)
+    assert config.labels == "20"
+    finetune(config, tmp_path / "again")
+    weights = [(folder / "model.safetensors").read_bytes() for folder in (best, tmp_path / "again")]
+    assert weights[0] == weights[1]
+
+
+def test_co_occurrences_are_counted_once_for_the_base_and_for_the_arm(tmp_path, monkeypatch):
+    monkeypatch.setenv("HEADSTART_CACHE", str(tmp_path / "cache"))
+    counted = []
+    plain = cooccurrence.count_pairs
+    monkeypatch.setattr(
+        cooccurrence, "count_pairs", lambda *a, **k: counted.append(1) or plain(*a, **k)
+    )
+    small_study(tmp_path, arms=["cooc-lr", "pretrained"], labels=["20"], seeds=1, epochs=1)
+    assert len(counted) == 1
+
+
+def test_a_study_in_bf16_pretrains_and_fine_tunes_in_bf16(tmp_path):
+    arms = ["scratch", "pretrained"]
+    study = small_study(tmp_path, arms=arms, labels=["20"], precision="bf16")
+    assert PretrainConfig.load(study.folder / "bases" / "causal").precision == "bf16"
+    assert FinetuneConfig.load(study.folder / "best").precision == "bf16"
+
+
+def test_fewer_tokens_repeat_the_headline_arm_with_the_same_rows(tmp_path):
+    settings = {"arms": ["scratch", "pretrained"], "labels": ["20"], "epochs": 1}
+    study = small_study(tmp_path, **settings, tokens=4 * 1024)
+    run_token_series(study, [1024], StudyCallback())
+    part = read_results(study.folder / "tokens" / "1024")
+    assert part.about["arms"] == ["pretrained"]
+    assert part.about["pretraining"][0]["points"][-1]["step"] == 1
+    assert set(part.runs) == {("pretrained", "causal", 20)}
+    with pytest.raises(HeadstartError, match="need an arm that is pretrained here"):
+        study.config = study.config.replace(arms=["tfidf"])
+        run_token_series(study, [1024], StudyCallback())
+
+
+@pytest.mark.slow
+def test_jobs_in_processes_come_to_the_same_numbers(finished, tmp_path):
+    arms = ["tfidf", "scratch", "pretrained", "stack"]
+    shutil.copytree(finished.base_folder("causal"), tmp_path / "out" / "bases" / "causal")
+    config = finished.config.replace(jobs=2, arms=arms)
+    other = run_config(config, tmp_path / "out")
+    assert {job.arm for job in other.results} == set(arms)
+    for job in other.trainings:
+        one, same = finished.results[job], other.results[job]
+        assert np.array_equal(one.probabilities, same.probabilities)
+
+
+@pytest.mark.slow
+def test_a_job_that_fails_in_a_process_is_reported_with_its_reason(finished, tmp_path):
+    shutil.copytree(finished.base_folder("causal"), tmp_path / "out" / "bases" / "causal")
+    (tmp_path / "out" / "bases" / "causal" / "model.safetensors").write_bytes(b"damaged")
+    config = finished.config.replace(jobs=2, arms=["scratch", "pretrained"])
+    with pytest.raises(HeadstartError, match="damaged"):
+        run_config(config, tmp_path / "out")
