@@ -1,4 +1,4 @@
-"""The report: whole, self-contained, and safe whatever the data holds."""
+"""The report: complete, self-contained, and safe whatever the data holds."""
 
 import csv
 import itertools
@@ -6,47 +6,151 @@ import re
 import sys
 import xml.etree.ElementTree as ElementTree
 
+import numpy as np
 import pytest
 
 from headstart.errors import HeadstartError
-from headstart.studies.report import build_report
-from headstart.studies.report.build import write_report
-from headstart.studies.report.svg import spread, ticks
-from headstart.studies.results import read_study, write_measures, write_predictions, write_study
+from headstart.evaluation.metrics import wilson_interval
+from headstart.study.report.build import build_report
+from headstart.study.report.charts import spread, ticks
+from headstart.study.results import make_results, read_results, run_predictions, write_results
 from tests.study.fake_study import Recipe, fake_study
 
 SECTIONS = (
-    *("verdict", "epochs", "labels", "pretraining", "trust", "examples"),
-    *("data", "network", "rerun"),
+    *("verdict", "labels", "epochs", "pretraining", "trust", "examples"),
+    *("data", "network", "glossary", "rerun"),
 )
 HOSTILE = "</script><script>document.title='owned'</script><img src=x onerror=alert(1)>\" & 'x"
 
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
-    return write_report(fake_study(tmp_path_factory.mktemp("study")))
+    return build_report(fake_study(tmp_path_factory.mktemp("study")))
 
 
-def test_the_page_has_the_nine_sections_in_order(report):
+def text_of(html):
+    """What a person reads."""
+    html = re.sub(r"<(script|style)>.*?</\1>", "", html, flags=re.S)
+    return re.sub(r"\s+", " ", re.sub("<.*?>", " ", html)).replace("\u00a0", " ")
+
+
+def f1_study(folder, *, labels=("accuracy of details", "price"), texts="the accuracy is great"):
+    """A study of a task without classes whose data speaks of accuracy."""
+    rows, parts, values = 60, [], []
+    random = np.random.default_rng(0)
+    for arm, objective in (("linear", ""), ("scratch", "causal"), ("pretrained", "causal")):
+        for seed in (0, 1, 2):
+            run = {"arm": arm, "objective": objective, "labels": 40, "seed": seed}
+            scores = np.clip(random.normal(0.6, 0.4, rows), -0.5, 1.5)
+            parts.append(run_predictions(run, range(rows), scores=scores))
+            for epoch in (1, 2):
+                measured = {"split": "validation", "metric": "f1", "value": 0.5, "seconds": 1.0}
+                values.append({**run, "epoch": epoch, **measured})
+    about = {
+        **{"dataset": "accuracy.csv", "label_names": list(labels), "task": "multi-label"},
+        "command": "headstart compare accuracy.csv --metric accuracy",
+        **{"seeds": [0, 1, 2], "budgets": [40], "arms": ["linear", "scratch", "pretrained"]},
+        **{"metric": "f1", "warnings": [texts], "versions": {"headstart": "0.1.0"}},
+    }
+    named = [{"row": row, "text": texts, "gold": labels[0]} for row in range(rows)]
+    write_results(folder, make_results(about, values, parts, named))
+    return folder
+
+
+def test_the_page_has_its_sections_in_order_and_a_table_of_contents(report):
     page = report.path.read_text()
     assert tuple(re.findall(r'<section id="(\w+)"', page)) == SECTIONS
+    contents = re.search(r'<nav class="contents".*?</nav>', page, flags=re.S)[0]
+    assert tuple(re.findall(r'href="#(\w+)"', contents)) == SECTIONS[1:]
 
 
-def test_the_page_opens_with_the_verdict(report):
+def test_the_page_opens_with_the_recommendation_then_the_verdict_then_figures(report):
+    """Finding 67: the recommendation came after the verdict."""
     page = report.path.read_text()
-    heading = re.search(r"<h1>(.*?)</h1>", page)[1]
-    assert re.sub("<.*?>", "", heading) == report.sentences[0]
+    places = [
+        page.index("<h1>Take "),
+        page.index(report.verdict.sentences[1].partition("(")[0]),
+        page.index("<figure"),
+    ]
+    assert places == sorted(places)
+    heading = text_of(re.search(r"<h1>.*?</h1>", page)[0])
+    assert re.search(r"Take \w+: expect \d+\.\d % accuracy on new texts", heading)
+
+
+def test_every_arm_of_the_study_is_explained(report):
+    """Finding 67: arms were never defined."""
+    glossary = text_of(re.search(r"<dl>.*?</dl>", report.path.read_text(), flags=re.S)[0])
+    for words in ("arm One way to get a model", "TF-IDF Word and character", "stack The prob"):
+        assert words in glossary
+
+
+def test_text_and_chart_have_the_same_sign(report):
+    """Finding 67: the text said −2.1 points where the chart said +2.1."""
+    page = text_of(report.path.read_text())
+    chart = re.search(r"([+−]?[\d.]+) pretrained − TF-IDF", page)[1]
+    said = [s for s in report.verdict.sentences + report.verdict.details if "Compared with" in s]
+    first = re.search(
+        r"pretrained is (?:([\d.]+) points (better|worse)|.*?\((−?[\d.]+) points)", said[0]
+    )
+    value = first[3] or ("" if first[2] == "better" else "−") + first[1]
+    assert chart.lstrip("+") == value
+
+
+def test_confusion_tables_name_their_axes(report):
+    tables = re.findall(r'<table class="confusion.*?</table>', report.path.read_text(), flags=re.S)
+    assert tables
+    assert all("predicted" in text_of(one) and "true" in text_of(one) for one in tables)
+
+
+def test_bold_is_a_significant_winner_only(tmp_path):
+    """Finding 67: bold marked the highest mean even within noise."""
+    alike = {"nb": (0.4, 0.2), "tfidf": (0.4, 0.2)}
+    apart = {"nb": (-0.4, 0.2), "tfidf": (0.9, 0.2)}
+    pages = [
+        build_report(fake_study(tmp_path / name, Recipe(skill=skill))).path.read_text()
+        for name, skill in (("alike", alike), ("apart", apart))
+    ]
+    assert ['<b class="best">' in page for page in pages] == [False, True]
+
+
+def test_stratified_budgets_are_explained(report):
+    """Finding 26: budgets are drawn with the class proportions of the whole pool."""
+    assert "Label budgets are stratified" in text_of(report.path.read_text())
+
+
+def test_another_metric_changes_our_words_and_nothing_of_the_users(tmp_path):
+    """Finding 18: the word "accuracy" was replaced in finished HTML, also in texts and commands."""
+    page = text_of(build_report(f1_study(tmp_path)).path.read_text())
+    for words in ("headstart compare accuracy.csv --metric accuracy", "the accuracy is great"):
+        assert words in page
+    for words in ("Test F1 by number of labels", "% F1 on new texts", "points of test F1"):
+        assert words in page
+    ours = page
+    for theirs in ("accuracy.csv", "--metric accuracy", "accuracy of details", "the accuracy is"):
+        ours = ours.replace(theirs, "")
+    assert "accuracy" not in ours.lower()
+
+
+def test_intervals_of_f1_are_not_those_of_a_share_and_no_column_says_so(tmp_path):
+    """Finding 28: bootstrap bounds were labelled "wilson", and Wilson's interval used for F1."""
+    report = build_report(f1_study(tmp_path))
+    assert not any("wilson" in path.read_text() for path in report.tables)
+    with (tmp_path / "tables" / "scores.csv").open() as file:
+        means = [row for row in csv.DictReader(file) if not row["seed"]]
+    assert {row["metric"] for row in means} == {"f1"}
+    for row in means:
+        wilson = wilson_interval(round(60 * float(row["value"])), 60)
+        assert abs(float(row["low"]) - wilson.low) > 1e-4
 
 
 def test_the_first_figure_of_the_labs_experiment_is_its_curves_by_epoch(report, tmp_path):
     folder = fake_study(tmp_path, Recipe(preset="lab", budgets=(400, 1600), test_rows=100))
-    pages = [path.read_text() for path in (report.path, write_report(folder).path)]
+    pages = [path.read_text() for path in (report.path, build_report(folder).path)]
     usual, lab = (re.findall(r'<figure id="([\w+-]+)"', page) for page in pages)
+    assert usual[0] == "differences"
     assert lab[0] == "epochs-1600"
-    assert usual[0].startswith("difference")
     assert len(lab) == len(set(lab))
     assert lab.count("epochs-400") == 1
-    assert "<h1>" in pages[1].partition("<figure")[0]
 
 
 def test_the_page_is_small_and_names_no_other_file_to_load(report):
@@ -64,7 +168,8 @@ def test_every_figure_is_a_valid_svg_with_real_colours_and_a_png(report):
         assert path.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_every_table_has_a_header_and_lines_as_wide(report):
+def test_the_four_tables_have_lines_as_wide_as_their_header(report):
+    assert [path.stem for path in report.tables] == ["scores", "differences", "curves", "costs"]
     for path in report.tables:
         with path.open() as file:
             head, *lines = csv.reader(file)
@@ -74,13 +179,14 @@ def test_every_table_has_a_header_and_lines_as_wide(report):
 
 def test_rebuilding_gives_the_same_page(report):
     before = report.path.read_bytes()
-    assert build_report(report.path.parent).read_bytes() == before
+    assert build_report(report.path.parent).path.read_bytes() == before
 
 
 def test_hostile_text_stays_text(tmp_path):
     names = ("<b>bad</b>", HOSTILE)
-    study = fake_study(tmp_path, Recipe(text=HOSTILE, label_names=names))
-    page = build_report(study).read_text()
+    about = {"dataset": HOSTILE, "command": HOSTILE, "warnings": [HOSTILE], "corpus": HOSTILE}
+    study = fake_study(tmp_path, Recipe(text=HOSTILE, label_names=names, about=about))
+    page = build_report(study).path.read_text()
     assert HOSTILE not in page
     assert page.count("<script>") == 1
     assert "<img" not in page
@@ -88,57 +194,63 @@ def test_hostile_text_stays_text(tmp_path):
 
 
 def test_no_cell_of_a_table_is_a_formula(tmp_path):
-    study = fake_study(tmp_path, Recipe(label_names=("=cmd|'/C calc'!A0", "@x", "-y", "+z")))
-    build_report(study)
-    cells = {cell for path in study.glob("tables/*.csv") for cell in _cells(path)}
-    assert {"'=cmd|'/C calc'!A0", "'@x", "'-y", "'+z"} <= cells
-    assert not any(cell.startswith(("=", "@", "-y", "+z")) for cell in cells)
-
-
-def _cells(path):
-    with path.open(newline="") as file:
-        return [cell for row in csv.reader(file) for cell in row]
+    chosen = {"tfidf": {"chosen": {"=cmd|'/C calc'!A0": 1}}}
+    study = fake_study(tmp_path, Recipe(facts=chosen, test_rows=50))
+    tables = build_report(study).tables
+    cells = [cell for path in tables for row in csv.reader(path.open()) for cell in row]
+    assert "'=cmd|'/C calc'!A0 1" in cells
+    assert not any(cell.startswith(("=", "@", "+")) for cell in cells)
 
 
 @pytest.mark.parametrize(
     "recipe",
     [
         Recipe(seeds=1),
+        Recipe(seeds=2, budgets=(20, 40), test_rows=31),
         Recipe(budgets=(30,), test_rows=6),
         Recipe(objectives=("causal", "masked")),
         Recipe(label_names=("a", "b", "c")),
-        Recipe(label_names=tuple(f"class {k}" for k in range(20))),
+        Recipe(label_names=tuple(f"class {k}" for k in range(77)), test_rows=300),
         Recipe(skill={"tfidf": (0.3, 0.2)}),
         Recipe(skill={"scratch": (0.3, 0.2), "pretrained": (0.3, 0.2)}),
+        Recipe(skill={"scratch": (0.3, 0.2), "hf:x/y": (0.3, 0.2)}),
+        Recipe(about={"pretraining": [], "parameters": {}, "warnings": [], "corpus": ""}),
     ],
-    ids=["one seed", "tiny", "two objectives", "3 classes", "20 classes", "only tfidf", "two arms"],
+    ids=[
+        *("one seed", "two seeds", "tiny", "two objectives", "3 classes", "77 classes"),
+        *("only tfidf", "two arms", "hf arm", "nothing pretrained"),
+    ],
 )
-def test_odd_studies_get_a_whole_report(tmp_path, recipe):
-    page = build_report(fake_study(tmp_path, recipe)).read_text()
+def test_odd_studies_get_a_complete_report(tmp_path, recipe):
+    report = build_report(fake_study(tmp_path, recipe))
+    page = report.path.read_text()
     assert tuple(re.findall(r'<section id="(\w+)"', page)) == SECTIONS
-    assert not re.search(
-        r"\b(nan|inf|None)\b", re.sub(r"<script>.*?</script>", "", page, flags=re.S)
-    )
+    assert not re.search(r"\b(nan|inf|None)\b", text_of(page))
+    assert report.verdict.sentences
 
 
-def test_a_study_without_a_finished_run_is_refused(tmp_path):
-    fake_study(tmp_path)
-    write_measures(tmp_path, [])
-    write_predictions(tmp_path, [])
+def test_a_study_without_a_finished_run_is_an_error(tmp_path):
+    results = read_results(fake_study(tmp_path, Recipe(test_rows=20)))
+    write_results(tmp_path, make_results(results.about, [], [], []))
     with pytest.raises(HeadstartError, match="no finished run"):
         build_report(tmp_path)
 
 
-def test_a_study_that_pretrained_nothing_says_so(tmp_path):
-    study = read_study(fake_study(tmp_path))
-    bare = {**vars(study), "pretraining": [], "parameters": {}, "warnings": [], "corpus": ""}
-    write_study(tmp_path, type(study)(**bare))
-    assert "pretrained nothing itself" in build_report(tmp_path).read_text()
+def test_several_amounts_of_tokens_become_a_figure(tmp_path):
+    skill = {"scratch": (0.2, 0.2), "cooc-init": (0.3, 0.2), "pretrained": (0.9, 0.2)}
+    fake_study(tmp_path, Recipe(skill=skill, test_rows=300))
+    smaller = Recipe(skill={"pretrained": (0.5, 0.2)}, test_rows=300, tokens=1_200_000)
+    fake_study(tmp_path / "tokens" / "1200000", smaller)
+    report = build_report(tmp_path)
+    assert "tokens-causal.svg" in [path.name for path in report.figures]
+    assert "0 to 1.2 M" in text_of(report.path.read_text())
 
 
-def test_without_the_extra_the_report_is_whole_and_names_its_install_command(tmp_path, monkeypatch):
+def test_without_the_extra_the_report_is_complete_and_names_its_install_command(
+    tmp_path, monkeypatch
+):
     monkeypatch.setitem(sys.modules, "resvg_py", None)  # as if it were not installed
-    written = write_report(fake_study(tmp_path))
+    written = build_report(fake_study(tmp_path, Recipe(test_rows=50)))
     assert "pip install 'headstart[figures]'" in written.missing
     assert {path.suffix for path in written.figures} == {".svg"}
 

@@ -5,7 +5,7 @@ import tempfile
 
 import pytest
 
-from headstart.studies.report import build_report
+from headstart.study.report.build import build_report
 from tests.study.fake_study import Recipe, fake_study
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
@@ -42,7 +42,7 @@ def address(tmp_path_factory):
     folder = tmp_path_factory.mktemp("study")
     names = ("negative", "positive")
     recipe = Recipe(text=HOSTILE, label_names=names, objectives=("causal", "masked"))
-    return build_report(fake_study(folder, recipe)).as_uri()
+    return build_report(fake_study(folder, recipe)).path.as_uri()
 
 
 def size(browser, width):
@@ -84,10 +84,10 @@ def test_hostile_text_does_not_run(page):
 
 def test_every_arm_has_its_curve(page):
     names = page.find_element("css selector", "#epochs-1600-causal .wide svg").text
-    for arm in ("scratch", "counted", "pretrained", "frozen", "stack"):
+    for arm in ("scratch", "co-occurrence init", "pretrained", "frozen"):
         assert arm in names
     lines = page.find_elements("css selector", "#epochs-1600-causal .wide .mean path")
-    assert len(lines) == 5
+    assert len(lines) == 4
     assert all(line.size["width"] > 150 for line in lines)
 
 
@@ -132,9 +132,18 @@ def test_nothing_scrolls_sideways(page, width):
     assert page.execute_script("return document.documentElement.scrollWidth") <= width
 
 
+def test_the_contents_are_shown_on_a_phone_and_lead_to_their_sections(page):
+    size(page, 390)
+    links = page.find_elements("css selector", ".contents a")
+    assert len(links) == 9
+    assert all(link.is_displayed() for link in links)
+    links[-1].click()
+    assert page.execute_script("return scrollY") > 800
+
+
 def test_twenty_classes_do_not_scroll_the_page_sideways(page, tmp_path):
     names = tuple(f"a long category name {k}" for k in range(20))
-    page.get(build_report(fake_study(tmp_path, Recipe(label_names=names))).as_uri())
+    page.get(build_report(fake_study(tmp_path, Recipe(label_names=names))).path.as_uri())
     size(page, 390)
     assert page.execute_script("return document.documentElement.scrollWidth") <= 390
 

@@ -124,7 +124,7 @@ def verdict(analysis: Analysis) -> Verdict:
     found = _effect(analysis, steps[-1], _subject(analysis, objective))
     if len(steps) > 1 and steps[0].difference.interval.bounded:
         found.append(_first_step(steps, comparison.chain[0].phrase or comparison.chain[0].label))
-    for arm in comparison.missing:
+    for arm in comparison.missing if steps[-1].claimed else ():
         found.append(
             f"The study has no arm “{arm.label}”, so this includes whatever {arm.effect} adds."
         )
@@ -189,16 +189,15 @@ def _unclaimed(
     """Say that there is no difference, or that this study cannot show one."""
     overall = difference.interval
     change = f"it changes {metric} by {signed(overall.value)} points{average} {_ci(overall)}"
-    if is_equivalent(overall):
-        return [f"{_capital(subject)} makes no difference here: {change}."]
+    level = is_equivalent(overall)
     found = [f"This study does not show whether {subject} helps: {change}."]
+    if level:
+        found = [f"{_capital(subject)} makes no difference here: {change}."]
     directions = {gap.interval.value > 0 for gap in gaps if gap.interval.excludes(0)}
     if len(directions) > 1:
-        each = " and ".join(
-            f"{within(gap.interval)} with {labels_name(gap.labels)}" for gap in gaps
-        )
-        found.append(f"Label budgets point in opposite directions: {each}.")
-    elif math.isfinite(difference.detectable):
+        each = [f"{within(gap.interval)} with {labels_name(gap.labels)}" for gap in gaps]
+        found.append(f"Label budgets point in opposite directions: {' and '.join(each)}.")
+    elif not level and math.isfinite(difference.detectable):
         found.append(
             f"With these seeds and test rows it would find differences of about "
             f"{points(difference.detectable)} or more (power 80 %)."

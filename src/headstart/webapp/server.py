@@ -14,7 +14,7 @@ from headstart.errors import HeadstartError
 from headstart.explain_errors import explain
 from headstart.files import installed_version
 from headstart.serve.settings import NO_TELEMETRY
-from headstart.study.report.charts import arm_style
+from headstart.study.report.build import arm_style
 from headstart.webapp.api import UPLOAD_MB, Services, make_api
 from headstart.webapp.guard import PageGuard, csrf_token
 from headstart.webapp.study_document import plain_error

@@ -27,6 +27,7 @@ from headstart.study.analysis import ALL_BUDGETS, Analysis, ArmLabels, Series, a
 from headstart.study.arms import arm_label, find_arm
 from headstart.study.labels_needed import FARTHEST
 from headstart.study.report.charts import (
+    COLOURS,
     HALF,
     PHONE,
     WIDE,
@@ -34,7 +35,6 @@ from headstart.study.report.charts import (
     Frame,
     Line,
     Picture,
-    arm_style,
     colour,
     difference_chart,
     epoch_chart,
@@ -153,13 +153,31 @@ def _page(analysis: Analysis, advice: Recommendation, found: Verdict, figures: "
     )
 
 
+def arm_style() -> str:
+    """Write the colours of all arms as CSS, for light, dark and print."""
+    light, dark = (
+        "".join(
+            f"--{name}:{getattr(colours, mode)};--{name}-text:{getattr(colours, f'{mode}_text')};"
+            for name, colours in COLOURS.items()
+        )
+        for mode in ("light", "dark")
+    )
+    return (
+        f":root{{{light}}}\n"
+        f'@media (prefers-color-scheme: dark){{:root:not([data-theme="light"]){{{dark}}}}}\n'
+        f':root[data-theme="dark"]{{{dark}}}\n'
+        f"@media print{{:root,:root[data-theme]{{{light}}}}}\n"
+    )
+
+
 def _part(name: str) -> str:
     return files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
 def _mark_intervals(sentence: str) -> Markup:
-    """Set intervals, which are in brackets, lighter and keep them on one line."""
-    marked = re.sub(r"\(([^()]*)\)", r'<span class="reach">(\1)</span>', str(escape(sentence)))
+    """Set intervals, which are short and in brackets, lighter and keep them on one line."""
+    text = str(escape(sentence)).replace(" %", "\u00a0%")
+    marked = re.sub(r"\(([^()]{1,32})\)", r'<span class="reach">(\1)</span>', text)
     return Markup(marked)
 
 
@@ -213,14 +231,14 @@ class _Figures:
         groups = [group for group in groups if group]
         if not groups:
             return None
-        height = 54 + 26 * sum(map(len, groups)) + 13 * (len(groups) - 1)
+        lines = sum(map(len, groups)) + 0.5 * (len(groups) - 1)
         longest = max(len(words) + 6 for group in groups for words, _ in group)
         return self._add(
             "differences",
             f"Differences in test {self.metric}: what each step adds",
             lambda frame: difference_chart(groups, frame, self.metric),
-            Frame(780, height, left=104, right=round(8.2 * longest)),
-            Frame(350, height, left=82, right=min(round(7.6 * longest), 180)),
+            Frame(780, round(54 + 26 * lines), left=104, right=round(8.2 * longest)),
+            Frame(350, round(54 + 36 * lines), left=6, right=6),
         )
 
     def _epochs(self) -> list[list[Figure]]:

@@ -103,26 +103,6 @@ def colour(arm: str) -> str:
     return f"var(--{variable(arm)})" if variable(arm) in COLOURS else "var(--ink)"
 
 
-def arm_style() -> str:
-    """Write the colours of all arms as CSS, for light, dark and print."""
-    light, dark = (
-        "".join(
-            f"--{name}:{getattr(colours, mode)};--{name}-text:{getattr(colours, f'{mode}_text')};"
-            for name, colours in COLOURS.items()
-        )
-        for mode in ("light", "dark")
-    )
-    return (
-        f":root{{{light}}}\n"
-        f'@media (prefers-color-scheme: dark){{:root:not([data-theme="light"]){{{dark}}}}}\n'
-        f':root[data-theme="dark"]{{{dark}}}\n'
-        f"@media print{{:root,:root[data-theme]{{{light}}}}}\n"
-    )
-
-
-# Marks and axes.
-
-
 def _text(
     x: float,
     y: float,
@@ -153,13 +133,6 @@ def _dot(x: float, y: float, fill: str, radius: float = 4) -> str:
     return (
         f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius}" fill="{fill}" '
         'stroke="var(--paper)" stroke-width="1.5"/>'
-    )
-
-
-def _rule(a: Place, b: Place, stroke: str = "rule") -> str:
-    return (
-        f'<line x1="{a[0]:.1f}" y1="{a[1]:.1f}" x2="{b[0]:.1f}" y2="{b[1]:.1f}" '
-        f'stroke="var(--{stroke})"/>'
     )
 
 
@@ -256,7 +229,6 @@ def line_chart(
     *,
     y_words: Format = whole_percent,
     diagonal: bool = False,
-    more: Mapping[float, list[list[str]]] | None = None,
 ) -> Picture:
     """Draw lines with their intervals, their names at the right end, and values for the pointer.
 
@@ -264,7 +236,6 @@ def line_chart(
     ----------
     limits : the range of the vertical axis.
     diagonal : whether to draw the line on which both axes agree.
-    more : further rows (colour, name, value) to show under the pointer, by x.
     """
     frame = frame.with_room_for([line.name for line in lines])
     picture = Picture(frame, title)
@@ -275,7 +246,8 @@ def line_chart(
     across = frame.x(low, high, 24 if axis.log else 0)
     y = frame.y(*limits)
     for tick in ticks(*limits):
-        picture.add(_rule((frame.left, y(tick)), (frame.width - frame.right, y(tick))))
+        ends = [(frame.left, y(tick)), (frame.width - frame.right, y(tick))]
+        picture.add(_line(ends, "var(--rule)", 1))
         picture.add(_text(frame.left - 8, y(tick) + 4, y_words(tick), "end"))
     place: Scale = (lambda value: across(math.log(value))) if axis.log else across
     picture.add(_x_axis(frame, place, axis.ticks, axis.words, axis.name))
@@ -291,8 +263,7 @@ def line_chart(
             hover.setdefault(x, []).append([line.stroke, line.name, line.words(x, value)])
     _label_ends(picture, lines, place, y)
     picture.hover = [
-        {"x": place(x), "title": axis.title(x), "rows": rows + (more or {}).get(x, [])}
-        for x, rows in sorted(hover.items())
+        {"x": place(x), "title": axis.title(x), "rows": rows} for x, rows in sorted(hover.items())
     ]
     return picture
 
@@ -345,7 +316,7 @@ def epoch_chart(
     curves: Sequence[Curve], frame: Frame, limits: tuple[float, float], metric: str
 ) -> Picture:
     """Draw the validation score by epoch: mean and band over seeds of every arm."""
-    longest = max((len(values) for c in curves for values in c.seeds.values()), default=1)
+    longest = max((len(curve.mean) for curve in curves), default=1)
     shown = sorted({1, *(int(t) for t in ticks(1, longest, 4) if t >= 1), longest})
     shown = [t for t in shown if t in (1, longest) or longest - t > longest / 8]
     lines = [
@@ -353,7 +324,7 @@ def epoch_chart(
             arm_label(curve.series[0]),
             colour(curve.series[0]),
             list(enumerate(curve.mean, 1)),
-            [list(enumerate(values, 1)) for values in curve.seeds.values()],
+            [list(enumerate(values[:longest], 1)) for values in curve.seeds.values()],
             band=0.1,
             dots=False,
         )
@@ -366,49 +337,38 @@ def epoch_chart(
 
 def loss_chart(objective: str, points: Sequence[Mapping[str, Any]], frame: Frame) -> Picture:
     """Draw the loss of pretraining by tokens, in training and on held-out text."""
+    perplexity = {p["tokens"]: p.get("perplexity") for p in points}
+
+    def words(tokens: float, loss: Interval) -> str:
+        more = f", perplexity {perplexity[tokens]:.1f}" if perplexity[tokens] else ""
+        return f"{loss.value:.3f}{more}"
+
     lines = []
     for key, name, stroke, width in (
         ("train_loss", "training", "var(--soft)", 1.5),
         ("held_out_loss", "held out", "var(--accent)", 2.5),
     ):
-        known = [
-            (p["tokens"], Interval(p[key], p[key], p[key]))
-            for p in points
-            if p.get(key) is not None
-        ]
+        known = [(p["tokens"], p[key]) for p in points if p.get(key) is not None]
         if known:
-            lines.append(
-                Line(
-                    name,
-                    stroke,
-                    known,
-                    dots=False,
-                    width=width,
-                    words=lambda x, v: f"{v.value:.3f}",
-                )
-            )
-    more = {
-        p["tokens"]: [
-            ["transparent", key.replace("_", " "), f"{p[key]:.2f}"]
-            for key in ("perplexity", "bits_per_byte")
-            if p.get(key) is not None
-        ]
-        for p in points
-    }
+            exact = [(tokens, Interval(loss, loss, loss)) for tokens, loss in known]
+            lines.append(Line(name, stroke, exact, dots=False, width=width, words=words))
     values = [value.value for line in lines for _, value in line.points]
     room = 0.05 * (max(values) - min(values))
-    shown = ticks(0, max(p["tokens"] for p in points), 3 if frame.narrow else 5)
+    shown = ticks(0, max(perplexity), 3 if frame.narrow else 5)
     axis = Axis(
         "tokens; loss in nats per token", shown, millions, lambda v: f"{millions(v)} tokens"
     )
     title, limits = f"Loss of {objective} pretraining by tokens", (min(values) - room, max(values))
-    return line_chart(title, lines, axis, limits, frame, y_words=lambda v: f"{v:g}", more=more)
+    return line_chart(title, lines, axis, limits, frame, y_words=lambda v: f"{v:g}")
 
 
 def difference_chart(
     groups: Sequence[Sequence[tuple[str, Difference]]], frame: Frame, metric: str
 ) -> Picture:
-    """Draw named differences with their intervals, a group for each budget, on one scale."""
+    """Draw named differences with their intervals, a group for each budget, on one scale.
+
+    Names are at the right; on a phone, above the lines.
+    """
     picture = Picture(frame, f"Differences in test {metric} by number of labels, with intervals")
     every = [one.interval for group in groups for _, one in group]
     low, high = min(0.0, *(i.low for i in every)), max(0.0, *(i.high for i in every))
@@ -416,25 +376,28 @@ def difference_chart(
     x, base = frame.x(low - margin, high + margin), frame.height - frame.bottom
     shown = ticks(low, high, 3 if frame.narrow else 5)
     for tick in shown:
-        picture.add(_rule((x(tick), frame.top), (x(tick), base), "ink" if tick == 0 else "rule"))
-    name = f"points of {metric}" if frame.narrow else f"points of test {metric}"
+        stroke = "var(--rule)" if tick else "var(--ink)"
+        picture.add(_line([(x(tick), frame.top), (x(tick), base)], stroke, 1))
+    name = f"points of test {metric}"
     picture.add(_x_axis(frame, x, shown, lambda v: signed(v).removesuffix(".0"), name))
     step = (base - frame.top) / (sum(map(len, groups)) + 0.5 * (len(groups) - 1))
     y = frame.top + 0.5 * step
     for group in groups:
-        picture.add(_text(frame.left - 8, y + 4, labels_name(group[0][1].labels), "end"))
-        for words, one in group:
+        budget = labels_name(group[0][1].labels)
+        if not frame.narrow:
+            picture.add(_text(frame.left - 8, y + 4, budget, "end"))
+        for name, one in group:
             reference = one.second[0] in ARMS and ARMS[one.second[0]].is_reference
             stroke = colour(one.second[0] if reference else one.first[0])
-            picture.add(_line([(x(one.interval.low), y), (x(one.interval.high), y)], stroke))
-            picture.add(_dot(x(one.interval.value), y, stroke, 5))
             plus = "+" if one.interval.value > 0 else ""
-            label = f"{plus}{signed(one.interval.value)} {words}"
-            weight = 700 if one.significant else 400
-            edge = frame.width - frame.right + 10
-            picture.add(
-                _text(edge, y + 4, label, fill=stroke.replace(")", "-text)"), weight=weight)
-            )
+            label = f"{plus}{signed(one.interval.value)} {name}"
+            place = (frame.width - frame.right + 10, y + 4)
+            if frame.narrow:
+                label, place = f"{label}, {budget}", (frame.left, y - 4)
+            weight, at = 700 if one.significant else 400, y + 8 if frame.narrow else y
+            picture.add(_text(*place, label, fill=stroke.replace(")", "-text)"), weight=weight))
+            picture.add(_line([(x(one.interval.low), at), (x(one.interval.high), at)], stroke))
+            picture.add(_dot(x(one.interval.value), at, stroke, 5))
             y += step
         y += 0.5 * step
     return picture

@@ -1,0 +1,182 @@
+"""Costs, alternatives, winners, curves and amounts of tokens, from the results table."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from headstart.study.analysis import analyse, make_curves
+from headstart.study.results import make_results, run_predictions
+from headstart.study.statistics import paired_difference, seed_variance
+from headstart.study.verdict import recommend
+from tests.study.fake_study import Recipe, fake_results
+
+PRETRAINING = 300.0  # seconds, of the made-up study
+NETWORK = {"seconds": 60.0, "test_seconds": 3.2, "bytes": 24_000_000, "workers": 2, "threads": 1}
+TFIDF = {"seconds": 2.0, "test_seconds": 0.08, "bytes": 600_000, "workers": 2, "threads": 1}
+STACK = {"seconds": 0.1, "test_seconds": 0.0, "weights": {"tfidf": 0.4, "pretrained": 0.6}}
+ARMS = {"pretrained": (0.6, 0.2), "tfidf": (0.6, 0.2), "stack": (0.62, 0.2)}
+TAKEN = {"best": {"arm": "stack", "objective": "causal"}}
+FACTS = {"pretrained": NETWORK, "tfidf": TFIDF, "stack": STACK}
+
+
+def study(**recipe):
+    recipe = {"skill": ARMS, "facts": FACTS, "about": TAKEN, "test_rows": 800, **recipe}
+    return analyse(fake_results(Recipe(**recipe)))
+
+
+def constructed(correct, *, rows=600, seeds=3, noise=0.0, facts=None):
+    """A study with one budget: shares of correct rows by arm, on independent rows of each seed."""
+    random, parts = np.random.default_rng(0), []
+    gold = np.ones(rows, dtype=int)
+    for arm, share in correct.items():
+        for seed in range(seeds):
+            right = random.random(rows) < share + random.normal(0, noise)
+            run = {"arm": arm, "objective": "", "labels": 100, "seed": seed}
+            one = np.column_stack([~right, right]).astype(float)
+            parts.append(run_predictions(run, range(rows), gold=gold, probabilities=one))
+    named = [{"row": row, "text": "", "gold": "b"} for row in range(rows)]
+    about = {
+        **{"dataset": "x", "label_names": ["a", "b"], "command": "", "seeds": list(range(seeds))},
+        **{"budgets": [100], "arms": list(correct)},
+        "best": {"arm": next(iter(correct)), "objective": ""},
+        "facts": [
+            {"arm": arm, "objective": "", "labels": 100, "seed": seed, **(facts or {}).get(arm, {})}
+            for arm in correct
+            for seed in range(seeds)
+        ],
+    }
+    return make_results(about, [], parts, named)
+
+
+def test_a_network_costs_its_pretraining_too():
+    cost = study().costs[("pretrained", "causal"), 1600]
+    assert cost.minutes == pytest.approx((60 + PRETRAINING) / 60)
+    assert cost.milliseconds == pytest.approx(4.0)
+
+
+def test_a_stack_costs_what_it_combines():
+    cost = study().costs[("stack", "causal"), 1600]
+    assert cost.bytes == 24_600_000
+    assert cost.minutes == pytest.approx((62.1 + PRETRAINING) / 60)
+
+
+def test_what_was_not_measured_is_unknown():
+    cost = study(facts={"tfidf": {"seconds": 2.0}}).costs[("tfidf", ""), 1600]
+    assert (cost.bytes, cost.milliseconds) == (None, None)
+
+
+def test_selected_settings_are_written_over_seeds():
+    chosen = {"chosen": {"learning_rate": 0.001, "epochs": 4}, "tries": 6}
+    cost = study(facts={"pretrained": NETWORK | chosen}).costs[("pretrained", "causal"), 1600]
+    assert cost.selected == "learning rate 0.001, epochs 4, 6 tries"
+
+
+def test_the_recommended_arm_is_the_selected_one_and_not_that_of_the_best_test_score():
+    found = study(about={"best": {"arm": "tfidf", "objective": ""}})
+    assert recommend(found, Path("mine")).series == ("tfidf", "")
+
+
+def test_the_recommendation_has_the_expected_score_its_interval_and_its_cost():
+    found = recommend(study(), Path("mine"))
+    assert found.sentences[0].startswith("Take stack: expect ")
+    for words in (
+        "% accuracy on new texts (95 % CI ",
+        "it costs 6.0 min",
+        "24.6 MB",
+        "ms per text",
+    ):
+        assert words in found.sentences[0]
+    assert found.command == "headstart predict mine/best --input texts.csv"
+
+
+def test_rows_that_selected_the_arm_and_judge_it_are_mentioned():
+    for shared in (False, True):
+        found = recommend(study(about={**TAKEN, "shared_test": shared}), Path("mine"))
+        assert any("expect a little less" in s for s in found.sentences) == shared
+
+
+def test_an_arm_that_is_smaller_and_not_significantly_worse_is_mentioned():
+    found = recommend(study(seed_noise=0.0, row_noise=0.05), Path("mine"))
+    assert any("TF-IDF" in s and "41 times smaller" in s for s in found.sentences[1:])
+
+
+def test_a_smaller_arm_that_is_significantly_worse_is_not_mentioned():
+    skill = {**ARMS, "tfidf": (-0.6, 0.1)}
+    assert len(recommend(study(skill=skill), Path("mine")).sentences) == 1
+
+
+def test_times_are_compared_only_where_they_were_measured_in_the_same_way():
+    """Finding 30: a network timed next to other jobs, TF-IDF timed alone."""
+    same, alone = TFIDF, TFIDF | {"workers": 1}
+    for facts, compared in ((same, True), (alone, False), ({**TFIDF, "workers": None}, False)):
+        results = constructed(
+            {"pretrained": 0.8, "tfidf": 0.8}, facts={"pretrained": NETWORK, "tfidf": facts}
+        )
+        sentences = recommend(analyse(results), Path("mine")).sentences
+        assert any("times smaller" in s for s in sentences)
+        assert any("times faster" in s for s in sentences) == compared
+
+
+def test_the_recommendation_corrects_for_the_number_of_arms_that_it_compares():
+    """Finding 25: of many arms that are alike, one looks better in a single interval."""
+    shares = {"pretrained": 0.75, **{arm: 0.75 for arm in ("nb", "cooc-lr", "frozen", "stack")}}
+    claimed = corrected = 0
+    for luck in range(30):
+        results = constructed({**shares, "nb": 0.75 + 0.001 * luck}, rows=500)
+        found = analyse(results)
+        tables = {key: results.scores(*key) for key in results.runs}
+        taken = tables["pretrained", "", 100]
+        for other in found.alternatives:
+            table = tables[(*other.second, 100)]
+            single = paired_difference(taken, table, seed_variance(tables))
+            claimed += single.excludes(0)
+            corrected += other.significant
+            assert other.interval.low < single.low < single.high < other.interval.high
+    assert corrected < claimed
+
+
+def test_the_recommendation_has_the_interval_of_the_verdict_for_the_same_pair():
+    """Finding 25: the two never contradict each other."""
+    skill = {"scratch": (0.3, 0.2), "pretrained": (0.5, 0.2), "tfidf": (0.5, 0.2)}
+    for best in ("pretrained", "tfidf"):
+        objective = "causal" if best == "pretrained" else ""
+        found = study(skill=skill, about={"best": {"arm": best, "objective": objective}})
+        compared = found.difference(("pretrained", "causal"), ("tfidf", ""), 1600)
+        other = next(
+            d for d in found.alternatives if {d.first[0], d.second[0]} == {"pretrained", "tfidf"}
+        )
+        assert compared in (other, other.reversed())
+
+
+def test_the_best_arm_of_a_budget_is_a_winner_only_where_that_is_significant():
+    """Finding 67: bold marked the highest mean even within noise."""
+    assert analyse(constructed({"nb": 0.75, "tfidf": 0.755})).winners == {}
+    assert analyse(constructed({"nb": 0.6, "tfidf": 0.9})).winners == {100: ("tfidf", "")}
+
+
+def test_the_mean_of_a_curve_and_its_interval_end_at_the_same_epoch():
+    """Finding 67: bands stopped where the first seed did, and lines went on."""
+    lines = {
+        (("scratch", "causal"), 100): {0: [0.5, 0.6, 0.7], 1: [0.5, 0.6]},
+        (("pretrained", "causal"), 100): {0: [0.6, 0.8, 0.9], 1: [0.7, 0.8, 0.85]},
+    }
+    short, long = make_curves(lines)
+    assert [len(short.mean), len(long.mean)] == [2, 3]
+    assert all(one.bounded for one in (*short.mean, *long.mean))
+    assert short.seeds[0] == [0.5, 0.6, 0.7]
+
+
+def test_scores_by_tokens_begin_with_cooccurrence_alone_and_end_with_the_whole_study():
+    skill = {"scratch": (0.2, 0.2), "cooc-init": (0.3, 0.2), "pretrained": (0.9, 0.2)}
+    whole = fake_results(Recipe(skill=skill, test_rows=300))
+    smaller = [
+        fake_results(Recipe(skill={"pretrained": (share, 0.2)}, test_rows=300, tokens=tokens))
+        for tokens, share in ((1_200_000, 0.5), (2_400_000, 0.7))
+    ]
+    (series,) = analyse(whole, smaller).tokens
+    amounts = [0, 1_200_000, 2_400_000, 1200 * 4096]
+    assert sorted({tokens for tokens, _, _ in series.points}) == amounts
+    assert [(a, b) for a, b, _ in series.gains] == list(zip(amounts, amounts[1:], strict=False))
+    assert all(gain.bounded for _, _, gain in series.gains)
+    assert analyse(whole).tokens == []
