@@ -1,6 +1,5 @@
 """The commands that faults are injected into, as small as they can be, and what must come out."""
 
-import csv
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from headstart.study.results import read_results
 from tests.conftest import Result, run_here
 from tests.corpora import write_corpus
 from tests.faulty_disk import Disk, refusing
@@ -51,7 +51,7 @@ def finetune_words(inputs: Path, out: Path) -> list[str]:
 
 def compare_words(inputs: Path, out: Path) -> list[str]:
     options = SIZES | {"labels": 20, "seeds": 2, "epochs": 1, "tokens": 4096, "jobs": 1}
-    arms = {"arms": "scratch,pretrained,cooccurrence,tfidf", "corpus": inputs / "c.txt"}
+    arms = {"arms": "scratch,pretrained,cooc-lr,tfidf", "corpus": inputs / "c.txt"}
     return ["compare", str(inputs / "d.csv"), "--out", str(out), *named(options | arms)]
 
 
@@ -65,11 +65,10 @@ def _files(*names: str) -> Callable[[Path], list[bytes]]:
 
 
 def _study(out: Path) -> Any:
-    with (out / "results.csv").open(encoding="utf-8") as file:
-        lines = [[v for k, v in line.items() if k != "seconds"] for line in csv.DictReader(file)]
+    lines = read_results(out).values.drop_columns(["seconds"]).to_pylist()
     kept = sorted((out / "best").rglob("*.safetensors"))
     weights = [(path.name, path.read_bytes()) for path in kept]
-    tables = _files("predictions.parquet", "test_rows.parquet")(out)
+    tables = _files("predictions.parquet", "rows.parquet")(out)
     return lines, tables, weights, (out / "report.html").is_file()
 
 

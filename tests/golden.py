@@ -26,6 +26,8 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
+import pyarrow.parquet as parquet
+
 RECORDED = Path(__file__).with_name("golden.json")
 
 # What may be renamed: the command line's words ...
@@ -42,7 +44,7 @@ OPTIONS = {
     "masked+next-sentence": "masked+next-sentence",
 }
 # ... arms (our word here: the study's word), and fields of the documents.
-ARMS = {"cooc-init": "counted"}
+ARMS = {"cooccurrence": "cooc-lr"}  # names of golden.json, and names of today
 FIELDS = {
     "held-out loss": "held_out.loss",
     "validation loss": "validation.validation_loss",
@@ -420,12 +422,11 @@ def study_scores(folder: Path, metric: str) -> Facts:
     """Per arm and labels the mean of the test metric over seeds and its standard error."""
     ours = {theirs: mine for mine, theirs in ARMS.items()}
     found: dict[str, list[float]] = defaultdict(list)
-    with (folder / "results.csv").open(encoding="utf-8", newline="") as file:
-        for line in csv.DictReader(file):
-            # The line without an epoch is the one of the saved weights.
-            if not line["epoch"] and line["split"] == "test" and line["metric"] == metric:
-                arm = ours.get(line["arm"], line["arm"])
-                found[f"{arm}, {line['labels']} labels"].append(float(line["value"]))
+    for value in parquet.read_table(folder / "values.parquet").to_pylist():
+        # The value without an epoch is the one of the saved weights.
+        if (value["epoch"], value["split"], value["metric"]) == (None, "test", metric):
+            arm = ours.get(value["arm"], value["arm"])
+            found[f"{arm}, {value['labels']} labels"].append(value["value"])
     return {
         name: [mean(values), stdev(values) / math.sqrt(len(values)) if len(values) > 1 else 0.0]
         for name, values in found.items()
