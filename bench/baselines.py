@@ -16,7 +16,7 @@ import numpy as np
 from headstart.baselines.cooccurrence import CooccurrenceClassifier
 from headstart.baselines.stack import Stack
 from headstart.baselines.tfidf import TfidfClassifier
-from headstart.text.cooccurrence import cooccurrence_vectors
+from headstart.data.cooccurrence import ppmi_svd, scale_columns
 from reviews import Part, byte_pieces, encode, halves, read_french, read_reviews, seeds_and_cache
 
 VOCAB_SIZE, WIDTH, BUDGETS = 8_192, 256, (100, 400, 1_600, None)
@@ -26,9 +26,9 @@ def rotten_tomatoes(seeds: int, cache: Path) -> None:
     imdb, data = read_reviews()
     tokenizer = byte_pieces(imdb.texts, VOCAB_SIZE, cache)
     started = time.perf_counter()
-    vectors = cooccurrence_vectors(
-        encode(tokenizer, imdb.texts), vocab_size=VOCAB_SIZE, width=WIDTH, power=1.0
-    )
+    documents = encode(tokenizer, imdb.texts)
+    found = ppmi_svd(documents, vocab_size=VOCAB_SIZE, width=WIDTH)
+    vectors = scale_columns(*found, power=1.0)
     print(f"co-occurrence vectors, tokenizing included: {time.perf_counter() - started:.1f} s")
     print(f"{'labels':>8}{'tfidf':>16}{'cooccurrence':>16}{'stack of both':>16}   seconds of each")
     checks = [data.validation, data.test]

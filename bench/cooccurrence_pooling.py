@@ -9,8 +9,8 @@ keeps the table.
 import numpy as np
 
 from headstart.baselines.cooccurrence import STRENGTHS, mean_and_maximum
+from headstart.data.cooccurrence import ppmi_svd, scale_columns
 from headstart.linear import choose_strength
-from headstart.text.cooccurrence import cooccurrence_vectors
 from reviews import byte_pieces, encode, read_reviews, seeds_and_cache
 
 VOCAB_SIZE, WIDTH, BUDGETS = 8_192, 256, (100, 400, 1_600)
@@ -30,7 +30,8 @@ def main() -> None:
     imdb, data = read_reviews()
     tokenizer = byte_pieces(imdb.texts, VOCAB_SIZE, options.cache)
     documents = encode(tokenizer, imdb.texts)
-    vectors = cooccurrence_vectors(documents, vocab_size=VOCAB_SIZE, width=WIDTH)
+    found = ppmi_svd(documents, vocab_size=VOCAB_SIZE, width=WIDTH)
+    vectors = scale_columns(*found, power=0.5)
     train, validation = (
         mean_and_maximum(encode(tokenizer, part.texts), vectors)
         for part in (data.train, data.validation)

@@ -8,9 +8,9 @@ from headstart.baselines.cooccurrence import CooccurrenceClassifier
 from headstart.baselines.nb import NaiveBayesClassifier
 from headstart.baselines.stack_run import StackScorer
 from headstart.baselines.tfidf import TfidfClassifier
+from headstart.data.tokenizers import train_tokenizer
 from headstart.run import ClassifierRun, NetworkRun
 from headstart.tasks.classification import Classification
-from headstart.text.tokenizers.train_tokenizer import train_tokenizer
 from tests.labelled import dataset
 
 KINDS = ("tfidf", "nb", "cooccurrence", "stack")

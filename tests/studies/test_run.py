@@ -8,6 +8,7 @@ import pytest
 from filelock import FileLock
 
 from headstart.config import FinetuneConfig, PretrainConfig
+from headstart.data.tokenizers import JsonTokenizer
 from headstart.errors import HeadstartError
 from headstart.run import NetworkRun, Run
 from headstart.studies.outcomes import FINAL, read_training, training_file
@@ -16,7 +17,6 @@ from headstart.studies.report.build import write_report
 from headstart.studies.results import read_measures, read_predictions, read_study
 from headstart.studies.run import StudyListener, StudyRun
 from headstart.text import cooccurrence
-from headstart.text.tokenizers.json_tokenizer import JsonTokenizer
 from tests.corpora import write_corpus
 from tests.labelled import dataset, write_csv
 from tests.studies.small_study import small_recipe

@@ -16,8 +16,8 @@ from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 
 from headstart.baselines.characters import Occurrences
+from headstart.data.words import find_words
 from headstart.explain import Contribution
-from headstart.text.tokenizers.words import find_words
 
 
 def find_ngrams(lowered: str, columns: Mapping[str, int], word: str) -> Occurrences:

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from headstart.baselines.arrays import check_shape
 from headstart.baselines.regression import RegressionClassifier
+from headstart.data.cooccurrence import TokenIds
+from headstart.data.tokenizers import Tokenizer, load_tokenizer
 from headstart.evaluation.calibration import Floats
 from headstart.linear import MAXIMUM_SHARE, STRENGTHS
-from headstart.text.cooccurrence import TokenIds
-from headstart.text.tokenizers.tokenizer import Tokenizer, load_tokenizer
 
 
 class CooccurrenceClassifier(RegressionClassifier):

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from headstart.data.tokenizers import Tokenizer, load_tokenizer
 from headstart.folds import Fold, make_folds
 from headstart.studies.arms.arm import Arm, HeldOutPart
 from headstart.studies.outcomes import Outcome, RunKey, read_training, training_name
@@ -17,7 +18,6 @@ from headstart.tasks.classification import Classification
 from headstart.tasks.examples import Examples, TextEncoding
 from headstart.tasks.task import Task
 from headstart.text.reading.dataset import Dataset, Splits
-from headstart.text.tokenizers.tokenizer import Tokenizer, load_tokenizer
 
 OnEpoch = Callable[[RunKey, int, float], None]  # a run, its epoch, its validation accuracy
 

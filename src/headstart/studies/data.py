@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from headstart.config import PretrainConfig
+from headstart.data.tokenizers import hash_of
 from headstart.errors import HeadstartError
 from headstart.progress import ProgressCallback
 from headstart.studies.recipe import DEFAULT_LABELS, StudyRecipe, arms_without_corpus
@@ -20,7 +21,6 @@ from headstart.text.checking.inspection import NO_TEST_PART
 from headstart.text.reading.corpus import Corpus, read_corpus
 from headstart.text.reading.dataset import Dataset, Splits
 from headstart.text.reading.rows import ReadOptions
-from headstart.text.tokenizers.tokenizer import hash_of
 from headstart.training.corpus import open_corpus
 
 FEW_TEST_ROWS = 100

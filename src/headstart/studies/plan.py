@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from headstart.config import FinetuneConfig, PretrainConfig
+from headstart.data.tokenizers import load_tokenizer
 from headstart.errors import HeadstartError
 from headstart.machine import choose_threads
 from headstart.model.presets import Preset, preset, preset_of
@@ -32,7 +33,6 @@ from headstart.studies.outcomes import RunKey
 from headstart.studies.recipe import StudyRecipe, network_kind
 from headstart.studies.speed import measure_finetuning, measure_pretraining
 from headstart.studies.study_task import take_rows
-from headstart.text.tokenizers.tokenizer import load_tokenizer
 from headstart.training.initialization import reading_length
 
 EPOCHS, STEPS, FEWEST_EPOCHS = 5, 500, 2

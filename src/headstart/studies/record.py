@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from headstart.config import PretrainConfig
+from headstart.data.tokenizers import load_tokenizer
 from headstart.machine import look_up
 from headstart.model.counts import count_parameters, counts_document
 from headstart.model.presets import Preset
@@ -30,7 +31,6 @@ from headstart.studies.study_task import gold_words, take_rows
 from headstart.studies.words import dataset_name
 from headstart.text.checking.held_out import left_out_sentence
 from headstart.text.reading.corpus import Corpus
-from headstart.text.tokenizers.tokenizer import load_tokenizer
 
 VERSIONS = ("headstart", "torch", "tokenizers", "scikit-learn", "numpy")
 

@@ -16,12 +16,12 @@ import torch
 import torch.nn.functional as F
 
 from headstart.config import Precision, PretrainConfig
+from headstart.data.batches import PackedBatch, PairBatch, TokenSource
 from headstart.machine import autocast
 from headstart.model.model import build_model
 from headstart.model.presets import Preset
 from headstart.model.sampled_softmax import SoftmaxSampler
 from headstart.objectives import find_objective
-from headstart.text.store.token_source import PackedBatch, PairBatch, TokenSource
 from headstart.training.batches import LARGE_VOCABULARY, NUM_FREQUENT, NUM_SAMPLED
 from headstart.training.optimizer import make_optimizer
 
@@ -94,7 +94,7 @@ class MadeUpTokens(TokenSource):
     """
 
     def __init__(self, vocab_size: int, length: int) -> None:
-        self.length, self.separate = length, False
+        self.length = length
         self.tokenizer: Any = SimpleNamespace(vocab_size=vocab_size, mask_id=0)
         self.special_ids = torch.zeros(1, dtype=torch.long)
         self._generator = torch.Generator().manual_seed(0)

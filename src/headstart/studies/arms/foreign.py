@@ -67,7 +67,7 @@ class ForeignArm(NetworkArm):
 
     def prepare(self, context: ArmContext) -> None:
         """Copy the base into the study, and tokenize the held-out parts with its tokenizer."""
-        from headstart.text.tokenizers.tokenizer import load_tokenizer
+        from headstart.data.tokenizers import load_tokenizer
 
         tokenizer = load_tokenizer(self.copy(context))
         if not context.study.reads_whole_texts:

@@ -97,7 +97,7 @@ class NetworkArm(Arm):
 
     def prepare(self, context: ArmContext) -> None:
         """Tokenize the held-out parts before the first training, not in each of them."""
-        from headstart.text.tokenizers.tokenizer import load_tokenizer
+        from headstart.data.tokenizers import load_tokenizer
 
         if not context.study.reads_whole_texts:
             return

@@ -8,9 +8,8 @@ import sentencepiece
 import tokenizers
 from tokenizers import models, pre_tokenizers, processors
 
+from headstart.data.tokenizers import JsonTokenizer, load_tokenizer
 from headstart.errors import HeadstartError
-from headstart.text.tokenizers.json_tokenizer import JsonTokenizer
-from headstart.text.tokenizers.tokenizer import load_tokenizer
 
 BERT_WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "film", "good"]
 
@@ -73,7 +72,7 @@ def test_a_sentencepiece_model_is_read(sentencepiece_file):
     assert (tokenizer.unknown_id, tokenizer.begin_id, tokenizer.end_id) == (0, 1, 2)
     assert tokenizer.pad_id is None
     assert tokenizer.decode(tokenizer.encode(["The film"])[0]) == "The film"
-    assert "".join(tokenizer.pieces("The film")) == "▁The▁film"
+    assert "".join(tokenizer.tokenize("The film")) == "▁The▁film"
 
 
 def test_a_sentencepiece_mask_never_comes_from_text(sentencepiece_file):

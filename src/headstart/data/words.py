@@ -1,4 +1,4 @@
-"""Where the words of a text are, in scripts with spaces between them and without."""
+"""Find words and sentences in scripts with spaces between words and without."""
 
 import re
 import unicodedata
@@ -6,7 +6,7 @@ import unicodedata
 from headstart.scripts import unspaced
 
 _WORD = re.compile(r"\w+|[^\w\s]")
-_BETWEEN_BLANKS = re.compile(r"\S+")
+_NO_SPACE = re.compile(r"\S+")
 _ABBREVIATION = re.compile(r"(?:\w\.){2,}")  # U.S., e.g.
 _SENTENCE = re.compile(r".*?(?:[.!?](?=\s)|[。！？]|\Z)", re.DOTALL)
 
@@ -14,18 +14,16 @@ Places = list[tuple[int, int]]
 
 
 def find_words(text: str) -> Places:
-    """Start and end of every word and every mark; in scripts without blanks, of every character."""
+    """Return start and end of every word, punctuation mark and unspaced character."""
     words: Places = []
     for match in _WORD.finditer(text):
-        words += _apart(text, *match.span())
+        words += _split_unspaced(text, *match.span())
     return words
 
 
 def first_sentence(text: str) -> str:
-    """Everything up to the first full stop, question or exclamation mark.
+    """Return the text up to its first full stop, question or exclamation mark.
 
-    Example
-    -------
     >>> first_sentence("It costs 3.50 here. Not there.")
     'It costs 3.50 here.'
     """
@@ -34,29 +32,29 @@ def first_sentence(text: str) -> str:
 
 
 def split_words(text: str) -> Places:
-    """Start and end of the words as CoNLL files have them.
+    """Return start and end of the words as CoNLL files split them.
 
-    Marks around a word stand alone, marks inside it stay (`don't`, `3.5`, `Paris-based`), and so
-    does the last full stop of `U.S.`.
+    Punctuation around a word is separate, punctuation inside it is not (`don't`, `3.5`,
+    `Paris-based`), and neither is the last full stop of `U.S.`.
     """
     words: Places = []
-    for match in _BETWEEN_BLANKS.finditer(text):
+    for match in _NO_SPACE.finditer(text):
         start, end = match.span()
-        while start < end and _is_mark(text[start]):
+        while start < end and _is_punctuation(text[start]):
             words.append((start, start + 1))
             start += 1
         last = end
-        while last > start and _is_mark(text[last - 1]):
+        while last > start and _is_punctuation(text[last - 1]):
             if _ABBREVIATION.fullmatch(text, start, last):
                 break
             last -= 1
-        words += _apart(text, start, last)
+        words += _split_unspaced(text, start, last)
         words += [(place, place + 1) for place in range(last, end)]
     return words
 
 
-def _apart(text: str, start: int, end: int) -> Places:
-    """One word, or more: characters of scripts without blanks are words of their own."""
+def _split_unspaced(text: str, start: int, end: int) -> Places:
+    """Split a word at characters of scripts without spaces; each of them is a word."""
     words: Places = []
     for place in range(start, end):
         if unspaced(text[place]):
@@ -64,9 +62,11 @@ def _apart(text: str, start: int, end: int) -> Places:
                 words.append((start, place))
             words.append((place, place + 1))
             start = place + 1
-    return [*words, (start, end)] if start < end else words
+    if start < end:
+        words.append((start, end))
+    return words
 
 
-def _is_mark(character: str) -> bool:
-    """Punctuation or a symbol, in any script; accents and vowel signs are neither."""
+def _is_punctuation(character: str) -> bool:
+    """Return whether it is punctuation or a symbol; accents and vowel signs are neither."""
     return unicodedata.category(character)[0] in "PS"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headstart.text.tokenizers.words import find_words, split_words
+from headstart.data.words import find_words, split_words
 
 
 @pytest.mark.parametrize(

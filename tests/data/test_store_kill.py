@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from headstart.text.store.token_store import TokenStore
-from headstart.text.store.write_store import store_corpus
+from headstart.data import token_store
+from headstart.data.token_store import TokenStore, store_corpus
 from tests.conftest import Result
 from tests.forked import Fork
 
@@ -34,7 +34,8 @@ def start(tokenizer, folder: Path) -> Fork:
 
 
 def write(tokenizer, folder: Path) -> Result:
-    store_corpus(Words(), tokenizer, folder, shard_tokens=1 << 15)
+    token_store.SHARD_TOKENS = 1 << 15  # in a process of its own
+    store_corpus(Words(), tokenizer, folder)
     return Result([], 0, "", "")
 
 

@@ -4,9 +4,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from headstart.data.tokenizers import MIN_VOCAB_SIZE, SPECIAL_NAMES, load_tokenizer, train_tokenizer
 from headstart.errors import HeadstartError
-from headstart.text.tokenizers.tokenizer import SPECIAL_NAMES, load_tokenizer
-from headstart.text.tokenizers.train_tokenizer import SMALLEST_VOCABULARY, train_tokenizer
 
 SPECIAL_WORDS = [name for names in SPECIAL_NAMES.values() for name in names]
 texts_with_specials = st.lists(st.sampled_from([*SPECIAL_WORDS, " ", "a"]) | st.text()).map("".join)
@@ -37,11 +36,11 @@ def test_the_six_specials_have_ids_of_their_own(trained):
 
 
 def test_pieces_read_like_the_text(trained):
-    assert "".join(trained.pieces("The film, didn't")) == "The film, didn't"
+    assert "".join(trained.tokenize("The film, didn't")) == "The film, didn't"
 
 
 def test_a_piece_that_is_part_of_a_character_shows_its_bytes(bpe):
-    assert "".join(bpe.pieces("a🐈")) == r"a\xf0\x9f\x90\x88"
+    assert "".join(bpe.tokenize("a🐈")) == r"a\xf0\x9f\x90\x88"
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
@@ -67,7 +66,7 @@ def test_a_saved_tokenizer_is_the_same_when_loaded(trained, tmp_path):
 
 def test_a_vocabulary_without_room_for_the_bytes_is_refused(sentences):
     with pytest.raises(HeadstartError, match="too small"):
-        train_tokenizer(sentences, vocab_size=SMALLEST_VOCABULARY - 1)
+        train_tokenizer(sentences, vocab_size=MIN_VOCAB_SIZE - 1)
 
 
 def test_an_empty_corpus_is_refused():
@@ -78,5 +77,5 @@ def test_an_empty_corpus_is_refused():
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
 def test_a_tiny_corpus_gives_a_smaller_vocabulary_than_asked_for(kind):
     tokenizer = train_tokenizer(["ab"], vocab_size=1000, kind=kind)
-    assert SMALLEST_VOCABULARY <= tokenizer.vocab_size < 1000
+    assert MIN_VOCAB_SIZE <= tokenizer.vocab_size < 1000
     assert tokenizer.decode(tokenizer.encode(["zebra"])[0]) == "zebra"

@@ -1,18 +1,19 @@
-"""Counting is exact, streamed and bounded; the vectors mirror the company that tokens keep."""
+"""PPMI-SVD: counts are exact, streamed and bounded; vectors reflect shared contexts."""
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headstart.errors import HeadstartError
-from headstart.text import cooccurrence
-from headstart.text.cooccurrence import (
-    cooccurrence_vectors,
+from headstart.data import cooccurrence
+from headstart.data.cooccurrence import (
     count_pairs,
-    decompose,
     positive_pmi,
+    ppmi_svd,
+    scale_columns,
+    truncated_svd,
 )
+from headstart.errors import HeadstartError
 
 VOCAB = 7
 corpora = st.lists(
@@ -92,6 +93,10 @@ def test_ids_beyond_two_bytes_are_counted_alike():
     assert counts.pairs.sum() == 6
 
 
+def cooccurrence_vectors(documents, **options):
+    return scale_columns(*ppmi_svd(documents, **options), power=0.5)
+
+
 def synonyms(seed=0):
     """Sentences `context, word, context`: words 0 and 1 share their contexts, word 2 has others."""
     draw = np.random.default_rng(seed)
@@ -141,7 +146,7 @@ def test_nothing_to_count_gives_zeros(documents):
 @given(corpora)
 def test_at_full_width_the_vectors_hold_the_whole_matrix(documents):
     information = positive_pmi(count_pairs(documents, vocab_size=VOCAB, window=2), smoothing=0.75)
-    vectors = decompose(information, width=VOCAB, seed=0, power=1.0)
+    vectors = scale_columns(*truncated_svd(information, width=VOCAB, seed=0), power=1.0)
     dense = information.toarray()
     assert np.allclose(vectors @ vectors.T, dense @ dense.T, atol=1e-3)
 
@@ -150,6 +155,12 @@ def test_at_full_width_the_vectors_hold_the_whole_matrix(documents):
 def test_an_id_outside_of_the_vocabulary_is_refused_with_both_numbers(wrong):
     with pytest.raises(HeadstartError, match=f"token id {wrong} in a vocabulary of 5"):
         cooccurrence_vectors([np.array([1, wrong, 2])], vocab_size=5, width=3)
+
+
+def test_the_vectors_have_not_changed():
+    """The numbers of the reference implementation, for a small corpus."""
+    values = ppmi_svd(synonyms(), vocab_size=30, width=4)[1]
+    np.testing.assert_allclose(values, [8.697578, 4.796044, 3.280277, 2.583604], rtol=1e-5)
 
 
 def test_progress_hears_the_tokens_counted():
