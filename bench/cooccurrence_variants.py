@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 from scipy import sparse
 
-from headstart.baselines.cooccurrence import CooccurrenceClassifier
+from headstart.baselines.linear import CooccurrenceClassifier
 from headstart.data.cooccurrence import (
     PairCounts,
     count_pairs,

@@ -32,7 +32,7 @@ from safetensors.numpy import load_file
 from scipy.stats import t
 from sklearn.model_selection import StratifiedKFold
 
-from headstart.baselines.tfidf import TfidfClassifier
+from headstart.baselines.linear import TfidfClassifier
 from headstart.config import FinetuneConfig, PretrainConfig
 from headstart.folds import make_folds
 from headstart.run import read_summary
@@ -122,7 +122,7 @@ def difference(found: Right, other: Right) -> str:
 
 
 def linear(folds: list[Splits]) -> Right:
-    """TF-IDF, whose strength is chosen within the training rows of each fold."""
+    """TF-IDF, whose C is selected within the training rows of each fold."""
     right = []
     for fold in folds:
         inner = make_folds(fold.train.labels, FOLDS)

@@ -85,10 +85,10 @@ UNSEEN = -1e4  # the score of a class that training had no row of: its probabili
 
 # The kinds of classifiers without a network, by `kind` in classifier.json.
 CLASSIFIERS = {
-    "tfidf": "headstart.baselines.tfidf:TfidfClassifier",
-    "nb": "headstart.baselines.nb:NaiveBayesClassifier",
-    "cooccurrence": "headstart.baselines.cooccurrence:CooccurrenceClassifier",
-    "stack": "headstart.baselines.stack_run:StackScorer",
+    "tfidf": "headstart.baselines.linear:TfidfClassifier",
+    "nb": "headstart.baselines.linear:NaiveBayesClassifier",
+    "cooccurrence": "headstart.baselines.linear:CooccurrenceClassifier",
+    "stack": "headstart.baselines.stack:StackClassifier",
 }
 
 

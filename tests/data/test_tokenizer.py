@@ -1,6 +1,8 @@
 """Tokenizers that people already have are read as they are."""
 
+import copy
 import json
+import pickle
 from pathlib import Path
 
 import pytest
@@ -89,6 +91,13 @@ def test_a_sentencepiece_model_survives_saving(sentencepiece_file, tmp_path):
     assert load_tokenizer(folder).fingerprint == tokenizer.fingerprint
 
 
+def test_a_copy_reads_no_text_as_special_tokens(bert_file):
+    tokenizer = load_tokenizer(bert_file)
+    for copied in (copy.deepcopy(tokenizer), pickle.loads(pickle.dumps(tokenizer))):
+        assert copied.encode(["film [MASK]"]) == [[5, 1]]
+        assert copied.fingerprint == tokenizer.fingerprint
+
+
 def test_another_vocabulary_has_another_fingerprint(bert_file, tmp_path):
     first = load_tokenizer(bert_file).fingerprint
     settings = json.loads(bert_file.read_text())
@@ -122,19 +131,30 @@ def test_a_missing_tokenizer_gets_a_message(tmp_path, name):
         load_tokenizer(tmp_path / Path(name))
 
 
+ENDLESS = {"type": "Split", "pattern": {"Regex": "(a+)+(a+)+b"}}
+ENDLESS |= {"behavior": "Isolated", "invert": False}
+GROWING = {"type": "Replace", "pattern": {"String": "a"}, "content": "a" * 500}
+
+
 @pytest.mark.parametrize(
     ("part", "step"),
     [
-        ("pre_tokenizer", {"type": "Split", "pattern": {"Regex": "(a+)+(a+)+b"}}),
-        ("normalizer", {"type": "Replace", "pattern": {"String": "a"}, "content": "a" * 500}),
+        ("pre_tokenizer", ENDLESS),
+        ("normalizer", GROWING),
+        ("normalizer", {"type": "Sequence", "normalizers": [GROWING]}),
     ],
 )
-def test_a_file_whose_steps_never_end_or_multiply_the_text_is_refused(bpe, tmp_path, part, step):
+@pytest.mark.parametrize("escaped", [False, True])
+def test_a_file_whose_steps_never_end_or_multiply_the_text_is_rejected(
+    bpe, tmp_path, part, step, escaped, monkeypatch
+):
+    monkeypatch.setattr("headstart.data.tokenizers.CHECK_SECONDS", 3.0)
     path = bpe.save(tmp_path / "tokenizer.json")
     content = json.loads(path.read_text(encoding="utf-8"))
-    if part == "pre_tokenizer":
-        step |= {"behavior": "Isolated", "invert": False}
-    path.write_text(json.dumps(content | {part: step}))
+    text = json.dumps(content | {part: step})
+    if escaped:  # JSON may spell a name with escapes
+        text = text.replace('"Replace"', '"\\u0052eplace"').replace('"Split"', '"\\u0053plit"')
+    path.write_text(text)
     with pytest.raises(HeadstartError, match="this tokenizer cannot be used"):
         load_tokenizer(path)
 

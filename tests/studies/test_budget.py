@@ -5,8 +5,8 @@ import csv
 import numpy as np
 import pytest
 
+from headstart.baselines.linear import TfidfClassifier
 from headstart.baselines.stack import Stack
-from headstart.baselines.tfidf import TfidfClassifier
 from headstart.folds import make_folds
 from headstart.studies.arms import choosing, find_arm
 from headstart.studies.outcomes import read_training
@@ -94,10 +94,10 @@ def test_a_network_says_what_it_chose(told_and_misled, arm):
 def test_what_a_fold_held_back_is_answered_by_a_model_that_has_not_seen_it():
     texts = [f"word{number}" for number in range(60)]  # nothing in common: all there is, is memory
     labels = np.arange(60) % 2
-    arm = TfidfClassifier().fit(texts, labels, folds=make_folds(labels, 5))
+    arm = TfidfClassifier().fit(texts, labels, folds=make_folds(labels))
     assert (arm.predict(texts) == labels).mean() > 0.9
-    held = arm.held_probabilities_.argmax(axis=1)
-    assert (held == labels[arm.held_rows_]).mean() < 0.75
+    held = arm.oof_proba_.argmax(axis=1)
+    assert (held == labels[arm.oof_rows_]).mean() < 0.75
 
 
 def test_many_rows_are_chosen_by_with_a_part_held_back(tmp_path, monkeypatch):
@@ -146,7 +146,7 @@ def test_where_nothing_is_chosen_the_last_epoch_is_kept_as_it_is(tmp_path):
     assert {one.facts["temperature"] for one in networks} == {1.0}
     stack = next(one for run, one in outcomes.items() if run.arm == "stack")
     parts = [one.test for run, one in outcomes.items() if run.arm != "stack" and run.seed == 0]
-    assert stack.test == pytest.approx(Stack.equal(2).combine(parts), abs=1e-6)
+    assert stack.test == pytest.approx(Stack.equal(2).predict_proba(parts), abs=1e-6)
 
 
 def test_seeds_take_turns_with_several_bases(tmp_path):

@@ -29,7 +29,7 @@ def made_up_facts(labels=1600, seeds=3):
             "seconds": 2.0,
             "test_seconds": 0.08,
             "bytes": 600_000,
-            "strength": 4.0,
+            "C": 4.0,
         }
         facts[RunKey("pretrained", "causal", labels, seed)] = {
             "seconds": 60.0,

@@ -202,6 +202,10 @@ class JsonTokenizer(Tokenizer):
                 fix="give a file that the tokenizers library wrote",
             ) from error
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Copies must not read text as special tokens, which the library's own copies do.
+        return _from_json, (self._inner.to_str(),)
+
     @cached_property
     def fingerprint(self) -> str:
         return hash_of(b"tokenizers", self._inner.to_str().encode())
@@ -276,6 +280,10 @@ class JsonTokenizer(Tokenizer):
             and not self._settings["model"].get("dropout")
             and all(token["special"] for token in self._settings["added_tokens"])
         )
+
+
+def _from_json(text: str) -> JsonTokenizer:
+    return JsonTokenizer(tokenizers.Tokenizer.from_str(text))
 
 
 def _special_runs(encoding: tokenizers.Encoding) -> list[list[int]]:

@@ -117,7 +117,7 @@ class ArmContext:
             take_rows(self.task, self.study.splits.train, "all", 0)
         )
 
-    def own_folds(self, count: int) -> list[Fold]:
+    def own_folds(self) -> list[Fold]:
         """Folds of the run's own rows, by their content: the same ones for arms that share rows."""
         train = self.splits.train
         rows = zip(train.texts, train.labels, strict=True)
@@ -125,7 +125,7 @@ class ArmContext:
         labels = np.asarray(train.labels)[order]
         return [
             Fold(np.sort(order[fold.train]), np.sort(order[fold.held]))
-            for fold in make_folds(labels, count)
+            for fold in make_folds(labels)
         ]
 
     @cached_property

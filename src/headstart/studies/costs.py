@@ -18,7 +18,7 @@ from headstart.studies.comparison import Series
 from headstart.studies.outcomes import FINAL, RunKey, training_file
 from headstart.studies.results import Study
 
-SHORT = {"learning_rate": "rate {value}", "epochs": "{value} epochs", "strength": "C {value}"}
+SHORT = {"learning_rate": "rate {value}", "epochs": "{value} epochs", "C": "C {value}"}
 TrainingFacts = Mapping[RunKey, Mapping[str, Any]]
 
 
@@ -113,7 +113,7 @@ def _mean(values: Sequence[float | None]) -> float | None:
 def choice_words(facts: TrainingFacts, series: Series, labels: int) -> str:
     """What an arm chose for itself at a budget: each setting, lowest to highest over seeds."""
     runs = [run for run in facts if (run.arm, run.objective, run.labels) == (*series, labels)]
-    chosen = [facts[run].get("chosen") or _strength(facts[run]) for run in runs]
+    chosen = [facts[run].get("chosen") or _regularisation(facts[run]) for run in runs]
     said = []
     for name in dict.fromkeys(name for one in chosen for name in one):
         values = [one[name] for one in chosen if name in one]
@@ -126,8 +126,8 @@ def choice_words(facts: TrainingFacts, series: Series, labels: int) -> str:
     return ", ".join(said) + (f", {tries} tries" if said and tries else "")
 
 
-def _strength(facts: Mapping[str, Any]) -> dict[str, Any]:
-    return {"strength": facts["strength"]} if "strength" in facts else {}
+def _regularisation(facts: Mapping[str, Any]) -> dict[str, Any]:
+    return {"C": facts["C"]} if "C" in facts else {}
 
 
 def size_words(count: float) -> str:

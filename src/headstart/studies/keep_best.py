@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from headstart.baselines.finetune_arm import LINEAR, STACK, save_arm
-from headstart.baselines.stack_run import StackScorer, link_member
+from headstart.baselines.baselines import LINEAR_ARMS
+from headstart.baselines.finetune_arm import STACK, save_arm
+from headstart.baselines.stack import StackClassifier, link_member
 from headstart.config import FinetuneConfig, is_run
 from headstart.evaluation.calibration import log_loss, normalized
 from headstart.run import (
@@ -162,13 +163,13 @@ def save_stack(context: ArmContext, weights: dict[RunKey, float], folder: Path) 
         safe_name(run.arm): Run.open(link_member(source, folder, safe_name(run.arm)))
         for run, source in sources.items()
     }
-    _write(context, StackScorer(members, list(counted.values())), folder)
+    _write(context, StackClassifier(members, list(counted.values())), folder)
 
 
 def _write(context: ArmContext, scorer: TextClassifier, folder: Path) -> None:
     study, run = context.study.recipe, context.run
     # A study has more arms than `finetune`: only one that can be read again is in the config.
-    arm: Any = {"arm": run.arm} if run.arm in (*LINEAR, STACK) else {}
+    arm: Any = {"arm": run.arm} if run.arm in (*LINEAR_ARMS, STACK) else {}
     recipe = FinetuneConfig(**study.dataset_settings(), **arm, seed=run.seed)
     assert isinstance(context.task, Classification)
     role = "selected its settings" if study.selection == "validation" else "measured it"

@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 SETTINGS = 2  # that are tried
 LONGER, LEAST_LONG = 2, 4  # times the usual epochs, and at least so many
 FASTER = 3.0  # times the usual rate
-FOLDS = 3
 WATCHED = "watched.json"  # what the validation part said after each epoch, for the curves alone
 
 
@@ -98,7 +97,7 @@ def train_within_budget(
         Whether a stack needs to know what networks say of every row that they have not seen.
     """
     settings = settings_of(recipe, context.study.tries, fixed=fixed)
-    folds = context.own_folds(FOLDS)
+    folds = context.own_folds()
     tried = _Tries(recipe, context)
     if not folds:  # too few rows to choose by
         return Chosen(settings[0], 1, tried.train_all(settings[0], listener))
@@ -136,7 +135,7 @@ class _Tries:
 
     def best(self, settings: Sequence[Setting]) -> Setting:
         """The setting with the lowest loss on rows that the first fold holds back."""
-        fold = self.context.own_folds(FOLDS)[0]
+        fold = self.context.own_folds()[0]
 
         def loss(setting: Setting) -> float:
             return calibrated_loss(self.answers(fold, 0, setting), self.labels[fold.held])

@@ -9,7 +9,7 @@ from headstart.studies.arms.arm import Colours, HeldOutPart
 from headstart.studies.arms.regression import RegressionArm
 
 if TYPE_CHECKING:
-    from headstart.baselines.cooccurrence import CooccurrenceClassifier
+    from headstart.baselines.linear import CooccurrenceClassifier
     from headstart.studies.context import ArmContext
 
 
@@ -27,7 +27,7 @@ class CooccurrenceArm(RegressionArm):
     def classifier(self, context: ArmContext) -> CooccurrenceClassifier:
         from safetensors.numpy import load_file
 
-        from headstart.baselines.cooccurrence import CooccurrenceClassifier
+        from headstart.baselines.linear import CooccurrenceClassifier
 
         vectors = load_file(context.study.vectors)["vectors"]
         return CooccurrenceClassifier(vectors, tokenizer=context.tokenizer)

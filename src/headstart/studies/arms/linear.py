@@ -40,7 +40,7 @@ class LinearArm(Arm):
         return SECONDS * amounts.megabytes(labels + amounts.validation_rows + amounts.test_rows)
 
     def fit(self, context: ArmContext) -> Fitted:
-        from headstart.baselines.task_baselines import find_linear
+        from headstart.baselines.baselines import LINEAR_MODELS
         from headstart.studies.study_task import hold_back
 
         task, splits = context.task, context.splits
@@ -48,7 +48,7 @@ class LinearArm(Arm):
         if context.study.recipe.selection != "validation":
             kept, back = hold_back(task, train)
             train, held = task.pick(splits.train, kept), task.pick(splits.train, back)
-        answers = find_linear(task)(task, train, held)
+        answers = LINEAR_MODELS[task.name][1](task, train, held)
 
         def answer(part: HeldOutPart) -> Any:
             return answers(splits.parts()[part])

@@ -9,7 +9,7 @@ from headstart.studies.arms.arm import Colours, HeldOutPart
 from headstart.studies.arms.regression import RegressionArm
 
 if TYPE_CHECKING:
-    from headstart.baselines.nb import NaiveBayesClassifier
+    from headstart.baselines.linear import NaiveBayesClassifier
     from headstart.studies.context import ArmContext
 
 
@@ -23,7 +23,7 @@ class NaiveBayesArm(RegressionArm):
     position = 15
 
     def classifier(self, context: ArmContext) -> NaiveBayesClassifier:
-        from headstart.baselines.nb import NaiveBayesClassifier
+        from headstart.baselines.linear import NaiveBayesClassifier
 
         return NaiveBayesClassifier()
 

@@ -50,8 +50,8 @@ class NetworkArm(Arm):
         return speed.trained_token
 
     def seconds(self, labels: int, effort: Effort, amounts: Amounts, speed: Speed) -> float:
-        from headstart.folds import HELD_BACK, MANY
-        from headstart.studies.arms.choosing import FOLDS, long_epochs
+        from headstart.folds import FOLDS, HELD_BACK, MANY
+        from headstart.studies.arms.choosing import long_epochs
 
         usual, long = effort.epochs, effort.epochs if effort.fixed else long_epochs(effort.epochs)
         epochs = long if effort.tries > 1 and self.learns_long else usual

@@ -11,22 +11,21 @@ from headstart.studies.arms.arm import Amounts, Arm, Effort, Fitted, HeldOutPart
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from headstart.baselines.regression import RegressionClassifier
+    from headstart.baselines.linear import LinearTextClassifier
     from headstart.studies.context import ArmContext
 
 SECONDS = 3.0  # for each MB of labelled text
-FOLDS = 5
 
 
 class RegressionArm(Arm):
-    """A `RegressionClassifier`: a subclass says which one, and what it reads."""
+    """A `LinearTextClassifier`: a subclass says which one, and what it reads."""
 
     class_only: ClassVar[bool] = True
     stackable: ClassVar[bool] = True
     varies_with_seed: ClassVar[bool] = False
 
     @abstractmethod
-    def classifier(self, context: ArmContext) -> RegressionClassifier:
+    def classifier(self, context: ArmContext) -> LinearTextClassifier:
         """The classifier, not fitted yet."""
 
     @abstractmethod
@@ -34,7 +33,7 @@ class RegressionArm(Arm):
         """What the classifier reads of a held-out part; of the training rows where it is None."""
 
     def seconds(self, labels: int, effort: Effort, amounts: Amounts, speed: Speed) -> float:
-        from headstart.folds import MANY
+        from headstart.folds import FOLDS, MANY
 
         times = 1 if not effort.tries else 2 if labels >= MANY else FOLDS
         rows = times * labels + amounts.validation_rows + amounts.test_rows
@@ -49,7 +48,7 @@ class RegressionArm(Arm):
             held_out = (self.inputs(context, "validation"), splits.validation.labels)
             classifier.fit(train, splits.train.labels, validation=held_out)
         else:
-            classifier.fit(train, splits.train.labels, folds=context.own_folds(FOLDS))
+            classifier.fit(train, splits.train.labels, folds=context.own_folds())
 
         def answer(part: HeldOutPart) -> Any:
             found = classifier.predict_proba(self.inputs(context, part))
@@ -60,9 +59,9 @@ class RegressionArm(Arm):
 
             save_classifier(context, classifier, folder)
 
-        facts = {"chosen": {"strength": classifier.strength_}, "tries": len(classifier.strengths)}
-        rows: Any = getattr(classifier, "held_rows_", ())
+        facts = {"chosen": {"C": classifier.C_}, "tries": len(classifier.Cs)}
+        rows = classifier.oof_rows_
         if not len(rows):
             return Fitted(answer, facts, save=save)
-        own = over_all_classes(classifier.held_probabilities_, classifier.classes_.tolist(), every)
+        own = over_all_classes(classifier.oof_proba_, classifier.classes_.tolist(), every)
         return Fitted(answer, facts, own=own, own_rows=rows, save=save)

@@ -73,7 +73,7 @@ class StackArm(Arm):
                 mixture = Stack.equal(len(members))
 
         def answer(part: HeldOutPart) -> Any:
-            return mixture.combine([getattr(one, part) for one in outcomes])
+            return mixture.predict_proba([getattr(one, part) for one in outcomes])
 
         weights = dict(zip(members, map(float, mixture.weights_), strict=True))
 

@@ -9,7 +9,7 @@ from headstart.studies.arms.arm import Colours, HeldOutPart
 from headstart.studies.arms.regression import RegressionArm
 
 if TYPE_CHECKING:
-    from headstart.baselines.tfidf import TfidfClassifier
+    from headstart.baselines.linear import TfidfClassifier
     from headstart.studies.context import ArmContext
 
 
@@ -18,7 +18,7 @@ class TfidfArm(RegressionArm):
 
     name = "tfidf"
     label = "TF-IDF"
-    description = "Word and character n-grams, weighted by rarity, and a logistic regression."
+    description = "Word and character n-grams, weighted by idf, and a logistic regression."
     # Okabe and Ito's palette, safe for colour-blind readers; the reference is grey.
     colours = Colours("#767676", "#9a9a9a", light_text="#666666", dark_text="#b0b0b0")
     position = 10
@@ -26,7 +26,7 @@ class TfidfArm(RegressionArm):
     is_reference = True
 
     def classifier(self, context: ArmContext) -> TfidfClassifier:
-        from headstart.baselines.tfidf import TfidfClassifier
+        from headstart.baselines.linear import TfidfClassifier
 
         return TfidfClassifier()
 
