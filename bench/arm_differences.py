@@ -1,6 +1,6 @@
 """The difference of any two arms of a finished study, by the study's own statistics.
 
-    python bench/arm_differences.py studies/demo pretrained-counted counted-scratch
+    python bench/arm_differences.py studies/demo pretrained,cooc-init cooc-init,scratch
 
 Test accuracy in points, with a 95 % interval over seeds and test rows, for each number of labels.
 """

@@ -1,7 +1,7 @@
 """How strong, and how fast, are the arms without a Transformer?
 
 rotten-tomatoes with IMDb's texts as the corpus: test accuracy, mean over the seeds (which draw
-the labelled rows), strength chosen on validation. Then IMDb itself (halves: train, and validation
+the labelled rows), C selected on validation. Then IMDb itself (halves: train, and validation
 that is scored too) for the time that long reviews take; then the lab's French reviews, if
 their folder is named.
 
@@ -13,10 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
-from headstart.baselines.cooccurrence import CooccurrenceClassifier
+from headstart.baselines.linear import CooccurrenceClassifier, TfidfClassifier
 from headstart.baselines.stack import Stack
-from headstart.baselines.tfidf import TfidfClassifier
-from headstart.text.cooccurrence import cooccurrence_vectors
+from headstart.data.cooccurrence import ppmi_svd, scale_columns
 from reviews import Part, byte_pieces, encode, halves, read_french, read_reviews, seeds_and_cache
 
 VOCAB_SIZE, WIDTH, BUDGETS = 8_192, 256, (100, 400, 1_600, None)
@@ -26,9 +25,9 @@ def rotten_tomatoes(seeds: int, cache: Path) -> None:
     imdb, data = read_reviews()
     tokenizer = byte_pieces(imdb.texts, VOCAB_SIZE, cache)
     started = time.perf_counter()
-    vectors = cooccurrence_vectors(
-        encode(tokenizer, imdb.texts), vocab_size=VOCAB_SIZE, width=WIDTH, power=1.0
-    )
+    documents = encode(tokenizer, imdb.texts)
+    found = ppmi_svd(documents, vocab_size=VOCAB_SIZE, width=WIDTH)
+    vectors = scale_columns(*found, power=1.0)
     print(f"co-occurrence vectors, tokenizing included: {time.perf_counter() - started:.1f} s")
     print(f"{'labels':>8}{'tfidf':>16}{'cooccurrence':>16}{'stack of both':>16}   seconds of each")
     checks = [data.validation, data.test]
@@ -48,7 +47,7 @@ def rotten_tomatoes(seeds: int, cache: Path) -> None:
                 took.append(time.perf_counter() - started)
             stack = Stack().fit([arm[0] for arm in answers], data.validation.labels)
             finals = [arm[1] for arm in answers]
-            finals.append(stack.combine(finals))
+            finals.append(stack.predict_proba(finals))
             scores.append([(p.argmax(axis=1) == data.test.labels).mean() * 100 for p in finals])
             seconds.append(took)
         table = np.array(scores)
@@ -66,7 +65,7 @@ def tfidf_alone(name: str, train: Part, validation: Part) -> None:
     accuracy = arm.score(validation.texts, validation.labels) * 100
     print(
         f"tfidf on {name}: {len(train):,} rows, validation accuracy {accuracy:.1f}, "
-        f"strength {arm.strength_:g}, {time.perf_counter() - started:.1f} s",
+        f"C {arm.C_:g}, {time.perf_counter() - started:.1f} s",
         flush=True,
     )
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from headstart.text.cooccurrence import count_pairs, decompose, positive_pmi
+from headstart.data.cooccurrence import count_pairs, positive_pmi, truncated_svd
 from reviews import byte_pieces, encode, read_reviews
 
 # Vocabulary, tokens in millions, window.
@@ -52,7 +52,7 @@ def measure(tokens: np.ndarray, vocab_size: int, millions: int, window: int) -> 
     times.append(time.process_time())
     information = positive_pmi(counts, smoothing=0.75)
     times.append(time.process_time())
-    decompose(information, width=WIDTH, power=0.5, seed=0)
+    truncated_svd(information, width=WIDTH, seed=0)
     times.append(time.process_time())
     peak = peak_memory()
     clock, (count, pmi, svd) = time.perf_counter() - started, np.diff(times)

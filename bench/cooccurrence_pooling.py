@@ -8,9 +8,9 @@ keeps the table.
 
 import numpy as np
 
-from headstart.baselines.cooccurrence import STRENGTHS, mean_and_maximum
-from headstart.linear import choose_strength
-from headstart.text.cooccurrence import cooccurrence_vectors
+from headstart.baselines.linear import mean_and_maximum
+from headstart.data.cooccurrence import ppmi_svd, scale_columns
+from headstart.linear import POOLED_CS, FoldFeatures, select_C
 from reviews import byte_pieces, encode, read_reviews, seeds_and_cache
 
 VOCAB_SIZE, WIDTH, BUDGETS = 8_192, 256, (100, 400, 1_600)
@@ -30,7 +30,8 @@ def main() -> None:
     imdb, data = read_reviews()
     tokenizer = byte_pieces(imdb.texts, VOCAB_SIZE, options.cache)
     documents = encode(tokenizer, imdb.texts)
-    vectors = cooccurrence_vectors(documents, vocab_size=VOCAB_SIZE, width=WIDTH)
+    found = ppmi_svd(documents, vocab_size=VOCAB_SIZE, width=WIDTH)
+    vectors = scale_columns(*found, power=0.5)
     train, validation = (
         mean_and_maximum(encode(tokenizer, part.texts), vectors)
         for part in (data.train, data.validation)
@@ -45,10 +46,8 @@ def main() -> None:
                 scale = scales(train[rows] - center, share)
                 parts = [(features - center) * scale for features in (train[rows], validation)]
                 wanted = data.validation.labels
-                strengths = (1e-5, 3e-5, 1e-4, *STRENGTHS)
-                model = choose_strength(
-                    parts[0], data.train.labels[rows], parts[1], wanted, strengths
-                )
+                fold = FoldFeatures(parts[0], data.train.labels[rows], parts[1], wanted)
+                _, (model,) = select_C([fold], (1e-5, 3e-5, 1e-4, *POOLED_CS))
                 found.append(model.score(parts[1], wanted) * 100)
             row += f"{np.mean(found):>8.1f}"
         print(row, flush=True)

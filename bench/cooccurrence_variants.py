@@ -12,8 +12,14 @@ from collections.abc import Iterator
 import numpy as np
 from scipy import sparse
 
-from headstart.baselines.cooccurrence import CooccurrenceClassifier
-from headstart.text.cooccurrence import PairCounts, count_pairs, decompose, positive_pmi
+from headstart.baselines.linear import CooccurrenceClassifier
+from headstart.data.cooccurrence import (
+    PairCounts,
+    count_pairs,
+    positive_pmi,
+    scale_columns,
+    truncated_svd,
+)
 from reviews import Dataset, byte_pieces, encode, read_reviews, seeds_and_cache
 
 VOCAB_SIZE, WIDTH, BUDGETS = 8_192, 256, (100, 400, 1_600)
@@ -53,7 +59,7 @@ def variants(counts: dict[int, PairCounts]) -> Iterator[tuple[str, np.ndarray]]:
         information = positive_pmi(weighted(counts, window, weights), smoothing=smoothing)
         if shift:
             information = shifted(information, shift)
-        return name, decompose(information, width=WIDTH, seed=0, power=power)
+        return name, scale_columns(*truncated_svd(information, width=WIDTH, seed=0), power=power)
 
     yield made("defaults")
     for window in (2, 3, 10, 20):

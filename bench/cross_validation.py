@@ -32,11 +32,10 @@ from safetensors.numpy import load_file
 from scipy.stats import t
 from sklearn.model_selection import StratifiedKFold
 
-from headstart.baselines.tfidf import TfidfClassifier
+from headstart.baselines.linear import TfidfClassifier
 from headstart.config import FinetuneConfig, PretrainConfig
 from headstart.folds import make_folds
 from headstart.run import read_summary
-from headstart.study.selection import FOLDS
 from headstart.text.checking.duplicates import text_key
 from headstart.text.reading.corpus import read_corpus
 from headstart.text.reading.dataset import Dataset, Splits
@@ -122,10 +121,10 @@ def difference(found: Right, other: Right) -> str:
 
 
 def linear(folds: list[Splits]) -> Right:
-    """TF-IDF, whose strength is chosen within the training rows of each fold."""
+    """TF-IDF, whose C is selected within the training rows of each fold."""
     right = []
     for fold in folds:
-        inner = make_folds(fold.train.labels, FOLDS)
+        inner = make_folds(fold.train.labels)
         model = TfidfClassifier().fit(fold.train.texts, fold.train.labels, folds=inner)
         right.append((model.predict(fold.validation.texts) == fold.validation.labels).tolist())
     return right

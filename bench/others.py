@@ -114,7 +114,7 @@ def measure(base: str | None, labels: str, seed: int, threads: int) -> dict[str,
 
 def with_tfidf(splits: Any) -> Any:
     """The linear model that every network is held against."""
-    from headstart.baselines.tfidf import TfidfClassifier
+    from headstart.baselines.linear import TfidfClassifier
 
     train, validation = splits.train, splits.validation
     fitted = TfidfClassifier().fit(

@@ -72,13 +72,13 @@ def write_corpus(path: Path, lines: list[str], megabytes: int) -> None:
 
 def time_store(corpus: Path, tokenizer_file: Path, work: Path) -> tuple[float, int]:
     """Seconds and tokens of our store."""
-    from headstart.text.store.write_store import store_corpus
-    from headstart.text.tokenizers.tokenizer import load_tokenizer
+    from headstart.data.token_store import store_corpus
+    from headstart.data.tokenizers import load_tokenizer
 
     tokenizer = load_tokenizer(tokenizer_file)
     documents = TextLines(corpus)
     start = time.perf_counter()
-    store = store_corpus(documents, tokenizer, work)
+    (store,) = store_corpus(documents, tokenizer, work)
     return time.perf_counter() - start, store.tokens
 
 
@@ -190,7 +190,7 @@ def main() -> None:
         child(*arguments.child)
         return
 
-    from headstart.text.tokenizers.train_tokenizer import train_tokenizer
+    from headstart.data.tokenizers import train_tokenizer
 
     console = Console(width=110)
     lines = imdb_lines()

@@ -27,8 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from headstart.baselines.cooccurrence import CooccurrenceClassifier
-from headstart.baselines.tfidf import TfidfClassifier
+from headstart.baselines.linear import CooccurrenceClassifier, TfidfClassifier
 from headstart.config import FinetuneConfig, PretrainConfig
 from headstart.run import NetworkRun, read_summary
 from headstart.text.checking.splits import take_budget

@@ -15,6 +15,7 @@ from unittest import mock
 import pytest
 from hypothesis import settings
 
+from headstart.data.tokenizers import JsonTokenizer, train_tokenizer
 from headstart.machine import make_bf16_safe
 
 # Tests run side by side, and networks this small only lose by sharing their work out.
@@ -129,3 +130,30 @@ def answerer(tmp_path_factory: pytest.TempPathFactory) -> Path:
     sizes = {"objective": "masked", "width": 32, "batch_size": 8, "learning_rate": 3e-3}
     finetune(config(dataset=[str(path)], task="spans", epochs=20, **sizes), folder / "run")
     return folder / "run"
+
+
+SENTENCES = [
+    "The film was a delight, and the children didn't want to leave.",
+    "Le film était très bon; les enfants n'ont pas voulu partir !",
+    "Фильм был очень хорош, и дети не хотели уходить.",
+    "映画はとても良かったので、子供たちは帰りたがりませんでした。",
+    "It cost 12.50 (about 3rd of what we'd paid in 1999).\nWorth it.",
+] * 4
+
+
+@pytest.fixture(scope="session")
+def sentences() -> list[str]:
+    """A few sentences in four scripts."""
+    return SENTENCES
+
+
+@pytest.fixture(scope="session", params=["bpe", "unigram"])
+def trained(request: pytest.FixtureRequest) -> JsonTokenizer:
+    """A tokenizer of either kind, trained on a few sentences."""
+    return train_tokenizer(SENTENCES, vocab_size=500, kind=request.param)
+
+
+@pytest.fixture(scope="session")
+def bpe() -> JsonTokenizer:
+    """The default kind."""
+    return train_tokenizer(SENTENCES, vocab_size=500)

@@ -18,13 +18,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils import estimator_checks as checks
 
 from headstart import HeadstartEmbedder
+from headstart.data.tokenizers import train_tokenizer
 from headstart.errors import HeadstartError
 from headstart.estimators import MARK, PICKLE_FORMAT
 from headstart.model.model import build_model
 from headstart.model.pooling import pool
 from headstart.model.presets import preset
 from headstart.run import NetworkRun
-from headstart.text.tokenizers.train_tokenizer import train_tokenizer
 from tests.labelled import dataset
 from tests.pages import ROOT
 

@@ -1,4 +1,4 @@
-"""The strength is the one that validation likes best."""
+"""C is the value with the lowest log-loss on held-out rows."""
 
 import numpy as np
 import pytest
@@ -7,15 +7,20 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
 from headstart.errors import HeadstartError
-from headstart.linear import choose_strength
+from headstart.linear import FoldFeatures, select_C
 
-STRENGTHS = (0.001, 0.01, 0.1, 1, 10, 100)
+VALUES = (0.001, 0.01, 0.1, 1, 10, 100)
 
 
 def drawn(rows, classes=2, *, seed=0):
     draw = np.random.default_rng(seed)
     labels = np.arange(rows) % classes
     return np.eye(classes)[labels] @ np.ones((classes, 20)) + _signal(labels, draw), labels
+
+
+def select(train, labels, held_out, wanted, values):
+    """The regression with the best C."""
+    return select_C([FoldFeatures(train, labels, held_out, wanted)], values)[1][0]
 
 
 def _signal(labels, draw):
@@ -25,15 +30,15 @@ def _signal(labels, draw):
 
 
 @pytest.mark.parametrize("classes", [2, 4])
-def test_no_other_strength_has_a_lower_validation_loss(classes):
+def test_no_other_value_has_a_lower_validation_loss(classes):
     train, labels = drawn(200, classes)
     held_out, wanted = drawn(300, classes, seed=1)
-    chosen = choose_strength(train, labels, held_out, wanted, STRENGTHS)
+    chosen = select(train, labels, held_out, wanted, VALUES)
     losses = {}
-    for strength in STRENGTHS:
-        model = LogisticRegression(C=strength, max_iter=5_000).fit(train, labels)
-        losses[strength] = log_loss(wanted, model.predict_proba(held_out))
-    assert STRENGTHS[0] < chosen.C < STRENGTHS[-1]
+    for value in VALUES:
+        model = LogisticRegression(C=value, max_iter=5_000).fit(train, labels)
+        losses[value] = log_loss(wanted, model.predict_proba(held_out))
+    assert VALUES[0] < chosen.C < VALUES[-1]
     assert min(losses, key=losses.get) == chosen.C
     found = log_loss(wanted, chosen.predict_proba(held_out))
     assert found == pytest.approx(losses[chosen.C], abs=1e-3)
@@ -41,7 +46,7 @@ def test_no_other_strength_has_a_lower_validation_loss(classes):
 
 def test_sparse_features_serve_as_well():
     train, labels = drawn(60)
-    chosen = choose_strength(sparse.csr_array(train), labels, sparse.csr_array(train), labels, [1])
+    chosen = select(sparse.csr_array(train), labels, sparse.csr_array(train), labels, [1])
     assert chosen.score(train, labels) > 0.7
 
 
@@ -49,8 +54,8 @@ def test_validation_rows_of_an_unknown_class_do_not_matter():
     train, labels = drawn(60)
     held_out, wanted = drawn(40, seed=1)
     with_stranger = np.concatenate([wanted, [7]]), np.vstack([held_out, 100 * held_out[:1]])
-    one = choose_strength(train, labels, held_out, wanted, STRENGTHS)
-    other = choose_strength(train, labels, with_stranger[1], with_stranger[0], STRENGTHS)
+    one = select(train, labels, held_out, wanted, VALUES)
+    other = select(train, labels, with_stranger[1], with_stranger[0], VALUES)
     assert one.C == other.C
     assert np.array_equal(one.coef_, other.coef_)
 
@@ -58,4 +63,17 @@ def test_validation_rows_of_an_unknown_class_do_not_matter():
 def test_a_validation_part_of_strangers_is_refused():
     train, labels = drawn(10)
     with pytest.raises(HeadstartError, match="no validation row has a class"):
-        choose_strength(train, labels, train, labels + 5, [1])
+        select(train, labels, train, labels + 5, [1])
+
+
+def test_the_search_does_not_stop_at_the_first_rise_of_the_loss():
+    """A large, misleading feature hurts first; a small, exact one needs a large C (finding 32)."""
+    draw = np.random.default_rng(0)
+
+    def part(sign):
+        labels = np.arange(200) % 2
+        signs = 2 * labels - 1
+        return np.stack([sign * 0.4 * signs + draw.normal(size=200), 0.02 * signs], axis=1), labels
+
+    chosen = select(*part(1), *part(-1), [0.001, 0.01, 1, 1000])
+    assert chosen.C == 1000

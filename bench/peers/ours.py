@@ -1,6 +1,5 @@
 """Headstart's own training step, on a store made of the same documents."""
 
-import json
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,10 +7,10 @@ from pathlib import Path
 import numpy as np
 
 from headstart.config import PretrainConfig
+from headstart.data.batches import TokenSource
+from headstart.data.token_store import TokenStore, store_corpus
 from headstart.model.model import build_model
 from headstart.objectives import find_objective
-from headstart.text.store.token_source import TokenSource
-from headstart.text.store.token_store import FORMAT, MANIFEST, ShardWriter, TokenStore
 from headstart.training.batches import CorpusBatches
 from headstart.training.callbacks import MetricsFile
 from headstart.training.corpus import PretrainData, network_preset
@@ -26,30 +25,27 @@ class FewSpecials:
     pad_id, begin_id, end_id, mask_id, separator_id = 0, 2, 3, 5, 4
     fingerprint = "made up"
 
-    def __init__(self, vocab_size: int) -> None:
+    def __init__(self, vocab_size: int, documents: list[np.ndarray] | None = None) -> None:
         self.vocab_size = vocab_size
+        self.documents = documents or []
+        self.dtype = np.dtype("<u2" if vocab_size <= 1 << 16 else "<u4")
         self.specials = {"pad": 0, "begin": 2, "end": 3, "mask": 5, "separator": 4}
+
+    def encode_arrays(self, texts: list[str]) -> list[np.ndarray]:
+        """Look up documents by their numbers."""
+        return [self.documents[int(text)].astype(self.dtype) for text in texts]
+
+
+class Numbers(list[str]):
+    """The numbers of documents, in place of their texts."""
+
+    fingerprint = "made up"
 
 
 def make_store(documents: list[np.ndarray], vocab_size: int, folder: Path) -> TokenStore:
-    dtype = np.dtype("<u2" if vocab_size <= 1 << 16 else "<u4")
-    writer = ShardWriter(folder, dtype, 1 << 26)
-    at_once = 2_000  # so that a large store is not held in memory
-    for first in range(0, len(documents), at_once):
-        writer.write([document.astype(dtype) for document in documents[first : first + at_once]])
-    shards, documents_file = writer.close()
-    manifest = {
-        "format": FORMAT,
-        "tokenizer": FewSpecials.fingerprint,
-        "vocab_size": vocab_size,
-        "dtype": dtype.str,
-        "documents": writer.documents,
-        "tokens": writer.tokens,
-        "documents_file": documents_file,
-        "shards": shards,
-    }
-    (folder / MANIFEST).write_text(json.dumps(manifest))
-    return TokenStore(folder)
+    numbers = Numbers(map(str, range(len(documents))))
+    (store,) = store_corpus(numbers, FewSpecials(vocab_size, documents), folder)
+    return store
 
 
 def pretrain_steps(

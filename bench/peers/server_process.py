@@ -12,12 +12,12 @@ from pathlib import Path
 import psutil
 import torch
 
+from headstart.data.tokenizers import train_tokenizer
 from headstart.interop.exporters import ExportOptions, export_run
 from headstart.model.model import build_model
 from headstart.model.presets import preset, stock_head
 from headstart.run import NetworkRun
 from headstart.tasks.classification import Classification
-from headstart.text.tokenizers.train_tokenizer import train_tokenizer
 
 PLAIN = Path(__file__).parent / "plain_server.py"
 

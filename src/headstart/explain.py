@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from headstart.text.tokenizers.words import find_words
+from headstart.data.words import find_words
 
 OCCLUSION, CONTRIBUTIONS = "occlusion", "contributions"
 MAX_PARTS = 200  # each is one more prediction

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 RowNumbers = NDArray[np.int64]
+FOLDS = 3  # for networks and linear models
 MANY = 2_000  # rows, from which on a part is held back in place of folds
 HELD_BACK = 10  # one row in so many
 MOST_HELD_BACK = 1_000
@@ -24,7 +25,7 @@ class Fold:
     held: RowNumbers
 
 
-def make_folds(labels: ArrayLike, count: int) -> list[Fold]:
+def make_folds(labels: ArrayLike, count: int = FOLDS) -> list[Fold]:
     """Stratified folds of a budget's rows; one fold where there are many rows.
 
     Parameters
@@ -43,7 +44,7 @@ def make_folds(labels: ArrayLike, count: int) -> list[Fold]:
 
     Example
     -------
-    >>> [fold.held.tolist() for fold in make_folds([0, 0, 1, 1, 0, 1], 3)]
+    >>> [fold.held.tolist() for fold in make_folds([0, 0, 1, 1, 0, 1])]
     [[3, 4], [0, 2], [1, 5]]
     """
     y = np.asarray(labels)

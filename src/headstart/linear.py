@@ -1,4 +1,4 @@
-"""Logistic regression whose strength is chosen on other rows, for baselines and fresh heads."""
+"""Logistic regression with C selected on held-out rows, for baselines and linear probes."""
 
 import warnings
 from collections.abc import Sequence
@@ -15,42 +15,14 @@ from threadpoolctl import ThreadpoolController
 
 from headstart.errors import HeadstartError
 
-# For features that are pooled from vectors, with one scale for all columns.
-STRENGTHS = (3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1, 1.0)
+# Values of C for features that are pooled from vectors, with one scale for all columns.
+POOLED_CS = (3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1, 1.0)
 MAXIMUM_SHARE = 0.2  # of the mean's scale: a maximum is noisier than a mean
-
-
-def choose_strength(
-    features: Any,
-    labels: ArrayLike,
-    validation_features: Any,
-    validation_labels: ArrayLike,
-    strengths: Sequence[float],
-    *,
-    weights: ArrayLike | None = None,
-) -> LogisticRegression:
-    """Fit with each strength (scikit-learn's C: the inverse of regularization); keep the best.
-
-    Best is the lowest log-loss on validation, because accuracy on a hundred rows moves in steps of
-    a point. The search goes from small to large values and stops when the loss rises. Each fit
-    starts afresh: where the last one ended, the gradient is so small that scikit-learn would often
-    stop at once. Validation rows of a class that training does not have are a constant loss, and
-    are dropped. `weights` are those of the training rows.
-    """
-    y, wanted = np.asarray(labels), np.asarray(validation_labels)
-    if not np.isin(wanted, y).any():
-        raise HeadstartError(
-            "no validation row has a class of the training rows",
-            fix="split the dataset anew, stratified, so that both parts have every class",
-        )
-
-    fold = FoldFeatures(features, y, validation_features, wanted, weights)
-    return choose_strength_in_folds([fold], strengths)[1][0]
 
 
 @dataclass(frozen=True)
 class FoldFeatures:
-    """One fold of the training rows: the features and labels that train and that were held back."""
+    """The features and labels of a fold: those that train, and those that are held out."""
 
     features: Any
     labels: ArrayLike
@@ -59,47 +31,51 @@ class FoldFeatures:
     weights: ArrayLike | None = None
 
 
-def choose_strength_in_folds(
-    folds: Sequence[FoldFeatures], strengths: Sequence[float]
+def select_C(
+    folds: Sequence[FoldFeatures], values: Sequence[float]
 ) -> tuple[float, list[LogisticRegression]]:
-    """The strength with the lowest log-loss on the rows that each fold holds back.
+    """Fit every value of C in every fold; return the one with the lowest log-loss.
+
+    Log-loss, because accuracy on a hundred rows moves in steps of a point. Held-out rows of a class
+    that the fold's training rows lack do not count.
 
     Parameters
     ----------
     folds : sequence of FoldFeatures
-    strengths : sequence of float
+    values : sequence of float
+        Values of scikit-learn's C, the inverse of the regularisation.
 
     Returns
     -------
-    tuple
-        The strength, and the regressions of that strength, one per fold.
+    float, list of LogisticRegression
+        The best value, and the models of that value, one per fold.
     """
-    best, lowest = (strengths[0], list[LogisticRegression]()), np.inf
-    for strength in sorted(strengths):  # the loss has one valley, and behind it the search stops
-        models = [
-            fit_regression(fold.features, fold.labels, strength, weights=fold.weights)
-            for fold in folds
-        ]
-        found = [
+    if not any(np.isin(fold.held_labels, fold.labels).any() for fold in folds):
+        raise HeadstartError(
+            "no validation row has a class of the training rows",
+            fix="split the dataset anew, stratified, so that both parts have every class",
+        )
+    lowest, best = np.inf, (values[0], list[LogisticRegression]())
+    for C in values:
+        models = [fit_regression(one.features, one.labels, C, weights=one.weights) for one in folds]
+        losses = [
             _losses(model, fold.held_features, np.asarray(fold.held_labels))
             for model, fold in zip(models, folds, strict=True)
         ]
-        loss = sum(one for one, _ in found) / max(1, sum(rows for _, rows in found))
-        if best[1] and loss >= lowest:
-            break
-        best, lowest = (strength, models), loss
+        loss = float(np.concatenate(losses).mean())
+        if loss < lowest:
+            lowest, best = loss, (C, models)
     return best
 
 
 def fit_regression(
-    features: Any, labels: ArrayLike, strength: float, *, weights: ArrayLike | None = None
+    features: Any, labels: ArrayLike, C: float, *, weights: ArrayLike | None = None
 ) -> LogisticRegression:
-    """A logistic regression of one strength."""
-    model = LogisticRegression(C=strength, max_iter=500)
-    # One thread: its products are small, others' threads only make it wait, and the bits do
-    # not depend on the number of cores.
+    """Fit a logistic regression with one C."""
+    model = LogisticRegression(C=C, max_iter=500)
+    # One thread: its products are small, and the bits do not depend on the number of cores.
     with warnings.catch_warnings(), _thread_pools().limit(limits=1):
-        # Cut short at a strength this high, it is still a fair candidate.
+        # A fit that is cut short at a large C is still a fair candidate.
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(features, np.asarray(labels), sample_weight=weights)
     return model
@@ -107,18 +83,18 @@ def fit_regression(
 
 @cache
 def _thread_pools() -> ThreadpoolController:
-    """The libraries with threads of their own; finding them takes as long as a small fit."""
+    """Find the libraries with threads once: it takes as long as a small fit."""
     return ThreadpoolController()
 
 
-def _losses(model: LogisticRegression, features: Any, wanted: NDArray[Any]) -> tuple[float, int]:
-    """The summed log-loss of the rows whose class the model knows, and how many they are."""
+def _losses(model: LogisticRegression, features: Any, wanted: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the log-loss of each row whose class the model knows."""
     known = np.flatnonzero(np.isin(wanted, model.classes_))
     if not len(known):
-        return 0.0, 0
+        return np.zeros(0)
     columns = np.searchsorted(model.classes_, wanted[known])
     scores = model.decision_function(features[known])
     if scores.ndim == 1:
         scores = np.stack([np.zeros_like(scores), scores], axis=1)
     logs = log_softmax(scores, axis=1)  # finite also where a probability rounds to zero
-    return -float(logs[np.arange(len(columns)), columns].sum()), len(known)
+    return -logs[np.arange(len(columns)), columns]

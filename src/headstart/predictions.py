@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow.parquet import ParquetWriter
 
+from headstart.data.words import split_words
 from headstart.errors import HeadstartError
 from headstart.files import check_file, escape_formula
 from headstart.tasks.task import Prediction, Task
@@ -25,7 +26,6 @@ from headstart.text.reading.lenient_rows import LenientRows
 from headstart.text.reading.rows import ReadOptions, split_pair
 from headstart.text.reading.sources import kind_by_suffix
 from headstart.text.reading.squad import LenientQuestion, LenientQuestions
-from headstart.text.tokenizers.words import split_words
 
 CHUNK_ROWS = 1_024
 CHUNK_CHARACTERS = 4_000_000

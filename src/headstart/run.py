@@ -21,6 +21,7 @@ from safetensors import SafetensorError
 from headstart.base_source import hf_name, open_hf_base
 from headstart.checksums import load_arrays, save_arrays
 from headstart.config import is_run
+from headstart.data.tokenizers import Tokenizer, hash_of, load_tokenizer
 from headstart.errors import HeadstartError
 from headstart.evaluation.calibration import HIGHEST, LOWEST
 from headstart.explain import CONTRIBUTIONS, Contribution, Effect, Explanation, Input, occlude
@@ -57,7 +58,6 @@ from headstart.text.checking.duplicates import text_key
 from headstart.text.reading.dataset import Dataset
 from headstart.text.reading.rows import ReadOptions
 from headstart.text.reading.sources import has_parts
-from headstart.text.tokenizers.tokenizer import Tokenizer, hash_of, load_tokenizer
 
 TASK = "task.json"
 SUMMARY = "summary.json"
@@ -85,10 +85,10 @@ UNSEEN = -1e4  # the score of a class that training had no row of: its probabili
 
 # The kinds of classifiers without a network, by `kind` in classifier.json.
 CLASSIFIERS = {
-    "tfidf": "headstart.baselines.tfidf:TfidfClassifier",
-    "nb": "headstart.baselines.nb:NaiveBayesClassifier",
-    "cooccurrence": "headstart.baselines.cooccurrence:CooccurrenceClassifier",
-    "stack": "headstart.baselines.stack_run:StackScorer",
+    "tfidf": "headstart.baselines.linear:TfidfClassifier",
+    "nb": "headstart.baselines.linear:NaiveBayesClassifier",
+    "cooccurrence": "headstart.baselines.linear:CooccurrenceClassifier",
+    "stack": "headstart.baselines.stack:StackClassifier",
 }
 
 

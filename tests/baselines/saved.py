@@ -4,13 +4,15 @@ from pathlib import Path
 
 import numpy as np
 
-from headstart.baselines.cooccurrence import CooccurrenceClassifier
-from headstart.baselines.nb import NaiveBayesClassifier
-from headstart.baselines.stack_run import StackScorer
-from headstart.baselines.tfidf import TfidfClassifier
+from headstart.baselines.linear import (
+    CooccurrenceClassifier,
+    NaiveBayesClassifier,
+    TfidfClassifier,
+)
+from headstart.baselines.stack import StackClassifier
+from headstart.data.tokenizers import train_tokenizer
 from headstart.run import ClassifierRun, NetworkRun
 from headstart.tasks.classification import Classification
-from headstart.text.tokenizers.train_tokenizer import train_tokenizer
 from tests.labelled import dataset
 
 KINDS = ("tfidf", "nb", "cooccurrence", "stack")
@@ -20,21 +22,14 @@ TRAIN, HELD_OUT = dataset(60), dataset(30, 1)
 def classifier_run(kind: str, network: Path | None = None) -> ClassifierRun:
     """A fitted run that is in no folder yet."""
     task = Classification(TRAIN.label_names)
-    made = {
-        "tfidf": TfidfClassifier,
-        "nb": NaiveBayesClassifier,
-        "cooccurrence": _cooccurrence,
-    }.get(kind)
-    if made is not None:
-        scorer = made()
+    if kind in MADE:
         held_out = (HELD_OUT.texts, HELD_OUT.labels)
-        return ClassifierRun(
-            Path(kind), task, scorer.fit(TRAIN.texts, TRAIN.labels, validation=held_out)
-        )
+        classifier = MADE[kind]().fit(TRAIN.texts, TRAIN.labels, validation=held_out)
+        return ClassifierRun(Path(kind), task, classifier)
     members = {"tfidf": classifier_run("tfidf"), "cooccurrence": classifier_run("cooccurrence")}
     if network is not None:
         members = {"tfidf": members["tfidf"], "network": NetworkRun.open(network)}
-    return ClassifierRun(Path(kind), task, StackScorer(members, [0.7, 0.4]))
+    return ClassifierRun(Path(kind), task, StackClassifier(members, [0.7, 0.4]))
 
 
 def _cooccurrence():

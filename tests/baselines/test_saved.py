@@ -9,10 +9,8 @@ from safetensors.numpy import load_file, save_file
 from scipy.special import logit
 
 import headstart
-from headstart.baselines.arrays import ARRAYS, VOCABULARY
-from headstart.baselines.stack import Stack
-from headstart.baselines.stack_run import MEMBERS
-from headstart.baselines.tfidf import TfidfClassifier
+from headstart.baselines.linear import ARRAYS, VOCABULARY, TfidfClassifier
+from headstart.baselines.stack import MEMBERS, Stack
 from headstart.errors import HeadstartError
 from headstart.run import (
     CALIBRATION,
@@ -177,12 +175,25 @@ def test_the_weights_of_a_stack_are_checked(copied, weights):
 def test_numbers_that_are_none_are_refused(copied):
     folder = copied / "tfidf"
     arrays = load_file(folder / ARRAYS)
-    arrays["coefficients"] = arrays["coefficients"] * np.nan
+    arrays["coef"] = arrays["coef"] * np.nan
     save_file(arrays, folder / ARRAYS)
     content = json.loads((folder / CLASSIFIER).read_text())
     del content["files"][ARRAYS]
     (folder / CLASSIFIER).write_text(json.dumps(content))
-    with pytest.raises(HeadstartError, match="coefficients holds NaN"):
+    with pytest.raises(HeadstartError, match="coef holds NaN"):
+        headstart.load(folder)
+
+
+@pytest.mark.parametrize("name", ["coef", "intercept", "classes", "char_idf_", "word_idf_"])
+def test_arrays_that_do_not_fit_each_other_are_rejected(copied, name):
+    folder = copied / "tfidf"
+    arrays = load_file(folder / ARRAYS)
+    arrays[name] = np.concatenate([arrays[name], arrays[name]], axis=-1)
+    save_file(arrays, folder / ARRAYS)
+    content = json.loads((folder / CLASSIFIER).read_text())
+    del content["files"][ARRAYS]
+    (folder / CLASSIFIER).write_text(json.dumps(content))
+    with pytest.raises(HeadstartError, match="damaged"):
         headstart.load(folder)
 
 
@@ -199,7 +210,7 @@ def test_a_member_that_counts_for_nothing_changes_no_bit():
     stack.weights_ = np.array([0.7, 0.0, 0.4])
     fewer = Stack()
     fewer.weights_ = np.array([0.7, 0.4])
-    assert np.array_equal(stack.combine(arms), fewer.combine([arms[0], arms[2]]))
+    assert np.array_equal(stack.predict_proba(arms), fewer.predict_proba([arms[0], arms[2]]))
 
 
 def test_a_class_without_a_training_row_has_no_probability(tmp_path):

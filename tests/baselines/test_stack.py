@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 from scipy.special import softmax
+from sklearn.base import clone
 
-from headstart.baselines.stack import Stack, over_all_classes
+from headstart.baselines.stack import Stack, fit_out_of_fold, over_all_classes
+from headstart.folds import make_folds
 
 VALIDATION, TEST, REPETITIONS = 100, 2_000, 60
 
@@ -52,7 +54,7 @@ def simulate(case):
         stack = Stack().fit([p[:VALIDATION] for p in arms], labels[:VALIDATION])
         held_out, wanted = [p[VALIDATION:] for p in arms], labels[VALIDATION:]
         singles.append([scores(p, wanted) for p in held_out])
-        stacked.append(scores(stack.combine(held_out), wanted))
+        stacked.append(scores(stack.predict_proba(held_out), wanted))
     of_singles = np.mean(singles, axis=0)
     better = of_singles[:, 0].min(), of_singles[:, 1].max()
     return better, np.mean(stacked, axis=0)
@@ -83,7 +85,7 @@ def test_three_arms_and_five_classes():
     labels = draw.integers(0, 5, 500)
     arms = [arm(labels, draw, signal=1.5, classes=5) for _ in range(3)]
     stack = Stack().fit([p[:200] for p in arms], labels[:200])
-    combined = stack.combine([p[200:] for p in arms])
+    combined = stack.predict_proba([p[200:] for p in arms])
     best = max(scores(p[200:], labels[200:])[1] for p in arms)
     assert np.allclose(combined.sum(axis=1), 1)
     assert scores(combined, labels[200:])[1] > best
@@ -94,7 +96,7 @@ def test_a_certain_arm_has_no_veto():
     sure = np.eye(2)[labels]
     sure[:4] = sure[:4, ::-1]  # wrong, with a probability of 0 for the truth
     fair = np.where(np.eye(2)[labels] > 0, 0.7, 0.3)
-    combined = Stack().fit([sure, fair], labels).combine([sure, fair])
+    combined = Stack().fit([sure, fair], labels).predict_proba([sure, fair])
     assert np.isfinite(np.log(combined)).all()
 
 
@@ -108,10 +110,30 @@ def test_arms_must_be_two_or_more_and_alike(arms):
 
 def test_other_arms_than_fitted_are_refused():
     half = np.full((4, 2), 0.5)
-    with pytest.raises(ValueError, match="fitted on 2 arms, not 3"):
-        Stack().fit([half, half], [0, 1, 0, 1]).combine([half, half, half])
+    with pytest.raises(ValueError, match="fitted on 2 members, not 3"):
+        Stack().fit([half, half], [0, 1, 0, 1]).predict_proba([half, half, half])
+
+
+def test_out_of_fold_predictions_come_from_stacks_that_did_not_see_the_rows():
+    draw = np.random.default_rng(0)
+    labels = draw.integers(0, 2, 90)
+    arms = alike(labels, draw)
+    stack, oof_proba = fit_out_of_fold(arms, labels)
+    held = make_folds(labels)[0].held
+    others = np.setdiff1d(np.arange(90), held)
+    expected = Stack().fit([p[others] for p in arms], labels[others])
+    assert np.array_equal(oof_proba[held], expected.predict_proba([p[held] for p in arms]))
+    assert np.array_equal(stack.weights_, Stack().fit(arms, labels).weights_)
+
+
+def test_it_is_an_estimator_of_scikit_learn():
+    half = np.full((4, 2), 0.5)
+    stack = clone(Stack()).fit([half, half], [0, 1, 0, 1])
+    assert stack.get_params() == {}
+    assert stack.predict([half, half]).shape == (4,)
+    assert Stack.equal(2).predict_proba([half, half]).tolist() == half.tolist()
 
 
 def test_a_class_that_an_arm_never_saw_has_probability_zero():
-    spread = over_all_classes([[0.3, 0.7]], own=["a", "c"], every=["a", "b", "c"])
+    spread = over_all_classes([[0.3, 0.7]], classes=["a", "c"], all_classes=["a", "b", "c"])
     assert spread.tolist() == [[0.3, 0, 0.7]]

@@ -4,9 +4,9 @@ import os
 
 import pytest
 
+from headstart.data.token_store import store_corpus
+from headstart.data.tokenizers import train_tokenizer
 from headstart.text.reading.corpus import TextList
-from headstart.text.store.write_store import store_corpus
-from headstart.text.tokenizers.train_tokenizer import train_tokenizer
 
 
 def test_json_tells_the_machine_and_the_choices(headstart_json):
@@ -36,7 +36,7 @@ def cache(tmp_path, monkeypatch):
     tokenizer = train_tokenizer(["a b c"], vocab_size=262)
     for name in ("one", "two"):
         store_corpus(TextList([f"{name} text"]), tokenizer, tmp_path / "stores")
-    damaged = sorted((tmp_path / "stores").glob("*/tokens-00000.bin"))[0]
+    damaged = sorted((tmp_path / "stores").glob("*/all-00000.bin"))[0]
     damaged.write_bytes(damaged.read_bytes()[::-1])
     (tmp_path / "stores" / "third.part").mkdir()
     return tmp_path / "stores", damaged.parent

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from headstart.baselines import task_baselines
+from headstart.baselines import baselines
 from headstart.tasks.classification import Classification
 from tests.labelled import dataset, write_csv
 from tests.runs import small_run
@@ -257,7 +257,7 @@ def test_finetune_reads_its_dataset_once_and_fits_baselines_to_all_rows(
         return read(sources, **options)
 
     monkeypatch.setattr(Classification, "read", counted)
-    monkeypatch.setattr(task_baselines, "MOST_ROWS", 10)
+    monkeypatch.setattr(baselines, "MAX_CHARACTERS", 10)
     options = ["--out", tmp_path / "run", "--epochs", 1]
     summary = headstart_json("finetune", tmp_path / "train.csv", *options, *SMALL)
     assert len(calls) == 1

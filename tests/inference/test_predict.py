@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 
+from headstart.data.tokenizers import train_tokenizer
 from headstart.errors import HeadstartError
 from headstart.run import Run
 from headstart.tasks.classification import Pairs
-from headstart.text.tokenizers.train_tokenizer import train_tokenizer
 from tests.baselines.saved import classifier_run
 from tests.labelled import dataset
 from tests.runs import small_run

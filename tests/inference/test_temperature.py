@@ -70,10 +70,11 @@ def test_a_damaged_temperature_is_said(copied, content):
 
 
 def test_the_report_and_an_evaluation_have_one_calibration_error():
-    from headstart.evaluation.metrics import classification_metrics
     from headstart.studies.outcomes import RunKey
     from headstart.studies.report.rows import calibration
     from headstart.studies.results import Predictions
+
+    from headstart.evaluation.metrics import classification_metrics
 
     draw = np.random.default_rng(0)
     logits, gold = draw.normal(size=(200, 3)), draw.integers(0, 3, 200)

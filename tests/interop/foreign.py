@@ -5,7 +5,7 @@ from pathlib import Path
 
 import torch
 
-from headstart.text.tokenizers.train_tokenizer import train_tokenizer
+from headstart.data.tokenizers import train_tokenizer
 
 TEXTS = ["the cat sat on the mat", "le café était fermé", "Straße und Bäume", "東京は日本の首都"]
 LONGEST = 40

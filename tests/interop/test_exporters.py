@@ -2,6 +2,7 @@
 
 import pytest
 
+from headstart.data.tokenizers import train_tokenizer
 from headstart.errors import HeadstartError
 from headstart.interop import exporters
 from headstart.interop.exporters import (
@@ -14,7 +15,6 @@ from headstart.interop.exporters import (
 from headstart.model.model import build_model
 from headstart.model.presets import preset
 from headstart.run import NetworkRun
-from headstart.text.tokenizers.train_tokenizer import train_tokenizer
 
 TINY = {"width": 16, "layers": 2, "heads": 2, "feed_forward_width": 32}
 

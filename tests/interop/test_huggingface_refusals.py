@@ -11,11 +11,11 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from headstart.data.tokenizers import train_tokenizer
 from headstart.errors import HeadstartError
 from headstart.interop.huggingface.check import TEXTS
 from headstart.interop.huggingface.hub import find_folder, pin
 from headstart.run import NetworkRun
-from headstart.text.tokenizers.train_tokenizer import train_tokenizer
 from tests.interop.foreign import change_config, make, save
 from tests.labelled import dataset, write_csv
 

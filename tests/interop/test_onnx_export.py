@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from headstart import HeadstartClassifier
+from headstart.data.tokenizers import train_tokenizer
 from headstart.errors import HeadstartError
 from headstart.interop.exporters import ExportOptions, export_run
 from headstart.interop.measure import paired_share_difference
@@ -20,7 +21,6 @@ from headstart.model.model import build_model
 from headstart.model.presets import preset
 from headstart.run import NetworkRun
 from headstart.tasks import find_task
-from headstart.text.tokenizers.train_tokenizer import train_tokenizer
 from headstart.training.finetune import finetune
 from tests.labelled import config, dataset, write_csv
 from tests.pages import ROOT

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from headstart.data.tokenizers import load_tokenizer
 from headstart.errors import HeadstartError
-from headstart.text.tokenizers.tokenizer import load_tokenizer
 
 LAB = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "cls-books-fr"
 needs_lab = pytest.mark.skipif(not LAB.is_dir(), reason="the lab's files are not here")

@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 import torch
 
+from headstart.data.batches import TokenSource
+from headstart.data.token_store import store_corpus
+from headstart.data.tokenizers import train_tokenizer
 from headstart.model.model import build_model
 from headstart.objectives import find_objective
 from headstart.text.reading.corpus import TextList
-from headstart.text.store.token_source import TokenSource
-from headstart.text.store.write_store import store_corpus
-from headstart.text.tokenizers.train_tokenizer import train_tokenizer
 from headstart.training.corpus import network_preset
 from tests.runs import small_config
 
@@ -20,14 +20,14 @@ TEXTS = [" ".join(["word"] * (2 + 5 * (number % 9))) for number in range(60)]
 @pytest.fixture(scope="module")
 def source(tmp_path_factory):
     tokenizer = train_tokenizer(TEXTS, vocab_size=270)
-    store = store_corpus(TextList(TEXTS), tokenizer, tmp_path_factory.mktemp("stores"))
+    (store,) = store_corpus(TextList(TEXTS), tokenizer, tmp_path_factory.mktemp("stores"))
     return TokenSource(store, tokenizer, length=32)
 
 
 def test_a_row_with_padding_changes_nothing_for_the_texts_beside_it(source):
     """Without `separate`, segments only tell padding from text, in every batch."""
     masked = find_objective("masked")(mask_share=0.3)
-    rows = len(source.packed())
+    rows = source.num_rows()
     batches = [masked.batch(source, 4, (0, step)) for step in range(-(-rows // 4))]
     padded = [batch for batch in batches if batch.segments is not None]
     assert padded

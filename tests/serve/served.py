@@ -7,6 +7,7 @@ import threading
 import torch
 from starlette.testclient import TestClient
 
+from headstart.data.tokenizers import train_tokenizer
 from headstart.model.model import build_model
 from headstart.model.presets import preset
 from headstart.run import NetworkRun
@@ -16,7 +17,6 @@ from headstart.serve.server import bind, make_server
 from headstart.serve.service import Service
 from headstart.serve.settings import ServeSettings
 from headstart.tasks import find_task
-from headstart.text.tokenizers.train_tokenizer import train_tokenizer
 from tests.labelled import TINY, dataset
 
 LABELS = {

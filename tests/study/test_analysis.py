@@ -120,7 +120,7 @@ def test_times_are_compared_only_where_they_were_measured_in_the_same_way():
 
 def test_the_recommendation_corrects_for_the_number_of_arms_that_it_compares():
     """Finding 25: of many arms that are alike, one looks better in a single interval."""
-    shares = {"pretrained": 0.75, **{arm: 0.75 for arm in ("nb", "cooc-lr", "frozen", "stack")}}
+    shares = {"pretrained": 0.75, **dict.fromkeys(("nb", "cooc-lr", "frozen", "stack"), 0.75)}
     claimed = corrected = 0
     for luck in range(30):
         results = constructed({**shares, "nb": 0.75 + 0.001 * luck}, rows=500)

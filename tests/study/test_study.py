@@ -8,13 +8,13 @@ import pytest
 from filelock import FileLock
 
 from headstart.config import PRESET_SETTINGS, FinetuneConfig, PretrainConfig
+from headstart.data import cooccurrence
 from headstart.errors import HeadstartError
 from headstart.run import NetworkRun, Run
 from headstart.study.jobs import INITIAL, result_file
 from headstart.study.progress import StudyCallback
 from headstart.study.results import read_results
 from headstart.study.study import plan_study, run_token_series
-from headstart.text import cooccurrence
 from headstart.training.finetune import finetune
 from tests.corpora import write_corpus
 from tests.labelled import dataset, write_csv

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headstart.data.tokenizers import train_tokenizer
 from headstart.errors import HeadstartError
 from headstart.run import NetworkRun, Run, evaluation_rows
 from headstart.tasks.classification import Pairs, fit_pair
@@ -16,7 +17,6 @@ from headstart.tasks.examples import TextEncoding
 from headstart.text.checking.duplicates import text_key
 from headstart.text.reading.dataset import Dataset
 from headstart.text.reading.rows import PAIR_MARK, join_pair, split_pair
-from headstart.text.tokenizers.train_tokenizer import train_tokenizer
 from headstart.training.finetune import finetune
 from tests.labelled import config
 

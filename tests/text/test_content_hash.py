@@ -4,11 +4,11 @@ import os
 
 import pytest
 
+from headstart.data.token_store import store_corpus
 from headstart.errors import HeadstartError
 from headstart.text.reading import stream
 from headstart.text.reading.corpus import read_corpus
 from headstart.text.reading.stream import hash_file
-from headstart.text.store.write_store import store_corpus
 
 LONG_AGO = 1_600_000_000
 

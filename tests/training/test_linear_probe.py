@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from headstart.folds import make_folds
-from headstart.linear import STRENGTHS, FoldFeatures, choose_strength_in_folds, fit_regression
+from headstart.linear import POOLED_CS, FoldFeatures, fit_regression, select_C
 from headstart.model.config import ClassificationConfig
 from headstart.model.model import build_model
 from headstart.model.presets import preset
@@ -55,10 +55,10 @@ def test_the_layer_answers_as_the_regression_does(classes, pooling):
     known, targets = (known - center) * scale, np.asarray(train.targets)
     folds = [
         FoldFeatures(known[one.train], targets[one.train], known[one.held], targets[one.held])
-        for one in make_folds(targets, 3)
+        for one in make_folds(targets)
     ]
-    strength, _ = choose_strength_in_folds(folds, STRENGTHS)
-    wanted = fit_regression(known, targets, strength)
+    best, _ = select_C(folds, POOLED_CS)
+    wanted = fit_regression(known, targets, best)
     probabilities = torch.from_numpy(fitted(model, train, validation)).softmax(dim=1).numpy()
     expected = wanted.predict_proba((other - center) * scale)
     np.testing.assert_allclose(probabilities, expected, atol=1e-4)

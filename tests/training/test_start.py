@@ -135,7 +135,7 @@ def test_little_task_text_is_read_only_a_few_times(tmp_path):
     read = [data.source(step, steps) for step in range(steps)]
     batches = [number for source, number in read if source is data.task_text]
     assert batches == list(range(len(batches)))
-    assert len(batches) * data.rows <= MAX_TASK_PASSES * len(data.task_text.packed()) + data.rows
+    assert len(batches) * data.rows <= MAX_TASK_PASSES * data.task_text.num_rows() + data.rows
 
 
 def test_validation_and_test_texts_are_not_in_the_corpus_that_a_config_opens(tmp_path):

@@ -1,4 +1,1 @@
-"""The arms without a Transformer, and the stack that joins them with one.
-
-Each is a scikit-learn style classifier whose strength is chosen on the validation part.
-"""
+"""Classifiers without a network, the stack, and the baselines of a run."""

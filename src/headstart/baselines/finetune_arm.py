@@ -1,7 +1,7 @@
-"""`finetune` for every arm that a run can be made of without a study: TF-IDF, naive Bayes, a stack.
+"""`headstart finetune --arm`: TF-IDF, naive Bayes, or a stack of TF-IDF and a network.
 
-The validation part chooses a linear arm's strength and temperature, as it chooses a network's
-epoch. A stack joins a linear arm and a fine-tuned network; its weights come from validation too.
+The validation part selects C and the temperature of a linear arm, as it selects a network's epoch,
+and the weights of a stack.
 """
 
 import shutil
@@ -13,14 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from headstart.baselines.nb import NaiveBayesClassifier
-from headstart.baselines.regression import RegressionClassifier
-from headstart.baselines.stack import Stack
-from headstart.baselines.stack_run import MEMBERS, StackScorer
-from headstart.baselines.tfidf import TfidfClassifier
+from headstart.baselines.baselines import fit_classifier
+from headstart.baselines.stack import MEMBERS, Stack, StackClassifier
 from headstart.config import DatasetSettings, FinetuneConfig, is_run
 from headstart.errors import HeadstartError
-from headstart.evaluation.calibration import fit_temperature
 from headstart.evaluation.metrics import wilson_interval
 from headstart.lock import locked
 from headstart.model_card import CardScore, usage, write_card
@@ -43,10 +39,6 @@ from headstart.training.initialization import read_splits
 from headstart.training.run_files import start_config
 
 NETWORK, STACK = "network", "stack"
-LINEAR: dict[str, type[RegressionClassifier]] = {
-    "tfidf": TfidfClassifier,
-    "nb": NaiveBayesClassifier,
-}
 TASKS = ("classification", "pairs")  # one class per row
 # The settings that a linear arm uses.
 SHARED = {
@@ -69,7 +61,7 @@ def finetune_arm(
     weights = getattr(getattr(splits, "train", None), "weights", None)
     if weights is not None and len(set(weights)) > 1:
         raise HeadstartError(
-            f"the arm {config.arm} takes no weights of rows", fix="leave sample_weight out"
+            f"the arm {config.arm} takes no weights of rows", fix="do not give sample_weight"
         )
     check_arm(config)
     callback = Callbacks(callbacks)
@@ -83,19 +75,21 @@ def finetune_arm(
         parts: Any = read_splits(config, callback) if splits is None else splits
         config.save(folder)
         if config.arm == STACK:
-            classifier = _stack(config, folder, parts, callback)
+            run = _fit_stack(config, folder, parts, callback)
         else:
-            classifier = fit_linear(config.arm, config.task, parts, folder)
-        summary = save_arm(classifier, config, parts, folder, arm=config.arm, started=started)
-    return replace(classifier, summary=summary, splits=parts)
+            task: Any = find_task(config.task).from_rows(parts.train)
+            run = fit_classifier(config.arm, task, parts.train, parts.validation)
+        run = replace(run, folder=folder, splits=parts)
+        summary = save_arm(run, config, parts, folder, arm=config.arm, started=started)
+    return replace(run, summary=summary)
 
 
 def check_arm(config: FinetuneConfig) -> None:
-    """Refuse an arm that is not known here, and settings that it does not have."""
+    """Reject tasks and settings that an arm does not have."""
     if config.task not in TASKS:
         raise HeadstartError(
             f"the arm {config.arm} is for the tasks {' and '.join(TASKS)}, not for {config.task}",
-            fix="leave --arm out: a network does every task",
+            fix="do not give --arm: a network does every task",
         )
     if config.arm == STACK:
         return
@@ -108,21 +102,8 @@ def check_arm(config: FinetuneConfig) -> None:
         raise HeadstartError(
             f"the arm {config.arm} has no network, so it does not take "
             + ", ".join(f"--{name.replace('_', '-')}" for name in given),
-            fix="leave it out; --arm stack joins TF-IDF and a network",
+            fix="do not give it; --arm stack joins TF-IDF and a network",
         )
-
-
-def fit_linear(arm: str, task: str, splits: Parts[Dataset], folder: Path) -> ClassifierRun:
-    """A linear arm on the training rows, in no folder yet."""
-    validation = splits.validation
-    scorer = LINEAR[arm]()
-    scorer.fit(
-        splits.train.texts, splits.train.labels, validation=(validation.texts, validation.labels)
-    )
-    kind: Any = find_task(task).from_rows(splits.train)
-    run = ClassifierRun(folder, kind, scorer)
-    scores = run.scores(validation).values
-    return ClassifierRun(folder, kind, scorer, fit_temperature(scores, validation.labels))
 
 
 def save_arm(
@@ -139,13 +120,17 @@ def save_arm(
 
     Parameters
     ----------
-    arm : the name of the classifier, for summary and card.
-    role : what the validation rows did, for the card.
+    arm : str
+        The name of the classifier, for summary and card.
+    role : str
+        What the validation rows did, for the card.
     """
     run.save(folder)
     write_rows(run.task, splits, folder)
     config.save(folder)
-    measured = _measured(run, splits.validation)
+    scores = run.scores(splits.validation).values
+    metrics = run.task.metrics(scores, splits.validation, temperature=run.temperature)
+    measured = {"validation_loss": metrics.pop("loss"), **metrics}
     summary = {
         "run": str(folder),
         "task": run.task.name,
@@ -182,32 +167,28 @@ def _write_card(
     )
 
 
-def _stack(config: FinetuneConfig, folder: Path, splits: Any, callback: Callback) -> ClassifierRun:
+def _fit_stack(
+    config: FinetuneConfig, folder: Path, splits: Any, callback: Callback
+) -> ClassifierRun:
+    """Fine-tune a network, fit TF-IDF, and fit the weights of both to the validation rows."""
     place = folder / MEMBERS / NETWORK
     finetune(
-        config.replace(arm="network"),
+        config.replace(arm=NETWORK),
         place,
         splits=splits,
         resume=is_run(place),
         callbacks=[callback],
     )
-    linear = fit_linear("tfidf", config.task, splits, folder)
+    task: Any = find_task(config.task).from_rows(splits.train)
+    linear = fit_classifier("tfidf", task, splits.train, splits.validation)
     members: dict[str, Run] = {"tfidf": linear, NETWORK: NetworkRun.open(place)}
-    said = [_probabilities(run, splits.validation) for run in members.values()]
-    weights = Stack().fit(said, splits.validation.labels).weights_
-    kept = {name: run for (name, run), one in zip(members.items(), weights, strict=True) if one}
-    if NETWORK not in kept:
+    probabilities = []
+    for run in members.values():
+        scores = run.scores(splits.validation).values
+        probabilities.append(task.probabilities(scores, run.temperature).astype(np.float32))
+    weights = Stack().fit(probabilities, splits.validation.labels).weights_
+    used = {name: float(one) for name, one in zip(members, weights, strict=True) if one}
+    if NETWORK not in used:
         shutil.rmtree(place)
-    scorer = StackScorer(kept, [float(one) for one in weights if one])
-    return ClassifierRun(folder, linear.task, scorer)
-
-
-def _probabilities(run: Run, part: Dataset) -> Any:
-    task: Any = run.task
-    return task.probabilities(run.scores(part).values, run.temperature).astype(np.float32)
-
-
-def _measured(run: ClassifierRun, part: Dataset) -> dict[str, float]:
-    scores = run.scores(part).values
-    found = run.task.metrics(scores, part, temperature=run.temperature)
-    return {"validation_loss": found.pop("loss"), **found}
+    chosen = {name: members[name] for name in used}
+    return ClassifierRun(folder, task, StackClassifier(chosen, list(used.values())))

@@ -71,9 +71,9 @@ def inspect(
             fix="give labelled data, or unlabelled text with --corpus; to try it: "
             "headstart inspect rotten-tomatoes --corpus imdb",
         )
+    from headstart.data.tokenizers import load_tokenizer
     from headstart.text.checking.inspect import inspect_data
     from headstart.text.reading.corpus import read_corpus
-    from headstart.text.tokenizers.tokenizer import load_tokenizer
 
     splits = unlabelled = None
     with progress_bar("reading", "rows") as show:
@@ -211,9 +211,9 @@ def tokenizer(
             where=out,
             fix=f"--out {out.with_suffix('.json')}",
         )
+    from headstart.data.tokenizers import train_tokenizer
     from headstart.model.presets import preset
     from headstart.text.reading.corpus import read_corpus
-    from headstart.text.tokenizers.train_tokenizer import train_tokenizer
 
     size = config.vocab_size or preset(config.preset).base.vocab_size
     kind = config.tokenizer_kind
@@ -249,13 +249,13 @@ def tokenize(
 
     headstart tokenize tokenizer.json "a fine film"
     """
-    from headstart.text.tokenizers.tokenizer import load_tokenizer
+    from headstart.data.tokenizers import load_tokenizer
 
     tokenizer = load_tokenizer(file)
     rows: list[dict[str, Any]] = [
         {
             "text": text,
-            "tokens": tokenizer.pieces(text),
+            "tokens": tokenizer.tokenize(text),
             "ids": ids,
             "decoded": tokenizer.decode(ids),
         }

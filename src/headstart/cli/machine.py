@@ -67,12 +67,12 @@ def doctor(
 
 
 def _show_cache(prune: float | None, *, json: bool) -> None:
+    from headstart.data.cache import list_cache, prune_cache
     from headstart.files import cache_folder
-    from headstart.text.store.cache import look_at_cache, prune_cache
 
     folder = cache_folder()
     removed = [] if prune is None else prune_cache(folder, days=prune)
-    found = look_at_cache(folder)
+    found = list_cache(folder)
     if json:
         documents = {
             name: [vars(one) | {"path": str(one.path)} for one in group]

@@ -260,15 +260,14 @@ def find_baselines(folder: Path, run: Any, rows: Any = None) -> list[dict[str, A
     The rows that trained the run are those that its training has read; for a run that was opened,
     the dataset is read again.
     """
-    from headstart.baselines.task_baselines import baselines_beside, baselines_of_run, documents
+    from headstart.baselines.baselines import baselines_for, baselines_of_run
 
     with messages().status("computing baselines …"):
         try:
             if run.splits is None:
-                return documents(baselines_of_run(folder, run.task, rows))
+                return baselines_of_run(folder, run.task, rows)
             train, validation = run.splits.train, run.splits.validation
-            found = baselines_beside(run.task, train, validation, validation, all_rows=True)
-            return documents(found)
+            return baselines_for(run.task, train, validation, validation)
         except (HeadstartError, OSError) as problem:  # the dataset may have moved since
             note(f"no baselines: {getattr(problem, 'what', problem)}")
             return []

@@ -10,10 +10,10 @@ from typing import ClassVar
 
 from torch import nn
 
+from headstart.data.batches import TokenSource
 from headstart.model.config import Attention, LanguageModelingConfig
 from headstart.model.presets import Preset
 from headstart.objectives.objective import Batch, Loss, Objective
-from headstart.text.store.token_source import TokenSource
 
 
 class Causal(Objective):

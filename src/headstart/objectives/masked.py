@@ -12,11 +12,11 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
+from headstart.data.batches import TokenSource
 from headstart.errors import HeadstartError
 from headstart.model.config import Attention, HeadConfig
 from headstart.model.presets import Preset
 from headstart.objectives.objective import Batch, Loss, Objective
-from headstart.text.store.token_source import TokenSource
 
 MASKED, RANDOM = 0.8, 0.1  # shares of the chosen tokens; the rest stays
 

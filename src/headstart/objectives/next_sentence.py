@@ -12,11 +12,11 @@ from typing import ClassVar
 import torch.nn.functional as F
 from torch import nn
 
+from headstart.data.batches import TokenSource
 from headstart.model.config import HeadConfig, MaskedNextSentenceConfig
 from headstart.model.presets import Preset
 from headstart.objectives.masked import Masked
 from headstart.objectives.objective import Batch, Loss
-from headstart.text.store.token_source import TokenSource
 
 
 class NextSentence(Masked):

@@ -7,11 +7,11 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
+from headstart.data.batches import TokenSource
 from headstart.model.config import Attention, HeadConfig
 from headstart.model.model import LanguageModelingLoss
 from headstart.model.presets import Preset
 from headstart.model.sampled_softmax import SampledClasses, SoftmaxTargets
-from headstart.text.store.token_source import TokenSource
 
 
 @dataclass(frozen=True)

@@ -121,7 +121,7 @@ ARMS: dict[str, Arm] = {
             description="Word and character n-grams with TF-IDF weights, and a logistic "
             "regression.",
             fit="linear",
-            estimator="headstart.baselines.tfidf:TfidfClassifier",
+            estimator="headstart.baselines.linear:TfidfClassifier",
             colours=Colours("#767676", "#9a9a9a", "#666666", "#b0b0b0"),
             tasks=CLASS_TASKS,
             usual=CLASS_TASKS,
@@ -145,7 +145,7 @@ ARMS: dict[str, Arm] = {
             description="Words and pairs of words, scaled by log-count ratios, and a logistic "
             "regression.",
             fit="linear",
-            estimator="headstart.baselines.nb:NaiveBayesClassifier",
+            estimator="headstart.baselines.linear:NaiveBayesClassifier",
             colours=Colours("#7a8b99", "#9fb0bd", "#5d6d7a", "#b4c3cf"),
             tasks=CLASS_TASKS,
             stackable=True,
@@ -156,7 +156,7 @@ ARMS: dict[str, Arm] = {
             description="Mean and maximum of PPMI-SVD token vectors of the corpus, and a logistic "
             "regression.",
             fit="linear",
-            estimator="headstart.baselines.cooccurrence:CooccurrenceClassifier",
+            estimator="headstart.baselines.linear:CooccurrenceClassifier",
             colours=Colours("#cc79a7", "#e09ac1", "#a3507e", "#e09ac1"),
             needs=frozenset({"tokenizer", "vectors"}),
             tasks=CLASS_TASKS,

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from headstart.baselines.finetune_arm import STACK, save_arm
-from headstart.baselines.stack_run import MEMBERS, StackScorer
+from headstart.baselines.stack import MEMBERS, StackClassifier
 from headstart.config import FinetuneConfig, StudyConfig
 from headstart.evaluation.calibration import log_loss, normalized
 from headstart.run import ClassifierRun, Run, read_summary, write_summary
@@ -139,7 +139,7 @@ def _write_run(
             unpack(path.read_bytes(), member)
             members[safe_name(arm)] = Run.open(member)
         settings: Any = {**config.dataset_settings(), "arm": STACK, "seed": job.seed}
-        scorer = StackScorer(members, [weights[arm] for arm in parts])
+        scorer = StackClassifier(members, [weights[arm] for arm in parts])
         save_arm(
             ClassifierRun(new, data.task, scorer),  # type: ignore[arg-type]
             FinetuneConfig(**settings),

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from headstart.config import PretrainConfig, StudyConfig
+from headstart.data.tokenizers import hash_of
 from headstart.errors import HeadstartError
 from headstart.study.arms import CLASS_TASKS
 from headstart.tasks import find_task
@@ -17,7 +18,6 @@ from headstart.text.checking.splits import take_budget
 from headstart.text.reading.corpus import Corpus, read_corpus
 from headstart.text.reading.dataset import Dataset, Splits
 from headstart.text.reading.rows import ReadOptions
-from headstart.text.tokenizers.tokenizer import hash_of
 from headstart.training.callbacks import Callback
 from headstart.training.corpus import open_corpus
 

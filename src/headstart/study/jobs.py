@@ -23,11 +23,12 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import load_file
 
-from headstart.baselines.finetune_arm import LINEAR, save_arm
+from headstart.baselines.baselines import LINEAR_ARMS, LINEAR_MODELS
+from headstart.baselines.finetune_arm import save_arm
 from headstart.baselines.stack import Stack, fit_out_of_fold, over_all_classes
-from headstart.baselines.task_baselines import find_linear
 from headstart.checksums import load_arrays, save_arrays
 from headstart.config import FinetuneConfig, StudyConfig
+from headstart.data.tokenizers import load_tokenizer
 from headstart.errors import HeadstartError
 from headstart.evaluation.calibration import at_temperature
 from headstart.evaluation.metrics import classification_metrics
@@ -46,7 +47,6 @@ from headstart.study.selection import (
 )
 from headstart.tasks.task import Task
 from headstart.text.reading.dataset import Splits
-from headstart.text.tokenizers.tokenizer import load_tokenizer
 from headstart.training.callbacks import Callback
 from headstart.training.finetune import finetune
 from headstart.training.trainer import TrainState
@@ -456,14 +456,14 @@ def fit_linear(context: JobContext) -> Fitted:
             probabilities, classifier.classes_.tolist(), range(len(task.labels))
         )
 
-    found = Selection({}, tries=len(classifier.strengths))
-    if len(getattr(classifier, "held_rows_", ())):
-        oof = every_class(classifier.held_probabilities_)
-        found = replace(found, oof=oof, oof_rows=classifier.held_rows_)
+    found = Selection({}, tries=len(classifier.Cs))
+    if len(classifier.oof_rows_):
+        oof = every_class(classifier.oof_proba_)
+        found = replace(found, oof=oof, oof_rows=classifier.oof_rows_)
     return Fitted(
         lambda part: every_class(classifier.predict_proba(part.texts)),
         found,
-        {"chosen": {"C": classifier.strength_}},
+        {"chosen": {"C": classifier.C_}},
         save=lambda: _save_classifier(context, classifier),
     )
 
@@ -471,7 +471,7 @@ def fit_linear(context: JobContext) -> Fitted:
 def _save_classifier(context: JobContext, classifier: Any) -> None:
     job, study = context.job, context.config
     # `finetune` has fewer arms than a study: the config names only those that it can train.
-    arm: Any = {"arm": job.arm} if job.arm in LINEAR else {}
+    arm: Any = {"arm": job.arm} if job.arm in LINEAR_ARMS else {}
     save_arm(
         ClassifierRun(context.folder, context.task, classifier),  # type: ignore[arg-type]
         FinetuneConfig(**study.dataset_settings(), **arm, seed=job.seed),
@@ -485,14 +485,14 @@ def _save_classifier(context: JobContext, classifier: Any) -> None:
 def fit_task_linear(context: JobContext) -> Fitted:
     """Fit the linear model of a task without classes; held-out rows select its C."""
     task, rows, config = context.task, context.rows, context.config
-    fit, found = find_linear(task), Selection({})
+    fit = LINEAR_MODELS[task.name][1]
     folds = [] if config.selection == "validation" else budget_folds(task, rows.train)
     if not folds:
-        return Fitted(fit(task, rows.train, rows.validation), found)
-    models = [fit(task, *_fold_rows(context, fold)) for fold in folds]
-    held = [_fold_rows(context, fold)[1] for fold in folds]
-    scores = [model(part) for model, part in zip(models, held, strict=True)]
-    return Fitted(models[0], out_of_fold(task, rows.train, folds, scores))
+        return Fitted(fit(task, rows.train, rows.validation), Selection({}))
+    parts = [_fold_rows(context, fold) for fold in folds]
+    scores = [fit(task, train, held)(held) for train, held in parts]
+    predict = fit(task, *parts[0], refit=rows.train)
+    return Fitted(predict, out_of_fold(task, rows.train, folds, scores))
 
 
 def _fold_rows(context: JobContext, fold: Any) -> tuple[Any, Any]:
@@ -536,7 +536,7 @@ def fit_stack(context: JobContext) -> Fitted:
 
     def predict(part: Any) -> Array:
         test = part is rows.test
-        return stack.combine(
+        return stack.predict_proba(
             [one.probabilities if test else one.validation_probabilities for one in members]
         )
 

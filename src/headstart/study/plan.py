@@ -17,13 +17,13 @@ from typing import Any, NamedTuple
 from headstart.config import FinetuneConfig, PretrainConfig, StudyConfig
 from headstart.errors import HeadstartError
 from headstart.files import write_text
-from headstart.folds import HELD_BACK, MANY
+from headstart.folds import FOLDS, HELD_BACK, MANY
 from headstart.machine import choose_threads
 from headstart.study.arms import Arm, find_arm
 from headstart.study.data import StudyData
 from headstart.study.executors import job_threads, parallel_jobs
 from headstart.study.jobs import Job, JobSettings
-from headstart.study.selection import FOLDS, TRIES, long_epochs
+from headstart.study.selection import TRIES, long_epochs
 from headstart.text.reading.corpus import Corpus
 from headstart.text.reading.rows import ReadOptions
 from headstart.training.finetune import finetune

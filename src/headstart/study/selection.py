@@ -30,7 +30,6 @@ from headstart.text.reading.dataset import Splits
 from headstart.training.callbacks import Callback
 from headstart.training.finetune import finetune
 
-FOLDS = 3
 TRIES = 2  # settings
 LONGER, LEAST_LONG = 2, 4  # times the usual epochs, and at least so many
 FASTER = 3.0  # times the usual rate
@@ -62,10 +61,10 @@ class Selection:
 def budget_folds(task: Task[Any], train: Any) -> list[Fold]:
     """Return the folds of a budget's rows; none where they are too few to select anything."""
     if has_classes(task):
-        return folds.make_folds(train.labels, FOLDS)
+        return folds.make_folds(train.labels)
     rows = np.arange(len(train))  # in a drawn order
     many = len(rows) >= folds.MANY
-    every = folds.HELD_BACK if many else min(FOLDS, len(rows))
+    every = folds.HELD_BACK if many else min(folds.FOLDS, len(rows))
     held = [rows[first::every] for first in range(1 if many else every)]
     return [Fold(np.setdiff1d(rows, one), one) for one in held] if len(rows) > 1 else []
 

@@ -10,8 +10,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from headstart.data.tokenizers import Tokenizer
 from headstart.errors import HeadstartError
-from headstart.text.tokenizers.tokenizer import Tokenizer
 
 Long = Literal["truncate", "windows"]
 Ids = NDArray[np.int64]

@@ -17,6 +17,7 @@ from scipy.special import log_softmax, logsumexp
 from torch import Tensor
 
 from headstart.config import Pooling
+from headstart.data.words import find_words, first_sentence
 from headstart.errors import HeadstartError
 from headstart.evaluation.metrics import RowScores, exact_match, mean_scores, span_f1
 from headstart.model.config import SpansConfig
@@ -37,7 +38,6 @@ from headstart.tasks.task import Output, Prediction, Task, check_pooling
 from headstart.text.checking.splits import FileParts
 from headstart.text.reading.rows import PAIR_MARK
 from headstart.text.reading.squad import Questions, read_question_file, read_questions
-from headstart.text.tokenizers.words import find_words, first_sentence
 
 NO_ANSWER = "no answer"  # a label of the task where some questions have none
 MAX_ANSWER_WORDS = 30

@@ -17,6 +17,7 @@ from scipy.special import softmax
 from torch import Tensor
 
 from headstart.config import Pooling
+from headstart.data.words import split_words
 from headstart.evaluation.calibration import at_temperature, log_loss
 from headstart.evaluation.metrics import (
     EntityCounts,
@@ -44,7 +45,6 @@ from headstart.tasks.examples import (
 from headstart.tasks.task import Output, Prediction, Task, check_pooling
 from headstart.text.checking.splits import FileParts
 from headstart.text.reading.conll import Sentences, read_sentences, read_tagged
-from headstart.text.tokenizers.words import split_words
 
 TagScores = list[NDArray[np.float64]]  # of each sentence: (words that were read, tags)
 

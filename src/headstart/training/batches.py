@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from headstart.config import FinetuneConfig, PretrainConfig
+from headstart.data.batches import LengthBatches
 from headstart.model.checkpoint import save_model
 from headstart.model.model import Model
 from headstart.model.sampled_softmax import SoftmaxSampler
@@ -16,7 +17,6 @@ from headstart.objectives import find_objective
 from headstart.run import NetworkRun, save_validation
 from headstart.tasks.examples import Examples, TextEncoding, TokenDropout
 from headstart.tasks.task import Task
-from headstart.text.store.token_source import LengthBatches
 from headstart.training.corpus import PretrainData
 from headstart.training.trainer import MicroBatch
 
@@ -70,7 +70,7 @@ class CorpusBatches:
     def _held_out(self) -> list[Any]:
         """Return the held-out batches: always the same rows with the same tokens hidden."""
         source, rows = self.data.held_out, self.data.rows
-        count = max(1, min(HELD_OUT_ROWS, len(source.packed(extra=1))) // rows)
+        count = max(1, min(HELD_OUT_ROWS, source.num_rows(extra=1)) // rows)
         return [self.objective.batch(source, rows, (0, number)) for number in range(count)]
 
     def evaluate(self, model: Model) -> dict[str, float]:

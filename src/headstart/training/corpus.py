@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headstart.config import PretrainConfig
+from headstart.data.batches import TokenSource
+from headstart.data.token_store import CorpusSplit, choose_split, store_corpus
+from headstart.data.tokenizers import Tokenizer, hash_of, load_tokenizer, train_tokenizer
 from headstart.errors import HeadstartError
 from headstart.files import cache_folder, mark_used, write_text
 from headstart.model.presets import Preset, PresetObjective, preset
@@ -12,11 +15,6 @@ from headstart.objectives import find_objective
 from headstart.run import NetworkRun
 from headstart.text.reading.corpus import Corpus, ProgressCorpus, TextList, read_corpus
 from headstart.text.reading.read import read_dataset
-from headstart.text.store.corpus_split import CorpusSplit, choose_split
-from headstart.text.store.token_source import TokenSource
-from headstart.text.store.write_store import store_corpus, store_corpus_split
-from headstart.text.tokenizers.tokenizer import Tokenizer, hash_of, load_tokenizer
-from headstart.text.tokenizers.train_tokenizer import train_tokenizer
 from headstart.training.callbacks import Callback
 
 SMALL_CORPUS = 2_000_000  # bytes
@@ -46,7 +44,7 @@ class PretrainData:
         if self.task_text is None:
             return self.train, step
         first = round((1 - TASK_TEXT_SHARE) * steps)
-        batches = max(1, MAX_TASK_PASSES * len(self.task_text.packed()) // self.rows)
+        batches = max(1, MAX_TASK_PASSES * self.task_text.num_rows() // self.rows)
         every = max(2, -(-(steps - first) // batches))
         if step < first or (step - first) % every != every - 1:
             return self.train, step
@@ -73,9 +71,9 @@ def prepare_corpus(
     folder = cache_folder() / "stores"
     small = corpus.size is not None and corpus.size < SMALL_CORPUS
     share = config.held_out or (0.1 if small else 0.01)
-    split = choose_split(corpus, share, least_bytes=BYTES_PER_TOKEN * config.length)
+    split = choose_split(corpus, share, min_bytes=BYTES_PER_TOKEN * config.length)
     read = ProgressCorpus(corpus, callback.stage("tokenizing"))
-    train, held_out = store_corpus_split(read, tokenizer, folder, split=split)
+    train, held_out = store_corpus(read, tokenizer, folder, split=split)
     if min(train.tokens, held_out.tokens) <= config.length:
         raise HeadstartError(
             f"the corpus is too small: {train.tokens:,} tokens to train on and "
@@ -104,7 +102,7 @@ def _task_source(
     kept = TextList(text for text in documents if not split.holds_out(text))
     if not kept:
         return None
-    store = store_corpus(kept, tokenizer, cache_folder() / "stores")
+    (store,) = store_corpus(kept, tokenizer, cache_folder() / "stores")
     if store.tokens <= config.length:  # not one row
         return None
     return TokenSource(store, tokenizer, length=config.length)

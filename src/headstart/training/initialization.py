@@ -18,6 +18,8 @@ from headstart.config import (
     is_huggingface,
     read_settings,
 )
+from headstart.data.cooccurrence import ppmi_svd, scale_columns
+from headstart.data.tokenizers import Tokenizer, hash_of, load_tokenizer, train_tokenizer
 from headstart.errors import HeadstartError
 from headstart.files import cache_folder, mark_used, replacing, write_text
 from headstart.model.attention import SelfAttention
@@ -33,9 +35,6 @@ from headstart.tasks import find_task
 from headstart.tasks.examples import TextEncoding
 from headstart.tasks.task import Parts, Task, check_pooling
 from headstart.text.checking.splits import take_budget
-from headstart.text.cooccurrence import cooccurrence_decomposition, scale_columns
-from headstart.text.tokenizers.tokenizer import Tokenizer, hash_of, load_tokenizer
-from headstart.text.tokenizers.train_tokenizer import train_tokenizer
 from headstart.training.callbacks import Callback
 from headstart.training.corpus import PretrainData, network_preset
 
@@ -103,7 +102,7 @@ def cooccurrence_vectors(
     """
     store = data.train.store
     settings = json.dumps([width, seed, VECTORS_FORMAT])
-    name = hash_of(store.folder.name.encode(), settings.encode())[:32]
+    name = hash_of(store.key.encode(), settings.encode())[:32]
     path = cache_folder() / "cooccurrences" / f"{name}.safetensors"
     try:
         cached: dict[str, Any] = load_arrays(path, fix="delete the file")
@@ -113,7 +112,7 @@ def cooccurrence_vectors(
         pass  # not computed yet, or damaged
     report = (callback or Callback()).stage("counting co-occurrences")
     bytes_per_token = data.held_out_bytes / data.held_out.store.tokens
-    vectors, values = cooccurrence_decomposition(
+    vectors, values = ppmi_svd(
         store,
         vocab_size=data.tokenizer.vocab_size,
         width=width,

@@ -15,13 +15,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from headstart.folds import make_folds
-from headstart.linear import (
-    MAXIMUM_SHARE,
-    STRENGTHS,
-    FoldFeatures,
-    choose_strength_in_folds,
-    fit_regression,
-)
+from headstart.linear import MAXIMUM_SHARE, POOLED_CS, FoldFeatures, fit_regression, select_C
 from headstart.model.heads import ClassificationHead
 from headstart.model.model import Model
 from headstart.progress import ProgressCallback
@@ -30,7 +24,6 @@ from headstart.tasks.run_network import run_network
 
 Floats = NDArray[np.float64]
 UNSEEN = 5.0  # how far below the others the bias of a class without training texts starts
-FOLDS = 3
 MAX_EXAMPLES = 10_000  # more make the regression slow, and no better a start
 
 
@@ -69,7 +62,7 @@ def fit_head(
     for label in range(targets.shape[1]):
         positive = targets[:, label] > 0.5
         if positive.any() and not positive.all():
-            fitted = _fit(features, positive, weights, STRENGTHS[1::3])
+            fitted = _fit(features, positive, weights, POOLED_CS[1::3])
             _set_output(head.output, [label], fitted.coef_ * scale, fitted.intercept_, center)
 
 
@@ -93,7 +86,7 @@ def _fit(
     features: Floats,
     targets: NDArray[Any],
     weights: NDArray[np.float32],
-    strengths: Sequence[float] = STRENGTHS,
+    values: Sequence[float] = POOLED_CS,
 ) -> Any:
     folds = [
         FoldFeatures(
@@ -103,13 +96,11 @@ def _fit(
             targets[fold.held],
             weights[fold.train],
         )
-        for fold in make_folds(targets, FOLDS)
+        for fold in make_folds(targets)
     ]
-    if folds:
-        strength = choose_strength_in_folds(folds, strengths)[0]
-    else:  # too few rows to select on: the middle
-        strength = sorted(strengths)[len(strengths) // 2]
-    return fit_regression(features, targets, strength, weights=weights)
+    # Too few rows to select on take the middle value.
+    best = select_C(folds, values)[0] if folds else values[len(values) // 2]
+    return fit_regression(features, targets, best, weights=weights)
 
 
 def _sample(targets: NDArray[Any]) -> NDArray[np.int64]:
@@ -121,7 +112,7 @@ def _sample(targets: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def _feature_scale(centered: Floats, *, halves: bool) -> Floats:
-    """One scale for all columns, or one each for means and maxima (baselines/cooccurrence.py)."""
+    """One scale for all columns, or one each for means and maxima (baselines/linear.py)."""
     parts = np.split(centered, 2, axis=1) if halves else [centered]
     shares = (1.0, MAXIMUM_SHARE)
     scales = [

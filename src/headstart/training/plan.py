@@ -24,7 +24,7 @@ def plan_pretraining(
     step_seconds = trainer.time_steps(range(TIMED_STEPS)) / TIMED_STEPS
     evaluation_seconds = trainer.time_evaluation()
     step_tokens = config.rows * config.length
-    corpus_tokens = data.train.packed().tokens
+    corpus_tokens = data.train.tokens
     evaluations = config.evaluations
     if config.steps:
         steps = config.steps

@@ -12,6 +12,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from headstart.config import FinetuneConfig, is_run
+from headstart.data.tokenizers import JsonTokenizer
 from headstart.errors import HeadstartError
 from headstart.files import replacing, write_text
 from headstart.interop.exporters import (
@@ -32,7 +33,6 @@ from headstart.model.model import Model
 from headstart.model.presets import stock_head
 from headstart.model.swap import swap_head
 from headstart.run import NetworkRun, Run
-from headstart.text.tokenizers.json_tokenizer import JsonTokenizer
 from headstart.training.callbacks import Callback
 from headstart.training.initialization import read_splits
 from headstart.training.linear_probe import fit_head

@@ -6,10 +6,9 @@ from typing import Any
 
 import tokenizers
 
+from headstart.data.tokenizers import JsonTokenizer, Tokenizer
 from headstart.errors import HeadstartError
 from headstart.interop.huggingface.foreign_config import ForeignConfig
-from headstart.text.tokenizers.json_tokenizer import JsonTokenizer
-from headstart.text.tokenizers.tokenizer import Tokenizer
 
 
 def read_tokenizer(folder: Path, config: ForeignConfig) -> Tokenizer:

@@ -6,10 +6,10 @@ from typing import Any
 import tokenizers
 from tokenizers import processors
 
+from headstart.data.tokenizers import JsonTokenizer
 from headstart.errors import HeadstartError
 from headstart.run import NetworkRun
 from headstart.tasks.examples import between_texts
-from headstart.text.tokenizers.json_tokenizer import JsonTokenizer
 
 # Our roles and the names that transformers has for them. A text's begin and end are BERT's CLS
 # and SEP.

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from headstart.data.tokenizers import Tokenizer, load_tokenizer
 from headstart.errors import HeadstartError
 from headstart.files import read_object, replacing
 from headstart.interop.onnx.export import (
@@ -25,7 +26,6 @@ from headstart.run import TASK_FORMS, Run, Scores
 from headstart.tasks import find_task
 from headstart.tasks.examples import Examples, Ids, Long, TextEncoding
 from headstart.tasks.task import Output, Task
-from headstart.text.tokenizers.tokenizer import Tokenizer, load_tokenizer
 
 BATCH_TOKENS = 512  # a session has little to do beside products: small batches stay in the cache
 AGAIN = "export the run again"

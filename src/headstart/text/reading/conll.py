@@ -11,6 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from headstart.data.words import Places
 from headstart.errors import HeadstartError
 from headstart.text.checking.splits import (
     FileParts,
@@ -24,7 +25,6 @@ from headstart.text.reading.part_files import find_part_files, is_other_text
 from headstart.text.reading.records import read_lines
 from headstart.text.reading.sources import Source, open_file
 from headstart.text.reading.stream import LONGEST_DOCUMENT
-from headstart.text.tokenizers.words import Places
 
 
 @dataclass(frozen=True)

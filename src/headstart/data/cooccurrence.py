@@ -1,0 +1,254 @@
+"""PPMI-SVD embeddings: token vectors from co-occurrence counts, in seconds.
+
+1. `count_pairs` counts how often two tokens occur within `window` tokens of each other.
+2. `positive_pmi` compares that with chance (pointwise mutual information above 0). The contexts'
+   counts are smoothed, so that rare ones do not stand out by chance (Levy, Goldberg and Dagan
+   2015).
+3. `truncated_svd` reduces the matrix to the wanted width; the vectors are U·S^power.
+
+Memory is bounded whatever the corpus's size. The stream is counted in chunks of `CHUNK_PAIRS` pairs
+(a sort and the lengths of its runs); a chunk's distinct pairs are added to a sparse matrix of at
+most `MAX_PAIRS` entries. When it outgrows that, its rarest pairs are dropped: all pairs that
+occurred once, then, if need be, twice, and so on until half of the room is free. The tokens' totals
+stay exact, so the PMI of a pair that is left can only be too low, and only for pairs that are rare
+in a huge corpus. 33 MB of reviews with a vocabulary of 8,192 fill a third of the matrix.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils.extmath import randomized_svd
+from threadpoolctl import threadpool_limits
+
+from headstart.errors import HeadstartError
+from headstart.progress import ProgressCallback
+
+TokenIds = NDArray[np.integer]
+Floats = NDArray[np.float32]
+
+CHUNK_PAIRS = 16_000_000  # at 4 bytes each, and as much again while they are sorted
+MAX_PAIRS = 16_000_000  # at 12 bytes each; twice that while a chunk is added
+OVERSAMPLES, ITERATIONS = 16, 3  # of the randomized decomposition
+
+
+def ppmi_svd(
+    documents: Iterable[TokenIds],
+    *,
+    vocab_size: int,
+    width: int,
+    window: int = 5,
+    smoothing: float = 0.75,
+    ignore: Sequence[int] = (),
+    seed: int = 0,
+    progress: ProgressCallback | None = None,
+) -> tuple[Floats, Floats]:
+    """Decompose the positive PMI matrix of documents; `scale_columns` makes vectors of it.
+
+    Windows do not cross documents. The same input gives the same bits.
+
+    Parameters
+    ----------
+    documents : iterable of arrays of token ids
+    vocab_size, width : int
+        The shape of U.
+    window : int
+        Tokens on each side that count.
+    smoothing : float
+        The exponent of the contexts' counts.
+    ignore : sequence of int
+        Special tokens: they have positions but are not counted.
+    progress : callable, optional
+        Called with the tokens counted so far.
+
+    Returns
+    -------
+    U, S : arrays of shape (vocab_size, width) and (width,)
+        Ignored tokens, and those that do not occur, have a row of zeros.
+    """
+    counts = count_pairs(
+        documents, vocab_size=vocab_size, window=window, ignore=ignore, progress=progress
+    )
+    return truncated_svd(positive_pmi(counts, smoothing=smoothing), width=width, seed=seed)
+
+
+def scale_columns(vectors: Floats, values: Floats, *, power: float) -> Floats:
+    """Return the vectors U·S^power."""
+    return np.asarray(vectors * np.where(values > 0, values, 1) ** power, dtype=np.float32)
+
+
+@dataclass(frozen=True)
+class PairCounts:
+    """How often each two tokens occurred together, in both orders (a symmetric matrix).
+
+    `totals` are the row sums, also of pairs that were dropped to save memory; `dropped` is the
+    number of these occurrences.
+    """
+
+    pairs: sparse.csr_array
+    totals: NDArray[np.int64]
+    dropped: int
+
+
+def count_pairs(
+    documents: Iterable[TokenIds],
+    *,
+    vocab_size: int,
+    window: int,
+    ignore: Sequence[int] = (),
+    max_pairs: int = MAX_PAIRS,
+    chunk_pairs: int = CHUNK_PAIRS,
+    progress: ProgressCallback | None = None,
+) -> PairCounts:
+    """Count the pairs of tokens at a distance of 1 to `window`, in one pass over the documents."""
+    # Each two tokens are counted once, the smaller id first: half of the entries.
+    upper = sparse.csr_array((vocab_size, vocab_size), dtype=np.int64)
+    lost = np.zeros(vocab_size, dtype=np.int64)
+    done = 0
+    tokens, owners = np.zeros(0, dtype=_code_type(vocab_size)), np.zeros(0, dtype=np.int64)
+    for new, new_owners in _chunks(documents, max(1, chunk_pairs // window), vocab_size, ignore):
+        carried = min(window, len(tokens))
+        tokens = np.concatenate([tokens[len(tokens) - carried :], new])
+        owners = np.concatenate([owners[len(owners) - carried :], new_owners])
+        upper = upper + _count_chunk(tokens, owners, carried, vocab_size, window)
+        if upper.nnz > max_pairs:
+            upper = _drop_rarest(upper, max_pairs // 2, lost)
+        done += len(new)
+        if progress is not None:
+            progress(done, None)
+    pairs = (upper + upper.T).tocsr()
+    return PairCounts(pairs, pairs.sum(axis=1) + lost, int(lost.sum()) // 2)
+
+
+def positive_pmi(counts: PairCounts, *, smoothing: float) -> sparse.csr_array:
+    """Compute max(0, ln(p(token, context) / (p(token) · p(context)))), p(context) smoothed."""
+    pairs, totals = counts.pairs, counts.totals.astype(np.float64)
+    contexts = totals**smoothing * (totals > 0)
+    with np.errstate(divide="ignore"):  # the log of an absent token's count is never used
+        log_tokens = np.log(totals).astype(np.float32)
+        log_contexts = np.log(contexts / max(contexts.sum(), 1.0)).astype(np.float32)
+    # p(token, context) / p(token) is the pair's count by the token's: the corpus's size cancels.
+    values = np.log(pairs.data.astype(np.float32))
+    values -= np.repeat(log_tokens, np.diff(pairs.indptr))
+    values -= log_contexts[pairs.indices]
+    np.maximum(values, 0, out=values)
+    # Copies, because zeros are eliminated in place.
+    places = (pairs.indices.copy(), pairs.indptr.copy())
+    information = sparse.csr_array((values, *places), shape=pairs.shape)
+    information.eliminate_zeros()
+    return information
+
+
+def truncated_svd(information: sparse.csr_array, *, width: int, seed: int) -> tuple[Floats, Floats]:
+    """Return U (vocab_size × width) and S, zero beyond the rank of the matrix."""
+    size = information.shape[0]
+    vectors = np.zeros((size, width), dtype=np.float32)
+    values = np.zeros(width, dtype=np.float32)
+    if information.nnz == 0:
+        return vectors, values
+    # Sparse products take the time, and they run on one core. More threads for the small dense
+    # parts save nothing, and the bits would depend on their number.
+    with threadpool_limits(1):
+        u, s, _ = randomized_svd(
+            information,
+            min(width, size),
+            n_oversamples=OVERSAMPLES,
+            n_iter=ITERATIONS,
+            power_iteration_normalizer="LU",
+            random_state=seed,
+        )
+    above_rounding = s > s[0] * size * np.finfo(np.float32).eps
+    vectors[:, : len(s)] = np.where(above_rounding, u, 0)
+    values[: len(s)] = np.where(above_rounding, s, 0)
+    vectors[np.diff(information.indptr) == 0] = 0  # else about 1e-9, by rounding
+    return vectors, values
+
+
+def _chunks(
+    documents: Iterable[TokenIds], size: int, vocab_size: int, ignore: Sequence[int]
+) -> Iterator[tuple[NDArray[np.unsignedinteger], NDArray[np.int64]]]:
+    """Cut the stream into chunks of `size` tokens, each token with its document's number.
+
+    A pair counts if both have the same number, so each ignored token gets a number of its own.
+    """
+    ignored = np.zeros(vocab_size, dtype=bool)
+    ignored[list(ignore)] = True
+    parts: list[TokenIds] = []
+    numbers: list[int] = []
+    place = 0
+
+    def join() -> tuple[NDArray[np.unsignedinteger], NDArray[np.int64]]:
+        tokens = np.concatenate(parts)
+        outside = tokens[(tokens < 0) | (tokens >= vocab_size)]
+        if len(outside):
+            raise HeadstartError(
+                f"token id {outside[0]} in a vocabulary of {vocab_size}",
+                fix="use the tokenizer that the documents were encoded with",
+            )
+        owners = np.repeat(np.array(numbers, dtype=np.int64), [len(part) for part in parts])
+        alone = np.flatnonzero(ignored[tokens])
+        owners[alone] = -1 - place - alone
+        return tokens.astype(_code_type(vocab_size)), owners
+
+    room = size
+    for number, document in enumerate(documents):
+        rest = document
+        while len(rest):
+            part, rest = rest[:room], rest[room:]
+            parts.append(part)
+            numbers.append(number)
+            room -= len(part)
+            if room == 0:
+                yield join()
+                place += size
+                parts, numbers, room = [], [], size
+    if parts:
+        yield join()
+
+
+def _code_type(vocab_size: int) -> type[np.unsignedinteger]:
+    """Return what holds a pair's code, token · vocab_size + token: 4 bytes sort much faster."""
+    return np.uint32 if vocab_size <= 2**16 else np.uint64
+
+
+def _count_chunk(
+    tokens: NDArray[np.unsignedinteger],
+    owners: NDArray[np.int64],
+    carried: int,
+    vocab_size: int,
+    window: int,
+) -> sparse.csr_array:
+    """Count the pairs whose later token is not among the first `carried`: those are counted."""
+    codes = [tokens[:0]]
+    for distance in range(1, window + 1):
+        begin = max(distance, carried)
+        if begin >= len(tokens):
+            break
+        later, earlier = slice(begin, None), slice(begin - distance, -distance)
+        together = owners[later] == owners[earlier]
+        one, other = tokens[later][together], tokens[earlier][together]
+        code = np.minimum(one, other)
+        code *= code.dtype.type(vocab_size)
+        code += np.maximum(one, other)
+        codes.append(code)
+    merged = np.concatenate(codes)
+    merged.sort()
+    first = np.flatnonzero(np.concatenate([merged[:1] == merged[:1], merged[1:] != merged[:-1]]))
+    times = np.diff(first, append=len(merged))
+    rows, columns = np.divmod(merged[first], merged.dtype.type(vocab_size))
+    pointers = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=vocab_size))])
+    shape = (vocab_size, vocab_size)
+    return sparse.csr_array((times, columns.astype(np.int32), pointers.astype(np.int32)), shape)
+
+
+def _drop_rarest(upper: sparse.csr_array, room: int, lost: NDArray[np.int64]) -> sparse.csr_array:
+    """Drop all but at most `room` frequent pairs; add what is dropped to `lost`, by token."""
+    highest = np.partition(upper.data, upper.nnz - room - 1)[upper.nnz - room - 1]
+    dropped = upper.copy()
+    dropped.data[upper.data > highest] = 0
+    lost += dropped.sum(axis=1) + dropped.sum(axis=0)
+    upper.data[upper.data <= highest] = 0
+    upper.eliminate_zeros()
+    return upper

@@ -1,1 +1,0 @@
-"""Ids on disk and the batches that are drawn from them."""

@@ -1,0 +1,107 @@
+"""Every task has a trivial baseline beside its numbers, and most have a linear one."""
+
+import json
+
+import numpy as np
+from sklearn.base import clone
+
+from headstart.baselines.baselines import baselines_for
+from headstart.baselines.tagger import WordTagger, word_features
+from headstart.tasks import find_task
+from tests.labelled import splits, write_conll, write_squad
+
+
+def beside(name, parts, **options):
+    """The baselines of a task on the validation rows, by name."""
+    task = find_task(name).from_rows(parts.train)
+    found = baselines_for(task, parts.train, parts.validation, parts.validation, **options)
+    assert json.dumps(found)
+    return task, {one["name"]: one for one in found}
+
+
+def test_classes_stand_beside_the_majority_and_tfidf():
+    parts = splits(rows=80)
+    _, found = beside("classification", parts)
+    assert list(found) == ["majority class", "TF-IDF"]
+    assert found["majority class"]["metrics"]["accuracy"]["value"] == 0.5
+    assert found["majority class"]["about"].startswith("always '")
+    best = found["TF-IDF"]["metrics"]["accuracy"]
+    assert best["low"] < best["value"] <= best["high"]
+    assert best["value"] > 0.9
+
+
+def test_pairs_stand_beside_tfidf_of_both_texts(write):
+    rows = "".join(f"{n} {'yes' if n % 2 else 'no'} it is,does it,{n % 2}\n" for n in range(60))
+    parts = find_task("pairs").read([str(write("p.csv", "text1,text2,label\n" + rows))])
+    _, found = beside("pairs", parts)
+    assert found["TF-IDF"]["metrics"]["accuracy"]["value"] == 1.0
+
+
+def test_labels_stand_beside_the_most_frequent_set_and_one_model_per_label(write):
+    kinds = ["funny", "funny|sad", "sad", "funny|sad", ""]
+    rows = "".join(
+        f"{n} {kinds[n % 5].replace('|', ' ')} film,{kinds[n % 5]}\n" for n in range(100)
+    )
+    parts = find_task("multi-label").read([str(write("m.csv", "text,label\n" + rows))])
+    _, found = beside("multi-label", parts)
+    assert found["most frequent labels"]["about"] == "always funny and sad"
+    assert found["TF-IDF, one label at a time"]["metrics"]["micro_f1"]["value"] > 0.9
+
+
+def test_tags_stand_beside_no_entity_and_a_linear_tagger(tmp_path):
+    parts = find_task("tagging").read([str(write_conll(tmp_path / "t.conll", sentences=60))])
+    task, found = beside("tagging", parts)
+    nothing = found["no entity"]["metrics"]
+    assert (nothing["f1"]["value"], nothing["recall"]["value"]) == (0.0, 0.0)
+    assert 0 < nothing["accuracy"]["value"] < 1
+    assert found["linear tagger"]["metrics"]["f1"]["value"] > 0.9
+    assert task.metric == "f1"
+
+
+def test_tags_that_are_no_entities_stand_beside_the_most_frequent_one(write):
+    text = "".join(f"word{n} NOUN\nis VERB\nword{n + 1} NOUN\n\n" for n in range(40))
+    parts = find_task("tagging").read([str(write("pos.conll", text))])
+    _, found = beside("tagging", parts)
+    assert found["most frequent tag"]["about"] == "always NOUN"
+
+
+def test_answers_stand_beside_the_first_sentence_or_none(tmp_path):
+    path = write_squad(tmp_path / "q.json", texts=40)
+    _, found = beside("spans", find_task("spans").read([str(path)]))
+    assert list(found) == ["first sentence of the text"]
+    assert 0 < found["first sentence of the text"]["metrics"]["f1"]["value"] < 1
+    path = write_squad(tmp_path / "n.json", texts=40, none=0.9)
+    _, found = beside("spans", find_task("spans").read([str(path)]))
+    assert list(found) == ["no answer to any question"]
+
+
+def test_of_many_rows_a_sample_is_fitted_and_evaluated_and_the_numbers_are_reported():
+    parts = splits(rows=80)
+    characters = sum(map(len, parts.train.texts))
+    _, found = beside("classification", parts, max_characters=characters // 2)
+    assert found["TF-IDF"]["about"] == "fitted to 40 of 80 rows"
+    _, found = beside("classification", parts, max_characters=characters // 20)
+    assert found["TF-IDF"]["about"] == "fitted to 4 of 80 rows, evaluated on 20 of 40"
+
+
+def test_a_word_is_known_by_itself_its_ending_its_shape_and_its_neighbours():
+    found = word_features(["In", "Oslo-2", "."], 1)
+    assert {"word=oslo-2", "shape=Xx-0", "suffix=o-2", "-1=in", "1=.", "pair=in oslo-2"} <= {*found}
+
+
+def test_a_tag_that_no_training_word_has_is_never_the_answer():
+    tagger = WordTagger().fit([["a", "b"]] * 4, [[0, 2]] * 4)
+    scores = tagger.scores([["a"], ["b", "a"]], 3)
+    assert [one.argmax(axis=1).tolist() for one in scores] == [[0], [2, 0]]
+    assert np.array_equal(tagger.scores([["a"]], 3)[0], scores[0])
+    assert [
+        one.tolist() for one in clone(tagger).fit([["a", "b"]] * 4, [[0, 2]] * 4).predict([["b"]])
+    ] == [[2]]
+
+
+def test_one_class_alone_leaves_the_trivial_baseline():
+    parts = splits(rows=40)
+    animals = parts.train.pick([row for row, label in enumerate(parts.train.labels) if label == 0])
+    task = find_task("classification").from_rows(parts.train)
+    found = baselines_for(task, animals, parts.validation, parts.validation)
+    assert [one["name"] for one in found] == ["majority class"]

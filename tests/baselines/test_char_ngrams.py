@@ -1,0 +1,53 @@
+"""Hashed character n-grams are scikit-learn's, under other names."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.feature_extraction.text import CountVectorizer
+
+from headstart.baselines.char_ngrams import BATCH, count_char_ngrams
+
+
+def sorted_counts(matrix):
+    """Each row's counts in order: equal whatever the columns are called."""
+    return [sorted(row) for row in np.split(matrix.data, matrix.indptr[1:-1])]
+
+
+@settings(deadline=None)
+@given(st.lists(st.text(min_size=1, max_size=30), min_size=1, max_size=5))
+def test_counts_equal_scikit_learns(texts):
+    texts = [*texts, "so that there is an n-gram"]
+    padded = [f" {' '.join(text.lower().split())} " for text in texts]
+    reference = CountVectorizer(
+        analyzer=lambda text: [
+            text[i : i + size] for size in (3, 4, 5) for i in range(len(text) - size + 1)
+        ]
+    ).fit_transform(padded)
+    assert sorted_counts(count_char_ngrams(texts)) == sorted_counts(reference)
+
+
+def test_the_same_n_gram_is_the_same_column_in_any_text():
+    one, other = (set(count_char_ngrams([text]).indices) for text in ("abc", "zzz abc zzz"))
+    assert one <= other
+
+
+def test_case_and_kinds_of_spaces_do_not_count():
+    assert (count_char_ngrams(["Ein  Film\n"]) != count_char_ngrams(["ein film"])).nnz == 0
+
+
+def test_batches_leave_no_seam():
+    texts = [f"text {number}" for number in range(BATCH + 3)]
+    rows = [0, BATCH, BATCH + 2]
+    whole = count_char_ngrams(texts)
+    assert whole.shape[0] == len(texts)
+    assert (whole[rows] != count_char_ngrams([texts[row] for row in rows])).nnz == 0
+
+
+@pytest.mark.parametrize("texts", [[], [""], ["", "   ", "a"]])
+def test_texts_without_an_n_gram_are_empty_rows_or_none(texts):
+    assert count_char_ngrams(texts).shape[0] == len(texts)
+
+
+def test_hashes_stay_what_they_are_from_version_to_version():
+    assert sorted(count_char_ngrams(["né"]).indices) == [264_914, 954_159, 1_038_490]

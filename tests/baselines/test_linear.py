@@ -1,0 +1,182 @@
+"""Linear text classifiers: estimators of scikit-learn that learn from few rows and any script."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from headstart.baselines.linear import (
+    CooccurrenceClassifier,
+    NaiveBayesClassifier,
+    TfidfClassifier,
+    count_ratios,
+    mean_and_maximum,
+)
+from headstart.errors import HeadstartError
+from headstart.folds import MANY, make_folds
+
+GOOD = ["a fine film", "fine acting and a fine plot", "warm , funny , fine", "I loved this one"]
+BAD = ["a dull film", "dull acting and a dull plot", "cold , boring , dull", "I hated this one"]
+TEXTS, LABELS = [*GOOD, *BAD], np.repeat(["good", "bad"], 4)
+NGRAMS = [TfidfClassifier, NaiveBayesClassifier]
+# Token 0 is special; 1 to 10 lean to one side, 11 to 20 to the other.
+VECTORS = np.zeros((21, 4), dtype=np.float32)
+VECTORS[1:] = np.random.default_rng(0).normal(size=(20, 4))
+VECTORS[1:11, 0] += 3
+VECTORS[11:, 0] -= 3
+
+
+def token_rows(rows, *, seed=0):
+    draw = np.random.default_rng(seed)
+    labels = np.arange(rows) % 2
+    texts = [draw.integers(1, 11, size=draw.integers(1, 6)) + 10 * label for label in labels]
+    return texts, labels
+
+
+@pytest.mark.parametrize("kind", NGRAMS)
+def test_it_learns_words(kind):
+    model = kind().fit(TEXTS, LABELS, validation=(TEXTS, LABELS))
+    assert list(model.predict(["what a fine day", "what a dull day"])) == ["good", "bad"]
+    probabilities = model.predict_proba(["fine", "dull", "neither", ""])
+    assert list(model.classes_) == ["bad", "good"]
+    assert np.allclose(probabilities.sum(axis=1), 1)
+    assert probabilities[0, 1] > 0.5 > probabilities[1, 1]
+
+
+@pytest.mark.parametrize("kind", NGRAMS)
+def test_it_is_an_estimator_of_scikit_learn(kind):
+    model = kind(C=2, max_features=10)
+    assert model.get_params() == {"C": 2, "max_features": 10}
+    fitted = clone(model).fit(TEXTS, LABELS)
+    assert fitted.C_ == 2
+    assert fitted.score(TEXTS, LABELS) > 0.5
+    again = pickle.loads(pickle.dumps(fitted))
+    assert np.array_equal(again.predict_proba(GOOD), fitted.predict_proba(GOOD))
+    with pytest.raises(NotFittedError):
+        clone(fitted).predict(["fine"])
+
+
+def test_a_clone_with_a_tokenizer_reads_texts_alike(bpe):
+    vectors = np.random.default_rng(0).normal(size=(bpe.vocab_size, 4)).astype(np.float32)
+    model = CooccurrenceClassifier(vectors, tokenizer=bpe).fit(TEXTS, LABELS)
+    again = clone(model).fit(TEXTS, LABELS)
+    texts = ["a [MASK] film", ("fine", "dull")]
+    assert np.array_equal(model.predict_proba(texts), again.predict_proba(texts))
+
+
+@pytest.mark.parametrize("kind", NGRAMS)
+def test_a_pair_is_read_with_a_mark_between_its_texts(kind):
+    pairs = [(text, "so they say") for text in TEXTS]
+    model = kind(C=1).fit(pairs, LABELS)
+    joined = kind(C=1).fit([f"{text} ¦ so they say" for text in TEXTS], LABELS)
+    assert np.array_equal(model.predict_proba(pairs[:2]), joined.predict_proba(pairs[:2]))
+
+
+@pytest.mark.parametrize("kind", NGRAMS)
+def test_every_row_of_a_small_budget_is_predicted_out_of_fold(kind):
+    """Three folds, those of networks (finding 31); nothing in common: all there is, is memory."""
+    texts, labels = [f"word{number}" for number in range(60)], np.arange(60) % 2
+    model = kind().fit(texts, labels)
+    assert model.oof_rows_.tolist() == list(range(60))
+    assert np.allclose(model.oof_proba_.sum(axis=1), 1)
+    first = make_folds(labels)[0]
+    other = kind(C=model.C_).fit([texts[row] for row in first.train], labels[first.train])
+    expected = other.predict_proba([texts[row] for row in first.held])
+    assert np.allclose(model.oof_proba_[first.held], expected)
+    assert (model.predict(texts) == labels).mean() > 0.9
+    assert (model.oof_proba_.argmax(axis=1) == labels).mean() < 0.75
+
+
+def test_a_tenth_of_a_large_budget_is_predicted_out_of_fold():
+    texts, labels = token_rows(MANY)
+    model = CooccurrenceClassifier(VECTORS).fit(texts, labels)
+    assert len(model.oof_rows_) == len(model.oof_proba_) == MANY // 10
+
+
+def test_too_few_rows_to_select_take_the_middle_value():
+    model = TfidfClassifier().fit(["fine", "dull"], [1, 0])
+    assert model.C_ == 10
+    assert len(model.oof_rows_) == 0
+
+
+@pytest.mark.parametrize("kind", [*NGRAMS, CooccurrenceClassifier])
+def test_eight_values_of_C_are_tried(kind):  # noqa: N802
+    assert len(kind.Cs) == 8
+    assert list(kind.Cs) == sorted(kind.Cs)
+
+
+def test_characters_see_what_words_miss():
+    model = TfidfClassifier(C=10).fit(TEXTS, LABELS)
+    assert list(model.predict(["finest", "dullness"])) == ["good", "bad"]
+    texts = ["這部電影很好看", "演技很好看", "這部電影很無聊", "演技很無聊"]
+    model = TfidfClassifier(C=10).fit(texts, [1, 1, 0, 0])
+    assert list(model.predict(["故事很好看", "故事很無聊"])) == [1, 0]
+
+
+@pytest.mark.parametrize("kind", NGRAMS)
+def test_marks_are_enough_to_tell_classes_apart(kind):
+    model = kind(C=10).fit([":-) !!", ":-) :-)", ":-( ...", ":-( :-("], [1, 1, 0, 0])
+    assert list(model.predict([":-)", ":-("])) == [1, 0]
+    blank = kind(C=10).fit(["  ", "\t", " ", "\n"], [1, 1, 0, 0])
+    assert blank.predict_proba([" "]).shape == (1, 2)
+
+
+@pytest.mark.parametrize("kind", NGRAMS)
+def test_many_classes(kind):
+    names = [f"topic{number}" for number in range(20)]
+    texts = [f"{name} {filler}" for name in names for filler in ("again", "once more", "now")]
+    labels = np.repeat(names, 3)
+    model = kind().fit(texts, labels, validation=(texts, labels))
+    assert model.score([f"about {name}" for name in names], names) == 1
+
+
+def test_no_more_features_than_allowed():
+    model = TfidfClassifier(C=1, max_features=10).fit(TEXTS, LABELS)
+    assert model.regression_.coef_.shape == (1, 20)
+
+
+def test_predictions_of_tfidf_have_not_changed():
+    """The numbers of the reference implementation, with C = 4."""
+    model = TfidfClassifier(C=4).fit(TEXTS, LABELS)
+    found = model.predict_proba(["a fine plot", "boring"])[:, 1]
+    np.testing.assert_allclose(found, [0.8120788, 0.3485365], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("texts", "labels", "error", "message"),
+    [
+        (["a", "b"], ["good", "good"], HeadstartError, "2 training rows have 1 class"),
+        ([], [], HeadstartError, "0 training rows have 0 classes"),
+        (["a", "b"], ["good"], ValueError, "2 texts and 1 labels"),
+    ],
+)
+def test_rows_that_cannot_train_are_rejected(texts, labels, error, message):
+    with pytest.raises(error, match=message):
+        TfidfClassifier().fit(texts, labels)
+
+
+def test_ratios_are_those_of_wang_and_manning():
+    draw = np.random.default_rng(0)
+    counts, labels = draw.integers(0, 2, (30, 6)), draw.integers(0, 2, 30)
+    p, q = 1 + counts[labels == 1].sum(0), 1 + counts[labels == 0].sum(0)
+    wanted = np.log((p / np.abs(p).sum()) / (q / np.abs(q).sum()))
+    assert np.allclose(count_ratios(counts, labels), np.abs(wanted))
+
+
+def test_mean_and_maximum_of_vectors():
+    vectors = np.array([[0, 0], [1, 4], [3, 2]], dtype=np.float32)
+    texts = [np.array([1, 2]), np.array([0, 2]), np.array([0]), []]
+    expected = [[2, 3, 3, 4], [3, 2, 3, 2], [0, 0, 0, 0], [0, 0, 0, 0]]
+    assert mean_and_maximum(texts, vectors).tolist() == expected
+
+
+def test_vectors_of_any_scale_are_read_alike():
+    model = CooccurrenceClassifier(VECTORS).fit(*token_rows(20))
+    scaled = CooccurrenceClassifier((100 * VECTORS).astype(np.float32)).fit(*token_rows(20))
+    texts, labels = token_rows(40, seed=2)
+    assert model.score(texts, labels) == 1
+    assert np.allclose(scaled.predict_proba(texts), model.predict_proba(texts), atol=1e-3)
+    zeros = CooccurrenceClassifier(np.zeros_like(VECTORS)).fit(*token_rows(20))
+    assert np.allclose(zeros.predict_proba([np.array([1])]), 0.5)

@@ -1,0 +1,194 @@
+"""PPMI-SVD: counts are exact, streamed and bounded; vectors reflect shared contexts."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headstart.data import cooccurrence
+from headstart.data.cooccurrence import (
+    count_pairs,
+    positive_pmi,
+    ppmi_svd,
+    scale_columns,
+    truncated_svd,
+)
+from headstart.errors import HeadstartError
+
+VOCAB = 7
+corpora = st.lists(
+    st.lists(st.integers(0, VOCAB - 1), max_size=12).map(lambda ids: np.array(ids, dtype=np.int32)),
+    max_size=6,
+)
+
+
+def counted_slowly(documents, window, ignore=()):
+    counts = np.zeros((VOCAB, VOCAB))
+    for document in documents:
+        for i, one in enumerate(document):
+            for j, other in enumerate(document):
+                if 1 <= abs(i - j) <= window and one not in ignore and other not in ignore:
+                    counts[one, other] += 1
+    return counts
+
+
+def ppmi_slowly(counts, smoothing):
+    information = np.zeros_like(counts)
+    contexts = np.array([total**smoothing if total else 0 for total in counts.sum(axis=0)])
+    for i, j in zip(*np.nonzero(counts), strict=True):
+        p_context = contexts[j] / contexts.sum()
+        p_pair = counts[i, j] / counts.sum()
+        p_token = counts[i].sum() / counts.sum()
+        information[i, j] = max(0.0, np.log(p_pair / (p_token * p_context)))
+    return information
+
+
+@given(corpora, st.integers(1, 6), st.sets(st.integers(0, VOCAB - 1), max_size=2))
+def test_pairs_are_those_of_a_count_by_hand(documents, window, ignore):
+    counts = count_pairs(documents, vocab_size=VOCAB, window=window, ignore=sorted(ignore))
+    expected = counted_slowly(documents, window, ignore)
+    assert np.array_equal(counts.pairs.toarray(), expected)
+    assert np.array_equal(counts.totals, expected.sum(axis=1))
+    assert counts.dropped == 0
+
+
+@given(corpora, st.integers(1, 4), st.sampled_from([0.5, 0.75, 1.0]))
+def test_ppmi_is_its_definition(documents, window, smoothing):
+    counts = count_pairs(documents, vocab_size=VOCAB, window=window)
+    information = positive_pmi(counts, smoothing=smoothing).toarray()
+    expected = ppmi_slowly(counted_slowly(documents, window), smoothing)
+    assert np.allclose(information, expected, atol=1e-5)
+
+
+@given(corpora, st.integers(1, 4), st.integers(1, 40))
+def test_the_size_of_the_chunks_changes_nothing(documents, window, chunk_pairs):
+    whole = count_pairs(documents, vocab_size=VOCAB, window=window)
+    cut = count_pairs(documents, vocab_size=VOCAB, window=window, chunk_pairs=chunk_pairs)
+    assert np.array_equal(whole.pairs.toarray(), cut.pairs.toarray())
+
+
+@given(corpora, st.integers(1, 10))
+def test_a_full_matrix_drops_pairs_and_keeps_the_totals(documents, max_pairs):
+    whole = count_pairs(documents, vocab_size=VOCAB, window=2)
+    bounded = count_pairs(documents, vocab_size=VOCAB, window=2, chunk_pairs=8, max_pairs=max_pairs)
+    assert np.array_equal(bounded.totals, whole.totals)
+    assert (bounded.pairs.toarray() <= whole.pairs.toarray()).all()
+    assert bounded.pairs.nnz <= 2 * max_pairs
+    assert bounded.pairs.sum() + 2 * bounded.dropped == whole.pairs.sum()
+
+
+def test_the_most_frequent_pairs_are_the_ones_kept():
+    often, rarely = np.array([0, 1] * 50), [np.array([i, i + 1]) for i in range(2, 40, 2)]
+    counts = count_pairs([often, *rarely], vocab_size=40, window=1, max_pairs=4)
+    assert counts.pairs.nnz == 2
+    assert counts.pairs[0, 1] == counts.pairs[1, 0] == 99
+    assert counts.dropped == len(rarely)
+
+
+def test_ids_beyond_two_bytes_are_counted_alike():
+    document = np.array([65_530, 99_999, 65_530, 3])
+    counts = count_pairs([document], vocab_size=100_000, window=1)
+    assert counts.pairs[65_530, 99_999] == 2
+    assert counts.pairs[3, 65_530] == counts.pairs[65_530, 3] == 1
+    assert counts.pairs.sum() == 6
+
+
+def cooccurrence_vectors(documents, **options):
+    return scale_columns(*ppmi_svd(documents, **options), power=0.5)
+
+
+def synonyms(seed=0):
+    """Sentences `context, word, context`: words 0 and 1 share their contexts, word 2 has others."""
+    draw = np.random.default_rng(seed)
+    rows = []
+    for _ in range(3_000):
+        word = draw.integers(3)
+        low, high = (10, 20) if word < 2 else (20, 30)
+        rows.append(np.array([draw.integers(low, high), word, draw.integers(low, high)]))
+    return rows
+
+
+def cosine(one, other):
+    return one @ other / (np.linalg.norm(one) * np.linalg.norm(other))
+
+
+def test_words_of_the_same_company_get_nearly_the_same_vector():
+    vectors = cooccurrence_vectors(synonyms(), vocab_size=30, width=4)
+    assert cosine(vectors[0], vectors[1]) > 0.99
+    assert abs(cosine(vectors[0], vectors[2])) < 0.1
+
+
+def test_the_same_documents_give_the_same_bits():
+    first, second = (cooccurrence_vectors(synonyms(), vocab_size=30, width=8) for _ in range(2))
+    assert first.tobytes() == second.tobytes()
+
+
+def test_tokens_without_counts_get_the_zero_vector():
+    vectors = cooccurrence_vectors(synonyms(), vocab_size=31, width=4, ignore=[0])
+    assert not vectors[0].any()
+    assert not vectors[30].any()
+    assert vectors[1].any()
+
+
+def test_a_width_above_the_vocabulary_is_filled_with_zeros():
+    vectors = cooccurrence_vectors(synonyms(), vocab_size=30, width=50)
+    assert vectors.shape == (30, 50)
+    assert vectors.dtype == np.float32
+    assert not vectors[:, 30:].any()
+
+
+@pytest.mark.parametrize("documents", [[], [np.array([], dtype=int)], [np.array([3])]])
+def test_nothing_to_count_gives_zeros(documents):
+    assert not cooccurrence_vectors(documents, vocab_size=5, width=3).any()
+
+
+@settings(deadline=None, max_examples=30)
+@given(corpora)
+def test_at_full_width_the_vectors_hold_the_whole_matrix(documents):
+    information = positive_pmi(count_pairs(documents, vocab_size=VOCAB, window=2), smoothing=0.75)
+    vectors = scale_columns(*truncated_svd(information, width=VOCAB, seed=0), power=1.0)
+    dense = information.toarray()
+    assert np.allclose(vectors @ vectors.T, dense @ dense.T, atol=1e-3)
+
+
+@pytest.mark.parametrize("wrong", [-1, 5])
+def test_an_id_outside_of_the_vocabulary_is_refused_with_both_numbers(wrong):
+    with pytest.raises(HeadstartError, match=f"token id {wrong} in a vocabulary of 5"):
+        cooccurrence_vectors([np.array([1, wrong, 2])], vocab_size=5, width=3)
+
+
+def test_the_vectors_have_not_changed():
+    """The numbers of the reference implementation, for a small corpus."""
+    values = ppmi_svd(synonyms(), vocab_size=30, width=4)[1]
+    np.testing.assert_allclose(values, [8.697578, 4.796044, 3.280277, 2.583604], rtol=1e-5)
+
+
+def test_progress_hears_the_tokens_counted():
+    heard = []
+    documents = [np.arange(10), np.arange(7)]
+    count_pairs(
+        documents,
+        vocab_size=10,
+        window=2,
+        chunk_pairs=16,
+        progress=lambda done, total: heard.append((done, total)),
+    )
+    assert heard == [(8, None), (16, None), (17, None)]
+
+
+@pytest.mark.parametrize(("vocab_size", "size"), [(2**16, 4), (2**16 + 1, 8)])
+def test_pairs_are_sorted_in_four_bytes_where_four_hold_them(monkeypatch, vocab_size, size):
+    widths = []
+    count_chunk = cooccurrence._count_chunk
+
+    def noting(tokens, *arguments):
+        widths.append(tokens.dtype.itemsize)
+        return count_chunk(tokens, *arguments)
+
+    monkeypatch.setattr(cooccurrence, "_count_chunk", noting)
+    last = vocab_size - 1
+    documents = [np.array([last, last, 0])]
+    counts = count_pairs(documents, vocab_size=vocab_size, window=1, chunk_pairs=2)
+    assert set(widths) == {size}
+    assert counts.pairs[last, last] == 2
+    assert counts.pairs[last, 0] == counts.pairs[0, last] == 1

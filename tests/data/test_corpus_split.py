@@ -1,0 +1,111 @@
+"""A corpus always has a held-out part, whatever the number and the length of its documents."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headstart.data.token_store import MAX_CHUNKS, MAX_HELD_OUT, CorpusSplit, choose_split
+
+LONG = " ".join(f"word{n}" for n in range(2_000))
+
+
+def sides(documents, split):
+    found = list(split.documents(documents))
+    return [[text for text in found if split.holds_out(text) == held] for held in (False, True)]
+
+
+def size(texts):
+    return sum(len(text.encode()) for text in texts)
+
+
+def test_where_the_share_is_enough_nothing_but_the_share_decides():
+    documents = [f"{n} {LONG}" for n in range(200)]
+    assert choose_split(documents, 0.1, min_bytes=1_000) == CorpusSplit.of_share(0.1)
+
+
+def test_no_more_is_read_than_it_takes():
+    read = []
+    documents = (read.append(n) or f"{n} {LONG}" for n in range(100_000))
+    choose_split(documents, 0.1, min_bytes=1_000)
+    assert len(read) < 200
+
+
+def test_of_a_few_long_documents_one_is_held_out():
+    for number in range(20):  # by chance, a hundredth of five documents is none
+        documents = [f"{number} {copy} {LONG}" for copy in range(5)]
+        kept, held_out = sides(documents, choose_split(documents, 0.01, min_bytes=1_000))
+        assert (len(kept), len(held_out)) == (4, 1)
+
+
+def test_of_two_long_documents_less_than_one_is_held_out():
+    for number in range(20):
+        documents = [f"{number} {LONG}", f"{number + 100} {LONG}"]
+        kept, held_out = sides(documents, choose_split(documents, 0.01, min_bytes=1_000))
+        assert 1_000 <= size(held_out) <= MAX_HELD_OUT * size(documents)
+        assert size(kept) + size(held_out) == size(documents)
+
+
+def test_two_documents_that_are_too_short_to_be_cut_are_shared():
+    documents = [f"{number} {LONG[:1_200]}" for number in range(2)]
+    kept, held_out = sides(documents, choose_split(documents, 0.01, min_bytes=1_000))
+    assert (len(kept), len(held_out)) == (1, 1)
+
+
+def test_one_long_document_is_cut_at_white_space():
+    split = choose_split([LONG], 0.01, min_bytes=1_000)
+    kept, held_out = sides([LONG], split)
+    assert kept
+    assert held_out
+    chunks = list(split.documents([LONG]))
+    assert "".join(chunks) == LONG
+    assert len(chunks) <= MAX_CHUNKS
+    assert {word for piece in chunks for word in piece.split()} == set(LONG.split())
+    assert min(size(kept), size(held_out)) >= 1_000
+
+
+def test_a_document_of_two_chunks_is_halved():
+    document = LONG[:2_300]
+    kept, held_out = sides([document], choose_split([document], 0.01, min_bytes=1_000))
+    assert (len(kept), len(held_out)) == (1, 1)
+
+
+def test_text_without_white_space_is_cut_too():
+    document = "影" * 5_000
+    varied = "".join(chr(0x4E00 + n) for n in range(5_000))
+    kept, held_out = sides([varied], choose_split([varied], 0.1, min_bytes=500))
+    assert kept
+    assert held_out
+    assert "".join(CorpusSplit(0, 500).documents([document])) == document
+
+
+def test_a_short_document_beside_a_long_one_is_not_all_that_is_held_out():
+    for number in range(20):
+        documents = [f"short {number}", LONG]
+        kept, held_out = sides(documents, choose_split(documents, 0.01, min_bytes=1_000))
+        assert min(size(kept), size(held_out)) >= 1_000
+
+
+def test_equal_documents_are_not_two():
+    documents = [LONG] * 5
+    kept, held_out = sides(documents, choose_split(documents, 0.1, min_bytes=1_000))
+    assert kept
+    assert held_out
+    assert not set(kept) & set(held_out)
+
+
+def test_too_little_text_is_left_to_the_share():
+    assert choose_split(["a", "b"], 0.1, min_bytes=1_000) == CorpusSplit.of_share(0.1)
+
+
+@settings(deadline=None)
+@given(st.sets(st.text("abc \n", min_size=100, max_size=300), min_size=2, max_size=30))
+def test_with_two_documents_or_more_both_sides_have_some(documents):
+    kept, held_out = sides(sorted(documents), choose_split(sorted(documents), 0.01, min_bytes=99))
+    assert min(size(kept), size(held_out)) >= 99
+
+
+@settings(deadline=None)
+@given(st.lists(st.text(max_size=300)), st.integers(1, 50))
+def test_chunks_are_the_document(documents, chunk_bytes):
+    split = CorpusSplit(0, chunk_bytes)
+    for document in documents:
+        assert "".join(split.documents([document])) == document

@@ -1,0 +1,206 @@
+"""A store holds every token of a corpus, is made once, and is whole or absent."""
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from unittest import mock
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headstart.data import token_store
+from headstart.data.token_store import CorpusSplit, TokenStore, store_corpus, store_key
+from headstart.data.tokenizers import train_tokenizer
+from headstart.errors import HeadstartError
+
+
+class ListCorpus:
+    """Documents in memory that count how often they are read."""
+
+    def __init__(self, documents: list[str], fingerprint: str = "a") -> None:
+        self.documents = documents
+        self.fingerprint = fingerprint
+        self.readings = 0
+
+    def __iter__(self) -> Iterator[str]:
+        self.readings += 1
+        return iter(self.documents)
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def folders(folder):
+    return sorted(path.name for path in folder.iterdir() if path.is_dir())
+
+
+def store_of(corpus, tokenizer, folder):
+    (store,) = store_corpus(corpus, tokenizer, folder)
+    return store
+
+
+def shards(store):
+    return sorted(store.folder.glob("all-0*.bin"))
+
+
+@settings(max_examples=50)
+@given(
+    documents=st.lists(st.text() | st.sampled_from(["a film " * 30, ""]), max_size=12),
+    shard_tokens=st.integers(1, 60),
+)
+def test_every_document_comes_back_from_shards_of_any_size(
+    bpe, tmp_path_factory, documents, shard_tokens
+):
+    folder = tmp_path_factory.mktemp("store")
+    with mock.patch.object(token_store, "SHARD_TOKENS", shard_tokens):
+        store = store_of(ListCorpus(documents), bpe, folder)
+    assert [document.tolist() for document in store] == bpe.encode(documents)
+    assert store.tokens == sum(map(len, bpe.encode(documents)))
+
+
+def test_no_document_reaches_across_two_shards(bpe, tmp_path, sentences, monkeypatch):
+    monkeypatch.setattr(token_store, "SHARD_TOKENS", 50)
+    store = store_of(ListCorpus(sentences), bpe, tmp_path)
+    ends = np.cumsum([path.stat().st_size // 2 for path in shards(store)])
+    assert len(ends) > 2
+    assert set(ends.tolist()) <= set(store.starts.tolist())
+
+
+def test_the_second_time_the_corpus_is_not_read(bpe, tmp_path, sentences):
+    corpus = ListCorpus(sentences)
+    first = store_of(corpus, bpe, tmp_path)
+    assert store_of(corpus, bpe, tmp_path).folder == first.folder
+    assert corpus.readings == 1
+
+
+def test_another_text_tokenizer_or_split_has_another_key(bpe, sentences):
+    other = train_tokenizer(sentences, vocab_size=300)
+    keys = {
+        store_key(ListCorpus([], "a"), bpe),
+        store_key(ListCorpus([], "b"), bpe),
+        store_key(ListCorpus([], "a"), other),
+        store_key(ListCorpus([], "a"), bpe, CorpusSplit.of_share(0.1)),
+    }
+    assert len(keys) == 4
+
+
+def test_large_vocabularies_take_four_bytes_a_token_and_small_ones_two(
+    bpe, tmp_path, sentences, monkeypatch
+):
+    small = store_of(ListCorpus(sentences), bpe, tmp_path / "small")
+    assert shards(small)[0].stat().st_size == 2 * small.tokens
+    monkeypatch.setattr(bpe, "vocab_size", (1 << 16) + 1)
+    monkeypatch.setattr(bpe, "_cache", None)
+    large = store_of(ListCorpus(sentences), bpe, tmp_path / "large")
+    assert shards(large)[0].stat().st_size == 4 * large.tokens
+    assert [document.tolist() for document in large] == bpe.encode(sentences)
+
+
+def test_tokens_are_counted_over_all_shards(bpe, tmp_path, sentences, monkeypatch):
+    monkeypatch.setattr(token_store, "SHARD_TOKENS", 50)
+    monkeypatch.setattr(token_store, "_COUNTED", 7)
+    store = store_of(ListCorpus(sentences), bpe, tmp_path)
+    expected = np.bincount(np.concatenate(bpe.encode_arrays(sentences)), minlength=500)
+    assert np.array_equal(store.counts(500), expected)
+
+
+def test_a_corpus_that_fails_midway_leaves_no_store(bpe, tmp_path):
+    class Failing(ListCorpus):
+        def __iter__(self) -> Iterator[str]:
+            yield "one"
+            raise HeadstartError("row 2 is not text")
+
+    with pytest.raises(HeadstartError, match="row 2"):
+        store_corpus(Failing([]), bpe, tmp_path)
+    assert folders(tmp_path) == []
+
+
+def test_a_half_written_store_is_removed_and_never_used(bpe, tmp_path, sentences):
+    corpus = ListCorpus(sentences)
+    key = store_key(corpus, bpe)
+    for name in (f"{key}.part", "another.part"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "all-00000.bin").write_bytes(b"half")
+    store = store_of(corpus, bpe, tmp_path)
+    TokenStore(store.folder)
+    assert folders(tmp_path) == [key]
+
+
+@pytest.mark.parametrize("name", ["all-00000.bin", "all-documents.bin", "manifest.json"])
+@pytest.mark.parametrize("damage", ["flipped bit", "cut short", "missing"])
+def test_damage_is_found_when_a_store_is_opened_and_it_is_made_again(
+    bpe, tmp_path, sentences, name, damage
+):
+    corpus = ListCorpus(sentences)
+    store = store_of(corpus, bpe, tmp_path)
+    before = contents(store.folder)
+    data = bytearray(before[name])
+    data[7] ^= 1
+    if damage == "missing":
+        (store.folder / name).unlink()
+    else:
+        (store.folder / name).write_bytes(data if damage == "flipped bit" else data[:-2])
+    with pytest.raises(HeadstartError, match=r"damaged|not a finished"):
+        TokenStore(store.folder)
+    assert contents(store_of(corpus, bpe, tmp_path).folder) == before
+    assert corpus.readings == 2
+
+
+def test_opening_checks_a_sample_of_many_shards_and_all_of_them_in_full(
+    bpe, tmp_path, sentences, monkeypatch
+):
+    monkeypatch.setattr(token_store, "SHARD_TOKENS", 5)
+    store = store_of(ListCorpus(sentences), bpe, tmp_path)
+    files = shards(store)
+    found = 0
+    for path in files:
+        data = path.read_bytes()
+        path.write_bytes(data[::-1])
+        try:
+            TokenStore(store.folder)
+        except HeadstartError:
+            found += 1
+        with pytest.raises(HeadstartError, match="damaged"):
+            TokenStore(store.folder, full=True)
+        path.write_bytes(data)
+    assert len(files) > found >= token_store.CHECKED_SHARDS
+
+
+def test_both_parts_of_a_split_are_written_in_one_reading(bpe, tmp_path):
+    documents = [f"film number {n}" for n in range(200)]
+    corpus = ListCorpus(documents)
+    train, held_out = store_corpus(corpus, bpe, tmp_path, split=CorpusSplit.of_share(0.2))
+    assert corpus.readings == 1
+    sides = [[bpe.decode(ids.tolist()) for ids in store] for store in (train, held_out)]
+    assert sorted(sides[0] + sides[1]) == sorted(documents)
+    assert 20 <= len(sides[1]) <= 60
+    assert all([text for text in documents if text in side] == side for side in sides)
+    assert train.key != held_out.key
+
+
+def test_equal_documents_are_on_the_same_side_in_any_order(bpe, tmp_path):
+    documents = [f"film number {n % 50}" for n in range(200)]
+    split = CorpusSplit.of_share(0.3)
+    first = store_corpus(ListCorpus(documents, "a"), bpe, tmp_path, split=split)
+    second = store_corpus(ListCorpus(documents[::-1], "b"), bpe, tmp_path, split=split)
+    for one, other in zip(first, second, strict=True):
+        assert sorted(ids.tolist() for ids in one) == sorted(ids.tolist() for ids in other)
+    sides = [{tuple(ids.tolist()) for ids in store} for store in first]
+    assert sides[0].isdisjoint(sides[1])
+
+
+def test_two_writers_of_the_same_store_do_the_work_once(bpe, tmp_path, sentences):
+    both_asked = threading.Barrier(2)
+    corpus = ListCorpus(sentences)
+
+    def ask() -> TokenStore:
+        both_asked.wait()
+        return store_of(corpus, bpe, tmp_path)
+
+    with ThreadPoolExecutor(2) as pool:
+        stores = [future.result() for future in [pool.submit(ask), pool.submit(ask)]]
+    assert stores[0].folder == stores[1].folder
+    assert corpus.readings == 1

@@ -1,0 +1,167 @@
+"""Tokenizers that people already have are read as they are."""
+
+import copy
+import json
+import pickle
+from pathlib import Path
+
+import pytest
+import sentencepiece
+import tokenizers
+from tokenizers import models, pre_tokenizers, processors
+
+from headstart.data.tokenizers import JsonTokenizer, load_tokenizer
+from headstart.errors import HeadstartError
+
+BERT_WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "film", "good"]
+
+
+@pytest.fixture
+def bert_file(tmp_path):
+    inner = tokenizers.Tokenizer(
+        models.WordLevel({word: i for i, word in enumerate(BERT_WORDS)}, unk_token="[UNK]")
+    )
+    inner.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    inner.add_special_tokens(BERT_WORDS[:5])
+    inner.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
+    inner.enable_truncation(2)
+    inner.enable_padding(length=8)
+    path = tmp_path / "tokenizer.json"
+    inner.save(str(path))
+    return path
+
+
+@pytest.fixture
+def sentencepiece_file(tmp_path, sentences):
+    with (tmp_path / "some.model").open("wb") as file:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(sentences),
+            model_writer=file,
+            vocab_size=110,
+            user_defined_symbols=["<mask>"],
+            minloglevel=2,
+        )
+    return tmp_path / "some.model"
+
+
+def test_a_foreign_json_keeps_its_specials(bert_file):
+    tokenizer = load_tokenizer(bert_file)
+    assert tokenizer.specials == {"pad": 0, "begin": 2, "end": 3, "mask": 4, "separator": 3}
+    assert tokenizer.unknown_id == 1
+    assert tokenizer.vocab_size == 7
+
+
+def test_a_foreign_json_neither_cuts_nor_pads_nor_adds_specials(bert_file):
+    assert load_tokenizer(bert_file).encode(["film good film"]) == [[5, 6, 5]]
+
+
+def test_a_special_spelled_in_text_is_unknown_to_a_vocabulary_of_words(bert_file):
+    assert load_tokenizer(bert_file).encode(["film [MASK] [SEP]"]) == [[5, 1, 1]]
+
+
+def test_gpt2s_kind_of_json_has_an_end_and_no_pad():
+    inner = tokenizers.Tokenizer(models.BPE({"a": 0, "Ġ": 1}, []))
+    inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    inner.add_special_tokens(["<|endoftext|>"])
+    tokenizer = JsonTokenizer(inner)
+    assert tokenizer.specials == {"end": 2}
+    assert tokenizer.encode(["a a"]) == [[0, 1, 0]]
+
+
+def test_a_sentencepiece_model_is_read(sentencepiece_file):
+    tokenizer = load_tokenizer(sentencepiece_file)
+    assert tokenizer.vocab_size == 110
+    assert (tokenizer.unknown_id, tokenizer.begin_id, tokenizer.end_id) == (0, 1, 2)
+    assert tokenizer.pad_id is None
+    assert tokenizer.decode(tokenizer.encode(["The film"])[0]) == "The film"
+    assert "".join(tokenizer.tokenize("The film")) == "▁The▁film"
+
+
+def test_a_sentencepiece_mask_never_comes_from_text(sentencepiece_file):
+    tokenizer = load_tokenizer(sentencepiece_file)
+    assert tokenizer.mask_id is not None
+    assert tokenizer.mask_id not in tokenizer.encode(["The <mask> film"])[0]
+
+
+def test_a_sentencepiece_model_survives_saving(sentencepiece_file, tmp_path):
+    tokenizer = load_tokenizer(sentencepiece_file)
+    folder = tmp_path / "run"
+    folder.mkdir()
+    tokenizer.save(folder)
+    assert load_tokenizer(folder).fingerprint == tokenizer.fingerprint
+
+
+def test_a_copy_reads_no_text_as_special_tokens(bert_file):
+    tokenizer = load_tokenizer(bert_file)
+    for copied in (copy.deepcopy(tokenizer), pickle.loads(pickle.dumps(tokenizer))):
+        assert copied.encode(["film [MASK]"]) == [[5, 1]]
+        assert copied.fingerprint == tokenizer.fingerprint
+
+
+def test_another_vocabulary_has_another_fingerprint(bert_file, tmp_path):
+    first = load_tokenizer(bert_file).fingerprint
+    settings = json.loads(bert_file.read_text())
+    settings["model"]["vocab"]["bad"] = 7
+    bert_file.write_text(json.dumps(settings))
+    assert load_tokenizer(bert_file).fingerprint != first
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("tokenizer.json", b"{}"),
+        ("tokenizer.json", b"\xff\xfe"),
+        ("a.model", b"not a model"),
+        ("dict.txt", b"one two three\n"),
+        ("dict.txt", b"caf\xe9 1\n"),
+        ("a.bin", b""),
+    ],
+)
+def test_a_file_that_is_no_tokenizer_gets_a_message(tmp_path, name, content):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(HeadstartError) as caught:
+        load_tokenizer(tmp_path / name)
+    assert caught.value.where == str(tmp_path / name)
+    assert caught.value.fix
+
+
+@pytest.mark.parametrize("name", ["nowhere.json", "."])
+def test_a_missing_tokenizer_gets_a_message(tmp_path, name):
+    with pytest.raises(HeadstartError, match="no "):
+        load_tokenizer(tmp_path / Path(name))
+
+
+ENDLESS = {"type": "Split", "pattern": {"Regex": "(a+)+(a+)+b"}}
+ENDLESS |= {"behavior": "Isolated", "invert": False}
+GROWING = {"type": "Replace", "pattern": {"String": "a"}, "content": "a" * 500}
+
+
+@pytest.mark.parametrize(
+    ("part", "step"),
+    [
+        ("pre_tokenizer", ENDLESS),
+        ("normalizer", GROWING),
+        ("normalizer", {"type": "Sequence", "normalizers": [GROWING]}),
+    ],
+)
+@pytest.mark.parametrize("escaped", [False, True])
+def test_a_file_whose_steps_never_end_or_multiply_the_text_is_rejected(
+    bpe, tmp_path, part, step, escaped, monkeypatch
+):
+    monkeypatch.setattr("headstart.data.tokenizers.CHECK_SECONDS", 3.0)
+    path = bpe.save(tmp_path / "tokenizer.json")
+    content = json.loads(path.read_text(encoding="utf-8"))
+    text = json.dumps(content | {part: step})
+    if escaped:  # JSON may spell a name with escapes
+        text = text.replace('"Replace"', '"\\u0052eplace"').replace('"Split"', '"\\u0053plit"')
+    path.write_text(text)
+    with pytest.raises(HeadstartError, match="this tokenizer cannot be used"):
+        load_tokenizer(path)
+
+
+def test_a_file_with_harmless_steps_is_used(bpe, tmp_path):
+    path = bpe.save(tmp_path / "tokenizer.json")
+    content = json.loads(path.read_text(encoding="utf-8"))
+    content["normalizer"] = {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "}
+    path.write_text(json.dumps(content))
+    assert load_tokenizer(path).decode(load_tokenizer(path).encode(["a  b"])[0]) == "a b"

@@ -1,0 +1,81 @@
+"""Tokenizers are learned from any stream of texts, the same way every time."""
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from headstart.data.tokenizers import MIN_VOCAB_SIZE, SPECIAL_NAMES, load_tokenizer, train_tokenizer
+from headstart.errors import HeadstartError
+
+SPECIAL_WORDS = [name for names in SPECIAL_NAMES.values() for name in names]
+texts_with_specials = st.lists(st.sampled_from([*SPECIAL_WORDS, " ", "a"]) | st.text()).map("".join)
+
+
+@given(text=st.text())
+@example(text="two  spaces, a\ttab\r\nand \x85 \u2028 odd \x1c ones ")
+@example(text="e\u0301 👩‍👩‍👧 \x00 \ufeff �")
+def test_any_text_comes_back_unchanged(trained, text):
+    assert trained.decode(trained.encode([text])[0]) == text
+
+
+@given(text=texts_with_specials)
+def test_ids_are_in_range(trained, text):
+    assert all(0 <= number < trained.vocab_size for number in trained.encode([text])[0])
+
+
+@given(text=texts_with_specials)
+@example(text="[MASK]")
+@example(text=" [MASK][PAD] [EOS]")
+def test_no_text_becomes_a_special(trained, text):
+    assert trained.specials.keys() == {"pad", "begin", "end", "mask", "separator"}
+    assert set(trained.specials.values()).isdisjoint(trained.encode([text])[0])
+
+
+def test_the_six_specials_have_ids_of_their_own(trained):
+    assert len({*trained.specials.values(), trained.unknown_id}) == 6
+
+
+def test_pieces_read_like_the_text(trained):
+    assert "".join(trained.tokenize("The film, didn't")) == "The film, didn't"
+
+
+def test_a_piece_that_is_part_of_a_character_shows_its_bytes(bpe):
+    assert "".join(bpe.tokenize("a🐈")) == r"a\xf0\x9f\x90\x88"
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_training_twice_gives_the_same_tokenizer(kind, sentences):
+    first, second = (train_tokenizer(sentences, vocab_size=400, kind=kind) for _ in range(2))
+    assert first.fingerprint == second.fingerprint
+
+
+def test_the_corpus_is_read_once_and_progress_is_told(sentences):
+    seen = []
+    train_tokenizer(
+        iter(sentences), vocab_size=300, progress=lambda done, total: seen.append((done, total))
+    )
+    assert [done for done, _ in seen] == list(range(1, len(sentences) + 1))
+
+
+def test_a_saved_tokenizer_is_the_same_when_loaded(trained, tmp_path):
+    loaded = load_tokenizer(trained.save(tmp_path))
+    assert loaded.fingerprint == trained.fingerprint
+    assert loaded.encode(["a [MASK] film"]) == trained.encode(["a [MASK] film"])
+    assert loaded.mask_id == trained.mask_id
+
+
+def test_a_vocabulary_without_room_for_the_bytes_is_refused(sentences):
+    with pytest.raises(HeadstartError, match="too small"):
+        train_tokenizer(sentences, vocab_size=MIN_VOCAB_SIZE - 1)
+
+
+def test_an_empty_corpus_is_refused():
+    with pytest.raises(HeadstartError, match="no text"):
+        train_tokenizer([], vocab_size=300)
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_a_tiny_corpus_gives_a_smaller_vocabulary_than_asked_for(kind):
+    tokenizer = train_tokenizer(["ab"], vocab_size=1000, kind=kind)
+    assert MIN_VOCAB_SIZE <= tokenizer.vocab_size < 1000
+    assert tokenizer.decode(tokenizer.encode(["zebra"])[0]) == "zebra"
