@@ -1,5 +1,6 @@
 """Costs, alternatives, winners, curves and amounts of tokens, from the results table."""
 
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -120,7 +121,7 @@ def test_times_are_compared_only_where_they_were_measured_in_the_same_way():
 
 def test_the_recommendation_corrects_for_the_number_of_arms_that_it_compares():
     """Finding 25: of many arms that are alike, one looks better in a single interval."""
-    shares = {"pretrained": 0.75, **{arm: 0.75 for arm in ("nb", "cooc-lr", "frozen", "stack")}}
+    shares = {"pretrained": 0.75, **dict.fromkeys(("nb", "cooc-lr", "frozen", "stack"), 0.75)}
     claimed = corrected = 0
     for luck in range(30):
         results = constructed({**shares, "nb": 0.75 + 0.001 * luck}, rows=500)
@@ -177,6 +178,6 @@ def test_scores_by_tokens_begin_with_cooccurrence_alone_and_end_with_the_whole_s
     (series,) = analyse(whole, smaller).tokens
     amounts = [0, 1_200_000, 2_400_000, 1200 * 4096]
     assert sorted({tokens for tokens, _, _ in series.points}) == amounts
-    assert [(a, b) for a, b, _ in series.gains] == list(zip(amounts, amounts[1:], strict=False))
+    assert [(a, b) for a, b, _ in series.gains] == list(pairwise(amounts))
     assert all(gain.bounded for _, _, gain in series.gains)
     assert analyse(whole).tokens == []
