@@ -155,7 +155,7 @@ class Inputs:
 
     def packed(self) -> "Inputs":
         """Copy with everything in an archive."""
-        return replace(self, archive=pack({path: number for number, path in self._numbered()}))
+        return replace(self, archive=pack(dict(self._numbered())))
 
     @contextmanager
     def local(self) -> Iterator[dict[str, str]]:

@@ -1,6 +1,7 @@
 """The results of a study from the results of its jobs, and what else the report needs to know."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headstart.config import PretrainConfig, StudyConfig
+from headstart.errors import HeadstartError
 from headstart.language_model import GAP, Sampling, fill, generate
 from headstart.machine import look_up
 from headstart.model.counts import count_parameters, counts_document
@@ -187,18 +189,23 @@ def samples(run: NetworkRun, texts: Sequence[str]) -> list[dict[str, str]]:
     """Continue the first words of texts with a causal base, or fill gaps with a masked one."""
     found: list[dict[str, str]] = []
     for text in texts:
-        words = text.split()
-        if run.causal and words:
-            prompt = " ".join(words[:3])[:60]
-            tokens = [one.token for one in generate(run, prompt, tokens=24, sampling=Sampling())]
-            ids = [*run.tokenizer.encode([prompt])[0], *tokens]
-            found.append({"prompt": prompt, "text": run.tokenizer.decode(ids)})
-        elif not run.causal and len(words) > 2 and run.tokenizer.mask_id is not None:
-            words = words[:12]
-            words[len(words) // 2] = GAP
-            prompt = " ".join(words)
-            filled = " · ".join(word.strip() for word, _ in fill(run, prompt)[0])
-            found.append({"prompt": prompt, "text": filled})
+        with suppress(HeadstartError):  # longer than the base has positions
+            found += _sample(run, text.split())
         if len(found) == PROMPTS:
             break
     return found
+
+
+def _sample(run: NetworkRun, words: list[str]) -> list[dict[str, str]]:
+    if run.causal and words:
+        prompt = " ".join(words[:3])[:60]
+        tokens = [one.token for one in generate(run, prompt, tokens=24, sampling=Sampling())]
+        ids = [*run.tokenizer.encode([prompt])[0], *tokens]
+        return [{"prompt": prompt, "text": run.tokenizer.decode(ids)}]
+    if not run.causal and len(words) > 2 and run.tokenizer.mask_id is not None:
+        words = words[:12]
+        words[len(words) // 2] = GAP
+        prompt = " ".join(words)
+        filled = " · ".join(word.strip() for word, _ in fill(run, prompt)[0])
+        return [{"prompt": prompt, "text": filled}]
+    return []
