@@ -178,7 +178,7 @@ class _Parts:
 
     def error(self, prior: Prior) -> tuple[float, float]:
         """Compute the standard error of the mean and its degrees of freedom."""
-        if self.seeds < 2:
+        if self.seeds == 1:
             return math.inf, 1.0
         by_seeds, freedom = self.by_seeds(prior)
         variance = by_seeds + self.by_rows
@@ -205,11 +205,14 @@ def mean_interval(
     Returns
     -------
     Interval
-        Within 0 and 1; unbounded with one seed, whose variance is unknown.
+        Within 0 and 1. With one seed it is over test rows only: what this one run is worth.
     """
     parts = _Parts(scores, 4, 0.5)
     prior = Prior() if variance is None else variance.scores
-    return _interval(parts, prior, level, (0.0, 1.0))
+    error, freedom = parts.error(prior)
+    if parts.seeds == 1 < parts.rows:
+        error, freedom = math.sqrt(parts.by_rows), parts.rows - 1
+    return _interval(parts, error, freedom, level, (0.0, 1.0))
 
 
 def paired_difference(
@@ -233,7 +236,7 @@ def paired_difference(
         Within −1 and 1; unbounded with one seed, and where two seeds alone say nothing.
     """
     parts, prior = _gaps(first, second, variance)
-    return _interval(parts, prior, level, (-1.0, 1.0))
+    return _interval(parts, *parts.error(prior), level, (-1.0, 1.0))
 
 
 def detectable_difference(
@@ -259,13 +262,15 @@ def _gaps(
     return _Parts(gaps, 2), Prior() if variance is None else variance.differences
 
 
-def _interval(parts: _Parts, prior: Prior, level: float, limits: tuple[float, float]) -> Interval:
-    error, freedom = parts.error(prior)
+def _interval(
+    parts: _Parts, error: float, freedom: float, level: float, limits: tuple[float, float]
+) -> Interval:
     reach = float(stats.t.ppf((1 + level) / 2, freedom)) * error
     if reach >= (limits[1] - limits[0]) / 2:
         return Interval(parts.mean, -math.inf, math.inf, "unknown")
     low, high = max(limits[0], parts.centre - reach), min(limits[1], parts.centre + reach)
-    method = f"t over seeds and rows, {freedom:.1f} degrees of freedom"
+    over = "rows of one seed" if parts.seeds == 1 else "seeds and rows"
+    method = f"t over {over}, {freedom:.1f} degrees of freedom"
     return Interval(parts.mean, min(low, parts.mean), max(high, parts.mean), method)
 
 
