@@ -102,18 +102,14 @@ def seed_variance(
     if not compared:
         return SeedVariance(_pool(list(parts.values()), len(parts)))
     gaps = [_Parts(np.subtract(tables[a], tables[b], dtype=float)) for a, b in compared]
-    # Differences of three arms are two independent ones: the rank of who is compared with whom.
-    places = {key: place for place, key in enumerate(parts)}
-    signs = np.zeros((len(compared), len(parts)))
-    for line, (first, second) in enumerate(compared):
-        signs[line, places[first]], signs[line, places[second]] = 1, -1
-    # Arms share the labelled rows of a seed: what differences lack of the variance is correlated.
+    # Arms share the labelled rows of a seed: the variance that differences lack is correlated.
     separate = sum(parts[a].between + parts[b].between for a, b in compared)
     shared = max(0.0, 1 - sum(gap.between for gap in gaps) / separate) if separate else 0.0
+    # The differences of k arms are k − 1 independent ones, as each arm has k − 1 partners.
     partners = 2 * len(compared) / len(parts)
     return SeedVariance(
         _pool(list(parts.values()), len(parts) / (1 + partners * shared**2)),
-        _pool(gaps, int(np.linalg.matrix_rank(signs))),
+        _pool(gaps, len(parts) * partners / (1 + partners)),
     )
 
 
