@@ -103,8 +103,10 @@ def seed_variance(
         return SeedVariance(_pool(list(parts.values()), len(parts)))
     gaps = [_Parts(np.subtract(tables[a], tables[b], dtype=float)) for a, b in compared]
     # Arms share the labelled rows of a seed: the variance that differences lack is correlated.
-    separate = sum(parts[a].between + parts[b].between for a, b in compared)
-    shared = max(0.0, 1 - sum(gap.between for gap in gaps) / separate) if separate else 0.0
+    # (`fsum` does not depend on the order of the tables.)
+    separate = math.fsum(parts[a].between + parts[b].between for a, b in compared)
+    apart = math.fsum(gap.between for gap in gaps)
+    shared = max(0.0, 1 - apart / separate) if separate else 0.0
     # The differences of k arms are k − 1 independent ones, as each arm has k − 1 partners.
     partners = 2 * len(compared) / len(parts)
     return SeedVariance(
@@ -118,10 +120,10 @@ def _pool(parts: Sequence["_Parts"], independent: float) -> Prior:
     known = [part for part in parts if part.residual > 0]
     if not known:
         return Prior()
-    freedom = np.array([part.seeds - 1 for part in known])
-    ratios = np.array([part.between / part.residual for part in known])
-    total = float(freedom.sum()) * min(1.0, independent / len(parts))
-    return Prior(float(np.average(ratios, weights=freedom)), PRIOR_WEIGHT, max(1.0, total))
+    freedom = sum(part.seeds - 1 for part in known)
+    ratio = math.fsum((part.seeds - 1) * part.between / part.residual for part in known) / freedom
+    total = freedom * min(1.0, independent / len(parts))
+    return Prior(ratio, PRIOR_WEIGHT, max(1.0, total))
 
 
 class _Parts:
