@@ -80,7 +80,7 @@ class Curve:
     series: Series
     labels: int
     seeds: dict[int, list[float]]  # epochs count from 1
-    variance: SeedVariance  # pooled over the last epochs of all curves
+    variance: SeedVariance | None = None  # pooled over the last epochs of all curves
 
     @property
     def mean(self) -> list[Interval]:
@@ -202,7 +202,7 @@ def _compare(
                 found.gaps.append(Gap(first, second, labels, difference, len(one), detectable))
         tables = _tables(right, (first, second), named)
         if tables:
-            stands = zip(named, standing_out(*tables, variance, level), strict=True)
+            stands = zip(named, standing_out(tables[0], tables[1], variance, level), strict=True)
             found.clear[first, second] = [labels for labels, out in stands if out]
     found.mcnemar.extend(_mcnemar(right, headline, nearest, study.budgets[-1]))
     chain = [series_of(arm, objective) for arm in comparison.chain]

@@ -35,11 +35,14 @@ import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
+from typing import TypeVar
 
 import numpy as np
 from scipy import stats
 
 from headstart.evaluation.metrics import LEVEL, Interval
+
+Key = TypeVar("Key", bound=Hashable)
 
 POWER = 0.8
 EQUIVALENT = 0.02  # a difference that is certainly smaller is called none
@@ -75,8 +78,7 @@ class SeedVariance:
 
 
 def seed_variance(
-    tables: Mapping[Hashable, np.ndarray],
-    pairs: Iterable[tuple[Hashable, Hashable]] | None = None,
+    tables: Mapping[Key, np.ndarray], pairs: Iterable[tuple[Key, Key]] | None = None
 ) -> SeedVariance:
     """Pool the variance between seeds over the tables of a study.
 
