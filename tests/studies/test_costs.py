@@ -97,7 +97,7 @@ def test_an_arm_that_is_as_good_and_smaller_is_told_beside_the_one_to_take(data)
     assert found.series == ("stack", "causal")
     assert found.sentences[0].startswith("Take stack: expect ")
     assert "24.6\u00a0MB" in found.sentences[0]
-    assert found.sentences[1].startswith("TF-IDF is as good (0.0 points, 0.0 to 0.0) and 41 times")
+    assert found.sentences[1].startswith("TF-IDF is as good (0.0 points, −0.2 to 0.2) and 41 times")
     assert found.command == "headstart predict mine/best --input texts.csv"
 
 
