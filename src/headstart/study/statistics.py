@@ -124,8 +124,8 @@ def _pool(parts: Sequence["_Parts"], independent: float) -> Prior:
         return Prior()
     freedom = sum(part.seeds - 1 for part in known)
     ratio = math.fsum((part.seeds - 1) * part.between / part.residual for part in known) / freedom
-    total = freedom * min(1.0, independent / len(parts))
-    return Prior(ratio, PRIOR_WEIGHT, max(1.0, total))
+    total = max(1.0, freedom * min(1.0, independent / len(parts)))
+    return Prior(ratio * (1 + 1 / total), PRIOR_WEIGHT, total)  # the ratio is an estimate, too
 
 
 class _Parts:
