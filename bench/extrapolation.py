@@ -23,6 +23,7 @@ from headstart.study.labels_needed import (
     labels_needed,
 )
 from headstart.study.results import read_results
+from headstart.study.statistics import seed_variance
 
 SEEDS, ROWS = 3, 800
 SHOWN, HIDDEN = (100, 200, 400, 800), (1600, 3200, 8000)
@@ -30,6 +31,7 @@ TRUTHS: dict[str, Callable[[float], float]] = {
     "no floor": lambda n: 2.0 * n**-0.35,
     "floor of 10 %": lambda n: 1.2 * n**-0.35 + 0.10,
     "floor of 20 %, flat": lambda n: 0.5 * n**-0.20 + 0.20,
+    "floor of 10 %, steep": lambda n: 5.0 * n**-0.80 + 0.10,
     "logistic, no power law": lambda n: 0.12 + 0.33 / (1 + (n / 400) ** 0.8),
 }
 
@@ -57,12 +59,13 @@ def simulate(name: str, studies: int) -> None:
     goal = 1 - TRUTHS[name](HIDDEN[0])
     for number in range(studies):
         table = simulated(TRUTHS[name], np.random.default_rng([number, len(name)]))
-        laws = fit_power_laws(SHOWN, table)
+        variance = seed_variance(dict(enumerate(table)), pairs=[])
+        laws = fit_power_laws(SHOWN, table, variance)
         for labels in HIDDEN:
             found = laws.score(labels)
             inside[labels] += found.low <= 1 - TRUTHS[name](labels) <= found.high
             width[labels].append(100 * (found.high - found.low))
-        needed = labels_needed(SHOWN, table, goal).labels
+        needed = labels_needed(SHOWN, table, goal, variance).labels
         if needed is not None:
             answered += 1
             right += needed.low <= HIDDEN[0] <= needed.high
@@ -72,7 +75,7 @@ def simulate(name: str, studies: int) -> None:
     )
     print(
         f"{name:<24} accuracy at {said}; labels for {100 * goal:.0f} %: {right} of {answered} "
-        f"answers, {studies - answered} refusals",
+        f"numbers hold it, {studies - answered} without a number",
         flush=True,
     )
 
@@ -90,7 +93,8 @@ def back_test(folder: Path) -> None:
         seeds = sorted({seed for _, seed in table})
         right = np.array([[table[labels, seed] for seed in seeds] for labels in budgets])
         for shown in range(FEWEST_BUDGETS, len(budgets)):
-            laws = fit_power_laws(budgets[:shown], right[:shown])
+            variance = seed_variance(dict(enumerate(right[:shown])), pairs=[])
+            laws = fit_power_laws(budgets[:shown], right[:shown], variance)
             for labels, answers in zip(budgets[shown:], right[shown:], strict=True):
                 if labels > FARTHEST * budgets[shown - 1]:
                     continue

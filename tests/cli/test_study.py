@@ -1,13 +1,19 @@
 """`headstart compare` and `headstart report` as a user runs them."""
 
 import json
+import re
+from io import StringIO
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from rich.console import Console
 
+from headstart.cli.study import StudyDisplay
+from headstart.study.jobs import Job
 from tests.corpora import write_corpus
 from tests.labelled import dataset, write_csv
-from tests.study.fake_study import fake_study
+from tests.study.fake_study import Recipe, fake_study
 
 TINY = [
     "--vocab-size",
@@ -34,19 +40,54 @@ def data(tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_compare_says_its_plan_its_trainings_its_verdict_and_where_the_report_is(headstart, data):
+def test_compare_ends_with_the_recommendation_the_verdict_and_the_report(headstart, data):
+    """Finding 65: 130 lines of epochs scrolled, and the verdict was a paragraph of nine lines."""
     out = data / "study"
     options = ["--corpus", data / "corpus.txt", "--labels", "20", "--seeds", 2, "--epochs", 2]
     options += ["--arms", "tfidf,scratch,pretrained", "--tokens", 4096, *TINY, "--out", out]
     result = headstart("compare", data / "data.csv", *options)
     assert result.returncode == 0, result.stderr
     assert "plan: tfidf, scratch, pretrained × 2 seeds × 20 labels = 6 trainings" in result.stderr
-    assert "tfidf, 20 labels, seed 0: validation" in result.stderr
-    assert f"report: {out / 'report.html'}" in result.stdout
-    assert "retraining" in result.stdout
+    cells = [line for line in result.stderr.splitlines() if ", 20 labels: " in line]
+    assert sorted(line.partition(",")[0] for line in cells) == ["TF-IDF", "pretrained", "scratch"]
+    assert all(line.endswith(" 2/2") for line in cells)
+    assert "epoch 1" not in result.stderr
+    take, verdict, command, report = result.stdout.splitlines()
+    assert take.startswith("Take ")
+    assert "retraining" in verdict
+    assert command.startswith("headstart predict ")
+    assert report == f"report: {out / 'report.html'}"
     again = headstart("compare", data / "data.csv", *options, "--json")
     assert json.loads(again.stdout)["report"] == str(out / "report.html")
     assert "resumed: 6 of 6 trainings are finished" in again.stderr
+
+
+def test_the_table_has_arms_by_budgets_with_means_and_progress():
+    task = SimpleNamespace(metric="accuracy")
+    jobs = [
+        Job(arm, "", labels, seed)
+        for arm in ("tfidf", "nb")
+        for labels in (20, 40)
+        for seed in (0, 1)
+    ]
+    display = StudyDisplay()
+    display.study = SimpleNamespace(
+        plan=SimpleNamespace(budgets=[20, 40], seeds=[0, 1]),
+        config=SimpleNamespace(objectives=["causal"]),
+        data=SimpleNamespace(task=task),
+        trainings=jobs,
+        seconds_left=lambda: 61.0,
+    )
+    display.values = {(job.arm, job.objective, job.labels): {} for job in jobs}
+    display.on_job(jobs[0], "done", value=0.5)
+    display.on_job(jobs[1], "done", value=0.6)
+    display.on_job(jobs[2], "epoch", 3, 0.4)
+    console = Console(width=100, file=StringIO())
+    console.print(display.table())
+    shown = console.file.getvalue()
+    assert "2 of 8 trainings, about 1 min 01 s left" in shown
+    assert re.search(r"TF-IDF +55.0% 2/2 +– epoch 3", shown)
+    assert re.search(r"naive Bayes +– +–", shown)
 
 
 @pytest.mark.parametrize(
@@ -55,12 +96,12 @@ def test_compare_says_its_plan_its_trainings_its_verdict_and_where_the_report_is
         (
             "--arms",
             "scratch,wizard",
-            "unknown arm 'wizard'; there are trivial, tfidf, linear, nb, cooccurrence",
+            "unknown arm 'wizard'; there are trivial, tfidf, linear, nb, cooc-lr",
         ),
         ("--objective", "prefix", "unknown objective 'prefix'; there are causal, masked"),
         ("--labels", "many", "'many' is not a label budget"),
         ("--labels", "5000", "a budget of 5,000 labels"),
-        ("--arms", "tfidf,stack", "a stack joins two or more of"),
+        ("--arms", "tfidf,stack", "a stack combines two or more of"),
         ("--preset", "huge", "--preset is 'huge'; choose small"),
     ],
 )
@@ -92,10 +133,39 @@ def test_json_names_the_files_written(headstart_json, tmp_path):
     assert written["verdict"]
 
 
-def test_the_page_prints_the_verdict_and_the_path(headstart, tmp_path):
+def test_report_prints_the_recommendation_the_verdict_and_the_path(headstart, tmp_path):
     result = headstart("report", fake_study(tmp_path))
-    assert "pretraining adds" in result.stdout.splitlines()[0]
-    assert result.stdout.rstrip().endswith("report.html")
+    lines = result.stdout.splitlines()
+    assert lines[0].startswith("Take ")
+    assert lines[1].startswith("Pretraining on your text raises test accuracy by")
+    assert lines[-1].endswith("report.html")
+
+
+def test_labels_estimates_for_every_arm(headstart, headstart_json, tmp_path):
+    fake_study(tmp_path, Recipe(test_rows=300))
+    document = headstart_json("labels", tmp_path, "--target", 0.75)
+    assert document["budgets"] == [100, 400, 1600]
+    assert {one["arm"] for one in document["arms"]} >= {"scratch", "cooc-init", "pretrained"}
+    for one in document["arms"]:
+        assert (one["labels"] is None) == bool(one["reason"])
+        assert one["labels"] is None or one["low"] <= one["labels"]
+    shown = headstart("labels", tmp_path, "--target", 0.75).stdout
+    assert "Labels for 75 % accuracy" in shown
+    assert "pretrained" in shown
+
+
+def test_labels_prints_a_reason_that_all_arms_share_once(headstart, tmp_path):
+    """Finding 65: it was printed once per arm."""
+    fake_study(tmp_path, Recipe(test_rows=50, budgets=(100, 400)))
+    shown = headstart("labels", tmp_path, "--target", 0.75).stdout.splitlines()
+    assert len(shown) == 1
+    assert "2 label budgets" in shown[0]
+
+
+def test_a_goal_that_is_not_a_share_says_how_to_write_it(headstart, tmp_path):
+    result = headstart("labels", fake_study(tmp_path, Recipe(test_rows=50)), "--target", 85)
+    assert result.returncode == 2
+    assert "--target 0.85" in result.stderr
 
 
 def test_a_folder_that_is_no_study_is_one_message_and_code_2(headstart, tmp_path):

@@ -193,5 +193,6 @@ def _pretraining(objective: str, tokens: int) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    place = fake_study(Path(sys.argv[1]), Recipe(objectives=tuple(sys.argv[2:]) or ("causal",)))
-    print(build_report(place).path)
+    build_report(
+        fake_study(Path(sys.argv[1]), Recipe(objectives=tuple(sys.argv[2:]) or ("causal",)))
+    )

@@ -151,36 +151,36 @@ def labels(
             f"a score of {target:g} cannot be a goal", fix="write 85 % as --target 0.85"
         )
     found = read_results(study)
-    needed = arm_labels(found, [target])
+    needed = arm_labels(found, target)
     if json:
-        arms = [_labels_document(one) for one in needed]
+        arms = [_labels_document(*one) for one in needed.items()]
         print_json({"target": target, "budgets": found.about["budgets"], "arms": arms})
         return
     metric, most = metric_name(found.about["metric"]), found.about["budgets"][-1]
-    reasons = {one.needed.reason for one in needed}
-    if all(one.needed.labels is None for one in needed) and len(reasons) == 1:
+    reasons = {one.reason for one in needed.values()}
+    if all(one.labels is None for one in needed.values()) and len(reasons) == 1:
         write("No estimate for {target:g} %: {reason}.", target=100 * target, reason=reasons.pop())
         return
     write(
         "Labels for {target:g} % {metric}, with 95 % intervals:", target=100 * target, metric=metric
     )
     rows = []
-    for one in needed:
+    for series, one in needed.items():
         labels, more = labels_cell(one, most)
         words = f"about {labels} ({more})" if labels else more
-        rows.append({"": series_name(one.series, found), " ": words})
+        rows.append({"": series_name(series, found), " ": words})
     results().print(record_table(rows, {"": "", " ": ""}))
 
 
-def _labels_document(one: Any) -> dict[str, Any]:
+def _labels_document(series: tuple[str, str], needed: Any) -> dict[str, Any]:
     """Return an arm's labels as plain data; an unbounded end is None."""
-    found = one.needed.labels
+    found = needed.labels
     ends = (found.value, found.low, found.high) if found else (None, None, None)
     shown = [None if end is None or math.isinf(end) else round(end) for end in ends]
     return {
-        **dict(zip(("arm", "objective"), one.series, strict=True)),
+        **dict(zip(("arm", "objective"), series, strict=True)),
         **dict(zip(("labels", "low", "high"), shown, strict=True)),
-        "reason": one.needed.reason,
+        "reason": needed.reason,
     }
 
 

@@ -4,9 +4,9 @@ Differences have one sign convention: the arm that is named first minus the othe
 """
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from headstart.study.arms import ARMS, Arm, find_arm, headline_arm
 from headstart.study.labels_needed import LabelSavings, LabelsNeeded, label_savings, labels_needed
 from headstart.study.results import Results
 from headstart.study.statistics import (
-    SeedVariance,
+    claimed_steps,
     detectable_difference,
     mcnemar_exact,
     mean_interval,
@@ -28,7 +28,7 @@ from headstart.study.statistics import (
 )
 
 Series = tuple[str, str]  # arm, objective ("" for an arm that depends on none)
-ALL_BUDGETS = 0  # the `labels` of a difference that is a mean over all budgets
+ALL_BUDGETS = 0
 GOAL_STEP = 0.05  # the goal of the labels-needed column is a multiple of it
 
 
@@ -47,45 +47,23 @@ class Difference:
     """The score of `first` minus that of `second`, on the same seeds and test rows.
 
     `significant` is the decision after the correction for several comparisons; `detectable` is
-    the true difference that such a comparison finds with a power of 80 %.
+    the true difference that such a comparison finds with a power of 80 %; `effect` names the
+    ingredient that `first` has and `second` lacks, where there is only one.
     """
 
     first: Series
     second: Series
-    labels: int
+    labels: int  # ALL_BUDGETS: mean over all budgets
     interval: Interval
     significant: bool
-    detectable: float = math.inf
+    detectable: float
+    effect: str = ""
 
     def reversed(self) -> "Difference":
         """Return the difference with the other sign: `second` minus `first`."""
         value = self.interval
         interval = replace(value, value=-value.value, low=-value.high, high=-value.low)
         return replace(self, first=self.second, second=self.first, interval=interval)
-
-
-@dataclass(frozen=True)
-class Step:
-    """What one ingredient adds, as a mean over all budgets: pretraining, for example."""
-
-    effect: str
-    difference: Difference
-
-    @property
-    def claimed(self) -> bool:
-        return self.difference.significant
-
-
-@dataclass(frozen=True)
-class McNemar:
-    """Rows that only one of two runs predicts correctly, for one seed at the largest budget."""
-
-    first: Series
-    second: Series
-    seed: int
-    only_first: int
-    only_second: int
-    p: float
 
 
 @dataclass(frozen=True)
@@ -128,15 +106,6 @@ class Cost:
 
 
 @dataclass(frozen=True)
-class ArmLabels:
-    """The labels that one arm needs for a score."""
-
-    series: Series
-    goal: float
-    needed: LabelsNeeded
-
-
-@dataclass(frozen=True)
 class TokenSeries:
     """Test scores by tokens of pretraining, and what each larger amount adds, of one objective."""
 
@@ -169,12 +138,13 @@ class Analysis:
     costs: dict[tuple[Series, int], Cost]
     taken: Series | None
     differences: list[Difference] = field(default_factory=list)
-    steps: dict[str, list[Step]] = field(default_factory=dict)  # by objective
-    mcnemar: list[McNemar] = field(default_factory=list)
+    steps: dict[str, list[Difference]] = field(default_factory=dict)  # by objective, over budgets
+    mcnemar: list[tuple[int, int, int, float]] = field(default_factory=list)  # see `_mcnemar`
     savings: dict[str, LabelSavings] = field(default_factory=dict)  # by objective
     alternatives: list[Difference] = field(default_factory=list)  # recommended arm − each other
     winners: dict[int, Series] = field(default_factory=dict)  # significantly best at a budget
-    needed: list[ArmLabels] = field(default_factory=list)
+    goal: float = 0.0  # a round score that the recommended arm reaches
+    needed: dict[Series, LabelsNeeded] = field(default_factory=dict)  # labels for the goal
     tokens: list[TokenSeries] = field(default_factory=list)
 
     def score(self, series: Series, labels: int) -> Score | None:
@@ -195,8 +165,8 @@ class Analysis:
     def objective(self) -> str:
         """The objective that the verdict is about: the largest gain, claimed ones first."""
         steps = {name: found[-1] for name, found in self.steps.items()}
-        claimed = [name for name, step in steps.items() if step.claimed]
-        return max(claimed or steps, key=lambda name: steps[name].difference.interval.value)
+        claimed = [name for name, step in steps.items() if step.significant]
+        return max(claimed or steps, key=lambda name: steps[name].interval.value)
 
     @property
     def contenders(self) -> list[Series]:
@@ -237,15 +207,14 @@ def analyse(results: Results, smaller: Iterable[Results] = ()) -> Analysis:
     smaller : iterable of Results, optional
         Studies of the headline arm with fewer tokens of pretraining.
     """
-    metric = results.about["metric"]
     tables = _Tables(results)
-    scores = [
-        Score(key[:2], key[2], mean_interval(table, tables.variance), _seed_means(results, key))
-        for key, table in tables.every.items()
-    ]
-    curves = make_curves(_epoch_values(results, metric))
+    scores = []
+    for key, table in tables.every.items():
+        seeds = dict(zip(results.runs[key], map(float, table.mean(1)), strict=True))
+        scores.append(Score(key[:2], key[2], mean_interval(table, tables.variance), seeds))
     costs = {(score.series, score.labels): find_cost(results, score) for score in scores}
     comparison = find_comparison({arm for arm, _, _ in results.runs})
+    curves = make_curves(_epoch_values(results))
     found = Analysis(results, comparison, scores, curves, costs, _taken(results, scores))
     if comparison is not None:
         headline = comparison.chain[-1].name
@@ -253,14 +222,17 @@ def analyse(results: Results, smaller: Iterable[Results] = ()) -> Analysis:
         level = shared_level(max(1, len(objectives)))
         for objective in objectives:
             _compare(found, tables, comparison, objective, level)
-        found.tokens = _token_series(results, tables, comparison, list(smaller))
+        if found.steps:
+            found.mcnemar = _mcnemar(results, *found.contenders[:2])
+        found.tokens = _token_series(tables, comparison, list(smaller))
     for labels in results.about["budgets"]:
         _find_winner(found, tables, labels)
     if found.taken is not None:
         _find_alternatives(found, tables)
-        best = found.score(found.taken, _most(scores))
-        assert best is not None
-        found.needed = arm_labels(results, [usual_goal(best.interval.value)], tables.variance)
+        best = next(s for s in scores if (s.series, s.labels) == (found.taken, _most(scores)))
+        steps = math.floor(best.interval.value / GOAL_STEP + 1e-9)
+        found.goal = max(GOAL_STEP, round(steps * GOAL_STEP, 2))
+        found.needed = arm_labels(results, found.goal)
     return found
 
 
@@ -268,46 +240,38 @@ class _Tables:
     """Row scores of every arm and budget, and the variance between seeds pooled over them."""
 
     def __init__(self, results: Results) -> None:
-        self.results = results
+        self.results, self.runs = results, results.runs
         self.every = {key: results.scores(*key) for key in results.runs}
-        same = [(a, b) for a in self.every for b in self.every if a < b and a[2] == b[2]]
-        self.variance: SeedVariance = seed_variance(self.every, same)
+        keys: list[Hashable] = list(self.every)
+        pairs = [(a, b) for a, b in combinations(self.every, 2) if a[2] == b[2]]
+        self.variance = seed_variance(dict(zip(keys, self.every.values(), strict=True)), pairs)
 
-    def shared(self, every: Sequence[Series], budgets: Sequence[int]) -> list[np.ndarray] | None:
+    def shared(
+        self, every: Sequence[Series], budgets: Sequence[int]
+    ) -> tuple[np.ndarray, ...] | None:
         """Return (budgets, seeds, rows) of each arm, of the seeds that all have at all budgets."""
-        runs = self.results.runs
         keys = [(*series, labels) for series in every for labels in budgets]
-        seeds = set.intersection(*(set(runs.get(key, [])) for key in keys))
+        seeds = sorted(set.intersection(*(set(self.runs.get(key, [])) for key in keys)))
         if not seeds:
             return None
-        chosen = sorted(seeds)
-        return [
-            np.array([self.results.scores(*series, labels, chosen) for labels in budgets])
-            for series in every
-        ]
+        tables = np.array([self.results.scores(*key, seeds) for key in keys])
+        return tuple(tables.reshape(len(every), len(budgets), *tables.shape[1:]))
 
     def difference(
         self, first: Series, second: Series, labels: int, level: float
     ) -> Difference | None:
         """Compare two arms at one budget."""
         tables = self.shared((first, second), [labels])
-        if tables is None:
-            return None
-        return self.compare(first, second, labels, tables[0][0], tables[1][0], level)
+        return self.compare((first, second), labels, tables, level) if tables else None
 
     def compare(
-        self,
-        first: Series,
-        second: Series,
-        labels: int,
-        one: np.ndarray,
-        other: np.ndarray,
-        level: float,
+        self, pair: tuple[Series, Series], labels: int, tables: Sequence[np.ndarray], level: float
     ) -> Difference:
-        """Compare two tables (seeds, rows)."""
+        """Compare two tables (budgets, seeds, rows) by their means over budgets."""
+        one, other = (table.mean(0) for table in tables)
         interval = paired_difference(one, other, self.variance, level)
         detectable = detectable_difference(one, other, self.variance, level)
-        return Difference(first, second, labels, interval, interval.excludes(0), detectable)
+        return Difference(*pair, labels, interval, interval.excludes(0), detectable)
 
 
 def _compare(
@@ -315,59 +279,44 @@ def _compare(
 ) -> None:
     """Add the differences, steps, tests and savings of one objective."""
     budgets = found.results.about["budgets"]
+    named = named_budgets(budgets)
     chain = comparison.series(objective)
-    headline, control, nearest = chain[-1], chain[0], chain[-2]
-    steps = [(arm.effect, a, b) for arm, b, a in _links(comparison, chain)]
-    pairs = [(first, second) for _, first, second in steps]
-    pairs += [(headline, control)]
-    pairs += [(headline, series_of(arm, objective)) for arm in comparison.references]
-    for first, second in dict.fromkeys(pairs):
-        named = named_budgets(budgets)
+    headline = chain[-1]
+    pairs = [(after, before) for before, after in pairwise(chain)]
+    references = [(headline, series_of(arm, objective)) for arm in comparison.references]
+    for first, second in dict.fromkeys([*pairs, (headline, chain[0]), *references]):
         both = tables.shared((first, second), named)
-        clear = (
-            dict(zip(named, standing_out(*both, tables.variance, level), strict=True))
-            if both
-            else {}
-        )
+        clear = standing_out(both[0], both[1], tables.variance, level) if both else []
         for labels in budgets:
             one = tables.difference(first, second, labels, level)
             if one is not None:
-                significant = one.significant and clear.get(labels, True)
-                found.differences.append(replace(one, significant=significant))
-    found.mcnemar += _mcnemar(found.results, headline, nearest, budgets[-1])
+                unclear = labels in named and not (clear and clear[named.index(labels)])
+                found.differences.append(replace(one, significant=one.significant and not unclear))
     whole = tables.shared(chain, budgets)  # the same seeds for every step: they add up
     if whole is None:
         return
-    means = [table.mean(0) for table in whole]
-    total = paired_difference(means[-1], means[0], tables.variance, level).excludes(0)
-    found.steps[objective] = []
-    for k, (effect, first, second) in enumerate(steps):
-        one = tables.compare(first, second, ALL_BUDGETS, means[k + 1], means[k], level)
-        one = replace(one, significant=one.significant and total)
-        found.steps[objective].append(Step(effect, one))
-        found.differences.append(one)
+    claimed = claimed_steps(np.array(whole), tables.variance, level)
+    found.steps[objective] = [
+        replace(
+            tables.compare(pair, ALL_BUDGETS, (whole[k + 1], whole[k]), level),
+            significant=claimed[k],
+            effect=comparison.chain[k + 1].effect,
+        )
+        for k, pair in enumerate(pairs)
+    ]
+    found.differences += found.steps[objective]
     if len(budgets) > 1:
         found.savings[objective] = label_savings(budgets, whole[-1], whole[-2], tables.variance)
 
 
-def _links(comparison: Comparison, chain: Sequence[Series]) -> list[tuple[Arm, Series, Series]]:
-    """Return each arm of the chain after the first, the series before it, and its own."""
-    links = pairwise(chain)
-    return [(arm, a, b) for arm, (a, b) in zip(comparison.chain[1:], links, strict=True)]
-
-
-def _mcnemar(results: Results, first: Series, second: Series, labels: int) -> list[McNemar]:
-    if not results.has_classes:
-        return []
-    seeds = set(results.runs.get((*first, labels), [])) & set(
-        results.runs.get((*second, labels), [])
-    )
-    tests = []
-    for seed in sorted(seeds):
+def _mcnemar(results: Results, first: Series, second: Series) -> list[tuple[int, int, int, float]]:
+    """Test each seed at the largest budget: seed, rows that only one predicts correctly, p."""
+    labels, tests = results.about["budgets"][-1], []
+    seeds = [set(results.runs.get((*one, labels), [])) for one in (first, second)]
+    for seed in sorted(seeds[0] & seeds[1]) if results.has_classes else []:
         one, other = (results.scores(*s, labels, [seed])[0] == 1 for s in (first, second))
-        only_first, only_second = int((one & ~other).sum()), int((other & ~one).sum())
-        p = mcnemar_exact(only_first, only_second)
-        tests.append(McNemar(first, second, seed, only_first, only_second, p))
+        only = int((one & ~other).sum()), int((other & ~one).sum())
+        tests.append((seed, *only, mcnemar_exact(*only)))
     return tests
 
 
@@ -422,16 +371,9 @@ def _most(scores: Sequence[Score]) -> int:
     return max((score.labels for score in scores), default=0)
 
 
-def _seed_means(results: Results, key: tuple[str, str, int]) -> dict[int, float]:
-    means = results.scores(*key).mean(1)
-    return dict(zip(results.runs[key], map(float, means), strict=True))
-
-
-def _epoch_values(
-    results: Results, metric: str
-) -> dict[tuple[Series, int], dict[int, list[float]]]:
+def _epoch_values(results: Results) -> dict[tuple[Series, int], dict[int, list[float]]]:
     lines: dict[tuple[Series, int], dict[int, list[float]]] = {}
-    for row in results.series("validation", metric):
+    for row in results.series("validation", results.about["metric"]):
         if row["epoch"] is not None:
             seeds = lines.setdefault(((row["arm"], row["objective"]), row["labels"]), {})
             seeds.setdefault(row["seed"], []).append(row["value"])
@@ -453,14 +395,13 @@ def make_curves(lines: Mapping[tuple[Series, int], dict[int, list[float]]]) -> l
         same = {key: seeds for key, seeds in lines.items() if key[1] == labels}
         shortest = {key: min(map(len, seeds.values())) for key, seeds in same.items()}
         for epoch in range(max(shortest.values())):
-            columns = {
-                key: np.array([[values[epoch]] for values in seeds.values()])
-                for key, seeds in same.items()
-                if epoch < shortest[key]
+            reached = [key for key in same if epoch < shortest[key]]
+            columns: dict[Hashable, np.ndarray] = {
+                key: np.array([[values[epoch]] for values in same[key].values()]) for key in reached
             }
             variance = seed_variance(columns, [])
-            for key, column in columns.items():
-                means[key].append(mean_interval(column, variance))
+            for key in reached:
+                means[key].append(mean_interval(columns[key], variance))
     return [Curve(*key, seeds, means[key]) for key, seeds in lines.items()]
 
 
@@ -544,34 +485,25 @@ def _selected(facts: Sequence[Mapping[str, Any]]) -> str:
     return ", ".join(found) + (f", {tries} tries" if found and tries else "")
 
 
-def arm_labels(
-    results: Results, goals: Sequence[float], variance: SeedVariance | None = None
-) -> list[ArmLabels]:
-    """Estimate the labels that each arm needs for each goal, a score between 0 and 1."""
-    tables = _Tables(results)
-    found = []
+def arm_labels(results: Results, goal: float) -> dict[Series, LabelsNeeded]:
+    """Estimate the labels that each arm needs for a goal, a score between 0 and 1."""
+    tables, found = _Tables(results), {}
     for series in dict.fromkeys((arm, objective) for arm, objective, _ in results.runs):
         budgets = [labels for arm, objective, labels in results.runs if (arm, objective) == series]
         shared = tables.shared([series], budgets)
         if shared is not None:
-            for goal in goals:
-                needed = labels_needed(budgets, shared[0], goal, variance or tables.variance)
-                found.append(ArmLabels(series, goal, needed))
+            found[series] = labels_needed(budgets, shared[0], goal, tables.variance)
     return found
 
 
-def usual_goal(score: float) -> float:
-    """Return the last round score below `score`."""
-    return max(GOAL_STEP, round(math.floor(score / GOAL_STEP + 1e-9) * GOAL_STEP, 2))
-
-
 def _token_series(
-    results: Results, tables: _Tables, comparison: Comparison, smaller: Sequence[Results]
+    tables: _Tables, comparison: Comparison, smaller: Sequence[Results]
 ) -> list[TokenSeries]:
     """Compare the headline arm after fewer tokens; no tokens is the arm before it in the chain."""
     found = []
-    budgets = results.about["budgets"]
-    for part in results.about["pretraining"] if smaller else []:
+    about = tables.results.about
+    budgets = about["budgets"]
+    for part in about["pretraining"] if smaller else []:
         objective = part["objective"]
         *_, nearest, headline = comparison.series(objective)
         amounts: dict[int, np.ndarray | None] = {}

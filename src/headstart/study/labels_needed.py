@@ -24,7 +24,7 @@ from headstart.study.statistics import SeedVariance, mean_covariance
 DRAWS = 2000
 FEWEST_BUDGETS = 3
 FARTHEST = 10.0  # times the most labels tried: no number is given beyond
-FLOORS = np.linspace(-0.6, 0.95, 32)  # c, in units of the lowest error
+FLOORS = np.concatenate([np.linspace(-2, -0.1, 16), np.linspace(0, 0.95, 16)])  # c / lowest error
 SLOPES = np.linspace(0.025, 1.0, 40)  # b: the error falls no faster than 1/n
 LEAST_ERROR = 1e-3
 RISING = 0.9  # probability that labels help, below which no number is given

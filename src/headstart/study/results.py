@@ -111,11 +111,10 @@ class Results:
 
         0 or 1 where a row is wrong or right; otherwise numbers whose mean is the metric.
         """
-        return self._take(self._score, arm, objective, labels, seeds)
-
-    def predicted(self, arm: str, objective: str, labels: int) -> np.ndarray:
-        """Return the predicted classes as an array (seeds, rows)."""
-        return self._take(self._column("predicted"), arm, objective, labels).astype(int)
+        chosen = self.runs[arm, objective, labels] if seeds is None else seeds
+        return np.array(
+            [self._score[self._slices[arm, objective, labels, seed]] for seed in chosen]
+        )
 
     def probabilities(self, arm: str, objective: str, labels: int) -> np.ndarray:
         """Return the probabilities of all classes as an array (seeds, rows, classes)."""
@@ -164,23 +163,9 @@ class Results:
 
     @cached_property
     def _score(self) -> np.ndarray:
-        correct = self._column("gold") == self._column("predicted")
-        score = self._column("score")
-        return np.where(np.isnan(score), correct, score)
-
-    def _column(self, name: str) -> np.ndarray:
-        return self.predictions[name].to_numpy().astype(float)
-
-    def _take(
-        self,
-        column: np.ndarray,
-        arm: str,
-        objective: str,
-        labels: int,
-        seeds: Sequence[int] | None = None,
-    ) -> np.ndarray:
-        chosen = self.runs[arm, objective, labels] if seeds is None else seeds
-        return np.array([column[self._slices[arm, objective, labels, seed]] for seed in chosen])
+        names = ("gold", "predicted", "score")
+        gold, predicted, score = (self.predictions[name].to_numpy().astype(float) for name in names)
+        return np.where(np.isnan(score), gold == predicted, score)
 
 
 def run_predictions(

@@ -35,11 +35,14 @@ import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
+from typing import TypeVar
 
 import numpy as np
 from scipy import stats
 
 from headstart.evaluation.metrics import LEVEL, Interval
+
+Key = TypeVar("Key", bound=Hashable)
 
 POWER = 0.8
 EQUIVALENT = 0.02  # a difference that is certainly smaller is called none
@@ -75,8 +78,7 @@ class SeedVariance:
 
 
 def seed_variance(
-    tables: Mapping[Hashable, np.ndarray],
-    pairs: Iterable[tuple[Hashable, Hashable]] | None = None,
+    tables: Mapping[Key, np.ndarray], pairs: Iterable[tuple[Key, Key]] | None = None
 ) -> SeedVariance:
     """Pool the variance between seeds over the tables of a study.
 
@@ -102,18 +104,16 @@ def seed_variance(
     if not compared:
         return SeedVariance(_pool(list(parts.values()), len(parts)))
     gaps = [_Parts(np.subtract(tables[a], tables[b], dtype=float)) for a, b in compared]
-    # Differences of three arms are two independent ones: the rank of who is compared with whom.
-    places = {key: place for place, key in enumerate(parts)}
-    signs = np.zeros((len(compared), len(parts)))
-    for line, (first, second) in enumerate(compared):
-        signs[line, places[first]], signs[line, places[second]] = 1, -1
-    # Arms share the labelled rows of a seed: what differences lack of the variance is correlated.
-    separate = sum(parts[a].between + parts[b].between for a, b in compared)
-    shared = max(0.0, 1 - sum(gap.between for gap in gaps) / separate) if separate else 0.0
+    # Arms share the labelled rows of a seed: the variance that differences lack is correlated.
+    # (`fsum` does not depend on the order of the tables.)
+    separate = math.fsum(parts[a].between + parts[b].between for a, b in compared)
+    apart = math.fsum(gap.between for gap in gaps)
+    shared = max(0.0, 1 - apart / separate) if separate else 0.0
+    # The differences of k arms are k − 1 independent ones, as each arm has k − 1 partners.
     partners = 2 * len(compared) / len(parts)
     return SeedVariance(
         _pool(list(parts.values()), len(parts) / (1 + partners * shared**2)),
-        _pool(gaps, int(np.linalg.matrix_rank(signs))),
+        _pool(gaps, len(parts) * partners / (1 + partners)),
     )
 
 
@@ -122,10 +122,10 @@ def _pool(parts: Sequence["_Parts"], independent: float) -> Prior:
     known = [part for part in parts if part.residual > 0]
     if not known:
         return Prior()
-    freedom = np.array([part.seeds - 1 for part in known])
-    ratios = np.array([part.between / part.residual for part in known])
-    total = float(freedom.sum()) * min(1.0, independent / len(parts))
-    return Prior(float(np.average(ratios, weights=freedom)), PRIOR_WEIGHT, max(1.0, total))
+    freedom = sum(part.seeds - 1 for part in known)
+    ratio = math.fsum((part.seeds - 1) * part.between / part.residual for part in known) / freedom
+    total = max(1.0, freedom * min(1.0, independent / len(parts)))
+    return Prior(ratio * (1 + 1 / total), PRIOR_WEIGHT, total)  # the ratio is an estimate, too
 
 
 class _Parts:
@@ -178,7 +178,7 @@ class _Parts:
 
     def error(self, prior: Prior) -> tuple[float, float]:
         """Compute the standard error of the mean and its degrees of freedom."""
-        if self.seeds < 2:
+        if self.seeds == 1:
             return math.inf, 1.0
         by_seeds, freedom = self.by_seeds(prior)
         variance = by_seeds + self.by_rows
@@ -205,11 +205,14 @@ def mean_interval(
     Returns
     -------
     Interval
-        Within 0 and 1; unbounded with one seed, whose variance is unknown.
+        Within 0 and 1. With one seed it is over test rows only: what this one run is worth.
     """
     parts = _Parts(scores, 4, 0.5)
     prior = Prior() if variance is None else variance.scores
-    return _interval(parts, prior, level, (0.0, 1.0))
+    error, freedom = parts.error(prior)
+    if parts.seeds == 1 < parts.rows:
+        error, freedom = math.sqrt(parts.by_rows), parts.rows - 1
+    return _interval(parts, error, freedom, level, (0.0, 1.0))
 
 
 def paired_difference(
@@ -233,7 +236,7 @@ def paired_difference(
         Within −1 and 1; unbounded with one seed, and where two seeds alone say nothing.
     """
     parts, prior = _gaps(first, second, variance)
-    return _interval(parts, prior, level, (-1.0, 1.0))
+    return _interval(parts, *parts.error(prior), level, (-1.0, 1.0))
 
 
 def detectable_difference(
@@ -259,13 +262,15 @@ def _gaps(
     return _Parts(gaps, 2), Prior() if variance is None else variance.differences
 
 
-def _interval(parts: _Parts, prior: Prior, level: float, limits: tuple[float, float]) -> Interval:
-    error, freedom = parts.error(prior)
+def _interval(
+    parts: _Parts, error: float, freedom: float, level: float, limits: tuple[float, float]
+) -> Interval:
     reach = float(stats.t.ppf((1 + level) / 2, freedom)) * error
     if reach >= (limits[1] - limits[0]) / 2:
         return Interval(parts.mean, -math.inf, math.inf, "unknown")
     low, high = max(limits[0], parts.centre - reach), min(limits[1], parts.centre + reach)
-    method = f"t over seeds and rows, {freedom:.1f} degrees of freedom"
+    over = "rows of one seed" if parts.seeds == 1 else "seeds and rows"
+    method = f"t over {over}, {freedom:.1f} degrees of freedom"
     return Interval(parts.mean, min(low, parts.mean), max(high, parts.mean), method)
 
 

@@ -16,7 +16,6 @@ from headstart.study.analysis import (
     Cost,
     Difference,
     Series,
-    Step,
     find_comparison,
     series_of,
 )
@@ -122,22 +121,22 @@ def verdict(analysis: Analysis) -> Verdict:
     objective = analysis.objective
     steps = analysis.steps[objective]
     found = _effect(analysis, steps[-1], _subject(analysis, objective))
-    if len(steps) > 1 and steps[0].difference.interval.bounded:
+    if len(steps) > 1 and steps[0].interval.bounded:
         found.append(_first_step(steps, comparison.chain[0].phrase or comparison.chain[0].label))
-    for arm in comparison.missing if steps[-1].claimed else ():
+    for arm in comparison.missing if steps[-1].significant else ():
         found.append(
             f"The study has no arm “{arm.label}”, so this includes whatever {arm.effect} adds."
         )
     headline = analysis.contenders[0]
     for reference in comparison.references:
         found += _reference(analysis, headline, series_of(reference, objective))
-    if steps[-1].claimed and objective in analysis.savings:
+    if steps[-1].significant and objective in analysis.savings:
         nearest = comparison.chain[-2]
         name = series_name(headline, results)
         found += _savings(
             results, analysis.savings[objective], name, nearest.phrase or nearest.label
         )
-    claims = tuple(step.effect for step in steps if step.claimed)
+    claims = tuple(step.effect for step in steps if step.significant)
     return Verdict(found[:MOST_SENTENCES], found[MOST_SENTENCES:] + reduced, claims)
 
 
@@ -148,17 +147,17 @@ def _subject(analysis: Analysis, objective: str) -> str:
     return f"{name} on your text" if own else name
 
 
-def _effect(analysis: Analysis, step: Step, subject: str) -> list[str]:
+def _effect(analysis: Analysis, step: Difference, subject: str) -> list[str]:
     """Say what the headline arm's own ingredient adds, at the named budgets."""
-    results, overall = analysis.results, step.difference.interval
+    results, overall = analysis.results, step.interval
     metric = f"test {metric_name(results.about['metric'])}"
-    gaps = _named(analysis, step.difference.first, step.difference.second)
+    gaps = _named(analysis, step.first, step.second)
     if not overall.bounded:
         return [f"One seed cannot show whether {subject} helps: run with --seeds 3 or more."]
     several = len(results.about["budgets"]) > 1
     average = " on average over all label budgets" if several else ""
-    if not step.claimed:
-        return _unclaimed(step.difference, gaps, subject, metric, average)
+    if not step.significant:
+        return _unclaimed(step, gaps, subject, metric, average)
     clear = [gap for gap in gaps if gap.significant]
     if not clear:
         each = " and ".join(
@@ -168,7 +167,7 @@ def _effect(analysis: Analysis, step: Step, subject: str) -> list[str]:
             _capital(f"{subject} {_changes(overall, metric)}{average} {_ci(overall)}."),
             f"At a single budget the difference is not significant ({each}).",
         ]
-    found = []
+    found: list[str] = []
     for gap in sorted(gaps, key=lambda gap: not gap.significant):
         labels = f"with {labels_name(gap.labels, results)}"
         if gap.significant and not found:
@@ -230,12 +229,12 @@ def _not_significant(gap: Difference) -> str:
     return f"the {kind} of {size} is not significant{more} ({within(gap.interval)})"
 
 
-def _first_step(steps: Sequence[Step], control: str) -> str:
+def _first_step(steps: Sequence[Difference], control: str) -> str:
     """Say what the ingredients before the headline arm's own add over the control."""
-    first, total = steps[0], sum(step.difference.interval.value for step in steps)
-    value = first.difference.interval
+    first, total = steps[0], sum(step.interval.value for step in steps)
+    value = first.interval
     change = _change(value)
-    if not first.claimed:
+    if not first.significant:
         return _capital(f"{first.effect} alone is not significantly better ({change}).")
     if value.value < 0:
         return _capital(f"{first.effect} alone is worse than {control} ({change}).")

@@ -187,8 +187,8 @@ class Task(ABC, Generic[Rows]):
     def predictions(self, scores: Any, rows: Rows, temperature: float = 1.0) -> list[Prediction]:
         """Convert scores to predictions with the keys of `prediction_fields`, one per row."""
 
-    def intervals(self, scores: Any, rows: Rows) -> dict[str, dict[str, float]]:
-        """Compute `value`, `low` and `high` of each metric, over rows."""
+    def intervals(self, scores: Any, rows: Rows) -> dict[str, dict[str, Any]]:
+        """Compute `value`, `low`, `high` and `method` of each metric, over rows."""
         found = {}
         for name, one in self.row_scores(scores, rows).items():
             macro = one.total.shape[1] > 1

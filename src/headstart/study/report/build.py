@@ -23,9 +23,9 @@ from headstart.evaluation.metrics import Interval
 from headstart.files import escape_formula, replacing, write_text
 from headstart.lab import PRESET
 from headstart.objectives import OBJECTIVES, find_objective
-from headstart.study.analysis import ALL_BUDGETS, Analysis, ArmLabels, Series, analyse, series_of
+from headstart.study.analysis import ALL_BUDGETS, Analysis, Series, analyse, series_of
 from headstart.study.arms import arm_label, find_arm
-from headstart.study.labels_needed import FARTHEST
+from headstart.study.labels_needed import FARTHEST, LabelsNeeded
 from headstart.study.report.charts import (
     COLOURS,
     HALF,
@@ -143,7 +143,8 @@ def _page(analysis: Analysis, advice: Recommendation, found: Verdict, figures: "
         glossary=[(*_key(series, results), _description(series)) for series in analysis.every],
         scores=_score_rows(analysis),
         costs=_cost_table(analysis),
-        mcnemar=_mcnemar_rows(analysis),
+        compared=[series_name(one, results) for one in analysis.contenders[:2]],
+        mcnemar=analysis.mcnemar,
         pretraining=_pretraining(analysis, figures),
         confusions=_confusions(analysis),
         many=len(results.about["label_names"]) > MANY_CLASSES,
@@ -218,9 +219,7 @@ class _Figures:
         if comparison is None or not analysis.steps:
             return None
         objective, headline = analysis.objective, analysis.contenders[0]
-        steps = [
-            (s.effect, s.difference.first, s.difference.second) for s in analysis.steps[objective]
-        ]
+        steps = [(step.effect, step.first, step.second) for step in analysis.steps[objective]]
         for arm in comparison.references:
             words = f"{arm_label(headline[0])} − {arm.label}"
             steps.append((words, headline, series_of(arm, objective)))
@@ -250,7 +249,7 @@ class _Figures:
         limits = limits_of(values, [m for c in curves for m in c.mean])
         objectives = sorted({curve.series[1] for curve in curves if curve.series[1]})
         several = len(objectives) > 1
-        rows = []
+        rows: list[list[Figure]] = []
         for labels in sorted({curve.labels for curve in curves}, reverse=True):
             row = []
             for objective in objectives if several else [""]:
@@ -312,16 +311,17 @@ class _Figures:
         for series in _shown(self.analysis):
             probabilities, gold = _probabilities(self.analysis, series)
             bins = reliability_bins(probabilities, gold)
-            rows = {one.confidence: one.rows for one in bins}
-            name = series_name(series, self.results)
             lines.append(
                 Line(
-                    name,
+                    series_name(series, self.results),
                     colour(series[0]),
                     [(b.confidence, Interval(b.accuracy, b.accuracy, b.accuracy)) for b in bins],
                     width=2,
                     dash=self._dash(series),
-                    words=lambda x, v, rows=rows: f"{100 * v.value:.0f} % of {rows[x]:,} correct",
+                    notes={
+                        b.confidence: f"{whole_percent(b.accuracy)} of {b.rows:,} correct"
+                        for b in bins
+                    },
                 )
             )
         if not lines:
@@ -414,7 +414,6 @@ def _score_rows(analysis: Analysis) -> list[dict[str, Any]]:
 def _cost_table(analysis: Analysis) -> dict[str, Any]:
     """Make the table of costs with the most labels; a column without any number is dropped."""
     labels = analysis.results.about["budgets"][-1]
-    needed = {one.series: one for one in analysis.needed}
     rows = []
     for series in analysis.every:
         cost = analysis.costs.get((series, labels))
@@ -423,11 +422,10 @@ def _cost_table(analysis: Analysis) -> dict[str, Any]:
                 ("" if cost.minutes is None else minutes_words(cost.minutes), ""),
                 ("" if cost.bytes is None else size_words(cost.bytes), ""),
                 ("" if cost.milliseconds is None else f"{cost.milliseconds:.2g}", ""),
-                labels_cell(needed.get(series), labels),
+                labels_cell(analysis.needed.get(series), labels),
             ]
             rows.append((_key(series, analysis.results), cost.selected, cells))
-    goal = next((f"{100 * one.goal:.0f} %" for one in analysis.needed), "")
-    head = ["to train", "size", "ms per text", f"labels for {goal}"]
+    head = ["to train", "size", "ms per text", f"labels for {100 * analysis.goal:.0f} %"]
     known = [k for k in range(len(head)) if any(any(cells[k]) for _, _, cells in rows)]
     timed = {cost.timed for cost in analysis.costs.values() if cost.milliseconds is not None}
     return {
@@ -439,30 +437,16 @@ def _cost_table(analysis: Analysis) -> dict[str, Any]:
     }
 
 
-def labels_cell(one: ArmLabels | None, most: int) -> tuple[str, str]:
+def labels_cell(needed: LabelsNeeded | None, most: int) -> tuple[str, str]:
     """Write the labels that an arm needs, and their interval or the reason why there is none."""
-    if one is None:
+    if needed is None:
         return "", ""
-    found = one.needed.labels
+    found = needed.labels
     if found is None:
-        return "", one.needed.reason
+        return "", needed.reason
     end = FARTHEST * most
     high = f"more than {rounded(end)}" if found.high > end else rounded(found.high)
     return rounded(found.value), f"{rounded(found.low)} to {high}"
-
-
-def _mcnemar_rows(analysis: Analysis) -> list[tuple[str, ...]]:
-    return [
-        (
-            series_name(test.first, analysis.results),
-            series_name(test.second, analysis.results),
-            str(test.seed),
-            f"{test.only_first:,}",
-            f"{test.only_second:,}",
-            "< 0.0001" if test.p < 1e-4 else f"{test.p:.4f}",
-        )
-        for test in analysis.mcnemar
-    ]
 
 
 def _pretraining(analysis: Analysis, figures: _Figures) -> list[dict[str, Any]]:

@@ -206,7 +206,7 @@ class Line:
     dots: bool = True
     width: float = 2.5
     dash: str = ""
-    words: Callable[[float, Interval], str] = lambda x, value: percent(value)
+    notes: Mapping[float, str] = field(default_factory=dict)  # by x, for the pointer
 
 
 @dataclass(frozen=True)
@@ -246,10 +246,10 @@ def line_chart(
     across = frame.x(low, high, 24 if axis.log else 0)
     y = frame.y(*limits)
     for tick in ticks(*limits):
-        ends = [(frame.left, y(tick)), (frame.width - frame.right, y(tick))]
-        picture.add(_line(ends, "var(--rule)", 1))
+        grid: list[Place] = [(frame.left, y(tick)), (frame.width - frame.right, y(tick))]
+        picture.add(_line(grid, "var(--rule)", 1))
         picture.add(_text(frame.left - 8, y(tick) + 4, y_words(tick), "end"))
-    place: Scale = (lambda value: across(math.log(value))) if axis.log else across
+    place: Scale = (lambda x: across(math.log(x))) if axis.log else across
     picture.add(_x_axis(frame, place, axis.ticks, axis.words, axis.name))
     if diagonal:
         start = max(low, limits[0])
@@ -258,9 +258,10 @@ def line_chart(
     hover: dict[float, list[list[str]]] = {}
     for k, line in enumerate(lines):
         aside = 4 * (k - (len(lines) - 1) / 2) if axis.log else 0.0  # keeps whiskers apart
-        _add_line(picture, line, lambda v, aside=aside: place(v) + aside, y, limits)
+        _add_line(picture, line, place, y, limits, aside)
         for x, value in line.points:
-            hover.setdefault(x, []).append([line.stroke, line.name, line.words(x, value)])
+            note = line.notes.get(x) or percent(value)
+            hover.setdefault(x, []).append([line.stroke, line.name, note])
     _label_ends(picture, lines, place, y)
     picture.hover = [
         {"x": place(x), "title": axis.title(x), "rows": rows} for x, rows in sorted(hover.items())
@@ -269,10 +270,10 @@ def line_chart(
 
 
 def _add_line(
-    picture: Picture, line: Line, x: Scale, y: Scale, limits: tuple[float, float]
+    picture: Picture, line: Line, x: Scale, y: Scale, limits: tuple[float, float], aside: float
 ) -> None:
     ends = [
-        (x(at), y(min(limits[1], value.high)), y(max(limits[0], value.low)))
+        (x(at) + aside, y(min(limits[1], value.high)), y(max(limits[0], value.low)))
         for at, value in line.points
         if value.bounded and value.low < value.high
     ]
@@ -283,13 +284,13 @@ def _add_line(
     elif not line.band:
         marks = [_line([(at, top), (at, bottom)], line.stroke, 1.5) for at, top, bottom in ends]
         picture.add(f'<g class="whiskers" opacity="0.45">{"".join(marks)}</g>')
-    seeds = [[(x(at), y(value)) for at, value in one] for one in line.seeds]
+    seeds = [[(x(at) + aside, y(value)) for at, value in one] for one in line.seeds]
     if line.dots:
         single = [_dot(*place, line.stroke, 3) for one in seeds for place in one]
     else:
         single = [_line(one, line.stroke, 1) for one in seeds]
     picture.add(f'<g class="seeds">{"".join(single)}</g>')
-    places = [(x(at), y(value.value)) for at, value in line.points]
+    places = [(x(at) + aside, y(value.value)) for at, value in line.points]
     mean = _line(places, line.stroke, line.width, line.dash)
     picture.add(f'<g class="mean">{mean}</g>')
     if line.dots:
@@ -337,24 +338,19 @@ def epoch_chart(
 
 def loss_chart(objective: str, points: Sequence[Mapping[str, Any]], frame: Frame) -> Picture:
     """Draw the loss of pretraining by tokens, in training and on held-out text."""
-    perplexity = {p["tokens"]: p.get("perplexity") for p in points}
-
-    def words(tokens: float, loss: Interval) -> str:
-        more = f", perplexity {perplexity[tokens]:.1f}" if perplexity[tokens] else ""
-        return f"{loss.value:.3f}{more}"
-
     lines = []
     for key, name, stroke, width in (
         ("train_loss", "training", "var(--soft)", 1.5),
         ("held_out_loss", "held out", "var(--accent)", 2.5),
     ):
-        known = [(p["tokens"], p[key]) for p in points if p.get(key) is not None]
+        known = {p["tokens"]: p[key] for p in points if p.get(key) is not None}
+        notes = {tokens: f"{loss:.3f}" for tokens, loss in known.items()}
         if known:
-            exact = [(tokens, Interval(loss, loss, loss)) for tokens, loss in known]
-            lines.append(Line(name, stroke, exact, dots=False, width=width, words=words))
+            exact = [(tokens, Interval(loss, loss, loss)) for tokens, loss in known.items()]
+            lines.append(Line(name, stroke, exact, dots=False, width=width, notes=notes))
     values = [value.value for line in lines for _, value in line.points]
     room = 0.05 * (max(values) - min(values))
-    shown = ticks(0, max(perplexity), 3 if frame.narrow else 5)
+    shown = ticks(0, max(p["tokens"] for p in points), 3 if frame.narrow else 5)
     axis = Axis(
         "tokens; loss in nats per token", shown, millions, lambda v: f"{millions(v)} tokens"
     )
