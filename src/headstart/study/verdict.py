@@ -122,7 +122,7 @@ def verdict(analysis: Analysis) -> Verdict:
     steps = analysis.steps[objective]
     found = _effect(analysis, steps[-1], _subject(analysis, objective))
     if len(steps) > 1 and steps[0].interval.bounded:
-        found.append(_first_step(steps, comparison.chain[0].phrase or comparison.chain[0].label))
+        found.append(_first_step(analysis, steps))
     for arm in comparison.missing if steps[-1].significant else ():
         found.append(
             f"The study has no arm “{arm.label}”, so this includes whatever {arm.effect} adds."
@@ -229,11 +229,14 @@ def _not_significant(gap: Difference) -> str:
     return f"the {kind} of {size} is not significant{more} ({within(gap.interval)})"
 
 
-def _first_step(steps: Sequence[Difference], control: str) -> str:
+def _first_step(analysis: Analysis, steps: Sequence[Difference]) -> str:
     """Say what the ingredients before the headline arm's own add over the control."""
     first, total = steps[0], sum(step.interval.value for step in steps)
     value = first.interval
-    change = _change(value)
+    assert analysis.comparison is not None
+    control = analysis.comparison.chain[0].phrase or analysis.comparison.chain[0].label
+    average = " on average" if len(analysis.results.about["budgets"]) > 1 else ""
+    change = f"{signed(value.value)} points{average}, {within(value)}"
     if not first.significant:
         return _capital(f"{first.effect} alone is not significantly better ({change}).")
     if value.value < 0:
