@@ -153,7 +153,9 @@ def _effect(analysis: Analysis, step: Difference, subject: str) -> list[str]:
     metric = f"test {metric_name(results.about['metric'])}"
     gaps = _named(analysis, step.first, step.second)
     if not overall.bounded:
-        return [f"One seed cannot show whether {subject} helps: run with --seeds 3 or more."]
+        seeds = len(results.about["seeds"])
+        few = "One seed" if seeds == 1 else f"{seeds} seeds"
+        return [f"{few} cannot show whether {subject} helps: run with --seeds {max(3, seeds + 1)}."]
     several = len(results.about["budgets"]) > 1
     average = " on average over all label budgets" if several else ""
     if not step.significant:
@@ -175,8 +177,8 @@ def _effect(analysis: Analysis, step: Difference, subject: str) -> list[str]:
                 f"{subject} {_changes(gap.interval, metric)} {labels} {_ci(gap.interval)}."
             )
         elif gap.significant:
-            changed = _changes(gap.interval, "it")
-            found.append(f"{labels} it {changed} ({within(gap.interval)}).")
+            size = points(gap.interval.value)
+            found.append(f"{labels} the {_kind(gap)} is {size} {_ci(gap.interval)}.")
         else:
             found.append(f"{labels} {_not_significant(gap)}.")
     return [_capital(sentence) for sentence in found]
@@ -187,7 +189,8 @@ def _unclaimed(
 ) -> list[str]:
     """Say that there is no difference, or that this study cannot show one."""
     overall = difference.interval
-    change = f"it changes {metric} by {signed(overall.value)} points{average} {_ci(overall)}"
+    reach = f"(95 % CI {within(overall)})"
+    change = f"it changes {metric} by {signed(overall.value)} points{average} {reach}"
     level = is_equivalent(overall)
     found = [f"This study does not show whether {subject} helps: {change}."]
     if level:
@@ -222,11 +225,14 @@ def _ci(difference: Interval) -> str:
     return f"(95 % CI {within(difference)})"
 
 
+def _kind(gap: Difference) -> str:
+    return "gain" if gap.interval.value >= 0 else "loss"
+
+
 def _not_significant(gap: Difference) -> str:
-    kind = "gain" if gap.interval.value >= 0 else "loss"
     more = " after correction for several budgets" if gap.interval.excludes(0) else ""
     size = points(gap.interval.value)
-    return f"the {kind} of {size} is not significant{more} ({within(gap.interval)})"
+    return f"the {_kind(gap)} of {size} is not significant{more} ({within(gap.interval)})"
 
 
 def _first_step(analysis: Analysis, steps: Sequence[Difference]) -> str:
@@ -238,7 +244,9 @@ def _first_step(analysis: Analysis, steps: Sequence[Difference]) -> str:
     average = " on average" if len(analysis.results.about["budgets"]) > 1 else ""
     change = f"{signed(value.value)} points{average}, {within(value)}"
     if not first.significant:
-        return _capital(f"{first.effect} alone is not significantly better ({change}).")
+        return _capital(
+            f"{first.effect} alone is not significantly better than {control} ({change})."
+        )
     if value.value < 0:
         return _capital(f"{first.effect} alone is worse than {control} ({change}).")
     if value.value > total / 2:
