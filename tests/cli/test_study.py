@@ -162,6 +162,15 @@ def test_labels_prints_a_reason_that_all_arms_share_once(headstart, tmp_path):
     assert "2 label budgets" in shown[0]
 
 
+def test_labels_that_no_arm_can_reach_are_one_line(headstart, tmp_path):
+    """Finding 65: every line said "perhaps never"."""
+    fake_study(tmp_path, Recipe(test_rows=300))
+    for target in (0.9, 0.99):
+        shown = headstart("labels", tmp_path, "--target", target).stdout.splitlines()
+        assert len(shown) == 1
+        assert shown[0].startswith("No estimate for ")
+
+
 def test_a_goal_that_is_not_a_share_says_how_to_write_it(headstart, tmp_path):
     result = headstart("labels", fake_study(tmp_path, Recipe(test_rows=50)), "--target", 85)
     assert result.returncode == 2

@@ -157,13 +157,22 @@ def labels(
         print_json({"target": target, "budgets": found.about["budgets"], "arms": arms})
         return
     metric, most = metric_name(found.about["metric"]), found.about["budgets"][-1]
-    reasons = {one.reason for one in needed.values()}
-    if all(one.labels is None for one in needed.values()) and len(reasons) == 1:
-        write("No estimate for {target:g} %: {reason}.", target=100 * target, reason=reasons.pop())
+    goal = f"{100 * target:g} % {metric}"
+    if all(one.labels is None for one in needed.values()):
+        reasons = {one.reason for one in needed.values()}
+        reason = reasons.pop()
+        if reasons:  # that of the arm with the highest score says most
+            means = {
+                one: found.scores(*one, most).mean() for one in needed if (*one, most) in found.runs
+            }
+            best = max(means, key=lambda one: means[one])
+            reason = (
+                f"the highest test score is {means[best]:.1%} ({series_name(best, found)}, "
+                f"{most:,} labels); labels needed: {needed[best].reason}"
+            )
+        write("No estimate for {goal}: {reason}.", goal=goal, reason=reason)
         return
-    write(
-        "Labels for {target:g} % {metric}, with 95 % intervals:", target=100 * target, metric=metric
-    )
+    write("Labels for {goal}, with 95 % intervals:", goal=goal)
     rows = []
     for series, one in needed.items():
         labels, more = labels_cell(one, most)

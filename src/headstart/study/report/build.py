@@ -253,7 +253,12 @@ class _Figures:
         for labels in sorted({curve.labels for curve in curves}, reverse=True):
             row = []
             for objective in objectives if several else [""]:
-                shown = [c for c in curves if c.labels == labels and objective in ("", c.series[1])]
+                shown = [
+                    curve
+                    for curve in curves
+                    if curve.labels == labels
+                    and (not several or curve.series[1] in ("", objective))
+                ]
                 name = "-".join(filter(None, ("epochs", str(labels), objective)))
                 caption = f"Validation {self.metric}, {labels_name(labels)}"
                 row.append(
