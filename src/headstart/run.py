@@ -482,7 +482,7 @@ def _reject_container(folder: Path) -> None:
     """Reject a folder of runs, such as a study, and name the runs in it."""
     inside = [folder / "best", *sorted((folder / "bases").glob("*")), *sorted(folder.iterdir())]
     runs = [one for one in inside if _is_run(one)]
-    study = (folder / "trainings").is_dir()
+    study = (folder / "jobs").is_dir()
     if not _is_run(folder) and (runs or study):
         listed = ", ".join(map(str, runs[:10]))
         raise HeadstartError(
