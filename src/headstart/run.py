@@ -656,7 +656,7 @@ def seen_rows(
         return None
     fix = "copy the run again, or delete the file and evaluate on other texts only"
     try:
-        saved = load_arrays(path, fix=fix)
+        saved, _ = load_arrays(path, fix=fix)
         known = np.concatenate([saved[role] for role in roles])
     except (KeyError, ValueError):
         raise HeadstartError(

@@ -106,7 +106,7 @@ def cooccurrence_vectors(
     name = hash_of(store.folder.name.encode(), settings.encode())[:32]
     path = cache_folder() / "cooccurrences" / f"{name}.safetensors"
     try:
-        cached: dict[str, Any] = load_arrays(path, fix="delete the file")
+        cached: dict[str, Any] = load_arrays(path, fix="delete the file")[0]
         mark_used(path)
         return scale_columns(cached["vectors"], cached["values"], power=power)
     except (OSError, HeadstartError, KeyError):
