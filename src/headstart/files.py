@@ -12,8 +12,7 @@ from typing import Any
 
 from platformdirs import user_cache_path
 
-from headstart.errors import HeadstartError
-from headstart.explain_errors import explain
+from headstart.errors import HeadstartError, explain
 
 PART = ".headstart.part"  # how the name of a file ends that is not whole yet
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
