@@ -41,10 +41,11 @@ from headstart.model.presets import preset_of
 from headstart.model_card import CALIBRATION as CALIBRATION
 from headstart.model_card import VALIDATION as VALIDATION
 from headstart.predictions import (
-    InputRows,
     Predicted,
     check_inputs,
     check_output,
+    input_chunks,
+    open_inputs,
     write_predictions,
 )
 from headstart.progress import ProgressCallback
@@ -255,11 +256,11 @@ class Run(ABC):
         """
         task, output = self.require_task(), output.expanduser()
         check_output(task, source, output)
-        rows = InputRows(task, source, options or ReadOptions())
+        rows = open_inputs(task, source, options or ReadOptions())
         summary: dict[str, Any] = {"rows": 0, "bad_rows": 0, "bad": [], "cut_rows": 0}
 
         def predicted() -> Iterator[list[Predicted]]:
-            for chunk in rows.chunks():
+            for chunk in input_chunks(task, rows):
                 predictions, cut = self._predict([row.given for row in chunk if not row.problem])
                 found = iter(predictions)
                 yield [(row, None if row.problem else next(found)) for row in chunk]
@@ -270,7 +271,8 @@ class Run(ABC):
                 del summary["bad"][BAD_ROWS_SHOWN:]
                 summary["cut_rows"] += cut
                 if progress is not None:
-                    progress(summary["rows"], rows.estimate_total(summary["rows"]))
+                    total = round(summary["rows"] / rows.share) if rows.share else None
+                    progress(summary["rows"], total)
             if not summary["rows"]:
                 raise HeadstartError("the file holds no rows", where=source)
 
