@@ -3,7 +3,7 @@
 import errno
 import json
 import os
-import tempfile
+import secrets
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
@@ -27,12 +27,12 @@ def replacing(path: Path) -> Iterator[Path]:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     start = path.name[:40]  # a long name must leave room for the rest
-    handle, name = tempfile.mkstemp(prefix=f".{start}.", suffix=PART, dir=path.parent)
-    os.close(handle)
-    temporary = Path(name)
+    temporary = path.with_name(f".{start}.{secrets.token_hex(8)}{PART}")
     try:
+        temporary.touch()
+        mode = temporary.stat().st_mode
         yield temporary
-        temporary.chmod(0o666 & ~_umask())  # mkstemp's 0600 would lock out the user's group
+        temporary.chmod(mode)  # safetensors' 0600 would lock out the user's group
         sync(temporary)
         temporary.replace(path)
         sync(path.parent)
@@ -125,12 +125,6 @@ def sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _umask() -> int:
-    current = os.umask(0)
-    os.umask(current)
-    return current
 
 
 def cache_folder() -> Path:
