@@ -330,7 +330,7 @@ def check_new(folder: Path) -> None:
         raise HeadstartError(
             "there is a run in this folder already",
             where=folder,
-            fix="resume it with --resume, or choose another --out",
+            fix="resume it with --resume, or choose another folder",
         )
 
 

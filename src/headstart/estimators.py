@@ -20,9 +20,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from headstart.baselines.finetune_arm import finetune_arm
-from headstart.config import DatasetSettings, FinetuneConfig, is_run
+from headstart.config import DatasetSettings, FinetuneConfig, check_new
 from headstart.errors import HeadstartError
-from headstart.files import installed_version
 from headstart.model.config import POOLINGS, ClassificationConfig
 from headstart.model.heads import ClassificationHead
 from headstart.model.model import Model
@@ -35,8 +34,6 @@ from headstart.tasks.run_network import run_network
 from headstart.text.reading.dataset import Dataset, Splits
 from headstart.training.initialization import reading_length
 
-PICKLE_FORMAT = 1  # raise it when this version could no longer be read by the one before
-MARK = "headstart_pickle"
 VALIDATION_SHARE = 0.1
 # Settings of `headstart finetune` that are arguments of `fit`, or have another name here.
 NOT_PARAMETERS = {one.name for one in DatasetSettings.settings()} | {
@@ -55,11 +52,10 @@ DEFAULTS = {
 
 
 class _TextEstimator(BaseEstimator):  # type: ignore[misc]
-    """An estimator over texts whose pickle holds its run and the version that wrote it."""
+    """An estimator over texts whose pickle holds the files of its run."""
 
     def __getstate__(self) -> dict[str, Any]:
         state = {**super().__getstate__()}
-        state[MARK] = {"format": PICKLE_FORMAT, "headstart": installed_version()}
         run = state.pop("run_", None)
         if run is not None and "files_" not in state:
             with tempfile.TemporaryDirectory() as folder:
@@ -68,19 +64,10 @@ class _TextEstimator(BaseEstimator):  # type: ignore[misc]
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        state = dict(state)
-        mark = state.pop(MARK)
-        if mark["format"] > PICKLE_FORMAT:
-            raise HeadstartError(
-                f"Headstart {mark['headstart']} wrote this pickle, in format {mark['format']}; "
-                f"this is Headstart {installed_version()}, which reads formats up to "
-                f"{PICKLE_FORMAT}",
-                fix="install that version or a newer one",
-            )
         if "files_" in state:
             with tempfile.TemporaryDirectory() as folder:
                 _write_files(state["files_"], Path(folder))
-                state["run_"] = Run.open(folder)
+                state = {**state, "run_": Run.open(folder)}
         super().__setstate__(state)
 
     def __sklearn_tags__(self) -> Any:
@@ -246,10 +233,7 @@ class HeadstartClassifier(ClassifierMixin, _TextEstimator):  # type: ignore[misc
     def save(self, folder: str | Path) -> None:
         """Write the run, for `headstart predict` and `headstart.load`."""
         check_is_fitted(self)
-        if is_run(Path(folder)):
-            raise HeadstartError(
-                "there is a run in this folder already", where=folder, fix="choose another folder"
-            )
+        check_new(Path(folder))
         _write_files(self.files_, Path(folder))
         if self.summary_:
             write_summary({**self.summary_, "run": str(folder)}, Path(folder))

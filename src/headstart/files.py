@@ -156,11 +156,12 @@ def check_format(folder: Path) -> None:
     path = folder / FORMAT_FILE
     if not path.is_file():
         return
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        number, writer = int(content["format"]), str(content.get("headstart", "unknown"))
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise HeadstartError(f"{FORMAT_FILE} is damaged", where=path) from None
+    forms: dict[str, Form] = {
+        "format": lambda value: type(value) is int,
+        "headstart": lambda value: isinstance(value, str),
+    }
+    content = read_object(path, fix="copy the folder again", needs=forms, forms=forms)
+    number, writer = content["format"], content["headstart"]
     if number > FOLDER_FORMAT:
         raise HeadstartError(
             f"Headstart {writer} made this folder, in format {number}; "
