@@ -14,13 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin, get_type_hints
 
-from headstart.base_source import is_foreign
 from headstart.errors import HeadstartError
 from headstart.files import check_format, write_format, write_text
 from headstart.objectives import OBJECTIVES
 from headstart.tasks import TASKS
 
 CONFIG_FILE = "config.toml"
+HF = "hf:"  # before the path or the Hub's name of a model in Hugging Face's form
+ORIGIN = "origin.json"  # in a copy of such a model: its name
 LARGEST = 10**15  # of any number without a bound
 
 Precision = Literal["fp32", "bf16"]
@@ -334,9 +335,25 @@ def check_new(folder: Path) -> None:
         )
 
 
+def hf_name(base: Path | str) -> str | None:
+    """Return what follows `hf:`, or `None` where the base is a folder."""
+    name = str(base)
+    return name.removeprefix(HF) if name.startswith(HF) and not Path(base).is_dir() else None
+
+
 def is_huggingface(base: str | None) -> bool:
     """Whether a base comes from Hugging Face: `hf:NAME`, or the copy of such a model."""
-    return base is not None and is_foreign(base)
+    return base is not None and (hf_name(base) is not None or (Path(base) / ORIGIN).is_file())
+
+
+def pin_base(base: str) -> str:
+    """Add the revision to a name of the Hub, so that it means the same weights later."""
+    name = hf_name(base)
+    if name is None:
+        return base
+    from headstart.interop.huggingface.hub import pin  # needs the Hub's packages
+
+    return f"{HF}{pin(name)}"
 
 
 def _parse_type(hint: Any) -> tuple[type, bool, tuple[str, ...]]:

@@ -18,9 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError
 
-from headstart.base_source import hf_name, open_hf_base
 from headstart.checksums import load_arrays, save_arrays
-from headstart.config import is_run
+from headstart.config import hf_name, is_run
 from headstart.errors import HeadstartError
 from headstart.evaluation.calibration import HIGHEST, LOWEST
 from headstart.explain import CONTRIBUTIONS, Contribution, Effect, Explanation, Input, occlude
@@ -131,12 +130,12 @@ class Run(ABC):
         """
         name, folder = hf_name(path), Path(path).expanduser()
         run: Run
+        # By their names, because these modules import this one.
         if name is not None:
-            run = open_hf_base(name)
+            run = import_module("headstart.interop.huggingface.read").open_base(name)
         elif not folder.is_dir():
             raise HeadstartError("there is no such run", where=folder, fix="check the path")
         elif (folder / EXPORTED).is_file():
-            # By its name, because the module imports this one.
             run = import_module("headstart.interop.onnx.exported_run").open_export(folder)
         elif (folder / CLASSIFIER).is_file():
             check_format(folder)

@@ -10,11 +10,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from headstart.base_source import ORIGIN, hf_name
 from headstart.checksums import load_arrays, save_arrays
 from headstart.config import (
+    ORIGIN,
     FinetuneConfig,
     PretrainConfig,
+    hf_name,
     is_huggingface,
     read_settings,
 )
