@@ -154,13 +154,12 @@ def write_format(folder: Path) -> None:
 def check_format(folder: Path) -> None:
     """Refuse a folder of a newer format. One without `format.json` is older than the file."""
     path = folder / FORMAT_FILE
-    if not path.is_file():
-        return
     forms: dict[str, Form] = {
         "format": lambda value: type(value) is int,
         "headstart": lambda value: isinstance(value, str),
     }
-    content = read_object(path, fix="copy the folder again", needs=forms, forms=forms)
+    old = {"format": 0, "headstart": ""}
+    content = read_object(path, fix="copy the folder again", needs=forms, forms=forms, default=old)
     number, writer = content["format"], content["headstart"]
     if number > FOLDER_FORMAT:
         raise HeadstartError(
@@ -190,6 +189,7 @@ def read_object(
     fix: str,
     needs: Collection[str] = (),
     forms: Mapping[str, Form] | None = None,
+    default: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Read a JSON object that Headstart wrote; one that is missing or damaged is said so.
 
@@ -199,7 +199,10 @@ def read_object(
     fix : what the user can do where it is damaged.
     needs : names that must be there.
     forms : what values must be, by name, where they are there.
+    default : what is returned where there is no such file; by default that is an error.
     """
+    if default is not None and not path.is_file():
+        return default
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
