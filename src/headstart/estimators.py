@@ -30,9 +30,9 @@ from headstart.predictions import check_inputs
 from headstart.run import NetworkRun, Run, write_summary
 from headstart.tasks.classification import Classification
 from headstart.tasks.examples import TextEncoding
-from headstart.tasks.run_network import run_network
 from headstart.text.reading.dataset import Dataset, Splits
 from headstart.training.initialization import reading_length
+from headstart.training.linear_probe import probe_features
 
 VALIDATION_SHARE = 0.1
 # Settings of `headstart finetune` that are arguments of `fit`, or have another name here.
@@ -365,12 +365,11 @@ class HeadstartEmbedder(
         config = ClassificationConfig(classes=2, pooling=self._pooling)
         with torch.random.fork_rng(devices=[]):  # the head's first weights are not used
             head = ClassificationHead(base, config)
-        head.output = torch.nn.Identity()  # type: ignore[assignment]
         length = self.length or reading_length(self.run_, str(self.run))
         task = Classification(("no", "yes"))
         encoding = TextEncoding(self.run_.tokenizer, length, "windows")
         examples = task.encode(task.unlabelled(texts), encoding)
-        return np.stack(run_network(Model(base, head).eval(), examples))
+        return probe_features(Model(base, head), examples).astype(np.float32)
 
     @property
     def _n_features_out(self) -> int:

@@ -95,9 +95,7 @@ def check_folder(folder: Path, file: Path | None = None) -> None:
     """Refuse, before any work, a folder that could not be made or written to, for a file in it."""
     wanted = file or folder
     try:
-        existing = folder
-        while not existing.exists():
-            existing = existing.parent
+        existing = next(one for one in (folder, *folder.absolute().parents) if one.exists())
         if not existing.is_dir():
             raise HeadstartError(
                 "this is a file, and a folder was expected"
