@@ -369,7 +369,7 @@ class HeadstartEmbedder(
         task = Classification(("no", "yes"))
         encoding = TextEncoding(self.run_.tokenizer, length, "windows")
         examples = task.encode(task.unlabelled(texts), encoding)
-        return probe_features(Model(base, head), examples).astype(np.float32)
+        return probe_features(Model(base, head).eval(), examples).astype(np.float32)
 
     @property
     def _n_features_out(self) -> int:
