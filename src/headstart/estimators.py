@@ -15,6 +15,7 @@ from sklearn.base import (
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
 )
+from sklearn.preprocessing import LabelEncoder
 from sklearn.utils import check_random_state, compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
@@ -184,7 +185,9 @@ class HeadstartClassifier(ClassifierMixin, _TextEstimator):  # type: ignore[misc
         check_classification_targets(y)
         weights = self._row_weights(sample_weight, y)
         used = np.flatnonzero(weights)
-        self.classes_, numbers = np.unique(y[used], return_inverse=True)
+        encoder = LabelEncoder()
+        numbers = encoder.fit_transform(y[used])
+        self.classes_ = encoder.classes_
         if len(self.classes_) < 2:
             raise ValueError(f"the labels have {len(self.classes_)} class: two are needed")
         random = check_random_state(self.random_state)
@@ -196,8 +199,8 @@ class HeadstartClassifier(ClassifierMixin, _TextEstimator):  # type: ignore[misc
         if validation is None:
             splits = _split(rows, random)
         else:
-            held_out = as_texts(validation[0]), self._numbers(validation[1])
-            splits = Splits(rows, Dataset("texts", *held_out, names), None)
+            held_out = encoder.transform(np.asarray(validation[1])).tolist()
+            splits = Splits(rows, Dataset("texts", as_texts(validation[0]), held_out, names), None)
         with tempfile.TemporaryDirectory() as folder:
             finetune_arm(config, Path(folder) / "run", splits=splits)
             self._open(Path(folder) / "run")
@@ -268,12 +271,6 @@ class HeadstartClassifier(ClassifierMixin, _TextEstimator):  # type: ignore[misc
             raise ValueError("sample weights are finite, not negative, and not all 0")
         weights = weights * compute_sample_weight(self.class_weight, y)
         return np.asarray(weights * (np.count_nonzero(weights) / weights.sum()))
-
-    def _numbers(self, labels: ArrayLike) -> list[int]:
-        y = np.asarray(labels)
-        if unknown := set(np.unique(y).tolist()) - set(self.classes_.tolist()):
-            raise ValueError(f"validation has classes that training does not: {sorted(unknown)}")
-        return np.searchsorted(self.classes_, y).tolist()
 
 
 def _signature() -> inspect.Signature:
