@@ -64,7 +64,7 @@ def generate(
     """
     check_number("temperature", temperature)
     check_number("top_k", top_k)
-    check_number("top_p", top_p, maximum=1)
+    check_number("top_p", top_p, minimum=1e-9, maximum=1)
     tokenizer, model = run.tokenizer, run.model
     ids = [*run.encoding.before, *tokenizer.encode([prompt])[0]]
     if not ids:
@@ -96,7 +96,7 @@ def pick(
     if top_k:
         ordered[top_k:] = 0
     # Keep the fewest tokens that reach top_p; the first one always stays.
-    ordered[1:][(ordered.cumsum(-1) - ordered)[1:] >= top_p] = 0
+    ordered[ordered.cumsum(-1) - ordered >= top_p] = 0
     return int(order[torch.multinomial(ordered, 1, generator=generator)])
 
 

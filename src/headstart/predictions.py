@@ -285,28 +285,36 @@ def _write_parquet(
     path: Path, header: list[str], types: dict[str, Any], tables: Iterator[list[dict[str, Any]]]
 ) -> None:
     """Write chunks of records; types that are not given are those of the first chunk."""
-    first = _arrow_table(next(tables), header, types)
-    empty = {field.name: pa.string() for field in first.schema if pa.types.is_null(field.type)}
-    types = {field.name: field.type for field in first.schema} | empty
-    schema = pa.schema(types)
-    with ParquetWriter(path, schema) as file:
-        file.write_table(first.cast(schema))
-        for records in tables:
-            file.write_table(_arrow_table(records, header, types))
+    first = next(tables)
+    inferred = {name: _arrow_type([record.get(name) for record in first]) for name in header}
+    types = {name: types.get(name, kind) for name, kind in inferred.items()}
+    with ParquetWriter(path, pa.schema(types)) as file:
+        for records in chain([first], tables):
+            arrays = [_arrow_array(records, name, kind) for name, kind in types.items()]
+            file.write_table(pa.Table.from_arrays(arrays, schema=pa.schema(types)))
 
 
-def _arrow_table(records: list[dict[str, Any]], header: list[str], types: dict[str, Any]) -> Any:
-    columns = {}
-    for name in header:
-        try:
-            values = [_scalar(record.get(name)) for record in records]
-            columns[name] = pa.array(values, types.get(name))
-        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
-            raise HeadstartError(
-                f"column '{name}' holds values of several types: {error}",
-                fix="let the name of --output end in .jsonl or .csv",
-            ) from None
-    return pa.table(columns)
+def _arrow_type(values: list[Any]) -> Any:
+    """Return the type of a column of the input; mixed, nested and missing values are text."""
+    try:
+        kind = pa.array(values).type
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+        return pa.string()
+    plain = pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind)
+    return kind if plain else pa.string()
+
+
+def _arrow_array(records: list[dict[str, Any]], name: str, kind: Any) -> Any:
+    values = [_scalar(record.get(name)) for record in records]
+    if kind == pa.string():
+        values = [None if value is None else str(value) for value in values]
+    try:
+        return pa.array(values, kind)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+        raise HeadstartError(
+            f"column '{name}' holds values of several types: {error}",
+            fix="let the name of --output end in .jsonl or .csv",
+        ) from None
 
 
 def _scalar(value: Any) -> Any:

@@ -92,7 +92,9 @@ def test_temperature_zero_takes_the_most_probable():
     assert pick(torch.tensor([0.1, 0.9]), torch.Generator(), 0.0) == 1
 
 
-@pytest.mark.parametrize("options", [{"temperature": -1.0}, {"top_k": -1}, {"top_p": 1.5}])
+@pytest.mark.parametrize(
+    "options", [{"temperature": -1.0}, {"top_k": -1}, {"top_p": 0.0}, {"top_p": 1.5}]
+)
 def test_impossible_sampling_is_refused(causal, options):
     with pytest.raises(HeadstartError, match="must be"):
         written(NetworkRun.open(causal), "the", **options)
