@@ -26,7 +26,8 @@ def checksum(arrays: Arrays, about: str = "") -> str:
     digest = hashlib.sha256(about.encode("utf-8", "surrogatepass"))
     for name in sorted(arrays):
         digest.update(f"{name}\0{arrays[name].nbytes}\0".encode())
-        digest.update(np.ascontiguousarray(arrays[name]).reshape(-1).view(np.uint8))
+        flat: Any = np.ascontiguousarray(arrays[name]).reshape(-1).view(np.uint8)
+        digest.update(flat)
     return digest.hexdigest()
 
 

@@ -120,7 +120,7 @@ class Setting:
         shown = f"{value:,}" if type(value) in (int, float) else repr(value)
         return wrong and f"{self.name} is {_short(shown)}; {wrong}"
 
-    def _bound_problem(self, value: float) -> str | None:
+    def _bound_problem(self, value: Any) -> str | None:
         if isinstance(value, float) and not math.isfinite(value):
             return "it must be a finite number"
         for words, bound, holds in (

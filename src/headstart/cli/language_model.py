@@ -46,7 +46,7 @@ def generate(
 
     opened = language_model.open_language_model(run, causal=True, to="write")
     decode = opened.tokenizer.decode
-    how = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
+    how: dict[str, Any] = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
     generated = language_model.generate(opened, prompt, tokens=tokens, **how)
     if not json and not show_alternatives:
         _print_live(prompt, (token for token, _ in generated), decode)
