@@ -35,7 +35,8 @@ def locked(folder: Path, what: str = "run") -> Iterator[None]:
     what : the word for it in messages.
     """
     check_folder(folder)
-    made = _make(folder)
+    made = not folder.exists()
+    folder.mkdir(parents=True, exist_ok=True)
     lock = FileLock(folder / LOCK, timeout=0)
     try:
         lock.acquire()
@@ -58,15 +59,6 @@ def locked(folder: Path, what: str = "run") -> Iterator[None]:
         if made and [path.name for path in folder.iterdir()] in ([], [LOCK]):
             _remove(folder)
         lock.release()
-
-
-def _make(folder: Path) -> bool:
-    """Whether the folder was made here and not by another process."""
-    try:
-        folder.mkdir(parents=True)
-    except FileExistsError:
-        return False
-    return True
 
 
 def _remove(folder: Path) -> None:

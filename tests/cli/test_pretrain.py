@@ -140,7 +140,7 @@ def test_generated_control_characters_are_escaped_to_the_end(headstart, monkeypa
         def decode(self, ids):
             return "".join({1: "a", 2: "\x1b[31m\ufffd"}[number] for number in ids)
 
-    steps = [language_model.GeneratedToken(number, []) for number in (1, 2)]
+    steps = [(number, []) for number in (1, 2)]
     opened = types.SimpleNamespace(tokenizer=Tokenizer())
     monkeypatch.setattr(language_model, "open_language_model", lambda *_, **__: opened)
     monkeypatch.setattr(language_model, "generate", lambda *_, **__: iter(steps))

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from headstart.cli.console import messages, print_json, styled
-from headstart.errors import HeadstartError
-from headstart.explain_errors import FILE_CODES, explain
+from headstart.errors import FILE_CODES, HeadstartError, explain
 from headstart.files import cache_folder
 
 USER, BUG, STOPPED = 2, 1, 130

@@ -45,23 +45,23 @@ def generate(
     from headstart import language_model
 
     opened = language_model.open_language_model(run, causal=True, to="write")
-    sampling = language_model.Sampling(temperature=temperature, top_k=top_k, top_p=top_p, seed=seed)
     decode = opened.tokenizer.decode
-    generated = language_model.generate(opened, prompt, tokens=tokens, sampling=sampling)
+    how: dict[str, Any] = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
+    generated = language_model.generate(opened, prompt, tokens=tokens, **how)
     if not json and not show_alternatives:
-        _print_live(prompt, (one.token for one in generated), decode)
+        _print_live(prompt, (token for token, _ in generated), decode)
         return
     found = list(generated)
-    ids = [one.token for one in found]
+    ids = [token for token, _ in found]
     steps: list[dict[str, Any]] = [
         {
-            "token": decode([one.token]),
+            "token": decode([token]),
             "alternatives": [
                 {"token": decode([other]) or "end of text", "probability": probability}
-                for other, probability in one.alternatives
+                for other, probability in alternatives
             ],
         }
-        for one in found
+        for token, alternatives in found
     ]
     if json:
         ended = bool(ids) and ids[-1] == opened.tokenizer.end_id
@@ -140,13 +140,11 @@ def perplexity(
     corpus = read_corpus(files, **given)
     with progress_bar("reading", "documents") as show:
         found = language_model.perplexity(opened, corpus, length=length, progress=show)
-    derived = {"perplexity": found.perplexity, "bits_per_byte": found.bits_per_byte}
-    document = {**vars(found), **derived}
     if json:
-        print_json(document)
+        print_json(found)
     else:
         write(
             "perplexity [bold]{perplexity:,.1f}[/] per token, {bits_per_byte:.3f} bits per byte, "
             "over {tokens:,} tokens of {documents:,} documents",
-            **document,
+            **found,
         )

@@ -268,7 +268,7 @@ def evaluate(
     """
     opened = open_run(run, threads)
     task = opened.require_task()
-    from headstart.run import evaluation_rows, is_unfinished
+    from headstart.run import evaluation_rows
 
     config = FinetuneConfig(task=task.name)
     if is_run(run):
@@ -282,7 +282,8 @@ def evaluate(
     rows, which = evaluation_rows(config, task, dataset, **given)
     found: dict[str, Any] = {"run": str(run), "evaluated_on": which}
     with progress_bar("evaluating", "texts") as show:
-        found |= {"unfinished": is_unfinished(run), **opened.evaluate(rows, progress=show)}
+        found |= opened.evaluate(rows, progress=show)
+    found["unfinished"] = is_run(run) and not opened.summary
     found["baselines"] = find_baselines(run, opened, rows) if baselines else []
     if json:
         print_json(found)

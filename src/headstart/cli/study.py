@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 import typer
 
-from headstart.base_source import pin_base
 from headstart.cli.console import (
     Display,
     duration,
@@ -21,7 +20,7 @@ from headstart.cli.console import (
 )
 from headstart.cli.options import Debug, DryRun, Json, from_config, option
 from headstart.cli.training import TrainDisplay
-from headstart.config import PretrainConfig, StudyConfig
+from headstart.config import PretrainConfig, StudyConfig, pin_base
 
 TRIES = (
     "  every network selects between the usual setting and a longer, faster one, with the rows of "

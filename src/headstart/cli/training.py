@@ -10,7 +10,6 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from headstart.base_source import pin_base
 from headstart.cli.console import (
     Display,
     duration,
@@ -25,7 +24,7 @@ from headstart.cli.console import (
     write,
 )
 from headstart.cli.options import Baselines, Debug, DryRun, Json, Resume, Track, from_config, option
-from headstart.config import Config, FinetuneConfig, PretrainConfig, is_run
+from headstart.config import Config, FinetuneConfig, PretrainConfig, is_run, pin_base
 from headstart.errors import HeadstartError
 from headstart.training.callbacks import Callback, TrainStart, find_trackers
 

@@ -9,7 +9,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from headstart.checksums import KEY, check_checksum, checksum, sort_metadata
+from headstart.checksums import KEY, check_checksum, checksum
 from headstart.errors import HeadstartError
 from headstart.files import replacing, write_text
 from headstart.model.config import BaseConfig
@@ -41,8 +41,7 @@ def save_model(model: Model, folder: Path, weights: dict[str, Tensor] | None = N
     weights = dict(model.named_parameters()) if weights is None else weights
     weights = {name: value.detach().contiguous() for name, value in weights.items()}
     with replacing(folder / WEIGHTS) as temporary:
-        save_file(weights, temporary, metadata={"format": "pt", KEY: checksum(_bytes(weights))})
-        sort_metadata(temporary)
+        save_file(weights, temporary, metadata={KEY: checksum(_bytes(weights))})
     write_text(folder / CONFIG, json.dumps(config, indent=2) + "\n")
 
 

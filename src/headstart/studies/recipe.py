@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from headstart.base_source import hf_name
-from headstart.config import PretrainConfig, StudyConfig, is_run, read_settings
+from headstart.config import PretrainConfig, StudyConfig, hf_name, is_run, read_settings
 from headstart.errors import HeadstartError
 from headstart.model.checkpoint import CONFIG, read_config
 from headstart.objectives import OBJECTIVES, find_objective

@@ -16,8 +16,7 @@ from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from headstart.errors import HeadstartError
-from headstart.explain_errors import explain
+from headstart.errors import HeadstartError, explain
 from headstart.files import sync
 from headstart.model.checkpoint import check_weights, read_safetensors
 

@@ -10,11 +10,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from headstart.base_source import ORIGIN, hf_name
 from headstart.checksums import load_arrays, save_arrays
 from headstart.config import (
+    ORIGIN,
     FinetuneConfig,
     PretrainConfig,
+    hf_name,
     is_huggingface,
     read_settings,
 )
@@ -106,7 +107,7 @@ def cooccurrence_vectors(
     name = hash_of(store.folder.name.encode(), settings.encode())[:32]
     path = cache_folder() / "cooccurrences" / f"{name}.safetensors"
     try:
-        cached: dict[str, Any] = load_arrays(path, fix="delete the file")
+        cached: dict[str, Any] = load_arrays(path, fix="delete the file")[0]
         mark_used(path)
         return scale_columns(cached["vectors"], cached["values"], power=power)
     except (OSError, HeadstartError, KeyError):

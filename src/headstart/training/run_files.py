@@ -5,12 +5,12 @@ import shlex
 from pathlib import Path
 from typing import Any, TypeVar
 
-from headstart.base_source import hf_fingerprint, hf_name
 from headstart.config import (
     Config,
     FinetuneConfig,
     MachineSettings,
     check_new,
+    hf_name,
     is_run,
     read_settings,
 )
@@ -90,7 +90,9 @@ def base_fingerprint(base: str) -> str:
     """Return a fingerprint of a base's weights."""
     name = hf_name(base)
     if name is not None:
-        return hf_fingerprint(name)
+        from headstart.interop.huggingface.read import fingerprint
+
+        return fingerprint(name)
     return hash_of((Path(base) / WEIGHTS).read_bytes())
 
 

@@ -8,8 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from headstart.base_source import hf_name
-from headstart.config import FinetuneConfig
+from headstart.config import FinetuneConfig, hf_name
 from headstart.studies.arms.arm import Amounts, Colours, Effort, Need, Speed
 from headstart.studies.arms.network import NetworkArm
 from headstart.studies.arms.registry import FOREIGN, add_arm
