@@ -109,7 +109,7 @@ class Model(nn.Module):
         token_types: Tensor | None,
         targets: SoftmaxTargets,
     ) -> LanguageModelingLoss:
-        assert isinstance(self.head, LanguageModelingHead | MaskedNextSentenceHead)
+        assert isinstance(self.head, LanguageModelingHead)
         only_at = first = None
         if isinstance(self.head, MaskedNextSentenceHead):
             first = pooled_position(tokens, segments, "first")
@@ -119,7 +119,7 @@ class Model(nn.Module):
                 only_at, targets = grouped, replace(targets, positions=positions)
         hidden = self.base(tokens, segments, token_types, only_at=only_at)  # (B, T or K, d)
         loss = self.head.loss(hidden, targets)
-        if isinstance(self.head, LanguageModelingHead):
+        if not isinstance(self.head, MaskedNextSentenceHead):
             return LanguageModelingLoss(loss)
         if only_at is not None:
             hidden, segments = hidden[:, :1], None
@@ -130,27 +130,18 @@ class Model(nn.Module):
         return None if self.head is None else self.head.config
 
     @property
-    def language_modeling_head(self) -> LanguageModelingHead | None:
-        """The head that predicts tokens, if there is one."""
-        if isinstance(self.head, MaskedNextSentenceHead):
-            return self.head.language_modeling
-        return self.head if isinstance(self.head, LanguageModelingHead) else None
-
-    @property
     def vocabulary_rows(self) -> list[nn.Parameter]:
         """Parameters with one row per token of the vocabulary: a step touches few of them."""
         rows: list[Any] = [self.base.embedding.weight]
-        head = self.language_modeling_head
-        if head is not None:
-            rows += [] if head.config.tied else [head.output.weight]
-            rows += [] if head.output.bias is None else [head.output.bias]
+        if isinstance(self.head, LanguageModelingHead):
+            rows += [] if self.tied else [self.head.output.weight]
+            rows += [] if self.head.output.bias is None else [self.head.output.bias]
         return rows
 
     @property
     def tied(self) -> bool:
         """Whether the output layer's weight is the embedding."""
-        head = self.language_modeling_head
-        return head is not None and head.config.tied
+        return isinstance(self.head, LanguageModelingHead) and self.head.config.tied
 
 
 def build_model(base: BaseConfig, head: HeadConfig | None = None, *, seed: int = 0) -> Model:

@@ -65,8 +65,8 @@ def swap_head(model: Model, head: HeadConfig, *, seed: int) -> tuple[Model, list
 @torch.no_grad()
 def _copy_transform(old: Model, new: Model) -> int:
     """Copy the layer before the output where both heads have one; return its parameters."""
-    before = getattr(old.language_modeling_head or old.head, "transform", None)
-    after = getattr(new.language_modeling_head or new.head, "transform", None)
+    before = getattr(old.head, "transform", None)
+    after = getattr(new.head, "transform", None)
     if not isinstance(before, Transform) or not isinstance(after, Transform):
         return 0
     after.load_state_dict(before.state_dict())
