@@ -18,8 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from headstart.errors import HeadstartError
-from headstart.model.base import Transformer
-from headstart.model.block import make_norm
+from headstart.model.base import Transformer, make_norm
 from headstart.model.config import (
     BaseConfig,
     ClassificationConfig,

@@ -24,9 +24,8 @@ from headstart.model.attention import SelfAttention
 from headstart.model.checkpoint import CONFIG
 from headstart.model.config import LanguageModelingConfig
 from headstart.model.heads import Transform
-from headstart.model.model import Model, build_model, new_head
+from headstart.model.model import Model, SwapRow, build_model, new_head, swap_head
 from headstart.model.presets import preset, preset_of, stock_head
-from headstart.model.swap import SwapRow, swap_head
 from headstart.objectives import find_objective
 from headstart.run import NetworkRun
 from headstart.tasks import find_task
