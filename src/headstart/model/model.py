@@ -25,7 +25,7 @@ from headstart.model.pooling import (
     pool,
     pooled_position,
     positions_per_row,
-    window_sizes,
+    real_tokens,
 )
 from headstart.model.positions import LearnedPositions
 from headstart.model.sampled_softmax import SoftmaxTargets
@@ -84,7 +84,7 @@ class Model(nn.Module):
         if isinstance(self.head, ClassificationHead):
             vectors = self.vectors(tokens, segments, token_types)
             if owners is not None:
-                sizes = window_sizes(tokens, segments)
+                sizes = real_tokens(tokens, segments).sum(dim=1)
                 vectors = join_windows(vectors, sizes, owners, self.head.config.pooling)
             return self.head.classify(vectors)
         hidden = self.base(tokens, segments, token_types)  # (B, T, d)

@@ -93,7 +93,7 @@ class BaseGraph:
     def _rotary(self, name: str, module: RotaryPositions | None) -> tuple[str, str] | None:
         if module is None:
             return None
-        rows = array_of(module.rows(self.length, None))  # (T, 2·hs)
+        rows = array_of(module(self.length, None))  # (T, 2·hs)
         half = rows.shape[1] // 4  # both halves of a head turn by the same angles
         return (
             self.graph.weight(f"{name}.cosine", rows[:, :half]),
