@@ -451,14 +451,14 @@ class NetworkSettings(Config):
         """Return the sizes that were given, for `preset`."""
         return {name: getattr(self, name) for name in SIZES if getattr(self, name) is not None}
 
-    def base_problems(self, base: str | None, settings: tuple[str, ...]) -> list[str]:
-        """Name settings that a base decides about, or that need one."""
-        given = [name for name in settings if getattr(self, name)]
+    def base_problems(
+        self, base: str | None, need_base: tuple[str, ...] = (), decided: tuple[str, ...] = ()
+    ) -> list[str]:
+        """Name the given settings that need a base, or that a base decides about like the sizes."""
         if base is None:
-            return [f"{name} needs a base" for name in given]
-        if sizes := self.sizes():
-            return [f"the base decides about {', '.join(sizes)}; do not give it"]
-        return []
+            return [f"{name} needs a base" for name in need_base if getattr(self, name)]
+        given = [name for name in (*SIZES, *decided) if getattr(self, name) is not None]
+        return [f"the base decides about {', '.join(given)}; do not give it"] if given else []
 
 
 @dataclass(kw_only=True)
@@ -571,7 +571,7 @@ class PretrainConfig(NetworkSettings, MachineSettings):
             problems.append(f"{' and '.join(given)} exclude each other; give one of them")
         if self.base is not None and self.tokenizer:
             problems.append("the base has its own tokenizer; do not give tokenizer")
-        return problems + self.base_problems(self.base, ())
+        return problems + self.base_problems(self.base)
 
     @property
     def rows(self) -> int:
@@ -601,12 +601,14 @@ class FinetuneConfig(DatasetSettings, NetworkSettings, MachineSettings):
     fresh: bool = setting(
         False, "Use the base's network, but start it from scratch.", panel="Model", advanced=True
     )
-    objective: Literal["causal", "masked"] = setting(
-        "causal", "Without a base: the attention of the network.", panel="Model", advanced=True
-    )
-    tokenizer_kind: Literal["bpe", "unigram"] = setting(
-        "bpe", "Without a base: the tokenizer that is trained.", panel="Model", advanced=True
-    )
+    objective: Literal["causal", "masked"] | None = setting(
+        None, "Without a base: the attention of the network; by default the preset's.",
+        panel="Model", advanced=True,
+    )  # fmt: skip
+    tokenizer_kind: Literal["bpe", "unigram"] | None = setting(
+        None, "Without a base: the tokenizer that is trained; by default bpe.", panel="Model",
+        advanced=True,
+    )  # fmt: skip
     pooling: Pooling | None = setting(
         None, "How a text's hidden states become one vector; by default the preset's way.",
         panel="Model", advanced=True,
@@ -676,7 +678,8 @@ class FinetuneConfig(DatasetSettings, NetworkSettings, MachineSettings):
             problems += [f"{name} is for whole texts, not for {self.task}" for name in given]
         if self.long == "windows" and self.task == "pairs":
             problems.append("pairs cannot be read in windows: one would hold only one of the texts")
-        return problems + self.base_problems(self.base, ("fresh",))
+        decided = ("objective", "tokenizer_kind")
+        return problems + self.base_problems(self.base, ("fresh", "freeze"), decided)
 
     @property
     def long_token_dropout(self) -> float:

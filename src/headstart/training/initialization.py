@@ -232,7 +232,7 @@ def _new_tokenizer(config: FinetuneConfig, texts: Sequence[str], callback: Callb
     return train_tokenizer(
         texts,
         vocab_size=chosen.base.vocab_size,
-        kind=config.tokenizer_kind,
+        kind=config.tokenizer_kind or "bpe",
         progress=callback.stage("training the tokenizer"),
     )
 
