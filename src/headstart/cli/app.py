@@ -4,10 +4,9 @@ The modules of the commands import nothing heavy; a command imports what it need
 """
 
 import sys
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from typer.core import TyperCommand
 
 from headstart.cli import (
     data,
@@ -44,16 +43,6 @@ COMMANDS = {
 }
 
 
-class _Command(TyperCommand):
-    """Lists `--help` with the other options that are not settings."""
-
-    def get_help_option(self, ctx: Any) -> Any:
-        found = super().get_help_option(ctx)
-        if found is not None:
-            found.rich_help_panel = "Output"
-        return found
-
-
 app = typer.Typer(
     name="headstart",
     help="Pretrain a small Transformer on your own text, swap its head, and measure, with "
@@ -63,7 +52,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 for _name, _function in COMMANDS.items():
-    app.command(_name, cls=_Command)(_function)  # type: ignore[type-var]
+    app.command(_name)(_function)  # type: ignore[type-var]
 
 
 def _print_version(wanted: bool) -> None:

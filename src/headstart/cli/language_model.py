@@ -1,13 +1,11 @@
 """`headstart generate`, `fill` and `perplexity`: a base as a language model."""
 
-import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from headstart.cli.console import print_json, progress_bar, record_table, results, visible, write
+from headstart.cli.console import print_json, progress_bar, results, write
 from headstart.cli.options import Debug, Json, from_config
 from headstart.config import PretrainConfig
 
@@ -31,10 +29,6 @@ def generate(
         typer.Option(help="Sample from the fewest tokens whose probabilities reach this sum."),
     ] = 0.95,
     seed: Annotated[int, typer.Option(min=0, max=2**31 - 1, help="The seed of the sampling.")] = 0,
-    show_alternatives: Annotated[
-        bool,
-        typer.Option("--show-alternatives", help="Show the most probable tokens at each position."),
-    ] = False,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -47,13 +41,12 @@ def generate(
     opened = language_model.open_language_model(run, causal=True, to="write")
     sampling = language_model.Sampling(temperature=temperature, top_k=top_k, top_p=top_p, seed=seed)
     decode = opened.tokenizer.decode
-    generated = language_model.generate(opened, prompt, tokens=tokens, sampling=sampling)
-    if not json and not show_alternatives:
-        _print_live(prompt, (one.token for one in generated), decode)
-        return
-    found = list(generated)
+    found = list(language_model.generate(opened, prompt, tokens=tokens, sampling=sampling))
     ids = [one.token for one in found]
-    steps: list[dict[str, Any]] = [
+    if not json:
+        results().print(prompt + decode(ids), soft_wrap=True)
+        return
+    steps = [
         {
             "token": decode([one.token]),
             "alternatives": [
@@ -63,30 +56,8 @@ def generate(
         }
         for one in found
     ]
-    if json:
-        ended = bool(ids) and ids[-1] == opened.tokenizer.end_id
-        print_json({"prompt": prompt, "text": decode(ids), "ended": ended, "tokens": steps})
-        return
-    rows = []
-    for step in steps:
-        words = [f"{one['token']!r} {one['probability']:.0%}" for one in step["alternatives"]]
-        rows.append({"token": repr(step["token"]), "most probable": "  ".join(words)})
-    results().print(record_table(rows, {"token": "", "most probable": ""}))
-
-
-def _print_live(prompt: str, tokens: Iterator[int], decode: Callable[[list[int]], str]) -> None:
-    """Print the prompt, and every token as soon as it is generated."""
-    sys.stdout.write(visible(prompt))
-    ids: list[int] = []
-    text = shown = ""
-    for token in tokens:
-        ids.append(token)
-        text = decode(ids)
-        if not text.endswith("\ufffd"):  # half of a character waits for its other half
-            sys.stdout.write(visible(text[len(shown) :]))
-            sys.stdout.flush()
-            shown = text
-    sys.stdout.write(visible(text[len(shown) :]) + "\n")
+    ended = bool(ids) and ids[-1] == opened.tokenizer.end_id
+    print_json({"prompt": prompt, "text": decode(ids), "ended": ended, "tokens": steps})
 
 
 def fill(

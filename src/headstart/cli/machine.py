@@ -41,28 +41,21 @@ def doctor(
         choices = {"device": str(device), "threads": threads, "precision": precision}
         print_json({"machine": facts, "choices": choices})
         return
-    free = f"{facts['memory_bytes'] / 1e9:.1f} GB, {facts['free_memory_bytes'] / 1e9:.1f} GB free"
-    measured = (
-        f"fp32 {precision['fp32_gflops']:,.0f}, bf16 {precision['bf16_gflops']:,.0f} "
-        "billion operations per second on a small product"
-    )
-    sections = {
-        "This machine": {
-            "system": f"{facts['system']}, Python {facts['python']}, PyTorch {facts['torch']}",
-            "processor": f"{facts['cpu']}, {facts['cores']} cores, {facts['usable_cores']} usable",
-            "instructions": ", ".join(facts["instruction_sets"]) or "none of the relevant ones",
-            "memory": free,
-            "accelerators": ", ".join(facts["accelerators"]) or "none",
-        },
-        "What Headstart uses": {
-            "device": str(device),
-            "threads": str(threads),
-            "precision": f"{precision['precision']}: {precision['why']}",
-            "measured": measured,
-        },
+    machine = facts | {
+        "instruction_sets": ", ".join(facts["instruction_sets"]) or "none of the relevant ones",
+        "memory_bytes": f"{facts['memory_bytes'] / 1e9:.1f} GB",
+        "free_memory_bytes": f"{facts['free_memory_bytes'] / 1e9:.1f} GB",
+        "accelerators": ", ".join(facts["accelerators"]) or "none",
     }
-    for title, found in sections.items():
-        rows = [{"": name, " ": fact} for name, fact in found.items()]
+    used = {
+        "device": str(device),
+        "threads": str(threads),
+        "precision": f"{precision['precision']}: {precision['why']}",
+        "measured": f"fp32 {precision['fp32_gflops']:,.0f}, bf16 {precision['bf16_gflops']:,.0f} "
+        "billion operations per second on a small product",
+    }
+    for title, found in {"This machine": machine, "What Headstart uses": used}.items():
+        rows = [{"": name.replace("_", " "), " ": str(fact)} for name, fact in found.items()]
         print_sections({title: [record_table(rows, {"": "", " ": ""})]})
 
 

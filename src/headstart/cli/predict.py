@@ -9,6 +9,7 @@ import typer
 from rich.text import Text
 
 from headstart.cli.console import (
+    facts_table,
     interval,
     messages,
     metric_name,
@@ -25,32 +26,12 @@ from headstart.cli.training import baseline_table, find_baselines
 from headstart.config import DatasetSettings, FinetuneConfig, is_run
 from headstart.errors import HeadstartError
 
-CONTEXT = 60  # characters of a text before and after an answer
 BETWEEN = " | "  # the texts of a pair
-MOST_LABELS = 12  # of a confusion matrix that is printed; --json has all
 METHODS = {
     "occlusion": "Each word is removed in turn; the numbers are what the label's log-odds lose.",
     "contributions": "The label's log-odds are a sum; the numbers are each word's part of it.",
 }
-EXPLAINED = (
-    "[dim]method: {method}. {about} Green words raise the label's probability, red ones lower "
-    "it.[/]"
-)
 TOO_LONG = "longer than this run reads (set with finetune's --length, or --long windows)"
-WORD_COLUMNS = {"word": "", "tag": "", "probability": ".1%"}
-ENTITY_COLUMNS = {"text": "", "kind": "", "probability": ".1%", "start": "d", "end": "d"}
-SPAN = (
-    "[dim]{question}[/]\n[bold green]{answer}[/], {probability:.1%}, characters {start} to {end}\n"
-    "[dim]…{context}…[/]\n"
-)
-NO_SPAN = "[dim]{question}[/]\nno answer in this text, {probability:.1%}\n"
-CALIBRATION = (
-    "calibration error {calibration_error_after:.1%}; without the run's temperature of "
-    "{temperature:.2f} (fitted on validation) log-loss {log_loss_before:.3f} and calibration error "
-    "{calibration_error_before:.1%}"
-)
-CLASS_COLUMNS = {"name": "", "precision": ".1%", "recall": ".1%", "f1": ".1%"}
-MISTAKE = "{confidence:.1%} [red]{predicted}[/], labelled {true}, row {row}: [dim]{text}[/]"
 RunFolder = Annotated[
     Path, typer.Argument(help="The folder of a fine-tuned run, or of its export to ONNX.")
 ]
@@ -205,40 +186,45 @@ def print_classes(found: list[dict[str, Any]], columns: list[str]) -> None:
     results().print(record_table(rows, {"label": "", "probability": "", "text": ""}))
     if "explanation" in found[0]:
         method = found[0]["explanation"]["method"]
-        write(EXPLAINED, method=method, about=METHODS[method])
+        write(
+            "[dim]method: {method}. {about} Green words raise the label's probability, red ones "
+            "lower it.[/]",
+            method=method,
+            about=METHODS[method],
+        )
 
 
 def print_tags(found: list[dict[str, Any]], *, entities: bool) -> None:
     """Print each word with its tag; below, the entities, or the words if tags make no entities."""
+    columns = {"text": "", "kind": "", "probability": ".1%"}
     for one in found:
         every = zip(one["words"], one["tags"], one["probabilities"], strict=True)
         words = [
-            dict(zip(WORD_COLUMNS, word, strict=True)) for word in every if word[1] is not None
+            {"text": w, "kind": tag, "probability": p} for w, tag, p in every if tag is not None
         ]
-        line = Text()
-        for word in words:
-            style = "dim" if word["tag"] == "O" else "bold green"
-            line.append("{word}/{tag} ".format(**word), style=style)
-        results().print(line, soft_wrap=True)
+        write("{line}", line=" ".join("{text}/{kind}".format(**word) for word in words))
         if unread := len(one["words"]) - len(words):
             note(f"the last {unread:,} words were not read: the text is {TOO_LONG}")
-        if not entities:
-            results().print(record_table(words, WORD_COLUMNS), "")
-        elif one["entities"]:
-            results().print(record_table(one["entities"], ENTITY_COLUMNS), "")
+        if entities:
+            places = {"start": "d", "end": "d"}
+            results().print(record_table(one["entities"], {**columns, **places}), "")
         else:
-            results().print("no entities", "")
+            results().print(record_table(words, columns), "")
 
 
 def print_spans(found: list[dict[str, Any]]) -> None:
     """Print the answer to each question, and where it is in its text."""
     for one in found:
+        write("[dim]{question}[/]", **one)
         if one["answer"] is None:
-            write(NO_SPAN, **one)
+            write("no answer in this text, {probability:.1%}\n", **one)
         else:
-            before = one["text"][max(0, one["start"] - CONTEXT) : one["start"]]
-            after = one["text"][one["end"] : one["end"] + CONTEXT]
-            write(SPAN, context=f"{before}[{one['answer']}]{after}".replace("\n", " "), **one)
+            line = "[bold green]{answer}[/], {probability:.1%}, characters {start} to {end}"
+            write(line, **one)
+            before = one["text"][max(0, one["start"] - 60) : one["start"]]
+            after = one["text"][one["end"] : one["end"] + 60]
+            context = f"{before}[{one['answer']}]{after}".replace("\n", " ")
+            write("[dim]…{context}…[/]\n", context=context)
         if one["unread"]:
             note(f"the last {one['unread']:,} characters were not read: the text is {TOO_LONG}")
 
@@ -303,23 +289,33 @@ def print_evaluation(found: dict[str, Any], task: Any) -> None:
             shown = intervals.get(name, plain)
             write("{name} [bold]{shown}[/]", name=metric_name(name), shown=shown)
     if calibration := found.get("calibration"):
-        write(CALIBRATION, **calibration)
+        write(
+            "calibration error {calibration_error_after:.1%}; without the run's temperature of "
+            "{temperature:.2f} (fitted on validation) log-loss {log_loss_before:.3f} and "
+            "calibration error {calibration_error_before:.1%}",
+            **calibration,
+        )
     labels = found.get("labels", [])
-    if "confusion" in found and len(labels) <= MOST_LABELS:
-        corner = "true ↓  predicted →"
-        lines = zip(labels, found["confusion"], strict=True)
-        confusion = [{corner: name, **dict(zip(labels, line, strict=True))} for name, line in lines]
-        columns = {corner: "", **dict.fromkeys(labels, ",")}
-        results().print("", record_table(confusion, columns), "")
+    if "confusion" in found and len(labels) <= 12:  # --json has all
+        predicted = zip(*found["confusion"], strict=True)
+        columns = {
+            label: dict(zip(labels, counts, strict=True))
+            for label, counts in zip(labels, predicted, strict=True)
+        }
+        results().print("", facts_table(columns, corner="true ↓  predicted →"), "")
     if found["baselines"]:
         results().print(baseline_table(found["baselines"], [task.metric, *intervals]), "")
     if classes := found.get("classes"):
         rows = [one | {task.class_row_name: one["support"]} for one in classes]
-        results().print(record_table(rows, {**CLASS_COLUMNS, task.class_row_name: ","}))
+        shares = dict.fromkeys(("precision", "recall", "f1"), ".1%")
+        results().print(record_table(rows, {"name": "", **shares, task.class_row_name: ","}))
     if mistakes := found.get("mistakes"):
         write("\n[bold]the most confident mistakes[/], of the model or of the labels")
         for mistake in mistakes:
-            write(MISTAKE, **mistake | {"text": shortened(mistake["text"])})
+            write(
+                "{confidence:.1%} [red]{predicted}[/], labelled {true}, row {row}: [dim]{text}[/]",
+                **mistake | {"text": shortened(mistake["text"])},
+            )
 
 
 def _evaluation_notes(found: dict[str, Any], task: Any) -> list[str]:
