@@ -10,8 +10,6 @@ import typer
 
 from headstart.cli import (
     data,
-    export,
-    language_model,
     machine,
     params,
     predict,
@@ -30,10 +28,10 @@ COMMANDS = {
     "evaluate": predict.evaluate,
     "predict": predict.predict,
     "serve": serve.serve,
-    "generate": language_model.generate,
-    "fill": language_model.fill,
-    "perplexity": language_model.perplexity,
-    "export": export.export,
+    "generate": predict.generate,
+    "fill": predict.fill,
+    "perplexity": predict.perplexity,
+    "export": serve.export,
     "params": params.params,
     "doctor": machine.doctor,
     "compare": study.compare,

@@ -168,11 +168,13 @@ def parse(
 
 def _value(one: Setting, text: Any) -> Any:
     """Convert one option; what cannot be converted stays text, which `Setting.problem` rejects."""
+    if one.kind is bool:
+        return text
     if one.is_list:
         return [_number(one, item) for part in text for item in _items(part, one)]
-    if one.amount and "," in text:
-        return [_number(one, item) for item in _items(text, one)]
-    return text if one.kind is bool else _number(one, text)
+    items = text.split(",") if one.amount else [text]
+    values = [_number(one, item) for item in items]
+    return values[0] if len(values) == 1 else values
 
 
 def _items(text: str, one: Setting) -> list[str]:
@@ -184,26 +186,13 @@ def _items(text: str, one: Setting) -> list[str]:
 
 def _number(one: Setting, text: str) -> Any:
     """Convert a number: `1_000`, `2e-3`, and for amounts `0.5M`."""
-    if one.kind is str:
-        return text
-    convert: Callable[[str], Any] = amount if one.amount else one.kind
+    unit = UNITS.get(text[-1:].lower()) if one.amount else None
     try:
-        return convert(text)
+        if unit is not None:
+            return round(float(text[:-1]) * unit)
+        return round(float(text)) if one.amount else one.kind(text)
     except (ValueError, OverflowError):
         return text
-
-
-def amount(text: str) -> int:
-    """Convert an amount: `500000`, `0.5M` or `500k`.
-
-    Example
-    -------
-    >>> amount("0.5M"), amount("2000k")
-    (500000, 2000000)
-    """
-    unit = UNITS.get(text[-1:].lower(), 1.0)
-    number = text[:-1] if unit != 1.0 else text
-    return round(float(number) * unit)
 
 
 def _read_file(path: Path, settings: list[Setting]) -> dict[str, Any]:
