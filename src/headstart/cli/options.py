@@ -17,7 +17,7 @@ from headstart.config import Config, Setting, read_toml
 from headstart.errors import HeadstartError
 
 PANELS = ("Data", "Model", "Study", "Training", "Machine", "Output", "Advanced")
-OTHER_NAMES = {"objectives": "--objective"}
+OTHER_NAMES = {"objectives": ["--objective"]}
 METAVARS = {int: "INTEGER", float: "NUMBER", str: "TEXT"}
 UNITS = {"k": 1e3, "m": 1e6, "g": 1e9}
 
@@ -83,10 +83,15 @@ def from_config(
             given |= parse(settings, written, function.__name__, several)
             function(given, **values)
 
-        parameters = [_parameter(one.name, *_declare(one)) for one in settings]
+        kinds = {one.name: _declare(one) for one in settings}
         if config_class.command:
-            parameters.append(_parameter("config", Path | None, CONFIG_FILE))
-        parameters += [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in others]
+            kinds["config"] = Annotated[Path | None, CONFIG_FILE]
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        parameters = [  # None means that the option was not given
+            inspect.Parameter(name, keyword, default=None, annotation=kind)
+            for name, kind in kinds.items()
+        ]
+        parameters += [one.replace(kind=keyword) for one in others]
         command.__signature__ = signature.replace(  # type: ignore[attr-defined]
             parameters=sorted(parameters, key=_panel_number)
         )
@@ -97,29 +102,22 @@ def from_config(
     return decorate
 
 
-def _parameter(name: str, kind: Any, declared: Any) -> inspect.Parameter:
-    """Make a parameter of a command; `None` means that it was not given."""
-    annotation = Annotated[kind, declared]
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    return inspect.Parameter(name, keyword, default=None, annotation=annotation)
-
-
 def _panel_number(parameter: inspect.Parameter) -> int:
     panel = parameter.annotation.__metadata__[0].rich_help_panel
     return 0 if panel is None else PANELS.index(panel)
 
 
-def _declare(one: Setting) -> tuple[Any, Any]:
-    """Return the type of a setting on the command line, and its declaration."""
+def _declare(one: Setting) -> Any:
+    """Return the annotation of a setting: its type on the command line, and its option."""
     panel = "Advanced" if one.advanced else one.panel
     if one.argument:
-        return list[str] | None, typer.Argument(help=help_text(one), show_default=False)
+        return Annotated[list[str] | None, typer.Argument(help=help_text(one), show_default=False)]
     if one.kind is bool:
         flags = f"{one.option}/--no-{one.option[2:]}"
-        return bool | None, option(flags, help=help_text(one), panel=panel)
-    names = [one.option, *filter(None, [OTHER_NAMES.get(one.name)])]
+        return Annotated[bool | None, option(flags, help=help_text(one), panel=panel)]
+    names = [one.option, *OTHER_NAMES.get(one.name, [])]
     declared = option(*names, help=help_text(one), panel=panel, metavar=METAVARS[one.kind])
-    return list[str] | None if one.is_list else str | None, declared
+    return Annotated[list[str] | None, declared] if one.is_list else Annotated[str | None, declared]
 
 
 def help_text(one: Setting, *, default: bool = True) -> str:

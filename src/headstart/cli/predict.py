@@ -78,22 +78,18 @@ def predict(
     headstart predict RUN "Who lives here?" "In 1970, Ada lived here."
     headstart predict RUN --input sentences.conll --output tagged.conll
     """
-    if input_file is not None and (texts or explain):
+    if (input_file is None) != (output is None) or (input_file and (texts or explain)):
         raise HeadstartError(
-            "--input FILE takes neither texts nor --explain", fix='headstart predict RUN "…"'
-        )
-    if (input_file is None) != (output is None):
-        raise HeadstartError(
-            "--input and --output belong together",
+            "--input and --output belong together, without other texts and --explain",
             fix="headstart predict RUN --input texts.csv --output predictions.csv",
         )
     if input_file is None and texts in (None, [], ["-"]):
         texts = read_standard_input()
     opened = open_run(run, threads)
+    task = opened.require_task()
     if input_file is not None:
         _predict_file(opened, input_file, output, given, json=json)
         return
-    task = opened.require_task()
     if explain and not opened.explains:
         raise HeadstartError(
             "--explain shows which words changed the prediction of a class; the task "
@@ -135,16 +131,14 @@ def read_standard_input() -> list[str]:
 
 
 def open_run(folder: Path, threads: int | None) -> Any:
-    """Open a run that has a task, and compute with so many threads."""
+    """Open a run, and compute with so many threads."""
     if threads is not None:
         import torch
 
         torch.set_num_threads(threads)
     from headstart.run import Run
 
-    opened = Run.open(folder)
-    opened.require_task()
-    return opened
+    return Run.open(folder)
 
 
 def _predict_file(
