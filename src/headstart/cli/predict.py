@@ -26,7 +26,6 @@ from headstart.cli.training import baseline_table, find_baselines
 from headstart.config import DatasetSettings, FinetuneConfig, PretrainConfig, is_run
 from headstart.errors import HeadstartError
 
-BETWEEN = " | "  # the texts of a pair
 METHODS = {
     "occlusion": "Each word is removed in turn; the numbers are what the label's log-odds lose.",
     "contributions": "The label's log-odds are a sum; the numbers are each word's part of it.",
@@ -65,7 +64,7 @@ def predict(
         ),
     ] = None,
     explain: Annotated[
-        bool, option("--explain", help="Mark the words that changed the prediction most.")
+        bool, option("--explain", help="Show the words that changed the prediction most.")
     ] = False,
     threads: Threads = None,
     json: Json = False,
@@ -169,26 +168,16 @@ def print_classes(found: list[dict[str, Any]], columns: list[str]) -> None:
     for one in found:
         names = one["labels"] if "labels" in one else [one["label"]]
         shares = ", ".join(f"{one['probabilities'][name]:.1%}" for name in names)
-        text = Text(BETWEEN.join(one[column] for column in columns))
+        text = " | ".join(one[column] for column in columns)
         rows.append({"label": ", ".join(names) or "none", "probability": shares, "text": text})
         if "explanation" in one:
             effects = sorted(one["explanation"]["effects"], key=lambda word: -abs(word["effect"]))
-            for word in effects:
-                if abs(word["effect"]) > 0.15 * abs(effects[0]["effect"]):
-                    before = sum(len(one[name]) + len(BETWEEN) for name in columns[: word["part"]])
-                    style = "green" if word["effect"] > 0 else "red"
-                    text.stylize(style, before + word["start"], before + word["end"])
-            strongest = "  ".join(f"{word['text']} {word['effect']:+.2f}" for word in effects[:5])
+            strongest = "  ".join(f"{word['text']} {word['effect']:+.2f}" for word in effects[:8])
             rows.append({"text": Text(strongest, style="dim")})
     results().print(record_table(rows, {"label": "", "probability": "", "text": ""}))
     if "explanation" in found[0]:
         method = found[0]["explanation"]["method"]
-        write(
-            "[dim]method: {method}. {about} Green words raise the label's probability, red ones "
-            "lower it.[/]",
-            method=method,
-            about=METHODS[method],
-        )
+        write("[dim]method: {method}. {about}[/]", method=method, about=METHODS[method])
 
 
 def print_tags(found: list[dict[str, Any]], *, entities: bool) -> None:
