@@ -1,5 +1,7 @@
 """The one exception that a user sees: what went wrong, where, how to fix it, and a code."""
 
+import importlib.util
+
 
 class HeadstartError(Exception):
     """A problem that the user can solve.
@@ -44,3 +46,14 @@ class HeadstartError(Exception):
 
 def _rebuild(kind: type[HeadstartError], document: dict[str, str]) -> HeadstartError:
     return kind(document.pop("what"), **document)
+
+
+def need_packages(extra: str, *names: str) -> None:
+    """Raise an error if a package of one of Headstart's extras is not installed."""
+    missing = [name for name in names if importlib.util.find_spec(name) is None]
+    if missing:
+        raise HeadstartError(
+            f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed",
+            fix=f"pip install 'headstart[{extra}]'",
+            code="missing-package",
+        )

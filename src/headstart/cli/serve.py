@@ -1,6 +1,5 @@
 """`headstart export`, `serve` and `app`: a run for other programs, over HTTP, and the web page."""
 
-import importlib.util
 import logging
 import os
 import secrets
@@ -13,7 +12,7 @@ import typer
 
 from headstart.cli.console import messages, print_json, styled, write
 from headstart.cli.options import Debug, Json, option
-from headstart.errors import HeadstartError
+from headstart.errors import HeadstartError, need_packages
 from headstart.serve.settings import ServeSettings
 
 PACKAGES = ("fastapi", "uvicorn", "prometheus_client")
@@ -76,7 +75,7 @@ def serve(
 
     headstart serve runs/classifier
     """
-    need_packages()
+    need_packages("serve", *PACKAGES)
     settings = ServeSettings(
         host=host,
         port=port,
@@ -111,17 +110,6 @@ def serve(
         messages().print("stopped at once, after a second signal")
         raise typer.Exit(130)
     messages().print("stopped: every accepted request has its response")
-
-
-def need_packages() -> None:
-    """Reject to begin without the packages of the extra `serve`."""
-    missing = [name for name in PACKAGES if importlib.util.find_spec(name) is None]
-    if missing:
-        raise HeadstartError(
-            f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed",
-            fix="pip install 'headstart[serve]'",
-            code="missing-package",
-        )
 
 
 def _read_token(path: Path | None) -> str | None:
@@ -180,7 +168,7 @@ def app(
     goes on when the page is closed or this command ends. From another machine, use ssh:
     ssh -L 8765:127.0.0.1:8765 NAME
     """
-    need_packages()
+    need_packages("serve", *PACKAGES)
     from headstart.lock import locked
     from headstart.serve.server import bind
     from headstart.webapp.workspace import default_folder
