@@ -65,26 +65,18 @@ def _show_cache(prune: float | None, *, json: bool) -> None:
 
     folder = cache_folder()
     removed = [] if prune is None else prune_cache(folder, days=prune)
-    found = look_at_cache(folder)
+    found = [vars(one) | {"path": str(one.path)} for one in look_at_cache(folder)]
     if json:
-        documents = {
-            name: [vars(one) | {"path": str(one.path)} for one in group]
-            for name, group in (("found", found), ("removed", removed))
-        }
-        print_json({"cache": str(folder), **documents})
+        gone = [vars(one) | {"path": str(one.path)} for one in removed]
+        print_json({"cache": str(folder), "found": found, "removed": gone})
         return
-    rows = [
-        {"entry": f"{one.kind}/{one.path.name[:12]}", "MB": one.bytes / 1e6}
-        | {"unused days": one.days, "state": one.state}
-        for one in found
-    ]
-    columns = {"entry": "", "MB": ",.1f", "unused days": ".0f", "state": ""}
-    total = sum(one.bytes for one in found) / 1e6
+    total = sum(one["bytes"] for one in found) / 1e6
     write("[bold]{folder}[/]: {total:,.1f} MB", folder=folder, total=total)
-    results().print(record_table(rows, columns))
+    columns = {"path": "", "bytes": ",d", "days": ".0f", "state": ""}
+    results().print(record_table(found, columns))
     if removed:
         freed = sum(one.bytes for one in removed) / 1e6
         line = "removed {count:,} files and folders, {freed:,.1f} MB"
         write(line, count=len(removed), freed=freed)
-    elif any(one.state != "whole" for one in found):
+    elif any(one["state"] != "whole" for one in found):
         write("headstart doctor --prune 90 removes what is damaged or long unused")

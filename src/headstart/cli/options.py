@@ -64,7 +64,7 @@ def from_config(
     Parameters
     ----------
     config_class : declares the settings. If it belongs to a command, `--config FILE` is added.
-    only : the settings to take, if not all.
+    only : the settings to take, if not all; then without `--config`.
     several : settings with one value for which this command takes several: a list in `given`.
     """
     settings = config_class.settings()
@@ -77,14 +77,12 @@ def from_config(
 
         def command(*, config: Path | None = None, **values: Any) -> None:
             given = {} if config is None else _read_file(config, settings)
-            if only:  # a run's config.toml has more
-                given = {name: value for name, value in given.items() if name in only}
             written = {one.name: values.pop(one.name) for one in settings}
             given |= parse(settings, written, function.__name__, several)
             function(given, **values)
 
         kinds = {one.name: _declare(one) for one in settings}
-        if config_class.command:
+        if config_class.command and not only:
             kinds["config"] = Annotated[Path | None, CONFIG_FILE]
         keyword = inspect.Parameter.KEYWORD_ONLY
         parameters = [  # None means that the option was not given
