@@ -65,18 +65,20 @@ def _show_cache(prune: float | None, *, json: bool) -> None:
 
     folder = cache_folder()
     removed = [] if prune is None else prune_cache(folder, days=prune)
-    found = [vars(one) | {"path": str(one.path)} for one in look_at_cache(folder)]
+    found, gone = (
+        [vars(one) | {"path": str(one.path), "days": one.days} for one in group]
+        for group in (look_at_cache(folder), removed)
+    )
     if json:
-        gone = [vars(one) | {"path": str(one.path)} for one in removed]
         print_json({"cache": str(folder), "found": found, "removed": gone})
         return
     total = sum(one["bytes"] for one in found) / 1e6
     write("[bold]{folder}[/]: {total:,.1f} MB", folder=folder, total=total)
     columns = {"path": "", "bytes": ",d", "days": ".0f", "state": ""}
     results().print(record_table(found, columns))
-    if removed:
-        freed = sum(one.bytes for one in removed) / 1e6
+    if gone:
+        freed = sum(one["bytes"] for one in gone) / 1e6
         line = "removed {count:,} files and folders, {freed:,.1f} MB"
-        write(line, count=len(removed), freed=freed)
+        write(line, count=len(gone), freed=freed)
     elif any(one["state"] != "whole" for one in found):
         write("headstart doctor --prune 90 removes what is damaged or long unused")
