@@ -1,6 +1,5 @@
 """`headstart inspect`, `tokenizer` and `tokenize`: what is in the data, before any training."""
 
-import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -213,7 +212,6 @@ def tokenizer(
     size = config.vocab_size or preset(config.preset).base.vocab_size
     kind = config.tokenizer_kind
     documents = read_corpus(config.corpus, text_column=config.text_column, encoding=config.encoding)
-    start = time.perf_counter()
     with progress_bar("training the tokenizer", "documents") as show:
         trained = train_tokenizer(documents, vocab_size=size, kind=kind, progress=show)
     trained.save(out)
@@ -222,12 +220,11 @@ def tokenizer(
         "kind": kind,
         "vocab_size": trained.vocab_size,
         "fingerprint": trained.fingerprint,
-        "seconds": round(time.perf_counter() - start, 3),
     }
     if json:
         print_json(facts)
         return
-    write("{file}: {vocab_size:,} tokens ({kind}) in {seconds:.1f} s", **facts)
+    write("{file}: {vocab_size:,} tokens ({kind})", **facts)
     if trained.vocab_size < size:
         write("The corpus has no more tokens than that: --vocab-size is {size:,}.", size=size)
 

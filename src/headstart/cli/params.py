@@ -54,14 +54,14 @@ def params(
     document = counts.document()
     if explain:
         document["common_mistakes"] = common_mistakes(counts)
+    differences = check_counts(counts) if check else []
     if check:
-        differences = check_counts(counts)
         document["check"] = {"equal": not differences, "differences": differences}
     if json:
         print_json(document)
     else:
         print_counts(document)
-    if check and differences:
+    if differences:
         messages().print(f"the formulas and the module differ: {differences}")
         raise typer.Exit(1)
 
