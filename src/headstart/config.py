@@ -455,11 +455,14 @@ class NetworkSettings(Config):
         """Return the sizes that were given, for `preset`."""
         return {name: getattr(self, name) for name in SIZES if getattr(self, name) is not None}
 
-    def base_problems(self) -> list[str]:
-        """Name the sizes that a base decides about."""
-        if self.base is None or not self.sizes():
-            return []
-        return [f"the base decides about {', '.join(self.sizes())}; do not give it"]
+    def base_problems(
+        self, need_base: tuple[str, ...] = (), decided: tuple[str, ...] = ()
+    ) -> list[str]:
+        """Name the given settings that need a base, or that a base decides about like the sizes."""
+        if self.base is None:
+            return [f"{name} needs a base" for name in need_base if getattr(self, name)]
+        given = [name for name in (*SIZES, *decided) if getattr(self, name) is not None]
+        return [f"the base decides about {', '.join(given)}; do not give it"] if given else []
 
 
 @dataclass(kw_only=True)
@@ -595,12 +598,14 @@ class FinetuneConfig(DatasetSettings, NetworkSettings, MachineSettings):
     fresh: bool = setting(
         False, "Use the base's network, but start it from scratch.", panel="Model", advanced=True
     )
-    objective: Literal["causal", "masked"] = setting(
-        "causal", "Without a base: the attention of the network.", panel="Model", advanced=True
-    )
-    tokenizer_kind: Literal["bpe", "unigram"] = setting(
-        "bpe", "Without a base: the tokenizer that is trained.", panel="Model", advanced=True
-    )
+    objective: Literal["causal", "masked"] | None = setting(
+        None, "Without a base: the attention of the network; by default the preset's.",
+        panel="Model", advanced=True,
+    )  # fmt: skip
+    tokenizer_kind: Literal["bpe", "unigram"] | None = setting(
+        None, "Without a base: the tokenizer that is trained; by default bpe.", panel="Model",
+        advanced=True,
+    )  # fmt: skip
     pooling: Pooling | None = setting(
         None, "How a text's hidden states become one vector; by default the preset's way.",
         panel="Model", advanced=True,
@@ -663,9 +668,8 @@ class FinetuneConfig(DatasetSettings, NetworkSettings, MachineSettings):
             problems += [f"{name} is for whole texts, not for {self.task}" for name in given]
         if self.long == "windows" and self.task == "pairs":
             problems.append("pairs cannot be read in windows: one would hold only one of the texts")
-        if self.fresh and self.base is None:
-            problems.append("fresh needs a base")
-        return problems + self.base_problems()
+        decided = ("objective", "tokenizer_kind")
+        return problems + self.base_problems(("fresh", "freeze"), decided)
 
     @property
     def long_token_dropout(self) -> float:

@@ -5,6 +5,7 @@ and of libraries into one; what it does not know is a bug of ours.
 """
 
 import errno
+import importlib.util
 import json
 import re
 import tomllib
@@ -169,3 +170,14 @@ def _file_error(error: OSError, where: object) -> HeadstartError:
 def _known(number: int, place: object) -> HeadstartError:
     what, fix, code = CAUSES[number]
     return HeadstartError(what, where=place, fix=fix, code=code)
+
+
+def need_packages(extra: str, *names: str) -> None:
+    """Raise an error if a package of one of Headstart's extras is not installed."""
+    missing = [name for name in names if importlib.util.find_spec(name) is None]
+    if missing:
+        raise HeadstartError(
+            f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed",
+            fix=f"pip install 'headstart[{extra}]'",
+            code="missing-package",
+        )

@@ -12,7 +12,7 @@ from torch import Tensor
 from headstart.config import check_number
 from headstart.errors import HeadstartError
 from headstart.model.attention import KeyValueCache
-from headstart.model.config import LanguageModelingConfig, MaskedNextSentenceConfig
+from headstart.model.config import LanguageModelingConfig
 from headstart.model.heads import LanguageModelingHead
 from headstart.model.sampled_softmax import chunked_cross_entropy
 from headstart.progress import ProgressCallback
@@ -22,8 +22,7 @@ from headstart.run import NetworkRun
 def open_language_model(folder: Path, *, causal: bool, to: str) -> NetworkRun:
     """Open a run for an action `to` (write, fill …); an error says why it is not possible."""
     run = NetworkRun.open(folder)
-    kinds = (LanguageModelingConfig, MaskedNextSentenceConfig)
-    if not isinstance(run.model.head_config, kinds):
+    if not isinstance(run.model.head_config, LanguageModelingConfig):
         raise HeadstartError(
             f"this run has no language-modelling head, so it cannot {to}",
             where=folder,

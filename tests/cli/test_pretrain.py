@@ -122,18 +122,14 @@ def test_generate_writes_on(causal, headstart):
     assert "chases the mouse" in result.stdout
 
 
-def test_generate_shows_alternatives(causal, headstart_json, headstart):
+def test_generate_as_json_has_alternatives(causal, headstart_json):
     document = headstart_json("generate", causal, "the old", "--tokens", 3, "--temperature", 0)
     first = document["tokens"][0]["alternatives"]
     assert len(first) == 5
     assert first[0]["probability"] >= first[1]["probability"]
-    page = headstart("generate", causal, "the old", "--tokens", 3, "--show-alternatives").stdout
-    assert "%" in page
 
 
 def test_generated_control_characters_are_escaped_to_the_end(headstart, monkeypatch, tmp_path):
-    """Half a character at the end is only printed after the loop."""
-
     class Tokenizer:
         end_id = 0
 
@@ -176,8 +172,6 @@ def test_perplexity_of_a_file(causal, corpus, headstart_json):
     found = headstart_json("perplexity", causal, corpus)
     assert found["documents"] == 400
     assert 1 < found["perplexity"] < 30
-    again = headstart_json("perplexity", causal, corpus, "--config", causal / "config.toml")
-    assert again == found  # the settings of training are not those of this command
 
 
 def test_a_finished_run_without_checkpoints_is_not_trained_again(causal, headstart, tmp_path):

@@ -141,7 +141,7 @@ def test_a_missing_file_is_named(tmp_path):
 
 
 def test_the_base_of_a_checkpoint_can_get_a_new_head(tmp_path):
-    from headstart.model.swap import swap_head
+    from headstart.model.model import swap_head
 
     write(tmp_path / "lab.pt", 30)
     swapped, _ = swap_head(

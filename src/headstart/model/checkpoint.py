@@ -21,16 +21,8 @@ CONFIG = "config.json"
 FORMAT = 1  # of config.json; raised when older files can no longer be read
 
 
-def save_model(model: Model, folder: Path, weights: dict[str, Tensor] | None = None) -> None:
-    """Write the weights and the config; each file is replaced atomically.
-
-    Parameters
-    ----------
-    model : Model
-    folder : Path
-    weights : dict of Tensor, optional
-        Weights by name, if the model holds only a part of them (sharded training).
-    """
+def save_model(model: Model, folder: Path) -> None:
+    """Write the weights and the config; each file is replaced atomically."""
     head = model.head_config
     config = {
         "format": FORMAT,
@@ -38,8 +30,7 @@ def save_model(model: Model, folder: Path, weights: dict[str, Tensor] | None = N
         "head": None if head is None else head.to_dict(),
     }
     # named_parameters lists a tied weight once, under the base's name.
-    weights = dict(model.named_parameters()) if weights is None else weights
-    weights = {name: value.detach().contiguous() for name, value in weights.items()}
+    weights = {name: one.detach().contiguous() for name, one in model.named_parameters()}
     with replacing(folder / WEIGHTS) as temporary:
         save_file(weights, temporary, metadata={KEY: checksum(_bytes(weights))})
     write_text(folder / CONFIG, json.dumps(config, indent=2) + "\n")

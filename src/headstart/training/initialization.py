@@ -23,11 +23,10 @@ from headstart.errors import HeadstartError
 from headstart.files import cache_folder, mark_used, replacing, write_text
 from headstart.model.attention import SelfAttention
 from headstart.model.checkpoint import CONFIG
-from headstart.model.config import LanguageModelingConfig
+from headstart.model.config import LanguageModelingConfig, MaskedNextSentenceConfig
 from headstart.model.heads import Transform
-from headstart.model.model import Model, build_model, new_head
+from headstart.model.model import Model, SwapRow, build_model, new_head, swap_head
 from headstart.model.presets import preset, preset_of, stock_head
-from headstart.model.swap import SwapRow, swap_head
 from headstart.objectives import find_objective
 from headstart.run import NetworkRun
 from headstart.tasks import find_task
@@ -155,8 +154,7 @@ def base_objective(base: str) -> str:
     run = NetworkRun.open(base)
     if run.causal:
         return "causal"
-    head = run.model.head_config
-    both = head is not None and head.kind == "masked_next_sentence"
+    both = isinstance(run.model.head_config, MaskedNextSentenceConfig)
     return "masked+next-sentence" if both else "masked"
 
 
@@ -234,7 +232,7 @@ def _new_tokenizer(config: FinetuneConfig, texts: Sequence[str], callback: Callb
     return train_tokenizer(
         texts,
         vocab_size=chosen.base.vocab_size,
-        kind=config.tokenizer_kind,
+        kind=config.tokenizer_kind or "bpe",
         progress=callback.stage("training the tokenizer"),
     )
 

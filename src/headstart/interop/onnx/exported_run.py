@@ -9,14 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from headstart.errors import HeadstartError
+from headstart.errors import HeadstartError, need_packages
 from headstart.files import read_object, replacing
 from headstart.interop.onnx.export import (
     CONFIG,
     FORMAT,
     MODEL,
     WINDOWS,
-    need_packages,
     write_config,
 )
 from headstart.machine import choose_threads
@@ -124,7 +123,7 @@ class OnnxRun(Run):
 def open_export(folder: str | Path) -> OnnxRun:
     """Open a folder that `headstart export --to onnx` wrote."""
     folder = Path(folder).expanduser()
-    need_packages("onnxruntime")
+    need_packages("onnx", "onnxruntime")
     config = read_object(folder / CONFIG, fix=AGAIN)
     number = config.get("format")
     if config.get("export") != "onnx" or not isinstance(number, int):

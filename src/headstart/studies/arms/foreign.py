@@ -100,4 +100,4 @@ def _times_slower(name: str) -> float:
     usual = preset("small", width=STUDY_WIDTH)
     theirs = NetworkRun.open(Path(name)).model.base.config
     head = usual.language_modeling
-    return multiplications(theirs, head).layers / multiplications(usual.base, head).layers
+    return multiplications(theirs, head)["layers"] / multiplications(usual.base, head)["layers"]
