@@ -9,7 +9,7 @@ import numpy as np
 
 from headstart.config import PretrainConfig
 from headstart.model.model import build_model
-from headstart.objectives import find_objective
+from headstart.objectives import OBJECTIVES
 from headstart.text.store.token_source import TokenSource
 from headstart.text.store.token_store import FORMAT, MANIFEST, ShardWriter, TokenStore
 from headstart.training.batches import CorpusBatches
@@ -74,7 +74,7 @@ def pretrain_steps(
         softmax=softmax,
         **sizes,
     )
-    objective, chosen = find_objective(kind), network_preset(config)
+    objective, chosen = OBJECTIVES[kind], network_preset(config)
     model = build_model(chosen.base, objective.head(chosen))
     with tempfile.TemporaryDirectory() as folder:
         tokenizer = FewSpecials(sizes["vocab_size"])

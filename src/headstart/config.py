@@ -17,8 +17,6 @@ from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin, ge
 from headstart.base_source import is_foreign
 from headstart.errors import HeadstartError
 from headstart.files import check_format, write_format, write_text
-from headstart.objectives import OBJECTIVES
-from headstart.tasks import TASKS
 
 CONFIG_FILE = "config.toml"
 LARGEST = 10**15  # of any number without a bound
@@ -380,8 +378,9 @@ class DatasetSettings(Config):
         argument=True,
     )
     task: str = setting(
-        "classification", "What is predicted from a text.", panel="Data", choices=tuple(TASKS)
-    )
+        "classification", "What is predicted from a text.", panel="Data",
+        choices=("classification", "multi-label", "pairs", "tagging", "spans"),
+    )  # fmt: skip
     validation: str | None = setting(None, "A separate file for validation.", panel="Data")
     test: str | None = setting(None, "A separate file for the test part.", panel="Data")
     text_column: str | None = setting(
@@ -512,7 +511,7 @@ class PretrainConfig(NetworkSettings, MachineSettings):
     )
     objective: str = setting(
         "causal", "What is predicted: the next token, or hidden tokens.", panel="Model",
-        choices=tuple(OBJECTIVES),
+        choices=("causal", "masked", "masked+next-sentence"),
     )  # fmt: skip
     tokenizer_kind: Literal["bpe", "unigram"] = setting(
         "bpe", "The tokenizer that is trained.", panel="Model", advanced=True

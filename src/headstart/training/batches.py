@@ -12,7 +12,7 @@ from headstart.config import FinetuneConfig, PretrainConfig
 from headstart.model.checkpoint import save_model
 from headstart.model.model import Model
 from headstart.model.sampled_softmax import SoftmaxSampler
-from headstart.objectives import find_objective
+from headstart.objectives import OBJECTIVES
 from headstart.run import NetworkRun, save_validation
 from headstart.tasks.examples import Examples, TextEncoding, TokenDropout
 from headstart.tasks.task import Task
@@ -39,7 +39,7 @@ class CorpusBatches:
 
     def __init__(self, config: PretrainConfig, data: PretrainData) -> None:
         self.config, self.data = config, data
-        self.objective = find_objective(config.objective)(mask_share=config.mask_share)
+        self.objective = OBJECTIVES[config.objective](mask_share=config.mask_share)
         vocab_size = data.tokenizer.vocab_size
         self.sampler = None
         if config.softmax == "sampled" or (
@@ -84,7 +84,7 @@ class CorpusBatches:
             parts[name] = sum(values) / sum(counts)
         token_loss = parts.get("masked_tokens", loss)
         found = {"loss": loss, "perplexity": math.exp(min(token_loss, 50)), **parts}
-        if self.objective.can_generate:  # only then is it the probability of the whole text
+        if self.objective.attention == "causal":  # only then is it the probability of the whole text
             store = self.data.held_out.store
             bytes_per_token = self.data.held_out_bytes / (store.tokens + len(store))  # with ends
             found["bits_per_byte"] = token_loss / math.log(2) / bytes_per_token

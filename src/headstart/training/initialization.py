@@ -27,7 +27,7 @@ from headstart.model.heads import Transform
 from headstart.model.model import Model, build_model, new_head
 from headstart.model.presets import preset, preset_of, stock_head
 from headstart.model.swap import SwapRow, swap_head
-from headstart.objectives import find_objective
+from headstart.objectives import OBJECTIVES
 from headstart.run import NetworkRun
 from headstart.tasks import find_task
 from headstart.tasks.examples import TextEncoding
@@ -52,7 +52,7 @@ def initial_model(config: PretrainConfig, data: PretrainData, callback: Callback
         model = _continued_model(config)
     else:
         chosen = network_preset(config, vocab_size=data.tokenizer.vocab_size)
-        head = find_objective(config.objective).head(chosen)
+        head = OBJECTIVES[config.objective].head(chosen)
         model = build_model(chosen.base, head, seed=config.seed)
         if config.embedding_init == "cooccurrence":
             width, seed = chosen.base.width, config.seed
@@ -131,7 +131,7 @@ def cooccurrence_vectors(
 def _continued_model(config: PretrainConfig) -> Model:
     """The base with its own head where that fits the objective, else with a new one."""
     run = NetworkRun.open(str(config.base))
-    objective, base = find_objective(config.objective), run.model.base.config
+    objective, base = OBJECTIVES[config.objective], run.model.base.config
     if base.attention != objective.attention:
         raise HeadstartError(
             f"the base's attention is {base.attention}, and the objective {config.objective} needs "
