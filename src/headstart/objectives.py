@@ -213,7 +213,8 @@ class NextSentence(Masked):
 
     def loss(self, model: nn.Module, batch: Batch) -> Loss:
         tokens, scores = batch.run(model)
-        assert batch.follows is not None and scores is not None
+        assert batch.follows is not None
+        assert scores is not None
         scores = scores.float()  # (B, 2)
         follows = F.cross_entropy(scores, batch.follows, reduction="sum")
         correct = float((scores.argmax(-1) == batch.follows).sum())

@@ -17,7 +17,7 @@ from headstart.training.batches import EpochBatches
 from headstart.training.callbacks import Callback
 from headstart.training.finetune import finetune
 from headstart.training.initialization import read_splits, start_model, text_encoding
-from headstart.training.plan import _fitting_epochs
+from headstart.training.run_files import _fitting_epochs
 from headstart.training.trainer import Interrupted
 from tests.callbacks import StopAt
 from tests.labelled import config, dataset, splits, write_csv
@@ -302,7 +302,7 @@ def test_another_tokenizer_than_the_bases_is_rejected_with_the_way_out(tmp_path,
 
 
 def test_minutes_leave_as_many_epochs_as_fit_and_a_resume_repeats_them(tmp_path, monkeypatch):
-    monkeypatch.setattr("headstart.training.plan._fitting_epochs", lambda *given: (2, 45.0))
+    monkeypatch.setattr("headstart.training.run_files._fitting_epochs", lambda *given: (2, 45.0))
     settings = config(minutes=1.0, epochs=4)
     with pytest.raises(Interrupted):
         finetune(settings, tmp_path / "run", splits=splits(40), callbacks=[StopAt(2)])

@@ -3,11 +3,13 @@
 import errno
 import json
 import math
+from functools import partial
 
 import pytest
 import torch
 from torch import nn
 
+from headstart.config import PretrainConfig
 from headstart.errors import HeadstartError
 from headstart.training import checkpoints as checkpoints_module
 from headstart.training.optimizer import make_optimizer
@@ -15,7 +17,6 @@ from headstart.training.trainer import (
     Interrupted,
     MicroBatch,
     Trainer,
-    TrainSettings,
     WeightAverage,
 )
 from tests.callbacks import StopAt
@@ -46,9 +47,11 @@ def make_trainer(model, folder=None, *, parts=1, steps=12, target=None, callback
     def evaluate():
         return {"loss": float(sum(p.square().sum() for p in model.parameters()))}
 
-    options = {"learning_rate": 0.01, "seed": 3, "evaluate_every": 4, "save_seconds": 0.0}
-    settings = TrainSettings(steps=steps, **{**options, **settings})
-    return Trainer(model, batches, evaluate, settings, folder=folder, callback=callback)
+    options = {"learning_rate": 0.01, "seed": 3, "save_seconds": 0.0, **settings}
+    config = PretrainConfig(corpus=["a sum"], **options)
+    trainer = Trainer(model, batches, evaluate, config, folder=folder, callback=callback)
+    trainer.fit = partial(trainer.fit, steps, evaluate_every=4)
+    return trainer
 
 
 def weights(model):
@@ -119,13 +122,14 @@ def test_a_nan_stops_the_run_and_names_the_step_and_the_last_good_checkpoint(tmp
     assert error.value.code == "diverged"
 
 
-def test_a_loss_that_stays_high_stops_the_run_and_a_single_high_step_does_not():
+def test_a_loss_that_stays_high_stops_the_run_and_a_single_high_step_does_not(monkeypatch):
     def outlier(step, y):
         return 30 * y if step == 20 else y
 
     make_trainer(network(), target=outlier, steps=40).fit()
+    monkeypatch.setattr("headstart.training.trainer.CLIP", 1e9)
     with pytest.raises(HeadstartError, match="diverged"):
-        make_trainer(network(), learning_rate=1e4, clip=1e9, steps=60).fit()
+        make_trainer(network(), learning_rate=1e4, steps=60).fit()
 
 
 def test_the_best_evaluation_is_remembered():
@@ -190,12 +194,14 @@ def test_a_checkpoint_has_the_numbers_as_they_were(tmp_path):
 
 
 def test_the_schedule_rises_then_falls_to_zero():
-    settings = TrainSettings(learning_rate=1.0, steps=100, warmup=0.1, seed=0)
-    rates = [settings.rate(step) for step in range(101)]
+    trainer = make_trainer(network(), learning_rate=1.0, warmup=0.1)
+    trainer.state.steps = 100
+    rates = [trainer.learning_rate(step) for step in range(101)]
     assert rates[0] == pytest.approx(0.1)
     assert max(rates) == rates[9] == rates[10] == pytest.approx(1.0)
     assert rates[100] == 0
-    assert TrainSettings(learning_rate=1.0, steps=1, seed=0).rate(0) == 1.0
+    trainer.state.steps = 1
+    assert trainer.learning_rate(0) == 1.0
 
 
 def test_norms_biases_and_embeddings_do_not_decay():

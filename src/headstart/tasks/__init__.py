@@ -1,4 +1,4 @@
-"""Tasks on labelled data. A new one is a class and a line here; its name is a choice of `--task`."""
+"""Tasks on labelled data. A new one is a class, a line here and a choice of `--task`."""
 
 from typing import Any
 

@@ -84,7 +84,7 @@ class CorpusBatches:
             parts[name] = sum(values) / sum(counts)
         token_loss = parts.get("masked_tokens", loss)
         found = {"loss": loss, "perplexity": math.exp(min(token_loss, 50)), **parts}
-        if self.objective.attention == "causal":  # only then is it the probability of the whole text
+        if self.objective.attention == "causal":  # the probability of the whole text
             store = self.data.held_out.store
             bytes_per_token = self.data.held_out_bytes / (store.tokens + len(store))  # with ends
             found["bits_per_byte"] = token_loss / math.log(2) / bytes_per_token
