@@ -30,8 +30,7 @@ from headstart.model.presets import preset_of
 from headstart.predictions import check_inputs
 from headstart.run import NetworkRun, Run, write_summary
 from headstart.tasks.classification import Classification
-from headstart.tasks.examples import TextEncoding
-from headstart.tasks.run_network import run_network
+from headstart.tasks.examples import TextEncoding, run_network
 from headstart.text.reading.dataset import Dataset, Splits
 from headstart.training.initialization import reading_length
 

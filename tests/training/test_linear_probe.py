@@ -9,8 +9,7 @@ from headstart.linear import STRENGTHS, FoldFeatures, choose_strength_in_folds, 
 from headstart.model.config import ClassificationConfig
 from headstart.model.model import build_model
 from headstart.model.presets import preset
-from headstart.tasks.examples import Examples
-from headstart.tasks.run_network import run_network
+from headstart.tasks.examples import Examples, run_network
 from headstart.training.finetune import finetune
 from headstart.training.linear_probe import fit_head, probe_features
 from tests.labelled import config, splits

@@ -40,12 +40,13 @@ from headstart.tasks.examples import (
     Examples,
     Ids,
     LabelledBatch,
+    Output,
     TextEncoding,
     between_texts,
     count_cut,
     encode_texts,
 )
-from headstart.tasks.task import Output, Prediction, Task
+from headstart.tasks.task import Prediction, Task
 from headstart.text.checking.checks import LABELS_MARK
 from headstart.text.reading.dataset import Dataset, Splits
 from headstart.text.reading.read import read_dataset, read_labelled
@@ -136,9 +137,6 @@ class Classification(Task[Dataset]):
             label = max(named, key=named.__getitem__)
             found.append({"label": label, "probability": named[label], "probabilities": named})
         return found
-
-    def mean_loss(self, scores: Floats, rows: Dataset, temperature: float) -> float:
-        return log_loss(self.probabilities(scores, temperature), np.asarray(rows.labels))
 
     def report(self, scores: Floats, rows: Dataset, temperature: float = 1.0) -> dict[str, Any]:
         probabilities = self.probabilities(scores, temperature)

@@ -1,6 +1,6 @@
-"""Labelled rows as the network reads them: token ids, cut or in windows, and padded batches."""
+"""Labelled rows as the network reads them: token ids, cut or in windows, in padded batches."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -11,11 +11,18 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from headstart.errors import HeadstartError
+from headstart.model.heads import ClassificationHead
+from headstart.model.model import Model
+from headstart.model.pooling import join_windows
+from headstart.progress import ProgressCallback
 from headstart.text.tokenizers.tokenizer import Tokenizer
 
 Long = Literal["truncate", "windows"]
 Ids = NDArray[np.int64]
+Output = NDArray[np.float32]  # of the network for an example
 IGNORE_INDEX = -100  # targets that the loss ignores, as in PyTorch
+BATCH_TOKENS = 2_048  # padding included; larger batches do not fit into the processor's cache
+JOINED_TEXTS = 256  # whose windows are joined at once
 
 
 @dataclass(frozen=True)
@@ -237,7 +244,6 @@ class Examples:
             targets=torch.from_numpy(np.stack(targets))
             if same_shape
             else _padded(targets, longest, IGNORE_INDEX),
-            weights=torch.from_numpy(self.weights[np.asarray(rows)]),
             token_types=_padded(types, longest) if types else None,
             owners=None if self.windows is None else torch.tensor(owners),
         )
@@ -267,13 +273,74 @@ class LabelledBatch:
     tokens: Tensor  # (B, T)
     segments: Tensor  # (B, T): 1 is text, 0 padding
     targets: Tensor  # (B …): as the task has them
-    weights: Tensor  # (B)
     token_types: Tensor | None = None  # (B, T)
     owners: Tensor | None = None  # (B): the example of each row, where it has several
 
     def to(self, device: torch.device) -> "LabelledBatch":
         tensors = {name: value for name, value in vars(self).items() if isinstance(value, Tensor)}
         return replace(self, **{name: value.to(device) for name, value in tensors.items()})
+
+
+def run_network(
+    model: Model,
+    examples: Examples,
+    *,
+    batch_tokens: int = BATCH_TOKENS,
+    progress: ProgressCallback | None = None,
+) -> list[Output]:
+    """Compute the head's outputs of each example, in order; batches hold similar lengths.
+
+    A head that scores tokens has one row per token. The windows of a text are read in any batch;
+    only their pooled vectors are joined.
+    """
+    if examples.windows is None:
+        return _run_batches(model, examples, batch_tokens, progress)
+    assert isinstance(model.head, ClassificationHead)
+    windows = examples.by_window()
+    vectors = _run_batches(model, windows, batch_tokens, progress, vectors=True)
+    device = next(model.parameters()).device
+    outputs: list[Output] = []
+    with torch.no_grad():
+        for first in range(0, len(examples), JOINED_TEXTS):
+            rows = slice(*np.searchsorted(windows.owners, [first, first + JOINED_TEXTS]))
+            joined = join_windows(
+                torch.from_numpy(np.stack(vectors[rows])).to(device),
+                torch.from_numpy(windows.lengths[rows]).to(device),
+                torch.from_numpy(windows.owners[rows] - first).to(device),
+                model.head.config.pooling,
+            )
+            outputs += list(model.head.classify(joined).float().cpu().numpy())
+    return outputs
+
+
+def _run_batches(
+    model: Model,
+    examples: Examples,
+    batch_tokens: int,
+    progress: ProgressCallback | None,
+    *,
+    vectors: bool = False,
+) -> list[Output]:
+    device = next(model.parameters()).device
+    lengths = examples.lengths
+    order = np.argsort(lengths, kind="stable")
+    outputs: dict[int, Output] = {}
+    call = model.vectors if vectors else model
+    start = 0
+    with torch.no_grad():
+        while start < len(order):
+            stop = start + 1
+            while stop < len(order) and (stop + 1 - start) * lengths[order[stop]] <= batch_tokens:
+                stop += 1
+            rows = order[start:stop]
+            batch = examples.batch(rows).to(device)
+            found = call(batch.tokens, batch.segments, batch.token_types).float().cpu().numpy()
+            for one, row in zip(found, rows, strict=True):
+                outputs[int(row)] = one if one.ndim == 1 else one[: lengths[row]]
+            start = stop
+            if progress is not None:
+                progress(start, len(order))
+    return [outputs[row] for row in range(len(examples))]
 
 
 def between_texts(encoding: TextEncoding) -> list[int]:
@@ -285,7 +352,7 @@ def between_texts(encoding: TextEncoding) -> list[int]:
 def encode_texts(
     texts: Sequence[str],
     encoding: TextEncoding,
-    progress: Callable[[int, int | None], None] | None = None,
+    progress: ProgressCallback | None = None,
 ) -> list[Ids]:
     """Encode each text, without begin and end tokens."""
     ids: list[Ids] = []

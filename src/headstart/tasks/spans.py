@@ -26,6 +26,7 @@ from headstart.tasks.examples import (
     Examples,
     Ids,
     LabelledBatch,
+    Output,
     TextEncoding,
     between_texts,
     count_cut,
@@ -33,7 +34,7 @@ from headstart.tasks.examples import (
     encode_words,
     word_windows,
 )
-from headstart.tasks.task import Output, Prediction, Task, check_pooling
+from headstart.tasks.task import Prediction, Task, check_pooling
 from headstart.text.checking.splits import FileParts
 from headstart.text.reading.rows import PAIR_MARK
 from headstart.text.reading.squad import Questions, read_question_file, read_questions

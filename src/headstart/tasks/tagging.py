@@ -17,7 +17,6 @@ from scipy.special import softmax
 from torch import Tensor
 
 from headstart.config import Pooling
-from headstart.evaluation.calibration import at_temperature, log_loss
 from headstart.evaluation.metrics import (
     EntityCounts,
     RowScores,
@@ -36,12 +35,13 @@ from headstart.tasks.examples import (
     Examples,
     Ids,
     LabelledBatch,
+    Output,
     TextEncoding,
     count_cut,
     encode_words,
     word_windows,
 )
-from headstart.tasks.task import Output, Prediction, Task, check_pooling
+from headstart.tasks.task import Prediction, Task, check_pooling
 from headstart.text.checking.splits import FileParts
 from headstart.text.reading.conll import Sentences, read_sentences, read_tagged
 from headstart.text.tokenizers.words import split_words
@@ -174,11 +174,6 @@ class Tagging(Task[Sentences]):
                 }
             )
         return found
-
-    def mean_loss(self, scores: TagScores, rows: Sentences, temperature: float) -> float:
-        """Compute the loss over words that were read."""
-        arrays = self.validation_arrays(scores, rows)
-        return log_loss(at_temperature(arrays["logits"], temperature), arrays["labels"])
 
     def report(
         self, scores: TagScores, rows: Sentences, temperature: float = 1.0

@@ -16,19 +16,18 @@ from torch import Tensor
 
 from headstart.config import Pooling
 from headstart.errors import HeadstartError
-from headstart.evaluation.calibration import fit_temperature
+from headstart.evaluation.calibration import at_temperature, fit_temperature, log_loss
 from headstart.evaluation.metrics import RowScores
 from headstart.model.config import HeadConfig
 from headstart.model.presets import Preset
 from headstart.progress import ProgressCallback
-from headstart.tasks.examples import Examples, LabelledBatch, TextEncoding
+from headstart.tasks.examples import Examples, LabelledBatch, Output, TextEncoding
 from headstart.text.reading.dataset import Dataset
 from headstart.text.reading.rows import PAIR_MARK
 
 MAX_CELLS = 20_000_000  # rows × classes for which a macro average has an interval
 Rows = TypeVar("Rows")  # labelled rows: training, validation or test
 Rows_co = TypeVar("Rows_co", covariant=True)
-Output = NDArray[np.float32]
 Prediction = dict[str, Any]  # plain values: JSON, CSV, Parquet, HTTP and the page use them
 
 
@@ -110,9 +109,10 @@ class Task(ABC, Generic[Rows]):
     def decode(self, outputs: Sequence[Output], examples: Examples) -> Any:
         """Turn the network's outputs into scores: one per row, of any number of windows."""
 
-    @abstractmethod
     def mean_loss(self, scores: Any, rows: Rows, temperature: float) -> float:
-        """Compute the mean loss at a temperature."""
+        """Compute the mean loss at a temperature, over what was read."""
+        arrays = self.validation_arrays(scores, rows)
+        return log_loss(at_temperature(arrays["logits"], temperature), arrays["labels"])
 
     @abstractmethod
     def row_scores(self, scores: Any, rows: Rows) -> dict[str, RowScores]:

@@ -25,8 +25,7 @@ from headstart.linear import (
 from headstart.model.heads import ClassificationHead
 from headstart.model.model import Model
 from headstart.progress import ProgressCallback
-from headstart.tasks.examples import Examples
-from headstart.tasks.run_network import run_network
+from headstart.tasks.examples import Examples, run_network
 
 Floats = NDArray[np.float64]
 UNSEEN = 5.0  # how far below the others the bias of a class without training texts starts

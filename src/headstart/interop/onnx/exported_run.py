@@ -23,8 +23,8 @@ from headstart.machine import choose_threads
 from headstart.progress import ProgressCallback
 from headstart.run import TASK_FORMS, Run, Scores
 from headstart.tasks import find_task
-from headstart.tasks.examples import Examples, Ids, Long, TextEncoding
-from headstart.tasks.task import Output, Task
+from headstart.tasks.examples import Examples, Ids, Long, Output, TextEncoding
+from headstart.tasks.task import Task
 from headstart.text.tokenizers.tokenizer import Tokenizer, load_tokenizer
 
 BATCH_TOKENS = 512  # a session has little to do beside products: small batches stay in the cache
