@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from headstart.training.trainer import TrainState
 
 METRICS_FILE = "metrics.jsonl"
+NUMBERS = ("step", "tokens", "seconds", "loss")  # of every line
 
 
 class Callback:
@@ -94,45 +95,34 @@ class MetricsFile(Callback):
         write_text(self.path, "".join(json.dumps(line) + "\n" for line in known))
 
     def on_step(self, state: TrainState) -> None:
-        self._append(_line(state))
+        self._append(state)
 
     def on_evaluation(self, state: TrainState) -> None:
-        self._append({**_line(state), "held_out": state.metrics})
+        self._append(state, held_out=state.metrics)
 
-    def _append(self, line: dict[str, Any]) -> None:
+    def _append(self, state: TrainState, **more: Any) -> None:
+        numbers = {name: getattr(state, name) for name in NUMBERS}
+        line = numbers | {"seconds": round(state.seconds, 3)} | more
         with self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
 
 
-def _line(state: TrainState) -> dict[str, Any]:
-    seconds = round(state.seconds, 3)
-    return {"step": state.step, "tokens": state.tokens, "seconds": seconds, "loss": state.loss}
-
-
 def read_metrics(path: Path) -> list[dict[str, Any]]:
     """Read a `metrics.jsonl`; its last line may have been cut short by a kill."""
+    lines: list[dict[str, Any]] = []
     written = path.read_bytes().splitlines()
-    lines = []
     for number, text in enumerate(written, start=1):
-        line = _parse(text)
-        if line is not None:
+        try:
+            line = json.loads(text)
+            if not all(isinstance(line[name], int | float) for name in NUMBERS):
+                raise TypeError
+            dict(line.get("held_out", {}))
+        except (ValueError, RecursionError, KeyError, TypeError):
+            if number < len(written):
+                raise _damaged(f"{path}, line {number}") from None
+        else:
             lines.append(line)
-        elif number < len(written):
-            raise _damaged(f"{path}, line {number}")
     return lines
-
-
-def _parse(text: bytes) -> dict[str, Any] | None:
-    try:
-        line = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    valid = (
-        isinstance(line, dict)
-        and all(isinstance(line.get(n), int | float) for n in ("step", "tokens", "seconds", "loss"))
-        and isinstance(line.get("held_out", {}), dict)
-    )
-    return line if valid else None
 
 
 def _damaged(where: object) -> HeadstartError:

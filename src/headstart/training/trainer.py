@@ -337,11 +337,10 @@ class Trainer:
         if self.checkpoints is None:
             return
         tensors = {
-            "model": {name: one.detach() for name, one in self.model.named_parameters()},
+            "model": dict(self.model.named_parameters()),
             "optimizer": optimizer_tensors(self.optimizer, self.model),
+            "average": self.average.mean,
         }
-        if self.average.mean:
-            tensors["average"] = self.average.mean
         state = {name: value for name, value in vars(self.state).items() if name != "steps"}
         self.checkpoints.save(self.state.step, tensors, state)
 
@@ -351,7 +350,7 @@ class Trainer:
         with torch.no_grad():
             for name, parameter in self.model.named_parameters():
                 parameter.copy_(tensors["model"][name])
-        restore_optimizer(self.optimizer, self.model, tensors["optimizer"])
+        restore_optimizer(self.optimizer, self.model, tensors.get("optimizer", {}))
         average = tensors.get("average", {})
         self.average.mean = {name: one.clone().to(self.device) for name, one in average.items()}
         for name, value in state.items():
