@@ -455,8 +455,9 @@ class NetworkSettings(Config):
         given = [name for name in settings if getattr(self, name)]
         if base is None:
             return [f"{name} needs a base" for name in given]
-        if sizes := self.sizes():
-            return [f"the base decides about {', '.join(sizes)}; do not give it"]
+        decided = [name for name in (*SIZES, "tokenizer") if getattr(self, name)]
+        if decided:
+            return [f"the base decides about {', '.join(decided)}; do not give it"]
         return []
 
 
@@ -568,8 +569,6 @@ class PretrainConfig(NetworkSettings, MachineSettings):
         given = [name for name in amounts if getattr(self, name) is not None]
         if len(given) > 1:
             problems.append(f"{' and '.join(given)} exclude each other; give one of them")
-        if self.base is not None and self.tokenizer:
-            problems.append("the base has its own tokenizer; do not give tokenizer")
         return problems + self.base_problems(self.base, ())
 
     @property

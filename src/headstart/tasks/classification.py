@@ -179,6 +179,7 @@ class Classification(Task[Dataset]):
         return {"logits": scores, "labels": np.asarray(rows.labels, dtype=np.int64)}
 
     def class_weights(self, rows: Dataset, examples: Examples) -> NDArray[np.float32]:
+        """Compute weights of the examples with which all classes count the same."""
         labels = np.asarray(rows.labels)
         present, counts = np.unique(labels, return_counts=True)
         weight = np.zeros(len(self.labels))
@@ -211,11 +212,6 @@ class Pairs(Classification):
     def encode(
         self, rows: Dataset, encoding: TextEncoding, *, progress: ProgressCallback | None = None
     ) -> Examples:
-        if encoding.long == "windows":
-            raise HeadstartError(
-                "pairs are not read in windows: a window could hold only one of the two texts",
-                fix="leave --long windows out, or give a larger --length",
-            )
         between = between_texts(encoding)
         room = encoding.room - len(between)
         ids = encode_texts(self.texts(rows), encoding, progress)

@@ -41,7 +41,7 @@ from headstart.tasks.examples import (
     encode_words,
     word_windows,
 )
-from headstart.tasks.task import Prediction, Task, check_pooling
+from headstart.tasks.task import Prediction, Task
 from headstart.text.checking.splits import FileParts
 from headstart.text.reading.conll import Sentences, read_sentences, read_tagged
 from headstart.text.tokenizers.words import split_words
@@ -103,9 +103,7 @@ class Tagging(Task[Sentences]):
         return SplitTexts("texts", words, tags, self.labels, texts=texts)
 
     def head(self, preset: Preset, pooling: Pooling | None) -> TaggingConfig:
-        head = TaggingConfig(tags=len(self.labels), dropout=preset.base.dropout)
-        check_pooling(head, pooling)
-        return head
+        return TaggingConfig(tags=len(self.labels), dropout=preset.base.dropout)
 
     def encode(
         self, rows: Sentences, encoding: TextEncoding, *, progress: ProgressCallback | None = None

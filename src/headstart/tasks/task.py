@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
-import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -99,7 +98,10 @@ class Task(ABC, Generic[Rows]):
 
     @abstractmethod
     def head(self, preset: Preset, pooling: Pooling | None) -> HeadConfig:
-        """Describe the head for a base of this preset; `pooling` overrides the preset's."""
+        """Describe the head for a base of this preset.
+
+        `pooling` overrides the preset's; heads that score tokens have none, and configs reject it.
+        """
 
     @abstractmethod
     def loss(self, outputs: Tensor, batch: LabelledBatch) -> Tensor:
@@ -218,22 +220,3 @@ class Task(ABC, Generic[Rows]):
     @abstractmethod
     def validation_arrays(self, scores: Any, rows: Rows) -> dict[str, NDArray[Any]]:
         """Convert validation scores and labels to the arrays that a run saves."""
-
-    def class_weights(self, rows: Rows, examples: Examples) -> NDArray[np.float32]:
-        """Compute weights of the examples with which all classes count the same."""
-        raise HeadstartError(
-            f"--class-weight is for classes of whole texts, and the task {self.name} has none",
-            fix="leave --class-weight out",
-        )
-
-
-def check_pooling(head: HeadConfig, pooling: Pooling | None) -> None:
-    """Reject a pooling that was given and that the head does not use."""
-    used = getattr(head, "pooling", None)
-    if pooling is None or used == pooling:
-        return
-    why, fix = f"a head for {head.kind} scores single tokens", "leave --pooling out"
-    if used is not None:
-        why = f"this base's stock head pools with {used}"
-        fix = "leave --pooling out, or leave --head stock out"
-    raise HeadstartError(f"--pooling {pooling} cannot be used: {why}", fix=fix, code="config")

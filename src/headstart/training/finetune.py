@@ -116,7 +116,7 @@ def finetune(
         state = trainer.fit(plan["steps"], evaluate_every=every, resume=bool(step))
         if folder is None:
             return replace(held_out.best_run(), plan=plan, splits=splits)
-        summary = finetune_summary(config, plan, state, splits, batches)
+        summary = finetune_summary(config, plan, state, splits)
         summary["run"] = str(folder)
         write_finetuning_card(folder, config, task, summary, identity)
         write_summary(summary, folder)

@@ -31,7 +31,7 @@ from headstart.objectives import OBJECTIVES
 from headstart.run import NetworkRun
 from headstart.tasks import find_task
 from headstart.tasks.examples import TextEncoding
-from headstart.tasks.task import Parts, Task, check_pooling
+from headstart.tasks.task import Parts, Task
 from headstart.text.checking.splits import take_budget
 from headstart.text.cooccurrence import cooccurrence_decomposition, scale_columns
 from headstart.text.tokenizers.tokenizer import Tokenizer, hash_of, load_tokenizer
@@ -188,14 +188,20 @@ def start_model(
         run = NetworkRun.open(config.base)
         tokenizer, headless = run.tokenizer, run.model
         length = reading_length(run, config.base)
-        _check_tokenizer(config, tokenizer)
         chosen = preset_of(headless.base.config)
         if config.fresh:
             headless = build_model(headless.base.config, seed=config.seed)
     head = task.head(chosen, config.pooling)
     if config.head == "stock":
         head = stock_head(head, chosen.base, chosen_pooling=bool(config.pooling))
-        check_pooling(head, config.pooling)
+        used = getattr(head, "pooling", None)
+        if config.pooling not in (None, used):
+            raise HeadstartError(
+                f"--pooling {config.pooling} cannot be used: this base's stock head pools with "
+                f"{used}",
+                fix="leave --pooling out, or leave --head stock out",
+                code="config",
+            )
     swapped, rows = swap_head(headless, head, seed=config.seed)
     swapped = swapped.to(config.device or "cpu")
     swapped.base.embedding.sparse = True  # rows that no text of a step uses cost nothing
@@ -236,20 +242,6 @@ def _new_tokenizer(config: FinetuneConfig, texts: Sequence[str], callback: Callb
         kind=config.tokenizer_kind,
         progress=callback.stage("training the tokenizer"),
     )
-
-
-def _check_tokenizer(config: FinetuneConfig, tokenizer: Tokenizer) -> None:
-    """Reject another tokenizer than the base's."""
-    if not config.tokenizer:
-        return
-    given = load_tokenizer(Path(config.tokenizer))
-    if given.fingerprint != tokenizer.fingerprint:
-        raise HeadstartError(
-            f"the base has its own vocabulary of {tokenizer.vocab_size:,} tokens; the given "
-            f"tokenizer has another one of {given.vocab_size:,}",
-            where=config.tokenizer,
-            fix="do not give --tokenizer: the base is used with its own",
-        )
 
 
 def reading_length(base: Any, name: str) -> int:

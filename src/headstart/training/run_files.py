@@ -306,7 +306,6 @@ def finetune_summary(
     plan: dict[str, Any],
     state: TrainState,
     splits: Parts[Any],
-    batches: EpochBatches,
 ) -> dict[str, Any]:
     """Return the content of a fine-tuning's `summary.json`: the numbers of the saved weights."""
     epochs: list[dict[str, Any]] = []
@@ -325,7 +324,6 @@ def finetune_summary(
         "steps": state.step,
         "tokens": state.tokens,
         "seconds": state.seconds,
-        "dropped_share": batches.dropped_share,
         "epochs": epochs,
         "best_epoch": best["epoch"],
         "validation": {name: value for name, value in best.items() if name not in hidden},
@@ -345,8 +343,6 @@ def write_finetuning_card(
     epochs += "the last one is saved" if last else f"epoch {summary['best_epoch']} is saved"
     if summary["averaged_epochs"]:
         epochs += f"; weights averaged over the last {summary['averaged_epochs']}"
-    if summary["dropped_share"]:
-        epochs += f"; each dropped {summary['dropped_share']:.1%} of the tokens"
     labels = ", ".join(summary["labels"][:30]) or "spans of a text"
     if len(summary["labels"]) > 30:
         labels += f" and {len(summary['labels']) - 30} more"
