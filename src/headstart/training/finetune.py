@@ -19,8 +19,7 @@ from headstart.tasks.examples import Examples, TextEncoding
 from headstart.tasks.task import Parts
 from headstart.training.batches import EpochBatches, Validation
 from headstart.training.callbacks import Callback, Callbacks, MetricsFile
-from headstart.training.initialization import read_splits, start_model, text_encoding
-from headstart.training.linear_probe import fit_head
+from headstart.training.initialization import fit_head, read_splits, start_model, text_encoding
 from headstart.training.run_files import (
     check_identity,
     dataset_identity,
