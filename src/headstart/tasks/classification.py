@@ -35,7 +35,6 @@ from headstart.evaluation.metrics import (
 )
 from headstart.model.config import ClassificationConfig
 from headstart.model.presets import Preset
-from headstart.progress import ProgressCallback
 from headstart.tasks.examples import (
     Examples,
     Ids,
@@ -50,7 +49,7 @@ from headstart.tasks.task import Prediction, Task
 from headstart.text.checking.checks import LABELS_MARK
 from headstart.text.reading.dataset import Dataset, Splits
 from headstart.text.reading.read import read_dataset, read_labelled
-from headstart.text.reading.rows import PAIR_MARK, join_pair, split_pair
+from headstart.text.reading.rows import PAIR_MARK, join_pair
 
 CERTAIN = 5.0  # a logit
 THRESHOLD = 0.5  # a label is predicted from this probability on
@@ -84,9 +83,6 @@ class Classification(Task[Dataset]):
         labels = [numbers[label] for label in rows.labels]
         return replace(rows, labels=labels, label_names=self.labels)
 
-    def texts(self, rows: Dataset) -> Sequence[str]:
-        return rows.texts
-
     def row_texts(self, rows: Dataset) -> Sequence[str]:
         return rows.texts
 
@@ -100,10 +96,8 @@ class Classification(Task[Dataset]):
         usual = preset.classification(len(self.labels))
         return usual if pooling is None else replace(usual, pooling=pooling)
 
-    def encode(
-        self, rows: Dataset, encoding: TextEncoding, *, progress: ProgressCallback | None = None
-    ) -> Examples:
-        ids = encode_texts(rows.texts, encoding, progress)
+    def encode(self, rows: Dataset, encoding: TextEncoding) -> Examples:
+        ids = encode_texts(rows.texts, encoding)
         windows = [encoding.windows(one) for one in ids]
         lengths = [np.array(list(map(len, parts))) for parts in windows]
         framing = len(encoding.before) + len(encoding.after)
@@ -201,20 +195,15 @@ class Pairs(Classification):
 
     read_settings: ClassVar[dict[str, Any]] = {"pairs": True}
 
-    def texts(self, rows: Dataset) -> Sequence[str]:
-        return [half for pair in rows.texts for half in split_pair(pair)]
-
     def unlabelled(self, inputs: Sequence[Any]) -> Dataset:
         """Convert tuples of two texts to rows; pairs that are joined already stay as they are."""
         joined = [one if isinstance(one, str) else str(join_pair(*one)) for one in inputs]
         return super().unlabelled(joined)
 
-    def encode(
-        self, rows: Dataset, encoding: TextEncoding, *, progress: ProgressCallback | None = None
-    ) -> Examples:
+    def encode(self, rows: Dataset, encoding: TextEncoding) -> Examples:
         between = between_texts(encoding)
         room = encoding.room - len(between)
-        ids = encode_texts(self.texts(rows), encoding, progress)
+        ids = encode_texts(self.texts(rows), encoding)
         tokens, types, lengths, read = list[Ids](), list[Ids](), list[int](), list[int]()
         for pair in zip(ids[::2], ids[1::2], strict=True):
             first, second = fit_pair(*pair, room)
@@ -264,10 +253,8 @@ class MultiLabel(Classification):
         self.matrix(rows, where)
         return rows
 
-    def encode(
-        self, rows: Dataset, encoding: TextEncoding, *, progress: ProgressCallback | None = None
-    ) -> Examples:
-        examples = super().encode(rows, encoding, progress=progress)
+    def encode(self, rows: Dataset, encoding: TextEncoding) -> Examples:
+        examples = super().encode(rows, encoding)
         targets = self.matrix(rows).astype(np.float32)
         examples.targets[:] = [targets[owner] for owner in examples.owners]
         return examples
@@ -353,10 +340,7 @@ def row_weights(rows: Dataset) -> NDArray[np.float32]:
 def fit_pair(first: Ids, second: Ids, room: int) -> tuple[Ids, Ids]:
     """Cut two texts so that both fit into `room`; the longer one is cut first."""
     half = room // 2
-    if len(first) + len(second) <= room:
-        return first, second
-    if len(first) <= half:
-        return first, second[: room - len(first)]
-    if len(second) <= room - half:
-        return first[: room - len(second)], second
-    return first[:half], second[: room - half]
+    return (
+        first[: max(half, room - len(second))],
+        second[: max(room - half, room - len(first))],
+    )

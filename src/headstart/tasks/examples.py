@@ -22,6 +22,7 @@ Ids = NDArray[np.int64]
 Output = NDArray[np.float32]  # of the network for an example
 IGNORE_INDEX = -100  # targets that the loss ignores, as in PyTorch
 BATCH_TOKENS = 2_048  # padding included; larger batches do not fit into the processor's cache
+ENCODED_TEXTS = 2_000  # at once
 JOINED_TEXTS = 256  # whose windows are joined at once
 
 
@@ -281,6 +282,7 @@ class LabelledBatch:
         return replace(self, **{name: value.to(device) for name, value in tensors.items()})
 
 
+@torch.no_grad()
 def run_network(
     model: Model,
     examples: Examples,
@@ -293,54 +295,43 @@ def run_network(
     A head that scores tokens has one row per token. The windows of a text are read in any batch;
     only their pooled vectors are joined.
     """
-    if examples.windows is None:
-        return _run_batches(model, examples, batch_tokens, progress)
-    assert isinstance(model.head, ClassificationHead)
+    device = next(model.parameters()).device
     windows = examples.by_window()
-    vectors = _run_batches(model, windows, batch_tokens, progress, vectors=True)
+    call = model if examples.windows is None else model.vectors
+    lengths = windows.lengths
+    order = np.argsort(lengths, kind="stable")
+    found: dict[int, Output] = {}
+    while len(found) < len(order):
+        start = len(found)
+        stop = start + 1
+        while stop < len(order) and (stop + 1 - start) * lengths[order[stop]] <= batch_tokens:
+            stop += 1
+        rows = order[start:stop]
+        batch = windows.batch(rows).to(device)
+        outputs = call(batch.tokens, batch.segments, batch.token_types).float().cpu().numpy()
+        for one, row in zip(outputs, rows, strict=True):
+            found[int(row)] = one if one.ndim == 1 else one[: lengths[row]]
+        if progress is not None:
+            progress(stop, len(order))
+    in_order = [found[row] for row in range(len(windows))]
+    return in_order if examples.windows is None else _join(model, windows, in_order)
+
+
+def _join(model: Model, windows: Examples, vectors: list[Output]) -> list[Output]:
+    """Compute the outputs of whole texts from the pooled vectors of their windows."""
+    assert isinstance(model.head, ClassificationHead)
     device = next(model.parameters()).device
     outputs: list[Output] = []
-    with torch.no_grad():
-        for first in range(0, len(examples), JOINED_TEXTS):
-            rows = slice(*np.searchsorted(windows.owners, [first, first + JOINED_TEXTS]))
-            joined = join_windows(
-                torch.from_numpy(np.stack(vectors[rows])).to(device),
-                torch.from_numpy(windows.lengths[rows]).to(device),
-                torch.from_numpy(windows.owners[rows] - first).to(device),
-                model.head.config.pooling,
-            )
-            outputs += list(model.head.classify(joined).float().cpu().numpy())
+    for first in range(0, int(windows.owners[-1]) + 1, JOINED_TEXTS):
+        rows = slice(*np.searchsorted(windows.owners, [first, first + JOINED_TEXTS]))
+        joined = join_windows(
+            torch.from_numpy(np.stack(vectors[rows])).to(device),
+            torch.from_numpy(windows.lengths[rows]).to(device),
+            torch.from_numpy(windows.owners[rows] - first).to(device),
+            model.head.config.pooling,
+        )
+        outputs += list(model.head.classify(joined).float().cpu().numpy())
     return outputs
-
-
-def _run_batches(
-    model: Model,
-    examples: Examples,
-    batch_tokens: int,
-    progress: ProgressCallback | None,
-    *,
-    vectors: bool = False,
-) -> list[Output]:
-    device = next(model.parameters()).device
-    lengths = examples.lengths
-    order = np.argsort(lengths, kind="stable")
-    outputs: dict[int, Output] = {}
-    call = model.vectors if vectors else model
-    start = 0
-    with torch.no_grad():
-        while start < len(order):
-            stop = start + 1
-            while stop < len(order) and (stop + 1 - start) * lengths[order[stop]] <= batch_tokens:
-                stop += 1
-            rows = order[start:stop]
-            batch = examples.batch(rows).to(device)
-            found = call(batch.tokens, batch.segments, batch.token_types).float().cpu().numpy()
-            for one, row in zip(found, rows, strict=True):
-                outputs[int(row)] = one if one.ndim == 1 else one[: lengths[row]]
-            start = stop
-            if progress is not None:
-                progress(start, len(order))
-    return [outputs[row] for row in range(len(examples))]
 
 
 def between_texts(encoding: TextEncoding) -> list[int]:
@@ -349,19 +340,12 @@ def between_texts(encoding: TextEncoding) -> list[int]:
     return encoding.after if separator is None else [separator] * encoding.tokenizer.separators
 
 
-def encode_texts(
-    texts: Sequence[str],
-    encoding: TextEncoding,
-    progress: ProgressCallback | None = None,
-) -> list[Ids]:
-    """Encode each text, without begin and end tokens."""
+def encode_texts(texts: Sequence[str], encoding: TextEncoding) -> list[Ids]:
+    """Encode each text, without begin and end tokens; a part at a time, to save memory."""
     ids: list[Ids] = []
-    at_once = 2_000
-    for start in range(0, len(texts), at_once):
-        arrays = encoding.tokenizer.encode_arrays(texts[start : start + at_once])
+    for start in range(0, len(texts), ENCODED_TEXTS):
+        arrays = encoding.tokenizer.encode_arrays(texts[start : start + ENCODED_TEXTS])
         ids += [array.astype(np.int64) for array in arrays]
-        if progress is not None:
-            progress(len(ids), len(texts))
     return ids
 
 

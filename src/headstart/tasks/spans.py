@@ -21,7 +21,6 @@ from headstart.errors import HeadstartError
 from headstart.evaluation.metrics import RowScores, exact_match, mean_scores, span_f1
 from headstart.model.config import SpansConfig
 from headstart.model.presets import Preset
-from headstart.progress import ProgressCallback
 from headstart.tasks.examples import (
     Examples,
     Ids,
@@ -118,9 +117,7 @@ class Spans(Task[Questions]):
     def head(self, preset: Preset, pooling: Pooling | None) -> SpansConfig:
         return SpansConfig()
 
-    def encode(
-        self, rows: Questions, encoding: TextEncoding, *, progress: ProgressCallback | None = None
-    ) -> Examples:
+    def encode(self, rows: Questions, encoding: TextEncoding) -> Examples:
         tokens, types, owners = list[Ids](), list[Ids](), list[int]()
         targets, notes = list[Ids](), list[Window]()
         lengths, read = list[int](), list[int]()
@@ -152,8 +149,6 @@ class Spans(Task[Questions]):
                 owners.append(row)
                 targets.append(_target(window, rows.answers[row]))
                 notes.append(window)
-            if progress is not None and row % 100 == 0:
-                progress(row, len(rows))
         return Examples(
             tokens=tokens,
             owners=np.array(owners),

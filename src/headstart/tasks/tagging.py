@@ -29,7 +29,6 @@ from headstart.evaluation.metrics import (
 )
 from headstart.model.config import TaggingConfig
 from headstart.model.presets import Preset
-from headstart.progress import ProgressCallback
 from headstart.tasks.examples import (
     IGNORE_INDEX,
     Examples,
@@ -83,7 +82,7 @@ class Tagging(Task[Sentences]):
         tags = [[numbers[tag] for tag in tags] for tags in rows.tags]
         return replace(rows, tags=tags, label_names=self.labels)
 
-    def texts(self, rows: Sentences) -> Sequence[str]:
+    def row_texts(self, rows: Sentences) -> Sequence[str]:
         return [" ".join(words) for words in rows.words]
 
     def row_classes(self, rows: Sentences) -> tuple[list[int], tuple[str, ...]]:
@@ -105,9 +104,7 @@ class Tagging(Task[Sentences]):
     def head(self, preset: Preset, pooling: Pooling | None) -> TaggingConfig:
         return TaggingConfig(tags=len(self.labels), dropout=preset.base.dropout)
 
-    def encode(
-        self, rows: Sentences, encoding: TextEncoding, *, progress: ProgressCallback | None = None
-    ) -> Examples:
+    def encode(self, rows: Sentences, encoding: TextEncoding) -> Examples:
         tokens, owners, targets = list[Ids](), list[int](), list[Ids]()
         lengths, read = list[int](), list[int]()
         for row, (words, tags) in enumerate(zip(rows.words, rows.tags, strict=True)):
@@ -124,8 +121,6 @@ class Tagging(Task[Sentences]):
                 target[len(encoding.before) + ends] = tags[first:stop]
                 targets.append(target)
                 owners.append(row)
-            if progress is not None and row % 1_000 == 0:
-                progress(row, len(rows))
         words_tagged = [np.count_nonzero(target != IGNORE_INDEX) for target in targets]
         return Examples(
             tokens=tokens,
@@ -155,7 +150,7 @@ class Tagging(Task[Sentences]):
         self, scores: TagScores, rows: Sentences, temperature: float = 1.0
     ) -> list[Prediction]:
         """Predict tags, probabilities and entities; words that were not read have `None`."""
-        texts = rows.texts if isinstance(rows, SplitTexts) else self.texts(rows)
+        texts = rows.texts if isinstance(rows, SplitTexts) else self.row_texts(rows)
         found = []
         for one, text, words in zip(scores, texts, rows.words, strict=True):
             chances = softmax(one / temperature, axis=1)  # (words that were read, tags)

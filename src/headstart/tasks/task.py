@@ -19,7 +19,6 @@ from headstart.evaluation.calibration import at_temperature, fit_temperature, lo
 from headstart.evaluation.metrics import RowScores
 from headstart.model.config import HeadConfig
 from headstart.model.presets import Preset
-from headstart.progress import ProgressCallback
 from headstart.tasks.examples import Examples, LabelledBatch, Output, TextEncoding
 from headstart.text.reading.dataset import Dataset
 from headstart.text.reading.rows import PAIR_MARK
@@ -91,9 +90,7 @@ class Task(ABC, Generic[Rows]):
         self._numbers = {label: number for number, label in enumerate(labels)}
 
     @abstractmethod
-    def encode(
-        self, rows: Rows, encoding: TextEncoding, *, progress: ProgressCallback | None = None
-    ) -> Examples:
+    def encode(self, rows: Rows, encoding: TextEncoding) -> Examples:
         """Encode rows as the network reads them."""
 
     @abstractmethod
@@ -159,12 +156,12 @@ class Task(ABC, Generic[Rows]):
         return rows  # those of spans have none
 
     @abstractmethod
-    def texts(self, rows: Rows) -> Sequence[str]:
-        """List all text of the rows, to train a tokenizer on."""
-
     def row_texts(self, rows: Rows) -> Sequence[str]:
         """List one text per row that identifies it, wherever the row comes from."""
-        return self.texts(rows)
+
+    def texts(self, rows: Rows) -> Sequence[str]:
+        """List all text of the rows, to train a tokenizer on; two texts of a row are separate."""
+        return [text for row in self.row_texts(rows) for text in row.split(PAIR_MARK)]
 
     def inspected(self, rows: Rows) -> Dataset:
         """Convert rows to texts with one label each, to be inspected before training."""

@@ -75,7 +75,8 @@ def finetune(
         identity = dataset_identity(config, splits, start.tokenizer)
         if resume and folder is not None:
             check_identity(identity, folder)
-        train = task.encode(splits.train, encoding, progress=callback.stage("encoding"))
+        callback.stage("encoding")
+        train = task.encode(splits.train, encoding)
         weights = task.class_weights(splits.train, train) if config.class_weight else train.weights
         batches = EpochBatches(config, task, train, weights, encoding)
         encode = validation or (lambda encoding: task.encode(splits.validation, encoding))
