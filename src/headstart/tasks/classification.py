@@ -125,12 +125,14 @@ class Classification(Task[Dataset]):
     def predictions(
         self, scores: Floats, rows: Dataset, temperature: float = 1.0
     ) -> list[Prediction]:
-        found = []
-        for row in self.probabilities(scores, temperature):
-            named = dict(zip(self.labels, row.tolist(), strict=True))
-            label = max(named, key=named.__getitem__)
-            found.append({"label": label, "probability": named[label], "probabilities": named})
-        return found
+        rows_of_p = self.probabilities(scores, temperature).tolist()
+        return [self.prediction(dict(zip(self.labels, p, strict=True))) for p in rows_of_p]
+
+    def prediction(self, probabilities: dict[str, float]) -> Prediction:
+        """Make the prediction for a row from the probabilities of its labels."""
+        label = max(probabilities, key=probabilities.__getitem__)
+        p = probabilities[label]
+        return {"label": label, "probability": p, "probabilities": probabilities}
 
     def report(self, scores: Floats, rows: Dataset, temperature: float = 1.0) -> dict[str, Any]:
         probabilities = self.probabilities(scores, temperature)
@@ -266,15 +268,9 @@ class MultiLabel(Classification):
     def probabilities(self, scores: Floats, temperature: float = 1.0) -> Floats:
         return np.asarray(expit(scores / temperature))
 
-    def predictions(
-        self, scores: Floats, rows: Dataset, temperature: float = 1.0
-    ) -> list[Prediction]:
-        found = []
-        for row in self.probabilities(scores, temperature):
-            named = dict(zip(self.labels, row.tolist(), strict=True))
-            chosen = [name for name, p in named.items() if p >= THRESHOLD]
-            found.append({"labels": chosen, "probabilities": named})
-        return found
+    def prediction(self, probabilities: dict[str, float]) -> Prediction:
+        chosen = [name for name, p in probabilities.items() if p >= THRESHOLD]
+        return {"labels": chosen, "probabilities": probabilities}
 
     def mean_loss(self, scores: Floats, rows: Dataset, temperature: float) -> float:
         p = self.probabilities(scores, temperature)

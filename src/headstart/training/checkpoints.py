@@ -9,15 +9,14 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
+from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from headstart.checksums import KEY, checksum
 from headstart.errors import HeadstartError
 from headstart.files import replacing
-from headstart.model.checkpoint import check_weights
+from headstart.model.checkpoint import check_weights, weight_bytes
 
 SAVED = 2
 AGAIN = "start the run again without --resume, in another folder"
@@ -41,16 +40,16 @@ class Checkpoints:
 
     def save(self, step: int, tensors: Tensors, state: dict[str, Any]) -> None:
         """Write the checkpoint of a step, then remove all but the newest two."""
-        arrays = {
-            f"{kind}/{name}": np.ascontiguousarray(one.numpy(force=True))
+        flat = {
+            f"{kind}/{name}": one.detach().cpu().contiguous()
             for kind, named in tensors.items()
             for name, one in named.items()
         }
         content = json.dumps(state)
-        metadata = {"state": content, KEY: checksum(arrays, content)}
+        metadata = {"state": content, KEY: checksum(weight_bytes(flat), content)}
         try:
             with replacing(self.folder / f"step-{step:08d}.safetensors") as temporary:
-                save_file(arrays, temporary, metadata=metadata)
+                save_file(flat, temporary, metadata=metadata)
         except (OSError, SafetensorError, HeadstartError) as error:
             last = self.last_step()
             complete = f"the checkpoint of step {last} is complete" if last else "there is none yet"
@@ -76,8 +75,7 @@ class Checkpoints:
             with safe_open(newest, framework="pt") as file:
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
                 metadata = file.metadata()
-            arrays = {name: one.numpy() for name, one in tensors.items()}
-            complete = metadata[KEY] == checksum(arrays, metadata["state"])
+            complete = metadata[KEY] == checksum(weight_bytes(tensors), metadata["state"])
             state = dict(json.loads(metadata["state"]))
         except (OSError, SafetensorError, ValueError, RecursionError, KeyError, TypeError):
             complete = False

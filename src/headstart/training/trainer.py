@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -23,6 +24,7 @@ from torch import Tensor, nn
 from headstart.config import FinetuneConfig, PretrainConfig
 from headstart.errors import HeadstartError
 from headstart.machine import autocast
+from headstart.model.checkpoint import copy_weights
 from headstart.training.callbacks import Callback
 from headstart.training.checkpoints import Checkpoints
 from headstart.training.optimizer import (
@@ -225,7 +227,7 @@ class Trainer:
         One more step is taken first, to warm up, and short steps are repeated. Weights and
         optimizer are as before afterwards, so this is for a training that has not begun.
         """
-        weights = {name: one.detach().clone() for name, one in self.model.named_parameters()}
+        weights = deepcopy(self.model.state_dict())
         with torch.random.fork_rng(range(torch.cuda.device_count())):
             self._step(steps[0])
             passes, started = 0, time.monotonic()
@@ -234,9 +236,7 @@ class Trainer:
                     self._step(step)
                 passes += 1
             seconds = (time.monotonic() - started) / passes
-        with torch.no_grad():
-            for name, one in self.model.named_parameters():
-                one.copy_(weights[name])
+        self.model.load_state_dict(weights)
         self.optimizer.state.clear()
         self.state = TrainState()
         return seconds
@@ -347,9 +347,7 @@ class Trainer:
     def _restore(self) -> None:
         assert self.checkpoints is not None
         tensors, state = self.checkpoints.load(self.model)
-        with torch.no_grad():
-            for name, parameter in self.model.named_parameters():
-                parameter.copy_(tensors["model"][name])
+        copy_weights(self.model, tensors["model"])
         restore_optimizer(self.optimizer, self.model, tensors.get("optimizer", {}))
         average = tensors.get("average", {})
         self.average.mean = {name: one.clone().to(self.device) for name, one in average.items()}
