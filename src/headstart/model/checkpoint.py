@@ -41,7 +41,9 @@ def save_model(model: Model, folder: Path, weights: dict[str, Tensor] | None = N
     weights = dict(model.named_parameters()) if weights is None else weights
     weights = {name: value.detach().contiguous() for name, value in weights.items()}
     with replacing(folder / WEIGHTS) as temporary:
-        save_file(weights, temporary, metadata={"format": "pt", KEY: checksum(weight_bytes(weights))})
+        save_file(
+            weights, temporary, metadata={"format": "pt", KEY: checksum(weight_bytes(weights))}
+        )
         sort_metadata(temporary)
     write_text(folder / CONFIG, json.dumps(config, indent=2) + "\n")
 
