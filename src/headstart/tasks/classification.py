@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.metrics import confusion_matrix
+from sklearn.utils.class_weight import compute_sample_weight
 from torch import Tensor
 
 from headstart.config import Pooling
@@ -176,11 +177,8 @@ class Classification(Task[Dataset]):
 
     def class_weights(self, rows: Dataset, examples: Examples) -> NDArray[np.float32]:
         """Compute weights of the examples with which all classes count the same."""
-        labels = np.asarray(rows.labels)
-        present, counts = np.unique(labels, return_counts=True)
-        weight = np.zeros(len(self.labels))
-        weight[present] = len(labels) / (len(present) * counts)
-        return (examples.weights * weight[labels[examples.owners]]).astype(np.float32)
+        weight = compute_sample_weight("balanced", rows.labels)
+        return (examples.weights * weight[examples.owners]).astype(np.float32)
 
 
 class Pairs(Classification):

@@ -8,7 +8,7 @@ rows, most of which have a default. Every network is called as
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
 from numpy.typing import NDArray
 from torch import Tensor
@@ -20,29 +20,15 @@ from headstart.evaluation.metrics import RowScores
 from headstart.model.config import HeadConfig
 from headstart.model.presets import Preset
 from headstart.tasks.examples import Examples, LabelledBatch, Output, TextEncoding
-from headstart.text.reading.dataset import Dataset
+from headstart.text.checking.splits import FileParts
+from headstart.text.reading.dataset import Dataset, Splits
 from headstart.text.reading.rows import PAIR_MARK
 
 MAX_CELLS = 20_000_000  # rows × classes for which a macro average has an interval
 Rows = TypeVar("Rows")  # labelled rows: training, validation or test
-Rows_co = TypeVar("Rows_co", covariant=True)
+# Weights are learned on train, settings are selected on validation, test reports once.
+Parts: TypeAlias = FileParts[Rows] | Splits
 Prediction = dict[str, Any]  # plain values: JSON, CSV, Parquet, HTTP and the page use them
-
-
-class Parts(Protocol[Rows_co]):
-    """Weights are learned on train, settings are selected on validation, test reports once."""
-
-    @property
-    def train(self) -> Rows_co:
-        """The rows that weights are learned from."""
-
-    @property
-    def validation(self) -> Rows_co:
-        """The rows that select settings."""
-
-    @property
-    def test(self) -> Rows_co | None:
-        """The rows that report, where there are some."""
 
 
 class Task(ABC, Generic[Rows]):
@@ -188,12 +174,11 @@ class Task(ABC, Generic[Rows]):
 
     def intervals(self, scores: Any, rows: Rows) -> dict[str, dict[str, float]]:
         """Compute `value`, `low` and `high` of each metric, over rows."""
-        found = {}
-        for name, one in self.row_scores(scores, rows).items():
-            macro = one.total.shape[1] > 1
-            if not macro or one.total.size <= MAX_CELLS:
-                found[name] = asdict(one.interval())
-        return found
+        return {
+            name: asdict(one.interval())
+            for name, one in self.row_scores(scores, rows).items()
+            if one.total.shape[1] == 1 or one.total.size <= MAX_CELLS
+        }
 
     def report(self, scores: Any, rows: Rows, temperature: float = 1.0) -> dict[str, Any]:
         """Evaluate in full: the metrics, their "intervals", "labels", "classes", "notes" …"""
