@@ -337,7 +337,7 @@ class Trainer:
         if self.checkpoints is None:
             return
         tensors = {
-            "model": dict(self.model.named_parameters()),
+            "model": {name: one.detach() for name, one in self.model.named_parameters()},
             "optimizer": optimizer_tensors(self.optimizer, self.model),
             "average": self.average.mean,
         }
