@@ -70,7 +70,7 @@ class OnnxRun(Run):
     def outputs(
         self, examples: Examples, *, progress: ProgressCallback | None = None
     ) -> list[Output]:
-        """The scores of each example, as `tasks.run_network` gives them."""
+        """The scores of each example, as `run_network` gives them."""
         batches = list(_batches(examples))
         session = self.all_threads if len(batches) == 1 else self.one_thread
         found: list[Output | None] = [None] * len(examples)
