@@ -17,8 +17,6 @@ from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin, ge
 
 from headstart.errors import HeadstartError
 from headstart.files import check_format, write_format, write_text
-from headstart.objectives import OBJECTIVES
-from headstart.tasks import TASKS
 
 CONFIG_FILE = "config.toml"
 HF = "hf:"  # before the path or the Hub's name of a model in Hugging Face's form
@@ -380,8 +378,9 @@ class DatasetSettings(Config):
         argument=True,
     )
     task: str = setting(
-        "classification", "What is predicted from a text.", panel="Data", choices=tuple(TASKS)
-    )
+        "classification", "What is predicted from a text.", panel="Data",
+        choices=("classification", "multi-label", "pairs", "tagging", "spans"),
+    )  # fmt: skip
     validation: str | None = setting(None, "A separate file for validation.", panel="Data")
     test: str | None = setting(None, "A separate file for the test part.", panel="Data")
     text_column: str | None = setting(
@@ -461,7 +460,8 @@ class NetworkSettings(Config):
         """Name the given settings that need a base, or that a base decides about like the sizes."""
         if self.base is None:
             return [f"{name} needs a base" for name in need_base if getattr(self, name)]
-        given = [name for name in (*SIZES, *decided) if getattr(self, name) is not None]
+        names = (*SIZES, "tokenizer", *decided)
+        given = [name for name in names if getattr(self, name) is not None]
         return [f"the base decides about {', '.join(given)}; do not give it"] if given else []
 
 
@@ -520,7 +520,7 @@ class PretrainConfig(NetworkSettings, MachineSettings):
     )  # fmt: skip
     objective: str = setting(
         "causal", "What is predicted: the next token, or hidden tokens.", panel="Model",
-        choices=tuple(OBJECTIVES),
+        choices=("causal", "masked", "masked+next-sentence"),
     )  # fmt: skip
     tokenizer_kind: Literal["bpe", "unigram"] = setting(
         "bpe", "The tokenizer that is trained.", panel="Model", advanced=True
@@ -570,8 +570,6 @@ class PretrainConfig(NetworkSettings, MachineSettings):
         given = [name for name in amounts if getattr(self, name) is not None]
         if len(given) > 1:
             problems.append(f"{' and '.join(given)} exclude each other; give one of them")
-        if self.base is not None and self.tokenizer:
-            problems.append("the base has its own tokenizer; do not give tokenizer")
         return problems + self.base_problems()
 
     @property

@@ -32,8 +32,7 @@ from headstart.run import NetworkRun, Run, write_summary
 from headstart.tasks.classification import Classification
 from headstart.tasks.examples import TextEncoding
 from headstart.text.reading.dataset import Dataset, Splits
-from headstart.training.initialization import reading_length
-from headstart.training.linear_probe import probe_features
+from headstart.training.initialization import probe_features, reading_length
 
 VALIDATION_SHARE = 0.1
 # Settings of `headstart finetune` that are arguments of `fit`, or have another name here.

@@ -19,7 +19,7 @@ LOCK = ".lock"
 HOLDER = ".lock.json"  # beside it, because whoever tries to lock empties the lock's own file
 
 # The folders inside a run or study in which it writes files.
-INNER = ("tokenizer", "tables", "figures")
+INNER = ("tokenizer", "tables", "figures", "checkpoints")
 
 
 @contextmanager
@@ -82,8 +82,6 @@ def _clear(folder: Path) -> None:
         return
     for place in (folder, *(folder / name for name in INNER)):
         remove_leftovers(place)
-    for checkpoint in (folder / "checkpoints").glob(".step-*.part"):
-        shutil.rmtree(checkpoint, ignore_errors=True)
 
 
 def _holder(folder: Path) -> str:

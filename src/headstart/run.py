@@ -50,9 +50,8 @@ from headstart.predictions import (
 from headstart.progress import ProgressCallback
 from headstart.tasks import find_task
 from headstart.tasks.classification import Classification
-from headstart.tasks.examples import Examples, Long, TextEncoding
-from headstart.tasks.run_network import run_network
-from headstart.tasks.task import Output, Parts, Prediction, Task
+from headstart.tasks.examples import Examples, Long, Output, TextEncoding, run_network
+from headstart.tasks.task import Parts, Prediction, Task
 from headstart.text.checking.duplicates import text_key
 from headstart.text.reading.dataset import Dataset
 from headstart.text.reading.rows import ReadOptions

@@ -25,7 +25,7 @@ from headstart.cli.console import (
 from headstart.cli.options import Baselines, Debug, DryRun, Json, Resume, Track, from_config, option
 from headstart.config import Config, FinetuneConfig, PretrainConfig, is_run, pin_base
 from headstart.errors import HeadstartError
-from headstart.training.callbacks import Callback, TrainStart, find_trackers
+from headstart.training.callbacks import Callback, find_trackers
 
 FORMATS = {  # other metrics are shares
     "perplexity": ",.1f",
@@ -218,10 +218,10 @@ def _metrics(row: dict[str, Any]) -> dict[str, float]:
 class TrainDisplay(Display, Callback):
     """Shows the stages of a training, its plan, its progress and a line per evaluation."""
 
-    def on_start(self, start: TrainStart) -> None:
+    def on_start(self, run: Any, step: int) -> None:
         self.end_stage()
-        plan, console = start.plan, messages()
-        self._has_epochs = start.kind == "finetune"
+        plan, console = run.plan, messages()
+        self._has_epochs = run.task is not None
         console.print(styled("[bold]plan[/]: {text}", text=plan_text(plan)), soft_wrap=True)
         for text in plan.get("notes", ()):
             note(text)

@@ -32,7 +32,7 @@ def save_model(model: Model, folder: Path) -> None:
     # named_parameters lists a tied weight once, under the base's name.
     weights = {name: one.detach().contiguous() for name, one in model.named_parameters()}
     with replacing(folder / WEIGHTS) as temporary:
-        save_file(weights, temporary, metadata={KEY: checksum(_bytes(weights))})
+        save_file(weights, temporary, metadata={KEY: checksum(weight_bytes(weights))})
     write_text(folder / CONFIG, json.dumps(config, indent=2) + "\n")
 
 
@@ -46,7 +46,7 @@ def load_model(folder: Path) -> Model:
     base = BaseConfig.from_dict(config["base"], where=folder / CONFIG)
     head = None if config["head"] is None else head_from_dict(config["head"], where=folder / CONFIG)
     weights = read_safetensors(path)
-    check_checksum(path, _bytes(weights), fix="copy the run again, with all of its files")
+    check_checksum(path, weight_bytes(weights), fix="copy the run again, with all of its files")
     with torch.device("meta"):
         check_weights(build_model(base, head), weights, where=path)
     model = build_model(base, head)
@@ -135,7 +135,7 @@ def copy_weights(model: torch.nn.Module, weights: dict[str, Tensor]) -> None:
         parameter.copy_(weights[name])
 
 
-def _bytes(weights: dict[str, Tensor]) -> dict[str, Any]:
+def weight_bytes(weights: dict[str, Tensor]) -> dict[str, Any]:
     """Return the weights' bytes as NumPy arrays, which have no bf16."""
     return {name: value.reshape(-1).view(torch.uint8).numpy() for name, value in weights.items()}
 

@@ -33,8 +33,7 @@ from headstart.model.presets import stock_head
 from headstart.run import NetworkRun, Run
 from headstart.text.tokenizers.json_tokenizer import JsonTokenizer
 from headstart.training.callbacks import Callback
-from headstart.training.initialization import read_splits
-from headstart.training.linear_probe import fit_head
+from headstart.training.initialization import fit_head, read_splits
 
 PADDING = "[PAD]"
 PROBLEM_TYPES = {

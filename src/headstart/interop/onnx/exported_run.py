@@ -22,8 +22,8 @@ from headstart.machine import choose_threads
 from headstart.progress import ProgressCallback
 from headstart.run import TASK_FORMS, Run, Scores
 from headstart.tasks import find_task
-from headstart.tasks.examples import Examples, Ids, Long, TextEncoding
-from headstart.tasks.task import Output, Task
+from headstart.tasks.examples import Examples, Ids, Long, Output, TextEncoding
+from headstart.tasks.task import Task
 from headstart.text.tokenizers.tokenizer import Tokenizer, load_tokenizer
 
 BATCH_TOKENS = 512  # a session has little to do beside products: small batches stay in the cache
@@ -69,7 +69,7 @@ class OnnxRun(Run):
     def outputs(
         self, examples: Examples, *, progress: ProgressCallback | None = None
     ) -> list[Output]:
-        """The scores of each example, as `tasks.run_network` gives them."""
+        """The scores of each example, as `run_network` gives them."""
         batches = list(_batches(examples))
         session = self.all_threads if len(batches) == 1 else self.one_thread
         found: list[Output | None] = [None] * len(examples)
