@@ -156,7 +156,7 @@ def test_a_damaged_checkpoint_is_rejected_and_the_older_one_named(tmp_path, how)
         "flipped": bytes(flipped),
         "empty": b"",
         "another loss": content.replace(b"first_loss", b"other_loss"),
-        "no checksum": content.replace(b"xxh3_64", b"xxh3_65"),
+        "no checksum": content.replace(b"sha256", b"sha257"),
     }
     assert damaged[how] != content
     path.write_bytes(damaged[how])
