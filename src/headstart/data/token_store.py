@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-import xxhash
 from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
@@ -111,7 +110,7 @@ def _sample(files: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _checksum(data: bytes | bytearray) -> str:
-    return xxhash.xxh3_64(data).hexdigest()
+    return hashlib.sha256(data).hexdigest()
 
 
 def _map(path: Path, dtype: np.dtype[Any]) -> NDArray[Any]:
