@@ -9,7 +9,6 @@ from safetensors.numpy import load_file
 from headstart.errors import HeadstartError
 from headstart.evaluation.calibration import at_temperature, fit_temperature
 from headstart.run import CALIBRATION, VALIDATION, NetworkRun, write_temperature
-from headstart.text.reading.dataset import Dataset
 from tests.labelled import dataset
 
 
@@ -67,20 +66,3 @@ def test_a_damaged_temperature_is_said(copied, content):
     (copied / CALIBRATION).write_text(content)
     with pytest.raises(HeadstartError, match=f"{CALIBRATION} is .*damaged"):
         NetworkRun.open(copied)
-
-
-def test_the_report_and_an_evaluation_have_one_calibration_error():
-    from headstart.studies.outcomes import RunKey
-    from headstart.studies.report.rows import calibration
-    from headstart.studies.results import Predictions
-
-    from headstart.evaluation.metrics import classification_metrics
-
-    draw = np.random.default_rng(0)
-    logits, gold = draw.normal(size=(200, 3)), draw.integers(0, 3, 200)
-    p = at_temperature(logits, 0.5).astype(np.float32)
-    run = Predictions(RunKey("a", "", 1, 0), np.arange(200), gold, p.argmax(1), p)
-    shown = calibration(("a", ""), [run])
-    part = Dataset("d", ["t"] * 200, gold.tolist(), ("a", "b", "c"))
-    told = classification_metrics(p, part.labels)
-    assert shown.error == pytest.approx(told["calibration_error"], abs=1e-6)
