@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from headstart.errors import HeadstartError
-from headstart.evaluation.metrics import wilson_interval
+from headstart.evaluation.metrics import classification_metrics, wilson_interval
 from headstart.study.report.build import build_report
 from headstart.study.report.charts import spread, ticks
 from headstart.study.results import make_results, read_results, run_predictions, write_results
@@ -100,6 +100,13 @@ def test_confusion_tables_name_their_axes(report):
     tables = re.findall(r'<table class="confusion.*?</table>', report.path.read_text(), flags=re.S)
     assert tables
     assert all("predicted" in text_of(one) and "true" in text_of(one) for one in tables)
+
+
+def test_the_report_and_an_evaluation_have_one_calibration_error(report):
+    results = read_results(report.path.parent)
+    probabilities = np.concatenate(results.probabilities("pretrained", "causal", 1600))
+    error = classification_metrics(probabilities, np.tile(results.gold, 3))["calibration_error"]
+    assert f"pretrained {100 * error:.1f} %" in text_of(report.path.read_text())
 
 
 def test_bold_is_a_significant_winner_only(tmp_path):

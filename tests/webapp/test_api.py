@@ -1,13 +1,16 @@
 """What the page asks of the server."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 from fastapi.testclient import TestClient
 
 from headstart.errors import HeadstartError
+from headstart.study.report.build import build_report
 from headstart.text.reading.read import read_dataset
-from headstart.webapp.study_document import page_words, plain_error
+from headstart.webapp.study_document import page_words, plain_error, recommended_score
+from tests.study.fake_study import Recipe, fake_study
 from tests.webapp.conftest import wait_until
 
 ECHO = (
@@ -171,3 +174,11 @@ def test_an_error_without_a_code_of_the_page_keeps_its_fix(services, upload):
     study = services.workspace.find(upload()["id"])
     error = HeadstartError("the disk is full", fix="make room", code="disk")
     assert plain_error(study, error.document()) == error.document()
+
+
+def test_a_finished_study_has_the_score_of_the_recommended_arm(tmp_path):
+    recipe = Recipe(test_rows=50, about={"best": {"arm": "tfidf", "objective": ""}})
+    build_report(fake_study(tmp_path, recipe))
+    found = recommended_score(SimpleNamespace(study_folder=tmp_path))
+    assert (found["arm"], found["labels"]) == ("tfidf", 1600)
+    assert 0 < found["mean"] < 1

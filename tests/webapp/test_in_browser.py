@@ -177,6 +177,7 @@ def test_the_whole_way_from_a_file_to_predictions(page, files, tmp_path):
         # The curves grow, and the report comes by itself.
         page.see("figure[id^=epochs] svg")
         page.see(".report #verdict h1")
+        page.click(".contents a", "Data")  # scrolls, and stays in this step
         assert page.see(".report #labels svg")
         assert MARKUP in page.see(".report").text
         assert page.problems() == []

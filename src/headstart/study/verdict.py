@@ -122,7 +122,7 @@ def verdict(analysis: Analysis) -> Verdict:
     steps = analysis.steps[objective]
     found = _effect(analysis, steps[-1], _subject(analysis, objective))
     if len(steps) > 1 and steps[0].interval.bounded:
-        found.append(_first_step(steps, comparison.chain[0].phrase or comparison.chain[0].label))
+        found.append(_first_step(analysis, steps))
     for arm in comparison.missing if steps[-1].significant else ():
         found.append(
             f"The study has no arm “{arm.label}”, so this includes whatever {arm.effect} adds."
@@ -153,7 +153,9 @@ def _effect(analysis: Analysis, step: Difference, subject: str) -> list[str]:
     metric = f"test {metric_name(results.about['metric'])}"
     gaps = _named(analysis, step.first, step.second)
     if not overall.bounded:
-        return [f"One seed cannot show whether {subject} helps: run with --seeds 3 or more."]
+        seeds = len(results.about["seeds"])
+        few = "One seed" if seeds == 1 else f"{seeds} seeds"
+        return [f"{few} cannot show whether {subject} helps: run with --seeds {max(3, seeds + 1)}."]
     several = len(results.about["budgets"]) > 1
     average = " on average over all label budgets" if several else ""
     if not step.significant:
@@ -175,8 +177,8 @@ def _effect(analysis: Analysis, step: Difference, subject: str) -> list[str]:
                 f"{subject} {_changes(gap.interval, metric)} {labels} {_ci(gap.interval)}."
             )
         elif gap.significant:
-            changed = _changes(gap.interval, "it")
-            found.append(f"{labels} it {changed} ({within(gap.interval)}).")
+            size = points(gap.interval.value)
+            found.append(f"{labels} the {_kind(gap)} is {size} {_ci(gap.interval)}.")
         else:
             found.append(f"{labels} {_not_significant(gap)}.")
     return [_capital(sentence) for sentence in found]
@@ -187,7 +189,8 @@ def _unclaimed(
 ) -> list[str]:
     """Say that there is no difference, or that this study cannot show one."""
     overall = difference.interval
-    change = f"it changes {metric} by {signed(overall.value)} points{average} {_ci(overall)}"
+    reach = f"(95 % CI {within(overall)})"
+    change = f"it changes {metric} by {signed(overall.value)} points{average} {reach}"
     level = is_equivalent(overall)
     found = [f"This study does not show whether {subject} helps: {change}."]
     if level:
@@ -222,20 +225,28 @@ def _ci(difference: Interval) -> str:
     return f"(95 % CI {within(difference)})"
 
 
+def _kind(gap: Difference) -> str:
+    return "gain" if gap.interval.value >= 0 else "loss"
+
+
 def _not_significant(gap: Difference) -> str:
-    kind = "gain" if gap.interval.value >= 0 else "loss"
     more = " after correction for several budgets" if gap.interval.excludes(0) else ""
     size = points(gap.interval.value)
-    return f"the {kind} of {size} is not significant{more} ({within(gap.interval)})"
+    return f"the {_kind(gap)} of {size} is not significant{more} ({within(gap.interval)})"
 
 
-def _first_step(steps: Sequence[Difference], control: str) -> str:
+def _first_step(analysis: Analysis, steps: Sequence[Difference]) -> str:
     """Say what the ingredients before the headline arm's own add over the control."""
     first, total = steps[0], sum(step.interval.value for step in steps)
     value = first.interval
-    change = _change(value)
+    assert analysis.comparison is not None
+    control = analysis.comparison.chain[0].phrase or analysis.comparison.chain[0].label
+    average = " on average" if len(analysis.results.about["budgets"]) > 1 else ""
+    change = f"{signed(value.value)} points{average}, {within(value)}"
     if not first.significant:
-        return _capital(f"{first.effect} alone is not significantly better ({change}).")
+        return _capital(
+            f"{first.effect} alone is not significantly better than {control} ({change})."
+        )
     if value.value < 0:
         return _capital(f"{first.effect} alone is worse than {control} ({change}).")
     if value.value > total / 2:

@@ -1,6 +1,7 @@
 """What the page is told about a study: one document, the same for every tab."""
 
 import csv
+import json
 import re
 from typing import Any
 
@@ -53,7 +54,7 @@ def short_document(study: AppStudy, processes: StudyProcesses) -> dict[str, Any]
         "state": state,
         "bytes": sum(file["bytes"] for file in study.files.values()),
         "files": {role: file["name"] for role, file in study.files.items()},
-        "best": best_accuracy(study) if state == "finished" else None,
+        "best": recommended_score(study) if state == "finished" else None,
     }
 
 
@@ -108,13 +109,17 @@ def _job(study: AppStudy, jobs: CommandJobs, kind: str) -> dict[str, Any] | None
     return document
 
 
-def best_accuracy(study: AppStudy) -> dict[str, Any] | None:
-    """The best mean on the test part with the most labels, from the report's table."""
-    path = study.study_folder / "tables" / "accuracy.csv"
+def recommended_score(study: AppStudy) -> dict[str, Any] | None:
+    """Return the test score of the recommended arm with the most labels."""
+    path = study.study_folder / "tables" / "scores.csv"
     if not path.is_file():
         return None
+    about = json.loads((study.study_folder / "study.json").read_text(encoding="utf-8"))
     with path.open(newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
+        rows = [row for row in csv.DictReader(file) if not row["seed"]]
     most = max(int(row["labels"]) for row in rows)
-    best = max((row for row in rows if int(row["labels"]) == most), key=lambda r: float(r["mean"]))
-    return {"arm": best["arm"], "labels": most, "mean": float(best["mean"])}
+    taken = (about["best"].get("arm"), about["best"].get("objective"), str(most))
+    for row in rows:
+        if (row["arm"], row["objective"], row["labels"]) == taken:
+            return {"arm": row["arm"], "labels": most, "mean": float(row["value"])}
+    return None

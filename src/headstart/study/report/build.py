@@ -177,7 +177,7 @@ def _part(name: str) -> str:
 def _mark_intervals(sentence: str) -> Markup:
     """Set intervals, which are short and in brackets, lighter and keep them on one line."""
     text = str(escape(sentence)).replace(" %", "\u00a0%")
-    marked = re.sub(r"\(([^()]{1,32})\)", r'<span class="reach">(\1)</span>', text)
+    marked = re.sub(r"\(([^()]{1,40})\)", r'<span class="reach">(\1)</span>', text)
     return Markup(marked)
 
 

@@ -12,6 +12,13 @@ export function reportPanel({ path, go }) {
       el("a", { href: `${path}/report`, target: "_blank", rel: "noopener" }, "By itself"),
       el("a", { href: `${path}/report?download=true`, download: "report.html" }, "Download")),
     body);
+  // The page's own address names its step: links of the report scroll instead of changing it.
+  body.addEventListener("click", (event) => {
+    const link = event.target.closest(".contents a");
+    if (!link) return;
+    event.preventDefault();
+    body.querySelector(link.getAttribute("href"))?.scrollIntoView();
+  });
   getText(`${path}/report`).then((html) => {
     body.replaceChildren(...readReport(html));
     globalThis.showValues(body);
