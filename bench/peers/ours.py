@@ -10,11 +10,11 @@ from headstart.config import PretrainConfig
 from headstart.data.batches import TokenSource
 from headstart.data.token_store import TokenStore, store_corpus
 from headstart.model.model import build_model
-from headstart.objectives import find_objective
+from headstart.objectives import OBJECTIVES
 from headstart.training.batches import CorpusBatches
 from headstart.training.callbacks import MetricsFile
 from headstart.training.corpus import PretrainData, network_preset
-from headstart.training.trainer import Trainer, TrainSettings
+from headstart.training.trainer import Trainer
 
 STEPS = 10**6  # more than any measurement takes
 
@@ -70,7 +70,7 @@ def pretrain_steps(
         softmax=softmax,
         **sizes,
     )
-    objective, chosen = find_objective(kind), network_preset(config)
+    objective, chosen = OBJECTIVES[kind], network_preset(config)
     model = build_model(chosen.base, objective.head(chosen))
     with tempfile.TemporaryDirectory() as folder:
         tokenizer = FewSpecials(sizes["vocab_size"])
@@ -82,15 +82,16 @@ def pretrain_steps(
             model,
             lambda step: batches.micro_batches(model, step, STEPS),
             dict,
-            TrainSettings.from_config(config, steps=STEPS),
+            config,
         )
-        yield from trained_tokens(trainer, Path(folder))
+        yield from trained_tokens(trainer, STEPS, Path(folder))
 
 
-def trained_tokens(trainer: Trainer, folder: Path) -> Iterator[int]:
+def trained_tokens(trainer: Trainer, steps: int, folder: Path) -> Iterator[int]:
     """Take steps as `Trainer.fit` does; yields the tokens that each has read."""
     metrics, state = MetricsFile(folder), trainer.state
-    while state.step < trainer.settings.steps:
+    state.steps = steps
+    while state.step < steps:
         before = state.tokens
         trainer._step(state.step)
         metrics.on_step(state)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from headstart.model.counts import count_parameters, counts_document
+from headstart.model.counts import count_parameters
 from headstart.model.presets import preset
 from headstart.study.arms import find_arm
 from headstart.study.report.build import build_report
@@ -139,10 +139,7 @@ def _rows(
 
 
 def _about(recipe: Recipe) -> dict[str, Any]:
-    chosen = preset(recipe.preset)
-    counts = count_parameters(
-        chosen.base, chosen.language_modeling, chosen.classification(len(recipe.label_names))
-    )
+    counts = count_parameters(preset(recipe.preset), len(recipe.label_names)).document()
     return {
         "dataset": "rotten-tomatoes",
         "corpus": "imdb",
@@ -161,7 +158,7 @@ def _about(recipe: Recipe) -> dict[str, Any]:
         ],
         "task_texts": 6826,
         "overlap_checked": "27 documents of the corpus contain a test text and were dropped",
-        "parameters": {name: counts_document(counts, chosen) for name in recipe.objectives},
+        "parameters": {name: counts for name in recipe.objectives},
         "pretraining": [_pretraining(name, recipe.tokens) for name in recipe.objectives],
     }
 

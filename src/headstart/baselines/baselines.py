@@ -3,7 +3,7 @@
 A metric says little by itself: 90 % accuracy is nothing where 90 % of the rows are of one class.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -123,10 +123,9 @@ def baselines_of_run(folder: Path, task: Task[Any], test: Any = None) -> list[di
 
 def _sample(task: Task[Any], rows: Any, max_characters: int) -> list[int]:
     """Draw so many rows that they have about `max_characters`, always the same ones."""
-    texts: Sequence[str] = task.row_texts(rows)
-    share = min(1.0, max_characters / max(1, sum(map(len, texts))))
-    count = max(1, round(share * len(texts)))
-    return sorted(np.random.default_rng(0).permutation(len(texts))[:count].tolist())
+    characters = sum(map(len, task.texts(rows)))
+    count = max(1, round(len(rows) * min(1.0, max_characters / max(1, characters))))
+    return sorted(np.random.default_rng(0).permutation(len(rows))[:count].tolist())
 
 
 def fit_classifier(

@@ -516,6 +516,4 @@ def _word_effects(text: str, values: Floats, occurrences: Floats) -> list[Contri
     # A character may have several in lower case.
     places = np.repeat(np.arange(len(text)), [len(character.lower()) for character in text])
     sums = np.concatenate([[0.0], np.cumsum(np.bincount(places, effects, len(text)))])
-    return [
-        Contribution(start, end, float(sums[end] - sums[start])) for start, end in find_words(text)
-    ]
+    return [(start, end, float(sums[end] - sums[start])) for start, end in find_words(text)]

@@ -134,7 +134,7 @@ def _mix(logs: Floats, weights: Floats) -> Floats:
 
 
 class StackClassifier(TextClassifier):
-    """A fitted stack with its members, each a run in a folder of its own.
+    """A fitted stack with its members, each a run in its folder.
 
     Parameters
     ----------

@@ -10,7 +10,6 @@ import typer
 from rich.live import Live
 from rich.table import Table
 
-from headstart.base_source import pin_base
 from headstart.cli.console import (
     duration,
     messages,
@@ -23,7 +22,7 @@ from headstart.cli.console import (
 )
 from headstart.cli.options import Debug, DryRun, Json, from_config, option
 from headstart.cli.training import TrainDisplay
-from headstart.config import PretrainConfig, StudyConfig
+from headstart.config import PretrainConfig, StudyConfig, pin_base
 from headstart.errors import HeadstartError
 from headstart.study.arms import arm_label
 from headstart.study.progress import StudyCallback
@@ -243,7 +242,7 @@ class StudyDisplay(TrainDisplay, StudyCallback):
         self.end_stage()
         messages().print(f"pretraining, {objective}" + (f", base {number + 1}" if number else ""))
 
-    def on_start(self, start: Any) -> None:
+    def on_start(self, run: Any, step: int) -> None:
         self.end_stage()
 
     def on_evaluation(self, state: Any) -> None:

@@ -114,8 +114,6 @@ class TokenSource:
         Tokens per row.
     """
 
-    separate = False
-
     def __init__(self, store: TokenStore, tokenizer: Tokenizer, *, length: int) -> None:
         if store.tokenizer != tokenizer.fingerprint:
             raise HeadstartError(

@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-import xxhash
 from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
@@ -111,7 +110,7 @@ def _sample(files: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _checksum(data: bytes | bytearray) -> str:
-    return xxhash.xxh3_64(data).hexdigest()
+    return hashlib.sha256(data).hexdigest()
 
 
 def _map(path: Path, dtype: np.dtype[Any]) -> NDArray[Any]:
@@ -305,7 +304,7 @@ def _remove_old_stores(folder: Path) -> None:
 
 # The split of a corpus. A share of a corpus with few documents may be no document at all. Then
 # those with the smallest hashes are held out, as many as are enough to measure with. Where that
-# would take too much text away from training, documents are cut into chunks first.
+# would take too much text away from training, long documents are cut into chunks first.
 MAX_CHUNKS = 50  # of one document
 MAX_HELD_OUT = 0.25  # of the text, if chunks need less
 _HASHES = 2**64
@@ -364,13 +363,12 @@ def choose_split(corpus: Iterable[str], share: float, *, min_bytes: int) -> Corp
         That of the share alone, where the corpus has not even twice `min_bytes`.
     """
     plain = CorpusSplit.of_share(share)
+    limit = _find_limit(corpus, plain.limit, min_bytes, max(MAX_HELD_OUT, 2 * share))
+    if limit is not None:
+        return replace(plain, limit=limit)
     chunks = replace(plain, chunk_bytes=min_bytes)
-    small = max(MAX_HELD_OUT, 2 * share)
-    for split, max_share in ((plain, small), (chunks, small), (plain, 1.0), (chunks, 1.0)):
-        limit = _find_limit(split.documents(corpus), plain.limit, min_bytes, max_share)
-        if limit is not None:
-            return replace(split, limit=limit)
-    return plain
+    limit = _find_limit(chunks.documents(corpus), plain.limit, min_bytes, 1.0)
+    return plain if limit is None else replace(chunks, limit=limit)
 
 
 def _find_limit(

@@ -16,9 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import binomtest
 from sklearn.metrics import f1_score, precision_recall_fscore_support
 
+from headstart.data.words import unspaced
 from headstart.errors import HeadstartError
 from headstart.evaluation.calibration import Floats, calibration_error, log_loss, normalized
-from headstart.scripts import unspaced
 
 LEVEL = 0.95
 DRAWS = 1_000

@@ -33,7 +33,7 @@ from headstart.errors import HeadstartError
 from headstart.evaluation.calibration import at_temperature
 from headstart.evaluation.metrics import classification_metrics
 from headstart.files import replacing
-from headstart.objectives import find_objective
+from headstart.objectives import OBJECTIVES
 from headstart.run import ClassifierRun
 from headstart.study.arms import Arm, find_arm
 from headstart.study.data import has_classes
@@ -403,10 +403,10 @@ def network_config(context: JobContext) -> FinetuneConfig:
     }
     base = context.inputs.get(base_name(arm, study, job))
     if not arm.is_foreign:
-        attention = find_objective(job.objective).attention
-        settings["objective"] = "causal" if attention == "causal" else "masked"
         settings["preset"] = study.preset
     if base is None:
+        causal = OBJECTIVES[job.objective].attention == "causal"
+        settings["objective"] = "causal" if causal else "masked"
         settings |= {"tokenizer": context.inputs["tokenizer"], **study.sizes()}
     else:
         settings["base"] = f"{base}/{INITIAL}" if arm.start == "initial" else base
@@ -603,19 +603,18 @@ def write_result(result: JobResult, folder: Path) -> None:
             temporary.write_bytes(result.run)
     about = json.dumps({"values": result.values, "facts": result.facts})
     arrays = {name: np.ascontiguousarray(getattr(result, name)) for name in ARRAYS}
-    arrays["about"] = np.frombuffer(about.encode(), dtype=np.uint8)
     with replacing(result_file(folder, result.job)) as temporary:
-        save_arrays(arrays, temporary)
+        save_arrays(arrays, temporary, about)
 
 
 def read_result(folder: Path, job: Job) -> JobResult:
     """Read a finished job; a damaged file is an error that names it."""
     path = result_file(folder, job)
     fix = "delete the file and start the study again: the job is repeated"
-    arrays: dict[str, Any] = load_arrays(path, fix=fix)
+    arrays, about = load_arrays(path, fix=fix)
     try:
-        about = json.loads(arrays.pop("about").tobytes())
-        return JobResult(job, **about, **arrays)
+        fields: dict[str, Any] = {**json.loads(about), **arrays}
+        return JobResult(job, **fields)
     except (KeyError, TypeError, ValueError) as error:
         raise HeadstartError(
             f"this finished job cannot be read: {error}", where=path, fix=fix

@@ -237,9 +237,9 @@ def time_step(config: StudyConfig, data: StudyData, plan: Plan, objective: str) 
     assert data.corpus is not None
     sample = Corpus("the first documents", [], ReadOptions())
     sample = sample.with_task_text(list(_first_documents(data.corpus)))
-    timed = pretrain_config(config, plan, objective).replace(embedding_init="random", steps=1)
-    run = pretrain(timed, Path("timed"), corpus=sample, dry_run=True)
-    return float(run.plan["seconds_per_step"])
+    timed = pretrain_config(config, plan, objective).replace(embedding_init="random")
+    found = pretrain(timed, Path("timed"), corpus=sample, dry_run=True).plan
+    return float(found["seconds"]) / int(found["steps"])
 
 
 def _first_documents(corpus: Corpus) -> Iterator[str]:

@@ -10,9 +10,9 @@ import numpy as np
 
 from headstart.config import PretrainConfig, StudyConfig
 from headstart.errors import HeadstartError
-from headstart.language_model import GAP, Sampling, fill, generate
+from headstart.language_model import GAP, fill, generate
 from headstart.machine import look_up
-from headstart.model.counts import count_parameters, counts_document
+from headstart.model.counts import count_parameters
 from headstart.run import NetworkRun
 from headstart.study.best import Best
 from headstart.study.data import gold_names, has_classes
@@ -163,11 +163,7 @@ def _parameters(study: "Study") -> dict[str, Any]:
         return {}
     found, classes = {}, max(2, len(study.data.task.labels))
     for objective in study.config.objectives:
-        network = study.network(objective)
-        counts = count_parameters(
-            network.base, network.language_modeling, network.classification(classes)
-        )
-        found[objective] = counts_document(counts, network)
+        found[objective] = count_parameters(study.network(objective), classes).document()
     return found
 
 
@@ -199,7 +195,7 @@ def samples(run: NetworkRun, texts: Sequence[str]) -> list[dict[str, str]]:
 def _sample(run: NetworkRun, words: list[str]) -> list[dict[str, str]]:
     if run.causal and words:
         prompt = " ".join(words[:3])[:60]
-        tokens = [one.token for one in generate(run, prompt, tokens=24, sampling=Sampling())]
+        tokens = [token for token, _ in generate(run, prompt, tokens=24)]
         ids = [*run.tokenizer.encode([prompt])[0], *tokens]
         return [{"prompt": prompt, "text": run.tokenizer.decode(ids)}]
     if not run.causal and len(words) > 2 and run.tokenizer.mask_id is not None:

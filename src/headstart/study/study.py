@@ -26,7 +26,7 @@ from headstart.errors import HeadstartError
 from headstart.files import IDENTITY, check_folder, replacing, write_text
 from headstart.lock import locked
 from headstart.model.presets import Preset, preset, preset_of
-from headstart.objectives import find_objective
+from headstart.objectives import OBJECTIVES
 from headstart.run import SUMMARY, NetworkRun
 from headstart.study import executors
 from headstart.study.arms import headline_arm
@@ -110,7 +110,7 @@ class Study:
         """Return the network of an objective: the base's, or the preset's."""
         if self.config.base:
             return preset_of(NetworkRun.open(self.config.base).model.base.config)
-        causal = find_objective(objective).attention == "causal"
+        causal = OBJECTIVES[objective].attention == "causal"
         sizes = self.config.sizes()
         if (self.folder / "tokenizer").is_dir():  # a small corpus has fewer tokens than the preset
             sizes["vocab_size"] = load_tokenizer(self.folder / "tokenizer").vocab_size
