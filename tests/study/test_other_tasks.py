@@ -6,8 +6,10 @@ import pytest
 from headstart.config import StudyConfig
 from headstart.errors import HeadstartError
 from headstart.run import Run
+from headstart.study.report.build import build_report
 from headstart.study.results import read_results
 from headstart.study.study import plan_study
+from headstart.study.verdict import metric_name
 from tests.labelled import TINY, write_conll, write_squad
 from tests.study.small_study import results_of, run_config
 
@@ -97,6 +99,16 @@ def test_the_best_arm_that_can_be_saved_predicts_the_task(study):
     assert run.task.name == study.config.task
     test = study.data.splits.test
     assert run.task.metrics(run.scores(test).values, test)[METRICS[study.config.task]] >= 0
+
+
+def test_the_report_names_the_metric_of_the_task(study):
+    report = build_report(study.folder)
+    name = metric_name(METRICS[study.config.task])
+    assert f"% {name} on new texts" in report.recommendation.sentences[0]
+    page = report.path.read_text()
+    assert f"Test {name} by number of labels" in page
+    if name != "accuracy":
+        assert "accuracy" not in page.lower()
 
 
 def test_a_budget_is_nested_and_the_same_for_every_arm(study):
