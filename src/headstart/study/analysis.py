@@ -285,13 +285,14 @@ def _compare(
     pairs = [(after, before) for before, after in pairwise(chain)]
     references = [(headline, series_of(arm, objective)) for arm in comparison.references]
     for first, second in dict.fromkeys([*pairs, (headline, chain[0]), *references]):
-        both = tables.shared((first, second), named)
-        clear = standing_out(both[0], both[1], tables.variance, level) if both else []
         for labels in budgets:
             one = tables.difference(first, second, labels, level)
+            group = sorted({*named, labels})
+            both = tables.shared((first, second), group)
             if one is not None:
-                unclear = labels in named and not (clear and clear[named.index(labels)])
-                found.differences.append(replace(one, significant=one.significant and not unclear))
+                clear = standing_out(both[0], both[1], tables.variance, level) if both else []
+                significant = bool(clear) and clear[group.index(labels)]
+                found.differences.append(replace(one, significant=significant))
     whole = tables.shared(chain, budgets)  # the same seeds for every step: they add up
     if whole is None:
         return
