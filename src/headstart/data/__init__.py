@@ -1,0 +1,1 @@
+"""From files to rows, splits, tokens and batches."""
