@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from headstart.cli.app import COMMANDS, main
-from headstart.text.reading import named_sources
+from headstart.data import readers as named_sources
 from tests.corpora import write_corpus
 from tests.interop.foreign import make, save
 from tests.labelled import dataset, write_csv

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from headstart.config import FinetuneConfig
+from headstart.data.dataset import Dataset
 from headstart.interop.exporters import ExportOptions, export_run
 from headstart.interop.onnx.exported_run import open_export
 from headstart.machine import resolve_machine
@@ -14,7 +15,6 @@ from headstart.model.model import build_model
 from headstart.model.presets import preset
 from headstart.run import NetworkRun, Run
 from headstart.tasks.classification import Classification
-from headstart.text.reading.dataset import Dataset
 from headstart.text.tokenizers.tokenizer import load_tokenizer
 from headstart.training.batches import EpochBatches
 from headstart.training.callbacks import Callback

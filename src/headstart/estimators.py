@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from headstart.baselines.finetune_arm import finetune_arm
 from headstart.config import DatasetSettings, FinetuneConfig, is_run
+from headstart.data.dataset import Dataset, Splits
 from headstart.errors import HeadstartError
 from headstart.files import installed_version
 from headstart.model.config import POOLINGS, ClassificationConfig
@@ -32,7 +33,6 @@ from headstart.run import NetworkRun, Run, write_summary
 from headstart.tasks.classification import Classification
 from headstart.tasks.examples import TextEncoding
 from headstart.tasks.run_network import run_network
-from headstart.text.reading.dataset import Dataset, Splits
 from headstart.training.initialization import reading_length
 
 PICKLE_FORMAT = 1  # raise it when this version could no longer be read by the one before
@@ -308,7 +308,7 @@ def _signature() -> inspect.Signature:
 HeadstartClassifier.__init__.__signature__ = _signature()  # type: ignore[attr-defined]
 
 
-def _split(rows: Dataset, random: np.random.RandomState) -> Splits:
+def _split(rows: Dataset, random: np.random.RandomState) -> Splits[Any]:
     """Take a tenth of each class for validation; a class of one row is for training."""
     held_out: list[int] = []
     labels = np.asarray(rows.labels)

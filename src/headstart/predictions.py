@@ -16,15 +16,15 @@ from typing import Any
 import pyarrow as pa
 from pyarrow.parquet import ParquetWriter
 
+from headstart.data.conll import SentenceRow, SentenceRows, ends_in_tags
+from headstart.data.dataset import LABELS_MARK, as_text
+from headstart.data.readers import ReadOptions, Rows, open_rows
+from headstart.data.sources import find_kind, find_source
+from headstart.data.squad import QuestionRow, QuestionRows
+from headstart.data.stream import check_text, storable
 from headstart.errors import HeadstartError
 from headstart.files import check_file, escape_formula
 from headstart.tasks.task import Prediction, Task
-from headstart.text.checking.checks import LABELS_MARK, checked_text
-from headstart.text.reading.conll import LenientSentence, LenientSentences, ends_in_tags
-from headstart.text.reading.lenient_rows import LenientRows
-from headstart.text.reading.rows import ReadOptions, split_pair
-from headstart.text.reading.sources import kind_by_suffix
-from headstart.text.reading.squad import LenientQuestion, LenientQuestions
 from headstart.text.tokenizers.words import split_words
 
 CHUNK_ROWS = 1_024
@@ -77,9 +77,10 @@ def check_inputs(task: Task[Any], inputs: Sequence[Any]) -> None:
                 fix="give a tuple of two texts" if len(names) > 1 else "give a string",
             )
         for name, text in zip(names, texts, strict=True):
-            where = f"{name} {number}"
-            if not checked_text(text, lambda where=where: where):  # type: ignore[misc]
-                raise HeadstartError(f"the {name} is empty", where=where, fix="leave it out")
+            _, problem = check_text(text)
+            if problem is not None:
+                what = f"the {name} is empty" if problem.code == "empty" else problem.what
+                raise HeadstartError(what, where=f"{name} {number}", fix=problem.fix)
 
 
 def check_output(task: Task[Any], source: str | Path, output: Path) -> None:
@@ -131,32 +132,32 @@ class InputRows:
     def __init__(self, task: Task[Any], source: str | Path, options: ReadOptions) -> None:
         self.task = task
         path = Path(source).expanduser()
-        kind, _ = kind_by_suffix(path)
-        options = replace(options, pairs=task.texts_per_row == 2)
-        self.reader: LenientQuestions | LenientSentences | LenientRows
+        kind, _ = find_kind(path)
+        pairs = task.texts_per_row == 2
+        self.rows: QuestionRows | SentenceRows | Rows
         if task.name == "spans" and kind == "json":
-            self.reader = LenientQuestions(source, options.encoding)
+            self.rows = QuestionRows(source, options.encoding)
         elif task.name == "tagging" and _is_conll(path, kind, options.encoding, task.labels):
-            self.reader = LenientSentences(source, options.encoding)
+            self.rows = SentenceRows(source, options.encoding)
         else:
             if task.name == "spans":
                 question = options.text_column or "question"
                 context = options.second_column or "context"
                 options = replace(options, text_column=question, second_column=context)
-            self.reader = LenientRows(source, options)
+            self.rows = open_rows(find_source(source), options, pairs=pairs, all_columns=True)
 
     def estimate_total(self, done: int) -> int | None:
         """Estimate how many rows the file has, after so many; None where it is not known."""
-        share = self.reader.share
+        share = self.rows.share
         return max(done, round(done / share)) if share else None
 
     def chunks(self) -> Iterator[list[InputRow]]:
         """Group the rows into chunks of limited size."""
         chunk: list[InputRow] = []
         size = 0
-        for row in self.reader:
+        for row in self.rows:
             chunk.append(_input_row(self.task, row))
-            size += len(row.text)
+            size += len(as_text(row.context if isinstance(row, QuestionRow) else row.text))
             if len(chunk) >= CHUNK_ROWS or size >= CHUNK_CHARACTERS:
                 yield chunk
                 chunk, size = [], 0
@@ -165,25 +166,22 @@ class InputRows:
 
 
 def _is_conll(path: Path, kind: str | None, encoding: str, tags: Sequence[str]) -> bool:
-    if ".conll" in [suffix.lower() for suffix in path.suffixes[-2:]]:
+    if kind == "conll":
         return True
     return kind in ("text", None) and path.is_file() and ends_in_tags(path, encoding, tags)
 
 
 def _input_row(task: Task[Any], row: Any) -> InputRow:
-    if isinstance(row, LenientQuestion):
-        columns = {"id": row.id, "question": row.question}  # the texts stand in many rows
-        return InputRow(row.number, (row.question, row.text), row.problem, columns, row.id)
-    if isinstance(row, LenientSentence):
-        words = [row.text[start:end] for start, end in row.words]
-        return InputRow(row.number, words, row.problem, {"text": row.text})
+    problem = None if row.problem is None else row.problem.what
+    if isinstance(row, QuestionRow):
+        columns = {"id": row.id, "question": row.question}  # contexts are in many rows
+        return InputRow(row.number, (row.question, row.context), problem, columns, row.id)
+    if isinstance(row, SentenceRow):
+        return InputRow(row.number, row.words, problem, {"text": storable(row.text)})
     if task.name == "spans":
-        problem = row.problem if row.text else "the question or its text is empty"
         name = str(row.number)
-        columns = {"id": name, **row.columns}
-        return InputRow(row.number, split_pair(row.text), problem, columns, name)
-    given = split_pair(row.text) if task.texts_per_row == 2 else row.text
-    return InputRow(row.number, given, row.problem, row.columns or {"text": row.text})
+        return InputRow(row.number, row.text, problem, {"id": name, **row.columns}, name)
+    return InputRow(row.number, row.text, problem, row.columns)
 
 
 def write_predictions(

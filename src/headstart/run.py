@@ -21,6 +21,10 @@ from safetensors import SafetensorError
 from headstart.base_source import hf_name, open_hf_base
 from headstart.checksums import load_arrays, save_arrays
 from headstart.config import is_run
+from headstart.data.dataset import Dataset
+from headstart.data.overlap import text_key
+from headstart.data.readers import ReadOptions
+from headstart.data.sources import has_parts
 from headstart.errors import HeadstartError
 from headstart.evaluation.calibration import HIGHEST, LOWEST
 from headstart.explain import CONTRIBUTIONS, Contribution, Effect, Explanation, Input, occlude
@@ -53,10 +57,6 @@ from headstart.tasks.classification import Classification
 from headstart.tasks.examples import Examples, Long, TextEncoding
 from headstart.tasks.run_network import run_network
 from headstart.tasks.task import Output, Parts, Prediction, Task
-from headstart.text.checking.duplicates import text_key
-from headstart.text.reading.dataset import Dataset
-from headstart.text.reading.rows import ReadOptions
-from headstart.text.reading.sources import has_parts
 from headstart.text.tokenizers.tokenizer import Tokenizer, hash_of, load_tokenizer
 
 TASK = "task.json"
@@ -297,8 +297,6 @@ class Run(ABC):
         seen = None
         if numbers is not None:
             seen = given - len(rows)
-            for mistake in report.get("mistakes", []):  # row numbers of what was given
-                mistake["row"] = int(numbers[mistake["row"] - 1]) + 1
         return {"rows": len(rows), "seen_rows": seen, **report, "truncated": scores.truncated}
 
     def explain(self, text: Input, label: str | None = None) -> Explanation:

@@ -11,7 +11,6 @@ from headstart.config import FinetuneConfig
 from headstart.errors import HeadstartError
 from headstart.explain import OCCLUSION
 from headstart.run import Run
-from headstart.text.reading.rows import join_pair
 from tests.labelled import config, dataset, splits, write_csv
 
 
@@ -93,7 +92,7 @@ def test_pairs_of_texts_have_a_linear_arm_too(tmp_path):
     run = Run.open(tmp_path / "run")
     assert run.task.name == "pairs"
     assert run.explain(("a cat", "a dog")).method == OCCLUSION
-    text = join_pair("a cat", "a dog")
+    text = ("a cat", "a dog")
     first, second = run.classifier.scores([text, "a cat ¦ a dog"])
     assert np.array_equal(first, second)
 

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from headstart.text.reading.corpus import TextList
+from headstart.data.corpus import TextList
 from headstart.text.store.write_store import store_corpus
 from headstart.text.tokenizers.train_tokenizer import train_tokenizer
 

@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from headstart.config import FinetuneConfig
+from headstart.data.dataset import Dataset
+from headstart.data.read import read_dataset
 from headstart.errors import HeadstartError
 from headstart.run import ROWS, NetworkRun, evaluation_rows
-from headstart.text.reading.dataset import Dataset
-from headstart.text.reading.read import read_dataset
 from headstart.training.finetune import finetune
 from tests.labelled import config, dataset, write_csv
 

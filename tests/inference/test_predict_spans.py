@@ -4,9 +4,9 @@ import json
 
 import pytest
 
+from headstart.data.squad import read_question_file
 from headstart.errors import HeadstartError
 from headstart.run import NetworkRun
-from headstart.text.reading.squad import read_question_file
 from tests.labelled import write_squad
 
 TEXT = "In year 7, Ada lives here. Kurt works there!"

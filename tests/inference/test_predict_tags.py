@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pytest
 
+from headstart.data.conll import read_sentences
 from headstart.errors import HeadstartError
 from headstart.run import NetworkRun
 from headstart.tasks.run_network import run_network
-from headstart.text.reading.conll import read_sentences
 from tests.labelled import write_conll
 
 TEXT = "7 Grace Hopper saw New York."

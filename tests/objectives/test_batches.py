@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 import torch
 
+from headstart.data.corpus import TextList
 from headstart.model.model import build_model
 from headstart.objectives import find_objective
-from headstart.text.reading.corpus import TextList
 from headstart.text.store.token_source import TokenSource
 from headstart.text.store.write_store import store_corpus
 from headstart.text.tokenizers.train_tokenizer import train_tokenizer

@@ -1,21 +1,9 @@
-"""Files to read and small real tokenizers, for the tests of `text/`."""
-
-from collections.abc import Callable
-from pathlib import Path
+"""Small real tokenizers, for the tests of `text/`."""
 
 import pytest
 
 from headstart.text.tokenizers.json_tokenizer import JsonTokenizer
 from headstart.text.tokenizers.train_tokenizer import train_tokenizer
-
-
-@pytest.fixture
-def reviews(write: Callable[[str, bytes | str], Path]) -> Path:
-    """A tidy CSV with forty different texts, half good and half bad."""
-    lines = ["text,label"]
-    lines += [f"review number {n} says {'yes' if n % 2 else 'no'},{n % 2}" for n in range(40)]
-    return write("reviews.csv", "\n".join(lines) + "\n")
-
 
 SENTENCES = [
     "The film was a delight, and the children didn't want to leave.",

@@ -9,12 +9,12 @@ import pytest
 import torch
 
 from headstart.config import FinetuneConfig, PretrainConfig
+from headstart.data import stream
+from headstart.data.corpus import Corpus, read_corpus
+from headstart.data.read import read_dataset
 from headstart.model.attention import attend
 from headstart.model.config import BaseConfig, LanguageModelingConfig
 from headstart.model.model import build_model
-from headstart.text.reading import stream
-from headstart.text.reading.corpus import Corpus, read_corpus
-from headstart.text.reading.read import read_dataset
 from headstart.training.callbacks import Callback
 from headstart.training.corpus import MAX_TASK_PASSES, open_corpus, prepare_corpus
 from headstart.training.initialization import initial_model, initialize_embedding

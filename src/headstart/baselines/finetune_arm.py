@@ -19,6 +19,7 @@ from headstart.baselines.stack import Stack
 from headstart.baselines.stack_run import MEMBERS, StackScorer
 from headstart.baselines.tfidf import TfidfClassifier
 from headstart.config import DatasetSettings, FinetuneConfig, is_run
+from headstart.data.dataset import Dataset
 from headstart.errors import HeadstartError
 from headstart.evaluation.calibration import fit_temperature
 from headstart.evaluation.metrics import wilson_interval
@@ -35,7 +36,6 @@ from headstart.run import (
 )
 from headstart.tasks import find_task
 from headstart.tasks.task import Parts
-from headstart.text.reading.dataset import Dataset
 from headstart.training.callbacks import Callback, Callbacks
 from headstart.training.cards import TASK_LIMITS
 from headstart.training.finetune import finetune

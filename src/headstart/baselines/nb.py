@@ -21,7 +21,6 @@ from headstart.baselines.arrays import check_shape, read_vocabulary, write_vocab
 from headstart.baselines.contributions import find_ngrams, margin_weights, share_out
 from headstart.baselines.regression import RegressionClassifier, linear_scores
 from headstart.explain import Contribution
-from headstart.text.reading.rows import PAIR_MARK
 
 WORDS = r"\w+|[^\w\s]"  # marks are words: a smiley or an exclamation mark tells a lot
 SMOOTHING = 1.0  # added to the number of texts of a class that have a feature
@@ -67,9 +66,7 @@ class NaiveBayesClassifier(RegressionClassifier):
     def _features(self, texts: Sequence[str]) -> sparse.csr_array:
         return sparse.csr_array(self.words_.transform(texts).multiply(self.ratios_))
 
-    def contributions(self, text: str, column: int) -> list[Contribution] | None:
-        if PAIR_MARK in text:
-            return None  # it is read with another mark, and its places would not be these
+    def contributions(self, text: str, column: int) -> list[Contribution]:
         row = self._features([text])
         words: Mapping[str, int] = self.words_.vocabulary_
         weights = margin_weights(self.regression_, linear_scores(row, self.regression_)[0], column)

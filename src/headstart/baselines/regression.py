@@ -13,6 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.validation import check_is_fitted
 
 from headstart.baselines.arrays import check_shape, read_arrays, write_arrays
+from headstart.data.dataset import as_text
 from headstart.errors import HeadstartError
 from headstart.evaluation.calibration import at_temperature
 from headstart.folds import Fold, RowNumbers, held_rows
@@ -24,7 +25,6 @@ from headstart.linear import (
 )
 from headstart.progress import ProgressCallback
 from headstart.run import TextClassifier
-from headstart.text.reading.rows import PAIR_MARK
 
 
 class RegressionClassifier(ClassifierMixin, BaseEstimator, TextClassifier, ABC):  # type: ignore[misc]
@@ -164,8 +164,8 @@ class RegressionClassifier(ClassifierMixin, BaseEstimator, TextClassifier, ABC):
 
 
 def plain_texts(texts: Sequence[Any]) -> Sequence[Any]:
-    """Texts as a linear model reads them: the two of a pair with a visible mark between them."""
-    return [text.replace(PAIR_MARK, " ¦ ") if isinstance(text, str) else text for text in texts]
+    """Texts as a linear model reads them: the two of a pair with a bar between them."""
+    return [as_text(text) if isinstance(text, tuple) else text for text in texts]
 
 
 def linear_scores(features: Any, regression: LogisticRegression) -> NDArray[np.float64]:

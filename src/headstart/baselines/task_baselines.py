@@ -18,12 +18,12 @@ from headstart.baselines.stack import over_all_classes
 from headstart.baselines.tfidf import STRENGTHS, TfidfClassifier
 from headstart.baselines.word_tagger import fit_tagger
 from headstart.config import FinetuneConfig
+from headstart.data.dataset import Dataset
 from headstart.errors import HeadstartError
 from headstart.linear import choose_strength
 from headstart.run import seen_rows
 from headstart.tasks.classification import CERTAIN, Classification, MultiLabel
 from headstart.tasks.task import Task
-from headstart.text.reading.dataset import Dataset
 from headstart.training.callbacks import Callback
 from headstart.training.initialization import read_splits
 

@@ -18,7 +18,6 @@ from headstart.baselines.characters import Occurrences, count_characters, find_c
 from headstart.baselines.contributions import find_ngrams, margin_weights, share_out
 from headstart.baselines.regression import RegressionClassifier, linear_scores
 from headstart.explain import Contribution
-from headstart.text.reading.rows import PAIR_MARK
 
 STRENGTHS = (0.25, 1, 4, 16, 64, 256)
 WORDS = r"\w+"
@@ -67,9 +66,7 @@ class TfidfClassifier(RegressionClassifier):
         characters = self.rarity_.transform(_characters(texts)[:, self.columns_])
         return sparse.hstack([self.words_.transform(texts), characters], format="csr")
 
-    def contributions(self, text: str, column: int) -> list[Contribution] | None:
-        if PAIR_MARK in text:
-            return None  # it is read with another mark, and its places would not be these
+    def contributions(self, text: str, column: int) -> list[Contribution]:
         row, lowered = self._features([text]), text.lower()
         found = find_characters(lowered, **CHARACTERS)
         known = np.isin(found.columns, self.columns_)

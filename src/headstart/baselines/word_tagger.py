@@ -14,9 +14,9 @@ from scipy import sparse
 from sklearn.feature_extraction import FeatureHasher
 from sklearn.linear_model import SGDClassifier
 
+from headstart.data.conll import Sentences
 from headstart.errors import HeadstartError
 from headstart.tasks.tagging import Tagging
-from headstart.text.reading.conll import Sentences
 
 HASHED = 2**18
 STRENGTHS = (1e-6, 1e-5, 1e-4)  # of the penalty: the most accurate on validation is taken

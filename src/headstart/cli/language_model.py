@@ -133,7 +133,7 @@ def perplexity(
     headstart perplexity runs/base other-text.txt
     """
     from headstart import language_model
-    from headstart.text.reading.corpus import read_corpus
+    from headstart.data.corpus import read_corpus
 
     to = "measure the perplexity of a text"
     opened = language_model.open_language_model(run, causal=True, to=to)

@@ -166,7 +166,7 @@ def open_run(folder: Path, threads: int | None) -> Any:
 def _predict_file(
     run: Any, source: str, output: Path | None, given: dict[str, Any], *, json: bool
 ) -> None:
-    from headstart.text.reading.rows import ReadOptions
+    from headstart.data.readers import ReadOptions
 
     options = ReadOptions(**given)
     with progress_bar("predicting", "rows") as show:

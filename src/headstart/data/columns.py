@@ -175,7 +175,7 @@ def _guess_label(
 
 def _check_header(sample: Sample, text: str, label: str | None, where: str) -> None:
     """Reject a first row of data: it would be lost as the names of the columns."""
-    labels = {str(row.get(label)) for row in sample}
+    labels = {str(row.get(label or "")) for row in sample}
     if len(text.split()) >= HEADER_WORDS or (label is not None and label in labels):
         raise HeadstartError(
             "the first row looks like data, not like the names of columns",

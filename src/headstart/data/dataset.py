@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Generic, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 Text = str | tuple[str, str]  # a text, or two that belong together
 
@@ -31,7 +31,7 @@ class Part(ABC):
     def __post_init__(self) -> None:
         if not self.rows:
             object.__setattr__(self, "rows", list(range(1, len(self) + 1)))
-        lengths = {one.name: len(getattr(self, one.name)) for one in self._per_row()}
+        lengths = {name: len(values) for name, values in self._per_row().items()}
         assert set(lengths.values()) <= {len(self)}, lengths
 
     @abstractmethod
@@ -39,11 +39,11 @@ class Part(ABC):
 
     @property
     @abstractmethod
-    def keys(self) -> Sequence[Text]:
+    def keys(self) -> Sequence[Any]:
         """The text that identifies each row, wherever the row comes from."""
 
     @property
-    def groups(self) -> Sequence[Text]:
+    def groups(self) -> Sequence[Any]:
         """A text for each row; rows with the same text go to the same part of a split."""
         return self.keys
 
@@ -68,17 +68,16 @@ class Part(ABC):
 
     def pick(self, numbers: Sequence[int], **dropped: int) -> Self:
         """Select rows by position, from 0, in this order; `dropped` is added to the account."""
-        picked = {
-            one.name: [getattr(self, one.name)[number] for number in numbers]
-            for one in self._per_row()
+        picked: dict[str, Any] = {
+            name: [values[number] for number in numbers] for name, values in self._per_row().items()
         }
         reasons = Counter(self.dropped)
         reasons.update({reason: count for reason, count in dropped.items() if count})
         return replace(self, dropped=dict(reasons), **picked)
 
-    def _per_row(self) -> list["field[object]"]:  # type: ignore[type-arg,valid-type]
-        values = [(one, getattr(self, one.name)) for one in fields(self)]
-        return [one for one, value in values if isinstance(value, list) and value]
+    def _per_row(self) -> dict[str, list[Any]]:
+        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        return {name: one for name, one in values.items() if isinstance(one, list) and one}
 
 
 @dataclass(frozen=True)
@@ -88,7 +87,7 @@ class Dataset(Part):
     With `several_labels` a label is a combination, such as "comedy|drama".
     """
 
-    texts: Sequence[Text]
+    texts: list[Any]  # str, or tuples of two for pairs
     labels: list[int]
     label_names: tuple[str, ...]
     weights: list[float] | None = None  # how much each text counts; None: all the same
@@ -98,7 +97,7 @@ class Dataset(Part):
         return len(self.labels)
 
     @property
-    def keys(self) -> Sequence[Text]:
+    def keys(self) -> Sequence[Any]:
         return self.texts
 
     @property

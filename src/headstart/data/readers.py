@@ -93,7 +93,7 @@ class Table:
 
     found: str
     names: list[str]
-    sample: list[Mapping[str, Any]]
+    sample: Sequence[Mapping[str, Any]]
     records: Callable[[str | None, Sequence[str]], Iterator[Record]]
     lines: Lines | None = None
     label_names: Callable[[str], list[str] | None] = lambda column: None
@@ -129,6 +129,7 @@ class Rows:
     label_names: list[str] | None = None
     lines: Lines | None = None
     spellings: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    _names: dict[str, str] = field(default_factory=dict)  # labels that were checked already
 
     @property
     def share(self) -> float | None:
@@ -149,7 +150,7 @@ class Rows:
             return Row(number, raw, None, problem, {self.columns.text or "text": raw}, line, file)
         columns, label = self.columns, None
         text: Text
-        text, problem = check_text(cells.get(columns.text), self.encoding)
+        text, problem = check_text(cells.get(columns.text or ""), self.encoding)
         if columns.second is not None:
             second, other = check_text(cells.get(columns.second), self.encoding)
             text, problem = (text, second), problem or other
@@ -161,6 +162,8 @@ class Rows:
         return Row(number, text, label, problem, cells, line, file)
 
     def _label(self, value: object) -> tuple[str | None, HeadstartError | None]:
+        if isinstance(value, str) and value in self._names:
+            return self._names[value], None
         values = [value] if self.labels == "one" else list_labels(value)
         names = []
         for one in values:
@@ -169,7 +172,10 @@ class Rows:
                 return None, problem
             self.spellings[name].add(str(one).strip())
             names.append(name)
-        return (names[0] if self.labels == "one" else LABELS_MARK.join(sorted(set(names)))), None
+        name = names[0] if self.labels == "one" else LABELS_MARK.join(sorted(set(names)))
+        if isinstance(value, str):
+            self._names[value] = name
+        return name, None
 
 
 def strict(rows: Iterable[Row]) -> Iterator[Row]:
@@ -203,8 +209,9 @@ def open_rows(
     options = options or ReadOptions()
     table = open_table(source, options.encoding, role=role)
     if labels != "none" and "label" not in table.names and source.kind in ("text", "lab"):
+        missing = f"there is no {_lab_label_file(source).name} in the same folder"
         raise HeadstartError(
-            "plain text has no labels",
+            "plain text has no labels" if source.kind == "text" else missing,
             where=source.name,
             fix="give unlabelled text with --corpus; labelled text as CSV, TSV, JSON Lines or "
             "Parquet with a text and a label column",
@@ -395,7 +402,7 @@ class CsvReader:
 
     def records(self, label: str | None, only: Sequence[str] = ()) -> Iterator[Record]:
         place = self.names.index(label) if label in self.names else None
-        known = set() if place is None else {str(row[label]) for row in self.sample if row[label]}
+        known = {row[label] for row in self.sample if row[label]} if label in self.names else set()
         suspects: list[tuple[int, int, set[str]]] = []
         pending: list[str] = []  # lines that are read again, the next one last
         lines = iter(self.lines)
@@ -406,7 +413,9 @@ class CsvReader:
         number, at = -1, 1  # of the row, where the header is 0; of its first line
         while (line := more()) is not None:
             taken, problem = [line], None
-            if '"' not in line:
+            if len(line) > LONGEST_DOCUMENT:
+                cells, problem = [], too_long()
+            elif '"' not in line:
                 cells = line.split(self.delimiter) if line else []
             else:
                 cells, taken, problem = self._parse_quoted(line, more)
@@ -506,9 +515,15 @@ def _open_csv(lines: Lines) -> Table:
 
 
 def _open_json_lines(lines: Lines) -> Table:
-    start = lines.start.split(lines.line_end)
-    parsed = [_parse_json(line)[0] for line in start[:SAMPLE_ROWS] if line.strip()]
-    sample = [record for record in parsed if record is not None]
+    start = [line for line in lines.start.split(lines.line_end)[:SAMPLE_ROWS] if line.strip()]
+    if not start:
+        raise HeadstartError("the file is empty", where=lines.source.name)
+    parsed = [_parse_json(line, lines.encoding) for line in start]
+    sample = [record for record, _ in parsed if record is not None]
+    first = parsed[0][1]
+    if first is not None and not sample:
+        first.where = first.where or lines.source.row(1)
+        raise first
 
     def records(label: str | None, only: Sequence[str]) -> Iterator[Record]:
         for number, line in enumerate(lines, start=1):
@@ -516,8 +531,6 @@ def _open_json_lines(lines: Lines) -> Table:
                 cells, problem = _parse_json(line, lines.encoding)
                 yield Record(number, cells or {}, None, problem, line)
 
-    if not lines.start.strip():
-        raise HeadstartError("the file is empty", where=lines.source.name)
     return Table("JSON Lines", _keys(sample), sample, records, lines)
 
 
@@ -630,15 +643,17 @@ def _open_parquet(source: Source) -> Table:
 def _open_text(lines: Lines) -> Table:
     """One text per line; a line of the lab's files is the tokens of a text."""
     is_lab = lines.source.kind == "lab"
-    labels = _lab_label_file(lines.source) if is_lab else None
+    labels = _lab_label_file(lines.source)
+    labelled = is_lab and labels.is_file()
 
     def records(label: str | None, only: Sequence[str]) -> Iterator[Record]:
         texts: Iterable[str] = map(join_tokens, lines) if is_lab else lines
-        if labels is None:
+        if not labelled:
             for number, text in enumerate(texts, start=1):
                 yield Record(number, {"text": text})
             return
-        whole, values = list(texts), list(Lines(labels, lines.encoding))
+        source = Source(str(labels), "text", labels)
+        whole, values = list(texts), list(Lines(source, lines.encoding))
         if len(whole) != len(values):
             raise HeadstartError(
                 f"{len(whole):,} texts but {len(values):,} labels",
@@ -649,9 +664,8 @@ def _open_text(lines: Lines) -> Table:
             yield Record(number, {"text": text, "label": value})
 
     found = "SentencePiece tokens" if is_lab else "one text per line"
-    if labels is None:
-        return Table(found, ["text"], [], records, lines)
-    return Table(f"{found} with labels", ["text", "label"], [], records, lines)
+    names = ["text", "label"] if labelled else ["text"]
+    return Table(found, names, [], records, lines)
 
 
 def join_tokens(line: str) -> str:
@@ -659,9 +673,8 @@ def join_tokens(line: str) -> str:
     return "".join(line.split(" ")).replace("▁", " ").strip()
 
 
-def _lab_label_file(source: Source) -> Source | None:
-    path = source.file.with_name(f"{source.file.name.split('.')[0]}.label")
-    return Source(str(path), "text", path) if path.is_file() else None
+def _lab_label_file(source: Source) -> Path:
+    return source.file.with_name(f"{source.file.name.split('.')[0]}.label")
 
 
 def _open_classes(source: Source, encoding: str) -> Table:

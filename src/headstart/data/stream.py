@@ -11,6 +11,7 @@ import math
 import zlib
 from collections.abc import Iterator
 from functools import cached_property
+from itertools import chain
 from typing import BinaryIO, cast
 
 from headstart.data.sources import BLOCK, Source
@@ -72,15 +73,16 @@ class Lines:
 
     def __iter__(self) -> Iterator[str]:
         end, rest = self.line_end, ""
-        blocks = self.blocks()
-        for block in blocks:
+        blocks: Iterator[str] = self.blocks()
+        while (block := next(blocks, None)) is not None:
             lines = (rest + block).split(end)
             rest = lines.pop()
-            for line in lines:
-                yield line.removesuffix("\r")
-            while len(rest) > LONGEST_DOCUMENT:
+            if "\r" in block and end == "\n":
+                lines = [line.removesuffix("\r") for line in lines]
+            yield from lines
+            if len(rest) > LONGEST_DOCUMENT:
                 yield rest[: LONGEST_DOCUMENT + 1]
-                rest = _after_line(blocks, end)
+                blocks, rest = chain([_after_line(blocks, end)], blocks), ""
         if rest:
             yield rest.removesuffix("\r")
 

@@ -18,12 +18,12 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from headstart.checksums import KEY, check_checksum, checksum, sort_metadata
+from headstart.data.dataset import Splits
 from headstart.errors import HeadstartError
 from headstart.evaluation.metrics import classification_metrics
 from headstart.files import replacing
 from headstart.studies.study_task import has_classes, row_scores
 from headstart.tasks.task import Task
-from headstart.text.reading.dataset import Splits
 
 FINAL = -1  # the epoch of a value measured once, at the best epoch; empty in results.csv
 Probabilities = NDArray[np.float32]
@@ -99,7 +99,7 @@ class Outcome:
 
 def make_outcome(
     run: RunKey,
-    splits: Splits,
+    splits: Splits[Any],
     validation: ArrayLike,
     test: ArrayLike,
     *,

@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from headstart.config import Pooling
+from headstart.data.dataset import Part
+from headstart.data.readers import short_label
 from headstart.errors import HeadstartError
 from headstart.evaluation.calibration import fit_temperature
 from headstart.evaluation.metrics import RowScores
@@ -22,11 +24,9 @@ from headstart.model.config import HeadConfig
 from headstart.model.presets import Preset
 from headstart.progress import ProgressCallback
 from headstart.tasks.examples import Examples, LabelledBatch, TextEncoding
-from headstart.text.reading.dataset import Dataset
-from headstart.text.reading.rows import PAIR_MARK
 
 MAX_CELLS = 20_000_000  # rows × classes for which a macro average has an interval
-Rows = TypeVar("Rows")  # labelled rows: training, validation or test
+Rows = TypeVar("Rows", bound=Part)  # labelled rows: training, validation or test
 Rows_co = TypeVar("Rows_co", covariant=True)
 Output = NDArray[np.float32]
 Prediction = dict[str, Any]  # plain values: JSON, CSV, Parquet, HTTP and the page use them
@@ -127,7 +127,7 @@ class Task(ABC, Generic[Rows]):
     @classmethod
     @abstractmethod
     def read(cls, sources: Sequence[str], **how: Any) -> "Parts[Rows]":
-        """Read labelled files; `how` is what `text.reading.read.read_dataset` takes."""
+        """Read labelled files; `how` is what `data.read.read_dataset` takes."""
 
     @abstractmethod
     def read_all(self, source: str, **how: Any) -> Rows:
@@ -142,8 +142,8 @@ class Task(ABC, Generic[Rows]):
         """Find the numbers of labels by name; an unknown label is an error."""
         unknown = [name for name in names if name not in self._numbers]
         if unknown:
-            others = ", ".join(f"'{name}'" for name in unknown[:10])
-            known = ", ".join(f"'{name}'" for name in self.labels[:10])
+            others = ", ".join(map(short_label, unknown[:10]))
+            known = ", ".join(map(short_label, self.labels[:10]))
             raise HeadstartError(
                 f"the dataset has other labels than the run: {others}; the run knows {known}",
                 where=where,
@@ -160,24 +160,13 @@ class Task(ABC, Generic[Rows]):
     def texts(self, rows: Rows) -> Sequence[str]:
         """List all text of the rows, to train a tokenizer on."""
 
-    def row_texts(self, rows: Rows) -> Sequence[str]:
-        """List one text per row that identifies it, wherever the row comes from."""
-        return self.texts(rows)
-
-    def inspected(self, rows: Rows) -> Dataset:
-        """Convert rows to texts with one label each, to be inspected before training."""
-        given: Any = rows
-        labels, names = self.row_classes(rows)
-        texts = [text.replace(PAIR_MARK, " ¦ ") for text in self.row_texts(rows)]
-        return Dataset(given.name, texts, labels, names, given.dropped)
-
-    @abstractmethod
-    def row_classes(self, rows: Rows) -> tuple[list[int], tuple[str, ...]]:
-        """List one class number per row for an inspection, and the names of these classes."""
+    def row_texts(self, rows: Rows) -> Sequence[Any]:
+        """List what identifies each row, wherever it comes from: a text, or a tuple of two."""
+        return rows.keys
 
     def pick(self, rows: Rows, numbers: Sequence[int]) -> Rows:
-        """Select rows by number, in this order."""
-        return rows.pick(numbers)  # type: ignore[attr-defined]
+        """Select rows by position, in this order."""
+        return rows.pick(numbers)
 
     @abstractmethod
     def unlabelled(self, inputs: Sequence[Any]) -> Rows:

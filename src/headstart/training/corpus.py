@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headstart.config import PretrainConfig
+from headstart.data.corpus import Corpus, ProgressCorpus, TextList, read_corpus
+from headstart.data.read import read_dataset
 from headstart.errors import HeadstartError
 from headstart.files import cache_folder, mark_used, write_text
 from headstart.model.presets import Preset, PresetObjective, preset
 from headstart.objectives import find_objective
 from headstart.run import NetworkRun
-from headstart.text.reading.corpus import Corpus, ProgressCorpus, TextList, read_corpus
-from headstart.text.reading.read import read_dataset
 from headstart.text.store.corpus_split import CorpusSplit, choose_split
 from headstart.text.store.token_source import TokenSource
 from headstart.text.store.write_store import store_corpus, store_corpus_split
@@ -127,7 +127,7 @@ def open_corpus(config: PretrainConfig) -> Corpus:
 
 def corpus_warnings(config: PretrainConfig, callback: Callback) -> list[str]:
     """Return what `headstart inspect` would warn of."""
-    from headstart.text.checking.inspect import inspect_data
+    from headstart.data.inspect import inspect_data
 
     stage = callback.stage("inspecting the corpus")
     return list(inspect_data(None, open_corpus(config), progress=stage).warnings)

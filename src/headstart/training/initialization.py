@@ -18,6 +18,7 @@ from headstart.config import (
     is_huggingface,
     read_settings,
 )
+from headstart.data.splits import take_budget
 from headstart.errors import HeadstartError
 from headstart.files import cache_folder, mark_used, replacing, write_text
 from headstart.model.attention import SelfAttention
@@ -32,7 +33,6 @@ from headstart.run import NetworkRun
 from headstart.tasks import find_task
 from headstart.tasks.examples import TextEncoding
 from headstart.tasks.task import Parts, Task, check_pooling
-from headstart.text.checking.splits import take_budget
 from headstart.text.cooccurrence import cooccurrence_decomposition, scale_columns
 from headstart.text.tokenizers.tokenizer import Tokenizer, hash_of, load_tokenizer
 from headstart.text.tokenizers.train_tokenizer import train_tokenizer

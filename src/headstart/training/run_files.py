@@ -14,12 +14,12 @@ from headstart.config import (
     is_run,
     read_settings,
 )
+from headstart.data.sources import check_outside
 from headstart.errors import HeadstartError
 from headstart.files import IDENTITY, read_object, write_text
 from headstart.machine import resolve_machine
 from headstart.model.checkpoint import WEIGHTS
 from headstart.tasks.task import Parts
-from headstart.text.reading.sources import check_outside
 from headstart.text.tokenizers.tokenizer import Tokenizer, hash_of
 
 PLAN_FILE = "plan.json"
