@@ -21,7 +21,7 @@ from headstart.cli.console import (
     shortened,
     write,
 )
-from headstart.cli.options import Debug, Json, from_config, option
+from headstart.cli.options import Debug, Json, from_config, option, with_task
 from headstart.config import DatasetSettings, PretrainConfig
 from headstart.errors import HeadstartError
 
@@ -65,7 +65,8 @@ def inspect(
 
     headstart inspect reviews.csv --corpus my-text.txt
     """
-    config = DatasetSettings.from_dict(given)
+    DatasetSettings.from_dict(given)  # a bad value is reported before any file is read
+    config = DatasetSettings.from_dict(with_task(given))
     if not config.dataset and not corpus:
         raise HeadstartError(
             "no data was given",

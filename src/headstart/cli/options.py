@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
+from headstart.cli.console import note
 from headstart.config import Config, Setting, read_toml
 from headstart.errors import HeadstartError
 
@@ -204,6 +205,22 @@ def amount(text: str) -> int:
     unit = UNITS.get(text[-1:].lower(), 1.0)
     number = text[:-1] if unit != 1.0 else text
     return round(float(number) * unit)
+
+
+def with_task(given: dict[str, Any]) -> dict[str, Any]:
+    """Add the task that the dataset implies, if none was given, and say so."""
+    if "task" in given or not given.get("dataset"):
+        return given
+    from headstart.data.read import guess_task
+    from headstart.data.readers import ReadOptions
+
+    names = ("text_column", "label_column", "encoding")
+    options = ReadOptions(**{name: given[name] for name in names if given.get(name)})
+    task, why = guess_task(given["dataset"], options)
+    if why is None:
+        return given
+    note(f"{why} (--task says otherwise)")
+    return {**given, "task": task}
 
 
 def _read_file(path: Path, settings: list[Setting]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from headstart.config import PretrainConfig
 from headstart.data.corpus import Corpus, ProgressCorpus, TextList, read_corpus
-from headstart.data.read import read_dataset
+from headstart.data.read import read_dataset, read_texts
 from headstart.errors import HeadstartError
 from headstart.files import cache_folder, mark_used, write_text
 from headstart.model.presets import Preset, PresetObjective, preset
@@ -118,6 +118,8 @@ def open_corpus(config: PretrainConfig) -> Corpus:
         encoding=config.encoding,
         documents=config.documents,
     )
+    if config.test:
+        corpus = corpus.without(read_texts(config.test, encoding=config.encoding))
     if not config.task_text:
         return corpus
     task = read_dataset(config.task_text, encoding=config.encoding)
