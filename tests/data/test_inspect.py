@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headstart.data.conll import Sentences
 from headstart.data.corpus import read_corpus
 from headstart.data.dataset import Dataset, Splits
 from headstart.data.inspect import DECOMPOSED, inspect_data, odd_characters
@@ -125,6 +126,29 @@ def test_dropped_rows_are_warnings(plain):
     counted = plain.train.pick([0, 1], empty=3)
     warnings = inspect_data(Splits(counted, plain.validation, plain.test)).warnings
     assert "train: 3 rows without text were dropped" in warnings
+
+
+def test_several_labels_of_a_text_are_counted_one_by_one():
+    part = Dataset("d", ["one", "two"], [0, 1], ("a", "a|b"), several_labels=True)
+    report = inspect_data(Splits(part, part, None)).parts[0]
+    assert (report.labels, report.labelled) == ({"a": 2, "b": 1}, 2)
+
+
+def test_tags_are_counted_by_word_and_are_not_classes_of_sentences():
+    words = [["Ada", "sleeps", "here"]] * 20 + [["nothing", "at", "all"]]
+    tags = [[1, 0, 0]] * 20 + [[0, 0, 0]]
+    part = Sentences("d", words, tags, ("O", "B-PER"))
+    found = inspect_data(Splits(part, part, None))
+    assert found.parts[0].labels == {"O": 43, "B-PER": 20}
+    assert not any("class" in warning for warning in found.warnings)
+
+
+def test_texts_inside_of_texts_of_other_parts_are_found():
+    inside = splits_of([(f"He said: {LONG} and left", 1)], [], [(LONG, 1)])
+    found = overlap(inspect_data(inside), "test", "train")
+    assert (found.equal, found.similar, found.inside, found.contains) == (0, 0, 1, 0)
+    around = splits_of([(LONG[:100], 1)], [], [(LONG, 1)])
+    assert overlap(inspect_data(around), "test", "train").contains == 1
 
 
 def test_a_corpus_alone_can_be_looked_at(write):

@@ -160,13 +160,11 @@ def inspect_data(
         dropped = {"empty": corpus.empty or 0, "held-out": overlapping}
         report.dropped = {reason: count for reason, count in dropped.items() if count}
     conflicts = _conflicts(given.values())
+    notes = (*splits.notes, *splits.found) if splits is not None else ()
     inspection = Inspection(
         length=length,
         unit="words" if tokenizer is None else "tokens",
-        found=[
-            *((*splits.notes, *splits.found) if splits else ()),
-            *(corpus.found if corpus else ()),
-        ],
+        found=list(dict.fromkeys([*notes, *(corpus.found if corpus else ())])),
         parts=inspector.reports,
         overlaps=inspector.overlaps(),
         conflicts=len(conflicts),
