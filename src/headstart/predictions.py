@@ -21,7 +21,7 @@ from headstart.data.dataset import LABELS_MARK, as_text
 from headstart.data.readers import ReadOptions, Rows, open_rows
 from headstart.data.sources import find_kind, find_source
 from headstart.data.squad import QuestionRow, QuestionRows
-from headstart.data.stream import check_text, storable
+from headstart.data.stream import check_text
 from headstart.errors import HeadstartError
 from headstart.files import check_file, escape_formula
 from headstart.tasks.task import Prediction, Task
@@ -177,7 +177,7 @@ def _input_row(task: Task[Any], row: Any) -> InputRow:
         columns = {"id": row.id, "question": row.question}  # contexts are in many rows
         return InputRow(row.number, (row.question, row.context), problem, columns, row.id)
     if isinstance(row, SentenceRow):
-        return InputRow(row.number, row.words, problem, {"text": storable(row.text)})
+        return InputRow(row.number, row.words, problem, {"text": row.text})
     if task.name == "spans":
         name = str(row.number)
         return InputRow(row.number, row.text, problem, {"id": name, **row.columns}, name)

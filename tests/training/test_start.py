@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from headstart.config import FinetuneConfig, PretrainConfig
-from headstart.data import stream
+from headstart.data import sources
 from headstart.data.corpus import Corpus, read_corpus
 from headstart.data.read import read_dataset
 from headstart.model.attention import attend
@@ -91,7 +91,7 @@ def test_a_masked_base_with_shared_keys_and_values_starts_too():
 def counts(monkeypatch):
     """How often a corpus is hashed, and how often it is read to its end."""
     counts = {"hashed": 0, "read": 0}
-    hash_content, read = stream._hash_content, Corpus.__iter__
+    hash_content, read = sources._read_hash, Corpus.__iter__
 
     def counting_hashes(path):
         counts["hashed"] += 1
@@ -101,7 +101,7 @@ def counts(monkeypatch):
         yield from read(corpus)
         counts["read"] += 1
 
-    monkeypatch.setattr(stream, "_hash_content", counting_hashes)
+    monkeypatch.setattr(sources, "_read_hash", counting_hashes)
     monkeypatch.setattr(Corpus, "__iter__", counting_passes)
     return counts
 

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 from headstart.data.dataset import Part, Splits
 from headstart.data.readers import short_label
 from headstart.data.sources import Given, Source, find_parts, find_source
-from headstart.data.splits import check_validation, make_splits
-from headstart.data.stream import LONGEST_DOCUMENT, Lines, check_text
+from headstart.data.splits import make_splits
+from headstart.data.stream import LONGEST_DOCUMENT, Lines, check_text, storable
 from headstart.errors import HeadstartError
 
 TAGS_FIX = "one word per line, then a space or tab, its tag last; blank lines between sentences"
@@ -105,7 +105,7 @@ class SentenceRows:
         if row.problem is not None or problem is None:
             return row
         problem.where = self.source.row(row.number)
-        return row._replace(problem=problem)
+        return row._replace(words=[storable(word) for word in row.words], problem=problem)
 
     def _check_line(self, line: str, columns: list[str], number: int) -> HeadstartError | None:
         if not columns[0].strip():
@@ -167,7 +167,7 @@ def read_sentences(
         for part, file in (("validation", files.validation), ("test", files.test))
         if file is not None
     }
-    splits = make_splits(
+    return make_splits(
         make_sentences(name, train, labels),
         held_out.get("validation"),
         held_out.get("test"),
@@ -175,9 +175,8 @@ def read_sentences(
         drops_overlap=drop_overlap,
         found=[f"{file.name}: words and tags" for file in files.train],
         notes=files.notes,
+        unit="sentences",
     )
-    check_validation(splits, "sentences")
-    return splits
 
 
 def read_tagged(source: Given, label_names: Sequence[str], *, encoding: str = "utf-8") -> Sentences:

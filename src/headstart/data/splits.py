@@ -211,6 +211,7 @@ def make_splits(
     drops_overlap: bool,
     found: Iterable[str] = (),
     notes: Iterable[str] = (),
+    unit: str | None = None,
 ) -> Splits[PartT]:
     """Complete the parts that have files: others are split off the training rows.
 
@@ -221,22 +222,19 @@ def make_splits(
     train, validation, test : the rows of the files that were given.
     seed : of the split, where parts are split off.
     drops_overlap : whether rows are dropped that a given later part has, too.
+    unit : what rows are called in the error about too few of them; without it, few are accepted.
     """
     if validation is not None:
         splits = Splits(train, validation, test)
     else:
         splits = split(train, seed, with_test=test is None)
         splits = splits if test is None else replace(splits, test=test)
+        if unit is not None and not len(splits.validation):
+            raise HeadstartError(
+                f"{len(train)} {unit} are too few to split a validation part off",
+                where=train.name,
+                fix=f"give more {unit}, or --validation FILE",
+            )
     splits = replace(splits, found=tuple(found), notes=tuple(notes))
     several_files = validation is not None or test is not None
     return drop_overlap(splits) if drops_overlap and several_files else splits
-
-
-def check_validation(splits: Splits[PartT], unit: str) -> None:
-    """Reject a split whose validation part has no rows."""
-    if not len(splits.validation):
-        raise HeadstartError(
-            f"{len(splits.train)} {unit} are too few to split a validation part off",
-            where=splits.train.name,
-            fix=f"give more {unit}, or --validation FILE",
-        )

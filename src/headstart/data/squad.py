@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from headstart.data.dataset import Part, Splits
 from headstart.data.sources import Given, Source, find_parts, find_source
-from headstart.data.splits import check_validation, make_splits
+from headstart.data.splits import make_splits
 from headstart.data.stream import Lines, check_text
 from headstart.errors import HeadstartError
 
@@ -152,16 +152,15 @@ def read_questions(
     name = ", ".join(Path(source).name for source in sources)
     train, later = _read_files(name, files.train, encoding), (files.validation, files.test)
     held_out = [None if one is None else _read_files(name, [one], encoding) for one in later]
-    splits = make_splits(
+    return make_splits(
         train,
         *held_out,
         seed=seed,
         drops_overlap=drop_overlap,
         found=[f"{file.name}: questions in SQuAD's JSON" for file in files.train],
         notes=files.notes,
+        unit="texts",
     )
-    check_validation(splits, "texts")
-    return splits
 
 
 def read_question_file(source: Given, *, encoding: str = "utf-8") -> Questions:

@@ -83,10 +83,11 @@ def first_rows(path: Path, name: str) -> dict[str, Any]:
     if source.kind not in TABLES:
         return {"columns": [], "rows": [], "text_column": "", "label_column": ""}
     opened = open_rows(source, ReadOptions(text_column=table.names[0]), all_columns=True)
-    rows = [
-        [_cell(row.columns.get(name)) for name in table.names[:SHOWN_COLUMNS]]
-        for row in islice(opened, SHOWN_ROWS)
-    ]
+    rows = []
+    for row in islice(opened, SHOWN_ROWS):
+        if row.problem is not None and row.problem.code == "encoding":
+            raise row.problem
+        rows.append([_cell(row.columns.get(name)) for name in table.names[:SHOWN_COLUMNS]])
     try:
         found = choose_columns(table.names, table.sample, Columns())
     except HeadstartError:  # the user has to choose
