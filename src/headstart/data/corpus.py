@@ -200,11 +200,11 @@ class Corpus:
             found: dict[int, OverlapKind] = {}
             place = 0
             for batch in batched(documents):
-                for document, kind in zip(batch, self._held_out.find(batch), strict=True):
+                for text, kind in zip(batch, self._held_out.find(batch), strict=True):
                     if kind is not None:
                         found[place] = kind
                     place += 1
-                    yield as_text(document), kind
+                    yield as_text(text), kind
             self._found = found
 
     def _read(self, source: Source, documents: Documents) -> Iterator[str]:

@@ -246,6 +246,12 @@ def open_rows(
 
 def open_table(source: Source, encoding: str = "utf-8", *, role: str = "train") -> Table:
     """Open any source as named columns, from its beginning."""
+    if source.kind == "conll":
+        raise HeadstartError(
+            "the file has words and tags, not texts with labels",
+            where=source.name,
+            fix="give --task tagging, or a table with a text and a label column",
+        )
     if source.kind == "hub":
         return _open_hub(source, role)
     if source.kind == "embedded":
