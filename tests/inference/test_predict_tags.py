@@ -8,7 +8,7 @@ import pytest
 from headstart.data.conll import read_sentences
 from headstart.errors import HeadstartError
 from headstart.run import NetworkRun
-from headstart.tasks.run_network import run_network
+from headstart.tasks.examples import run_network
 from tests.labelled import write_conll
 
 TEXT = "7 Grace Hopper saw New York."

@@ -19,7 +19,7 @@ from headstart.baselines.stack import Stack
 from headstart.baselines.stack_run import MEMBERS, StackScorer
 from headstart.baselines.tfidf import TfidfClassifier
 from headstart.config import DatasetSettings, FinetuneConfig, is_run
-from headstart.data.dataset import Dataset
+from headstart.data.dataset import Dataset, Splits
 from headstart.errors import HeadstartError
 from headstart.evaluation.calibration import fit_temperature
 from headstart.evaluation.metrics import wilson_interval
@@ -35,12 +35,10 @@ from headstart.run import (
     write_summary,
 )
 from headstart.tasks import find_task
-from headstart.tasks.task import Parts
 from headstart.training.callbacks import Callback, Callbacks
-from headstart.training.cards import TASK_LIMITS
 from headstart.training.finetune import finetune
 from headstart.training.initialization import read_splits
-from headstart.training.run_files import start_config
+from headstart.training.run_files import TASK_LIMITS, start_config
 
 NETWORK, STACK = "network", "stack"
 LINEAR: dict[str, type[RegressionClassifier]] = {
@@ -59,7 +57,7 @@ def finetune_arm(
     config: FinetuneConfig,
     folder: Path,
     *,
-    splits: Parts[Any] | None = None,
+    splits: Splits[Any] | None = None,
     resume: bool = False,
     callbacks: Sequence[Callback] = (),
 ) -> Run:
@@ -112,7 +110,7 @@ def check_arm(config: FinetuneConfig) -> None:
         )
 
 
-def fit_linear(arm: str, task: str, splits: Parts[Dataset], folder: Path) -> ClassifierRun:
+def fit_linear(arm: str, task: str, splits: Splits[Dataset], folder: Path) -> ClassifierRun:
     """A linear arm on the training rows, in no folder yet."""
     validation = splits.validation
     scorer = LINEAR[arm]()
@@ -128,7 +126,7 @@ def fit_linear(arm: str, task: str, splits: Parts[Dataset], folder: Path) -> Cla
 def save_arm(
     run: ClassifierRun,
     config: FinetuneConfig,
-    splits: Parts[Dataset],
+    splits: Splits[Dataset],
     folder: Path,
     *,
     arm: str,

@@ -12,7 +12,7 @@ from headstart.data.corpus import Corpus
 from headstart.data.dataset import as_text
 from headstart.data.overlap import overlap_sentence
 from headstart.machine import look_up
-from headstart.model.counts import count_parameters, counts_document
+from headstart.model.counts import count_parameters
 from headstart.model.presets import Preset
 from headstart.studies.bases import pretraining_curve
 from headstart.studies.keep_best import Best, keep_best
@@ -149,10 +149,7 @@ def _parameters(study: StudyRun) -> dict[str, dict[str, Any]]:
     for objective in study.recipe.objectives:
         chosen = _trained_preset(study, objective)
         classes = max(2, len(study.data.task.labels))
-        counts = count_parameters(
-            chosen.base, chosen.language_modeling, chosen.classification(classes)
-        )
-        found[objective] = counts_document(counts, chosen)
+        found[objective] = count_parameters(chosen, classes).document()
     return found
 
 

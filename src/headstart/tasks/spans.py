@@ -23,11 +23,11 @@ from headstart.errors import HeadstartError
 from headstart.evaluation.metrics import RowScores, exact_match, mean_scores, span_f1
 from headstart.model.config import SpansConfig
 from headstart.model.presets import Preset
-from headstart.progress import ProgressCallback
 from headstart.tasks.examples import (
     Examples,
     Ids,
     LabelledBatch,
+    Output,
     TextEncoding,
     between_texts,
     count_cut,
@@ -35,7 +35,7 @@ from headstart.tasks.examples import (
     encode_words,
     word_windows,
 )
-from headstart.tasks.task import Output, Prediction, Task, check_pooling
+from headstart.tasks.task import Prediction, Task
 from headstart.text.tokenizers.words import find_words, first_sentence
 
 NO_ANSWER = "no answer"  # a label of the task where some questions have none
@@ -106,13 +106,9 @@ class Spans(Task[Questions]):
         return Questions("questions", questions, contexts, [[] for _ in inputs])
 
     def head(self, preset: Preset, pooling: Pooling | None) -> SpansConfig:
-        head = SpansConfig()
-        check_pooling(head, pooling)
-        return head
+        return SpansConfig()
 
-    def encode(
-        self, rows: Questions, encoding: TextEncoding, *, progress: ProgressCallback | None = None
-    ) -> Examples:
+    def encode(self, rows: Questions, encoding: TextEncoding) -> Examples:
         tokens, types, owners = list[Ids](), list[Ids](), list[int]()
         targets, notes = list[Ids](), list[Window]()
         lengths, read = list[int](), list[int]()
@@ -144,8 +140,6 @@ class Spans(Task[Questions]):
                 owners.append(row)
                 targets.append(_target(window, rows.answers[row]))
                 notes.append(window)
-            if progress is not None and row % 100 == 0:
-                progress(row, len(rows))
         return Examples(
             tokens=tokens,
             owners=np.array(owners),
