@@ -163,6 +163,13 @@ def test_a_label_that_appears_after_the_first_megabyte_is_known(write):
         assert f"row {row} (line {row + 1})" in error.value.where
 
 
+def test_text_after_a_closing_quote_is_part_of_the_cell_on_one_line(write):
+    body = "".join(f'"Film" number {n},{n % 2}\n' for n in range(20)) + '"a" b,"1\n'
+    rows = list(open_rows(find_source(write("a.csv", f"text,label\n{body}")), labels="one"))
+    assert [row.text for row in rows[:20]] == [f"Film number {n}" for n in range(20)]
+    assert "never closed" in rows[20].problem.what
+
+
 def test_labels_in_the_first_column_are_compared_there(write):
     lines = [f"{'pos' if number % 2 else 'neg'},text {number}" for number in range(1, 41)]
     lines[10], lines[20] = 'pos,"open, text', 'neg,"closed'

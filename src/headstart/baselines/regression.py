@@ -49,7 +49,7 @@ class RegressionClassifier(ClassifierMixin, BaseEstimator, TextClassifier, ABC):
         validation : tuple of (texts, labels), optional
             Rows that choose the strength.
         folds : sequence of Fold, optional
-            Splits of the training rows that choose it in place of validation; features are learned
+            Parts of the training rows that choose it in place of validation; features are learned
             anew in each. What each fold says of the rows that it held back is kept in
             `held_probabilities_`, for the rows `held_rows_`. Without either, the middle strength is
             taken.

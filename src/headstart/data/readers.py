@@ -334,32 +334,17 @@ QUOTES_FIX = (
 )
 
 
-class _RowLines:
-    """The lines of one CSV row for `csv.reader`, which asks for more while a quote is open."""
-
-    def __init__(self, first: str, more: Callable[[], str | None]) -> None:
-        self.taken = [first]
-        self.ended = False  # whether more lines were wanted than a row may have
-        self._more = more
-        self._size = -1
-
-    def __iter__(self) -> "_RowLines":
-        return self
-
-    def __next__(self) -> str:
-        if self._size < 0:
-            line: str | None = self.taken[0]
-            self._size = 0
-        else:
-            too_long = len(self.taken) >= LONGEST_ROW_LINES or self._size > LONGEST_DOCUMENT
-            line = None if too_long else self._more()
-            if line is None:
-                self.ended = True
-                raise StopIteration
-            self.taken.append(line)
-        assert line is not None
-        self._size += len(line)
-        return line + "\n"
+def _row_lines(taken: list[str], more: Callable[[], str | None]) -> Iterator[str]:
+    """Yield the lines of one row for `csv.reader`, which asks for more while a quote is open."""
+    yield f"{taken[0]}\n"
+    size = len(taken[0])
+    while len(taken) < LONGEST_ROW_LINES and size <= LONGEST_DOCUMENT:
+        line = more()
+        if line is None:
+            return
+        taken.append(line)
+        size += len(line)
+        yield f"{line}\n"
 
 
 class CsvReader:
@@ -424,13 +409,13 @@ class CsvReader:
             elif '"' not in line:
                 cells = line.split(self.delimiter) if line else []
             else:
-                cells, taken, problem = self._parse_quoted(line, more)
+                cells, problem = self._parse_quoted(taken, more)
             if not cells and problem is None:
                 at += 1
                 continue
             number += 1
             if len(taken) > 1 and problem is None:
-                problem, labels = self._check_line_breaks(cells, taken, place, known)
+                problem, labels = self._check_line_breaks(cells, line, place, known)
                 if labels and problem is None:
                     suspects.append((number, at, labels))
             if problem is None and number:
@@ -450,22 +435,28 @@ class CsvReader:
                 yield Record(number, {}, at, HeadstartError(SWALLOWED, fix=QUOTES_FIX))
 
     def _parse_quoted(
-        self, line: str, more: Callable[[], str | None]
-    ) -> tuple[list[str], list[str], HeadstartError | None]:
-        """Parse a row that has quotation marks; return its cells, its lines and its problem."""
-        lines = _RowLines(line, more)
+        self, taken: list[str], more: Callable[[], str | None]
+    ) -> tuple[list[str], HeadstartError | None]:
+        """Parse a row that has quotation marks; its further lines are added to `taken`."""
+        rows = csv.reader(_row_lines(taken, more), delimiter=self.delimiter, strict=True)
         try:
-            cells = next(csv.reader(lines, delimiter=self.delimiter))
+            return next(rows), None
         except csv.Error as error:
-            large = "field larger than" in str(error)
-            problem = too_long() if large else HeadstartError(f"this row is not CSV: {error}")
-            return [], lines.taken, problem
-        if lines.ended:
-            return [], lines.taken, HeadstartError(NEVER_CLOSED, fix=QUOTES_FIX)
-        return cells, lines.taken, None
+            wrong = str(error)
+        if "field larger" in wrong:
+            return [], too_long()
+        if "unexpected end" in wrong:
+            return [], HeadstartError(NEVER_CLOSED, fix=QUOTES_FIX)
+        if len(taken) > 1:
+            return [], HeadstartError(SWALLOWED, fix=QUOTES_FIX)
+        # Text after the closing quote is accepted on one line: "Great" film,good
+        cells = next(csv.reader([f"{taken[0]}\n"], delimiter=self.delimiter))
+        if cells[-1].endswith("\n"):
+            return [], HeadstartError(NEVER_CLOSED, fix=QUOTES_FIX)
+        return cells, None
 
     def _check_line_breaks(
-        self, cells: list[str], taken: list[str], place: int | None, known: set[str]
+        self, cells: list[str], first: str, place: int | None, known: set[str]
     ) -> tuple[HeadstartError | None, set[str]]:
         """Check whether a row of several lines is really several rows.
 
@@ -476,25 +467,19 @@ class CsvReader:
         """
         width = len(self.names)
         inside = [cell.split("\n") for cell in cells if "\n" in cell]
-        lines = [one.removesuffix("\r").split(self.delimiter) for cell in inside for one in cell]
+        lines = [one.split(self.delimiter) for cell in inside for one in cell]
         labels: set[str] = set()
-        if place is None:  # only if every line is as wide as a row, and texts hardly have tabs
-            widths = {len(taken[0].split(self.delimiter)), *(len(one) for one in lines[1:-1])}
-            rows = widths == {width} and width > 2
-        elif place in (0, width - 1):
+        if place in (0, width - 1):
             end = 0 if place == 0 else -1
             labels = {one[end] for one in lines if len(one) > 1}
-            rows = False
-        else:
+        elif place is not None:
             wide = [one for one in lines if len(one) >= width]
             labels = {one[at] for one in wide for at in (place, place - width)}
-            rows = False
-        if self.delimiter == "\t":
-            rows = rows or any(len(one) == width > 1 for one in lines)
-        try:
-            next(csv.reader([f"{one}\n" for one in taken], delimiter=self.delimiter, strict=True))
-        except csv.Error:
-            rows = True  # text follows the closing quote
+        if self.delimiter == "\t":  # texts hardly have tabs
+            rows = any(len(one) == width > 1 for one in lines)
+        else:
+            widths = {len(first.split(self.delimiter)), *(len(one) for one in lines[1:-1])}
+            rows = place is None and widths == {width} and width > 2
         if rows or labels & known - {""}:
             return HeadstartError(SWALLOWED, fix=QUOTES_FIX), labels
         return None, labels
