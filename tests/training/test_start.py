@@ -209,3 +209,13 @@ def test_bert_from_scratch_has_its_own_attention(tmp_path):
     config = FinetuneConfig.create(dataset=["d.csv"], preset="bert", **sizes)
     start = start_model(config, Classification.from_rows(data), data.texts, Callback())
     assert start.model.base.config.attention == "bidirectional"
+
+
+def test_documents_that_overlap_with_a_test_file_are_dropped(tmp_path):
+    corpus, test = tmp_path / "corpus.txt", tmp_path / "test.csv"
+    corpus.write_text("a fine film\nsomething else\n")
+    test.write_text("text,label\nA fine  film,1\n")
+    config = PretrainConfig.create(corpus=[str(corpus)], test=[str(test)])
+    opened = open_corpus(config)
+    assert list(opened) == ["something else"]
+    assert opened.overlapping == {"equal": 1}
