@@ -69,7 +69,7 @@ def test_overlap_between_parts_is_counted_with_an_example():
     found = overlap(inspection, "test", "train")
     assert (found.equal, found.similar, found.texts) == (1, 1, 2)
     assert (found.examples[0].text, found.examples[0].other) == ("Same", "same")
-    assert "2 of 2 test texts are also in train (1 equal, 1 nearly, " in inspection.warnings[0]
+    assert "2 of 2 test texts are also in train (1 equal, 1 nearly equal)" in inspection.warnings[0]
 
 
 def test_overlap_with_the_corpus_counts_texts_of_the_dataset_once(plain, write):

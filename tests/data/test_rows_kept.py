@@ -105,6 +105,12 @@ def test_a_file_implies_its_task(write, name, content, task):
     assert (found, why is None) == (task, task == "classification")
 
 
+def test_a_folder_implies_the_task_of_its_training_file(write):
+    write("d/train.label", "1\n")
+    assert guess_task([write("d/train.review.spm", "_a\n").parent])[0] == "classification"
+    assert guess_task([write("e/train.conll", "Ada B-PER\n").parent])[0] == "tagging"
+
+
 def test_texts_of_test_files_can_be_dropped_from_a_corpus(write):
     text = "a text of the test part that is long enough to be found inside of others"
     labelled = write("test.csv", f"text,label\n{text},1\nshort,0\n")

@@ -50,6 +50,12 @@ INVERSE: dict[OverlapKind, OverlapKind] = {
     "inside": "contains",
 }
 ORDER: tuple[OverlapKind, ...] = ("equal", "similar", "inside", "contains")
+KIND_WORDS = {
+    "equal": "equal",
+    "similar": "nearly equal",
+    "inside": "inside a longer text",
+    "contains": "around a shorter one",
+}
 DROPPED = {
     "empty": "without text were dropped",
     "duplicate": "were dropped from the splits: they repeat another text",
@@ -420,11 +426,10 @@ def _find_warnings(inspection: Inspection, unread_files: list[str]) -> list[str]
 
 
 def _overlap_warning(overlap: Overlap) -> str:
-    start = (
-        f"{overlap.total:,} of {overlap.texts:,} {overlap.part} texts are also in {overlap.other} "
-        f"({overlap.equal:,} equal, {overlap.similar:,} nearly, {overlap.inside:,} inside a longer "
-        f"text, {overlap.contains:,} around a shorter one)"
-    )
+    counts = {kind: getattr(overlap, kind) for kind in ORDER}
+    how = ", ".join(f"{count:,} {KIND_WORDS[kind]}" for kind, count in counts.items() if count)
+    of = f"{overlap.total:,} of {overlap.texts:,} {overlap.part} texts"
+    start = f"{of} are also in {overlap.other} ({how})"
     if overlap.other != "corpus":
         return f"{start}: results would look too good (--drop-overlap drops them)"
     if overlap.part == "train":

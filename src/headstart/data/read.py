@@ -16,7 +16,15 @@ from headstart.data.readers import (
     short_label,
     strict,
 )
-from headstart.data.sources import TABLES, Given, Source, find_parts, find_source
+from headstart.data.sources import (
+    TABLES,
+    Given,
+    Source,
+    find_kind,
+    find_parts,
+    find_source,
+    part_of,
+)
 from headstart.data.splits import make_splits
 from headstart.data.stream import Lines
 from headstart.errors import HeadstartError
@@ -286,9 +294,9 @@ def guess_task(
     options = options or ReadOptions()
     path = Path(sources[0]).expanduser()
     if path.is_dir():
-        files = [one for one in sorted(path.iterdir()) if one.is_file()]
-        path = next((one for one in files if "train" in one.name.lower()), path)
-    if str(sources[0]).startswith("hub:") or not path.is_file():
+        files = [one for one in sorted(path.iterdir()) if part_of(one) == "train"]
+        path = next((one for one in files if find_kind(one)[0] in (*TABLES, "conll")), path)
+    if not path.is_file() or find_kind(path)[0] is None:
         return "classification", None
     source = find_source(path)
     if source.kind == "conll":
