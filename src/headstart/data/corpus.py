@@ -154,11 +154,6 @@ class Corpus:
             for kind, count in kinds.items()
         ]
 
-    @property
-    def held_out_keys(self) -> frozenset[bytes]:
-        """The keys (`text_key`) of the texts that `without` was given."""
-        return frozenset(self._held_out.keys if self._held_out is not None else ())
-
     def without(self, texts: Iterable[Text]) -> "Corpus":
         """Return the same corpus minus the documents that overlap with `texts`.
 
