@@ -35,7 +35,7 @@ PAIR_NAMES = (
 LEAST_WORDS = 2  # of a guessed text, on average
 MOST_LABELS = 1_000  # a column with more values is not one of labels
 HEADER_WORDS = 5  # a column's name has fewer
-SHOWN_NAME = 40
+SHOWN_NAME, SHOWN_NAMES = 40, 20  # characters of a name, and names, in a message
 
 Sample = Sequence[Mapping[str, Any]]
 
@@ -243,4 +243,5 @@ def _short(name: str) -> str:
 
 
 def _listed(names: Sequence[str]) -> str:
-    return ", ".join(f"'{_short(name)}'" for name in names)
+    shown = ", ".join(f"'{_short(name)}'" for name in names[:SHOWN_NAMES])
+    return shown + (f" and {len(names) - SHOWN_NAMES:,} more" if len(names) > SHOWN_NAMES else "")
