@@ -107,8 +107,9 @@ def _choose_text(
         return found[0]
     _check_distinct("text", found, where)
     labels = {wanted.label, *(name for name in names if _plain(name) in LABEL_NAMES)}
-    lengths = {name: _mean_words(sample, name) for name in found or set(names) - labels}
-    best = max(sorted(lengths, key=list(names).index), key=lengths.__getitem__, default=None)
+    candidates = found or [name for name in names if name not in labels]
+    lengths = {name: _mean_words(sample, name) for name in candidates}
+    best = max(lengths, key=lengths.__getitem__, default=None)
     if best is None or lengths[best] < LEAST_WORDS:
         raise _not_found("text", names, where)
     guessed.append(f"'{_short(best)}' has the longest texts")
