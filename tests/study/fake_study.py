@@ -158,7 +158,7 @@ def _about(recipe: Recipe) -> dict[str, Any]:
         ],
         "task_texts": 6826,
         "overlap_checked": "27 documents of the corpus contain a test text and were dropped",
-        "parameters": {name: counts for name in recipe.objectives},
+        "parameters": dict.fromkeys(recipe.objectives, counts),
         "pretraining": [_pretraining(name, recipe.tokens) for name in recipe.objectives],
     }
 
