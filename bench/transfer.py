@@ -29,11 +29,11 @@ import numpy as np
 
 from headstart.baselines.linear import CooccurrenceClassifier, TfidfClassifier
 from headstart.config import FinetuneConfig, PretrainConfig
+from headstart.data.corpus import read_corpus
+from headstart.data.dataset import Splits
+from headstart.data.read import read_dataset
+from headstart.data.splits import take_budget
 from headstart.run import NetworkRun, read_summary
-from headstart.text.checking.splits import take_budget
-from headstart.text.reading.corpus import read_corpus
-from headstart.text.reading.dataset import Splits
-from headstart.text.reading.read import read_dataset
 from headstart.training.corpus import prepare_corpus
 from headstart.training.finetune import finetune
 from headstart.training.initialization import cooccurrence_vectors

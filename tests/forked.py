@@ -27,7 +27,7 @@ FORKS.set_forkserver_preload(
         "sklearn.linear_model",
         "headstart.cli.app",
         "headstart.study.study",
-        "headstart.text.checking.inspect",
+        "headstart.data.inspect",
         "headstart.training.finetune",
         "headstart.training.pretrain",
     ]

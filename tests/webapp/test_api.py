@@ -6,9 +6,9 @@ from types import SimpleNamespace
 import pytest
 from fastapi.testclient import TestClient
 
+from headstart.data.read import read_dataset
 from headstart.errors import HeadstartError
 from headstart.study.report.build import build_report
-from headstart.text.reading.read import read_dataset
 from headstart.webapp.study_document import page_words, plain_error, recommended_score
 from tests.study.fake_study import Recipe, fake_study
 from tests.webapp.conftest import wait_until

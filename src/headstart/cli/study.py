@@ -20,7 +20,7 @@ from headstart.cli.console import (
     results,
     write,
 )
-from headstart.cli.options import Debug, DryRun, Json, from_config, option
+from headstart.cli.options import Debug, DryRun, Json, from_config, option, with_task
 from headstart.cli.training import TrainDisplay
 from headstart.config import PretrainConfig, StudyConfig, pin_base
 from headstart.errors import HeadstartError
@@ -62,7 +62,7 @@ def compare(
     smaller: list[int] = []
     if isinstance(given.get("tokens"), list):
         *smaller, given["tokens"] = sorted(given["tokens"])
-    config = StudyConfig.create(**given)
+    config = StudyConfig.create(**with_task(given))
     from headstart.study.progress import ProgressFile, StudyCallbacks
     from headstart.study.report.build import build_report
     from headstart.study.study import finish_study, plan_study, run_token_series
@@ -228,9 +228,9 @@ class StudyDisplay(TrainDisplay, StudyCallback):
         for line in plan_lines(study):
             messages().print(line, soft_wrap=True)
         if study.data.dropped:
-            from headstart.text.checking.held_out import left_out_sentence
+            from headstart.data.overlap import overlap_sentence
 
-            note(left_out_sentence(study.data.dropped))
+            note(overlap_sentence(study.data.dropped))
         for one in study.data.notes:
             note(one)
         metric = study.data.task.metric

@@ -6,18 +6,16 @@ from pathlib import Path
 from typing import Any
 
 from headstart.config import PretrainConfig, StudyConfig
+from headstart.data.corpus import Corpus, read_corpus
+from headstart.data.dataset import Dataset, Splits
+from headstart.data.inspect import NO_TEST_PART, inspect_data
+from headstart.data.overlap import OverlapKind, text_key
+from headstart.data.splits import take_budget
 from headstart.data.tokenizers import hash_of
 from headstart.errors import HeadstartError
 from headstart.study.arms import CLASS_TASKS
 from headstart.tasks import find_task
 from headstart.tasks.task import Task
-from headstart.text.checking.duplicates import text_key
-from headstart.text.checking.inspect import inspect_data
-from headstart.text.checking.inspection import NO_TEST_PART
-from headstart.text.checking.splits import take_budget
-from headstart.text.reading.corpus import Corpus, read_corpus
-from headstart.text.reading.dataset import Dataset, Splits
-from headstart.text.reading.rows import ReadOptions
 from headstart.training.callbacks import Callback
 from headstart.training.corpus import open_corpus
 
@@ -46,25 +44,23 @@ class StudyData:
     """
 
     task: Task[Any]
-    splits: Splits
+    splits: Splits[Any]
     corpus: Corpus | None
     budgets: list[int]
     all_labels: int
     one_order: bool = True
     notes: list[str] = field(default_factory=list)
-    dropped: dict[Any, int] = field(default_factory=dict)
+    dropped: dict[OverlapKind, int] = field(default_factory=dict)
     shared_test: bool = False
 
-    def rows(self, labels: int, seed: int) -> Splits:
+    def rows(self, labels: int, seed: int) -> Splits[Any]:
         """Return the rows of a budget and seed as training part: the same for every arm.
 
         A smaller budget is contained in a larger one of the same seed. With all labels, every
         seed has the same rows.
         """
         seed = 0 if self.one_order and labels == self.all_labels else seed
-        return replace(
-            self.splits, train=take_rows(self.task, self.splits.train, str(labels), seed)
-        )
+        return replace(self.splits, train=take_budget(self.splits.train, str(labels), seed))
 
     @property
     def identity(self) -> dict[str, str]:
@@ -78,16 +74,15 @@ def read_data(config: StudyConfig, callback: Callback) -> StudyData:
     """Read and check everything; nothing is written."""
     kind = find_task(config.task)
     progress = callback.stage("reading the dataset")
-    parts: Any = kind.read(config.dataset, **config.read_options(), progress=progress)
-    splits = Splits(parts.train, parts.validation, parts.test)
-    notes = list(getattr(parts, "notes", ()))
+    splits: Any = kind.read(config.dataset, **config.read_options(), progress=progress)
+    notes = list(splits.notes)
     task = kind.from_rows(splits.train)
     shared = splits.test is None and config.selection == "none"
     if splits.test is None:
         splits, note = _make_test(task, splits, config.split_seed, shared=shared)
         notes.append(note)
     assert splits.test is not None
-    all_labels = len(take_rows(task, splits.train, "all", 0))
+    all_labels = len(take_budget(splits.train, "all", 0))
     budgets = find_budgets(config, task, splits.train, all_labels)
     _check_parts(splits)
     if len(splits.test) < FEW_TEST_ROWS:
@@ -100,14 +95,10 @@ def read_data(config: StudyConfig, callback: Callback) -> StudyData:
     if config.corpus:
         read = read_corpus(config.corpus, encoding=config.encoding, documents=config.documents)
         corpus = read.without(held_out)
-    inspected = {name: _inspected(task, part) for name, part in splits.parts().items()}
-    if shared:
-        inspected["test"] = None
-    found = inspect_data(
-        Splits(**inspected), corpus, progress=callback.stage("looking at the data")
-    )
+    inspected = replace(splits, test=None) if shared else splits
+    found = inspect_data(inspected, corpus, progress=callback.stage("looking at the data"))
     notes += [one for one in found.warnings if not (shared and one == NO_TEST_PART)]
-    dropped = dict(corpus.left_out_by or {}) if corpus is not None else {}
+    dropped = dict(corpus.overlapping or {}) if corpus is not None else {}
     if corpus is not None and config.task_text:
         corpus = corpus.with_task_text(task.texts(splits.train))
     if config.uses_own_texts:
@@ -127,24 +118,12 @@ def has_classes(task: Task[Any]) -> bool:
     return task.name in CLASS_TASKS
 
 
-def take_rows(task: Task[Any], part: Any, budget: str, seed: int) -> Any:
-    """Draw the rows of a label budget; stratified where each row has one class."""
-    if has_classes(task):
-        return take_budget(part, budget, seed)
-    texts = list(task.row_texts(part))
-    numbers: dict[str, int] = {}
-    for number, text in enumerate(texts):
-        numbers.setdefault(text, number)
-    taken = take_budget(Dataset("rows", texts, [0] * len(texts), ("",)), budget, seed)
-    return task.pick(part, [numbers[text] for text in taken.texts])
-
-
 def find_budgets(config: StudyConfig, task: Task[Any], train: Any, all_labels: int) -> list[int]:
     """Return the numbers of labelled rows, ascending; the usual ones as far as there are rows."""
     least = 2 * len(task.labels) if has_classes(task) else 2
     if not config.labels:
         return [*(n for n in USUAL_BUDGETS if least <= n < all_labels), all_labels]
-    budgets = sorted({len(take_rows(task, train, budget, 0)) for budget in config.labels})
+    budgets = sorted({len(take_budget(train, budget, 0)) for budget in config.labels})
     if not has_classes(task) and budgets[0] < least:
         raise HeadstartError(
             f"a budget of {budgets[0]} is too small for a study of {task.row_name}: one row "
@@ -163,7 +142,9 @@ def gold_names(task: Task[Any], part: Any) -> list[str]:
     return [" ".join(task.labels[tag] for tag in tags) for tags in part.tags]
 
 
-def _make_test(task: Task[Any], splits: Splits, seed: int, *, shared: bool) -> tuple[Splits, str]:
+def _make_test(
+    task: Task[Any], splits: Splits[Any], seed: int, *, shared: bool
+) -> tuple[Splits[Any], str]:
     """Report on the validation part where it selects nothing; else half of it becomes the test."""
     part = splits.validation
     if shared:
@@ -176,7 +157,7 @@ def _make_test(task: Task[Any], splits: Splits, seed: int, *, shared: bool) -> t
             f"there is no test part, and the {len(part):,} validation rows are too few to share",
             fix="give one with --test FILE",
         )
-    test = take_rows(task, part, "50%", seed)
+    test = take_budget(part, "50%", seed)
     taken = set(task.row_texts(test))
     texts = task.row_texts(part)
     rest = task.pick(part, [row for row, text in enumerate(texts) if text not in taken])
@@ -186,22 +167,15 @@ def _make_test(task: Task[Any], splits: Splits, seed: int, *, shared: bool) -> t
     )
 
 
-def _inspected(task: Task[Any], part: Any) -> Any:
-    """Return the rows to inspect; those without classes need no advice about classes."""
-    found = task.inspected(part)
-    if has_classes(task):
-        return found
-    return replace(found, labels=[0] * len(found), label_names=(task.row_name,))
-
-
 def _content(part: Any) -> list[Any]:
     """Return what a part holds, as plain values."""
     if isinstance(part, Dataset):
         return [part.texts, part.labels]
-    return [value for name, value in vars(part).items() if name not in ("name", "dropped", "rows")]
+    apart = ("name", "dropped", "rows", "files")
+    return [value for name, value in vars(part).items() if name not in apart]
 
 
-def _check_parts(splits: Splits) -> None:
+def _check_parts(splits: Splits[Any]) -> None:
     for name, part in splits.parts().items():
         if not len(part):
             raise HeadstartError(
@@ -213,7 +187,7 @@ def _check_parts(splits: Splits) -> None:
 def _own_texts(config: StudyConfig, task: Task[Any], train: Any, held_out: list[str]) -> Corpus:
     """Make a corpus of the training texts."""
     name = f"the training texts of {train.name}"
-    corpus = Corpus(name, [], ReadOptions()).without(held_out).with_task_text(task.texts(train))
+    corpus = Corpus(name).without(held_out).with_task_text(task.texts(train))
     if sum(len(text.encode()) for text in corpus.task_text) < LEAST_OWN_BYTES:
         raise HeadstartError(
             f"there is no corpus, and {name}, {len(corpus.task_text):,} of them, are too little "
@@ -234,7 +208,8 @@ def _seen_by_base(base: Path, held_out: list[str]) -> list[str]:
     for _ in corpus:  # counts the dropped ones
         pass
     wanted = {text_key(text) for text in held_out}
-    seen = (corpus.left_out or 0) + sum(text_key(text) in wanted for text in corpus.task_text)
+    seen = sum((corpus.overlapping or {}).values())
+    seen += sum(text_key(text) in wanted for text in corpus.task_text)
     if not seen:
         return []
     return [

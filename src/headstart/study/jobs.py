@@ -28,6 +28,7 @@ from headstart.baselines.finetune_arm import save_arm
 from headstart.baselines.stack import Stack, fit_out_of_fold, over_all_classes
 from headstart.checksums import load_arrays, save_arrays
 from headstart.config import FinetuneConfig, StudyConfig
+from headstart.data.dataset import Splits
 from headstart.data.tokenizers import load_tokenizer
 from headstart.errors import HeadstartError
 from headstart.evaluation.calibration import at_temperature
@@ -46,7 +47,6 @@ from headstart.study.selection import (
     train_select_refit,
 )
 from headstart.tasks.task import Task
-from headstart.text.reading.dataset import Splits
 from headstart.training.callbacks import Callback
 from headstart.training.finetune import finetune
 from headstart.training.trainer import TrainState
@@ -180,7 +180,7 @@ class JobContext:
     arm: Arm
     config: StudyConfig
     settings: JobSettings
-    rows: Splits
+    rows: Splits[Any]
     task: Task[Any]
     inputs: dict[str, str]
     needed: Sequence[JobResult]
@@ -210,7 +210,7 @@ def run_job(
     job: Job,
     config: StudyConfig,
     settings: JobSettings,
-    rows: Splits,
+    rows: Splits[Any],
     task: Task[Any],
     inputs: Inputs,
     needed: Sequence[JobResult] = (),

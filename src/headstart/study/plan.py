@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from headstart.config import FinetuneConfig, PretrainConfig, StudyConfig
+from headstart.data.corpus import Corpus
 from headstart.errors import HeadstartError
 from headstart.files import write_text
 from headstart.folds import FOLDS, HELD_BACK, MANY
@@ -24,8 +25,6 @@ from headstart.study.data import StudyData
 from headstart.study.executors import job_threads, parallel_jobs
 from headstart.study.jobs import Job, JobSettings
 from headstart.study.selection import TRIES, long_epochs
-from headstart.text.reading.corpus import Corpus
-from headstart.text.reading.rows import ReadOptions
 from headstart.training.finetune import finetune
 from headstart.training.pretrain import pretrain
 
@@ -235,7 +234,7 @@ def time_row(config: StudyConfig, data: StudyData, plan: Plan, name: str) -> flo
 def time_step(config: StudyConfig, data: StudyData, plan: Plan, objective: str) -> float:
     """Time steps of a pretraining on the first documents of the corpus."""
     assert data.corpus is not None
-    sample = Corpus("the first documents", [], ReadOptions())
+    sample = Corpus("the first documents")
     sample = sample.with_task_text(list(_first_documents(data.corpus)))
     timed = pretrain_config(config, plan, objective).replace(embedding_init="random")
     found = pretrain(timed, Path("timed"), corpus=sample, dry_run=True).plan

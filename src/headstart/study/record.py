@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headstart.config import PretrainConfig, StudyConfig
+from headstart.data.dataset import as_text
+from headstart.data.overlap import overlap_sentence
 from headstart.errors import HeadstartError
 from headstart.language_model import GAP, fill, generate
 from headstart.machine import look_up
@@ -18,7 +20,6 @@ from headstart.study.best import Best
 from headstart.study.data import gold_names, has_classes
 from headstart.study.jobs import JobResult
 from headstart.study.results import Results, make_results, run_predictions
-from headstart.text.checking.held_out import left_out_sentence
 from headstart.training.callbacks import METRICS_FILE, loss_curve, read_metrics
 
 if TYPE_CHECKING:  # which imports this module
@@ -34,7 +35,7 @@ def make_study_results(study: "Study", best: Best, *, command: str) -> Results:
     assert test is not None
     numbers = np.asarray(getattr(test, "rows", None) or range(len(test)), dtype=np.int64)
     done = [study.results[job] for job in study.trainings]
-    named = zip(numbers.tolist(), task.inspected(test).texts, gold_names(task, test), strict=True)
+    named = zip(numbers.tolist(), map(as_text, test.keys), gold_names(task, test), strict=True)
     return make_results(
         {
             **_about(study, command),
@@ -94,7 +95,7 @@ def _about(study: "Study", command: str) -> dict[str, Any]:
         "minutes": study.minutes,
         "warnings": [*data.notes, *_notes(study)],
         "task_texts": joined,
-        "overlap_checked": left_out_sentence(data.dropped) if data.corpus is not None else "",
+        "overlap_checked": overlap_sentence(data.dropped) if data.corpus is not None else "",
         "parameters": _parameters(study),
         "pretraining": _pretraining(study),
         "all_labels": data.all_labels,

@@ -21,12 +21,12 @@ from numpy.typing import NDArray
 
 from headstart import folds
 from headstart.config import FinetuneConfig
+from headstart.data.dataset import Splits
 from headstart.evaluation.calibration import at_temperature, calibrated_loss, fit_temperature
 from headstart.folds import Fold
 from headstart.run import NetworkRun, write_temperature
 from headstart.study.data import has_classes
 from headstart.tasks.task import Task
-from headstart.text.reading.dataset import Splits
 from headstart.training.callbacks import Callback
 from headstart.training.finetune import finetune
 
@@ -83,7 +83,7 @@ def long_epochs(usual: int) -> int:
 
 def train_select_refit(
     config: FinetuneConfig,
-    rows: Splits,
+    rows: Splits[Any],
     folder: Path,
     *,
     task: Task[Any],

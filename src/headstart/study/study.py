@@ -21,6 +21,7 @@ from typing import Any
 
 from headstart.checksums import save_arrays
 from headstart.config import PRESET_SETTINGS, PretrainConfig, StudyConfig, is_run
+from headstart.data.sources import check_outside
 from headstart.data.tokenizers import load_tokenizer, train_tokenizer
 from headstart.errors import HeadstartError
 from headstart.files import IDENTITY, check_folder, replacing, write_text
@@ -56,7 +57,6 @@ from headstart.study.plan import (
 from headstart.study.progress import StudyCallback
 from headstart.study.record import make_study_results
 from headstart.study.results import Results, write_results
-from headstart.text.reading.sources import check_outside
 from headstart.training.corpus import prepare_corpus
 from headstart.training.initialization import cooccurrence_vectors, local_base
 from headstart.training.pretrain import pretrain
