@@ -33,8 +33,8 @@ class Recorder(Callback):
         self.events.append(("stage", name))
         return super().stage(name)
 
-    def on_start(self, start):
-        self.events.append(("start", start))
+    def on_start(self, run, step):
+        self.events.append(("start", (run, step)))
 
     def on_step(self, state):
         self.events.append(("step", state.step))

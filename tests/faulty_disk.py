@@ -20,8 +20,7 @@ from safetensors import SafetensorError
 
 KILLED = 137
 # Where `save_file` of safetensors is known by name; it writes from Rust.
-SAVING = ("checksums", "model.checkpoint", "training.checkpoints")
-SAVING += ("studies.outcomes", "studies.bases")
+SAVING = ("checksums", "model.checkpoint", "training.checkpoints", "studies.bases")
 CODES = {"sync": errno.EIO, "rename": errno.EIO}
 
 

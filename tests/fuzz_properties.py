@@ -243,7 +243,7 @@ OPTIONS = {
     "finetune": options_of(FinetuneConfig),
     "pretrain": options_of(PretrainConfig),
     "compare": options_of(StudyConfig),
-    "generate": "seed show-alternatives temperature tokens top-k top-p",
+    "generate": "seed temperature tokens top-k top-p",
     "params": "classes feed-forward-width heads layers objective preset vocab-size width",
     "tokenizer": "encoding tokenizer-kind text-column vocab-size",
 }

@@ -4,6 +4,7 @@ import pytest
 
 from headstart.config import FinetuneConfig, PretrainConfig, StudyConfig, check_number, is_run
 from headstart.errors import HeadstartError
+from headstart.tasks import TASKS
 
 
 @pytest.mark.parametrize("kind", [PretrainConfig, FinetuneConfig, StudyConfig])
@@ -42,7 +43,10 @@ def test_a_share_given_as_a_percentage_is_explained_and_names_no_other_setting()
         {"text_column": "\ud800"},
         {"dataset": "x.csv"},
         {"fresh": True},
+        {"freeze": True},
         {"base": "runs/x", "width": 8},
+        {"base": "runs/x", "objective": "causal"},
+        {"base": "runs/x", "tokenizer_kind": "bpe"},
         {"labels": "100", "task": "tagging"},
         {"pooling": "max", "task": "spans"},
         {"task": "ranking"},
@@ -115,3 +119,16 @@ def test_settings_of_whole_texts_are_rejected_for_tags_unless_a_preset_has_them(
         FinetuneConfig.create(dataset=["x"], task="tagging", token_dropout=0.3)
     made = FinetuneConfig.create(dataset=["x"], task="tagging", preset="lab")
     assert (made.pooling, made.token_dropout, made.epochs) == (None, None, 15)
+
+
+def test_every_task_is_a_choice():
+    choices = {one.name: one.choices for one in FinetuneConfig.settings()}
+    assert sorted(choices["task"]) == sorted(TASKS)
+
+
+@pytest.mark.parametrize("given", [{"width": 8}, {"tokenizer": "tokenizer.json"}])
+@pytest.mark.parametrize("kind", [PretrainConfig, FinetuneConfig])
+def test_what_the_base_decides_about_is_rejected(kind, given):
+    source = {"corpus": ["x"]} if kind is PretrainConfig else {"dataset": ["x"]}
+    with pytest.raises(HeadstartError, match=f"the base decides about {next(iter(given))}"):
+        kind.create(**source, base="runs/base", **given)

@@ -19,7 +19,6 @@ from sklearn.utils import estimator_checks as checks
 
 from headstart import HeadstartEmbedder
 from headstart.errors import HeadstartError
-from headstart.estimators import MARK, PICKLE_FORMAT
 from headstart.model.model import build_model
 from headstart.model.pooling import pool
 from headstart.model.presets import preset
@@ -121,8 +120,8 @@ def test_skops_needs_to_trust_our_class_alone(base):
 
 def test_a_pickle_of_a_newer_format_says_why_it_is_not_read(fitted):
     state = fitted.__getstate__()
-    state[MARK] = {"format": PICKLE_FORMAT + 1, "headstart": "9.0"}
-    with pytest.raises(HeadstartError, match=r"Headstart 9\.0 wrote this pickle"):
+    state["files_"]["format.json"] = b'{"format": 99, "headstart": "9.0"}'
+    with pytest.raises(HeadstartError, match=r"Headstart 9\.0 made this folder"):
         HeadstartEmbedder("").__setstate__(state)
 
 

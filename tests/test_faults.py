@@ -66,7 +66,7 @@ def steps_of_a_checkpoint(folder, nth, *, kill):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a system that can fork")
 def test_a_kill_at_every_step_of_a_checkpoint_leaves_the_old_or_the_new_one(tmp_path):
     *_, total = steps_of_a_checkpoint(tmp_path / "whole", None, kill=False)
-    assert total >= 10
+    assert total >= 4  # opened, written, synced, renamed
     for nth in range(1, total + 1):
         folder = tmp_path / str(nth)
         checkpoints, model, optimizer, _ = steps_of_a_checkpoint(folder, nth, kill=True)
@@ -75,4 +75,4 @@ def test_a_kill_at_every_step_of_a_checkpoint_leaves_the_old_or_the_new_one(tmp_
         _, state = checkpoints.load(model)
         assert state == {"loss": 0.5}
         save(checkpoints, 2, model, optimizer)
-        assert sorted(path.name for path in folder.iterdir()) == ["step-00000001", "step-00000002"]
+        assert [path.stem for path in checkpoints.list()] == ["step-00000001", "step-00000002"]

@@ -46,5 +46,5 @@ def test_a_newer_run_says_who_made_it_and_what_to_do(run):
 @pytest.mark.parametrize("content", ["", "[]", '{"format": "new"}', "{}"])
 def test_a_damaged_format_is_said(run, content):
     (run / "format.json").write_text(content)
-    with pytest.raises(HeadstartError, match=r"format\.json is damaged"):
+    with pytest.raises(HeadstartError, match=r"format\.json is missing or damaged"):
         load(run)

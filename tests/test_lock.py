@@ -98,9 +98,8 @@ def test_a_run_inside_the_folder_that_it_reads_is_refused(tmp_path):
 
 def write_parts(run):
     """What a killed process leaves in a run, and a file of the user's."""
-    half = run / "checkpoints" / ".step-00000010.part"
-    half.mkdir(parents=True)
-    (half / "model.safetensors").write_bytes(b"half")
+    (run / "checkpoints").mkdir(parents=True)
+    (run / "checkpoints" / f".step-00000010.safetensors.abcd1234{PART}").write_bytes(b"half")
     (run / f".config.json.abcd1234{PART}").write_bytes(b"half")
     (run / ".mine.part").write_bytes(b"the user's")
 

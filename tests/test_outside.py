@@ -7,8 +7,7 @@ import tomllib
 import pytest
 from safetensors import SafetensorError
 
-from headstart.errors import HeadstartError
-from headstart.explain_errors import explain
+from headstart.errors import HeadstartError, explain
 
 
 def raised(function, *arguments):

@@ -9,13 +9,13 @@ import numpy as np
 
 from headstart.config import PretrainConfig
 from headstart.model.model import build_model
-from headstart.objectives import find_objective
+from headstart.objectives import OBJECTIVES
 from headstart.text.store.token_source import TokenSource
 from headstart.text.store.token_store import FORMAT, MANIFEST, ShardWriter, TokenStore
 from headstart.training.batches import CorpusBatches
 from headstart.training.callbacks import MetricsFile
 from headstart.training.corpus import PretrainData, network_preset
-from headstart.training.trainer import Trainer, TrainSettings
+from headstart.training.trainer import Trainer
 
 STEPS = 10**6  # more than any measurement takes
 
@@ -74,7 +74,7 @@ def pretrain_steps(
         softmax=softmax,
         **sizes,
     )
-    objective, chosen = find_objective(kind), network_preset(config)
+    objective, chosen = OBJECTIVES[kind], network_preset(config)
     model = build_model(chosen.base, objective.head(chosen))
     with tempfile.TemporaryDirectory() as folder:
         tokenizer = FewSpecials(sizes["vocab_size"])
@@ -86,15 +86,16 @@ def pretrain_steps(
             model,
             lambda step: batches.micro_batches(model, step, STEPS),
             dict,
-            TrainSettings.from_config(config, steps=STEPS),
+            config,
         )
-        yield from trained_tokens(trainer, Path(folder))
+        yield from trained_tokens(trainer, STEPS, Path(folder))
 
 
-def trained_tokens(trainer: Trainer, folder: Path) -> Iterator[int]:
+def trained_tokens(trainer: Trainer, steps: int, folder: Path) -> Iterator[int]:
     """Take steps as `Trainer.fit` does; yields the tokens that each has read."""
     metrics, state = MetricsFile(folder), trainer.state
-    while state.step < trainer.settings.steps:
+    state.steps = steps
+    while state.step < steps:
         before = state.tokens
         trainer._step(state.step)
         metrics.on_step(state)

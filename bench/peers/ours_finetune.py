@@ -19,7 +19,7 @@ from headstart.text.tokenizers.tokenizer import load_tokenizer
 from headstart.training.batches import EpochBatches
 from headstart.training.callbacks import Callback
 from headstart.training.initialization import start_model, text_encoding
-from headstart.training.trainer import Trainer, TrainSettings
+from headstart.training.trainer import Trainer
 from peers.documents import make_texts, make_tokenizer
 from peers.ours import trained_tokens
 
@@ -62,16 +62,12 @@ def finetune_steps(
         start.model,
         lambda step: batches.micro_batches(start.model, step),
         dict,
-        TrainSettings.from_config(
-            config,
-            steps=config.epochs * batches.steps_per_epoch,
-            epoch_steps=batches.steps_per_epoch,
-            betas=(0.9, 0.999),
-            check_divergence=False,
-        ),
+        config,
+        epoch_steps=batches.steps_per_epoch,
     )
-    for step, _ in enumerate(trained_tokens(trainer, folder)):
-        trainer.average.update(step + 1, trainer.settings.steps)
+    steps = config.epochs * batches.steps_per_epoch
+    for step, _ in enumerate(trained_tokens(trainer, steps, folder)):
+        trainer.average.update(step + 1, steps)
         yield sum(len(train.tokens[row]) for row in batches.order.batch(step))
 
 

@@ -1,71 +1,58 @@
 """Checksums inside safetensors files: what is read is what was written.
 
-The format itself has none: a flipped bit would be another number. A file without a checksum (of
-another program, or of an older version) is read as it is.
+The format itself has none: a flipped bit would be another number. A file of another program, which
+has no checksum, is read as it is.
 """
 
-import json
-import struct
+import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import xxhash
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from headstart.errors import HeadstartError
 
-KEY = "xxh3_64"  # in the metadata of the file
-Bytes = NDArray[np.generic]
+KEY = "sha256"  # the only entry of the metadata: several would have another order every time
+DIGITS = 64
+Arrays = Mapping[str, NDArray[Any]]
 
 
-def checksum(arrays: Mapping[str, Bytes], about: str = "") -> str:
-    """64 bits of all names and values, whatever their order, and of a text about them."""
-    digest = xxhash.xxh3_64(about.encode("utf-8", "surrogatepass"))
+def checksum(arrays: Arrays, about: str = "") -> str:
+    """Hash all names and values, whatever their order, and a text about them."""
+    digest = hashlib.sha256(about.encode("utf-8", "surrogatepass"))
     for name in sorted(arrays):
-        values = np.ascontiguousarray(arrays[name])
-        digest.update(f"{name}\0{values.nbytes}\0".encode())
-        flat: Any = values.reshape(-1).view(np.uint8)
+        digest.update(f"{name}\0{arrays[name].nbytes}\0".encode())
+        flat: Any = np.ascontiguousarray(arrays[name]).reshape(-1).view(np.uint8)
         digest.update(flat)
     return digest.hexdigest()
 
 
-def check_checksum(path: Path, arrays: Mapping[str, Bytes], *, about: str = "", fix: str) -> None:
-    """Refuse a file whose content is not what its own checksum says."""
+def check_checksum(path: Path, arrays: Arrays, *, fix: str) -> str:
+    """Reject a file whose content is not what its checksum says; return the text about it."""
     with safe_open(path, framework="numpy") as file:
         stored = (file.metadata() or {}).get(KEY)
-    if stored is not None and stored != checksum(arrays, about):
+    about = "" if stored is None else str(stored[DIGITS:])
+    if stored is not None and stored[:DIGITS] != checksum(arrays, about):
         raise HeadstartError(
             f"{path.name} is damaged: its checksum is not that of its content", where=path, fix=fix
         )
+    return about
 
 
-def sort_metadata(path: Path) -> None:
-    """Give the entries of a file's metadata an order: the library's own is another every time."""
-    with path.open("r+b") as file:
-        (length,) = struct.unpack("<Q", file.read(8))
-        header = json.loads(file.read(length))
-        header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
-        text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
-        if len(text) <= length:  # the format pads a header with blanks
-            file.seek(8)
-            file.write(text.ljust(length))
+def save_arrays(arrays: Arrays, path: Path, about: str = "") -> None:
+    """Write arrays with their checksum and a text about them."""
+    save_file(dict(arrays), path, metadata={KEY: checksum(arrays, about) + about})
 
 
-def save_arrays(arrays: Mapping[str, Bytes], path: Path) -> None:
-    """Write arrays with their checksum."""
-    save_file(dict(arrays), path, metadata={KEY: checksum(arrays)})
-
-
-def load_arrays(path: Path, *, fix: str) -> dict[str, NDArray[np.generic]]:
-    """Read arrays; a file that is cut short or has other bytes is an error."""
+def load_arrays(path: Path, *, fix: str) -> tuple[dict[str, NDArray[Any]], str]:
+    """Read arrays and the text about them; a file that was cut short or changed is an error."""
     try:
         with safe_open(path, framework="numpy") as file:
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except SafetensorError as error:
         raise HeadstartError(f"{path.name} is damaged: {error}", where=path, fix=fix) from None
-    check_checksum(path, arrays, fix=fix)
-    return arrays
+    return arrays, check_checksum(path, arrays, fix=fix)

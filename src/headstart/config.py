@@ -8,19 +8,19 @@ training scripts find a value and save the one that they used. Nothing heavy is 
 import dataclasses
 import json
 import math
+import operator
 import tomllib
 import types
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin, get_type_hints
 
-from headstart.base_source import is_foreign
 from headstart.errors import HeadstartError
 from headstart.files import check_format, write_format, write_text
-from headstart.objectives import OBJECTIVES
-from headstart.tasks import TASKS
 
 CONFIG_FILE = "config.toml"
+HF = "hf:"  # before the path or the Hub's name of a model in Hugging Face's form
+ORIGIN = "origin.json"  # in a copy of such a model: its name
 LARGEST = 10**15  # of any number without a bound
 
 Precision = Literal["fp32", "bf16"]
@@ -106,23 +106,30 @@ class Setting:
     def _item_problem(self, value: Any) -> str | None:
         number = self.kind in (int, float)
         allowed = (int, float) if self.kind is float else self.kind
+        wrong = None
         if not isinstance(value, allowed) or (number and isinstance(value, bool)):
-            given = _short(repr(value))
-            return f"{self.name} is {given}; it must be of type {self.kind.__name__}"
-        if self.choices and value not in self.choices:
-            return f"{self.name} is {_short(repr(value))}; choose {', '.join(self.choices)}"
-        if isinstance(value, str) and not _is_unicode(value):
-            return f"{self.name} is {_short(repr(value))}, which is not valid Unicode"
-        if not isinstance(value, int | float) or not number:
-            return None
-        return number_problem(
-            self.name,
-            value,
-            minimum=self.minimum,
-            maximum=self.maximum,
-            above=self.above,
-            below=self.below,
-        )
+            wrong = f"it must be of type {self.kind.__name__}"
+        elif self.choices and value not in self.choices:
+            wrong = f"choose {', '.join(self.choices)}"
+        elif isinstance(value, str) and not _is_unicode(value):
+            wrong = "it must be valid Unicode"
+        elif number:
+            wrong = self._bound_problem(value)
+        shown = f"{value:,}" if type(value) in (int, float) else repr(value)
+        return wrong and f"{self.name} is {_short(shown)}; {wrong}"
+
+    def _bound_problem(self, value: Any) -> str | None:
+        if isinstance(value, float) and not math.isfinite(value):
+            return "it must be a finite number"
+        for words, bound, holds in (
+            ("greater than", self.above, operator.gt),
+            ("at least", self.minimum, operator.ge),
+            ("less than", self.below, operator.lt),
+            ("at most", LARGEST if self.maximum is None else self.maximum, operator.le),
+        ):
+            if bound is not None and not holds(value, bound):
+                return f"it must be {words} {bound:,}"
+        return None
 
     def suggestion(self, value: Any) -> str | None:
         """Propose a value where a percentage was given for a share."""
@@ -132,35 +139,10 @@ class Setting:
         return None
 
 
-def number_problem(
-    name: str,
-    value: float,
-    *,
-    minimum: float | None = 0,
-    maximum: float | None = None,
-    above: float | None = None,
-    below: float | None = None,
-) -> str | None:
-    """Describe what is wrong with a number, or return `None`."""
-    largest = LARGEST if maximum is None else maximum
-    if isinstance(value, float) and not math.isfinite(value):
-        wrong = "a finite number"
-    elif above is not None and value <= above:
-        wrong = f"greater than {above:,}"
-    elif minimum is not None and value < minimum:
-        wrong = f"at least {minimum:,}"
-    elif below is not None and value >= below:
-        wrong = f"less than {below:,}"
-    elif value > largest:
-        wrong = f"at most {largest:,}"
-    else:
-        return None
-    return f"{name} is {_short(f'{value:,}')}; it must be {wrong}"
-
-
 def check_number(name: str, value: float, minimum: float = 0, maximum: float = LARGEST) -> None:
     """Reject a number outside its bounds; for values that are not a setting."""
-    if problem := number_problem(name, value, minimum=minimum, maximum=maximum):
+    bounds = Setting(name, float, 0, "", minimum=minimum, maximum=maximum)
+    if problem := bounds.problem(value):
         raise HeadstartError(problem, code="config")
 
 
@@ -330,13 +312,29 @@ def check_new(folder: Path) -> None:
         raise HeadstartError(
             "there is a run in this folder already",
             where=folder,
-            fix="resume it with --resume, or choose another --out",
+            fix="resume it with --resume, or choose another folder",
         )
+
+
+def hf_name(base: Path | str) -> str | None:
+    """Return what follows `hf:`, or `None` where the base is a folder."""
+    name = str(base)
+    return name.removeprefix(HF) if name.startswith(HF) and not Path(base).is_dir() else None
 
 
 def is_huggingface(base: str | None) -> bool:
     """Whether a base comes from Hugging Face: `hf:NAME`, or the copy of such a model."""
-    return base is not None and is_foreign(base)
+    return base is not None and (hf_name(base) is not None or (Path(base) / ORIGIN).is_file())
+
+
+def pin_base(base: str) -> str:
+    """Add the revision to a name of the Hub, so that it means the same weights later."""
+    name = hf_name(base)
+    if name is None:
+        return base
+    from headstart.interop.huggingface.hub import pin  # needs the Hub's packages
+
+    return f"{HF}{pin(name)}"
 
 
 def _parse_type(hint: Any) -> tuple[type, bool, tuple[str, ...]]:
@@ -380,8 +378,9 @@ class DatasetSettings(Config):
         argument=True,
     )
     task: str = setting(
-        "classification", "What is predicted from a text.", panel="Data", choices=tuple(TASKS)
-    )
+        "classification", "What is predicted from a text.", panel="Data",
+        choices=("classification", "multi-label", "pairs", "tagging", "spans"),
+    )  # fmt: skip
     validation: str | None = setting(None, "A separate file for validation.", panel="Data")
     test: str | None = setting(None, "A separate file for the test part.", panel="Data")
     text_column: str | None = setting(
@@ -418,8 +417,12 @@ SIZES = ("vocab_size", "width", "layers", "heads", "feed_forward_width")
 
 @dataclass(kw_only=True)
 class NetworkSettings(Config):
-    """The network, where no base decides about it."""
+    """The base, or the network where no base decides about it."""
 
+    base: str | None = setting(
+        None, "Start from this pretrained run, or hf:NAME; by default from new weights.",
+        panel="Model",
+    )  # fmt: skip
     preset: Literal["small", "lab", "bert", "gpt2"] = setting(
         "small", "The network; lab also brings the lab's training settings.", panel="Model"
     )
@@ -451,14 +454,15 @@ class NetworkSettings(Config):
         """Return the sizes that were given, for `preset`."""
         return {name: getattr(self, name) for name in SIZES if getattr(self, name) is not None}
 
-    def base_problems(self, base: str | None, settings: tuple[str, ...]) -> list[str]:
-        """Name settings that a base decides about, or that need one."""
-        given = [name for name in settings if getattr(self, name)]
-        if base is None:
-            return [f"{name} needs a base" for name in given]
-        if sizes := self.sizes():
-            return [f"the base decides about {', '.join(sizes)}; do not give it"]
-        return []
+    def base_problems(
+        self, need_base: tuple[str, ...] = (), decided: tuple[str, ...] = ()
+    ) -> list[str]:
+        """Name the given settings that need a base, or that a base decides about like the sizes."""
+        if self.base is None:
+            return [f"{name} needs a base" for name in need_base if getattr(self, name)]
+        names = (*SIZES, "tokenizer", *decided)
+        given = [name for name in names if getattr(self, name) is not None]
+        return [f"the base decides about {', '.join(given)}; do not give it"] if given else []
 
 
 @dataclass(kw_only=True)
@@ -476,6 +480,13 @@ class MachineSettings(Config):
     precision: Precision | None = setting(
         None, "By default the faster one here.", panel="Machine", advanced=True
     )
+    micro_batch_tokens: int = setting(
+        8_192, "Tokens that are in memory at once.", advanced=True, minimum=1, maximum=2**24
+    )
+    save_seconds: float = setting(
+        60.0, "Seconds between two checkpoints.", panel="Output", advanced=True,
+        minimum=0, maximum=604_800, in_identity=False,
+    )  # fmt: skip
 
 
 @dataclass(kw_only=True)
@@ -507,12 +518,9 @@ class PretrainConfig(NetworkSettings, MachineSettings):
         None, "Share of the documents that the loss is measured on; by default 0.01, or 0.1 of a "
         "small corpus.", panel="Data", advanced=True, above=0, maximum=0.5,
     )  # fmt: skip
-    base: str | None = setting(
-        None, "Continue the pretraining of this run, or of hf:NAME.", panel="Model"
-    )
     objective: str = setting(
         "causal", "What is predicted: the next token, or hidden tokens.", panel="Model",
-        choices=tuple(OBJECTIVES),
+        choices=("causal", "masked", "masked+next-sentence"),
     )  # fmt: skip
     tokenizer_kind: Literal["bpe", "unigram"] = setting(
         "bpe", "The tokenizer that is trained.", panel="Model", advanced=True
@@ -535,9 +543,6 @@ class PretrainConfig(NetworkSettings, MachineSettings):
     )  # fmt: skip
     length: int = setting(128, "The sequence length, in tokens.", minimum=2, maximum=131_072)
     batch_tokens: int = setting(1_024, "Tokens of a step.", minimum=1, maximum=2**24)
-    micro_batch_tokens: int = setting(
-        8_192, "Tokens that are in memory at once.", advanced=True, minimum=1, maximum=2**24
-    )
     mask_share: float = setting(
         0.3, "Share of the tokens that a masked objective hides.", above=0, below=1, advanced=True
     )
@@ -558,10 +563,6 @@ class PretrainConfig(NetworkSettings, MachineSettings):
     evaluations: int = setting(
         10, "How often the held-out loss is measured.", advanced=True, minimum=1, maximum=1_000_000
     )
-    save_seconds: float = setting(
-        60.0, "Seconds between two checkpoints.", panel="Output", advanced=True,
-        minimum=0, maximum=604_800, in_identity=False,
-    )  # fmt: skip
 
     def problems(self) -> list[str]:
         problems = [] if self.corpus else ["no corpus was given"]
@@ -569,9 +570,7 @@ class PretrainConfig(NetworkSettings, MachineSettings):
         given = [name for name in amounts if getattr(self, name) is not None]
         if len(given) > 1:
             problems.append(f"{' and '.join(given)} exclude each other; give one of them")
-        if self.base is not None and self.tokenizer:
-            problems.append("the base has its own tokenizer; do not give tokenizer")
-        return problems + self.base_problems(self.base, ())
+        return problems + self.base_problems()
 
     @property
     def rows(self) -> int:
@@ -589,10 +588,6 @@ class FinetuneConfig(DatasetSettings, NetworkSettings, MachineSettings):
         None, "Use only so many labelled training rows, drawn by the seed: 100 or 10%.",
         panel="Data",
     )  # fmt: skip
-    base: str | None = setting(
-        None, "A pretrained run, or hf:NAME; by default the network starts from scratch.",
-        panel="Model",
-    )  # fmt: skip
     arm: Literal["network", "tfidf", "nb", "stack"] = setting(
         "network",
         "network; tfidf or nb: linear classifiers without a network; stack: TF-IDF and a network.",
@@ -601,12 +596,14 @@ class FinetuneConfig(DatasetSettings, NetworkSettings, MachineSettings):
     fresh: bool = setting(
         False, "Use the base's network, but start it from scratch.", panel="Model", advanced=True
     )
-    objective: Literal["causal", "masked"] = setting(
-        "causal", "Without a base: the attention of the network.", panel="Model", advanced=True
-    )
-    tokenizer_kind: Literal["bpe", "unigram"] = setting(
-        "bpe", "Without a base: the tokenizer that is trained.", panel="Model", advanced=True
-    )
+    objective: Literal["causal", "masked"] | None = setting(
+        None, "Without a base: the attention of the network; by default the preset's.",
+        panel="Model", advanced=True,
+    )  # fmt: skip
+    tokenizer_kind: Literal["bpe", "unigram"] | None = setting(
+        None, "Without a base: the tokenizer that is trained; by default bpe.", panel="Model",
+        advanced=True,
+    )  # fmt: skip
     pooling: Pooling | None = setting(
         None, "How a text's hidden states become one vector; by default the preset's way.",
         panel="Model", advanced=True,
@@ -625,9 +622,6 @@ class FinetuneConfig(DatasetSettings, NetworkSettings, MachineSettings):
         None, "Train fewer epochs where more would take longer.", above=0, maximum=525_600
     )
     batch_size: int = setting(16, "The batch size, in texts.", minimum=1, maximum=1_048_576)
-    micro_batch_tokens: int = setting(
-        8_192, "Tokens that are in memory at once.", advanced=True, minimum=1, maximum=2**24
-    )
     learning_rate: float = setting(3e-4, "The highest learning rate.", above=0, maximum=10)
     schedule: Literal["linear", "constant"] = setting(
         "linear", "Linear warm-up and decay, or one rate.", advanced=True
@@ -662,10 +656,6 @@ class FinetuneConfig(DatasetSettings, NetworkSettings, MachineSettings):
         "metric", "Which epoch is saved: the best by the task's metric or by the loss on "
         "validation, or the last.", advanced=True,
     )  # fmt: skip
-    save_seconds: float = setting(
-        60.0, "Seconds between two checkpoints.", panel="Output", advanced=True,
-        minimum=0, maximum=604_800, in_identity=False,
-    )  # fmt: skip
 
     def problems(self) -> list[str]:
         problems = [] if self.dataset else ["no dataset was given"]
@@ -676,7 +666,8 @@ class FinetuneConfig(DatasetSettings, NetworkSettings, MachineSettings):
             problems += [f"{name} is for whole texts, not for {self.task}" for name in given]
         if self.long == "windows" and self.task == "pairs":
             problems.append("pairs cannot be read in windows: one would hold only one of the texts")
-        return problems + self.base_problems(self.base, ("fresh",))
+        decided = ("objective", "tokenizer_kind")
+        return problems + self.base_problems(("fresh", "freeze"), decided)
 
     @property
     def long_token_dropout(self) -> float:
@@ -709,9 +700,6 @@ class StudyConfig(DatasetSettings, NetworkSettings):
     )  # fmt: skip
     task_text: bool = setting(
         True, "Let the training texts, without their labels, join the corpus.", panel="Data"
-    )
-    base: str | None = setting(
-        None, "A pretrained run, or hf:NAME, instead of pretraining.", panel="Model"
     )
     objectives: list[str] = setting(
         [], "Pretraining objectives, separated by commas: causal (default), masked, "

@@ -1,11 +1,20 @@
-"""The one exception that a user sees: what went wrong, where, how to fix it, and a code."""
+"""The one exception that a user sees, and what errors of files and libraries mean.
+
+A `HeadstartError` has the cause, the place, a fix and a code. `explain` turns errors of the system
+and of libraries into one; what it does not know is a bug of ours.
+"""
+
+import errno
+import importlib.util
+import json
+import re
+import tomllib
 
 
 class HeadstartError(Exception):
     """A problem that the user can solve.
 
-    The command line prints it without a traceback and ends with exit code 2. Errors of the system
-    and of libraries become one in `headstart.explain_errors`; every other exception is a bug.
+    The command line prints it without a traceback and ends with exit code 2.
 
     Parameters
     ----------
@@ -19,11 +28,11 @@ class HeadstartError(Exception):
     def __init__(
         self, what: str, *, where: object = None, fix: str | None = None, code: str = "invalid"
     ) -> None:
+        super().__init__(what)  # pickling adds the attributes
         self.what = what
         self.where = None if where is None else str(where)
         self.fix = fix
         self.code = code
-        super().__init__(what, self.where, fix, code)
 
     def __str__(self) -> str:
         lines = [self.what]
@@ -37,10 +46,138 @@ class HeadstartError(Exception):
         """Return the error as plain values, for `--json` and HTTP."""
         return {"what": self.what, "where": self.where, "fix": self.fix, "code": self.code}
 
-    def __reduce__(self) -> tuple[object, ...]:
-        # Keyword arguments do not survive the default pickling, and worker processes pickle.
-        return (_rebuild, (type(self), self.document()))
+
+# What each error of the system means: cause, fix and code.
+CAUSES = {
+    errno.ENOSPC: ("the disk is full", "make room, or choose a place on another disk", "disk"),
+    errno.EDQUOT: ("the disk is full for this user", "make room, or choose another disk", "disk"),
+    errno.EFBIG: (
+        "a file may not become that large here",
+        "raise the limit: ulimit -f unlimited",
+        "disk",
+    ),
+    errno.EACCES: (
+        "no permission",
+        "change the permissions, or choose another place",
+        "permission",
+    ),
+    errno.EPERM: ("no permission", "change the permissions, or choose another place", "permission"),
+    errno.EROFS: ("this disk can only be read", "choose a place on another disk", "permission"),
+    errno.ENAMETOOLONG: ("the name is too long for this disk", "choose a shorter name", "path"),
+    errno.ENOENT: ("there is no such file or folder", "check the spelling", "not-found"),
+    errno.ENOTDIR: ("a part of this path is a file, not a folder", "choose another path", "path"),
+    errno.EISDIR: ("this is a folder, and a file was expected", "name a file in it", "path"),
+    errno.EEXIST: ("there is a file of this name already", "choose another name", "path"),
+    errno.ELOOP: ("the links here lead in a circle", "name the file itself", "path"),
+    errno.EMFILE: ("too many files are open", "raise the limit: ulimit -n 4096", "open-files"),
+    errno.ENFILE: ("too many files are open", "close other programs", "open-files"),
+    errno.EIO: ("the disk could not be read or written", "check the disk", "disk"),
+    errno.ENOMEM: (
+        "there is not enough memory",
+        "close other programs, or use smaller sizes",
+        "memory",
+    ),
+}
+# Codes of what is wrong with a place on the disk, which another place would solve.
+FILE_CODES = {"disk", "permission", "path", "not-found"}
+# What other exceptions mean: types, cause, fix and code.
+KINDS = (
+    (
+        RecursionError,
+        "the data is nested too deeply to be read",
+        "look for thousands of opening brackets",
+        "damaged",
+    ),
+    (
+        UnicodeError,
+        "a text does not fit its encoding: {text}",
+        "name the encoding with --encoding, or use UTF-8",
+        "encoding",
+    ),
+    (
+        (json.JSONDecodeError, tomllib.TOMLDecodeError),
+        "a file is damaged: {text}",
+        "restore or delete it",
+        "damaged",
+    ),
+)
+MEMORY = ("out of memory", "can't allocate memory", "not enough memory", "bad_alloc")
+# Packages whose own exceptions are about the file that they were given.
+LIBRARIES = {
+    *("safetensors", "pyarrow", "tokenizers", "sentencepiece", "gzip", "zlib", "zipfile"),
+    *("huggingface_hub", "datasets", "requests", "urllib3", "httpx", "filelock"),
+}
 
 
-def _rebuild(kind: type[HeadstartError], document: dict[str, str]) -> HeadstartError:
-    return kind(document.pop("what"), **document)
+def explain(error: BaseException, *, where: object = None) -> HeadstartError | None:
+    """Say in plain words what an error from outside means.
+
+    Parameters
+    ----------
+    error : what was raised.
+    where : the place, in case the error does not name one itself.
+
+    Returns
+    -------
+    The error for the user; `None` for a bug of ours, and for a reader that closed its pipe.
+
+    Example
+    -------
+    >>> print(explain(OSError(28, "No space left on device"), where="runs/base"))
+    the disk is full
+      where: runs/base
+      fix:   make room, or choose a place on another disk
+    """
+    if isinstance(error, HeadstartError):
+        return error
+    if isinstance(error, BrokenPipeError):
+        return None
+    if isinstance(error, OSError):
+        return _file_error(error, where)
+    text = str(error) or type(error).__name__
+    for types, what, fix, code in KINDS:
+        if isinstance(error, types):
+            return HeadstartError(what.format(text=text), where=where, fix=fix, code=code)
+    allocating = isinstance(error, RuntimeError) and any(word in text.lower() for word in MEMORY)
+    if isinstance(error, MemoryError) or allocating:
+        return _known(errno.ENOMEM, where)
+    if isinstance(error, RuntimeError) and "home directory" in text:
+        return HeadstartError(
+            "there is no home folder of that name", where=where, fix="write the path out, without ~"
+        )
+    packages = {kind.__module__.partition(".")[0] for kind in type(error).__mro__}
+    # Our code raises no plain Exception; libraries in Rust do, and they panic.
+    rust = type(error) is Exception or type(error).__name__ == "PanicException"
+    if not rust and not packages & LIBRARIES:
+        return None
+    number = re.search(r"os error (\d+)", text)
+    if number is not None and int(number[1]) in CAUSES:
+        return _known(int(number[1]), where)
+    what = f"a library failed: {text}"
+    return HeadstartError(what, where=where, fix="check the file that this is about")
+
+
+def _file_error(error: OSError, where: object) -> HeadstartError:
+    place = error.filename2 or error.filename or where
+    if isinstance(place, bytes):
+        place = place.decode(errors="backslashreplace")
+    if error.errno in CAUSES:
+        return _known(error.errno, place)
+    what = f"a file could not be used: {error.strerror or error or type(error).__name__}"
+    return HeadstartError(what, where=place, fix="check that place", code="disk")
+
+
+def _known(number: int, place: object) -> HeadstartError:
+    what, fix, code = CAUSES[number]
+    return HeadstartError(what, where=place, fix=fix, code=code)
+
+
+def need_packages(extra: str, *names: str) -> None:
+    """Raise an error if a package of one of Headstart's extras is not installed."""
+    missing = [name for name in names if importlib.util.find_spec(name) is None]
+    if missing:
+        raise HeadstartError(
+            f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed",
+            fix=f"pip install 'headstart[{extra}]'",
+            code="missing-package",
+        )

@@ -15,14 +15,14 @@ from sklearn.base import (
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
 )
+from sklearn.preprocessing import LabelEncoder
 from sklearn.utils import check_random_state, compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from headstart.baselines.finetune_arm import finetune_arm
-from headstart.config import DatasetSettings, FinetuneConfig, is_run
+from headstart.config import DatasetSettings, FinetuneConfig, check_new
 from headstart.errors import HeadstartError
-from headstart.files import installed_version
 from headstart.model.config import POOLINGS, ClassificationConfig
 from headstart.model.heads import ClassificationHead
 from headstart.model.model import Model
@@ -31,12 +31,9 @@ from headstart.predictions import check_inputs
 from headstart.run import NetworkRun, Run, write_summary
 from headstart.tasks.classification import Classification
 from headstart.tasks.examples import TextEncoding
-from headstart.tasks.run_network import run_network
 from headstart.text.reading.dataset import Dataset, Splits
-from headstart.training.initialization import reading_length
+from headstart.training.initialization import probe_features, reading_length
 
-PICKLE_FORMAT = 1  # raise it when this version could no longer be read by the one before
-MARK = "headstart_pickle"
 VALIDATION_SHARE = 0.1
 # Settings of `headstart finetune` that are arguments of `fit`, or have another name here.
 NOT_PARAMETERS = {one.name for one in DatasetSettings.settings()} | {
@@ -55,11 +52,10 @@ DEFAULTS = {
 
 
 class _TextEstimator(BaseEstimator):  # type: ignore[misc]
-    """An estimator over texts whose pickle holds its run and the version that wrote it."""
+    """An estimator over texts whose pickle holds the files of its run."""
 
     def __getstate__(self) -> dict[str, Any]:
         state = {**super().__getstate__()}
-        state[MARK] = {"format": PICKLE_FORMAT, "headstart": installed_version()}
         run = state.pop("run_", None)
         if run is not None and "files_" not in state:
             with tempfile.TemporaryDirectory() as folder:
@@ -68,19 +64,10 @@ class _TextEstimator(BaseEstimator):  # type: ignore[misc]
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        state = dict(state)
-        mark = state.pop(MARK)
-        if mark["format"] > PICKLE_FORMAT:
-            raise HeadstartError(
-                f"Headstart {mark['headstart']} wrote this pickle, in format {mark['format']}; "
-                f"this is Headstart {installed_version()}, which reads formats up to "
-                f"{PICKLE_FORMAT}",
-                fix="install that version or a newer one",
-            )
         if "files_" in state:
             with tempfile.TemporaryDirectory() as folder:
                 _write_files(state["files_"], Path(folder))
-                state["run_"] = Run.open(folder)
+                state = {**state, "run_": Run.open(folder)}
         super().__setstate__(state)
 
     def __sklearn_tags__(self) -> Any:
@@ -197,7 +184,9 @@ class HeadstartClassifier(ClassifierMixin, _TextEstimator):  # type: ignore[misc
         check_classification_targets(y)
         weights = self._row_weights(sample_weight, y)
         used = np.flatnonzero(weights)
-        self.classes_, numbers = np.unique(y[used], return_inverse=True)
+        encoder = LabelEncoder()
+        numbers = encoder.fit_transform(y[used])
+        self.classes_ = encoder.classes_
         if len(self.classes_) < 2:
             raise ValueError(f"the labels have {len(self.classes_)} class: two are needed")
         random = check_random_state(self.random_state)
@@ -209,8 +198,8 @@ class HeadstartClassifier(ClassifierMixin, _TextEstimator):  # type: ignore[misc
         if validation is None:
             splits = _split(rows, random)
         else:
-            held_out = as_texts(validation[0]), self._numbers(validation[1])
-            splits = Splits(rows, Dataset("texts", *held_out, names), None)
+            held_out = encoder.transform(np.asarray(validation[1])).tolist()
+            splits = Splits(rows, Dataset("texts", as_texts(validation[0]), held_out, names), None)
         with tempfile.TemporaryDirectory() as folder:
             finetune_arm(config, Path(folder) / "run", splits=splits)
             self._open(Path(folder) / "run")
@@ -246,10 +235,7 @@ class HeadstartClassifier(ClassifierMixin, _TextEstimator):  # type: ignore[misc
     def save(self, folder: str | Path) -> None:
         """Write the run, for `headstart predict` and `headstart.load`."""
         check_is_fitted(self)
-        if is_run(Path(folder)):
-            raise HeadstartError(
-                "there is a run in this folder already", where=folder, fix="choose another folder"
-            )
+        check_new(Path(folder))
         _write_files(self.files_, Path(folder))
         if self.summary_:
             write_summary({**self.summary_, "run": str(folder)}, Path(folder))
@@ -284,12 +270,6 @@ class HeadstartClassifier(ClassifierMixin, _TextEstimator):  # type: ignore[misc
             raise ValueError("sample weights are finite, not negative, and not all 0")
         weights = weights * compute_sample_weight(self.class_weight, y)
         return np.asarray(weights * (np.count_nonzero(weights) / weights.sum()))
-
-    def _numbers(self, labels: ArrayLike) -> list[int]:
-        y = np.asarray(labels)
-        if unknown := set(np.unique(y).tolist()) - set(self.classes_.tolist()):
-            raise ValueError(f"validation has classes that training does not: {sorted(unknown)}")
-        return np.searchsorted(self.classes_, y).tolist()
 
 
 def _signature() -> inspect.Signature:
@@ -381,12 +361,11 @@ class HeadstartEmbedder(
         config = ClassificationConfig(classes=2, pooling=self._pooling)
         with torch.random.fork_rng(devices=[]):  # the head's first weights are not used
             head = ClassificationHead(base, config)
-        head.output = torch.nn.Identity()  # type: ignore[assignment]
         length = self.length or reading_length(self.run_, str(self.run))
         task = Classification(("no", "yes"))
         encoding = TextEncoding(self.run_.tokenizer, length, "windows")
         examples = task.encode(task.unlabelled(texts), encoding)
-        return np.stack(run_network(Model(base, head).eval(), examples))
+        return probe_features(Model(base, head).eval(), examples).astype(np.float32)
 
     @property
     def _n_features_out(self) -> int:

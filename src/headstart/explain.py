@@ -7,7 +7,7 @@ gradients uses only real texts. In long texts several adjacent words are removed
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -18,14 +18,8 @@ MAX_PARTS = 200  # each is one more prediction
 FULL_STOP = "."  # replaces the only word of a text: an empty text has no prediction
 
 Input = Any  # a text, or a tuple of two texts
-
-
-class Contribution(NamedTuple):
-    """Characters `start` up to `end` of a text, and their part of a class's log-odds."""
-
-    start: int
-    end: int
-    effect: float
+# Characters `start` up to `end` of a text, and their part of a class's log-odds.
+Contribution = tuple[int, int, float]
 
 
 @dataclass(frozen=True)
@@ -72,19 +66,15 @@ class Occlusion:
 def occlude(given: Input) -> Occlusion:
     """Remove each word of a text or pair in turn; of a long one, groups of adjacent words."""
     texts = (given,) if isinstance(given, str) else tuple(given)
-    words = [
-        (part, start, end) for part, text in enumerate(texts) for start, end in find_words(text)
-    ]
-    size = -(-len(words) // MAX_PARTS) or 1
-    places: list[tuple[int, int, int]] = []
-    for first in range(0, len(words), size):
-        for part in range(len(texts)):  # a group does not reach from one text into the other
-            group = [word for word in words[first : first + size] if word[0] == part]
-            if group:
-                places.append((part, group[0][1], group[-1][2]))
-    without: list[Input] = []
-    for part, start, end in places:
-        rest = (texts[part][:start] + texts[part][end:]).strip() or FULL_STOP
-        changed = (*texts[:part], rest, *texts[part + 1 :])
-        without.append(rest if isinstance(given, str) else changed)
-    return Occlusion(texts, places, without)
+    words = [list(find_words(text)) for text in texts]
+    size = -(-sum(map(len, words)) // MAX_PARTS) or 1
+    found = Occlusion(texts, [], [])
+    for part, text in enumerate(texts):
+        for first in range(0, len(words[part]), size):
+            group = words[part][first : first + size]
+            start, end = group[0][0], group[-1][1]
+            rest = (text[:start] + text[end:]).strip() or FULL_STOP
+            changed = (*texts[:part], rest, *texts[part + 1 :])
+            found.places.append((part, start, end))
+            found.without.append(rest if isinstance(given, str) else changed)
+    return found

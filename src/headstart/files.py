@@ -3,7 +3,7 @@
 import errno
 import json
 import os
-import tempfile
+import secrets
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
@@ -12,8 +12,7 @@ from typing import Any
 
 from platformdirs import user_cache_path
 
-from headstart.errors import HeadstartError
-from headstart.explain_errors import explain
+from headstart.errors import HeadstartError, explain
 
 PART = ".headstart.part"  # how the name of a file ends that is not whole yet
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -28,12 +27,12 @@ def replacing(path: Path) -> Iterator[Path]:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     start = path.name[:40]  # a long name must leave room for the rest
-    handle, name = tempfile.mkstemp(prefix=f".{start}.", suffix=PART, dir=path.parent)
-    os.close(handle)
-    temporary = Path(name)
+    temporary = path.with_name(f".{start}.{secrets.token_hex(8)}{PART}")
     try:
+        temporary.touch()
+        mode = temporary.stat().st_mode
         yield temporary
-        temporary.chmod(0o666 & ~_umask())  # mkstemp's 0600 would lock out the user's group
+        temporary.chmod(mode)  # safetensors' 0600 would lock out the user's group
         sync(temporary)
         temporary.replace(path)
         sync(path.parent)
@@ -96,9 +95,7 @@ def check_folder(folder: Path, file: Path | None = None) -> None:
     """Refuse, before any work, a folder that could not be made or written to, for a file in it."""
     wanted = file or folder
     try:
-        existing = folder
-        while not existing.exists():
-            existing = existing.parent
+        existing = next(one for one in (folder, *folder.absolute().parents) if one.exists())
         if not existing.is_dir():
             raise HeadstartError(
                 "this is a file, and a folder was expected"
@@ -128,12 +125,6 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def _umask() -> int:
-    current = os.umask(0)
-    os.umask(current)
-    return current
-
-
 def cache_folder() -> Path:
     """`$HEADSTART_CACHE`, or the place where this system keeps caches."""
     if given := os.environ.get("HEADSTART_CACHE"):
@@ -161,13 +152,13 @@ def write_format(folder: Path) -> None:
 def check_format(folder: Path) -> None:
     """Refuse a folder of a newer format. One without `format.json` is older than the file."""
     path = folder / FORMAT_FILE
-    if not path.is_file():
-        return
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        number, writer = int(content["format"]), str(content.get("headstart", "unknown"))
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise HeadstartError(f"{FORMAT_FILE} is damaged", where=path) from None
+    forms: dict[str, Form] = {
+        "format": lambda value: type(value) is int,
+        "headstart": lambda value: isinstance(value, str),
+    }
+    old = {"format": 0, "headstart": ""}
+    content = read_object(path, fix="copy the folder again", needs=forms, forms=forms, default=old)
+    number, writer = content["format"], content["headstart"]
     if number > FOLDER_FORMAT:
         raise HeadstartError(
             f"Headstart {writer} made this folder, in format {number}; "
@@ -196,6 +187,7 @@ def read_object(
     fix: str,
     needs: Collection[str] = (),
     forms: Mapping[str, Form] | None = None,
+    default: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Read a JSON object that Headstart wrote; one that is missing or damaged is said so.
 
@@ -205,7 +197,10 @@ def read_object(
     fix : what the user can do where it is damaged.
     needs : names that must be there.
     forms : what values must be, by name, where they are there.
+    default : what is returned where there is no such file; by default that is an error.
     """
+    if default is not None and not path.is_file():
+        return default
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):

@@ -1,28 +1,28 @@
 """A base as a language model: continue a prompt, fill gaps, measure perplexity."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from headstart.config import check_number
 from headstart.errors import HeadstartError
 from headstart.model.attention import KeyValueCache
-from headstart.model.config import LanguageModelingConfig, MaskedNextSentenceConfig
+from headstart.model.config import LanguageModelingConfig
 from headstart.model.heads import LanguageModelingHead
 from headstart.model.sampled_softmax import chunked_cross_entropy
+from headstart.progress import ProgressCallback
 from headstart.run import NetworkRun
 
 
 def open_language_model(folder: Path, *, causal: bool, to: str) -> NetworkRun:
     """Open a run for an action `to` (write, fill …); an error says why it is not possible."""
     run = NetworkRun.open(folder)
-    kinds = (LanguageModelingConfig, MaskedNextSentenceConfig)
-    if not isinstance(run.model.head_config, kinds):
+    if not isinstance(run.model.head_config, LanguageModelingConfig):
         raise HeadstartError(
             f"this run has no language-modelling head, so it cannot {to}",
             where=folder,
@@ -44,42 +44,31 @@ def open_language_model(folder: Path, *, causal: bool, to: str) -> NetworkRun:
     return run
 
 
-@dataclass(frozen=True, kw_only=True)
-class Sampling:
-    """How the next token is sampled. Temperature 0 is greedy: the most probable one."""
-
-    temperature: float = 0.8
-    top_k: int = 0  # 0: all
-    top_p: float = 1.0
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        possible = self.temperature >= 0 and self.top_k >= 0 and 0 < self.top_p <= 1
-        if not possible:
-            raise HeadstartError(
-                f"temperature {self.temperature}, top-k {self.top_k} and top-p {self.top_p} cannot "
-                "be used: temperature must be 0 or more, top-k must be 0 (all) or more, top-p must "
-                "be above 0 and at most 1"
-            )
-
-
-class GeneratedToken(NamedTuple):
-    """One new token, and the most probable ones at its place."""
-
-    token: int
-    alternatives: list[tuple[int, float]]  # before top-k and top-p
-
-
 @torch.no_grad()
 def generate(
-    run: NetworkRun, prompt: str, *, tokens: int, sampling: Sampling, alternatives: int = 5
-) -> Iterator[GeneratedToken]:
-    """Yield up to `tokens` new tokens, until the end of the text."""
+    run: NetworkRun,
+    prompt: str,
+    *,
+    tokens: int,
+    temperature: float = 0.8,
+    top_k: int = 0,
+    top_p: float = 1.0,
+    seed: int = 0,
+    alternatives: int = 5,
+) -> Iterator[tuple[int, list[tuple[int, float]]]]:
+    """Yield up to `tokens` new tokens, until the end of the text.
+
+    Each comes with the most probable tokens at its place and their probabilities, before `top_k`
+    and `top_p`. Temperature 0 is greedy: the most probable token; `top_k` 0 samples from all.
+    """
+    check_number("temperature", temperature)
+    check_number("top_k", top_k)
+    check_number("top_p", top_p, minimum=1e-9, maximum=1)
     tokenizer, model = run.tokenizer, run.model
     ids = [*run.encoding.before, *tokenizer.encode([prompt])[0]]
     if not ids:
         raise HeadstartError("there is nothing to continue", fix="give a prompt")
-    generator = torch.Generator().manual_seed(sampling.seed)
+    generator = torch.Generator().manual_seed(seed)
     never = [i for role, i in tokenizer.specials.items() if role != "end"]
     cache = KeyValueCache(model.base.config.layers)
     fresh = torch.tensor([ids])
@@ -89,24 +78,24 @@ def generate(
         scores[never] = float("-inf")
         scores[tokenizer.vocab_size :] = float("-inf")  # padding of the vocabulary
         probable = scores.softmax(-1).topk(min(alternatives, scores.numel()))
-        token = pick(scores, sampling, generator)
-        pairs = zip(probable.indices.tolist(), probable.values.tolist(), strict=True)
-        yield GeneratedToken(token, list(pairs))
+        token = pick(scores, generator, temperature, top_k, top_p)
+        yield token, list(zip(probable.indices.tolist(), probable.values.tolist(), strict=True))
         if token == tokenizer.end_id:
             return
         fresh = torch.tensor([[token]])
 
 
-def pick(scores: Tensor, sampling: Sampling, generator: torch.Generator) -> int:
+def pick(
+    scores: Tensor, generator: torch.Generator, temperature: float, top_k: int = 0, top_p: float = 1
+) -> int:
     """Sample a token from scores (V,)."""
-    if sampling.temperature == 0:
+    if temperature == 0:
         return int(scores.argmax())
-    probabilities = (scores / sampling.temperature).softmax(-1)
-    ordered, order = probabilities.sort(descending=True, stable=True)
-    if sampling.top_k:
-        ordered[sampling.top_k :] = 0
+    ordered, order = (scores / temperature).softmax(-1).sort(descending=True, stable=True)
+    if top_k:
+        ordered[top_k:] = 0
     # Keep the fewest tokens that reach top_p; the first one always stays.
-    ordered[ordered.cumsum(-1) - ordered >= sampling.top_p] = 0
+    ordered[ordered.cumsum(-1) - ordered >= top_p] = 0
     return int(order[torch.multinomial(ordered, 1, generator=generator)])
 
 
@@ -139,24 +128,6 @@ def fill(run: NetworkRun, text: str, *, candidates: int = 5) -> list[list[tuple[
     return filled
 
 
-@dataclass(frozen=True)
-class Perplexity:
-    """The mean loss of a base on documents, and their size."""
-
-    documents: int
-    tokens: int
-    bytes: int
-    loss: float  # nats per token
-
-    @property
-    def perplexity(self) -> float:
-        return math.exp(min(self.loss, 50.0))
-
-    @property
-    def bits_per_byte(self) -> float:
-        return self.loss * self.tokens / math.log(2) / self.bytes
-
-
 _DOCUMENTS_AT_ONCE = 256
 _TOKENS_AT_ONCE = 4_096
 
@@ -167,9 +138,15 @@ def perplexity(
     documents: Iterable[str],
     *,
     length: int = 512,
-    progress: Callable[[int, int | None], None] | None = None,
-) -> Perplexity:
-    """Compute the mean loss over all tokens and ends of text; long texts are read in windows."""
+    progress: ProgressCallback | None = None,
+) -> dict[str, Any]:
+    """Compute the mean loss over all tokens and ends of text; long texts are read in windows.
+
+    Returns
+    -------
+    dict
+        `documents`, `tokens` and `bytes`; `loss` (nats per token), `perplexity`, `bits_per_byte`.
+    """
     total, tokens, size, count = 0.0, 0, 0, 0
     remaining = iter(documents)
     while texts := list(islice(remaining, _DOCUMENTS_AT_ONCE)):
@@ -189,7 +166,14 @@ def perplexity(
             progress(count, None)
     if not tokens:
         raise HeadstartError("there is no text to measure")
-    return Perplexity(count, tokens, size, total / tokens)
+    return {
+        "documents": count,
+        "tokens": tokens,
+        "bytes": size,
+        "loss": total / tokens,
+        "perplexity": math.exp(min(total / tokens, 50.0)),
+        "bits_per_byte": total / math.log(2) / size,
+    }
 
 
 def _summed_loss(run: NetworkRun, windows: list[list[int]]) -> float:

@@ -19,7 +19,7 @@ LOCK = ".lock"
 HOLDER = ".lock.json"  # beside it, because whoever tries to lock empties the lock's own file
 
 # The folders inside a run or study in which it writes files.
-INNER = ("tokenizer", "tables", "figures")
+INNER = ("tokenizer", "tables", "figures", "checkpoints")
 
 
 @contextmanager
@@ -35,7 +35,8 @@ def locked(folder: Path, what: str = "run") -> Iterator[None]:
     what : the word for it in messages.
     """
     check_folder(folder)
-    made = _make(folder)
+    made = not folder.exists()
+    folder.mkdir(parents=True, exist_ok=True)
     lock = FileLock(folder / LOCK, timeout=0)
     try:
         lock.acquire()
@@ -60,15 +61,6 @@ def locked(folder: Path, what: str = "run") -> Iterator[None]:
         lock.release()
 
 
-def _make(folder: Path) -> bool:
-    """Whether the folder was made here and not by another process."""
-    try:
-        folder.mkdir(parents=True)
-    except FileExistsError:
-        return False
-    return True
-
-
 def _remove(folder: Path) -> None:
     """Remove a folder whose lock is held.
 
@@ -90,8 +82,6 @@ def _clear(folder: Path) -> None:
         return
     for place in (folder, *(folder / name for name in INNER)):
         remove_leftovers(place)
-    for checkpoint in (folder / "checkpoints").glob(".step-*.part"):
-        shutil.rmtree(checkpoint, ignore_errors=True)
 
 
 def _holder(folder: Path) -> str:

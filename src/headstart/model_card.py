@@ -8,7 +8,7 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 from platform import python_version
 
@@ -16,12 +16,12 @@ import numpy as np
 from safetensors.numpy import load_file
 
 from headstart.evaluation.calibration import CERTAINTY_NOTE, at_temperature, is_certain
-from headstart.files import write_text
+from headstart.files import installed_version, write_text
 
 CARD = "README.md"
 VALIDATION = "validation.safetensors"  # scores and labels of the validation rows
 CALIBRATION = "calibration.json"
-PACKAGES = ("headstart", "torch", "tokenizers", "scikit-learn", "numpy")
+PACKAGES = ("torch", "tokenizers", "scikit-learn", "numpy")
 
 
 @dataclass(frozen=True)
@@ -119,10 +119,5 @@ def _plain(value: object) -> str:
 
 
 def _versions() -> str:
-    found = [f"Python {python_version()}"]
-    for package in PACKAGES:
-        try:
-            found.append(f"{package} {version(package)}")
-        except PackageNotFoundError:  # not installed, but run from the source
-            continue
-    return ", ".join(found)
+    found = [f"Python {python_version()}", f"headstart {installed_version()}"]
+    return ", ".join(found + [f"{package} {version(package)}" for package in PACKAGES])

@@ -30,13 +30,6 @@ from headstart.text.tokenizers.words import split_words
 CHUNK_ROWS = 1_024
 CHUNK_CHARACTERS = 4_000_000
 NO_TAG = "_"  # of a word that was not read, as in CoNLL
-# Types of Parquet columns by the types of their values; columns of other values are text.
-ARROW_TYPES = {
-    frozenset([bool]): pa.bool_(),
-    frozenset([int]): pa.int64(),
-    frozenset([float]): pa.float64(),
-    frozenset([int, float]): pa.float64(),
-}
 
 
 @dataclass(frozen=True)
@@ -121,47 +114,38 @@ def input_columns(task: Task[Any], given: Any) -> dict[str, Any]:
     return dict(zip(task.input_names, texts, strict=True))
 
 
-class InputRows:
-    """The rows of a file to predict on, in order.
+def open_inputs(
+    task: Task[Any], source: str | Path, options: ReadOptions
+) -> LenientQuestions | LenientSentences | LenientRows:
+    """Open a file to predict on.
 
     A file for tagging is CoNLL if its name or its content says so, otherwise texts. One for spans
     is SQuAD's JSON, otherwise a table with a question and a context in each row.
     """
+    path = Path(source).expanduser()
+    kind, _ = kind_by_suffix(path)
+    if task.name == "spans" and kind == "json":
+        return LenientQuestions(source, options.encoding)
+    if task.name == "tagging" and _is_conll(path, kind, options.encoding, task.labels):
+        return LenientSentences(source, options.encoding)
+    if task.name == "spans":
+        question, context = options.text_column or "question", options.second_column or "context"
+        options = replace(options, text_column=question, second_column=context)
+    return LenientRows(source, replace(options, pairs=task.texts_per_row == 2))
 
-    def __init__(self, task: Task[Any], source: str | Path, options: ReadOptions) -> None:
-        self.task = task
-        path = Path(source).expanduser()
-        kind, _ = kind_by_suffix(path)
-        options = replace(options, pairs=task.texts_per_row == 2)
-        self.reader: LenientQuestions | LenientSentences | LenientRows
-        if task.name == "spans" and kind == "json":
-            self.reader = LenientQuestions(source, options.encoding)
-        elif task.name == "tagging" and _is_conll(path, kind, options.encoding, task.labels):
-            self.reader = LenientSentences(source, options.encoding)
-        else:
-            if task.name == "spans":
-                question = options.text_column or "question"
-                context = options.second_column or "context"
-                options = replace(options, text_column=question, second_column=context)
-            self.reader = LenientRows(source, options)
 
-    def estimate_total(self, done: int) -> int | None:
-        """Estimate how many rows the file has, after so many; None where it is not known."""
-        share = self.reader.share
-        return max(done, round(done / share)) if share else None
-
-    def chunks(self) -> Iterator[list[InputRow]]:
-        """Group the rows into chunks of limited size."""
-        chunk: list[InputRow] = []
-        size = 0
-        for row in self.reader:
-            chunk.append(_input_row(self.task, row))
-            size += len(row.text)
-            if len(chunk) >= CHUNK_ROWS or size >= CHUNK_CHARACTERS:
-                yield chunk
-                chunk, size = [], 0
-        if chunk:
+def input_chunks(task: Task[Any], rows: Iterable[Any]) -> Iterator[list[InputRow]]:
+    """Group the rows of an opened file into chunks of limited size."""
+    chunk: list[InputRow] = []
+    size = 0
+    for row in rows:
+        chunk.append(_input_row(task, row))
+        size += len(row.text)
+        if len(chunk) >= CHUNK_ROWS or size >= CHUNK_CHARACTERS:
             yield chunk
+            chunk, size = [], 0
+    if chunk:
+        yield chunk
 
 
 def _is_conll(path: Path, kind: str | None, encoding: str, tags: Sequence[str]) -> bool:
@@ -179,9 +163,8 @@ def _input_row(task: Task[Any], row: Any) -> InputRow:
         return InputRow(row.number, words, row.problem, {"text": row.text})
     if task.name == "spans":
         problem = row.problem if row.text else "the question or its text is empty"
-        name = str(row.number)
-        columns = {"id": name, **row.columns}
-        return InputRow(row.number, split_pair(row.text), problem, columns, name)
+        columns = {"id": str(row.number), **row.columns}
+        return InputRow(row.number, split_pair(row.text), problem, columns, str(row.number))
     given = split_pair(row.text) if task.texts_per_row == 2 else row.text
     return InputRow(row.number, given, row.problem, row.columns or {"text": row.text})
 
@@ -255,45 +238,35 @@ def _write_records(
         while names[field] in inputs:
             names[field] = f"predicted_{names[field]}"
 
-    def records(chunk: list[Predicted]) -> Iterator[dict[str, Any]]:
-        for row, prediction in chunk:
-            late = [name for name in row.columns if name not in inputs]
-            if suffix == ".jsonl":
-                late = [name for name in late if name in names.values()]
-            if late:
-                raise HeadstartError(
-                    f"row {row.number:,} has a column '{late[0]}' that the first rows do not have",
-                    where=f"row {row.number:,}",
-                    fix="give every row the same columns, or let the name of --output end in "
-                    ".jsonl",
-                )
-            fields = {**_fields(task, suffix, prediction), "error": row.problem}
-            added = {names[field]: value for field, value in fields.items()}
-            yield {names["row"]: row.number, **row.columns, **added}
+    def record(row: InputRow, prediction: Prediction | None) -> dict[str, Any]:
+        late = row.columns.keys() - set(inputs)
+        if late and (suffix != ".jsonl" or late & set(names.values())):
+            raise HeadstartError(
+                f"row {row.number:,} has a column '{min(late)}' that the first rows do not have",
+                where=f"row {row.number:,}",
+                fix="give every row the same columns, or let the name of --output end in .jsonl",
+            )
+        fields = {**_fields(task, suffix, prediction), "error": row.problem}
+        added = {names[field]: value for field, value in fields.items()}
+        return {names["row"]: row.number, **row.columns, **added}
 
-    tables = map(records, chain([first], chunks))
+    tables = ([record(*one) for one in chunk] for chunk in chain([first], chunks))
     header = [names["row"], *inputs, *list(names.values())[1:]]
     if suffix == ".parquet":
-        types = dict.fromkeys(header, pa.float64())
+        types = dict.fromkeys(names.values(), pa.float64())
         types[names["row"]] = pa.int64()
         types[names[task.prediction_fields[0]]] = types[names["error"]] = pa.string()
-        for name in inputs:
-            values = [row.columns.get(name) for row, _ in first]
-            kinds = frozenset(type(value) for value in values if value is not None)
-            types[name] = ARROW_TYPES.get(kinds, pa.string())
-        _write_parquet(path, types, tables)
+        _write_parquet(path, header, types, tables)
         return
     with path.open("w", encoding="utf-8", newline="") as file:
         if suffix == ".jsonl":
-            file.writelines(_json(record) + "\n" for record in chain.from_iterable(tables))
+            file.writelines(_json(one) + "\n" for one in chain.from_iterable(tables))
             return
         lines = csv.writer(file)
         lines.writerow(map(escape_formula, header))
-        for record in chain.from_iterable(tables):
-            for name in names.values():
-                if isinstance(record[name], float):
-                    record[name] = f"{record[name]:.6g}"
-            lines.writerow(escape_formula(_cell(record.get(name))) for name in header)
+        for one in chain.from_iterable(tables):
+            cells = [_scalar(one.get(name)) for name in header]
+            lines.writerow(escape_formula(x) if isinstance(x, str) else x for x in cells)
 
 
 def _fields(task: Task[Any], suffix: str, prediction: Prediction | None) -> dict[str, Any]:
@@ -309,31 +282,43 @@ def _fields(task: Task[Any], suffix: str, prediction: Prediction | None) -> dict
 
 
 def _write_parquet(
-    path: Path, types: dict[str, Any], tables: Iterable[Iterable[dict[str, Any]]]
+    path: Path, header: list[str], types: dict[str, Any], tables: Iterator[list[dict[str, Any]]]
 ) -> None:
-    schema = pa.schema(types)
-    with ParquetWriter(path, schema) as file:
-        for table in tables:
-            records = list(table)
-            arrays = []
-            for name, kind in types.items():
-                values = [record.get(name) for record in records]
-                if kind == pa.string():
-                    values = [None if value is None else _cell(value) for value in values]
-                try:
-                    arrays.append(pa.array(values, kind))
-                except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
-                    raise HeadstartError(
-                        f"column '{name}' holds values of several types: {error}",
-                        fix="let the name of --output end in .jsonl or .csv",
-                    ) from None
-            file.write_table(pa.Table.from_arrays(arrays, schema=schema))
+    """Write chunks of records; types that are not given are those of the first chunk."""
+    first = next(tables)
+    inferred = {name: _arrow_type([record.get(name) for record in first]) for name in header}
+    types = {name: types.get(name, kind) for name, kind in inferred.items()}
+    with ParquetWriter(path, pa.schema(types)) as file:
+        for records in chain([first], tables):
+            arrays = [_arrow_array(records, name, kind) for name, kind in types.items()]
+            file.write_table(pa.Table.from_arrays(arrays, schema=pa.schema(types)))
 
 
-def _cell(value: Any) -> str:
-    if value is None:
-        return ""
-    return str(value) if isinstance(value, str | int | float) else _json(value)
+def _arrow_type(values: list[Any]) -> Any:
+    """Return the type of a column of the input; mixed, nested and missing values are text."""
+    try:
+        kind = pa.array(values).type
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+        return pa.string()
+    plain = pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind)
+    return kind if plain else pa.string()
+
+
+def _arrow_array(records: list[dict[str, Any]], name: str, kind: Any) -> Any:
+    values = [_scalar(record.get(name)) for record in records]
+    if kind == pa.string():
+        values = [None if value is None else str(value) for value in values]
+    try:
+        return pa.array(values, kind)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+        raise HeadstartError(
+            f"column '{name}' holds values of several types: {error}",
+            fix="let the name of --output end in .jsonl or .csv",
+        ) from None
+
+
+def _scalar(value: Any) -> Any:
+    return value if value is None or isinstance(value, str | int | float) else _json(value)
 
 
 def _json(value: Any) -> str:

@@ -8,7 +8,7 @@ never runs code of it.
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
@@ -18,9 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError
 
-from headstart.base_source import hf_name, open_hf_base
 from headstart.checksums import load_arrays, save_arrays
-from headstart.config import is_run
+from headstart.config import hf_name
 from headstart.errors import HeadstartError
 from headstart.evaluation.calibration import HIGHEST, LOWEST
 from headstart.explain import CONTRIBUTIONS, Contribution, Effect, Explanation, Input, occlude
@@ -41,18 +40,18 @@ from headstart.model.presets import preset_of
 from headstart.model_card import CALIBRATION as CALIBRATION
 from headstart.model_card import VALIDATION as VALIDATION
 from headstart.predictions import (
-    InputRows,
     Predicted,
     check_inputs,
     check_output,
+    input_chunks,
+    open_inputs,
     write_predictions,
 )
 from headstart.progress import ProgressCallback
 from headstart.tasks import find_task
 from headstart.tasks.classification import Classification
-from headstart.tasks.examples import Examples, Long, TextEncoding
-from headstart.tasks.run_network import run_network
-from headstart.tasks.task import Output, Parts, Prediction, Task
+from headstart.tasks.examples import Examples, Long, Output, TextEncoding, run_network
+from headstart.tasks.task import Parts, Prediction, Task
 from headstart.text.checking.duplicates import text_key
 from headstart.text.reading.dataset import Dataset
 from headstart.text.reading.rows import ReadOptions
@@ -130,12 +129,12 @@ class Run(ABC):
         """
         name, folder = hf_name(path), Path(path).expanduser()
         run: Run
+        # By their names, because these modules import this one.
         if name is not None:
-            run = open_hf_base(name)
+            run = import_module("headstart.interop.huggingface.read").open_base(name)
         elif not folder.is_dir():
             raise HeadstartError("there is no such run", where=folder, fix="check the path")
         elif (folder / EXPORTED).is_file():
-            # By its name, because the module imports this one.
             run = import_module("headstart.interop.onnx.exported_run").open_export(folder)
         elif (folder / CLASSIFIER).is_file():
             check_format(folder)
@@ -255,11 +254,11 @@ class Run(ABC):
         """
         task, output = self.require_task(), output.expanduser()
         check_output(task, source, output)
-        rows = InputRows(task, source, options or ReadOptions())
+        rows = open_inputs(task, source, options or ReadOptions())
         summary: dict[str, Any] = {"rows": 0, "bad_rows": 0, "bad": [], "cut_rows": 0}
 
         def predicted() -> Iterator[list[Predicted]]:
-            for chunk in rows.chunks():
+            for chunk in input_chunks(task, rows):
                 predictions, cut = self._predict([row.given for row in chunk if not row.problem])
                 found = iter(predictions)
                 yield [(row, None if row.problem else next(found)) for row in chunk]
@@ -270,7 +269,8 @@ class Run(ABC):
                 del summary["bad"][BAD_ROWS_SHOWN:]
                 summary["cut_rows"] += cut
                 if progress is not None:
-                    progress(summary["rows"], rows.estimate_total(summary["rows"]))
+                    total = round(summary["rows"] / rows.share) if rows.share else None
+                    progress(summary["rows"], total)
             if not summary["rows"]:
                 raise HeadstartError("the file holds no rows", where=source)
 
@@ -507,15 +507,14 @@ def _open_network(folder: Path) -> NetworkRun:
             where=folder,
             fix=COPY_AGAIN,
         )
-    if (folder / IDENTITY).is_file():
-        saved = read_object(folder / IDENTITY, fix=COPY_AGAIN).get("tokenizer")
-        if saved not in (None, tokenizer.fingerprint):
-            raise HeadstartError(
-                "the tokenizer is not the one that this run was trained with",
-                where=folder,
-                fix=COPY_AGAIN,
-            )
-    run = NetworkRun(folder, model, tokenizer, summary=_found_summary(folder))
+    saved = read_object(folder / IDENTITY, fix=COPY_AGAIN, default={}).get("tokenizer")
+    if saved not in (None, tokenizer.fingerprint):
+        raise HeadstartError(
+            "the tokenizer is not the one that this run was trained with",
+            where=folder,
+            fix=COPY_AGAIN,
+        )
+    run = NetworkRun(folder, model, tokenizer, summary=read_summary(folder, default={}))
     if not (folder / TASK).is_file():
         return run
     content = read_object(folder / TASK, fix=COPY_AGAIN, needs=TASK_FORMS, forms=TASK_FORMS)
@@ -554,11 +553,8 @@ def _open_classifier(folder: Path) -> ClassifierRun:
     reader: type[TextClassifier] = getattr(import_module(module), name)
     try:
         for name, wanted in content["files"].items():
-            if Path(name).name != name:
-                raise ValueError(f"{name} is not in the folder")
-            if not (folder / name).is_file():
-                raise ValueError(f"{name} is missing")
-            if hash_of((folder / name).read_bytes()) != wanted:
+            outside = Path(name).name != name
+            if outside or hash_of((folder / name).read_bytes()) != wanted:
                 raise ValueError(f"{name} is not the file that was saved")
         labels = [str(label) for label in content["labels"]]
         task: Any = find_task(content["task"])(labels)
@@ -569,7 +565,8 @@ def _open_classifier(folder: Path) -> ClassifierRun:
         raise HeadstartError(
             f"this {kind} classifier is damaged: {error}", where=folder, fix=COPY_AGAIN
         ) from None
-    return ClassifierRun(folder, task, classifier, read_temperature(folder), _found_summary(folder))
+    summary = read_summary(folder, default={})
+    return ClassifierRun(folder, task, classifier, read_temperature(folder), summary)
 
 
 # The files of a run.
@@ -591,19 +588,10 @@ def write_summary(summary: dict[str, Any], folder: Path) -> None:
     write_text(folder / SUMMARY, json.dumps(summary, indent=2, ensure_ascii=False) + "\n")
 
 
-def read_summary(folder: Path, *, needs: Collection[str] = ()) -> dict[str, Any]:
-    """Read `summary.json`; without the keys that the caller `needs` it counts as damaged."""
+def read_summary(folder: Path, **how: Any) -> dict[str, Any]:
+    """Read `summary.json`; `how` are further arguments of `files.read_object`."""
     fix = "delete it; the same training with --resume writes it again"
-    return read_object(folder / SUMMARY, fix=fix, needs=needs, forms=SUMMARY_FORMS)
-
-
-def _found_summary(folder: Path) -> dict[str, Any]:
-    return read_summary(folder) if (folder / SUMMARY).is_file() else {}
-
-
-def is_unfinished(folder: Path) -> bool:
-    """Tell whether a training began here that has not ended: it has settings and no summary."""
-    return is_run(folder) and not (folder / SUMMARY).is_file()
+    return read_object(folder / SUMMARY, fix=fix, forms=SUMMARY_FORMS, **how)
 
 
 def save_validation(task: Task[Any], scores: Any, rows: Any, folder: Path) -> None:
@@ -621,10 +609,10 @@ def write_temperature(temperature: float, folder: Path) -> None:
 
 def read_temperature(folder: Path) -> float:
     """Read the temperature of a run; 1 where it has none."""
-    path, forms = folder / CALIBRATION, CALIBRATION_FORMS
-    if not path.is_file():
-        return 1.0
-    return float(read_object(path, fix=COPY_AGAIN, needs=forms, forms=forms)["temperature"])
+    how: dict[str, Any] = {"needs": CALIBRATION_FORMS, "forms": CALIBRATION_FORMS}
+    default = {"temperature": 1.0}
+    found = read_object(folder / CALIBRATION, fix=COPY_AGAIN, default=default, **how)
+    return float(found["temperature"])
 
 
 def write_rows(task: Task[Any], splits: Parts[Any], folder: Path) -> None:
@@ -656,7 +644,7 @@ def seen_rows(
         return None
     fix = "copy the run again, or delete the file and evaluate on other texts only"
     try:
-        saved = load_arrays(path, fix=fix)
+        saved, _ = load_arrays(path, fix=fix)
         known = np.concatenate([saved[role] for role in roles])
     except (KeyError, ValueError):
         raise HeadstartError(
@@ -674,16 +662,16 @@ def drop_seen(task: Task[Any], rows: Any, folder: Path) -> tuple[Any, NDArray[np
         The others, and their numbers among the given ones; `None` as in `seen_rows`.
     """
     seen = seen_rows(task, rows, folder)
-    if seen is None or not len(seen):
-        return rows, None if seen is None else np.arange(len(rows))
-    if len(seen) == len(rows):
+    if seen is None:
+        return rows, None
+    others = np.setdiff1d(np.arange(len(rows)), seen)
+    if len(rows) and not len(others):
         raise HeadstartError(
             f"the run has seen all of these {len(rows):,} {task.row_name}: they trained it or "
             "selected its weights",
             where=folder,
             fix="name a file with labelled texts that the run has not seen",
         )
-    others = np.setdiff1d(np.arange(len(rows)), seen)
     return task.pick(rows, others.tolist()), others
 
 

@@ -98,14 +98,6 @@ def test_finetune_from_a_base_shows_the_swap(files, headstart, tmp_path):
     assert "dropped" in result.stderr
 
 
-def test_epochs_whose_weights_are_averaged_are_marked(files, headstart, tmp_path):
-    how = ("--epochs", 4, "--average", 0.5, "--out", tmp_path / "run")
-    shown = headstart("finetune", files[0] / "train.csv", *SMALL, *how).stderr
-    rows = [line for line in shown.splitlines() if line.startswith("epoch ")]
-    # The mean over the third epoch alone is the third epoch.
-    assert ["averaged" in row for row in rows] == [False, False, False, True]
-
-
 @pytest.fixture(scope="module")
 def bases(tmp_path_factory):
     """Two bases of one corpus; the pretraining of the second was told of the dataset."""
@@ -313,6 +305,9 @@ def test_a_dry_run_says_how_long_it_takes_and_writes_nothing(files, headstart, h
     assert plan["seconds"] > 0
     assert (plan["epochs"], plan["steps"]) == (5, 30)
     assert not (folder / "dry").exists()
+    assert (
+        "; 1 epoch of 6 steps" in headstart(*arguments, "--dry-run", "--epochs", 1, *SMALL).stdout
+    )
 
 
 def test_minutes_in_which_no_epoch_fits_are_refused_with_what_would(files, headstart):

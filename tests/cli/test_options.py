@@ -62,9 +62,9 @@ def test_a_flag_can_be_turned_off_again():
 
 
 def test_options_have_priority_over_a_file(tmp_path):
-    FinetuneConfig.create(dataset=["a.csv"], epochs=7, freeze=True).save(tmp_path)
+    FinetuneConfig.create(dataset=["a.csv"], epochs=7, drop_overlap=True).save(tmp_path)
     found = given(FinetuneConfig, "--config", tmp_path / "config.toml", "--epochs", 2, "b.csv")
-    assert (found["dataset"], found["epochs"], found["freeze"]) == (["b.csv"], 2, True)
+    assert (found["dataset"], found["epochs"], found["drop_overlap"]) == (["b.csv"], 2, True)
 
 
 def test_a_bad_value_of_a_file_names_the_file(tmp_path):

@@ -35,7 +35,7 @@ def test_a_dry_run_shows_the_plan_and_writes_nothing(corpus, headstart_json, tmp
     assert plan["steps"] >= 1
     assert plan["seconds"] > 0
     assert plan["threads"] == 1
-    assert plan["peak_memory_bytes"] > plan["memory_bytes"]
+    assert plan["peak_memory_bytes"] > 16 * plan["parameters"]
     assert not out.exists()
 
 
@@ -122,25 +122,21 @@ def test_generate_writes_on(causal, headstart):
     assert "chases the mouse" in result.stdout
 
 
-def test_generate_shows_alternatives(causal, headstart_json, headstart):
+def test_generate_as_json_has_alternatives(causal, headstart_json):
     document = headstart_json("generate", causal, "the old", "--tokens", 3, "--temperature", 0)
     first = document["tokens"][0]["alternatives"]
     assert len(first) == 5
     assert first[0]["probability"] >= first[1]["probability"]
-    page = headstart("generate", causal, "the old", "--tokens", 3, "--show-alternatives").stdout
-    assert "%" in page
 
 
 def test_generated_control_characters_are_escaped_to_the_end(headstart, monkeypatch, tmp_path):
-    """Half a character at the end is only printed after the loop."""
-
     class Tokenizer:
         end_id = 0
 
         def decode(self, ids):
             return "".join({1: "a", 2: "\x1b[31m\ufffd"}[number] for number in ids)
 
-    steps = [language_model.GeneratedToken(number, []) for number in (1, 2)]
+    steps = [(number, []) for number in (1, 2)]
     opened = types.SimpleNamespace(tokenizer=Tokenizer())
     monkeypatch.setattr(language_model, "open_language_model", lambda *_, **__: opened)
     monkeypatch.setattr(language_model, "generate", lambda *_, **__: iter(steps))
@@ -176,8 +172,6 @@ def test_perplexity_of_a_file(causal, corpus, headstart_json):
     found = headstart_json("perplexity", causal, corpus)
     assert found["documents"] == 400
     assert 1 < found["perplexity"] < 30
-    again = headstart_json("perplexity", causal, corpus, "--config", causal / "config.toml")
-    assert again == found  # the settings of training are not those of this command
 
 
 def test_a_finished_run_without_checkpoints_is_not_trained_again(causal, headstart, tmp_path):

@@ -61,6 +61,7 @@ def test_compare_says_its_plan_its_trainings_its_verdict_and_where_the_report_is
         ("--labels", "many", "'many' is not a label budget"),
         ("--labels", "5000", "a budget of 5,000 labels"),
         ("--arms", "tfidf,stack", "a stack joins two or more of"),
+        ("--arms", "stack,trivial", "a stack cannot join trivial"),
         ("--preset", "huge", "--preset is 'huge'; choose small"),
     ],
 )

@@ -7,7 +7,6 @@ import torch
 
 from headstart.errors import HeadstartError
 from headstart.language_model import (
-    Sampling,
     fill,
     generate,
     open_language_model,
@@ -55,8 +54,7 @@ def test_several_new_tokens_at_once_do_not_see_each_others_future():
 
 
 def written(run, prompt, **options):
-    steps = list(generate(run, prompt, tokens=30, sampling=Sampling(**options)))
-    return [step.token for step in steps]
+    return [token for token, _ in generate(run, prompt, tokens=30, **options)]
 
 
 def test_a_trained_base_writes_the_language_it_has_read(causal):
@@ -73,9 +71,8 @@ def test_the_same_seed_writes_the_same_text(causal):
 
 def test_writing_stops_at_the_end_of_the_text(causal):
     run = NetworkRun.open(causal)
-    steps = list(generate(run, "the old cat", tokens=2_000, sampling=Sampling(temperature=1.0)))
-    ends = [step.token == run.tokenizer.end_id for step in steps]
-    assert ends.index(True) == len(steps) - 1
+    tokens = [token for token, _ in generate(run, "the old cat", tokens=2_000, temperature=1.0)]
+    assert tokens.index(run.tokenizer.end_id) == len(tokens) - 1
 
 
 def test_top_k_and_top_p_leave_only_the_probable():
@@ -83,7 +80,7 @@ def test_top_k_and_top_p_leave_only_the_probable():
     draw = torch.Generator().manual_seed(0)
 
     def drawn(**options):
-        return {pick(scores, Sampling(temperature=1.0, **options), draw) for _ in range(300)}
+        return {pick(scores, draw, 1.0, **options) for _ in range(300)}
 
     assert drawn(top_k=2) == {0, 1}
     assert drawn(top_p=0.6) == {0, 1}
@@ -92,13 +89,15 @@ def test_top_k_and_top_p_leave_only_the_probable():
 
 
 def test_temperature_zero_takes_the_most_probable():
-    assert pick(torch.tensor([0.1, 0.9]), Sampling(temperature=0.0), torch.Generator()) == 1
+    assert pick(torch.tensor([0.1, 0.9]), torch.Generator(), 0.0) == 1
 
 
-@pytest.mark.parametrize("options", [{"temperature": -1.0}, {"top_k": -1}, {"top_p": 0.0}])
-def test_impossible_sampling_is_refused(options):
+@pytest.mark.parametrize(
+    "options", [{"temperature": -1.0}, {"top_k": -1}, {"top_p": 0.0}, {"top_p": 1.5}]
+)
+def test_impossible_sampling_is_refused(causal, options):
     with pytest.raises(HeadstartError, match="must be"):
-        Sampling(**options)
+        written(NetworkRun.open(causal), "the", **options)
 
 
 def test_a_masked_base_fills_a_gap_from_both_sides(masked):
@@ -134,14 +133,16 @@ def test_a_text_of_the_language_is_less_surprising_than_its_words_shuffled(causa
     run = NetworkRun.open(causal)
     known = perplexity(run, ["the old cat chases the mouse ."])
     odd = perplexity(run, ["mouse the the . chases cat old"])
-    assert known.perplexity < odd.perplexity / 5
-    assert known.bits_per_byte == pytest.approx(known.loss * known.tokens / math.log(2) / 30)
+    assert known["perplexity"] < odd["perplexity"] / 5
+    bits = known["loss"] * known["tokens"] / math.log(2)
+    assert known["bits_per_byte"] == pytest.approx(bits / 30)
 
 
 def test_a_text_longer_than_a_window_is_read_whole(causal):
     run = NetworkRun.open(causal)
     text = "the old cat chases the mouse . " * 40
-    assert perplexity(run, [text], length=16).tokens == perplexity(run, [text], length=999).tokens
+    short, long = (perplexity(run, [text], length=length) for length in (16, 999))
+    assert short["tokens"] == long["tokens"]
 
 
 def test_nothing_to_measure_is_refused(causal):
@@ -154,6 +155,6 @@ def test_many_texts_at_once_have_the_loss_of_each_by_itself(causal):
     texts = ["the old cat", "the quiet bird builds the nest . " * 9, "a", "the dog guards"] * 5
     each = [perplexity(run, [text], length=16) for text in texts]
     together = perplexity(run, texts, length=16)
-    assert together.tokens == sum(one.tokens for one in each)
-    total = sum(one.loss * one.tokens for one in each)
-    assert together.loss * together.tokens == pytest.approx(total, rel=1e-5)
+    assert together["tokens"] == sum(one["tokens"] for one in each)
+    total = sum(one["loss"] * one["tokens"] for one in each)
+    assert together["loss"] * together["tokens"] == pytest.approx(total, rel=1e-5)

@@ -233,6 +233,16 @@ def test_numbers_and_lists_of_the_input_survive_in_every_format(run, tmp_path):
     assert read_output(tmp_path / "out.csv")[0]["n"] == "3"
 
 
+def test_a_column_of_mixed_or_late_values_is_text_in_a_parquet_file(run, tmp_path):
+    rows = [{"text": "a cat .", "n": 3, "late": None}, {"text": "a dog .", "n": "x", "late": None}]
+    rows = rows * 600 + [{"text": "a dog .", "n": 4, "late": 7}]  # in the second chunk
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    run.predict_file(tmp_path / "in.jsonl", tmp_path / "out.parquet")
+    found = read_output(tmp_path / "out.parquet")
+    assert [row["n"] for row in found[:2]] == ["3", "x"]
+    assert (found[0]["late"], found[-1]["late"]) == (None, "7")
+
+
 def test_a_text_column_of_another_name_keeps_its_name(run, tmp_path):
     (tmp_path / "in.csv").write_text("id,review\n1,the cat sits .\n2\n")
     run.predict_file(tmp_path / "in.csv", tmp_path / "out.csv")

@@ -7,7 +7,7 @@ import pytest
 
 from headstart.errors import HeadstartError
 from headstart.run import NetworkRun
-from headstart.tasks.run_network import run_network
+from headstart.tasks.examples import run_network
 from headstart.text.reading.conll import read_sentences
 from tests.labelled import write_conll
 

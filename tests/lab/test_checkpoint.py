@@ -119,13 +119,13 @@ def test_a_checkpoint_cut_short_is_refused(tmp_path, share):
 
 def test_a_foreign_checkpoint_is_refused_by_its_names(tmp_path):
     torch.save({"model_state_dict": nn.Linear(2, 2).state_dict()}, tmp_path / "other.pt")
-    with pytest.raises(HeadstartError, match="no weight named weight, bias"):
+    with pytest.raises(HeadstartError, match="not a checkpoint of the lab"):
         read_lab_checkpoint(tmp_path / "other.pt")
 
 
 def test_a_checkpoint_without_a_table_of_weights_is_refused(tmp_path):
     torch.save([1, 2, 3], tmp_path / "list.pt")
-    with pytest.raises(HeadstartError, match="no weights under"):
+    with pytest.raises(HeadstartError, match="was not opened"):
         read_lab_checkpoint(tmp_path / "list.pt")
 
 
@@ -136,12 +136,12 @@ def test_heads_that_do_not_fit_the_width_are_refused(tmp_path):
 
 
 def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(HeadstartError, match="no such file"):
+    with pytest.raises(HeadstartError, match="No such file"):
         read_lab_checkpoint(tmp_path / "nothing.pt")
 
 
 def test_the_base_of_a_checkpoint_can_get_a_new_head(tmp_path):
-    from headstart.model.swap import swap_head
+    from headstart.model.model import swap_head
 
     write(tmp_path / "lab.pt", 30)
     swapped, _ = swap_head(

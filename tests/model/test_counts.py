@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headstart.model.config import POOLINGS, ClassificationConfig
+from headstart.model.config import POOLINGS
 from headstart.model.counts import (
     check_counts,
     common_mistakes,
@@ -19,31 +19,24 @@ from headstart.model.counts import (
 from headstart.model.presets import PRESETS, preset
 
 
-def counts_of(chosen, classes=2, pooling=None):
-    classification = chosen.classification(classes)
-    if pooling:
-        classification = ClassificationConfig(classes=classes, pooling=pooling, dense=chosen.dense)
-    return count_parameters(chosen.base, chosen.language_modeling, classification)
-
-
 @pytest.mark.parametrize(
     ("vocab_size", "base", "classification", "language_modeling"),
     [(100, 988_000, 988_402, 1_008_100), (50_001, 10_968_200, 10_968_602, 21_018_401)],
 )
 def test_the_labs_counts(vocab_size, base, classification, language_modeling):
-    counts = counts_of(preset("lab", vocab_size=vocab_size))
+    counts = count_parameters(preset("lab", vocab_size=vocab_size))
     assert counts.base_count == base
     assert counts.total("classification") == classification
     assert counts.total("language_modeling") == language_modeling
 
 
 def test_one_layer_of_the_lab():
-    counts = {line.name: line.count for line in counts_of(preset("lab")).layer}
+    counts = {line.name: line.count for line in count_parameters(preset("lab")).layer}
     assert counts == {"attention": 160_800, "feed-forward": 80_400, "norms": 800}
 
 
 def test_the_labs_positions_have_no_parameters():
-    counts = counts_of(preset("lab"))
+    counts = count_parameters(preset("lab"))
     assert {line.name: line.count for line in counts.base}["positions"] == 0
 
 
@@ -53,14 +46,14 @@ def test_the_labs_positions_have_no_parameters():
     [("bert", 109_514_298), ("gpt2", 124_439_808)],
 )
 def test_the_counts_of_known_models(name, language_modeling):
-    counts = counts_of(preset(name))
+    counts = count_parameters(preset(name))
     assert counts.total("language_modeling") == language_modeling
 
 
 @pytest.mark.parametrize("name", PRESETS)
 @pytest.mark.parametrize("objective", ["causal", "masked"])
 def test_every_line_of_a_preset_equals_the_real_module(name, objective):
-    assert check_counts(counts_of(preset(name, objective=objective))) == []
+    assert check_counts(count_parameters(preset(name, objective=objective))) == []
 
 
 @settings(max_examples=60, deadline=None)
@@ -87,7 +80,7 @@ def test_every_line_of_any_size_equals_the_real_module(
         layers=layers,
         feed_forward_width=feed_forward,
     )
-    counts = counts_of(chosen, classes, pooling)
+    counts = count_parameters(replace(chosen, pooling=pooling), classes)
     assert check_counts(counts) == []
 
 
@@ -95,16 +88,16 @@ def test_grouped_query_attention_equals_the_real_module():
     chosen = preset("small", vocab_size=50, width=64, heads=4)
     for biases in (False, True):
         base = replace(chosen.base, key_value_heads=2, biases=biases)
-        assert check_counts(counts_of(replace(chosen, base=base))) == []
+        assert check_counts(count_parameters(replace(chosen, base=base))) == []
 
 
 def test_a_formula_is_printed_with_its_numbers():
-    counts = counts_of(preset("lab", vocab_size=100))
+    counts = count_parameters(preset("lab", vocab_size=100))
     assert counts.in_numbers("n·(4·d² + 4·d)") == "4·(4·200² + 4·200)"
 
 
 def test_a_wrong_line_is_found():
-    counts = counts_of(preset("lab", vocab_size=100))
+    counts = count_parameters(preset("lab", vocab_size=100))
     counts.base[0] = replace(counts.base[0], count=20_001)
     assert {"head": "classification", "line": "embedding", "formula": 20_001, "module": 20_000} in (
         check_counts(counts)
@@ -112,7 +105,7 @@ def test_a_wrong_line_is_found():
 
 
 def test_a_parameter_that_no_line_counts_is_found():
-    counts = counts_of(preset("lab", vocab_size=100))
+    counts = count_parameters(preset("lab", vocab_size=100))
     del counts.base[0]
     found = check_counts(counts)
     assert [(row["line"], row["module"]) for row in found] == [
@@ -124,15 +117,15 @@ def test_counting_does_not_import_torch():
     code = (
         "import sys; from headstart.model.counts import count_parameters; "
         "from headstart.model.presets import preset; lab = preset('lab', vocab_size=100); "
-        "counts = count_parameters(lab.base, lab.language_modeling, lab.classification(2)); "
+        "counts = count_parameters(lab); "
         "assert counts.total('classification') == 988_402; assert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_common_mistakes_are_off_by_what_they_leave_out():
-    counts = counts_of(preset("lab"))
-    missed = {mistake.name: mistake.off_by for mistake in common_mistakes(counts)}
+    counts = count_parameters(preset("lab"))
+    missed = {mistake["name"]: mistake["off_by"] for mistake in common_mistakes(counts)}
     assert missed == {
         "3·d² for attention": -4 * (200 * 200 + 200),
         "no biases": -4 * (800 + 200 + 200),
@@ -145,9 +138,9 @@ def test_common_mistakes_are_off_by_what_they_leave_out():
 def test_the_output_layer_takes_most_of_the_labs_multiplications():
     chosen = preset("lab")
     products = multiplications(chosen.base, chosen.language_modeling)
-    assert (products.layers, products.output_layer) == (960_000, 10_000_200)
-    assert round(products.output_share, 2) == 0.91
+    assert (products["layers"], products["output_layer"]) == (960_000, 10_000_200)
+    assert round(products["output_share"], 2) == 0.91
 
 
 def test_training_holds_four_numbers_a_parameter():
-    assert training_memory(1_000).total == 16_000
+    assert training_memory(1_000)["total"] == 16_000

@@ -12,9 +12,8 @@ from headstart.model.config import (
     SpansConfig,
     TaggingConfig,
 )
-from headstart.model.model import build_model
+from headstart.model.model import build_model, swap_head
 from headstart.model.presets import preset
-from headstart.model.swap import swap_head
 from tests.model.networks import KINDS, tiny
 
 HEADS = [

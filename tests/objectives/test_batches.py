@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from headstart.model.model import build_model
-from headstart.objectives import find_objective
+from headstart.objectives import OBJECTIVES
 from headstart.text.reading.corpus import TextList
 from headstart.text.store.token_source import TokenSource
 from headstart.text.store.write_store import store_corpus
@@ -26,7 +26,7 @@ def source(tmp_path_factory):
 
 def test_a_row_with_padding_changes_nothing_for_the_texts_beside_it(source):
     """Without `separate`, segments only tell padding from text, in every batch."""
-    masked = find_objective("masked")(mask_share=0.3)
+    masked = OBJECTIVES["masked"](mask_share=0.3)
     rows = len(source.packed())
     batches = [masked.batch(source, 4, (0, step)) for step in range(-(-rows // 4))]
     padded = [batch for batch in batches if batch.segments is not None]
@@ -43,7 +43,7 @@ def test_the_length_of_a_second_text_does_not_tell_whether_it_follows(source):
 
 def test_parts_of_a_step_add_up_also_where_one_has_no_hidden_token(source, tmp_path):
     config = small_config(tmp_path, "masked+next-sentence")
-    objective = find_objective(config.objective)(mask_share=0.3)
+    objective = OBJECTIVES[config.objective](mask_share=0.3)
     chosen = network_preset(config, vocab_size=source.tokenizer.vocab_size)
     model = build_model(chosen.base, objective.head(chosen), seed=0).eval()
     batch = objective.batch(source, 4, (0, 0))

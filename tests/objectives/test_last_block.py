@@ -12,7 +12,7 @@ from headstart.model.model import build_model
 from headstart.model.pooling import positions_per_row
 from headstart.model.presets import preset
 from headstart.model.sampled_softmax import SoftmaxTargets
-from headstart.objectives import find_objective
+from headstart.objectives import OBJECTIVES
 
 ROWS, LENGTH, PIECES = 3, 16, 32
 SIZES = {"width": 16, "heads": 2, "layers": 2}
@@ -46,7 +46,7 @@ def results(objective, kind, network="both sides"):
     more = dict(NETWORKS[network])
     chosen = preset("small", objective=more.pop("objective", "masked"), vocab_size=PIECES, **SIZES)
     base = replace(chosen.base, **more)
-    model = build_model(base, find_objective(objective)(mask_share=0.3).head(chosen))
+    model = build_model(base, OBJECTIVES[objective](mask_share=0.3).head(chosen))
     places = torch.tensor([5, 8, 20, 23, 25, 44])
     pieces, answers = model(
         tokens(), segments(kind), None, SoftmaxTargets(places, tokens().flatten()[places])

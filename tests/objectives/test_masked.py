@@ -5,9 +5,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headstart.config import PretrainConfig
 from headstart.errors import HeadstartError
-from headstart.objectives import OBJECTIVES, find_objective
-from headstart.objectives.masked import mask_tokens
+from headstart.objectives import OBJECTIVES, mask_tokens
 
 MASK, VOCABULARY = 5, 1_000
 
@@ -57,10 +57,11 @@ def test_the_same_seed_hides_the_same_tokens():
     assert not torch.equal(masked(tokens, everywhere)[0], masked(tokens, everywhere, seed=1)[0])
 
 
-def test_every_objective_is_found_by_its_name():
-    assert list(OBJECTIVES) == ["causal", "masked", "masked+next-sentence"]
+def test_every_objective_is_a_choice_of_the_config():
+    choices = {one.name: one.choices for one in PretrainConfig.settings()}
+    assert choices["objective"] == tuple(OBJECTIVES)
 
 
 def test_an_unknown_objective_lists_the_known_ones():
-    with pytest.raises(HeadstartError, match="there are causal, masked, masked"):
-        find_objective("guess")
+    with pytest.raises(HeadstartError, match="choose causal, masked, masked"):
+        PretrainConfig(corpus=["a.txt"], objective="guess").validate()

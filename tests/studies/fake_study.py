@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from headstart.model.counts import count_parameters, counts_document
+from headstart.model.counts import count_parameters
 from headstart.model.presets import preset
 from headstart.studies.outcomes import FINAL, Measure, RunKey
 from headstart.studies.results import (
@@ -141,9 +141,7 @@ def _rows(gold: np.ndarray, recipe: Recipe, random: np.random.Generator) -> list
 
 def _study(recipe: Recipe) -> Study:
     chosen = preset(recipe.preset)
-    counts = count_parameters(
-        chosen.base, chosen.language_modeling, chosen.classification(len(recipe.label_names))
-    )
+    counts = count_parameters(chosen, len(recipe.label_names)).document()
     return Study(
         dataset="rotten-tomatoes",
         corpus="imdb",
@@ -163,7 +161,7 @@ def _study(recipe: Recipe) -> Study:
         task_texts=6826,
         overlap_dropped=27,
         overlap_checked=left_out_sentence({"equal": 20, "contains": 7}),
-        parameters={objective: counts_document(counts, chosen) for objective in recipe.objectives},
+        parameters=dict.fromkeys(recipe.objectives, counts),
         pretraining=[_pretraining(objective) for objective in recipe.objectives],
     )
 

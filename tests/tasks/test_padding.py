@@ -44,9 +44,9 @@ def test_padding_changes_no_score(objective):
 class Lengths(Callback):
     """Collects how long the rows of the training batches are."""
 
-    def on_start(self, start):
+    def on_start(self, run, step):
         self.seen = []
-        start.run.model.base.register_forward_pre_hook(self.see)
+        run.model.base.register_forward_pre_hook(self.see)
 
     def see(self, base, inputs):
         if base.training:

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from headstart.model.config import POOLINGS, ClassificationConfig
 from headstart.model.model import Model, new_head
 from headstart.model.pooling import join_windows, pool
-from headstart.tasks.examples import Examples
-from headstart.tasks.run_network import run_network
+from headstart.tasks.examples import Examples, run_network
 from tests.model.networks import tiny, tokens
 
 LENGTHS = [[5], [4, 4], [6, 5, 5], [3], [6] * 9]

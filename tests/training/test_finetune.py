@@ -17,7 +17,7 @@ from headstart.training.batches import EpochBatches
 from headstart.training.callbacks import Callback
 from headstart.training.finetune import finetune
 from headstart.training.initialization import read_splits, start_model, text_encoding
-from headstart.training.plan import _fitting_epochs
+from headstart.training.run_files import _fitting_epochs
 from headstart.training.trainer import Interrupted
 from tests.callbacks import StopAt
 from tests.labelled import config, dataset, splits, write_csv
@@ -268,8 +268,8 @@ def test_by_default_tokens_of_texts_longer_than_a_window_are_dropped():
     _, usual = prepared(config(length=8), splits())
     _, whole = prepared(config(length=8, token_dropout=0.0), splits())
     _, truncated = prepared(config(length=8, long="truncate"), splits())
-    assert 0 < usual.dropped_share <= 0.35
-    assert whole.dropped_share == truncated.dropped_share == 0
+    assert usual.lengths.sum() < whole.lengths.sum()
+    assert whole.dropout is truncated.dropout is None
     assert "35%" in usual.dropout_note()
     assert whole.dropout_note() is None
 
@@ -296,13 +296,12 @@ def test_the_same_seed_gives_the_same_bits_and_another_seed_others(tmp_path):
 
 def test_another_tokenizer_than_the_bases_is_rejected_with_the_way_out(tmp_path, base):
     other = small_run(tmp_path / "other", steps=2, vocab_size=280)
-    with pytest.raises(HeadstartError, match="vocabulary") as error:
+    with pytest.raises(HeadstartError, match="the base decides about tokenizer"):
         finetune(config(base=str(base), tokenizer=str(other)), tmp_path / "r", splits=splits())
-    assert "--tokenizer" in error.value.fix
 
 
 def test_minutes_leave_as_many_epochs_as_fit_and_a_resume_repeats_them(tmp_path, monkeypatch):
-    monkeypatch.setattr("headstart.training.plan._fitting_epochs", lambda *given: (2, 45.0))
+    monkeypatch.setattr("headstart.training.run_files._fitting_epochs", lambda *given: (2, 45.0))
     settings = config(minutes=1.0, epochs=4)
     with pytest.raises(Interrupted):
         finetune(settings, tmp_path / "run", splits=splits(40), callbacks=[StopAt(2)])

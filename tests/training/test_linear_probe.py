@@ -9,10 +9,9 @@ from headstart.linear import STRENGTHS, FoldFeatures, choose_strength_in_folds, 
 from headstart.model.config import ClassificationConfig
 from headstart.model.model import build_model
 from headstart.model.presets import preset
-from headstart.tasks.examples import Examples
-from headstart.tasks.run_network import run_network
+from headstart.tasks.examples import Examples, run_network
 from headstart.training.finetune import finetune
-from headstart.training.linear_probe import fit_head, probe_features
+from headstart.training.initialization import fit_head, probe_features
 from tests.labelled import config, splits
 
 SIZES = {"vocab_size": 12, "width": 8, "layers": 1, "heads": 2, "feed_forward_width": 16}
@@ -87,7 +86,7 @@ def test_training_texts_of_one_class_leave_the_head_as_it_was_drawn():
 
 
 def test_a_rare_class_among_very_many_texts_is_not_overlooked(monkeypatch):
-    monkeypatch.setattr("headstart.training.linear_probe.MAX_EXAMPLES", 20)
+    monkeypatch.setattr("headstart.training.initialization.MAX_EXAMPLES", 20)
     targets = np.zeros(400, dtype=int)
     targets[399] = 1
     model = network()

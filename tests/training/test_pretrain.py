@@ -173,6 +173,6 @@ def test_callbacks_receive_every_event_in_order(tmp_path):
     run = pretrain(small_config(tmp_path, steps=4), tmp_path / "run", callbacks=[recorder])
     assert recorder.values("step") == [1, 2, 3, 4]
     assert recorder.names()[-1] == "evaluation"
-    (start,) = recorder.values("start")
-    assert start.plan == run.plan
-    assert start.step == 0
+    ((started, step),) = recorder.values("start")
+    assert started.plan == run.plan
+    assert step == 0

@@ -12,12 +12,13 @@ from headstart.config import FinetuneConfig, PretrainConfig
 from headstart.model.attention import attend
 from headstart.model.config import BaseConfig, LanguageModelingConfig
 from headstart.model.model import build_model
+from headstart.tasks.classification import Classification
 from headstart.text.reading import stream
 from headstart.text.reading.corpus import Corpus, read_corpus
 from headstart.text.reading.read import read_dataset
 from headstart.training.callbacks import Callback
 from headstart.training.corpus import MAX_TASK_PASSES, open_corpus, prepare_corpus
-from headstart.training.initialization import initial_model, initialize_embedding
+from headstart.training.initialization import initial_model, initialize_embedding, start_model
 from headstart.training.run_files import overlap_note
 from tests.corpora import write_corpus
 from tests.labelled import dataset, write_csv
@@ -199,3 +200,12 @@ def test_the_corpus_of_the_base_before_counts_too(tmp_path):
 def test_a_network_from_scratch_has_read_nothing(tmp_path):
     assert note(None) is None
     assert note(write_base(tmp_path / "base"), fresh=True) is None
+
+
+def test_bert_from_scratch_has_its_own_attention(tmp_path):
+    """Its head pools the first token, which would see only itself under a causal mask."""
+    data = dataset(40)
+    sizes = {"vocab_size": 300, "width": 16, "layers": 1, "heads": 2, "feed_forward_width": 16}
+    config = FinetuneConfig.create(dataset=["d.csv"], preset="bert", **sizes)
+    start = start_model(config, Classification.from_rows(data), data.texts, Callback())
+    assert start.model.base.config.attention == "bidirectional"

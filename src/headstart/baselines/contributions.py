@@ -77,9 +77,7 @@ def share_out(
             np.add.at(effects, starts[inside] + step, amounts[inside])
     own = np.bincount(places, weights=effects, minlength=len(text))
     sums = np.concatenate([[0.0], np.cumsum(own)])
-    return [
-        Contribution(start, end, float(sums[end] - sums[start])) for start, end in find_words(text)
-    ]
+    return [(start, end, float(sums[end] - sums[start])) for start, end in find_words(text)]
 
 
 def _places(text: str) -> NDArray[np.int64]:

@@ -37,10 +37,9 @@ from headstart.tasks import find_task
 from headstart.tasks.task import Parts
 from headstart.text.reading.dataset import Dataset
 from headstart.training.callbacks import Callback, Callbacks
-from headstart.training.cards import TASK_LIMITS
 from headstart.training.finetune import finetune
 from headstart.training.initialization import read_splits
-from headstart.training.run_files import start_config
+from headstart.training.run_files import TASK_LIMITS, start_config
 
 NETWORK, STACK = "network", "stack"
 LINEAR: dict[str, type[RegressionClassifier]] = {

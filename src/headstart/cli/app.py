@@ -4,15 +4,12 @@ The modules of the commands import nothing heavy; a command imports what it need
 """
 
 import sys
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from typer.core import TyperCommand
 
 from headstart.cli import (
     data,
-    export,
-    language_model,
     machine,
     params,
     predict,
@@ -31,10 +28,10 @@ COMMANDS = {
     "evaluate": predict.evaluate,
     "predict": predict.predict,
     "serve": serve.serve,
-    "generate": language_model.generate,
-    "fill": language_model.fill,
-    "perplexity": language_model.perplexity,
-    "export": export.export,
+    "generate": predict.generate,
+    "fill": predict.fill,
+    "perplexity": predict.perplexity,
+    "export": serve.export,
     "params": params.params,
     "doctor": machine.doctor,
     "compare": study.compare,
@@ -42,16 +39,6 @@ COMMANDS = {
     "report": study.report,
     "app": serve.app,
 }
-
-
-class _Command(TyperCommand):
-    """Lists `--help` with the other options that are not settings."""
-
-    def get_help_option(self, ctx: Any) -> Any:
-        found = super().get_help_option(ctx)
-        if found is not None:
-            found.rich_help_panel = "Output"
-        return found
 
 
 app = typer.Typer(
@@ -63,7 +50,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 for _name, _function in COMMANDS.items():
-    app.command(_name, cls=_Command)(_function)  # type: ignore[type-var]
+    app.command(_name)(_function)  # type: ignore[type-var]
 
 
 def _print_version(wanted: bool) -> None:

@@ -1,6 +1,5 @@
 """`headstart inspect`, `tokenizer` and `tokenize`: what is in the data, before any training."""
 
-import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -17,7 +16,6 @@ from headstart.cli.console import (
     print_sections,
     progress_bar,
     record_table,
-    results,
     shortened,
     write,
 )
@@ -25,7 +23,6 @@ from headstart.cli.options import Debug, Json, from_config, option
 from headstart.config import DatasetSettings, PretrainConfig
 from headstart.errors import HeadstartError
 
-BAR = 20  # characters of the bar of the most frequent label
 MOST_LABELS = 50  # are printed; --json has all
 PERCENTILES = {"5": "5 %", "50": "median", "95": "95 %", "max": "longest"}
 OVERLAP_COLUMNS = {"": "", "equal": ",", "similar": ",", "inside": ",", "of texts": ","}
@@ -153,21 +150,18 @@ def _sizes(part: Any, unit: str, length: int) -> dict[str, int | str]:
 
 
 def _labels(parts: list[Any]) -> Table:
-    """Make a table of the most frequent labels, with bars for their share of the first part."""
+    """Make a table of the most frequent labels of the first part, with their shares."""
     labels = parts[0].labels
     frequent = sorted(labels, key=lambda name: -labels[name])[:MOST_LABELS]
-    longest = max(1, *labels.values()) / BAR
-    columns = {
-        part.name: {
-            name: f"{part.labels[name]:,} ({part.labels[name] / max(1, part.documents):.0%})"
-            for name in labels
-            if name in frequent
+    table = facts_table(
+        {
+            part.name: {
+                name: f"{part.labels[name]:,} ({part.labels[name] / max(1, part.documents):.0%})"
+                for name in frequent
+            }
+            for part in parts
         }
-        for part in parts
-    }
-    bars = {name: "█" * max(1, round(labels[name] / longest)) for name in frequent}
-    table = facts_table({**columns, " ": bars})
-    table.columns[-1].justify = "left"
+    )
     if len(frequent) < len(labels):
         table.add_row(f"… and {len(labels) - len(frequent):,} more")
     return table
@@ -218,7 +212,6 @@ def tokenizer(
     size = config.vocab_size or preset(config.preset).base.vocab_size
     kind = config.tokenizer_kind
     documents = read_corpus(config.corpus, text_column=config.text_column, encoding=config.encoding)
-    start = time.perf_counter()
     with progress_bar("training the tokenizer", "documents") as show:
         trained = train_tokenizer(documents, vocab_size=size, kind=kind, progress=show)
     trained.save(out)
@@ -227,12 +220,11 @@ def tokenizer(
         "kind": kind,
         "vocab_size": trained.vocab_size,
         "fingerprint": trained.fingerprint,
-        "seconds": round(time.perf_counter() - start, 3),
     }
     if json:
         print_json(facts)
         return
-    write("{file}: {vocab_size:,} tokens ({kind}) in {seconds:.1f} s", **facts)
+    write("{file}: {vocab_size:,} tokens ({kind})", **facts)
     if trained.vocab_size < size:
         write("The corpus has no more tokens than that: --vocab-size is {size:,}.", size=size)
 
@@ -266,19 +258,12 @@ def tokenize(
         print_json({"vocab_size": tokenizer.vocab_size, "specials": specials, "texts": rows})
         return
     for row in rows:
-        _print_tokens(**row)
-
-
-def _print_tokens(text: str, tokens: list[str], ids: list[int], decoded: str) -> None:
-    line = Text()
-    # Neighbours differ in colour and a middle dot is a space: every boundary is visible.
-    for number, token in enumerate(tokens):
-        shown = token.replace(" ", "·").replace("\n", "⏎").replace("\t", "⇥")
-        line.append(shown, style=("black on cyan", "black on yellow")[number % 2])
-        line.append("|")
-    results().print(line, soft_wrap=True)
-    write("[dim]{ids}[/]", ids=" ".join(map(str, ids)))
-    each = len(ids) / max(1, len(text.split()))
-    write("[dim]tokens: {count:,}, per word: {each:.2f}[/]", count=len(ids), each=each)
-    if decoded != text:
-        write("decoded as: {decoded}", decoded=decoded)
+        # A middle dot is a space and a bar ends a token: every boundary is visible.
+        shown = "|".join([*row["tokens"], ""]).replace(" ", "·")
+        write("{line}", line=shown.replace("\n", "⏎").replace("\t", "⇥"))
+        ids, words = row["ids"], row["text"].split()
+        write("[dim]{ids}[/]", ids=" ".join(map(str, ids)))
+        each = len(ids) / max(1, len(words))
+        write("[dim]tokens: {count:,}, per word: {each:.2f}[/]", count=len(ids), each=each)
+        if row["decoded"] != row["text"]:
+            write("decoded as: {decoded}", **row)

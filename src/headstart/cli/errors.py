@@ -13,13 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from headstart.cli.console import messages, print_json, styled
-from headstart.errors import HeadstartError
-from headstart.explain_errors import FILE_CODES, explain
+from headstart.errors import FILE_CODES, HeadstartError, explain
 from headstart.files import cache_folder
 
 USER, BUG, STOPPED = 2, 1, 130
-CACHE = "let HEADSTART_CACHE name a folder that can be written to and has room"
-REPORT = "please report it, with the file named above: it holds the traceback and no data of yours"
 
 
 def run_guarded(command: Callable[[], Any]) -> int:
@@ -59,7 +56,7 @@ def _report(error: BaseException) -> int:
     if explained is None:
         code, explained = BUG, _bug(error)
     elif explained.code in FILE_CODES and (explained.where or "").startswith(str(cache_folder())):
-        explained.fix = CACHE
+        explained.fix = "let HEADSTART_CACHE name a folder that can be written to and has room"
     try:
         if "--debug" in before_dashes:
             traceback.print_exception(error)
@@ -105,7 +102,8 @@ def _bug(error: BaseException) -> HeadstartError:
     return HeadstartError(
         f"this is a bug in Headstart: {what}",
         where=where,
-        fix=REPORT,
+        fix="please report it, with the file named above: it holds the traceback and no data of "
+        "yours",
         code="bug",
     )
 

@@ -41,28 +41,21 @@ def doctor(
         choices = {"device": str(device), "threads": threads, "precision": precision}
         print_json({"machine": facts, "choices": choices})
         return
-    free = f"{facts['memory_bytes'] / 1e9:.1f} GB, {facts['free_memory_bytes'] / 1e9:.1f} GB free"
-    measured = (
-        f"fp32 {precision['fp32_gflops']:,.0f}, bf16 {precision['bf16_gflops']:,.0f} "
-        "billion operations per second on a small product"
-    )
-    sections = {
-        "This machine": {
-            "system": f"{facts['system']}, Python {facts['python']}, PyTorch {facts['torch']}",
-            "processor": f"{facts['cpu']}, {facts['cores']} cores, {facts['usable_cores']} usable",
-            "instructions": ", ".join(facts["instruction_sets"]) or "none of the relevant ones",
-            "memory": free,
-            "accelerators": ", ".join(facts["accelerators"]) or "none",
-        },
-        "What Headstart uses": {
-            "device": str(device),
-            "threads": str(threads),
-            "precision": f"{precision['precision']}: {precision['why']}",
-            "measured": measured,
-        },
+    machine = facts | {
+        "instruction_sets": ", ".join(facts["instruction_sets"]) or "none of the relevant ones",
+        "memory_bytes": f"{facts['memory_bytes'] / 1e9:.1f} GB",
+        "free_memory_bytes": f"{facts['free_memory_bytes'] / 1e9:.1f} GB",
+        "accelerators": ", ".join(facts["accelerators"]) or "none",
     }
-    for title, found in sections.items():
-        rows = [{"": name, " ": fact} for name, fact in found.items()]
+    used = {
+        "device": str(device),
+        "threads": str(threads),
+        "precision": f"{precision['precision']}: {precision['why']}",
+        "measured": f"fp32 {precision['fp32_gflops']:,.0f}, bf16 {precision['bf16_gflops']:,.0f} "
+        "billion operations per second on a small product",
+    }
+    for title, found in {"This machine": machine, "What Headstart uses": used}.items():
+        rows = [{"": name.replace("_", " "), " ": str(fact)} for name, fact in found.items()]
         print_sections({title: [record_table(rows, {"": "", " ": ""})]})
 
 
@@ -72,26 +65,20 @@ def _show_cache(prune: float | None, *, json: bool) -> None:
 
     folder = cache_folder()
     removed = [] if prune is None else prune_cache(folder, days=prune)
-    found = look_at_cache(folder)
+    found, gone = (
+        [vars(one) | {"path": str(one.path), "days": one.days} for one in group]
+        for group in (look_at_cache(folder), removed)
+    )
     if json:
-        documents = {
-            name: [vars(one) | {"path": str(one.path)} for one in group]
-            for name, group in (("found", found), ("removed", removed))
-        }
-        print_json({"cache": str(folder), **documents})
+        print_json({"cache": str(folder), "found": found, "removed": gone})
         return
-    rows = [
-        {"entry": f"{one.kind}/{one.path.name[:12]}", "MB": one.bytes / 1e6}
-        | {"unused days": one.days, "state": one.state}
-        for one in found
-    ]
-    columns = {"entry": "", "MB": ",.1f", "unused days": ".0f", "state": ""}
-    total = sum(one.bytes for one in found) / 1e6
+    total = sum(one["bytes"] for one in found) / 1e6
     write("[bold]{folder}[/]: {total:,.1f} MB", folder=folder, total=total)
-    results().print(record_table(rows, columns))
-    if removed:
-        freed = sum(one.bytes for one in removed) / 1e6
+    columns = {"path": "", "bytes": ",d", "days": ".0f", "state": ""}
+    results().print(record_table(found, columns))
+    if gone:
+        freed = sum(one["bytes"] for one in gone) / 1e6
         line = "removed {count:,} files and folders, {freed:,.1f} MB"
-        write(line, count=len(removed), freed=freed)
-    elif any(one.state != "whole" for one in found):
+        write(line, count=len(gone), freed=freed)
+    elif any(one["state"] != "whole" for one in found):
         write("headstart doctor --prune 90 removes what is damaged or long unused")

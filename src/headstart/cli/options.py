@@ -17,7 +17,7 @@ from headstart.config import Config, Setting, read_toml
 from headstart.errors import HeadstartError
 
 PANELS = ("Data", "Model", "Study", "Training", "Machine", "Output", "Advanced")
-OTHER_NAMES = {"objectives": "--objective"}
+OTHER_NAMES = {"objectives": ["--objective"]}
 METAVARS = {int: "INTEGER", float: "NUMBER", str: "TEXT"}
 UNITS = {"k": 1e3, "m": 1e6, "g": 1e9}
 
@@ -64,7 +64,7 @@ def from_config(
     Parameters
     ----------
     config_class : declares the settings. If it belongs to a command, `--config FILE` is added.
-    only : the settings to take, if not all.
+    only : the settings to take, if not all; then without `--config`.
     several : settings with one value for which this command takes several: a list in `given`.
     """
     settings = config_class.settings()
@@ -77,16 +77,19 @@ def from_config(
 
         def command(*, config: Path | None = None, **values: Any) -> None:
             given = {} if config is None else _read_file(config, settings)
-            if only:  # a run's config.toml has more
-                given = {name: value for name, value in given.items() if name in only}
             written = {one.name: values.pop(one.name) for one in settings}
             given |= parse(settings, written, function.__name__, several)
             function(given, **values)
 
-        parameters = [_parameter(one.name, *_declare(one)) for one in settings]
-        if config_class.command:
-            parameters.append(_parameter("config", Path | None, CONFIG_FILE))
-        parameters += [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in others]
+        kinds = {one.name: _declare(one) for one in settings}
+        if config_class.command and not only:
+            kinds["config"] = Annotated[Path | None, CONFIG_FILE]
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        parameters = [  # None means that the option was not given
+            inspect.Parameter(name, keyword, default=None, annotation=kind)
+            for name, kind in kinds.items()
+        ]
+        parameters += [one.replace(kind=keyword) for one in others]
         command.__signature__ = signature.replace(  # type: ignore[attr-defined]
             parameters=sorted(parameters, key=_panel_number)
         )
@@ -97,29 +100,22 @@ def from_config(
     return decorate
 
 
-def _parameter(name: str, kind: Any, declared: Any) -> inspect.Parameter:
-    """Make a parameter of a command; `None` means that it was not given."""
-    annotation = Annotated[kind, declared]
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    return inspect.Parameter(name, keyword, default=None, annotation=annotation)
-
-
 def _panel_number(parameter: inspect.Parameter) -> int:
     panel = parameter.annotation.__metadata__[0].rich_help_panel
     return 0 if panel is None else PANELS.index(panel)
 
 
-def _declare(one: Setting) -> tuple[Any, Any]:
-    """Return the type of a setting on the command line, and its declaration."""
+def _declare(one: Setting) -> Any:
+    """Return the annotation of a setting: its type on the command line, and its option."""
     panel = "Advanced" if one.advanced else one.panel
     if one.argument:
-        return list[str] | None, typer.Argument(help=help_text(one), show_default=False)
+        return Annotated[list[str] | None, typer.Argument(help=help_text(one), show_default=False)]
     if one.kind is bool:
         flags = f"{one.option}/--no-{one.option[2:]}"
-        return bool | None, option(flags, help=help_text(one), panel=panel)
-    names = [one.option, *filter(None, [OTHER_NAMES.get(one.name)])]
+        return Annotated[bool | None, option(flags, help=help_text(one), panel=panel)]
+    names = [one.option, *OTHER_NAMES.get(one.name, [])]
     declared = option(*names, help=help_text(one), panel=panel, metavar=METAVARS[one.kind])
-    return list[str] | None if one.is_list else str | None, declared
+    return Annotated[list[str] | None, declared] if one.is_list else Annotated[str | None, declared]
 
 
 def help_text(one: Setting, *, default: bool = True) -> str:
@@ -168,11 +164,13 @@ def parse(
 
 def _value(one: Setting, text: Any) -> Any:
     """Convert one option; what cannot be converted stays text, which `Setting.problem` rejects."""
+    if one.kind is bool:
+        return text
     if one.is_list:
         return [_number(one, item) for part in text for item in _items(part, one)]
-    if one.amount and "," in text:
-        return [_number(one, item) for item in _items(text, one)]
-    return text if one.kind is bool else _number(one, text)
+    items = text.split(",") if one.amount else [text]
+    values = [_number(one, item) for item in items]
+    return values[0] if len(values) == 1 else values
 
 
 def _items(text: str, one: Setting) -> list[str]:
@@ -184,26 +182,13 @@ def _items(text: str, one: Setting) -> list[str]:
 
 def _number(one: Setting, text: str) -> Any:
     """Convert a number: `1_000`, `2e-3`, and for amounts `0.5M`."""
-    if one.kind is str:
-        return text
-    convert: Callable[[str], Any] = amount if one.amount else one.kind
+    unit = UNITS.get(text[-1:].lower()) if one.amount else None
     try:
-        return convert(text)
+        if unit is not None:
+            return round(float(text[:-1]) * unit)
+        return round(float(text)) if one.amount else one.kind(text)
     except (ValueError, OverflowError):
         return text
-
-
-def amount(text: str) -> int:
-    """Convert an amount: `500000`, `0.5M` or `500k`.
-
-    Example
-    -------
-    >>> amount("0.5M"), amount("2000k")
-    (500000, 2000000)
-    """
-    unit = UNITS.get(text[-1:].lower(), 1.0)
-    number = text[:-1] if unit != 1.0 else text
-    return round(float(number) * unit)
 
 
 def _read_file(path: Path, settings: list[Setting]) -> dict[str, Any]:

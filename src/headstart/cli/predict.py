@@ -1,4 +1,4 @@
-"""`headstart predict` and `evaluate`, and how predictions and evaluations look."""
+"""What a run computes: `headstart predict`, `evaluate`, `generate`, `fill`, `perplexity`."""
 
 import sys
 from dataclasses import asdict
@@ -9,6 +9,7 @@ import typer
 from rich.text import Text
 
 from headstart.cli.console import (
+    facts_table,
     interval,
     messages,
     metric_name,
@@ -22,35 +23,17 @@ from headstart.cli.console import (
 )
 from headstart.cli.options import Baselines, Debug, Json, Threads, from_config, option
 from headstart.cli.training import baseline_table, find_baselines
-from headstart.config import DatasetSettings, FinetuneConfig, is_run
+from headstart.config import DatasetSettings, FinetuneConfig, PretrainConfig, is_run
 from headstart.errors import HeadstartError
 
-CONTEXT = 60  # characters of a text before and after an answer
-BETWEEN = " | "  # the texts of a pair
-MOST_LABELS = 12  # of a confusion matrix that is printed; --json has all
 METHODS = {
     "occlusion": "Each word is removed in turn; the numbers are what the label's log-odds lose.",
     "contributions": "The label's log-odds are a sum; the numbers are each word's part of it.",
 }
-EXPLAINED = (
-    "[dim]method: {method}. {about} Green words raise the label's probability, red ones lower "
-    "it.[/]"
-)
 TOO_LONG = "longer than this run reads (set with finetune's --length, or --long windows)"
-WORD_COLUMNS = {"word": "", "tag": "", "probability": ".1%"}
-ENTITY_COLUMNS = {"text": "", "kind": "", "probability": ".1%", "start": "d", "end": "d"}
-SPAN = (
-    "[dim]{question}[/]\n[bold green]{answer}[/], {probability:.1%}, characters {start} to {end}\n"
-    "[dim]…{context}…[/]\n"
-)
-NO_SPAN = "[dim]{question}[/]\nno answer in this text, {probability:.1%}\n"
-CALIBRATION = (
-    "calibration error {calibration_error_after:.1%}; without the run's temperature of "
-    "{temperature:.2f} (fitted on validation) log-loss {log_loss_before:.3f} and calibration error "
-    "{calibration_error_before:.1%}"
-)
-CLASS_COLUMNS = {"name": "", "precision": ".1%", "recall": ".1%", "f1": ".1%"}
-MISTAKE = "{confidence:.1%} [red]{predicted}[/], labelled {true}, row {row}: [dim]{text}[/]"
+CausalRun = Annotated[
+    Path, typer.Argument(help="The folder of a run pretrained with the causal objective.")
+]
 RunFolder = Annotated[
     Path, typer.Argument(help="The folder of a fine-tuned run, or of its export to ONNX.")
 ]
@@ -81,7 +64,7 @@ def predict(
         ),
     ] = None,
     explain: Annotated[
-        bool, option("--explain", help="Mark the words that changed the prediction most.")
+        bool, option("--explain", help="Show the words that changed the prediction most.")
     ] = False,
     threads: Threads = None,
     json: Json = False,
@@ -94,22 +77,18 @@ def predict(
     headstart predict RUN "Who lives here?" "In 1970, Ada lived here."
     headstart predict RUN --input sentences.conll --output tagged.conll
     """
-    if input_file is not None and (texts or explain):
+    if (input_file is None) != (output is None) or (input_file and (texts or explain)):
         raise HeadstartError(
-            "--input FILE takes neither texts nor --explain", fix='headstart predict RUN "…"'
-        )
-    if (input_file is None) != (output is None):
-        raise HeadstartError(
-            "--input and --output belong together",
+            "--input and --output belong together, without other texts and --explain",
             fix="headstart predict RUN --input texts.csv --output predictions.csv",
         )
     if input_file is None and texts in (None, [], ["-"]):
         texts = read_standard_input()
     opened = open_run(run, threads)
+    task = opened.require_task()
     if input_file is not None:
         _predict_file(opened, input_file, output, given, json=json)
         return
-    task = opened.require_task()
     if explain and not opened.explains:
         raise HeadstartError(
             "--explain shows which words changed the prediction of a class; the task "
@@ -151,16 +130,14 @@ def read_standard_input() -> list[str]:
 
 
 def open_run(folder: Path, threads: int | None) -> Any:
-    """Open a run that has a task, and compute with so many threads."""
+    """Open a run, and compute with so many threads."""
     if threads is not None:
         import torch
 
         torch.set_num_threads(threads)
     from headstart.run import Run
 
-    opened = Run.open(folder)
-    opened.require_task()
-    return opened
+    return Run.open(folder)
 
 
 def _predict_file(
@@ -191,54 +168,49 @@ def print_classes(found: list[dict[str, Any]], columns: list[str]) -> None:
     for one in found:
         names = one["labels"] if "labels" in one else [one["label"]]
         shares = ", ".join(f"{one['probabilities'][name]:.1%}" for name in names)
-        text = Text(BETWEEN.join(one[column] for column in columns))
+        text = " | ".join(one[column] for column in columns)
         rows.append({"label": ", ".join(names) or "none", "probability": shares, "text": text})
         if "explanation" in one:
             effects = sorted(one["explanation"]["effects"], key=lambda word: -abs(word["effect"]))
-            for word in effects:
-                if abs(word["effect"]) > 0.15 * abs(effects[0]["effect"]):
-                    before = sum(len(one[name]) + len(BETWEEN) for name in columns[: word["part"]])
-                    style = "green" if word["effect"] > 0 else "red"
-                    text.stylize(style, before + word["start"], before + word["end"])
-            strongest = "  ".join(f"{word['text']} {word['effect']:+.2f}" for word in effects[:5])
+            strongest = "  ".join(f"{word['text']} {word['effect']:+.2f}" for word in effects[:8])
             rows.append({"text": Text(strongest, style="dim")})
     results().print(record_table(rows, {"label": "", "probability": "", "text": ""}))
     if "explanation" in found[0]:
         method = found[0]["explanation"]["method"]
-        write(EXPLAINED, method=method, about=METHODS[method])
+        write("[dim]method: {method}. {about}[/]", method=method, about=METHODS[method])
 
 
 def print_tags(found: list[dict[str, Any]], *, entities: bool) -> None:
     """Print each word with its tag; below, the entities, or the words if tags make no entities."""
+    columns = {"text": "", "kind": "", "probability": ".1%"}
     for one in found:
         every = zip(one["words"], one["tags"], one["probabilities"], strict=True)
         words = [
-            dict(zip(WORD_COLUMNS, word, strict=True)) for word in every if word[1] is not None
+            {"text": w, "kind": tag, "probability": p} for w, tag, p in every if tag is not None
         ]
-        line = Text()
-        for word in words:
-            style = "dim" if word["tag"] == "O" else "bold green"
-            line.append("{word}/{tag} ".format(**word), style=style)
-        results().print(line, soft_wrap=True)
+        write("{line}", line=" ".join("{text}/{kind}".format(**word) for word in words))
         if unread := len(one["words"]) - len(words):
             note(f"the last {unread:,} words were not read: the text is {TOO_LONG}")
-        if not entities:
-            results().print(record_table(words, WORD_COLUMNS), "")
-        elif one["entities"]:
-            results().print(record_table(one["entities"], ENTITY_COLUMNS), "")
+        if entities:
+            places = {"start": "d", "end": "d"}
+            results().print(record_table(one["entities"], {**columns, **places}), "")
         else:
-            results().print("no entities", "")
+            results().print(record_table(words, columns), "")
 
 
 def print_spans(found: list[dict[str, Any]]) -> None:
     """Print the answer to each question, and where it is in its text."""
     for one in found:
+        write("[dim]{question}[/]", **one)
         if one["answer"] is None:
-            write(NO_SPAN, **one)
+            write("no answer in this text, {probability:.1%}\n", **one)
         else:
-            before = one["text"][max(0, one["start"] - CONTEXT) : one["start"]]
-            after = one["text"][one["end"] : one["end"] + CONTEXT]
-            write(SPAN, context=f"{before}[{one['answer']}]{after}".replace("\n", " "), **one)
+            line = "[bold green]{answer}[/], {probability:.1%}, characters {start} to {end}"
+            write(line, **one)
+            before = one["text"][max(0, one["start"] - 60) : one["start"]]
+            after = one["text"][one["end"] : one["end"] + 60]
+            context = f"{before}[{one['answer']}]{after}".replace("\n", " ")
+            write("[dim]…{context}…[/]\n", context=context)
         if one["unread"]:
             note(f"the last {one['unread']:,} characters were not read: the text is {TOO_LONG}")
 
@@ -268,7 +240,7 @@ def evaluate(
     """
     opened = open_run(run, threads)
     task = opened.require_task()
-    from headstart.run import evaluation_rows, is_unfinished
+    from headstart.run import evaluation_rows
 
     config = FinetuneConfig(task=task.name)
     if is_run(run):
@@ -282,7 +254,8 @@ def evaluate(
     rows, which = evaluation_rows(config, task, dataset, **given)
     found: dict[str, Any] = {"run": str(run), "evaluated_on": which}
     with progress_bar("evaluating", "texts") as show:
-        found |= {"unfinished": is_unfinished(run), **opened.evaluate(rows, progress=show)}
+        found |= opened.evaluate(rows, progress=show)
+    found["unfinished"] = is_run(run) and not opened.summary
     found["baselines"] = find_baselines(run, opened, rows) if baselines else []
     if json:
         print_json(found)
@@ -303,23 +276,33 @@ def print_evaluation(found: dict[str, Any], task: Any) -> None:
             shown = intervals.get(name, plain)
             write("{name} [bold]{shown}[/]", name=metric_name(name), shown=shown)
     if calibration := found.get("calibration"):
-        write(CALIBRATION, **calibration)
+        write(
+            "calibration error {calibration_error_after:.1%}; without the run's temperature of "
+            "{temperature:.2f} (fitted on validation) log-loss {log_loss_before:.3f} and "
+            "calibration error {calibration_error_before:.1%}",
+            **calibration,
+        )
     labels = found.get("labels", [])
-    if "confusion" in found and len(labels) <= MOST_LABELS:
-        corner = "true ↓  predicted →"
-        lines = zip(labels, found["confusion"], strict=True)
-        confusion = [{corner: name, **dict(zip(labels, line, strict=True))} for name, line in lines]
-        columns = {corner: "", **dict.fromkeys(labels, ",")}
-        results().print("", record_table(confusion, columns), "")
+    if "confusion" in found and len(labels) <= 12:  # --json has all
+        predicted = zip(*found["confusion"], strict=True)
+        columns = {
+            label: dict(zip(labels, counts, strict=True))
+            for label, counts in zip(labels, predicted, strict=True)
+        }
+        results().print("", facts_table(columns, corner="true ↓  predicted →"), "")
     if found["baselines"]:
         results().print(baseline_table(found["baselines"], [task.metric, *intervals]), "")
     if classes := found.get("classes"):
         rows = [one | {task.class_row_name: one["support"]} for one in classes]
-        results().print(record_table(rows, {**CLASS_COLUMNS, task.class_row_name: ","}))
+        shares = dict.fromkeys(("precision", "recall", "f1"), ".1%")
+        results().print(record_table(rows, {"name": "", **shares, task.class_row_name: ","}))
     if mistakes := found.get("mistakes"):
         write("\n[bold]the most confident mistakes[/], of the model or of the labels")
         for mistake in mistakes:
-            write(MISTAKE, **mistake | {"text": shortened(mistake["text"])})
+            write(
+                "{confidence:.1%} [red]{predicted}[/], labelled {true}, row {row}: [dim]{text}[/]",
+                **mistake | {"text": shortened(mistake["text"])},
+            )
 
 
 def _evaluation_notes(found: dict[str, Any], task: Any) -> list[str]:
@@ -337,3 +320,110 @@ def _evaluation_notes(found: dict[str, Any], task: Any) -> list[str]:
         longer = f"{truncated['texts']:,} texts are longer than the run reads"
         notes.append(f"{longer}; {share:.1%} of all tokens were not read")
     return notes
+
+
+def generate(
+    run: CausalRun,
+    prompt: Annotated[str, typer.Argument(help="The text to continue.")] = "",
+    tokens: Annotated[int, typer.Option(min=1, help="The largest number of new tokens.")] = 60,
+    temperature: Annotated[
+        float, typer.Option(help="0 always takes the most probable token (greedy).")
+    ] = 0.8,
+    top_k: Annotated[
+        int, typer.Option(help="Sample from the k most probable tokens only; 0 is all.")
+    ] = 0,
+    top_p: Annotated[
+        float,
+        typer.Option(help="Sample from the fewest tokens whose probabilities reach this sum."),
+    ] = 0.95,
+    seed: Annotated[int, typer.Option(min=0, max=2**31 - 1, help="The seed of the sampling.")] = 0,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Continue a prompt, with a base pretrained by the causal objective.
+
+    headstart generate runs/base "This film is"
+    """
+    from headstart import language_model
+
+    opened = language_model.open_language_model(run, causal=True, to="write")
+    how: dict[str, Any] = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
+    decode = opened.tokenizer.decode
+    found = list(language_model.generate(opened, prompt, tokens=tokens, **how))
+    ids = [token for token, _ in found]
+    if not json:
+        results().print(prompt + decode(ids), soft_wrap=True)
+        return
+    steps = [
+        {
+            "token": decode([token]),
+            "alternatives": [
+                {"token": decode([other]) or "end of text", "probability": probability}
+                for other, probability in alternatives
+            ],
+        }
+        for token, alternatives in found
+    ]
+    ended = bool(ids) and ids[-1] == opened.tokenizer.end_id
+    print_json({"prompt": prompt, "text": decode(ids), "ended": ended, "tokens": steps})
+
+
+def fill(
+    run: Annotated[
+        Path, typer.Argument(help="The folder of a run pretrained with a masked objective.")
+    ],
+    text: Annotated[str, typer.Argument(help="A text with [MASK] where a token is missing.")],
+    candidates: Annotated[
+        int, typer.Option(min=1, help="How many candidates to show for each [MASK].")
+    ] = 5,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Fill each [MASK] of a text, with a base pretrained by a masked objective.
+
+    headstart fill runs/masked "a [MASK] film"
+    """
+    from headstart import language_model
+
+    opened = language_model.open_language_model(run, causal=False, to="fill a gap")
+    gaps = language_model.fill(opened, text, candidates=candidates)
+    if json:
+        documents = [[{"token": token, "probability": p} for token, p in gap] for gap in gaps]
+        print_json({"text": text, "gaps": documents})
+        return
+    for number, gap in enumerate(gaps, 1):
+        words = "  ".join(f"{token.strip()} {probability:.1%}" for token, probability in gap)
+        write("{mask} {number}: {words}", mask="[MASK]", number=number, words=words)
+
+
+@from_config(PretrainConfig, only=("text_column", "encoding"))
+def perplexity(
+    given: dict[str, Any],
+    run: CausalRun,
+    files: Annotated[
+        list[str], typer.Argument(help="Text files, folders or built-in names, such as imdb.")
+    ],
+    length: Annotated[int, typer.Option(min=2, help="Tokens per window.")] = 256,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Measure how well a base predicts texts that it was not trained on.
+
+    headstart perplexity runs/base other-text.txt
+    """
+    from headstart import language_model
+    from headstart.text.reading.corpus import read_corpus
+
+    to = "measure the perplexity of a text"
+    opened = language_model.open_language_model(run, causal=True, to=to)
+    corpus = read_corpus(files, **given)
+    with progress_bar("reading", "documents") as show:
+        found = language_model.perplexity(opened, corpus, length=length, progress=show)
+    if json:
+        print_json(found)
+    else:
+        write(
+            "perplexity [bold]{perplexity:,.1f}[/] per token, {bits_per_byte:.3f} bits per byte, "
+            "over {tokens:,} tokens of {documents:,} documents",
+            **found,
+        )

@@ -6,7 +6,7 @@ python -m headstart.cli.reference
 from pathlib import Path
 
 from headstart.cli.options import help_text
-from headstart.config import Config, FinetuneConfig, PretrainConfig, Setting, StudyConfig
+from headstart.config import FinetuneConfig, PretrainConfig, Setting, StudyConfig
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference.md"
 INTRODUCTION = """\
@@ -22,16 +22,13 @@ the value comes from the data, the preset or the machine.
 
 def reference_page() -> str:
     """Return the text of the page."""
-    parts = [_command(config) for config in (PretrainConfig, FinetuneConfig, StudyConfig)]
-    return "\n".join([INTRODUCTION, *parts])
-
-
-def _command(config: type[Config]) -> str:
-    settings = config.settings()
-    usual = [one for one in settings if not one.advanced]
-    advanced = [one for one in settings if one.advanced]
-    lines = [f"## headstart {config.command}", "", *_table(usual), ""]
-    return "\n".join([*lines, "Advanced:", "", *_table(advanced), ""])
+    lines = [INTRODUCTION]
+    for config in (PretrainConfig, FinetuneConfig, StudyConfig):
+        lines += [f"## headstart {config.command}", ""]
+        settings = config.settings()
+        lines += [*_table([one for one in settings if not one.advanced]), "", "Advanced:", ""]
+        lines += [*_table([one for one in settings if one.advanced]), ""]
+    return "\n".join(lines)
 
 
 def _table(settings: list[Setting]) -> list[str]:

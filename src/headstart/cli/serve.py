@@ -1,6 +1,5 @@
-"""`headstart serve` and `headstart app`: a run behind an HTTP address, and the local web page."""
+"""`headstart export`, `serve` and `app`: a run for other programs, over HTTP, and the web page."""
 
-import importlib.util
 import logging
 import os
 import secrets
@@ -11,9 +10,9 @@ from typing import Annotated, Any
 
 import typer
 
-from headstart.cli.console import messages, print_json, styled
+from headstart.cli.console import messages, print_json, styled, write
 from headstart.cli.options import Debug, Json, option
-from headstart.errors import HeadstartError
+from headstart.errors import HeadstartError, need_packages
 from headstart.serve.settings import ServeSettings
 
 PACKAGES = ("fastapi", "uvicorn", "prometheus_client")
@@ -76,7 +75,7 @@ def serve(
 
     headstart serve runs/classifier
     """
-    need_packages()
+    need_packages("serve", *PACKAGES)
     settings = ServeSettings(
         host=host,
         port=port,
@@ -111,17 +110,6 @@ def serve(
         messages().print("stopped at once, after a second signal")
         raise typer.Exit(130)
     messages().print("stopped: every accepted request has its response")
-
-
-def need_packages() -> None:
-    """Reject to begin without the packages of the extra `serve`."""
-    missing = [name for name in PACKAGES if importlib.util.find_spec(name) is None]
-    if missing:
-        raise HeadstartError(
-            f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed",
-            fix="pip install 'headstart[serve]'",
-            code="missing-package",
-        )
 
 
 def _read_token(path: Path | None) -> str | None:
@@ -180,7 +168,7 @@ def app(
     goes on when the page is closed or this command ends. From another machine, use ssh:
     ssh -L 8765:127.0.0.1:8765 NAME
     """
-    need_packages()
+    need_packages("serve", *PACKAGES)
     from headstart.lock import locked
     from headstart.serve.server import bind
     from headstart.webapp.workspace import default_folder
@@ -218,3 +206,35 @@ def _serve_page(place: Path, listening: Any, upload_mb: int, *, json: bool, brow
         made, log_level="warning", access_log=False, timeout_graceful_shutdown=5
     )
     uvicorn.Server(config).run(sockets=[listening])
+
+
+def export(
+    run: Annotated[Path, typer.Argument(help="The folder of a run.")],
+    to: Annotated[str, option(help="huggingface or onnx.")],
+    out: Annotated[Path, option(help="A new folder.")],
+    int8: Annotated[bool, option("--int8", help="Store the weights in 8 bits.")] = False,
+    test: Annotated[
+        str | None,
+        option(
+            help="Labelled texts to measure the export on; by default the test part of the "
+            "run's dataset.",
+        ),
+    ] = None,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Export a run for another tool; check that outputs and test metric stay the same.
+
+    headstart export runs/classifier --to huggingface --out exported
+    """
+    from headstart.interop.exporters import ExportOptions, export_run
+
+    found = export_run(run, to, out, ExportOptions(int8=int8, test=test))
+    if json:
+        print_json(found)
+        return
+    write("[bold]{out}[/]: {model}", out=out, model=found["model"])
+    for one in found["comparisons"]:
+        write("  {inputs}: differs by {difference:.2g} at most", **one)
+    for text in found["notes"]:
+        write("  note: {text}", text=text)

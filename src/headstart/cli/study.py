@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 import typer
 
-from headstart.base_source import pin_base
 from headstart.cli.console import (
     Display,
     duration,
@@ -21,13 +20,8 @@ from headstart.cli.console import (
 )
 from headstart.cli.options import Debug, DryRun, Json, from_config, option
 from headstart.cli.training import TrainDisplay
-from headstart.config import PretrainConfig, StudyConfig
+from headstart.config import PretrainConfig, StudyConfig, pin_base
 
-TRIES = (
-    "  every network selects between the usual setting and a longer, faster one, with the rows of "
-    "its label budget"
-)
-OVERLAP = "documents of the corpus that equal, contain or nearly equal a validation or test text"
 REPORT_STAGE = "computing intervals and writing the report"
 Study = Annotated[Path, typer.Argument(help="The folder of a study: the --out of compare.")]
 
@@ -204,7 +198,10 @@ class StudyDisplay(Display):
         for line in plan_lines(study):
             messages().print(line, soft_wrap=True)
         if dropped := study.data.overlap_dropped:
-            note(f"dropped: {dropped:,} {OVERLAP}")
+            note(
+                f"dropped: {dropped:,} documents of the corpus that equal, contain or nearly equal "
+                "a validation or test text"
+            )
         for warning in study.data.warnings:
             note(warning)
 
@@ -261,7 +258,10 @@ def plan_lines(study: Any) -> list[str]:
         lines.append(f"  epochs: {epochs} labels; {plan.jobs} at the same time")
         lines += [f"  on {where}"] if where else []
         if recipe.selection == "budget" and plan.tries > 1:
-            lines.append(TRIES)
+            lines.append(
+                "  every network selects between the usual setting and a longer, faster one, with "
+                "the rows of its label budget"
+            )
     if plan.pretrain_steps:
         own = recipe.uses_own_texts
         corpus = "the training texts (no --corpus)" if own else ", ".join(recipe.corpus)

@@ -1,6 +1,5 @@
 """`headstart pretrain` and `finetune`, and how a training looks while it runs."""
 
-import math
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,7 +9,6 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from headstart.base_source import pin_base
 from headstart.cli.console import (
     Display,
     duration,
@@ -25,9 +23,9 @@ from headstart.cli.console import (
     write,
 )
 from headstart.cli.options import Baselines, Debug, DryRun, Json, Resume, Track, from_config, option
-from headstart.config import Config, FinetuneConfig, PretrainConfig, is_run
+from headstart.config import Config, FinetuneConfig, PretrainConfig, is_run, pin_base
 from headstart.errors import HeadstartError
-from headstart.training.callbacks import Callback, TrainStart, find_trackers
+from headstart.training.callbacks import Callback, find_trackers
 
 FORMATS = {  # other metrics are shares
     "perplexity": ",.1f",
@@ -192,19 +190,25 @@ def plan_text(plan: dict[str, Any]) -> str:
     """Describe the plan of a training in one line."""
     if "corpus_tokens" in plan:
         what = (
-            f"{plan['steps']:,} steps, {plan['tokens']:,} tokens ({plan['epochs']:.2f} epochs of "
-            f"{plan['corpus_tokens']:,}); about {plan['peak_memory_bytes'] / 1e9:.1f} GB of memory"
+            f"{counted(plan['steps'], 'step')}, {plan['tokens']:,} tokens "
+            f"({plan['epochs']:.2f} epochs of {plan['corpus_tokens']:,}); about "
+            f"{plan['peak_memory_bytes'] / 1e9:.1f} GB of memory"
         )
     else:
         labels = ", ".join(plan["labels"][:8]) + (", …" if len(plan["labels"]) > 8 else "")
         what = (
             f"{plan['task']}, {plan['train_rows']:,} training rows, {plan['validation_rows']:,} "
-            f"validation rows; labels: {labels}; {plan['epochs']} epochs of "
-            f"{plan['steps_per_epoch']:,} steps"
+            f"validation rows; labels: {labels}; {counted(plan['epochs'], 'epoch')} of "
+            f"{counted(plan['steps_per_epoch'], 'step')}"
         )
-    threads = "1 thread" if plan["threads"] == 1 else f"{plan['threads']} threads"
+    threads = counted(plan["threads"], "thread")
     seconds = "" if plan["seconds"] is None else f", about {duration(plan['seconds'])}"
     return f"{what}; {plan['parameters']:,} parameters; {threads}, {plan['precision']}{seconds}"
+
+
+def counted(number: int, noun: str) -> str:
+    """Write a number with its noun: 1 epoch, 2 epochs."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def _metrics(row: dict[str, Any]) -> dict[str, float]:
@@ -214,10 +218,10 @@ def _metrics(row: dict[str, Any]) -> dict[str, float]:
 class TrainDisplay(Display, Callback):
     """Shows the stages of a training, its plan, its progress and a line per evaluation."""
 
-    def on_start(self, start: TrainStart) -> None:
+    def on_start(self, run: Any, step: int) -> None:
         self.end_stage()
-        plan, console = start.plan, messages()
-        self._has_epochs = start.kind == "finetune"
+        plan, console = run.plan, messages()
+        self._has_epochs = run.task is not None
         console.print(styled("[bold]plan[/]: {text}", text=plan_text(plan)), soft_wrap=True)
         for text in plan.get("notes", ()):
             note(text)
@@ -229,9 +233,6 @@ class TrainDisplay(Display, Callback):
                 f"{plan['length']} tokens; {truncated['tokens'] / truncated['of']:.1%} of all "
                 "tokens are not read (--length, or --long windows)"
             )
-        self._averaged_from = math.inf  # the first epoch whose weights are a mean
-        if averaged := plan.get("averaged_epochs"):
-            self._averaged_from = plan["epochs"] - averaged + 2  # the mean of one is that one
 
     def on_warning(self, message: str) -> None:
         note(message)
@@ -249,8 +250,6 @@ class TrainDisplay(Display, Callback):
             words.append(f"{metric_name(name)} {value:{FORMATS.get(name, '.1%')}}")
         shown = Text("  ".join([*words, duration(row["total_seconds"])]))
         shown.append("  best" if state.best_step == state.step else "", style="green")
-        is_averaged = state.evaluations >= self._averaged_from
-        shown.append("  averaged" if is_averaged else "", style="dim")
         messages().print(shown, soft_wrap=True)
 
 

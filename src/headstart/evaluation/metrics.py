@@ -18,7 +18,7 @@ from sklearn.metrics import f1_score, precision_recall_fscore_support
 
 from headstart.errors import HeadstartError
 from headstart.evaluation.calibration import Floats, calibration_error, log_loss, normalized
-from headstart.scripts import unspaced
+from headstart.text.tokenizers.words import unspaced
 
 LEVEL = 0.95
 DRAWS = 1_000

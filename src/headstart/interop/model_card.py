@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from headstart.config import is_run, read_settings
 from headstart.files import write_text
-from headstart.run import SUMMARY, NetworkRun, read_summary
+from headstart.run import NetworkRun, read_summary
 
 if TYPE_CHECKING:
     from headstart.interop.exporters import Written
@@ -97,7 +97,7 @@ def _results(run: NetworkRun, recipe: dict[str, Any], measured: "ExportMetric | 
             )
     else:
         split = "validation"
-        found = read_summary(run.folder) if (run.folder / SUMMARY).is_file() else {}
+        found = read_summary(run.folder, default={})
         value = found.get("validation", {}).get(run.task.metric)
         if not isinstance(value, float):
             return []

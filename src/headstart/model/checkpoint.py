@@ -9,7 +9,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from headstart.checksums import KEY, check_checksum, checksum, sort_metadata
+from headstart.checksums import KEY, check_checksum, checksum
 from headstart.errors import HeadstartError
 from headstart.files import replacing, write_text
 from headstart.model.config import BaseConfig
@@ -21,16 +21,8 @@ CONFIG = "config.json"
 FORMAT = 1  # of config.json; raised when older files can no longer be read
 
 
-def save_model(model: Model, folder: Path, weights: dict[str, Tensor] | None = None) -> None:
-    """Write the weights and the config; each file is replaced atomically.
-
-    Parameters
-    ----------
-    model : Model
-    folder : Path
-    weights : dict of Tensor, optional
-        Weights by name, if the model holds only a part of them (sharded training).
-    """
+def save_model(model: Model, folder: Path) -> None:
+    """Write the weights and the config; each file is replaced atomically."""
     head = model.head_config
     config = {
         "format": FORMAT,
@@ -38,11 +30,9 @@ def save_model(model: Model, folder: Path, weights: dict[str, Tensor] | None = N
         "head": None if head is None else head.to_dict(),
     }
     # named_parameters lists a tied weight once, under the base's name.
-    weights = dict(model.named_parameters()) if weights is None else weights
-    weights = {name: value.detach().contiguous() for name, value in weights.items()}
+    weights = {name: one.detach().contiguous() for name, one in model.named_parameters()}
     with replacing(folder / WEIGHTS) as temporary:
-        save_file(weights, temporary, metadata={"format": "pt", KEY: checksum(_bytes(weights))})
-        sort_metadata(temporary)
+        save_file(weights, temporary, metadata={KEY: checksum(weight_bytes(weights))})
     write_text(folder / CONFIG, json.dumps(config, indent=2) + "\n")
 
 
@@ -56,7 +46,7 @@ def load_model(folder: Path) -> Model:
     base = BaseConfig.from_dict(config["base"], where=folder / CONFIG)
     head = None if config["head"] is None else head_from_dict(config["head"], where=folder / CONFIG)
     weights = read_safetensors(path)
-    check_checksum(path, _bytes(weights), fix="copy the run again, with all of its files")
+    check_checksum(path, weight_bytes(weights), fix="copy the run again, with all of its files")
     with torch.device("meta"):
         check_weights(build_model(base, head), weights, where=path)
     model = build_model(base, head)
@@ -145,7 +135,7 @@ def copy_weights(model: torch.nn.Module, weights: dict[str, Tensor]) -> None:
         parameter.copy_(weights[name])
 
 
-def _bytes(weights: dict[str, Tensor]) -> dict[str, Any]:
+def weight_bytes(weights: dict[str, Tensor]) -> dict[str, Any]:
     """Return the weights' bytes as NumPy arrays, which have no bf16."""
     return {name: value.reshape(-1).view(torch.uint8).numpy() for name, value in weights.items()}
 

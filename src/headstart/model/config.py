@@ -118,17 +118,12 @@ class LanguageModelingConfig(ModelConfig):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MaskedNextSentenceConfig(ModelConfig):
+class MaskedNextSentenceConfig(LanguageModelingConfig):
     """BERT's pretraining head: masked tokens, and whether the second text follows the first."""
 
-    tied: bool = True
     bias: bool = True
     transform: bool = True
-    kind: Literal["masked_next_sentence"] = "masked_next_sentence"
-
-    @property
-    def language_modeling(self) -> LanguageModelingConfig:
-        return LanguageModelingConfig(tied=self.tied, bias=self.bias, transform=self.transform)
+    kind: Literal["masked_next_sentence"] = "masked_next_sentence"  # type: ignore[assignment]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,10 +163,4 @@ class SpansConfig(ModelConfig):
     kind: Literal["spans"] = "spans"
 
 
-HeadConfig = (
-    LanguageModelingConfig
-    | MaskedNextSentenceConfig
-    | ClassificationConfig
-    | TaggingConfig
-    | SpansConfig
-)
+HeadConfig = LanguageModelingConfig | ClassificationConfig | TaggingConfig | SpansConfig

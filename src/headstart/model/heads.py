@@ -18,8 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from headstart.errors import HeadstartError
-from headstart.model.base import Transformer
-from headstart.model.block import make_norm
+from headstart.model.base import Transformer, make_norm
 from headstart.model.config import (
     BaseConfig,
     ClassificationConfig,
@@ -77,21 +76,12 @@ class NextSentenceHead(nn.Module):
         return self.output(torch.tanh(self.dense(pool(hidden, segments, "first"))))
 
 
-class MaskedNextSentenceHead(nn.Module):
-    """Both of BERT's pretraining heads."""
+class MaskedNextSentenceHead(LanguageModelingHead):
+    """Both of BERT's pretraining heads; its scores are those of the tokens."""
 
     def __init__(self, base: Transformer, config: MaskedNextSentenceConfig) -> None:
-        super().__init__()
-        self.config = config
-        self.language_modeling = LanguageModelingHead(base, config.language_modeling)
+        super().__init__(base, config)
         self.next_sentence = NextSentenceHead(base)
-
-    def forward(self, hidden: Tensor, segments: Tensor | None = None) -> Tensor:
-        """Return the scores of the tokens, the part that is useful after pretraining."""
-        return self.language_modeling(hidden, segments)
-
-    def loss(self, hidden: Tensor, targets: SoftmaxTargets) -> Tensor:
-        return self.language_modeling.loss(hidden, targets)
 
 
 class ClassificationHead(nn.Module):
@@ -149,7 +139,7 @@ class SpansHead(nn.Module):
         return scores.masked_fill((segments == 0).unsqueeze(-1), float("-inf"))
 
 
-Head = LanguageModelingHead | MaskedNextSentenceHead | ClassificationHead | TaggingHead | SpansHead
+Head = LanguageModelingHead | ClassificationHead | TaggingHead | SpansHead
 
 # By the `kind` in config.json: the config and the module, called as `module(base, config)`.
 HEADS: dict[str, tuple[type[Any], type[Any]]] = {

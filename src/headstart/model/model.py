@@ -1,31 +1,31 @@
-"""A base with a head: what is trained, saved and run."""
+"""A base with a head: what is trained, saved and run; and another head on the same base."""
 
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from headstart.model.attention import SelfAttention
-from headstart.model.base import Transformer
-from headstart.model.block import FeedForward
-from headstart.model.config import BaseConfig, HeadConfig
+from headstart.model.base import FeedForward, Transformer
+from headstart.model.config import BaseConfig, HeadConfig, LanguageModelingConfig
 from headstart.model.heads import (
     HEADS,
     ClassificationHead,
     Head,
     LanguageModelingHead,
     MaskedNextSentenceHead,
+    Transform,
 )
 from headstart.model.pooling import (
     join_windows,
     pool,
     pooled_position,
     positions_per_row,
-    window_sizes,
+    real_tokens,
 )
 from headstart.model.positions import LearnedPositions
 from headstart.model.sampled_softmax import SoftmaxTargets
@@ -84,7 +84,7 @@ class Model(nn.Module):
         if isinstance(self.head, ClassificationHead):
             vectors = self.vectors(tokens, segments, token_types)
             if owners is not None:
-                sizes = window_sizes(tokens, segments)
+                sizes = real_tokens(tokens, segments).sum(dim=1)
                 vectors = join_windows(vectors, sizes, owners, self.head.config.pooling)
             return self.head.classify(vectors)
         hidden = self.base(tokens, segments, token_types)  # (B, T, d)
@@ -109,7 +109,7 @@ class Model(nn.Module):
         token_types: Tensor | None,
         targets: SoftmaxTargets,
     ) -> LanguageModelingLoss:
-        assert isinstance(self.head, LanguageModelingHead | MaskedNextSentenceHead)
+        assert isinstance(self.head, LanguageModelingHead)
         only_at = first = None
         if isinstance(self.head, MaskedNextSentenceHead):
             first = pooled_position(tokens, segments, "first")
@@ -119,7 +119,7 @@ class Model(nn.Module):
                 only_at, targets = grouped, replace(targets, positions=positions)
         hidden = self.base(tokens, segments, token_types, only_at=only_at)  # (B, T or K, d)
         loss = self.head.loss(hidden, targets)
-        if isinstance(self.head, LanguageModelingHead):
+        if not isinstance(self.head, MaskedNextSentenceHead):
             return LanguageModelingLoss(loss)
         if only_at is not None:
             hidden, segments = hidden[:, :1], None
@@ -130,27 +130,18 @@ class Model(nn.Module):
         return None if self.head is None else self.head.config
 
     @property
-    def language_modeling_head(self) -> LanguageModelingHead | None:
-        """The head that predicts tokens, if there is one."""
-        if isinstance(self.head, MaskedNextSentenceHead):
-            return self.head.language_modeling
-        return self.head if isinstance(self.head, LanguageModelingHead) else None
-
-    @property
     def vocabulary_rows(self) -> list[nn.Parameter]:
         """Parameters with one row per token of the vocabulary: a step touches few of them."""
         rows: list[Any] = [self.base.embedding.weight]
-        head = self.language_modeling_head
-        if head is not None:
-            rows += [] if head.config.tied else [head.output.weight]
-            rows += [] if head.output.bias is None else [head.output.bias]
+        if isinstance(self.head, LanguageModelingHead):
+            rows += [] if self.tied else [self.head.output.weight]
+            rows += [] if self.head.output.bias is None else [self.head.output.bias]
         return rows
 
     @property
     def tied(self) -> bool:
         """Whether the output layer's weight is the embedding."""
-        head = self.language_modeling_head
-        return head is not None and head.config.tied
+        return isinstance(self.head, LanguageModelingHead) and self.head.config.tied
 
 
 def build_model(base: BaseConfig, head: HeadConfig | None = None, *, seed: int = 0) -> Model:
@@ -167,6 +158,83 @@ def new_head(base: Transformer, config: HeadConfig, *, seed: int) -> Head:
         head: Head = HEADS[config.kind][1](base, config)
         _initialize(head, base.config, tied=base.embedding.weight)
     return head.to(base.embedding.weight.device)
+
+
+@dataclass(frozen=True)
+class SwapRow:
+    """What happened to one part of the network."""
+
+    part: str
+    status: Literal["kept", "new", "dropped"]
+    parameters: int
+    why: str
+
+
+def swap_head(model: Model, head: HeadConfig, *, seed: int) -> tuple[Model, list[SwapRow]]:
+    """Put a new head on the model's base.
+
+    Parameters
+    ----------
+    model : Model
+        The new model shares its base; nothing is copied.
+    head : HeadConfig
+    seed : int
+        For the new head's random weights. A `Transform` layer that both heads have is copied.
+
+    Returns
+    -------
+    Model
+    list of SwapRow
+        The table of the swap: what was kept, dropped and added, and why.
+    """
+    swapped = Model(model.base, new_head(model.base, head, seed=seed))
+    swapped.train(model.training)
+    copied = _copy_transform(model, swapped)
+    base, embedding = _count(model.base), _count(model.base.embedding)
+    rows = [
+        SwapRow("embedding", "kept", embedding, "token vectors"),
+        SwapRow(
+            f"blocks × {model.base.config.layers}",
+            "kept",
+            base - embedding,
+            "how tokens relate to each other",
+        ),
+    ]
+    if model.head is not None:
+        old = model.head.config
+        dropped = _count(model) - base - copied  # a tied output layer belongs to the base
+        rows.append(SwapRow(_name(old), "dropped", dropped, _why_dropped(old, head)))
+    if copied:
+        rows.append(SwapRow("transform", "kept", copied, "the layer before the output"))
+    new = _count(swapped) - base - copied
+    rows.append(SwapRow(_name(head), "new", new, "for the new task, to be trained"))
+    return swapped, rows
+
+
+@torch.no_grad()
+def _copy_transform(old: Model, new: Model) -> int:
+    """Copy the layer before the output where both heads have one; return its parameters."""
+    before = getattr(old.head, "transform", None)
+    after = getattr(new.head, "transform", None)
+    if not isinstance(before, Transform) or not isinstance(after, Transform):
+        return 0
+    after.load_state_dict(before.state_dict())
+    return _count(after)
+
+
+def _count(module: nn.Module) -> int:
+    return sum(parameter.numel() for parameter in module.parameters())
+
+
+def _name(head: HeadConfig) -> str:
+    return head.kind.replace("_", " ") + " head"
+
+
+def _why_dropped(old: HeadConfig, new: HeadConfig) -> str:
+    if isinstance(old, LanguageModelingConfig) and not isinstance(new, LanguageModelingConfig):
+        why = "it predicts tokens of the vocabulary"
+        return why + "; its weight was the embedding, which stays" if old.tied else why
+    return "a new one was requested" if old == new else "it was trained for another task"
 
 
 @contextmanager

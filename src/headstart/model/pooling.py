@@ -9,15 +9,42 @@ from headstart.errors import HeadstartError
 
 def pool(hidden: Tensor, segments: Tensor | None, how: Pooling) -> Tensor:
     """Pool (B, T, d) to (B, d), or to (B, 2d) for `mean+max`."""
-    real = _real(hidden, segments)
-    position = _position(real, how)
+    if how == "mean+max":
+        mean, largest = pool(hidden, segments, "mean"), pool(hidden, segments, "max")
+        return torch.cat((mean, largest), dim=-1)
+    position = pooled_position(hidden, segments, how)
     if position is not None:
         return hidden[torch.arange(hidden.size(0), device=hidden.device), position]
-    if how == "mean":
-        return _mean(hidden, real)
+    real = real_tokens(hidden, segments)
     if how == "max":
-        return _max(hidden, real)
-    return torch.cat((_mean(hidden, real), _max(hidden, real)), dim=-1)
+        return hidden.masked_fill(~real.unsqueeze(-1), float("-inf")).amax(dim=1)
+    # where instead of a product: a padding position may hold anything, even NaN
+    visible = torch.where(real.unsqueeze(-1), hidden, 0.0)
+    return visible.sum(dim=1) / real.sum(dim=1, keepdim=True).to(hidden.dtype)
+
+
+def pooled_position(rows: Tensor, segments: Tensor | None, how: Pooling) -> Tensor | None:
+    """Return the one position (B,) that `how` reads from each row, or None if it reads all.
+
+    `last` is the last *real* token, the only one that sees the whole text under a causal mask.
+    Reading the last position instead, which may be padding, is a common mistake.
+    """
+    if how not in ("first", "last"):
+        return None
+    real = real_tokens(rows, segments).int()
+    if how == "first":
+        return real.argmax(dim=1)
+    return real.size(1) - 1 - real.flip(1).argmax(dim=1)
+
+
+def real_tokens(rows: Tensor, segments: Tensor | None) -> Tensor:
+    """Return which tokens of rows (B, T) or (B, T, d) are not padding: (B, T)."""
+    if segments is None:
+        return torch.ones(rows.shape[:2], dtype=torch.bool, device=rows.device)
+    real = segments > 0
+    if not bool(real.any(dim=1).all()):
+        raise HeadstartError("a text without a single token cannot be pooled")
+    return real
 
 
 def join_windows(vectors: Tensor, sizes: Tensor, owners: Tensor, how: Pooling) -> Tensor:
@@ -50,11 +77,6 @@ def join_windows(vectors: Tensor, sizes: Tensor, owners: Tensor, how: Pooling) -
     total = torch.zeros_like(joined[:, 0]).index_add(0, owners, weights)
     share = (weights / total[owners]).unsqueeze(-1)
     return joined.index_add(0, owners, vectors * share)
-
-
-def pooled_position(tokens: Tensor, segments: Tensor | None, how: Pooling) -> Tensor | None:
-    """Return the one position (B,) that `how` reads from each row, or None if it reads all."""
-    return _position(_real(tokens, segments), how)
 
 
 def positions_per_row(
@@ -94,42 +116,3 @@ def positions_per_row(
         grouped[:, 0] = first
     grouped[rows, column] = positions % length
     return grouped, rows * most + column
-
-
-def window_sizes(tokens: Tensor, segments: Tensor | None) -> Tensor:
-    """Count the real tokens of each row: (B,)."""
-    if segments is None:
-        return torch.full((tokens.size(0),), tokens.size(1), device=tokens.device)
-    return (segments > 0).sum(dim=1)
-
-
-def _real(rows: Tensor, segments: Tensor | None) -> Tensor:
-    """Return which tokens are not padding: (B, T)."""
-    if segments is None:
-        return torch.ones(rows.shape[:2], dtype=torch.bool, device=rows.device)
-    real = segments > 0
-    if not bool(real.any(dim=1).all()):
-        raise HeadstartError("a text without a single token cannot be pooled")
-    return real
-
-
-def _position(real: Tensor, how: Pooling) -> Tensor | None:
-    """`last` is the last *real* token, the only one that sees the whole text under a causal mask.
-
-    Reading the last position instead, which may be padding, is a common mistake.
-    """
-    if how == "first":
-        return real.int().argmax(dim=1)
-    if how == "last":
-        return real.size(1) - 1 - real.flip(1).int().argmax(dim=1)
-    return None
-
-
-def _mean(hidden: Tensor, real: Tensor) -> Tensor:
-    # where instead of a product: a padding position may hold anything, even NaN
-    visible = torch.where(real.unsqueeze(-1), hidden, 0.0)
-    return visible.sum(dim=1) / real.sum(dim=1, keepdim=True).to(hidden.dtype)
-
-
-def _max(hidden: Tensor, real: Tensor) -> Tensor:
-    return hidden.masked_fill(~real.unsqueeze(-1), float("-inf")).amax(dim=1)

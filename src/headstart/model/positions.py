@@ -9,6 +9,8 @@ The computed kinds have no parameters, are not saved, and grow with the texts th
 """
 
 import math
+from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -52,24 +54,29 @@ def rotate(x: Tensor, rotary: Tensor) -> Tensor:
 
 
 class _Table(nn.Module):
-    """A computed table (positions × columns) that is recomputed only to grow."""
+    """A computed table (positions × columns) that is recomputed only to grow.
+
+    Parameters
+    ----------
+    max_length : int
+    compute : callable
+        Makes the table of so many positions on a device: `sinusoids` or `rotary_table`.
+    """
 
     table: Tensor
 
-    def __init__(self, max_length: int) -> None:
+    def __init__(self, max_length: int, compute: Callable[..., Tensor]) -> None:
         super().__init__()
-        table = self.compute(min(max_length, FIRST_ROWS), None)
+        self.compute = compute
+        table = compute(min(max_length, FIRST_ROWS))
         self.register_buffer("table", table, persistent=False)
 
-    def compute(self, length: int, device: torch.device | None) -> Tensor:
-        raise NotImplementedError
-
-    def rows(self, length: int, positions: Tensor | None) -> Tensor:
+    def forward(self, length: int, positions: Tensor | None) -> Tensor:
         """Return the rows of 0 … length-1 (T, ·), or those of `positions` (B, T, ·)."""
         if length > self.table.size(0):
             # Doubling: a stream of ever longer texts does not recompute it every time.
             longer = max(length, 2 * self.table.size(0))
-            self.table = self.compute(longer, self.table.device).to(self.table.dtype)
+            self.table = self.compute(longer, device=self.table.device).to(self.table.dtype)
         return self.table[:length] if positions is None else self.table[positions]
 
 
@@ -77,29 +84,18 @@ class SinusoidalPositions(_Table):
     """Fixed sines and cosines, added to the embedding."""
 
     def __init__(self, max_length: int, width: int) -> None:
-        self.width = width
-        super().__init__(max_length)
-
-    def compute(self, length: int, device: torch.device | None) -> Tensor:
-        return sinusoids(length, self.width, device=device)
-
-    def forward(self, length: int, positions: Tensor | None) -> Tensor:
-        return self.rows(length, positions)
+        super().__init__(max_length, partial(sinusoids, width=width))
 
 
 class RotaryPositions(_Table):
     """Cosines and sines by which attention rotates queries and keys."""
 
     def __init__(self, max_length: int, head_width: int, base: float) -> None:
-        self.head_width, self.base = head_width, base
-        super().__init__(max_length)
-
-    def compute(self, length: int, device: torch.device | None) -> Tensor:
-        return rotary_table(length, self.head_width, self.base, device=device)
+        super().__init__(max_length, partial(rotary_table, head_width=head_width, base=base))
 
     def forward(self, length: int, positions: Tensor | None) -> Tensor:
         """Return (T, 2·hs), or (B, 1, T, 2·hs) for given positions; 1 broadcasts over heads."""
-        rows = self.rows(length, positions)
+        rows = super().forward(length, positions)
         return rows if positions is None else rows.unsqueeze(1)
 
 

@@ -46,10 +46,6 @@ class SampledClasses:
     ids: Tensor
     correction: Tensor
 
-    def index_of(self, targets: Tensor) -> Tensor:
-        """Return the index of each target within `ids`: (N,) → (N,)."""
-        return torch.searchsorted(self.ids, targets)
-
     def to(self, device: torch.device) -> "SampledClasses":
         return SampledClasses(self.ids.to(device), self.correction.to(device))
 
@@ -138,7 +134,8 @@ def softmax_loss(hidden: Tensor, weight: Tensor, bias: Tensor | None, to: Softma
         shift = shift + torch.gather(bias, 0, to.sampled.ids, sparse_grad=True)
     missing = -len(rows) % MULTIPLE
     rows, shift = F.pad(rows, (0, 0, 0, missing)), F.pad(shift, (0, missing), value=float("-inf"))
-    return chunked_cross_entropy(hidden, rows, shift, to.sampled.index_of(to.targets))
+    indices = torch.searchsorted(to.sampled.ids, to.targets)
+    return chunked_cross_entropy(hidden, rows, shift, indices)
 
 
 def chunked_cross_entropy(

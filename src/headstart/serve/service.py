@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from headstart.errors import HeadstartError
-from headstart.explain_errors import explain as explain_error
+from headstart.errors import explain as explain_error
 from headstart.machine import choose_threads
 from headstart.serve.batching import Batcher, QueueFullError, RowError, StoppingError
 from headstart.serve.bodies import BodyReader

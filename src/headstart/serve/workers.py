@@ -14,8 +14,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-from headstart.errors import HeadstartError
-from headstart.explain_errors import explain
+from headstart.errors import HeadstartError, explain
 from headstart.serve.metrics import forget_process, share_between_processes
 from headstart.serve.model import ServedModel
 from headstart.serve.settings import ServeSettings

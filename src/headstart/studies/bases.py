@@ -120,12 +120,12 @@ def samples(folder: Path, texts: Sequence[str]) -> list[dict[str, str]]:
 
 
 def _written(run: Any, text: str) -> dict[str, str] | None:
-    from headstart.language_model import Sampling, generate
+    from headstart.language_model import generate
 
     prompt = " ".join(text.split()[:3])[:60]
     if not prompt:
         return None
-    tokens = [one.token for one in generate(run, prompt, tokens=24, sampling=Sampling())]
+    tokens = [token for token, _ in generate(run, prompt, tokens=24)]
     ids = [*run.tokenizer.encode([prompt])[0], *tokens]
     return {"prompt": prompt, "text": run.tokenizer.decode(ids)}
 

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
 
+from headstart.checksums import load_arrays
+from headstart.errors import HeadstartError
 from headstart.studies.arms import arms
 from headstart.studies.comparison import Series
 from headstart.studies.outcomes import FINAL, RunKey, training_file
@@ -40,11 +41,10 @@ def read_facts(folder: Path, runs: Collection[RunKey]) -> dict[RunKey, dict[str,
     found = {}
     for run in runs:
         try:
-            with safe_open(training_file(folder, run), framework="numpy") as file:
-                about = json.loads(file.metadata()["training"])
+            about = json.loads(load_arrays(training_file(folder, run), fix="train again")[1])
             seconds = [line[-1] for line in about["measures"] if line[:2] == [FINAL, "test"]]
             found[run] = {**about["facts"], "seconds": seconds[0] if seconds else None}
-        except (OSError, SafetensorError, KeyError, TypeError, ValueError, IndexError):
+        except (OSError, HeadstartError, KeyError, TypeError, ValueError, IndexError):
             continue
     return found
 

@@ -14,10 +14,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
 
-from headstart.checksums import KEY, check_checksum, checksum, sort_metadata
+from headstart.checksums import load_arrays, save_arrays
 from headstart.errors import HeadstartError
 from headstart.evaluation.metrics import classification_metrics
 from headstart.files import replacing
@@ -171,9 +169,7 @@ def write_training(study: Path, outcome: Outcome) -> None:
     }
     arrays = {name: np.ascontiguousarray(getattr(outcome, name)) for name in ARRAYS}
     with replacing(training_file(study, outcome.run)) as temporary:
-        text = json.dumps(about)
-        save_file(arrays, temporary, metadata={"training": text, KEY: checksum(arrays, text)})
-        sort_metadata(temporary)
+        save_arrays(arrays, temporary, json.dumps(about))
 
 
 def read_training(study: Path, run: RunKey) -> Outcome:
@@ -181,14 +177,11 @@ def read_training(study: Path, run: RunKey) -> Outcome:
     path = training_file(study, run)
     fix = "delete the file and start the study again: it is trained anew"
     try:
-        with safe_open(path, framework="numpy") as file:
-            text = file.metadata()["training"]
-            arrays = {name: file.get_tensor(name) for name in ARRAYS}
+        arrays, text = load_arrays(path, fix=fix)
         about = json.loads(text)
         measures = [Measure(run, *line) for line in about["measures"]]
-        check_checksum(path, arrays, about=text, fix=fix)
         return Outcome(run, measures, facts=about["facts"], **arrays)
-    except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
+    except (OSError, KeyError, TypeError, ValueError) as error:
         raise HeadstartError(
             f"this finished training cannot be read: {error}", where=path, fix=fix
         ) from None

@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from headstart.base_source import hf_name
-from headstart.config import PretrainConfig, StudyConfig, is_run, read_settings
+from headstart.config import PretrainConfig, StudyConfig, hf_name, is_run, read_settings
 from headstart.errors import HeadstartError
 from headstart.model.checkpoint import CONFIG, read_config
-from headstart.objectives import OBJECTIVES, find_objective
+from headstart.objectives import OBJECTIVES
 from headstart.studies.arms import arms, find_arm
 from headstart.studies.arms.arm import Arm
 from headstart.studies.arms.foreign import know_foreign_arms
@@ -145,7 +144,7 @@ def arms_without_corpus() -> str:
 
 def network_kind(objective: str) -> Literal["causal", "masked"]:
     """The kind of network that an objective pretrains, as presets name it."""
-    return "causal" if find_objective(objective).attention == "causal" else "masked"
+    return "causal" if OBJECTIVES[objective].attention == "causal" else "masked"
 
 
 def _of_base(base: Path, wanted: list[str]) -> list[str]:
@@ -156,7 +155,7 @@ def _of_base(base: Path, wanted: list[str]) -> list[str]:
         own = base_objective(str(base))
     else:
         attention = read_config(base / CONFIG)["base"].get("attention", "causal")
-        own = next(name for name in OBJECTIVES if find_objective(name).attention == attention)
+        own = next(name for name in OBJECTIVES if OBJECTIVES[name].attention == attention)
     if is_run(base):
         own = str(read_settings(base).get("objective", own))
     if wanted not in ([], [own]):

@@ -9,7 +9,7 @@ import numpy as np
 
 from headstart.config import PretrainConfig
 from headstart.machine import look_up
-from headstart.model.counts import count_parameters, counts_document
+from headstart.model.counts import count_parameters
 from headstart.model.presets import Preset
 from headstart.studies.bases import pretraining_curve
 from headstart.studies.keep_best import Best, keep_best
@@ -148,10 +148,7 @@ def _parameters(study: StudyRun) -> dict[str, dict[str, Any]]:
     for objective in study.recipe.objectives:
         chosen = _trained_preset(study, objective)
         classes = max(2, len(study.data.task.labels))
-        counts = count_parameters(
-            chosen.base, chosen.language_modeling, chosen.classification(classes)
-        )
-        found[objective] = counts_document(counts, chosen)
+        found[objective] = count_parameters(chosen, classes).document()
     return found
 
 

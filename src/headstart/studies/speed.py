@@ -20,7 +20,7 @@ from headstart.machine import autocast
 from headstart.model.model import build_model
 from headstart.model.presets import Preset
 from headstart.model.sampled_softmax import SoftmaxSampler
-from headstart.objectives import find_objective
+from headstart.objectives import OBJECTIVES
 from headstart.text.store.token_source import PackedBatch, PairBatch, TokenSource
 from headstart.training.batches import LARGE_VOCABULARY, NUM_FREQUENT, NUM_SAMPLED
 from headstart.training.optimizer import make_optimizer
@@ -65,7 +65,7 @@ def measure_pretraining(chosen: Preset, recipe: PretrainConfig) -> float:
     """Seconds of a step."""
     sampled = chosen.base.vocab_size > LARGE_VOCABULARY
     torch.set_num_threads(recipe.threads or 1)
-    objective = find_objective(recipe.objective)(mask_share=recipe.mask_share)
+    objective = OBJECTIVES[recipe.objective](mask_share=recipe.mask_share)
     model = build_model(chosen.base, objective.head(chosen))
     optimizer = make_optimizer(model, learning_rate=1e-4, weight_decay=0.1, betas=(0.9, 0.98))
     source = MadeUpTokens(chosen.base.vocab_size, recipe.length)

@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.metrics import confusion_matrix
+from sklearn.utils.class_weight import compute_sample_weight
 from torch import Tensor
 
 from headstart.config import Pooling
@@ -35,21 +36,21 @@ from headstart.evaluation.metrics import (
 )
 from headstart.model.config import ClassificationConfig
 from headstart.model.presets import Preset
-from headstart.progress import ProgressCallback
 from headstart.tasks.examples import (
     Examples,
     Ids,
     LabelledBatch,
+    Output,
     TextEncoding,
     between_texts,
     count_cut,
     encode_texts,
 )
-from headstart.tasks.task import Output, Prediction, Task
+from headstart.tasks.task import Prediction, Task
 from headstart.text.checking.checks import LABELS_MARK
 from headstart.text.reading.dataset import Dataset, Splits
 from headstart.text.reading.read import read_dataset, read_labelled
-from headstart.text.reading.rows import PAIR_MARK, join_pair, split_pair
+from headstart.text.reading.rows import PAIR_MARK, join_pair
 
 CERTAIN = 5.0  # a logit
 THRESHOLD = 0.5  # a label is predicted from this probability on
@@ -83,9 +84,6 @@ class Classification(Task[Dataset]):
         labels = [numbers[label] for label in rows.labels]
         return replace(rows, labels=labels, label_names=self.labels)
 
-    def texts(self, rows: Dataset) -> Sequence[str]:
-        return rows.texts
-
     def row_texts(self, rows: Dataset) -> Sequence[str]:
         return rows.texts
 
@@ -99,10 +97,8 @@ class Classification(Task[Dataset]):
         usual = preset.classification(len(self.labels))
         return usual if pooling is None else replace(usual, pooling=pooling)
 
-    def encode(
-        self, rows: Dataset, encoding: TextEncoding, *, progress: ProgressCallback | None = None
-    ) -> Examples:
-        ids = encode_texts(rows.texts, encoding, progress)
+    def encode(self, rows: Dataset, encoding: TextEncoding) -> Examples:
+        ids = encode_texts(rows.texts, encoding)
         windows = [encoding.windows(one) for one in ids]
         lengths = [np.array(list(map(len, parts))) for parts in windows]
         framing = len(encoding.before) + len(encoding.after)
@@ -130,15 +126,14 @@ class Classification(Task[Dataset]):
     def predictions(
         self, scores: Floats, rows: Dataset, temperature: float = 1.0
     ) -> list[Prediction]:
-        found = []
-        for row in self.probabilities(scores, temperature):
-            named = dict(zip(self.labels, row.tolist(), strict=True))
-            label = max(named, key=named.__getitem__)
-            found.append({"label": label, "probability": named[label], "probabilities": named})
-        return found
+        rows_of_p = self.probabilities(scores, temperature).tolist()
+        return [self.prediction(dict(zip(self.labels, p, strict=True))) for p in rows_of_p]
 
-    def mean_loss(self, scores: Floats, rows: Dataset, temperature: float) -> float:
-        return log_loss(self.probabilities(scores, temperature), np.asarray(rows.labels))
+    def prediction(self, probabilities: dict[str, float]) -> Prediction:
+        """Make the prediction for a row from the probabilities of its labels."""
+        label = max(probabilities, key=probabilities.__getitem__)
+        p = probabilities[label]
+        return {"label": label, "probability": p, "probabilities": probabilities}
 
     def report(self, scores: Floats, rows: Dataset, temperature: float = 1.0) -> dict[str, Any]:
         probabilities = self.probabilities(scores, temperature)
@@ -181,11 +176,9 @@ class Classification(Task[Dataset]):
         return {"logits": scores, "labels": np.asarray(rows.labels, dtype=np.int64)}
 
     def class_weights(self, rows: Dataset, examples: Examples) -> NDArray[np.float32]:
-        labels = np.asarray(rows.labels)
-        present, counts = np.unique(labels, return_counts=True)
-        weight = np.zeros(len(self.labels))
-        weight[present] = len(labels) / (len(present) * counts)
-        return (examples.weights * weight[labels[examples.owners]]).astype(np.float32)
+        """Compute weights of the examples with which all classes count the same."""
+        weight = compute_sample_weight("balanced", rows.labels)
+        return (examples.weights * weight[examples.owners]).astype(np.float32)
 
 
 class Pairs(Classification):
@@ -202,25 +195,15 @@ class Pairs(Classification):
 
     read_settings: ClassVar[dict[str, Any]] = {"pairs": True}
 
-    def texts(self, rows: Dataset) -> Sequence[str]:
-        return [half for pair in rows.texts for half in split_pair(pair)]
-
     def unlabelled(self, inputs: Sequence[Any]) -> Dataset:
         """Convert tuples of two texts to rows; pairs that are joined already stay as they are."""
         joined = [one if isinstance(one, str) else str(join_pair(*one)) for one in inputs]
         return super().unlabelled(joined)
 
-    def encode(
-        self, rows: Dataset, encoding: TextEncoding, *, progress: ProgressCallback | None = None
-    ) -> Examples:
-        if encoding.long == "windows":
-            raise HeadstartError(
-                "pairs are not read in windows: a window could hold only one of the two texts",
-                fix="leave --long windows out, or give a larger --length",
-            )
+    def encode(self, rows: Dataset, encoding: TextEncoding) -> Examples:
         between = between_texts(encoding)
         room = encoding.room - len(between)
-        ids = encode_texts(self.texts(rows), encoding, progress)
+        ids = encode_texts(self.texts(rows), encoding)
         tokens, types, lengths, read = list[Ids](), list[Ids](), list[int](), list[int]()
         for pair in zip(ids[::2], ids[1::2], strict=True):
             first, second = fit_pair(*pair, room)
@@ -270,10 +253,8 @@ class MultiLabel(Classification):
         self.matrix(rows, where)
         return rows
 
-    def encode(
-        self, rows: Dataset, encoding: TextEncoding, *, progress: ProgressCallback | None = None
-    ) -> Examples:
-        examples = super().encode(rows, encoding, progress=progress)
+    def encode(self, rows: Dataset, encoding: TextEncoding) -> Examples:
+        examples = super().encode(rows, encoding)
         targets = self.matrix(rows).astype(np.float32)
         examples.targets[:] = [targets[owner] for owner in examples.owners]
         return examples
@@ -285,15 +266,9 @@ class MultiLabel(Classification):
     def probabilities(self, scores: Floats, temperature: float = 1.0) -> Floats:
         return np.asarray(expit(scores / temperature))
 
-    def predictions(
-        self, scores: Floats, rows: Dataset, temperature: float = 1.0
-    ) -> list[Prediction]:
-        found = []
-        for row in self.probabilities(scores, temperature):
-            named = dict(zip(self.labels, row.tolist(), strict=True))
-            chosen = [name for name, p in named.items() if p >= THRESHOLD]
-            found.append({"labels": chosen, "probabilities": named})
-        return found
+    def prediction(self, probabilities: dict[str, float]) -> Prediction:
+        chosen = [name for name, p in probabilities.items() if p >= THRESHOLD]
+        return {"labels": chosen, "probabilities": probabilities}
 
     def mean_loss(self, scores: Floats, rows: Dataset, temperature: float) -> float:
         p = self.probabilities(scores, temperature)
@@ -359,10 +334,7 @@ def row_weights(rows: Dataset) -> NDArray[np.float32]:
 def fit_pair(first: Ids, second: Ids, room: int) -> tuple[Ids, Ids]:
     """Cut two texts so that both fit into `room`; the longer one is cut first."""
     half = room // 2
-    if len(first) + len(second) <= room:
-        return first, second
-    if len(first) <= half:
-        return first, second[: room - len(first)]
-    if len(second) <= room - half:
-        return first[: room - len(second)], second
-    return first[:half], second[: room - half]
+    return (
+        first[: max(half, room - len(second))],
+        second[: max(room - half, room - len(first))],
+    )

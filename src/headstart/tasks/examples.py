@@ -1,6 +1,6 @@
-"""Labelled rows as the network reads them: token ids, cut or in windows, and padded batches."""
+"""Labelled rows as the network reads them: token ids, cut or in windows, in padded batches."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -11,11 +11,19 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from headstart.errors import HeadstartError
+from headstart.model.heads import ClassificationHead
+from headstart.model.model import Model
+from headstart.model.pooling import join_windows
+from headstart.progress import ProgressCallback
 from headstart.text.tokenizers.tokenizer import Tokenizer
 
 Long = Literal["truncate", "windows"]
 Ids = NDArray[np.int64]
+Output = NDArray[np.float32]  # of the network for an example
 IGNORE_INDEX = -100  # targets that the loss ignores, as in PyTorch
+BATCH_TOKENS = 2_048  # padding included; larger batches do not fit into the processor's cache
+ENCODED_TEXTS = 2_000  # at once
+JOINED_TEXTS = 256  # whose windows are joined at once
 
 
 @dataclass(frozen=True)
@@ -237,7 +245,6 @@ class Examples:
             targets=torch.from_numpy(np.stack(targets))
             if same_shape
             else _padded(targets, longest, IGNORE_INDEX),
-            weights=torch.from_numpy(self.weights[np.asarray(rows)]),
             token_types=_padded(types, longest) if types else None,
             owners=None if self.windows is None else torch.tensor(owners),
         )
@@ -267,7 +274,6 @@ class LabelledBatch:
     tokens: Tensor  # (B, T)
     segments: Tensor  # (B, T): 1 is text, 0 padding
     targets: Tensor  # (B …): as the task has them
-    weights: Tensor  # (B)
     token_types: Tensor | None = None  # (B, T)
     owners: Tensor | None = None  # (B): the example of each row, where it has several
 
@@ -276,25 +282,70 @@ class LabelledBatch:
         return replace(self, **{name: value.to(device) for name, value in tensors.items()})
 
 
+@torch.no_grad()
+def run_network(
+    model: Model,
+    examples: Examples,
+    *,
+    batch_tokens: int = BATCH_TOKENS,
+    progress: ProgressCallback | None = None,
+) -> list[Output]:
+    """Compute the head's outputs of each example, in order; batches hold similar lengths.
+
+    A head that scores tokens has one row per token. The windows of a text are read in any batch;
+    only their pooled vectors are joined.
+    """
+    device = next(model.parameters()).device
+    windows = examples.by_window()
+    call = model if examples.windows is None else model.vectors
+    lengths = windows.lengths
+    order = np.argsort(lengths, kind="stable")
+    found: dict[int, Output] = {}
+    while len(found) < len(order):
+        start = len(found)
+        stop = start + 1
+        while stop < len(order) and (stop + 1 - start) * lengths[order[stop]] <= batch_tokens:
+            stop += 1
+        rows = order[start:stop]
+        batch = windows.batch(rows).to(device)
+        outputs = call(batch.tokens, batch.segments, batch.token_types).float().cpu().numpy()
+        for one, row in zip(outputs, rows, strict=True):
+            found[int(row)] = one if one.ndim == 1 else one[: lengths[row]]
+        if progress is not None:
+            progress(stop, len(order))
+    in_order = [found[row] for row in range(len(windows))]
+    return in_order if examples.windows is None else _join(model, windows, in_order)
+
+
+def _join(model: Model, windows: Examples, vectors: list[Output]) -> list[Output]:
+    """Compute the outputs of whole texts from the pooled vectors of their windows."""
+    assert isinstance(model.head, ClassificationHead)
+    device = next(model.parameters()).device
+    outputs: list[Output] = []
+    for first in range(0, int(windows.owners[-1]) + 1, JOINED_TEXTS):
+        rows = slice(*np.searchsorted(windows.owners, [first, first + JOINED_TEXTS]))
+        joined = join_windows(
+            torch.from_numpy(np.stack(vectors[rows])).to(device),
+            torch.from_numpy(windows.lengths[rows]).to(device),
+            torch.from_numpy(windows.owners[rows] - first).to(device),
+            model.head.config.pooling,
+        )
+        outputs += list(model.head.classify(joined).float().cpu().numpy())
+    return outputs
+
+
 def between_texts(encoding: TextEncoding) -> list[int]:
     """List the ids between two texts: the tokenizer's separators, or an end token."""
     separator = encoding.tokenizer.separator_id
     return encoding.after if separator is None else [separator] * encoding.tokenizer.separators
 
 
-def encode_texts(
-    texts: Sequence[str],
-    encoding: TextEncoding,
-    progress: Callable[[int, int | None], None] | None = None,
-) -> list[Ids]:
-    """Encode each text, without begin and end tokens."""
+def encode_texts(texts: Sequence[str], encoding: TextEncoding) -> list[Ids]:
+    """Encode each text, without begin and end tokens; a part at a time, to save memory."""
     ids: list[Ids] = []
-    at_once = 2_000
-    for start in range(0, len(texts), at_once):
-        arrays = encoding.tokenizer.encode_arrays(texts[start : start + at_once])
+    for start in range(0, len(texts), ENCODED_TEXTS):
+        arrays = encoding.tokenizer.encode_arrays(texts[start : start + ENCODED_TEXTS])
         ids += [array.astype(np.int64) for array in arrays]
-        if progress is not None:
-            progress(len(ids), len(texts))
     return ids
 
 

@@ -21,11 +21,11 @@ from headstart.errors import HeadstartError
 from headstart.evaluation.metrics import RowScores, exact_match, mean_scores, span_f1
 from headstart.model.config import SpansConfig
 from headstart.model.presets import Preset
-from headstart.progress import ProgressCallback
 from headstart.tasks.examples import (
     Examples,
     Ids,
     LabelledBatch,
+    Output,
     TextEncoding,
     between_texts,
     count_cut,
@@ -33,7 +33,7 @@ from headstart.tasks.examples import (
     encode_words,
     word_windows,
 )
-from headstart.tasks.task import Output, Prediction, Task, check_pooling
+from headstart.tasks.task import Prediction, Task
 from headstart.text.checking.splits import FileParts
 from headstart.text.reading.rows import PAIR_MARK
 from headstart.text.reading.squad import Questions, read_question_file, read_questions
@@ -115,13 +115,9 @@ class Spans(Task[Questions]):
         return Questions("questions", questions, contexts, [[] for _ in inputs])
 
     def head(self, preset: Preset, pooling: Pooling | None) -> SpansConfig:
-        head = SpansConfig()
-        check_pooling(head, pooling)
-        return head
+        return SpansConfig()
 
-    def encode(
-        self, rows: Questions, encoding: TextEncoding, *, progress: ProgressCallback | None = None
-    ) -> Examples:
+    def encode(self, rows: Questions, encoding: TextEncoding) -> Examples:
         tokens, types, owners = list[Ids](), list[Ids](), list[int]()
         targets, notes = list[Ids](), list[Window]()
         lengths, read = list[int](), list[int]()
@@ -153,8 +149,6 @@ class Spans(Task[Questions]):
                 owners.append(row)
                 targets.append(_target(window, rows.answers[row]))
                 notes.append(window)
-            if progress is not None and row % 100 == 0:
-                progress(row, len(rows))
         return Examples(
             tokens=tokens,
             owners=np.array(owners),

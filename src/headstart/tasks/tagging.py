@@ -17,7 +17,6 @@ from scipy.special import softmax
 from torch import Tensor
 
 from headstart.config import Pooling
-from headstart.evaluation.calibration import at_temperature, log_loss
 from headstart.evaluation.metrics import (
     EntityCounts,
     RowScores,
@@ -30,18 +29,18 @@ from headstart.evaluation.metrics import (
 )
 from headstart.model.config import TaggingConfig
 from headstart.model.presets import Preset
-from headstart.progress import ProgressCallback
 from headstart.tasks.examples import (
     IGNORE_INDEX,
     Examples,
     Ids,
     LabelledBatch,
+    Output,
     TextEncoding,
     count_cut,
     encode_words,
     word_windows,
 )
-from headstart.tasks.task import Output, Prediction, Task, check_pooling
+from headstart.tasks.task import Prediction, Task
 from headstart.text.checking.splits import FileParts
 from headstart.text.reading.conll import Sentences, read_sentences, read_tagged
 from headstart.text.tokenizers.words import split_words
@@ -83,7 +82,7 @@ class Tagging(Task[Sentences]):
         tags = [[numbers[tag] for tag in tags] for tags in rows.tags]
         return replace(rows, tags=tags, label_names=self.labels)
 
-    def texts(self, rows: Sentences) -> Sequence[str]:
+    def row_texts(self, rows: Sentences) -> Sequence[str]:
         return [" ".join(words) for words in rows.words]
 
     def row_classes(self, rows: Sentences) -> tuple[list[int], tuple[str, ...]]:
@@ -103,13 +102,9 @@ class Tagging(Task[Sentences]):
         return SplitTexts("texts", words, tags, self.labels, texts=texts)
 
     def head(self, preset: Preset, pooling: Pooling | None) -> TaggingConfig:
-        head = TaggingConfig(tags=len(self.labels), dropout=preset.base.dropout)
-        check_pooling(head, pooling)
-        return head
+        return TaggingConfig(tags=len(self.labels), dropout=preset.base.dropout)
 
-    def encode(
-        self, rows: Sentences, encoding: TextEncoding, *, progress: ProgressCallback | None = None
-    ) -> Examples:
+    def encode(self, rows: Sentences, encoding: TextEncoding) -> Examples:
         tokens, owners, targets = list[Ids](), list[int](), list[Ids]()
         lengths, read = list[int](), list[int]()
         for row, (words, tags) in enumerate(zip(rows.words, rows.tags, strict=True)):
@@ -126,8 +121,6 @@ class Tagging(Task[Sentences]):
                 target[len(encoding.before) + ends] = tags[first:stop]
                 targets.append(target)
                 owners.append(row)
-            if progress is not None and row % 1_000 == 0:
-                progress(row, len(rows))
         words_tagged = [np.count_nonzero(target != IGNORE_INDEX) for target in targets]
         return Examples(
             tokens=tokens,
@@ -157,7 +150,7 @@ class Tagging(Task[Sentences]):
         self, scores: TagScores, rows: Sentences, temperature: float = 1.0
     ) -> list[Prediction]:
         """Predict tags, probabilities and entities; words that were not read have `None`."""
-        texts = rows.texts if isinstance(rows, SplitTexts) else self.texts(rows)
+        texts = rows.texts if isinstance(rows, SplitTexts) else self.row_texts(rows)
         found = []
         for one, text, words in zip(scores, texts, rows.words, strict=True):
             chances = softmax(one / temperature, axis=1)  # (words that were read, tags)
@@ -174,11 +167,6 @@ class Tagging(Task[Sentences]):
                 }
             )
         return found
-
-    def mean_loss(self, scores: TagScores, rows: Sentences, temperature: float) -> float:
-        """Compute the loss over words that were read."""
-        arrays = self.validation_arrays(scores, rows)
-        return log_loss(at_temperature(arrays["logits"], temperature), arrays["labels"])
 
     def report(
         self, scores: TagScores, rows: Sentences, temperature: float = 1.0

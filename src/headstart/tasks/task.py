@@ -8,44 +8,27 @@ rows, most of which have a default. Every network is called as
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
-import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
 from headstart.config import Pooling
 from headstart.errors import HeadstartError
-from headstart.evaluation.calibration import fit_temperature
+from headstart.evaluation.calibration import at_temperature, fit_temperature, log_loss
 from headstart.evaluation.metrics import RowScores
 from headstart.model.config import HeadConfig
 from headstart.model.presets import Preset
-from headstart.progress import ProgressCallback
-from headstart.tasks.examples import Examples, LabelledBatch, TextEncoding
-from headstart.text.reading.dataset import Dataset
+from headstart.tasks.examples import Examples, LabelledBatch, Output, TextEncoding
+from headstart.text.checking.splits import FileParts
+from headstart.text.reading.dataset import Dataset, Splits
 from headstart.text.reading.rows import PAIR_MARK
 
 MAX_CELLS = 20_000_000  # rows × classes for which a macro average has an interval
 Rows = TypeVar("Rows")  # labelled rows: training, validation or test
-Rows_co = TypeVar("Rows_co", covariant=True)
-Output = NDArray[np.float32]
+# Weights are learned on train, settings are selected on validation, test reports once.
+Parts: TypeAlias = FileParts[Rows] | Splits
 Prediction = dict[str, Any]  # plain values: JSON, CSV, Parquet, HTTP and the page use them
-
-
-class Parts(Protocol[Rows_co]):
-    """Weights are learned on train, settings are selected on validation, test reports once."""
-
-    @property
-    def train(self) -> Rows_co:
-        """The rows that weights are learned from."""
-
-    @property
-    def validation(self) -> Rows_co:
-        """The rows that select settings."""
-
-    @property
-    def test(self) -> Rows_co | None:
-        """The rows that report, where there are some."""
 
 
 class Task(ABC, Generic[Rows]):
@@ -93,14 +76,15 @@ class Task(ABC, Generic[Rows]):
         self._numbers = {label: number for number, label in enumerate(labels)}
 
     @abstractmethod
-    def encode(
-        self, rows: Rows, encoding: TextEncoding, *, progress: ProgressCallback | None = None
-    ) -> Examples:
+    def encode(self, rows: Rows, encoding: TextEncoding) -> Examples:
         """Encode rows as the network reads them."""
 
     @abstractmethod
     def head(self, preset: Preset, pooling: Pooling | None) -> HeadConfig:
-        """Describe the head for a base of this preset; `pooling` overrides the preset's."""
+        """Describe the head for a base of this preset.
+
+        `pooling` overrides the preset's; heads that score tokens have none, and configs reject it.
+        """
 
     @abstractmethod
     def loss(self, outputs: Tensor, batch: LabelledBatch) -> Tensor:
@@ -110,9 +94,10 @@ class Task(ABC, Generic[Rows]):
     def decode(self, outputs: Sequence[Output], examples: Examples) -> Any:
         """Turn the network's outputs into scores: one per row, of any number of windows."""
 
-    @abstractmethod
     def mean_loss(self, scores: Any, rows: Rows, temperature: float) -> float:
-        """Compute the mean loss at a temperature."""
+        """Compute the mean loss at a temperature, over what was read."""
+        arrays = self.validation_arrays(scores, rows)
+        return log_loss(at_temperature(arrays["logits"], temperature), arrays["labels"])
 
     @abstractmethod
     def row_scores(self, scores: Any, rows: Rows) -> dict[str, RowScores]:
@@ -157,12 +142,12 @@ class Task(ABC, Generic[Rows]):
         return rows  # those of spans have none
 
     @abstractmethod
-    def texts(self, rows: Rows) -> Sequence[str]:
-        """List all text of the rows, to train a tokenizer on."""
-
     def row_texts(self, rows: Rows) -> Sequence[str]:
         """List one text per row that identifies it, wherever the row comes from."""
-        return self.texts(rows)
+
+    def texts(self, rows: Rows) -> Sequence[str]:
+        """List all text of the rows, to train a tokenizer on; two texts of a row are separate."""
+        return [text for row in self.row_texts(rows) for text in row.split(PAIR_MARK)]
 
     def inspected(self, rows: Rows) -> Dataset:
         """Convert rows to texts with one label each, to be inspected before training."""
@@ -189,12 +174,11 @@ class Task(ABC, Generic[Rows]):
 
     def intervals(self, scores: Any, rows: Rows) -> dict[str, dict[str, Any]]:
         """Compute `value`, `low`, `high` and `method` of each metric, over rows."""
-        found = {}
-        for name, one in self.row_scores(scores, rows).items():
-            macro = one.total.shape[1] > 1
-            if not macro or one.total.size <= MAX_CELLS:
-                found[name] = asdict(one.interval())
-        return found
+        return {
+            name: asdict(one.interval())
+            for name, one in self.row_scores(scores, rows).items()
+            if one.total.shape[1] == 1 or one.total.size <= MAX_CELLS
+        }
 
     def report(self, scores: Any, rows: Rows, temperature: float = 1.0) -> dict[str, Any]:
         """Evaluate in full: the metrics, their "intervals", "labels", "classes", "notes" …"""
@@ -218,22 +202,3 @@ class Task(ABC, Generic[Rows]):
     @abstractmethod
     def validation_arrays(self, scores: Any, rows: Rows) -> dict[str, NDArray[Any]]:
         """Convert validation scores and labels to the arrays that a run saves."""
-
-    def class_weights(self, rows: Rows, examples: Examples) -> NDArray[np.float32]:
-        """Compute weights of the examples with which all classes count the same."""
-        raise HeadstartError(
-            f"--class-weight is for classes of whole texts, and the task {self.name} has none",
-            fix="leave --class-weight out",
-        )
-
-
-def check_pooling(head: HeadConfig, pooling: Pooling | None) -> None:
-    """Reject a pooling that was given and that the head does not use."""
-    used = getattr(head, "pooling", None)
-    if pooling is None or used == pooling:
-        return
-    why, fix = f"a head for {head.kind} scores single tokens", "leave --pooling out"
-    if used is not None:
-        why = f"this base's stock head pools with {used}"
-        fix = "leave --pooling out, or leave --head stock out"
-    raise HeadstartError(f"--pooling {pooling} cannot be used: {why}", fix=fix, code="config")

@@ -12,7 +12,7 @@ from headstart.config import FinetuneConfig, PretrainConfig
 from headstart.model.checkpoint import save_model
 from headstart.model.model import Model
 from headstart.model.sampled_softmax import SoftmaxSampler
-from headstart.objectives import find_objective
+from headstart.objectives import OBJECTIVES
 from headstart.run import NetworkRun, save_validation
 from headstart.tasks.examples import Examples, TextEncoding, TokenDropout
 from headstart.tasks.task import Task
@@ -39,7 +39,7 @@ class CorpusBatches:
 
     def __init__(self, config: PretrainConfig, data: PretrainData) -> None:
         self.config, self.data = config, data
-        self.objective = find_objective(config.objective)(mask_share=config.mask_share)
+        self.objective = OBJECTIVES[config.objective](mask_share=config.mask_share)
         vocab_size = data.tokenizer.vocab_size
         self.sampler = None
         if config.softmax == "sampled" or (
@@ -84,7 +84,7 @@ class CorpusBatches:
             parts[name] = sum(values) / sum(counts)
         token_loss = parts.get("masked_tokens", loss)
         found = {"loss": loss, "perplexity": math.exp(min(token_loss, 50)), **parts}
-        if self.objective.can_generate:  # only then is it the probability of the whole text
+        if self.objective.attention == "causal":  # the probability of the whole text
             store = self.data.held_out.store
             bytes_per_token = self.data.held_out_bytes / (store.tokens + len(store))  # with ends
             found["bits_per_byte"] = token_loss / math.log(2) / bytes_per_token
@@ -112,8 +112,8 @@ class EpochBatches:
     Attributes
     ----------
     steps_per_epoch : int
-    dropped_share : float
-        The share of all training tokens that token dropout drops in an epoch.
+    lengths : array of shape (examples,)
+        The longest row of each, after token dropout.
     """
 
     def __init__(
@@ -127,15 +127,13 @@ class EpochBatches:
         self.config, self.task, self.examples, self.weights = config, task, examples, weights
         self.length = encoding.length
         self.train_rows = int(examples.owners[-1]) + 1
-        self.dropout = self._token_dropout(encoding)
-        self.lengths, self.dropped_share = examples.lengths, 0.0
-        if self.dropout is not None:
+        self.lengths, self.dropout = examples.lengths, None
+        long_share = config.long_token_dropout if (examples.rows > 1).any() else 0.0
+        if task.whole_texts and (config.token_dropout or long_share):
+            special = frozenset(encoding.tokenizer.specials.values())
+            self.dropout = TokenDropout(config.token_dropout or 0.0, long_share, special)
             kept = examples.kept_after(self.dropout)
             self.lengths = np.array([rows.max() for rows in kept], dtype=np.int64)
-            tokens = sum(len(ids) for ids in examples.tokens)
-            self.dropped_share = 1 - sum(int(rows.sum()) for rows in kept) / max(1, tokens)
-        if not self.dropped_share:
-            self.dropout = None
         self.order = LengthBatches(self.lengths, batch_size=config.batch_size, seed=config.seed)
         self.steps_per_epoch = self.order.steps_per_epoch
         on_cpu = (config.device or "cpu") == "cpu"
@@ -144,28 +142,17 @@ class EpochBatches:
         # a batch of rare classes would count no more than any other.
         self.mean_weight = float(weights.mean()) if task.whole_texts else None
 
-    def _token_dropout(self, encoding: TextEncoding) -> TokenDropout | None:
-        share = self.config.token_dropout or 0.0
-        long_share = self.config.long_token_dropout if (self.examples.rows > 1).any() else 0.0
-        if not self.task.whole_texts or not (share or long_share):
-            return None
-        special = frozenset(encoding.tokenizer.specials.values())
-        return TokenDropout(share, long_share, special)
-
     def dropout_note(self) -> str | None:
         """Describe what is dropped from the training texts."""
-        given = self.config.token_dropout
         if self.dropout is None:
-            unused = bool(given) and self.task.whole_texts
-            return "the texts have too few tokens for --token-dropout" if unused else None
-        words = f"each epoch drops {self.dropped_share:.1%} of the tokens"
-        if given is None:
-            long = int((self.examples.rows > 1).sum())
-            words = (
-                f"{long:,} texts are longer than a window of {self.length} tokens; each epoch "
-                f"drops {self.config.long_token_dropout:.0%} of their tokens"
-            )
-        return f"{words}, others each time (--token-dropout 0 keeps all)"
+            return None
+        share, texts = self.config.token_dropout, ""
+        if share is None:
+            share, texts = self.dropout.long_share, f" of texts longer than {self.length} tokens"
+        return (
+            f"each epoch drops {share:.0%} of the tokens{texts}, others each time "
+            "(--token-dropout 0 keeps all)"
+        )
 
     def padded_tokens(self, step: int) -> int:
         """Return the tokens that a step computes, padding included."""

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from headstart.errors import HeadstartError
 from headstart.files import write_text
@@ -15,27 +14,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from headstart.progress import ProgressCallback
+    from headstart.run import NetworkRun
     from headstart.training.trainer import TrainState
 
 METRICS_FILE = "metrics.jsonl"
-
-
-@dataclass(frozen=True)
-class TrainStart:
-    """What is known when the first step is about to be taken.
-
-    Parameters
-    ----------
-    plan : what will be done, in plain values.
-    step : the steps that an earlier session has done.
-    run : the run that is being trained, with its model in memory.
-    """
-
-    kind: Literal["pretrain", "finetune"]
-    folder: Path | None
-    plan: dict[str, Any]
-    step: int
-    run: Any
+NUMBERS = ("step", "tokens", "seconds", "loss")  # of every line
 
 
 class Callback:
@@ -54,8 +37,14 @@ class Callback:
         """Begin a stage of the preparation; returns what is called with its progress."""
         return lambda done, total: None
 
-    def on_start(self, start: TrainStart) -> None:
-        """Everything is prepared; the run folder exists."""
+    def on_start(self, run: NetworkRun, step: int) -> None:
+        """Everything is prepared; the run folder exists.
+
+        Parameters
+        ----------
+        run : the run that is trained, with its model in memory and its `plan`.
+        step : the steps that an earlier session has done.
+        """
 
     def on_step(self, state: TrainState) -> None:
         """A step was taken."""
@@ -93,58 +82,47 @@ class MetricsFile(Callback):
     def __init__(self, folder: Path) -> None:
         self.path = folder / METRICS_FILE
 
-    def on_start(self, start: TrainStart) -> None:
+    def on_start(self, run: NetworkRun, step: int) -> None:
         """Remove the lines of steps that the checkpoint does not have."""
-        if not start.step:
+        if not step:
             self.path.unlink(missing_ok=True)
             return
         lines = read_metrics(self.path) if self.path.is_file() else []
-        known = [line for line in lines if line["step"] <= start.step]
+        known = [line for line in lines if line["step"] <= step]
         steps = [line["step"] for line in known if "held_out" not in line]
-        if steps != list(range(1, start.step + 1)):
+        if steps != list(range(1, step + 1)):
             raise _damaged(self.path)
         write_text(self.path, "".join(json.dumps(line) + "\n" for line in known))
 
     def on_step(self, state: TrainState) -> None:
-        self._append(_line(state))
+        self._append(state)
 
     def on_evaluation(self, state: TrainState) -> None:
-        self._append({**_line(state), "held_out": state.metrics})
+        self._append(state, held_out=state.metrics)
 
-    def _append(self, line: dict[str, Any]) -> None:
+    def _append(self, state: TrainState, **more: Any) -> None:
+        numbers = {name: getattr(state, name) for name in NUMBERS}
+        line = numbers | {"seconds": round(state.seconds, 3)} | more
         with self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
 
 
-def _line(state: TrainState) -> dict[str, Any]:
-    seconds = round(state.seconds, 3)
-    return {"step": state.step, "tokens": state.tokens, "seconds": seconds, "loss": state.loss}
-
-
 def read_metrics(path: Path) -> list[dict[str, Any]]:
     """Read a `metrics.jsonl`; its last line may have been cut short by a kill."""
+    lines: list[dict[str, Any]] = []
     written = path.read_bytes().splitlines()
-    lines = []
     for number, text in enumerate(written, start=1):
-        line = _parse(text)
-        if line is not None:
+        try:
+            line = json.loads(text)
+            if not all(isinstance(line[name], int | float) for name in NUMBERS):
+                raise TypeError
+            dict(line.get("held_out", {}))
+        except (ValueError, RecursionError, KeyError, TypeError):
+            if number < len(written):
+                raise _damaged(f"{path}, line {number}") from None
+        else:
             lines.append(line)
-        elif number < len(written):
-            raise _damaged(f"{path}, line {number}")
     return lines
-
-
-def _parse(text: bytes) -> dict[str, Any] | None:
-    try:
-        line = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    valid = (
-        isinstance(line, dict)
-        and all(isinstance(line.get(n), int | float) for n in ("step", "tokens", "seconds", "loss"))
-        and isinstance(line.get("held_out", {}), dict)
-    )
-    return line if valid else None
 
 
 def _damaged(where: object) -> HeadstartError:
@@ -197,10 +175,9 @@ class TensorBoard(Callback):
         self._writer_class: Any = SummaryWriter
         self._writer: Any = None
 
-    def on_start(self, start: TrainStart) -> None:
-        assert start.folder is not None
-        purge = start.step + 1 if start.step else None
-        self._writer = self._writer_class(str(start.folder / "tensorboard"), purge_step=purge)
+    def on_start(self, run: NetworkRun, step: int) -> None:
+        purge = step + 1 if step else None
+        self._writer = self._writer_class(str(run.folder / "tensorboard"), purge_step=purge)
 
     def on_step(self, state: TrainState) -> None:
         self._writer.add_scalar("loss", state.loss, state.step)

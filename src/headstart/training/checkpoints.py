@@ -1,30 +1,26 @@
 """Checkpoints: complete or absent.
 
-A checkpoint is a folder `step-00000400` with safetensors files and a `state.json` that holds their
-checksums. It is written under another name, synced and renamed; only then is an older one removed.
-Two are kept, in case a disk damages the newest.
+A checkpoint is one safetensors file, `step-00000400.safetensors`, with the state of the training
+and a checksum in its metadata. It replaces nothing until it is complete; only then is an older one
+removed. Two are saved, in case a disk damages the newest.
 """
 
-import hashlib
 import json
-import re
-import shutil
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
+from headstart.checksums import KEY, checksum
 from headstart.errors import HeadstartError
-from headstart.explain_errors import explain
-from headstart.files import sync
-from headstart.model.checkpoint import check_weights, read_safetensors
+from headstart.files import replacing
+from headstart.model.checkpoint import check_weights, weight_bytes
 
-STATE = "state.json"
-KEPT = 2
-_NAME = re.compile(r"step-\d+")
-Tensors = dict[str, dict[str, Tensor]]  # by file, then by name
+SAVED = 2
+AGAIN = "start the run again without --resume, in another folder"
+Tensors = dict[str, dict[str, Tensor]]  # of the model, the optimizer …, by name
 
 
 class Checkpoints:
@@ -34,10 +30,8 @@ class Checkpoints:
         self.folder = folder
 
     def list(self) -> list[Path]:
-        """Return the folders of the checkpoints, the oldest first."""
-        if not self.folder.is_dir():
-            return []
-        return sorted(path for path in self.folder.iterdir() if _NAME.fullmatch(path.name))
+        """Return the files of the checkpoints, the oldest first."""
+        return sorted(self.folder.glob("step-[0-9]*.safetensors"))
 
     def last_step(self) -> int:
         """Return the step of the newest checkpoint; 0 where there is none."""
@@ -46,88 +40,60 @@ class Checkpoints:
 
     def save(self, step: int, tensors: Tensors, state: dict[str, Any]) -> None:
         """Write the checkpoint of a step, then remove all but the newest two."""
-        final = self.folder / f"step-{step:08d}"
-        temporary = self.folder / f".{final.name}.part"
+        flat = {
+            f"{kind}/{name}": one.detach().cpu().contiguous()
+            for kind, named in tensors.items()
+            for name, one in named.items()
+        }
+        content = json.dumps(state)
+        metadata = {"state": content, KEY: checksum(weight_bytes(flat), content)}
         try:
-            shutil.rmtree(temporary, ignore_errors=True)
-            temporary.mkdir(parents=True)
-            sums = {}
-            for name, named in tensors.items():
-                path = temporary / f"{name}.safetensors"
-                save_file({key: value.contiguous() for key, value in named.items()}, path)
-                sync(path)
-                sums[name] = _sha256(path)
-            content = {"step": step, "sha256": sums, "state": state}
-            (temporary / STATE).write_text(json.dumps(content, indent=2), encoding="utf-8")
-            sync(temporary / STATE)
-            sync(temporary)
-            shutil.rmtree(final, ignore_errors=True)  # of a run that repeats these steps
-            temporary.replace(final)
-            sync(self.folder)
-        except (OSError, SafetensorError) as error:
-            shutil.rmtree(temporary, ignore_errors=True)
-            raise self._cannot_save(error) from error
-        for old in self.list()[:-KEPT]:
-            shutil.rmtree(old, ignore_errors=True)
+            with replacing(self.folder / f"step-{step:08d}.safetensors") as temporary:
+                save_file(flat, temporary, metadata=metadata)
+        except (OSError, SafetensorError, HeadstartError) as error:
+            last = self.last_step()
+            complete = f"the checkpoint of step {last} is complete" if last else "there is none yet"
+            what = getattr(error, "what", error)
+            raise HeadstartError(
+                f"a checkpoint could not be saved: {what}; {complete}",
+                where=self.folder,
+                fix="make room, then resume with --resume",
+                code="disk",
+            ) from error
+        for old in self.list()[:-SAVED]:
+            old.unlink(missing_ok=True)
 
     def load(self, model: nn.Module) -> tuple[Tensors, dict[str, Any]]:
         """Read the newest checkpoint, if it is complete and fits the model."""
         found = self.list()
         if not found:
             raise HeadstartError(
-                "there is no checkpoint to resume from",
-                where=self.folder,
-                fix="start the run again without --resume, in another folder",
+                "there is no checkpoint to resume from", where=self.folder, fix=AGAIN
             )
         newest = found[-1]
         try:
-            content = json.loads((newest / STATE).read_text(encoding="utf-8"))
-            sums, state = dict(content["sha256"]), dict(content["state"])
-            complete = content["step"] == _step(newest) and {"model", "optimizer"} <= sums.keys()
-        except (OSError, ValueError, RecursionError, KeyError, TypeError):
+            with safe_open(newest, framework="pt") as file:
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+                metadata = file.metadata()
+            complete = metadata[KEY] == checksum(weight_bytes(tensors), metadata["state"])
+            state = dict(json.loads(metadata["state"]))
+        except (OSError, SafetensorError, ValueError, RecursionError, KeyError, TypeError):
             complete = False
         if not complete:
-            raise self._damaged(newest / STATE)
-        tensors = {}
-        for name, digest in sums.items():
-            path = newest / f"{Path(name).name}.safetensors"
-            if not path.is_file() or _sha256(path) != digest:
-                raise self._damaged(path)
-            tensors[name] = read_safetensors(path)
-        check_weights(model, tensors["model"], where=newest)
-        return tensors, state
-
-    def _damaged(self, path: Path) -> HeadstartError:
-        older = self.list()[:-1]
-        fix = "start the run again without --resume, in another folder"
-        if older:
-            fix = f"delete {path.parent}; the run then resumes from step {_step(older[-1])}"
-        return HeadstartError(
-            "the checkpoint is damaged: it is not what was saved", where=path, fix=fix,
-            code="damaged",
-        )  # fmt: skip
-
-    def _cannot_save(self, error: Exception) -> HeadstartError:
-        explained = explain(error)
-        what = str(error) if explained is None else explained.what
-        found = self.list()
-        last = (
-            f"the checkpoint of step {_step(found[-1])} is complete"
-            if found
-            else "there is none yet"
-        )
-        return HeadstartError(
-            f"a checkpoint could not be saved: {what}; {last}",
-            where=self.folder,
-            fix="make room, then resume with --resume",
-            code="disk",
-        )
+            fix = AGAIN
+            if len(found) > 1:
+                fix = f"delete {newest}; the run then resumes from step {_step(found[-2])}"
+            raise HeadstartError(
+                "the checkpoint is damaged: it is not what was saved", where=newest, fix=fix,
+                code="damaged",
+            )  # fmt: skip
+        by_kind: Tensors = {}
+        for name, tensor in tensors.items():
+            kind, _, rest = name.partition("/")
+            by_kind.setdefault(kind, {})[rest] = tensor
+        check_weights(model, by_kind.get("model", {}), where=newest)
+        return by_kind, state
 
 
-def _step(folder: Path) -> int:
-    return int(folder.name.removeprefix("step-"))
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def _step(path: Path) -> int:
+    return int(path.stem.removeprefix("step-"))

@@ -8,7 +8,7 @@ from headstart.config import PretrainConfig
 from headstart.errors import HeadstartError
 from headstart.files import cache_folder, mark_used, write_text
 from headstart.model.presets import Preset, PresetObjective, preset
-from headstart.objectives import find_objective
+from headstart.objectives import OBJECTIVES
 from headstart.run import NetworkRun
 from headstart.text.reading.corpus import Corpus, ProgressCorpus, TextList, read_corpus
 from headstart.text.reading.read import read_dataset
@@ -166,6 +166,6 @@ def find_tokenizer(config: PretrainConfig, corpus: Corpus, callback: Callback) -
 def network_preset(config: PretrainConfig, *, vocab_size: int | None = None) -> Preset:
     """The config's network, for its objective and sizes."""
     sizes = config.sizes() | ({} if vocab_size is None else {"vocab_size": vocab_size})
-    causal = find_objective(config.objective).attention == "causal"
+    causal = OBJECTIVES[config.objective].attention == "causal"
     kind: PresetObjective = "causal" if causal else "masked"
     return preset(config.preset, objective=kind, **sizes)

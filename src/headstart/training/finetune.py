@@ -18,20 +18,20 @@ from headstart.tasks import find_task
 from headstart.tasks.examples import Examples, TextEncoding
 from headstart.tasks.task import Parts
 from headstart.training.batches import EpochBatches, Validation
-from headstart.training.callbacks import Callback, Callbacks, MetricsFile, TrainStart
-from headstart.training.cards import finetune_summary, write_finetuning_card
-from headstart.training.initialization import read_splits, start_model, text_encoding
-from headstart.training.linear_probe import fit_head
-from headstart.training.plan import plan_finetuning
+from headstart.training.callbacks import Callback, Callbacks, MetricsFile
+from headstart.training.initialization import fit_head, read_splits, start_model, text_encoding
 from headstart.training.run_files import (
     check_identity,
     dataset_identity,
+    finetune_summary,
     overlap_note,
+    plan_finetuning,
     read_plan,
     start_config,
+    write_finetuning_card,
     write_start,
 )
-from headstart.training.trainer import Trainer, TrainSettings
+from headstart.training.trainer import Trainer
 
 
 def finetune(
@@ -75,7 +75,8 @@ def finetune(
         identity = dataset_identity(config, splits, start.tokenizer)
         if resume and folder is not None:
             check_identity(identity, folder)
-        train = task.encode(splits.train, encoding, progress=callback.stage("encoding"))
+        callback.stage("encoding")
+        train = task.encode(splits.train, encoding)
         weights = task.class_weights(splits.train, train) if config.class_weight else train.weights
         batches = EpochBatches(config, task, train, weights, encoding)
         encode = validation or (lambda encoding: task.encode(splits.validation, encoding))
@@ -85,13 +86,8 @@ def finetune(
             start.model,
             lambda step: batches.micro_batches(start.model, step),
             held_out.evaluate,
-            TrainSettings.from_config(
-                config,
-                steps=config.epochs * batches.steps_per_epoch,
-                epoch_steps=batches.steps_per_epoch,
-                betas=(0.9, 0.999),
-                check_divergence=False,  # one confident mistake in a small batch is no divergence
-            ),
+            config,
+            epoch_steps=batches.steps_per_epoch,
             folder=folder,
             callback=callback,
             selection=held_out.selection_score,
@@ -103,8 +99,6 @@ def finetune(
             notes = [*getattr(splits, "notes", ()), note]
             plan = plan_finetuning(config, start, batches, trainer, notes=notes, timed=dry_run)
             plan["validation_rows"] = len(splits.validation)
-        only_last = folder is None and config.selection_metric == "last"
-        trainer.set_steps(plan["steps"], plan["steps"] if only_last else batches.steps_per_epoch)
         run = replace(run, plan=plan, splits=splits)
         if dry_run:
             return run
@@ -114,13 +108,15 @@ def finetune(
             write_rows(task, splits, folder)
             write_start(folder, config, identity, plan)
         step = trainer.checkpoints.last_step() if resume and trainer.checkpoints else 0
-        callback.on_start(TrainStart("finetune", folder, plan, step, run))
+        callback.on_start(run, step)
         if not step and config.head_init == "probe":
             fit_head(start.model, train, weights, progress=callback.stage("fitting the head"))
-        state = trainer.fit(resume=bool(step))
+        only_last = folder is None and config.selection_metric == "last"
+        every = plan["steps"] if only_last else batches.steps_per_epoch
+        state = trainer.fit(plan["steps"], evaluate_every=every, resume=bool(step))
         if folder is None:
             return replace(held_out.best_run(), plan=plan, splits=splits)
-        summary = finetune_summary(config, plan, state, splits, batches)
+        summary = finetune_summary(config, plan, state, splits)
         summary["run"] = str(folder)
         write_finetuning_card(folder, config, task, summary, identity)
         write_summary(summary, folder)

@@ -1,4 +1,4 @@
-"""The weights before the first step: random, PPMI-SVD embeddings, or those of a base."""
+"""The weights before the first step: random, PPMI-SVD, those of a base, or a linear probe."""
 
 import json
 from collections.abc import Sequence
@@ -9,29 +9,39 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import nn
 
-from headstart.base_source import ORIGIN, hf_name
 from headstart.checksums import load_arrays, save_arrays
 from headstart.config import (
+    ORIGIN,
     FinetuneConfig,
     PretrainConfig,
+    hf_name,
     is_huggingface,
     read_settings,
 )
 from headstart.errors import HeadstartError
 from headstart.files import cache_folder, mark_used, replacing, write_text
+from headstart.folds import make_folds
+from headstart.linear import (
+    MAXIMUM_SHARE,
+    STRENGTHS,
+    FoldFeatures,
+    choose_strength_in_folds,
+    fit_regression,
+)
 from headstart.model.attention import SelfAttention
 from headstart.model.checkpoint import CONFIG
-from headstart.model.config import LanguageModelingConfig
-from headstart.model.heads import Transform
-from headstart.model.model import Model, build_model, new_head
+from headstart.model.config import LanguageModelingConfig, MaskedNextSentenceConfig
+from headstart.model.heads import ClassificationHead, Transform
+from headstart.model.model import Model, SwapRow, build_model, new_head, swap_head
 from headstart.model.presets import preset, preset_of, stock_head
-from headstart.model.swap import SwapRow, swap_head
-from headstart.objectives import find_objective
+from headstart.objectives import OBJECTIVES
+from headstart.progress import ProgressCallback
 from headstart.run import NetworkRun
 from headstart.tasks import find_task
-from headstart.tasks.examples import TextEncoding
-from headstart.tasks.task import Parts, Task, check_pooling
+from headstart.tasks.examples import Examples, TextEncoding, run_network
+from headstart.tasks.task import Parts, Task
 from headstart.text.checking.splits import take_budget
 from headstart.text.cooccurrence import cooccurrence_decomposition, scale_columns
 from headstart.text.tokenizers.tokenizer import Tokenizer, hash_of, load_tokenizer
@@ -44,6 +54,10 @@ NEIGHBOURS = 0.5  # share of the neighbours' mean that attention adds at first
 VECTORS_FORMAT = 1  # raise it when other vectors are computed from the same tokens
 PRETRAINING_LENGTH = 128  # of a base that does not say
 MAX_LENGTH = 512  # of texts that are truncated
+Floats = NDArray[np.float64]
+UNSEEN = 5.0  # how far below the others the bias of a class without training texts starts
+FOLDS = 3
+MAX_EXAMPLES = 10_000  # more make the regression slow, and no better a start
 
 
 def initial_model(config: PretrainConfig, data: PretrainData, callback: Callback) -> Model:
@@ -52,7 +66,7 @@ def initial_model(config: PretrainConfig, data: PretrainData, callback: Callback
         model = _continued_model(config)
     else:
         chosen = network_preset(config, vocab_size=data.tokenizer.vocab_size)
-        head = find_objective(config.objective).head(chosen)
+        head = OBJECTIVES[config.objective].head(chosen)
         model = build_model(chosen.base, head, seed=config.seed)
         if config.embedding_init == "cooccurrence":
             width, seed = chosen.base.width, config.seed
@@ -106,7 +120,7 @@ def cooccurrence_vectors(
     name = hash_of(store.folder.name.encode(), settings.encode())[:32]
     path = cache_folder() / "cooccurrences" / f"{name}.safetensors"
     try:
-        cached: dict[str, Any] = load_arrays(path, fix="delete the file")
+        cached: dict[str, Any] = load_arrays(path, fix="delete the file")[0]
         mark_used(path)
         return scale_columns(cached["vectors"], cached["values"], power=power)
     except (OSError, HeadstartError, KeyError):
@@ -131,7 +145,7 @@ def cooccurrence_vectors(
 def _continued_model(config: PretrainConfig) -> Model:
     """The base with its own head where that fits the objective, else with a new one."""
     run = NetworkRun.open(str(config.base))
-    objective, base = find_objective(config.objective), run.model.base.config
+    objective, base = OBJECTIVES[config.objective], run.model.base.config
     if base.attention != objective.attention:
         raise HeadstartError(
             f"the base's attention is {base.attention}, and the objective {config.objective} needs "
@@ -154,8 +168,7 @@ def base_objective(base: str) -> str:
     run = NetworkRun.open(base)
     if run.causal:
         return "causal"
-    head = run.model.head_config
-    both = head is not None and head.kind == "masked_next_sentence"
+    both = isinstance(run.model.head_config, MaskedNextSentenceConfig)
     return "masked+next-sentence" if both else "masked"
 
 
@@ -188,14 +201,20 @@ def start_model(
         run = NetworkRun.open(config.base)
         tokenizer, headless = run.tokenizer, run.model
         length = reading_length(run, config.base)
-        _check_tokenizer(config, tokenizer)
         chosen = preset_of(headless.base.config)
         if config.fresh:
             headless = build_model(headless.base.config, seed=config.seed)
     head = task.head(chosen, config.pooling)
     if config.head == "stock":
         head = stock_head(head, chosen.base, chosen_pooling=bool(config.pooling))
-        check_pooling(head, config.pooling)
+        used = getattr(head, "pooling", None)
+        if config.pooling not in (None, used):
+            raise HeadstartError(
+                f"--pooling {config.pooling} cannot be used: this base's stock head pools with "
+                f"{used}",
+                fix="leave --pooling out, or leave --head stock out",
+                code="config",
+            )
     swapped, rows = swap_head(headless, head, seed=config.seed)
     swapped = swapped.to(config.device or "cpu")
     swapped.base.embedding.sparse = True  # rows that no text of a step uses cost nothing
@@ -233,23 +252,9 @@ def _new_tokenizer(config: FinetuneConfig, texts: Sequence[str], callback: Callb
     return train_tokenizer(
         texts,
         vocab_size=chosen.base.vocab_size,
-        kind=config.tokenizer_kind,
+        kind=config.tokenizer_kind or "bpe",
         progress=callback.stage("training the tokenizer"),
     )
-
-
-def _check_tokenizer(config: FinetuneConfig, tokenizer: Tokenizer) -> None:
-    """Reject another tokenizer than the base's."""
-    if not config.tokenizer:
-        return
-    given = load_tokenizer(Path(config.tokenizer))
-    if given.fingerprint != tokenizer.fingerprint:
-        raise HeadstartError(
-            f"the base has its own vocabulary of {tokenizer.vocab_size:,} tokens; the given "
-            f"tokenizer has another one of {given.vocab_size:,}",
-            where=config.tokenizer,
-            fix="do not give --tokenizer: the base is used with its own",
-        )
 
 
 def reading_length(base: Any, name: str) -> int:
@@ -284,3 +289,133 @@ def check_length(length: int, model: Model) -> None:
             fix=f"give --length {base.max_length} or less",
             code="config",
         )
+
+
+def fit_head(
+    model: Model,
+    examples: Examples,
+    weights: NDArray[np.float32],
+    *,
+    progress: ProgressCallback | None = None,
+) -> None:
+    """Start a classification head as a linear probe of the frozen base; others stay as they are.
+
+    A random head sends noise into the base until it has learned something itself, and damages what
+    pretraining has learned there. So its output layer is fitted first, with the base frozen, and
+    then both are trained together (Kumar et al. 2022, "Fine-Tuning can Distort Pretrained Features
+    and Underperform Out-of-Distribution").
+
+    The regularisation is selected among the examples themselves, in folds. Classes that exclude
+    each other are one regression; labels that do not are one each, and a label that all or no
+    text has stays random.
+    """
+    head = model.head
+    if not isinstance(head, ClassificationHead):
+        return
+    if len(examples) > MAX_EXAMPLES:
+        rows = _sample(np.asarray(examples.targets))
+        examples, weights = examples.picked(rows), weights[rows]
+    targets = np.asarray(examples.targets)
+    if len(np.unique(targets)) < 2:
+        return
+    features = probe_features(model, examples, progress)
+    center = features.mean(axis=0)
+    features -= center
+    scale = _feature_scale(features, halves=head.config.pooling == "mean+max" and not head.dense)
+    features *= scale
+    if targets.ndim == 1:
+        fitted = _fit(features, targets, weights)
+        coefficients, intercepts = _for_every_class(fitted, head.output.out_features)
+        _set_output(head.output, slice(None), coefficients * scale, intercepts, center)
+        return
+    for label in range(targets.shape[1]):
+        positive = targets[:, label] > 0.5
+        if positive.any() and not positive.all():
+            fitted = _fit(features, positive, weights, STRENGTHS[1::3])
+            _set_output(head.output, [label], fitted.coef_ * scale, fitted.intercept_, center)
+
+
+def probe_features(
+    model: Model, examples: Examples, progress: ProgressCallback | None = None
+) -> Floats:
+    """Return the input of the head's output layer for each example: (examples, features)."""
+    head = model.head
+    assert isinstance(head, ClassificationHead)
+    output, training = head.output, model.training
+    head.output = nn.Identity()  # type: ignore[assignment]
+    model.eval()
+    try:
+        return np.asarray(run_network(model, examples, progress=progress), dtype=np.float64)
+    finally:
+        head.output = output
+        model.train(training)
+
+
+def _fit(
+    features: Floats,
+    targets: NDArray[Any],
+    weights: NDArray[np.float32],
+    strengths: Sequence[float] = STRENGTHS,
+) -> Any:
+    folds = [
+        FoldFeatures(
+            features[fold.train],
+            targets[fold.train],
+            features[fold.held],
+            targets[fold.held],
+            weights[fold.train],
+        )
+        for fold in make_folds(targets, FOLDS)
+    ]
+    if folds:
+        strength = choose_strength_in_folds(folds, strengths)[0]
+    else:  # too few rows to select on: the middle
+        strength = sorted(strengths)[len(strengths) // 2]
+    return fit_regression(features, targets, strength, weights=weights)
+
+
+def _sample(targets: NDArray[Any]) -> NDArray[np.int64]:
+    """Draw `MAX_EXAMPLES` examples, always the same, with at least one of every class."""
+    drawn = np.random.default_rng(0).choice(len(targets), MAX_EXAMPLES, replace=False)
+    if targets.ndim > 1:
+        return np.sort(drawn)
+    return np.union1d(drawn, np.unique(targets, return_index=True)[1])
+
+
+def _feature_scale(centered: Floats, *, halves: bool) -> Floats:
+    """One scale for all columns, or one each for means and maxima (baselines/cooccurrence.py)."""
+    parts = np.split(centered, 2, axis=1) if halves else [centered]
+    shares = (1.0, MAXIMUM_SHARE)
+    scales = [
+        share / part.std() if part.std() > 0 else 0.0
+        for part, share in zip(parts, shares, strict=False)
+    ]
+    return np.repeat(scales, parts[0].shape[1])
+
+
+def _for_every_class(fitted: Any, classes: int) -> tuple[Floats, Floats]:
+    """Coefficients and intercepts of every class, also of those without a training text."""
+    rows, biases = fitted.coef_, fitted.intercept_
+    if len(fitted.classes_) == 2:  # scikit-learn has one row for two classes: half of it for each
+        rows = np.concatenate([-rows, rows]) / 2
+        biases = np.concatenate([-biases, biases]) / 2
+    coefficients = np.zeros((classes, rows.shape[1]))
+    intercepts = np.full(classes, biases.min() - UNSEEN)
+    coefficients[fitted.classes_], intercepts[fitted.classes_] = rows, biases
+    return coefficients, intercepts
+
+
+@torch.no_grad()
+def _set_output(
+    output: nn.Linear, rows: Any, coefficients: Floats, intercepts: Floats, center: Floats
+) -> None:
+    """Put a regression on centred features into rows of the output layer.
+
+    Without a bias, a step along the mean text stands in for it: on average it is the same.
+    """
+    bias = intercepts - coefficients @ center
+    if hasattr(output.bias, "dtype"):
+        output.bias[rows] = torch.from_numpy(bias).to(output.bias)
+    else:
+        coefficients = coefficients + np.outer(bias, center) / np.square(center).sum()
+    output.weight[rows] = torch.from_numpy(coefficients).to(output.weight)

@@ -13,19 +13,19 @@ from headstart.run import SUMMARY, NetworkRun, write_summary
 from headstart.text.reading.corpus import Corpus
 from headstart.text.tokenizers.tokenizer import load_tokenizer
 from headstart.training.batches import CorpusBatches
-from headstart.training.callbacks import Callback, Callbacks, MetricsFile, TrainStart
-from headstart.training.cards import write_pretraining_card
+from headstart.training.callbacks import Callback, Callbacks, MetricsFile
 from headstart.training.corpus import corpus_warnings, prepare_corpus
 from headstart.training.initialization import initial_model
-from headstart.training.plan import plan_pretraining
 from headstart.training.run_files import (
     base_fingerprint,
     check_identity,
+    plan_pretraining,
     read_plan,
     start_config,
+    write_pretraining_card,
     write_start,
 )
-from headstart.training.trainer import Trainer, TrainSettings
+from headstart.training.trainer import Trainer
 
 
 def pretrain(
@@ -75,9 +75,9 @@ def pretrain(
             config.save(save_initial)
         trainer = Trainer(
             model,
-            lambda step: batches.micro_batches(model, step, trainer.settings.steps),
+            lambda step: batches.micro_batches(model, step, trainer.state.steps),
             lambda: batches.evaluate(model),
-            TrainSettings.from_config(config, steps=1),
+            config,
             folder=folder,
             callback=callback,
             # What is read last moves the base towards its task: with task text, the last weights
@@ -86,7 +86,6 @@ def pretrain(
             save_best=lambda: save_model(model, folder),
         )
         plan = read_plan(folder) if resume else plan_pretraining(config, data, trainer)
-        trainer.set_steps(plan["steps"], plan["evaluate_every"])
         if dry_run:
             return replace(run, plan=plan)
         if not resume:
@@ -94,8 +93,8 @@ def pretrain(
             write_start(folder, config, identity, plan)
         assert trainer.checkpoints is not None
         step = trainer.checkpoints.last_step() if resume else 0
-        callback.on_start(TrainStart("pretrain", folder, plan, step, run))
-        state = trainer.fit(resume=bool(step))
+        callback.on_start(replace(run, plan=plan), step)
+        state = trainer.fit(plan["steps"], evaluate_every=plan["evaluate_every"], resume=bool(step))
         hidden = ("step", "train_loss", "seconds", "total_seconds")
         summary = {
             "run": str(folder),

@@ -5,25 +5,26 @@ Everything random is a function of the seed and the step, so a resumed run needs
 continue with the same bits.
 """
 
-import dataclasses
 import math
 import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from headstart.config import Config, Precision
+from headstart.config import FinetuneConfig, PretrainConfig
 from headstart.errors import HeadstartError
 from headstart.machine import autocast
+from headstart.model.checkpoint import copy_weights
 from headstart.training.callbacks import Callback
 from headstart.training.checkpoints import Checkpoints
 from headstart.training.optimizer import (
@@ -33,9 +34,10 @@ from headstart.training.optimizer import (
     restore_optimizer,
 )
 
+CLIP = 1.0  # the largest norm of a step's gradients
 DIVERGED = 3.0  # times the first step's loss …
-TIMED_SECONDS = 0.1  # of steps that are timed, at least
 DIVERGED_STEPS = 10  # … in so many consecutive steps
+TIMED_SECONDS = 0.1  # of steps that are timed, at least
 
 
 @dataclass(frozen=True)
@@ -54,51 +56,11 @@ class MicroBatch:
     tokens: int
 
 
-@dataclass(kw_only=True)
-class TrainSettings:
-    """What the trainer needs to know of a config."""
-
-    steps: int
-    learning_rate: float
-    seed: int
-    embedding_learning_rate: float | None = None  # of embedding and output rows
-    schedule: Literal["linear", "constant"] = "linear"
-    warmup: float = 0.05  # share of the steps
-    weight_decay: float = 0.1
-    betas: tuple[float, float] = (0.9, 0.98)
-    clip: float = 1.0
-    check_divergence: bool = True
-    precision: Precision = "fp32"
-    evaluate_every: int = 100
-    save_seconds: float = 60.0
-    average: float = 0.0  # share of the epochs, from the end, whose weights are averaged
-    epoch_steps: int = 1
-
-    @classmethod
-    def from_config(cls, config: Config, **more: Any) -> "TrainSettings":
-        """Take the settings that a config has, and `more`."""
-        names = {one.name for one in dataclasses.fields(cls)}
-        given = {name: value for name, value in vars(config).items() if name in names}
-        return cls(**{**given, **more})
-
-    def rate(self, step: int) -> float:
-        """Return the learning rate of a step, counted from 0.
-
-        It rises and falls to zero in straight lines, or is constant (the lab's).
-        """
-        if self.schedule == "constant":
-            return self.learning_rate
-        warm = max(1, round(self.warmup * self.steps))
-        if step < warm:
-            return self.learning_rate * (step + 1) / warm
-        return self.learning_rate * max(0, self.steps - step) / max(1, self.steps - warm)
-
-
 @dataclass
 class TrainState:
     """Where a training stands: what a display shows and a checkpoint saves."""
 
-    steps: int
+    steps: int = 0  # of the whole training
     step: int = 0
     loss: float = math.nan
     first_loss: float = math.nan
@@ -115,16 +77,6 @@ class TrainState:
     def evaluations(self) -> int:
         """How many evaluations there were; a fine-tuning has one per epoch."""
         return len(self.history)
-
-    def epochs(self) -> list[dict[str, Any]]:
-        """Return the table of a fine-tuning: one row per epoch."""
-        rows = []
-        for number, found in enumerate(self.history, start=1):
-            row = {"epoch": number, "best": found["step"] == self.best_step, **found}
-            row["validation_loss"] = row.pop("loss")
-            row.pop("total_seconds")
-            rows.append(row)
-        return rows
 
     @property
     def best_row(self) -> dict[str, Any]:
@@ -198,7 +150,9 @@ class Trainer:
         them, so that accumulation equals the large batch.
     evaluate : callable
         Returns named numbers, "loss" among them.
-    settings : TrainSettings
+    config : PretrainConfig or FinetuneConfig
+    epoch_steps : int
+        Steps of an epoch of fine-tuning, at whose ends weights are averaged.
     folder : Path, optional
         Where checkpoints are saved; without it nothing is written.
     callback : Callback, optional
@@ -214,37 +168,37 @@ class Trainer:
         model: nn.Module,
         batches: Callable[[int], list[MicroBatch]],
         evaluate: Callable[[], dict[str, float]],
-        settings: TrainSettings,
+        config: PretrainConfig | FinetuneConfig,
         *,
+        epoch_steps: int = 1,
         folder: Path | None = None,
         callback: Callback | None = None,
         selection: Callable[[dict[str, float], bool], float] = lambda found, last: found["loss"],
         save_best: Callable[[], object] = lambda: None,
     ) -> None:
         self.model, self.batches, self.evaluate = model, batches, evaluate
-        self.settings = settings
+        self.config, self.state = config, TrainState()
         self.checkpoints = None if folder is None else Checkpoints(folder / "checkpoints")
         self.callback = callback or Callback()
         self.selection, self.save_best = selection, save_best
         self.device = next(model.parameters()).device
-        self.average = WeightAverage(model, settings.average, settings.epoch_steps)
+        if isinstance(config, PretrainConfig):
+            betas, row_rate, share = (0.9, 0.98), config.embedding_learning_rate, 0.0
+        else:
+            betas, row_rate, share = (0.9, 0.999), None, config.average
+        self.average = WeightAverage(model, share, epoch_steps)
         self.optimizer = make_optimizer(
             model,
-            learning_rate=settings.learning_rate,
-            weight_decay=settings.weight_decay,
-            betas=settings.betas,
-            embedding_learning_rate=settings.embedding_learning_rate,
+            learning_rate=config.learning_rate,
+            weight_decay=config.weight_decay,
+            betas=betas,
+            embedding_learning_rate=row_rate,
         )
-        self.set_steps(settings.steps, settings.evaluate_every)
 
-    def set_steps(self, steps: int, evaluate_every: int) -> None:
-        """Set the number of steps, before the first one."""
-        self.settings.steps, self.settings.evaluate_every = steps, evaluate_every
-        self.state = TrainState(steps)
-
-    def fit(self, *, resume: bool = False) -> TrainState:
-        """Train to the end, from the newest checkpoint if `resume`."""
-        state, steps = self.state, self.settings.steps
+    def fit(self, steps: int, *, evaluate_every: int, resume: bool = False) -> TrainState:
+        """Train for `steps` steps in all, from the newest checkpoint if `resume`."""
+        state = self.state
+        state.steps = steps
         if resume:
             self._restore()
         saved = time.monotonic()
@@ -256,10 +210,10 @@ class Trainer:
                 state.seconds = time.monotonic() - began
                 self.callback.on_step(state)
                 last = state.step == steps
-                if last or state.step % self.settings.evaluate_every == 0:
+                if last or state.step % evaluate_every == 0:
                     with self.average.applied():
                         self._evaluate(began, last)
-                due = time.monotonic() - saved >= self.settings.save_seconds
+                due = time.monotonic() - saved >= self.config.save_seconds
                 if due or last or stop.is_set():
                     self._save()
                     saved = time.monotonic()
@@ -273,7 +227,7 @@ class Trainer:
         One more step is taken first, to warm up, and short steps are repeated. Weights and
         optimizer are as before afterwards, so this is for a training that has not begun.
         """
-        weights = {name: one.detach().clone() for name, one in self.model.named_parameters()}
+        weights = deepcopy(self.model.state_dict())
         with torch.random.fork_rng(range(torch.cuda.device_count())):
             self._step(steps[0])
             passes, started = 0, time.monotonic()
@@ -282,11 +236,9 @@ class Trainer:
                     self._step(step)
                 passes += 1
             seconds = (time.monotonic() - started) / passes
-        with torch.no_grad():
-            for name, one in self.model.named_parameters():
-                one.copy_(weights[name])
+        self.model.load_state_dict(weights)
         self.optimizer.state.clear()
-        self.set_steps(self.settings.steps, self.settings.evaluate_every)
+        self.state = TrainState()
         return seconds
 
     def time_evaluation(self) -> float:
@@ -300,7 +252,8 @@ class Trainer:
         batches = self.batches(step)
         targets = sum(batch.targets for batch in batches)
         total = 0.0
-        with autocast(self.settings.precision, self.device):  # weights are converted once per step
+        # Weights are converted once per step.
+        with autocast(self.config.precision or "fp32", self.device):
             for batch in batches:
                 loss = batch.compute()
                 (loss / targets).backward()
@@ -310,21 +263,34 @@ class Trainer:
     def _step(self, step: int) -> None:
         state = self.state
         self.model.train()
-        seed = np.random.SeedSequence([self.settings.seed, step]).generate_state(1)[0]
+        seed = np.random.SeedSequence([self.config.seed, step]).generate_state(1)[0]
         torch.manual_seed(int(seed))  # for dropout
         loss, tokens = self.gradients(step)
         self._check_loss(loss)
-        norm = clip_gradients(self.model.parameters(), self.settings.clip)
+        norm = clip_gradients(self.model.parameters(), CLIP)
         if not math.isfinite(norm):
             raise self._diverged(f"the gradient is {norm}")
         for group in self.optimizer.param_groups:
-            group["lr"] = self.settings.rate(step) * group["scale"]
+            group["lr"] = self.learning_rate(step) * group["scale"]
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         state.loss = loss
         state.loss_sum += loss
         state.tokens += tokens
         state.step += 1
+
+    def learning_rate(self, step: int) -> float:
+        """Return the learning rate of a step, counted from 0.
+
+        It rises and falls to zero in straight lines, or is constant (the lab's).
+        """
+        highest, steps = self.config.learning_rate, self.state.steps
+        if getattr(self.config, "schedule", "linear") == "constant":
+            return highest
+        warm = max(1, round(self.config.warmup * steps))
+        if step < warm:
+            return highest * (step + 1) / warm
+        return highest * max(0, steps - step) / max(1, steps - warm)
 
     def _check_loss(self, loss: float) -> None:
         """Stop where the loss is not a number, or stays far above the first one."""
@@ -334,12 +300,14 @@ class Trainer:
         if math.isnan(state.first_loss):
             state.first_loss = loss
         state.high_steps = state.high_steps + 1 if loss > DIVERGED * state.first_loss else 0
-        if self.settings.check_divergence and state.high_steps >= DIVERGED_STEPS:
+        # One confident mistake in a small batch of fine-tuning is no divergence.
+        pretraining = isinstance(self.config, PretrainConfig)
+        if pretraining and state.high_steps >= DIVERGED_STEPS:
             raise self._diverged(f"the loss is {loss:.2f}, after {state.first_loss:.2f} at first")
 
     def _metrics(self) -> dict[str, float]:
         self.model.eval()
-        with torch.no_grad(), autocast(self.settings.precision, self.device):
+        with torch.no_grad(), autocast(self.config.precision or "fp32", self.device):
             return self.evaluate()
 
     def _evaluate(self, began: float, last: bool) -> None:
@@ -371,19 +339,16 @@ class Trainer:
         tensors = {
             "model": {name: one.detach() for name, one in self.model.named_parameters()},
             "optimizer": optimizer_tensors(self.optimizer, self.model),
+            "average": self.average.mean,
         }
-        if self.average.mean:
-            tensors["average"] = self.average.mean
         state = {name: value for name, value in vars(self.state).items() if name != "steps"}
         self.checkpoints.save(self.state.step, tensors, state)
 
     def _restore(self) -> None:
         assert self.checkpoints is not None
         tensors, state = self.checkpoints.load(self.model)
-        with torch.no_grad():
-            for name, parameter in self.model.named_parameters():
-                parameter.copy_(tensors["model"][name])
-        restore_optimizer(self.optimizer, self.model, tensors["optimizer"])
+        copy_weights(self.model, tensors["model"])
+        restore_optimizer(self.optimizer, self.model, tensors.get("optimizer", {}))
         average = tensors.get("average", {})
         self.average.mean = {name: one.clone().to(self.device) for name, one in average.items()}
         for name, value in state.items():
@@ -394,7 +359,7 @@ class Trainer:
         last = f"the last good checkpoint is {found[-1]}" if found else "nothing was saved yet"
         return HeadstartError(
             f"training diverged at step {self.state.step + 1}: {what}; {last}",
-            fix=f"use a lower --learning-rate than {self.settings.learning_rate:g}, "
+            fix=f"use a lower --learning-rate than {self.config.learning_rate:g}, "
             "or --precision fp32",
             code="diverged",
         )

@@ -10,8 +10,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 
-from headstart.errors import HeadstartError
-from headstart.explain_errors import explain
+from headstart.errors import HeadstartError, explain
 from headstart.files import installed_version
 from headstart.serve.settings import NO_TELEMETRY
 from headstart.studies.report.svg import arm_style

@@ -1,6 +1,5 @@
 """BERT and what is built like it (MiniLM): learned positions, norms after the sums, token types."""
 
-from dataclasses import replace
 from typing import Any, ClassVar
 
 from headstart.interop.huggingface.family import (
@@ -68,20 +67,17 @@ class Bert(Family):
         return rules
 
     def head_rules(self, base: BaseConfig, head: HeadConfig) -> list[TensorRule]:
-        if isinstance(head, LanguageModelingConfig):
-            theirs = "cls.predictions"
-            return piece_rules(f"{theirs}.transform.dense", f"{theirs}.transform.LayerNorm", theirs)
         if isinstance(head, MaskedNextSentenceConfig):
-            rules = [
-                replace(rule, ours=rule.ours.replace("head.", "head.language_modeling.", 1))
-                for rule in self.head_rules(base, LanguageModelingConfig())
-            ]
+            rules = self.head_rules(base, LanguageModelingConfig())
             rules += pair("head.next_sentence.dense", "bert.pooler.dense")
             # There 0 means "follows", here 1 does.
             for part in ("weight", "bias"):
                 names = (f"cls.seq_relationship.{part}",)
                 rules.append(TensorRule(f"head.next_sentence.output.{part}", names, reversed=True))
             return rules
+        if isinstance(head, LanguageModelingConfig):
+            theirs = "cls.predictions"
+            return piece_rules(f"{theirs}.transform.dense", f"{theirs}.transform.LayerNorm", theirs)
         if isinstance(head, ClassificationConfig):
             return pair("head.dense", "bert.pooler.dense") + pair("head.output", "classifier")
         return answer_rules(head)
@@ -190,7 +186,7 @@ def bert_head_problem(
     base: BaseConfig, head: HeadConfig, activation: str = "tanh"
 ) -> NoCounterpart | None:
     """Why a head has no counterpart in BERT, RoBERTa or, with a ReLU, in DistilBERT."""
-    if isinstance(head, LanguageModelingConfig | MaskedNextSentenceConfig):
+    if isinstance(head, LanguageModelingConfig):
         if not (head.tied and head.bias and head.transform and base.feed_forward == "gelu"):
             return NoCounterpart("there it is tied, with a bias and a GELU before it", ONNX)
         return None

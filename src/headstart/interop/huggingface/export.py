@@ -28,14 +28,12 @@ from headstart.interop.measure import OutputDifference
 from headstart.interop.model_card import pipeline_tag
 from headstart.model.checkpoint import WEIGHTS
 from headstart.model.config import ClassificationConfig, HeadConfig
-from headstart.model.model import Model
+from headstart.model.model import Model, swap_head
 from headstart.model.presets import stock_head
-from headstart.model.swap import swap_head
 from headstart.run import NetworkRun, Run
 from headstart.text.tokenizers.json_tokenizer import JsonTokenizer
 from headstart.training.callbacks import Callback
-from headstart.training.initialization import read_splits
-from headstart.training.linear_probe import fit_head
+from headstart.training.initialization import fit_head, read_splits
 
 PADDING = "[PAD]"
 PROBLEM_TYPES = {

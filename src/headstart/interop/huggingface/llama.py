@@ -135,11 +135,9 @@ def last_token_head(head: HeadConfig) -> NoCounterpart | None:
         if head.bias or head.dense or head.transform:
             return NoCounterpart("there the classes have no bias and no layer before", OTHER_HEAD)
         return None
-    if isinstance(head, TaggingConfig | SpansConfig):
-        if head.transform:
-            return NoCounterpart("there no layer stands before the answers", OTHER_HEAD)
-        return None
-    return NoCounterpart(f"there is no {head.kind} for it", ONNX)
+    if head.transform:
+        return NoCounterpart("there no layer stands before the answers", OTHER_HEAD)
+    return None
 
 
 def rotary_base(config: ForeignConfig, default: float) -> float:

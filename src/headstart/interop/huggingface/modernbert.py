@@ -141,12 +141,12 @@ class ModernBert(Family):
         return {"classifier_pooling": "cls" if head.pooling == "first" else "mean"}
 
     def no_counterpart(self, base: BaseConfig, head: HeadConfig) -> NoCounterpart | None:
+        if head.kind not in self.endings:
+            return NoCounterpart(f"there is no {head.kind} for it", ONNX)
         if isinstance(head, LanguageModelingConfig):
             if not (head.tied and head.bias and head.transform):
                 return NoCounterpart("there it is tied, with a bias and a layer before it", ONNX)
             return None
-        if not isinstance(head, ClassificationConfig | TaggingConfig | SpansConfig):
-            return NoCounterpart(f"there is no {head.kind} for it", ONNX)
         if isinstance(head, ClassificationConfig):
             if head.pooling not in POOLINGS.values():
                 why = f"it pools by {head.pooling}, and there are only the first token and the mean"

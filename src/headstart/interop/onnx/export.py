@@ -1,12 +1,11 @@
 """Runs for onnxruntime: `model.onnx`, its tokenizer, and a `config.json` that says the rest."""
 
-import importlib.util
 import json
 import shutil
 from pathlib import Path
 from typing import Any, ClassVar
 
-from headstart.errors import HeadstartError
+from headstart.errors import HeadstartError, need_packages
 from headstart.files import installed_version, replacing, write_text
 from headstart.interop.exporters import (
     Exporter,
@@ -38,7 +37,7 @@ class OnnxExporter(Exporter):
     name: ClassVar[str] = "onnx"
 
     def write(self, run: NetworkRun, folder: Path, options: ExportOptions) -> Written:
-        need_packages(*PACKAGES)
+        need_packages("onnx", *PACKAGES)
         _refuse(run, options)
         from headstart.interop.onnx.heads import network_graph
 
@@ -77,16 +76,6 @@ class OnnxExporter(Exporter):
 
 
 EXPORTER = OnnxExporter()
-
-
-def need_packages(*names: str) -> None:
-    """Refuse to begin without the packages of the extra `onnx`."""
-    missing = [name for name in names if importlib.util.find_spec(name) is None]
-    if missing:
-        raise HeadstartError(
-            f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed",
-            fix="pip install 'headstart[onnx]'",
-        )
 
 
 def export_config(run: NetworkRun, options: ExportOptions) -> dict[str, Any]:

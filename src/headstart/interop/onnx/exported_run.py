@@ -9,22 +9,21 @@ from typing import Any
 
 import numpy as np
 
-from headstart.errors import HeadstartError
+from headstart.errors import HeadstartError, need_packages
 from headstart.files import read_object, replacing
 from headstart.interop.onnx.export import (
     CONFIG,
     FORMAT,
     MODEL,
     WINDOWS,
-    need_packages,
     write_config,
 )
 from headstart.machine import choose_threads
 from headstart.progress import ProgressCallback
 from headstart.run import TASK_FORMS, Run, Scores
 from headstart.tasks import find_task
-from headstart.tasks.examples import Examples, Ids, Long, TextEncoding
-from headstart.tasks.task import Output, Task
+from headstart.tasks.examples import Examples, Ids, Long, Output, TextEncoding
+from headstart.tasks.task import Task
 from headstart.text.tokenizers.tokenizer import Tokenizer, load_tokenizer
 
 BATCH_TOKENS = 512  # a session has little to do beside products: small batches stay in the cache
@@ -70,7 +69,7 @@ class OnnxRun(Run):
     def outputs(
         self, examples: Examples, *, progress: ProgressCallback | None = None
     ) -> list[Output]:
-        """The scores of each example, as `tasks.run_network` gives them."""
+        """The scores of each example, as `run_network` gives them."""
         batches = list(_batches(examples))
         session = self.all_threads if len(batches) == 1 else self.one_thread
         found: list[Output | None] = [None] * len(examples)
@@ -124,7 +123,7 @@ class OnnxRun(Run):
 def open_export(folder: str | Path) -> OnnxRun:
     """Open a folder that `headstart export --to onnx` wrote."""
     folder = Path(folder).expanduser()
-    need_packages("onnxruntime")
+    need_packages("onnx", "onnxruntime")
     config = read_object(folder / CONFIG, fix=AGAIN)
     number = config.get("format")
     if config.get("export") != "onnx" or not isinstance(number, int):

@@ -14,8 +14,7 @@ from headstart.errors import HeadstartError
 from headstart.interop.onnx.graph import GraphWriter
 from headstart.interop.onnx.linear import FloatLinear, array_of
 from headstart.model.attention import SelfAttention
-from headstart.model.base import Transformer
-from headstart.model.block import Block, FeedForward
+from headstart.model.base import Block, FeedForward, Transformer
 from headstart.model.positions import LearnedPositions, RotaryPositions
 
 FORBIDDEN = -1e9  # added to a score: its probability is 0, and a row of nothing else is not NaN
@@ -94,7 +93,7 @@ class BaseGraph:
     def _rotary(self, name: str, module: RotaryPositions | None) -> tuple[str, str] | None:
         if module is None:
             return None
-        rows = array_of(module.rows(self.length, None))  # (T, 2·hs)
+        rows = array_of(module(self.length, None))  # (T, 2·hs)
         half = rows.shape[1] // 4  # both halves of a head turn by the same angles
         return (
             self.graph.weight(f"{name}.cosine", rows[:, :half]),

@@ -30,7 +30,7 @@ from headstart.files import replacing, write_text
 from headstart.folds import Fold, held_rows
 from headstart.model_card import VALIDATION
 from headstart.text.reading.dataset import Splits
-from headstart.training.callbacks import Callback, TrainStart
+from headstart.training.callbacks import Callback
 from headstart.training.finetune import finetune
 from headstart.training.trainer import TrainState
 
@@ -231,8 +231,8 @@ class _Watch(Callback):
         self.context = context
         self.run: Any = None
 
-    def on_start(self, start: TrainStart) -> None:
-        self.run = start.run
+    def on_start(self, run: Any, step: int) -> None:
+        self.run = run
 
     def on_evaluation(self, state: TrainState) -> None:
         run, folder = self.run, self.context.folder

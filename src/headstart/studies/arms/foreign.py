@@ -8,8 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from headstart.base_source import hf_name
-from headstart.config import FinetuneConfig
+from headstart.config import FinetuneConfig, hf_name
 from headstart.studies.arms.arm import Amounts, Colours, Effort, Need, Speed
 from headstart.studies.arms.network import NetworkArm
 from headstart.studies.arms.registry import FOREIGN, add_arm
@@ -101,4 +100,4 @@ def _times_slower(name: str) -> float:
     usual = preset("small", width=STUDY_WIDTH)
     theirs = NetworkRun.open(Path(name)).model.base.config
     head = usual.language_modeling
-    return multiplications(theirs, head).layers / multiplications(usual.base, head).layers
+    return multiplications(theirs, head)["layers"] / multiplications(usual.base, head)["layers"]

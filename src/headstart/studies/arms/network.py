@@ -79,7 +79,6 @@ class NetworkArm(Arm):
         settings: dict[str, Any] = {
             **study.dataset_settings(),
             "preset": study.preset,
-            "objective": network_kind(run.objective),
             "epochs": context.study.epochs[run.labels],
             "labels": str(run.labels) if study.task == "classification" else None,
             "length": study.length,
@@ -91,7 +90,9 @@ class NetworkArm(Arm):
         if context.base is not None:
             settings["base"] = context.base
         else:
-            settings |= {"tokenizer": context.study.tokenizer, **study.sizes()}
+            kind = network_kind(run.objective)
+            tokenizer = context.study.tokenizer
+            settings |= {"objective": kind, "tokenizer": tokenizer, **study.sizes()}
         usual = FinetuneConfig.create(**settings)
         return usual.replace(**self.changes(context, usual))
 

@@ -49,9 +49,11 @@ class StackArm(Arm):
         if len(joined) >= 2:
             return []
         possible = ", ".join(name for name, arm in arms().items() if arm.stackable)
+        others = [name for name in recipe.arms if name not in (*joined, self.name)]
         return [
-            f"a stack joins two or more of {possible}; "
-            f"--arms has {', '.join(joined) or 'none of them'}"
+            f"a stack joins two or more of {possible}; --arms has "
+            f"{', '.join(joined) or 'none of them'}"
+            + (f", and a stack cannot join {', '.join(others)}" if others else "")
         ]
 
     def fit(self, context: ArmContext) -> Fitted:

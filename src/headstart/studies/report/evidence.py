@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from headstart.objectives import OBJECTIVES, find_objective
 from headstart.studies.report.charts import calibration_chart, loss_chart
 from headstart.studies.report.report_data import (
     PHONE,
@@ -62,8 +61,7 @@ def _objective(data: ReportData, part: PretrainingCurve) -> str:
     longer = [one for one in data.tokens if one.objective == part.objective]
     shown += [token_figure(data, one) for one in longer]
     if part.samples:
-        fills = part.objective in OBJECTIVES and not find_objective(part.objective).can_generate
-        verb = "fills in" if fills else "continues"
+        verb = "fills in" if part.objective.startswith("masked") else "continues"
         shown.append(paragraph(f"How the base {verb}:", "note"))
     for sample in part.samples:
         prompt, text = sample.get("prompt", ""), sample.get("text", "")

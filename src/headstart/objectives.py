@@ -1,0 +1,264 @@
+"""Pretraining objectives: how tokens become a batch, and a batch a loss.
+
+A new objective is a class and a line in `OBJECTIVES`; its name is a choice of `--objective`.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from headstart.errors import HeadstartError
+from headstart.model.config import Attention, HeadConfig, MaskedNextSentenceConfig
+from headstart.model.model import LanguageModelingLoss
+from headstart.model.presets import Preset
+from headstart.model.sampled_softmax import SampledClasses, SoftmaxTargets
+from headstart.text.store.token_source import TokenSource
+
+MASKED, RANDOM = 0.8, 0.1  # shares of the chosen tokens; the rest stays
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Input tokens, and which tokens are predicted at which positions."""
+
+    tokens: Tensor  # (B, T)
+    positions: Tensor  # (N): positions of the targets in the flattened batch
+    targets: Tensor  # (N)
+    segments: Tensor | None = None  # (B, T): 0 is padding; texts of a row are 1, 2, …
+    token_types: Tensor | None = None  # (B, T)
+    follows: Tensor | None = None  # (B): 1 where the second text follows the first
+    targets_per_text: float = 0.0  # of the whole step, with `follows`
+    sampled: SampledClasses | None = None  # classes of the output layer; None is all of them
+
+    @property
+    def real_tokens(self) -> int:
+        return self.tokens.numel() if self.segments is None else int((self.segments > 0).sum())
+
+    def to(self, device: torch.device) -> "Batch":
+        moved = {
+            name: value.to(device)
+            for name, value in vars(self).items()
+            if isinstance(value, Tensor | SampledClasses)
+        }
+        return replace(self, **moved)  # type: ignore[arg-type]
+
+    def run(self, model: nn.Module) -> LanguageModelingLoss:
+        """Compute the model's loss at the targets."""
+        targets = SoftmaxTargets(self.positions, self.targets, self.sampled)
+        loss: LanguageModelingLoss = model(self.tokens, self.segments, self.token_types, targets)
+        return loss
+
+    def split(self, rows: int) -> "list[Batch]":
+        """Split into batches of at most `rows` rows; all use the same sampled classes."""
+        if self.tokens.size(0) <= rows:
+            return [self]
+        length = self.tokens.size(1)
+        parts = []
+        for start in range(0, self.tokens.size(0), rows):
+            first, stop = start * length, (start + rows) * length
+            inside = (self.positions >= first) & (self.positions < stop)
+            by_row = {
+                name: value[start : start + rows]
+                for name in ("tokens", "segments", "token_types", "follows")
+                if (value := getattr(self, name)) is not None
+            }
+            part = replace(
+                self,
+                positions=self.positions[inside] - first,
+                targets=self.targets[inside],
+                **by_row,
+            )
+            if part.targets.numel() or part.follows is not None:
+                parts.append(part)
+        return parts
+
+
+@dataclass(frozen=True)
+class Loss:
+    """Sums over a batch, so that the losses of several batches can be added."""
+
+    total: Tensor  # to be minimised, summed over the targets
+    targets: int
+    parts: dict[str, tuple[float, int]] = field(default_factory=dict)  # named sums and counts
+
+
+class Objective(ABC):
+    """One way to pretrain. An instance holds settings, no state."""
+
+    attention: ClassVar[Attention]
+
+    def __init__(self, *, mask_share: float) -> None:
+        self.mask_share = mask_share
+
+    @classmethod
+    def head(cls, preset: Preset) -> HeadConfig:
+        """Return the head that a preset's base is pretrained with."""
+        return preset.language_modeling
+
+    @abstractmethod
+    def batch(self, source: TokenSource, rows: int, key: tuple[int, int]) -> Batch:
+        """Make a batch of `rows` rows: a pure function of the source and the key (seed, step)."""
+
+    def loss(self, model: nn.Module, batch: Batch) -> Loss:
+        """Compute the summed loss of a batch. The model is only called, so it may be wrapped."""
+        return Loss(batch.run(model).tokens, batch.targets.numel())
+
+
+class Causal(Objective):
+    """Causal language modelling: predict the next token.
+
+    Input: `<begin> A B C D`. Targets: `A B C D <end>`. The causal mask hides later tokens, so every
+    position is a prediction. Every token is a target: this needs the fewest tokens to learn, and it
+    is the only objective that can generate text. A token's hidden state contains nothing of what
+    follows it; `masked` sees both sides, but learns only from the masked positions.
+    """
+
+    attention: ClassVar[Attention] = "causal"
+
+    def batch(self, source: TokenSource, rows: int, key: tuple[int, int]) -> Batch:
+        packed = source.rows(rows, key, extra=1)
+        tokens, segments = packed.tokens[:, :-1], packed.segments[:, :-1]
+        # What follows the end of a text is another text and cannot be predicted.
+        is_target = (segments == packed.segments[:, 1:]) & (segments > 0)  # (B, T)
+        return Batch(
+            tokens=tokens,
+            positions=is_target.flatten().nonzero().squeeze(1),
+            targets=packed.tokens[:, 1:][is_target],
+            segments=segments if source.separate else None,
+        )
+
+
+class Masked(Objective):
+    """Masked language modelling (BERT): predict hidden tokens from the rest of the text.
+
+    Input: `A [MASK] C D`. Target: `B` at its position. A share of the tokens is chosen; of those,
+    80 % become the mask token, 10 % a random one and 10 % stay as they are, so that the base cannot
+    learn that only mask tokens matter. Both sides are visible, which suits classification and
+    tagging. Only the chosen positions are scored, so a step is cheap at the output layer, but it
+    also teaches less than a step of `causal`, and the base cannot generate. New masks are drawn
+    each time a row is read.
+    """
+
+    attention: ClassVar[Attention] = "bidirectional"
+
+    def batch(self, source: TokenSource, rows: int, key: tuple[int, int]) -> Batch:
+        packed = source.rows(rows, key)
+        return self.mask(source, packed.tokens, packed.segments, key, separate=source.separate)
+
+    def mask(
+        self,
+        source: TokenSource,
+        tokens: Tensor,
+        segments: Tensor,
+        key: tuple[int, int],
+        *,
+        separate: bool,
+    ) -> Batch:
+        """Choose and mask tokens; special tokens and padding are never targets."""
+        if source.tokenizer.mask_id is None:
+            raise HeadstartError(
+                "this tokenizer has no mask token, which a masked objective needs",
+                fix="use --objective causal, or train a tokenizer with: headstart tokenizer",
+            )
+        changed, chosen = mask_tokens(
+            tokens,
+            (segments > 0) & ~torch.isin(tokens, source.special_ids),
+            share=self.mask_share,
+            mask_id=source.tokenizer.mask_id,
+            vocab_size=source.tokenizer.vocab_size,
+            generator=source.generator(key),
+        )
+        padded = bool((segments == 0).any())
+        if not separate:  # then segments only distinguish padding from text
+            segments = (segments > 0).to(segments.dtype)
+        return Batch(
+            tokens=changed,
+            positions=chosen.flatten().nonzero().squeeze(1),
+            targets=tokens[chosen],
+            segments=segments if separate or padded else None,
+        )
+
+
+class NextSentence(Masked):
+    """Masked language modelling and next sentence prediction together: BERT as published.
+
+    Input: `<begin> A <separator> B <end>`, with tokens masked as in `masked`. Half of the time B
+    continues A, else B is from another document. Targets: the masked tokens, and whether B follows
+    A, predicted from the first token. Later work found that the second task adds little (Liu et al.
+    2019), so try `masked` first.
+    """
+
+    @classmethod
+    def head(cls, preset: Preset) -> HeadConfig:
+        language_modeling = preset.language_modeling
+        return MaskedNextSentenceConfig(
+            tied=language_modeling.tied,
+            bias=language_modeling.bias,
+            transform=language_modeling.transform,
+        )
+
+    def batch(self, source: TokenSource, rows: int, key: tuple[int, int]) -> Batch:
+        pairs = source.pairs(rows, key)
+        masked = self.mask(source, pairs.tokens, pairs.segments, key, separate=False)
+        return replace(
+            masked,
+            token_types=pairs.token_types,
+            follows=pairs.follows,
+            targets_per_text=masked.targets.numel() / rows,
+        )
+
+    def loss(self, model: nn.Module, batch: Batch) -> Loss:
+        tokens, scores = batch.run(model)
+        assert batch.follows is not None
+        assert scores is not None
+        scores = scores.float()  # (B, 2)
+        follows = F.cross_entropy(scores, batch.follows, reduction="sum")
+        correct = float((scores.argmax(-1) == batch.follows).sum())
+        targets, texts = batch.targets.numel(), batch.follows.numel()
+        # Both losses as means, added as in BERT, then weighted by the targets like any other.
+        # The ratio is the whole step's, so that the losses of its micro-batches add up.
+        return Loss(
+            tokens + follows * batch.targets_per_text,
+            targets,
+            {
+                "masked_tokens": (float(tokens.detach()), targets),
+                "next_sentence": (float(follows.detach()), texts),
+                "next_sentence_accuracy": (correct, texts),
+            },
+        )
+
+
+OBJECTIVES: dict[str, type[Objective]] = {
+    "causal": Causal,
+    "masked": Masked,
+    "masked+next-sentence": NextSentence,
+}
+
+
+def mask_tokens(
+    tokens: Tensor,
+    maskable: Tensor,
+    *,
+    share: float,
+    mask_id: int,
+    vocab_size: int,
+    generator: torch.Generator,
+) -> tuple[Tensor, Tensor]:
+    """Apply BERT's masking rule; return the changed tokens and the chosen positions, both (B, T).
+
+    At least one position is chosen if any is maskable, so that no batch is without a target.
+    """
+    draw = torch.rand(tokens.shape, generator=generator)
+    chosen = maskable & (draw < share)
+    if not bool(chosen.any()):
+        first = torch.where(maskable, draw, 2.0).flatten().argmin()
+        chosen = maskable & (torch.arange(tokens.numel()).view_as(tokens) == first)
+    kind = torch.rand(tokens.shape, generator=generator)
+    random = torch.randint(vocab_size, tokens.shape, generator=generator)
+    changed = torch.where(chosen & (kind < MASKED), mask_id, tokens)
+    swapped = chosen & (kind >= MASKED) & (kind < MASKED + RANDOM)
+    return torch.where(swapped, random, changed), chosen
