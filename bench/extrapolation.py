@@ -5,7 +5,7 @@ others, and the accuracy at each hidden budget is predicted with its 95 % interv
 studies have a known truth: power laws with and without a floor, and a curve that is no power law.
 Of real studies (folders that `headstart compare` wrote) the measured mean stands for it.
 
-    python bench/extrapolation.py [--studies 60] [STUDY …]
+    python bench/extrapolation.py [--studies 60] [--first 0] [STUDY …]
 """
 
 import argparse
@@ -52,12 +52,12 @@ def simulated(error: Callable[[float], float], random: np.random.Generator) -> n
     return np.array(lines)
 
 
-def simulate(name: str, studies: int) -> None:
+def simulate(name: str, studies: int, first: int = 0) -> None:
     inside: dict[int, int] = defaultdict(int)
     width: dict[int, list[float]] = defaultdict(list)
     answered = right = 0
     goal = 1 - TRUTHS[name](HIDDEN[0])
-    for number in range(studies):
+    for number in range(first, first + studies):
         table = simulated(TRUTHS[name], np.random.default_rng([number, len(name)]))
         variance = seed_variance(dict(enumerate(table)), pairs=[])
         laws = fit_power_laws(SHOWN, table, variance)
@@ -111,10 +111,11 @@ def back_test(folder: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--studies", type=int, default=60)
+    parser.add_argument("--first", type=int, default=0, help="number of the first study")
     parser.add_argument("study", nargs="*", type=Path)
     options = parser.parse_args()
     for name in TRUTHS:
-        simulate(name, options.studies)
+        simulate(name, options.studies, options.first)
     for folder in options.study:
         back_test(folder)
 

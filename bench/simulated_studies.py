@@ -21,7 +21,7 @@ A row of the output has the percentage of studies with a wrong claim, that of st
 all that is true, the coverage of 95 % intervals of differences and of means at single budgets, and
 their mean half widths in points.
 
-    python bench/simulated_studies.py [--studies 1000] [--seeds 2 3 5] [--rows 500]
+    python bench/simulated_studies.py [--studies 1000] [--seeds 2 3 5] [--rows 500] [--first 0]
 """
 
 import argparse
@@ -126,14 +126,14 @@ def _variance(scores: np.ndarray):
     return seed_variance({place: scores[place] for place in places}, same_budget)
 
 
-def run(name: str, *, studies: int, seeds: int, rows: int) -> str:
+def run(name: str, *, studies: int, seeds: int, rows: int, first: int = 0) -> str:
     """Judge many studies and describe the result in one line."""
     truth = TRUTHS[name]
     wrong = complete = 0
     means: list[list[Interval]] = []
     gaps: list[list[Interval]] = []
     expected = np.zeros((len(ARMS), len(BUDGETS)))
-    for number in range(studies):
+    for number in range(first, first + studies):
         scores, true = simulate(truth, _random(name, number), seeds=seeds, rows=rows)
         expected += true.mean(2) / studies
         variance = _variance(scores)
@@ -169,13 +169,15 @@ def main() -> None:
     parser.add_argument("--studies", type=int, default=1000)
     parser.add_argument("--seeds", type=int, nargs="+", default=[2, 3, 5])
     parser.add_argument("--rows", type=int, default=500)
+    parser.add_argument("--first", type=int, default=0, help="number of the first study")
     parser.add_argument("--truths", nargs="+", default=list(TRUTHS), choices=list(TRUTHS))
     options = parser.parse_args()
     print(f"{options.studies} studies each, {options.rows} test rows")
     print("truth          seeds  wrong power  differences       means")
     for name in options.truths:
         for seeds in options.seeds:
-            print(run(name, studies=options.studies, seeds=seeds, rows=options.rows), flush=True)
+            sizes = {"studies": options.studies, "rows": options.rows, "first": options.first}
+            print(run(name, seeds=seeds, **sizes), flush=True)
 
 
 if __name__ == "__main__":

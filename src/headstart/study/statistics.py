@@ -11,9 +11,9 @@ and the variance of the mean is that of the seeds' means / seeds + that of the r
 errors far. So the variance between seeds is pooled over the arms and budgets of a study, and that
 of one table is shrunken towards it (the moderated variance of limma: Smyth, 2004, Statistical
 Applications in Genetics and Molecular Biology 3). Variances are pooled as ratios to the variance
-that the residuals alone cause, which many rows estimate well: in studies that ratio is 1 to 5 for
-all arms and budgets, whereas the variances themselves differ thirtyfold. The degrees of freedom of
-seeds and rows are combined by Satterthwaite's approximation.
+that the residuals alone cause, which many rows estimate well and which explains most of why small
+budgets vary more. The degrees of freedom of seeds and rows are combined by Satterthwaite's
+approximation.
 
 **Few rows.** Where two arms agree on every row the observed variance is zero. So half a row is
 added to each cell of the table of two classifiers (Agresti and Min, 2005, Statistics in Medicine
