@@ -34,14 +34,14 @@ from sklearn.model_selection import StratifiedKFold
 
 from headstart.baselines.linear import TfidfClassifier
 from headstart.config import FinetuneConfig, PretrainConfig
+from headstart.data.corpus import read_corpus
+from headstart.data.dataset import Dataset, Splits
+from headstart.data.overlap import text_key
+from headstart.data.read import read_dataset
 from headstart.folds import make_folds
 from headstart.run import read_summary
 from headstart.studies.arms.regression import FOLDS
 from headstart.studies.bases import pretrain_base
-from headstart.text.checking.duplicates import text_key
-from headstart.text.reading.corpus import read_corpus
-from headstart.text.reading.dataset import Dataset, Splits
-from headstart.text.reading.read import read_dataset
 from headstart.training.callbacks import Callback
 from headstart.training.finetune import finetune
 from recipes import parse

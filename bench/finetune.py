@@ -201,9 +201,9 @@ def predict(common: Task, repetitions: int) -> None:
 def show_accuracy_in_8_bits(threads: int, labels: str) -> None:
     """Accuracy on the test part of rotten-tomatoes: the run's, the export's, their difference."""
     from headstart.config import FinetuneConfig
+    from headstart.data.read import read_dataset
+    from headstart.data.splits import take_budget
     from headstart.interop.exporters import ExportOptions, export_run
-    from headstart.text.checking.splits import take_budget
-    from headstart.text.reading.read import read_dataset
     from headstart.training.finetune import finetune
 
     splits = read_dataset("rotten-tomatoes")

@@ -92,9 +92,9 @@ def measure(base: str | None, labels: str, seed: int, threads: int) -> dict[str,
     """Fit one classifier inside of its budget, and answer for the test part."""
     import numpy as np
 
-    from headstart.text.checking.splits import take_budget
-    from headstart.text.reading.dataset import Splits
-    from headstart.text.reading.read import read_dataset
+    from headstart.data.dataset import Splits
+    from headstart.data.read import read_dataset
+    from headstart.data.splits import take_budget
 
     parts = read_dataset("rotten-tomatoes")
     assert parts.test is not None

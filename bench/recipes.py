@@ -25,8 +25,8 @@ from typing import Any
 from scipy.stats import t
 
 from headstart.config import FinetuneConfig
-from headstart.text.checking.splits import take_budget
-from headstart.text.reading.read import read_dataset
+from headstart.data.read import read_dataset
+from headstart.data.splits import take_budget
 from headstart.training.finetune import finetune
 
 

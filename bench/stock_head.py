@@ -14,8 +14,8 @@ import numpy as np
 from scipy.stats import t
 
 from headstart.config import FinetuneConfig
-from headstart.text.reading.dataset import Splits
-from headstart.text.reading.read import read_dataset
+from headstart.data.dataset import Splits
+from headstart.data.read import read_dataset
 from headstart.training.finetune import finetune
 
 VALIDATION_ROWS, TEST_ROWS = 400, 1_000

@@ -29,12 +29,12 @@ import numpy as np
 
 from headstart.baselines.linear import CooccurrenceClassifier, TfidfClassifier
 from headstart.config import FinetuneConfig, PretrainConfig
+from headstart.data.corpus import read_corpus
+from headstart.data.dataset import Splits
+from headstart.data.read import read_dataset
+from headstart.data.splits import take_budget
 from headstart.run import NetworkRun, read_summary
 from headstart.studies.bases import pretrain_base
-from headstart.text.checking.splits import take_budget
-from headstart.text.reading.corpus import read_corpus
-from headstart.text.reading.dataset import Splits
-from headstart.text.reading.read import read_dataset
 from headstart.training.callbacks import Callback
 from headstart.training.corpus import prepare_corpus
 from headstart.training.finetune import finetune

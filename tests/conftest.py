@@ -31,6 +31,14 @@ settings.load_profile("patient")
 Result = subprocess.CompletedProcess[str]
 
 
+@pytest.fixture
+def reviews(write: Callable[[str, bytes | str], Path]) -> Path:
+    """A tidy CSV with forty different texts, half good and half bad."""
+    lines = ["text,label"]
+    lines += [f"review number {n} says {'yes' if n % 2 else 'no'},{n % 2}" for n in range(40)]
+    return write("reviews.csv", "\n".join(lines) + "\n")
+
+
 @pytest.fixture(scope="session")
 def headstart() -> Callable[..., Result]:
     """Run `headstart ARGUMENTS…` as a user would: its exit code and what it printed.

@@ -29,7 +29,7 @@ FORKS.set_forkserver_preload(
         "headstart.studies.keep_best",
         "headstart.studies.record",
         "headstart.studies.run",
-        "headstart.text.checking.inspect",
+        "headstart.data.inspect",
         "headstart.training.finetune",
         "headstart.training.pretrain",
     ]

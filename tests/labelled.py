@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 
 from headstart.config import FinetuneConfig
-from headstart.text.reading.dataset import Dataset, Splits
+from headstart.data.dataset import Dataset, Splits
 from tests.corpora import SUBJECTS, sentence
 
 ANIMALS = ("cat", "dog", "bird")

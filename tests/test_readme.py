@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from headstart.cli.app import COMMANDS, main
-from headstart.text.reading import named_sources
+from headstart.data import readers
 from tests.corpora import write_corpus
 from tests.interop.foreign import make, save
 from tests.labelled import dataset, write_csv
@@ -174,10 +174,15 @@ def test_the_lab_pages_commands_work_on_the_labs_own_files(folder, typed):
 @pytest.fixture
 def fewer_reviews(monkeypatch):
     """One in ten of the embedded texts, which are sorted by label."""
-    whole = named_sources.read_embedded
-    monkeypatch.setattr(
-        named_sources, "read_embedded", lambda name: islice(whole(name), None, None, 10)
-    )
+    whole = readers._open_embedded
+
+    def fewer(source):
+        table = whole(source)
+        records = table.records
+        table.records = lambda label, only: islice(records(label, only), None, None, 10)
+        return table
+
+    monkeypatch.setattr(readers, "_open_embedded", fewer)
 
 
 @pytest.mark.slow

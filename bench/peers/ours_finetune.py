@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from headstart.config import FinetuneConfig
+from headstart.data.dataset import Dataset
 from headstart.data.tokenizers import load_tokenizer
 from headstart.interop.exporters import ExportOptions, export_run
 from headstart.interop.onnx.exported_run import open_export
@@ -15,7 +16,6 @@ from headstart.model.model import build_model
 from headstart.model.presets import preset
 from headstart.run import NetworkRun, Run
 from headstart.tasks.classification import Classification
-from headstart.text.reading.dataset import Dataset
 from headstart.training.batches import EpochBatches
 from headstart.training.callbacks import Callback
 from headstart.training.initialization import start_model, text_encoding

@@ -373,28 +373,31 @@ class DatasetSettings(Config):
     dataset: list[str] = setting(
         [],
         "Labelled texts: CSV, TSV, JSON, JSON Lines or Parquet files, a folder with files called "
-        "train, validation and test, or a name (rotten-tomatoes, hub:owner/name).",
+        "train, validation and test, one with a subfolder per class, or a name (rotten-tomatoes, "
+        "hub:owner/name).",
         panel="Data",
         argument=True,
     )
     task: str = setting(
-        "classification", "What is predicted from a text.", panel="Data",
+        "classification",
+        "What is predicted from a text; commands guess it from the files.",
+        panel="Data",
         choices=("classification", "multi-label", "pairs", "tagging", "spans"),
-    )  # fmt: skip
+    )
     validation: str | None = setting(None, "A separate file for validation.", panel="Data")
     test: str | None = setting(None, "A separate file for the test part.", panel="Data")
     text_column: str | None = setting(
-        None, "The column of the text; by default found by its name.", panel="Data"
+        None, "The column of the text; by default found by name or guessed.", panel="Data"
     )
     second_column: str | None = setting(
         None, "For pairs and spans: the column of the second text.", panel="Data"
     )
     label_column: str | None = setting(
-        None, "The column of the label; by default found by its name.", panel="Data"
+        None, "The column of the label; by default found by name or guessed.", panel="Data"
     )
     encoding: str = setting("utf-8", "The encoding of text files.", panel="Data", advanced=True)
     drop_overlap: bool = setting(
-        False, "Drop training texts that validation or test contain, too.", panel="Data"
+        False, "Drop training texts that overlap with validation or test.", panel="Data"
     )
     split_seed: int = setting(
         0, "The seed of the split, if one is made.", panel="Data", advanced=True,
@@ -499,7 +502,7 @@ class PretrainConfig(NetworkSettings, MachineSettings):
         [], "Text files, folders or names (imdb).", panel="Data", argument=True
     )
     text_column: str | None = setting(
-        None, "The column of the text; by default found by its name.", panel="Data"
+        None, "The column of the text; by default found by name or guessed.", panel="Data"
     )
     encoding: str = setting("utf-8", "The encoding of text files.", panel="Data", advanced=True)
     documents: Literal["line", "blank-line", "file"] | None = setting(
@@ -514,6 +517,10 @@ class PretrainConfig(NetworkSettings, MachineSettings):
         "validation and test texts are removed from it.",
         panel="Data",
     )
+    test: list[str] = setting(
+        [], "Labelled or plain text files: documents that overlap with their texts are dropped.",
+        panel="Data",
+    )  # fmt: skip
     held_out: float | None = setting(
         None, "Share of the documents that the loss is measured on; by default 0.01, or 0.1 of a "
         "small corpus.", panel="Data", advanced=True, above=0, maximum=0.5,

@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from headstart.baselines.finetune_arm import finetune_arm
 from headstart.config import DatasetSettings, FinetuneConfig, check_new
+from headstart.data.dataset import Dataset, Splits
 from headstart.errors import HeadstartError
 from headstart.model.config import POOLINGS, ClassificationConfig
 from headstart.model.heads import ClassificationHead
@@ -31,7 +32,6 @@ from headstart.predictions import check_inputs
 from headstart.run import NetworkRun, Run, write_summary
 from headstart.tasks.classification import Classification
 from headstart.tasks.examples import TextEncoding
-from headstart.text.reading.dataset import Dataset, Splits
 from headstart.training.initialization import probe_features, reading_length
 
 VALIDATION_SHARE = 0.1
@@ -288,7 +288,7 @@ def _signature() -> inspect.Signature:
 HeadstartClassifier.__init__.__signature__ = _signature()  # type: ignore[attr-defined]
 
 
-def _split(rows: Dataset, random: np.random.RandomState) -> Splits:
+def _split(rows: Dataset, random: np.random.RandomState) -> Splits[Any]:
     """Take a tenth of each class for validation; a class of one row is for training."""
     held_out: list[int] = []
     labels = np.asarray(rows.labels)

@@ -16,16 +16,16 @@ from typing import Any
 import pyarrow as pa
 from pyarrow.parquet import ParquetWriter
 
+from headstart.data.conll import SentenceRow, SentenceRows, ends_in_tags
+from headstart.data.dataset import LABELS_MARK, as_text
+from headstart.data.readers import ReadOptions, Rows, open_rows
+from headstart.data.sources import find_kind, find_source
+from headstart.data.squad import QuestionRow, QuestionRows
+from headstart.data.stream import check_text
 from headstart.data.words import split_words
 from headstart.errors import HeadstartError
 from headstart.files import check_file, escape_formula
 from headstart.tasks.task import Prediction, Task
-from headstart.text.checking.checks import LABELS_MARK, checked_text
-from headstart.text.reading.conll import LenientSentence, LenientSentences, ends_in_tags
-from headstart.text.reading.lenient_rows import LenientRows
-from headstart.text.reading.rows import ReadOptions, split_pair
-from headstart.text.reading.sources import kind_by_suffix
-from headstart.text.reading.squad import LenientQuestion, LenientQuestions
 
 CHUNK_ROWS = 1_024
 CHUNK_CHARACTERS = 4_000_000
@@ -70,9 +70,10 @@ def check_inputs(task: Task[Any], inputs: Sequence[Any]) -> None:
                 fix="give a tuple of two texts" if len(names) > 1 else "give a string",
             )
         for name, text in zip(names, texts, strict=True):
-            where = f"{name} {number}"
-            if not checked_text(text, lambda where=where: where):  # type: ignore[misc]
-                raise HeadstartError(f"the {name} is empty", where=where, fix="leave it out")
+            _, problem = check_text(text)
+            if problem is not None:
+                what = f"the {name} is empty" if problem.code == "empty" else problem.what
+                raise HeadstartError(what, where=f"{name} {number}", fix=problem.fix)
 
 
 def check_output(task: Task[Any], source: str | Path, output: Path) -> None:
@@ -116,22 +117,23 @@ def input_columns(task: Task[Any], given: Any) -> dict[str, Any]:
 
 def open_inputs(
     task: Task[Any], source: str | Path, options: ReadOptions
-) -> LenientQuestions | LenientSentences | LenientRows:
+) -> QuestionRows | SentenceRows | Rows:
     """Open a file to predict on.
 
     A file for tagging is CoNLL if its name or its content says so, otherwise texts. One for spans
     is SQuAD's JSON, otherwise a table with a question and a context in each row.
     """
     path = Path(source).expanduser()
-    kind, _ = kind_by_suffix(path)
+    kind, _ = find_kind(path)
     if task.name == "spans" and kind == "json":
-        return LenientQuestions(source, options.encoding)
+        return QuestionRows(source, options.encoding)
     if task.name == "tagging" and _is_conll(path, kind, options.encoding, task.labels):
-        return LenientSentences(source, options.encoding)
+        return SentenceRows(source, options.encoding)
     if task.name == "spans":
         question, context = options.text_column or "question", options.second_column or "context"
         options = replace(options, text_column=question, second_column=context)
-    return LenientRows(source, replace(options, pairs=task.texts_per_row == 2))
+    pairs = task.texts_per_row == 2
+    return open_rows(find_source(source), options, pairs=pairs, all_columns=True)
 
 
 def input_chunks(task: Task[Any], rows: Iterable[Any]) -> Iterator[list[InputRow]]:
@@ -140,7 +142,7 @@ def input_chunks(task: Task[Any], rows: Iterable[Any]) -> Iterator[list[InputRow
     size = 0
     for row in rows:
         chunk.append(_input_row(task, row))
-        size += len(row.text)
+        size += len(as_text(row.context if isinstance(row, QuestionRow) else row.text))
         if len(chunk) >= CHUNK_ROWS or size >= CHUNK_CHARACTERS:
             yield chunk
             chunk, size = [], 0
@@ -149,24 +151,22 @@ def input_chunks(task: Task[Any], rows: Iterable[Any]) -> Iterator[list[InputRow
 
 
 def _is_conll(path: Path, kind: str | None, encoding: str, tags: Sequence[str]) -> bool:
-    if ".conll" in [suffix.lower() for suffix in path.suffixes[-2:]]:
+    if kind == "conll":
         return True
     return kind in ("text", None) and path.is_file() and ends_in_tags(path, encoding, tags)
 
 
 def _input_row(task: Task[Any], row: Any) -> InputRow:
-    if isinstance(row, LenientQuestion):
-        columns = {"id": row.id, "question": row.question}  # the texts stand in many rows
-        return InputRow(row.number, (row.question, row.text), row.problem, columns, row.id)
-    if isinstance(row, LenientSentence):
-        words = [row.text[start:end] for start, end in row.words]
-        return InputRow(row.number, words, row.problem, {"text": row.text})
+    problem = None if row.problem is None else row.problem.what
+    if isinstance(row, QuestionRow):
+        columns = {"id": row.id, "question": row.question}  # contexts are in many rows
+        return InputRow(row.number, (row.question, row.context), problem, columns, row.id)
+    if isinstance(row, SentenceRow):
+        return InputRow(row.number, row.words, problem, {"text": row.text})
     if task.name == "spans":
-        problem = row.problem if row.text else "the question or its text is empty"
-        columns = {"id": str(row.number), **row.columns}
-        return InputRow(row.number, split_pair(row.text), problem, columns, str(row.number))
-    given = split_pair(row.text) if task.texts_per_row == 2 else row.text
-    return InputRow(row.number, given, row.problem, row.columns or {"text": row.text})
+        name = str(row.number)
+        return InputRow(row.number, row.text, problem, {"id": name, **row.columns}, name)
+    return InputRow(row.number, row.text, problem, row.columns)
 
 
 def write_predictions(

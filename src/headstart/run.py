@@ -20,6 +20,10 @@ from safetensors import SafetensorError
 
 from headstart.checksums import load_arrays, save_arrays
 from headstart.config import hf_name
+from headstart.data.dataset import Dataset, Splits
+from headstart.data.overlap import text_key
+from headstart.data.readers import ReadOptions
+from headstart.data.sources import has_parts
 from headstart.data.tokenizers import Tokenizer, hash_of, load_tokenizer
 from headstart.errors import HeadstartError
 from headstart.evaluation.calibration import HIGHEST, LOWEST
@@ -52,11 +56,7 @@ from headstart.progress import ProgressCallback
 from headstart.tasks import find_task
 from headstart.tasks.classification import Classification
 from headstart.tasks.examples import Examples, Long, Output, TextEncoding, run_network
-from headstart.tasks.task import Parts, Prediction, Task
-from headstart.text.checking.duplicates import text_key
-from headstart.text.reading.dataset import Dataset
-from headstart.text.reading.rows import ReadOptions
-from headstart.text.reading.sources import has_parts
+from headstart.tasks.task import Prediction, Task
 
 TASK = "task.json"
 SUMMARY = "summary.json"
@@ -110,7 +110,7 @@ class Run(ABC):
         Scores are divided by it before they become probabilities.
     summary : dict
         The content of `summary.json`; empty where there is none.
-    splits : Parts or None
+    splits : Splits or None
         The rows that `finetune` has read; `None` for a run that was opened.
     """
 
@@ -297,8 +297,6 @@ class Run(ABC):
         seen = None
         if numbers is not None:
             seen = given - len(rows)
-            for mistake in report.get("mistakes", []):  # row numbers of what was given
-                mistake["row"] = int(numbers[mistake["row"] - 1]) + 1
         return {"rows": len(rows), "seen_rows": seen, **report, "truncated": scores.truncated}
 
     def explain(self, text: Input, label: str | None = None) -> Explanation:
@@ -615,7 +613,7 @@ def read_temperature(folder: Path) -> float:
     return float(found["temperature"])
 
 
-def write_rows(task: Task[Any], splits: Parts[Any], folder: Path) -> None:
+def write_rows(task: Task[Any], splits: Splits[Any], folder: Path) -> None:
     """Save a 64-bit hash of each row that trains the weights or selects them."""
     parts = {"train": splits.train, "validation": splits.validation}
     content = {name: hash_rows(task, rows) for name, rows in parts.items()}

@@ -4,9 +4,9 @@ import os
 
 import pytest
 
+from headstart.data.corpus import TextList
 from headstart.data.token_store import store_corpus
 from headstart.data.tokenizers import train_tokenizer
-from headstart.text.reading.corpus import TextList
 
 
 def test_json_tells_the_machine_and_the_choices(headstart_json):

@@ -49,7 +49,7 @@ def test_a_problem_is_one_message_and_code_2(headstart, tmp_path):
     path.write_bytes(b"text,label\ncaf\xe9,1\n")
     result = headstart("inspect", path)
     assert result.returncode == 2
-    assert "byte 0xE9 at offset 14" in result.stderr
+    assert "byte 0xE9 is not text in UTF-8" in result.stderr
     assert "--encoding cp1252" in result.stderr
     assert "Traceback" not in result.stderr
     assert result.stdout == ""
@@ -116,12 +116,6 @@ def test_long_labels_are_shown_whole(headstart, tmp_path):
     assert "…" not in page.split("Labels")[1].split("Warnings")[0]
 
 
-def test_tagged_sentences_are_sent_to_the_command_that_reads_them(headstart, tmp_path):
-    (tmp_path / "d.conll").write_text("Ada B-PER\n")
-    told = " ".join(headstart("inspect", tmp_path / "d.conll").stderr.split())
-    assert "headstart finetune FILE --task tagging" in told
-
-
 def test_files_called_train_and_test_are_not_pooled(headstart, reviews, tmp_path):
     train, test = tmp_path / "train.csv", tmp_path / "test.csv"
     train.write_text(reviews.read_text())
@@ -133,14 +127,14 @@ def test_files_called_train_and_test_are_not_pooled(headstart, reviews, tmp_path
     assert "reviews.csv, test.csv are read as one dataset" in " ".join(pooled.stdout.split())
 
 
-def test_a_conll_file_is_looked_at_with_the_task_that_its_message_names(
-    headstart, headstart_json, tmp_path
-):
+def test_a_conll_file_is_looked_at_as_tagged_sentences(headstart, headstart_json, tmp_path):
     path = write_conll(tmp_path / "train.conll", sentences=40)
-    assert "--task tagging" in headstart("inspect", path).stderr
+    assert "the task is tagging" in headstart("inspect", path).stderr
     report = headstart_json("inspect", path, "--task", "tagging")
     assert [part["name"] for part in report["parts"]] == ["train", "validation", "test"]
-    assert sum(part["labels"]["entities"] for part in report["parts"]) == 40
+    assert sum(part["labels"]["B-PER"] for part in report["parts"]) == 40
+    wrong = headstart("inspect", path, "--task", "classification")
+    assert (wrong.returncode, "--task tagging" in wrong.stderr) == (2, True)
 
 
 def test_questions_and_pairs_are_looked_at_as_well(headstart_json, tmp_path):

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from seqeval import metrics as reference
 from seqeval.metrics.sequence_labeling import get_entities
 
+from headstart.data.conll import Sentences
 from headstart.errors import HeadstartError
 from headstart.evaluation.metrics import (
     Entity,
@@ -17,7 +18,6 @@ from headstart.evaluation.metrics import (
     find_entities,
 )
 from headstart.tasks.tagging import Tagging
-from headstart.text.reading.conll import Sentences
 
 TAGS = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]
 pairs_of_tags = st.lists(st.tuples(st.sampled_from(TAGS), st.sampled_from(TAGS)), min_size=1)

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from scipy.special import logit
 from sklearn import metrics as reference
 
+from headstart.data.dataset import Dataset
 from headstart.evaluation.calibration import calibration_error, log_loss, reliability_bins
 from headstart.evaluation.metrics import (
     class_table,
@@ -14,7 +15,6 @@ from headstart.evaluation.metrics import (
     wilson_interval,
 )
 from headstart.tasks.classification import MultiLabel
-from headstart.text.reading.dataset import Dataset
 
 
 def answers(seed, rows, classes):

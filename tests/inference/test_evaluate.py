@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from headstart.config import FinetuneConfig
+from headstart.data.dataset import Dataset
+from headstart.data.read import read_dataset
 from headstart.errors import HeadstartError
 from headstart.run import ROWS, NetworkRun, evaluation_rows
-from headstart.text.reading.dataset import Dataset
-from headstart.text.reading.read import read_dataset
 from headstart.training.finetune import finetune
 from tests.labelled import config, dataset, write_csv
 
@@ -82,14 +82,14 @@ def test_rows_of_one_class_are_judged_as_well(run, run_folder, tmp_path):
 def test_other_tags_than_the_runs_are_an_error_that_names_both(tagger, tmp_path):
     (tmp_path / "other.conll").write_text("Ada B-PER\n\nOslo B-CITY\n")
     task = NetworkRun.open(tagger).task
-    with pytest.raises(HeadstartError, match=r"'B-CITY'.*known are O, B-LOC") as error:
+    with pytest.raises(HeadstartError, match=r"'B-CITY'.*known are 'O', 'B-LOC'") as error:
         evaluation_rows(FinetuneConfig.load(tagger), task, str(tmp_path / "other.conll"))
     assert "sentence 2" in error.value.where
 
 
 @pytest.mark.parametrize("name", ["rotten-tomatoes", "missing.conll"])
 def test_what_is_no_file_of_the_task_is_said(tagger, name):
-    with pytest.raises(HeadstartError, match=f"there is no file '{name}'"):
+    with pytest.raises(HeadstartError, match=f"there is no file or folder '{name}'"):
         evaluation_rows(FinetuneConfig.load(tagger), NetworkRun.open(tagger).task, name)
 
 
@@ -122,7 +122,8 @@ def test_a_dataset_that_grew_judges_no_row_that_was_trained_on(tmp_path):
     found = opened.evaluate(part)
     assert found["rows"] == len(set(part.texts) - seen)
     assert found["seen_rows"] == len(seen & set(part.texts))
-    assert all(part.texts[one["row"] - 1] == one["text"] for one in found["mistakes"])
+    text_of = dict(zip(part.rows, part.texts, strict=True))
+    assert all(text_of[one["row"]] == one["text"] for one in found["mistakes"])
 
 
 def test_rows_that_were_all_seen_are_refused(run, run_folder):

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
+from headstart.data.squad import read_question_file
 from headstart.errors import HeadstartError
 from headstart.run import NetworkRun
-from headstart.text.reading.squad import read_question_file
 from tests.labelled import write_squad
 
 TEXT = "In year 7, Ada lives here. Kurt works there!"
@@ -106,9 +106,9 @@ def test_a_broken_question_keeps_its_place_and_its_reason(run, tmp_path):
     del document["data"][0]["paragraphs"][1]["qas"][0]["question"]
     source.write_text(json.dumps(document))
     summary = run.predict_file(source, tmp_path / "out.jsonl")
-    assert summary["bad"] == [{"row": 2, "error": "the question is empty"}]
+    assert summary["bad"] == [{"row": 2, "error": "in the question: the text is empty"}]
     rows = read_rows(tmp_path / "out.jsonl")
-    assert [row["error"] for row in rows] == [None, "the question is empty", None]
+    assert [row["error"] for row in rows] == [None, "in the question: the text is empty", None]
     run.predict_file(source, tmp_path / "out.json")
     assert list(json.loads((tmp_path / "out.json").read_text())) == ["q0", "q1", "q2"]
 
@@ -116,7 +116,7 @@ def test_a_broken_question_keeps_its_place_and_its_reason(run, tmp_path):
 def test_a_table_of_questions_and_contexts_is_answered_by_row(run, tmp_path):
     (tmp_path / "in.csv").write_text(f'question,context\nwho lives?,"{TEXT}"\n,"{TEXT}"\n')
     summary = run.predict_file(tmp_path / "in.csv", tmp_path / "out.jsonl")
-    assert summary["bad"] == [{"row": 2, "error": "the question or its text is empty"}]
+    assert summary["bad"] == [{"row": 2, "error": "the text is empty"}]
     assert [row["answer"] for row in read_rows(tmp_path / "out.jsonl")] == ["Ada", None]
 
 

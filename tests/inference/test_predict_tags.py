@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pytest
 
+from headstart.data.conll import read_sentences
 from headstart.errors import HeadstartError
 from headstart.run import NetworkRun
 from headstart.tasks.examples import run_network
-from headstart.text.reading.conll import read_sentences
 from tests.labelled import write_conll
 
 TEXT = "7 Grace Hopper saw New York."
@@ -103,7 +103,7 @@ def test_a_broken_sentence_keeps_its_place_and_its_reason(run, tmp_path, suffix)
     source, output = tmp_path / "in.conll", tmp_path / f"out{suffix}"
     source.write_bytes(b"Ada O\n\ncaf\xe9 O\n\nOslo O\n")
     summary = run.predict_file(source, output)
-    assert summary["bad"] == [{"row": 2, "error": "byte 0xE9 is not text in this encoding"}]
+    assert summary["bad"] == [{"row": 2, "error": "byte 0xE9 is not text in UTF-8"}]
     if suffix == ".jsonl":
         rows = read_rows(output)
         assert [row["row"] for row in rows] == [1, 2, 3]
@@ -112,7 +112,7 @@ def test_a_broken_sentence_keeps_its_place_and_its_reason(run, tmp_path, suffix)
     else:
         first, broken, last = output.read_text().strip().split("\n\n")
         assert first.startswith("Ada\t")
-        assert broken == "# row 2: byte 0xE9 is not text in this encoding\ncaf?\t_"
+        assert broken == "# row 2: byte 0xE9 is not text in UTF-8\ncaf?\t_"
         assert last.startswith("Oslo\t")
 
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
+from headstart.data.dataset import Dataset
 from headstart.errors import HeadstartError
 from headstart.evaluation.calibration import at_temperature, fit_temperature
 from headstart.run import CALIBRATION, VALIDATION, NetworkRun, write_temperature
-from headstart.text.reading.dataset import Dataset
 from tests.labelled import dataset
 
 

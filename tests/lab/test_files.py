@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from headstart.data.corpus import read_corpus
+from headstart.data.read import read_dataset
+from headstart.data.readers import join_tokens
 from headstart.errors import HeadstartError
-from headstart.lab.files import join_tokens
-from headstart.text.reading.corpus import read_corpus
-from headstart.text.reading.read import read_dataset
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "cls-books-fr"
 

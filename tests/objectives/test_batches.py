@@ -6,11 +6,11 @@ import pytest
 import torch
 
 from headstart.data.batches import TokenSource
+from headstart.data.corpus import TextList
 from headstart.data.token_store import store_corpus
 from headstart.data.tokenizers import train_tokenizer
 from headstart.model.model import build_model
 from headstart.objectives import OBJECTIVES
-from headstart.text.reading.corpus import TextList
 from headstart.training.corpus import network_preset
 from tests.runs import small_config
 

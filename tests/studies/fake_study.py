@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from headstart.data.overlap import overlap_sentence
 from headstart.model.counts import count_parameters
 from headstart.model.presets import preset
 from headstart.studies.outcomes import FINAL, Measure, RunKey
@@ -24,7 +25,6 @@ from headstart.studies.results import (
     write_study,
     write_test_rows,
 )
-from headstart.text.checking.held_out import left_out_sentence
 
 EPOCHS = 15
 WITHOUT_BASE = ("tfidf", "cooccurrence")
@@ -160,7 +160,7 @@ def _study(recipe: Recipe) -> Study:
         ],
         task_texts=6826,
         overlap_dropped=27,
-        overlap_checked=left_out_sentence({"equal": 20, "contains": 7}),
+        overlap_checked=overlap_sentence({"equal": 20, "contains": 7}),
         parameters=dict.fromkeys(recipe.objectives, counts),
         pretraining=[_pretraining(objective) for objective in recipe.objectives],
     )

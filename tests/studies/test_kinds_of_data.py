@@ -4,12 +4,12 @@ import random
 
 import pytest
 
+from headstart.data.dataset import Dataset
 from headstart.errors import HeadstartError
 from headstart.studies.record import write_results
 from headstart.studies.report.build import write_report
 from headstart.studies.results import read_study
 from headstart.studies.run import StudyRun
-from headstart.text.reading.dataset import Dataset
 from tests.corpora import SUBJECTS, sentence
 from tests.labelled import write_csv
 from tests.studies.small_study import small_recipe

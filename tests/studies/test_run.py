@@ -6,6 +6,7 @@ import shutil
 import numpy as np
 import pytest
 from filelock import FileLock
+from headstart.text import cooccurrence
 
 from headstart.config import FinetuneConfig, PretrainConfig
 from headstart.data.tokenizers import JsonTokenizer
@@ -16,7 +17,6 @@ from headstart.studies.record import write_results
 from headstart.studies.report.build import write_report
 from headstart.studies.results import read_measures, read_predictions, read_study
 from headstart.studies.run import StudyListener, StudyRun
-from headstart.text import cooccurrence
 from tests.corpora import write_corpus
 from tests.labelled import dataset, write_csv
 from tests.studies.small_study import small_recipe

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
+from headstart.data.dataset import Dataset, Splits
 from headstart.model.model import build_model
 from headstart.model.presets import preset
 from headstart.tasks.examples import Examples
-from headstart.text.reading.dataset import Dataset, Splits
 from headstart.training.callbacks import Callback
 from headstart.training.finetune import finetune
 from tests.labelled import config

@@ -9,14 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headstart.data.dataset import Dataset
+from headstart.data.overlap import text_key
 from headstart.data.tokenizers import train_tokenizer
 from headstart.errors import HeadstartError
 from headstart.run import NetworkRun, Run, evaluation_rows
 from headstart.tasks.classification import Pairs, fit_pair
 from headstart.tasks.examples import TextEncoding
-from headstart.text.checking.duplicates import text_key
-from headstart.text.reading.dataset import Dataset
-from headstart.text.reading.rows import PAIR_MARK, join_pair, split_pair
 from headstart.training.finetune import finetune
 from tests.labelled import config
 
@@ -56,16 +55,16 @@ def test_it_learns_what_lies_between_two_texts(tmp_path):
 
 def test_columns_are_found_or_named(tmp_path):
     assert len(Pairs.read([str(write_pairs(tmp_path / "a.csv"))]).train.texts) > 100
-    other = write_pairs(tmp_path / "b.csv", columns=("links", "rechts"))
-    with pytest.raises(HeadstartError, match="no two text columns") as error:
-        Pairs.read([str(other)])
-    assert "--second-column" in error.value.fix
-    assert Pairs.read([str(other)], text_column="links", second_column="rechts").train.texts
+    other = str(write_pairs(tmp_path / "b.csv", columns=("links", "rechts")))
+    guessed = Pairs.read([other])
+    assert "'links' and 'rechts'" in guessed.notes[0]
+    named = Pairs.read([other], text_column="rechts", second_column="links")
+    assert named.train.texts[0][0].startswith("the ")
 
 
 def test_the_second_text_has_its_own_token_type():
     tokenizer = train_tokenizer(["a cat and a dog"], vocab_size=280)
-    data = Dataset("x", [join_pair("a cat", "a dog")], [0], ("n", "y"))
+    data = Dataset("x", [("a cat", "a dog")], [0], ("n", "y"))
     examples = Pairs(("n", "y")).encode(data, TextEncoding(tokenizer, 64))
     first, second = tokenizer.encode(["a cat", "a dog"])
     wanted = [tokenizer.begin_id, *first, tokenizer.separator_id, *second, tokenizer.end_id]
@@ -89,16 +88,17 @@ def test_windows_are_refused(tmp_path):
         finetune(config(dataset=[str(path)], task="pairs", long="windows"), tmp_path / "run")
 
 
-@pytest.mark.parametrize("strange", ["\x1e", PAIR_MARK, "\u2028"])
-def test_a_text_that_holds_a_mark_is_split_where_the_pair_is(strange):
-    first, second = split_pair(str(join_pair(f"a{strange}b", f"c{strange}")))
-    assert (first, second) == tuple(
-        half.replace(PAIR_MARK, " ") for half in (f"a{strange}b", f"c{strange}")
-    )
+def test_no_character_of_a_text_is_taken_for_the_border_of_a_pair(tmp_path):
+    path = tmp_path / "pairs.jsonl"
+    texts = [(f"a{n}\ufdd0b", f"c\x1e{n}") for n in range(20)]
+    records = [{"premise": a, "hypothesis": b, "label": int(b[2:]) % 2} for a, b in texts]
+    path.write_text("\n".join(map(json.dumps, records)))
+    splits = Pairs.read([str(path)])
+    assert {text for part in splits.parts().values() for text in part.texts} == set(texts)
 
 
 def test_words_on_the_other_side_make_another_pair():
-    assert text_key(join_pair("a b", "c")) != text_key(join_pair("a", "b c"))
+    assert text_key(("a b", "c")) != text_key(("a", "b c"))
 
 
 def test_every_word_of_a_pair_is_explained_also_the_only_one_of_a_text(tmp_path):
@@ -116,6 +116,6 @@ def test_every_word_of_a_pair_is_explained_also_the_only_one_of_a_text(tmp_path)
 
 def test_mistakes_show_both_texts_of_a_pair():
     task = Pairs(("no", "yes"))
-    rows = Dataset("pairs", [join_pair("a cat", "a dog")], [0], ("no", "yes"))
+    rows = Dataset("pairs", [("a cat", "a dog")], [0], ("no", "yes"))
     (mistake,) = task.report(np.array([[0.0, 4.0]]), rows)["mistakes"]
-    assert mistake["text"] == "a cat | a dog"
+    assert mistake["text"] == "a cat ¦ a dog"

@@ -5,12 +5,12 @@ import json
 import numpy as np
 import pytest
 
+from headstart.data.squad import Questions, read_question_file
 from headstart.data.tokenizers import train_tokenizer
 from headstart.errors import HeadstartError
 from headstart.run import NetworkRun, evaluation_rows
 from headstart.tasks.examples import TextEncoding
 from headstart.tasks.spans import Spans
-from headstart.text.reading.squad import Questions, read_question_file
 from headstart.training.finetune import finetune
 from tests.labelled import config, write_squad
 

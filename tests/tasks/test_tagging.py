@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
+from headstart.data.conll import Sentences, read_sentences
 from headstart.data.tokenizers import train_tokenizer
 from headstart.errors import HeadstartError
 from headstart.run import NetworkRun, evaluation_rows
 from headstart.tasks.examples import IGNORE_INDEX, TextEncoding, word_windows
 from headstart.tasks.tagging import Tagging
-from headstart.text.reading.conll import Sentences, read_sentences
 from headstart.training.finetune import finetune
 from tests.labelled import config, write_conll
 

@@ -9,13 +9,13 @@ import pytest
 import torch
 
 from headstart.config import FinetuneConfig, PretrainConfig
+from headstart.data import sources
+from headstart.data.corpus import Corpus, read_corpus
+from headstart.data.read import read_dataset
 from headstart.model.attention import attend
 from headstart.model.config import BaseConfig, LanguageModelingConfig
 from headstart.model.model import build_model
 from headstart.tasks.classification import Classification
-from headstart.text.reading import stream
-from headstart.text.reading.corpus import Corpus, read_corpus
-from headstart.text.reading.read import read_dataset
 from headstart.training.callbacks import Callback
 from headstart.training.corpus import MAX_TASK_PASSES, open_corpus, prepare_corpus
 from headstart.training.initialization import initial_model, initialize_embedding, start_model
@@ -92,7 +92,7 @@ def test_a_masked_base_with_shared_keys_and_values_starts_too():
 def counts(monkeypatch):
     """How often a corpus is hashed, and how often it is read to its end."""
     counts = {"hashed": 0, "read": 0}
-    hash_content, read = stream._hash_content, Corpus.__iter__
+    hash_content, read = sources._read_hash, Corpus.__iter__
 
     def counting_hashes(path):
         counts["hashed"] += 1
@@ -102,7 +102,7 @@ def counts(monkeypatch):
         yield from read(corpus)
         counts["read"] += 1
 
-    monkeypatch.setattr(stream, "_hash_content", counting_hashes)
+    monkeypatch.setattr(sources, "_read_hash", counting_hashes)
     monkeypatch.setattr(Corpus, "__iter__", counting_passes)
     return counts
 
@@ -209,3 +209,13 @@ def test_bert_from_scratch_has_its_own_attention(tmp_path):
     config = FinetuneConfig.create(dataset=["d.csv"], preset="bert", **sizes)
     start = start_model(config, Classification.from_rows(data), data.texts, Callback())
     assert start.model.base.config.attention == "bidirectional"
+
+
+def test_documents_that_overlap_with_a_test_file_are_dropped(tmp_path):
+    corpus, test = tmp_path / "corpus.txt", tmp_path / "test.csv"
+    corpus.write_text("a fine film\nsomething else\n")
+    test.write_text("text,label\nA fine  film,1\n")
+    config = PretrainConfig.create(corpus=[str(corpus)], test=[str(test)])
+    opened = open_corpus(config)
+    assert list(opened) == ["something else"]
+    assert opened.overlapping == {"equal": 1}

@@ -5,8 +5,8 @@ import json
 import pytest
 from fastapi.testclient import TestClient
 
+from headstart.data.read import read_dataset
 from headstart.errors import HeadstartError
-from headstart.text.reading.read import read_dataset
 from headstart.webapp.study_document import page_words, plain_error
 from tests.webapp.conftest import wait_until
 

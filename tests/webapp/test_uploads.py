@@ -74,7 +74,7 @@ def test_the_columns_are_found_by_their_names(tmp_path):
 
 
 def test_columns_that_are_not_clear_are_left_to_the_person(upload):
-    study = upload(b"a,b\nfine film,good\n")
+    study = upload(b"a,b\n1,2\n")
     assert (study["reading"]["text_column"], study["reading"]["label_column"]) == ("", "")
     assert study["preview"]["columns"] == ["a", "b"]
 

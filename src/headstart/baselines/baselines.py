@@ -18,6 +18,8 @@ from headstart.baselines.linear import (
 )
 from headstart.baselines.tagger import WordTagger
 from headstart.config import FinetuneConfig
+from headstart.data.conll import Sentences
+from headstart.data.dataset import Dataset
 from headstart.errors import HeadstartError
 from headstart.evaluation.calibration import fit_temperature
 from headstart.linear import FoldFeatures, select_C
@@ -25,8 +27,6 @@ from headstart.run import ClassifierRun, seen_rows
 from headstart.tasks.classification import CERTAIN, Classification, MultiLabel
 from headstart.tasks.tagging import Tagging
 from headstart.tasks.task import Task
-from headstart.text.reading.conll import Sentences
-from headstart.text.reading.dataset import Dataset
 from headstart.training.callbacks import Callback
 from headstart.training.initialization import read_splits
 

@@ -16,6 +16,7 @@ import numpy as np
 from headstart.baselines.baselines import fit_classifier
 from headstart.baselines.stack import MEMBERS, Stack, StackClassifier
 from headstart.config import DatasetSettings, FinetuneConfig, is_run
+from headstart.data.dataset import Dataset, Splits
 from headstart.errors import HeadstartError
 from headstart.evaluation.metrics import wilson_interval
 from headstart.lock import locked
@@ -30,8 +31,6 @@ from headstart.run import (
     write_summary,
 )
 from headstart.tasks import find_task
-from headstart.tasks.task import Parts
-from headstart.text.reading.dataset import Dataset
 from headstart.training.callbacks import Callback, Callbacks
 from headstart.training.finetune import finetune
 from headstart.training.initialization import read_splits
@@ -50,7 +49,7 @@ def finetune_arm(
     config: FinetuneConfig,
     folder: Path,
     *,
-    splits: Parts[Any] | None = None,
+    splits: Splits[Any] | None = None,
     resume: bool = False,
     callbacks: Sequence[Callback] = (),
 ) -> Run:
@@ -108,7 +107,7 @@ def check_arm(config: FinetuneConfig) -> None:
 def save_arm(
     run: ClassifierRun,
     config: FinetuneConfig,
-    splits: Parts[Dataset],
+    splits: Splits[Dataset],
     folder: Path,
     *,
     arm: str,

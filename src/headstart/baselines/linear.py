@@ -23,6 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from headstart.baselines.char_ngrams import HASH_BITS, count_char_ngrams, find_char_ngrams
 from headstart.data.cooccurrence import TokenIds
+from headstart.data.dataset import as_text
 from headstart.data.tokenizers import Tokenizer, load_tokenizer
 from headstart.data.words import find_words
 from headstart.errors import HeadstartError
@@ -473,7 +474,7 @@ def _inverse(scale: float) -> float:
 
 def _as_strings(texts: Sequence[Any]) -> list[Any]:
     """Join the two texts of a pair with a visible mark between them."""
-    return [" ¦ ".join(text) if isinstance(text, tuple) else text for text in texts]
+    return [as_text(text) if isinstance(text, tuple) else text for text in texts]
 
 
 def _check_rows(texts: Sequence[Any], y: NDArray[Any]) -> None:

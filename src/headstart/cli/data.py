@@ -19,16 +19,17 @@ from headstart.cli.console import (
     shortened,
     write,
 )
-from headstart.cli.options import Debug, Json, from_config, option
+from headstart.cli.options import Debug, Json, from_config, option, with_task
 from headstart.config import DatasetSettings, PretrainConfig
 from headstart.errors import HeadstartError
 
 MOST_LABELS = 50  # are printed; --json has all
 PERCENTILES = {"5": "5 %", "50": "median", "95": "95 %", "max": "longest"}
-OVERLAP_COLUMNS = {"": "", "equal": ",", "similar": ",", "inside": ",", "of texts": ","}
+OVERLAP_COLUMNS = {"": "", "equal": ",", "similar": ",", "inside": ",", "contains": ","}
+OVERLAP_COLUMNS["of texts"] = ","
 OVERLAP_HELP = (
     "equal: but for case and spacing; similar: most sequences of three words are the same; inside: "
-    "a longer document of the corpus contains the text word for word"
+    "a longer text contains it word for word; contains: it contains a shorter text"
 )
 
 
@@ -61,27 +62,32 @@ def inspect(
 
     headstart inspect reviews.csv --corpus my-text.txt
     """
-    config = DatasetSettings.from_dict(given)
+    DatasetSettings.from_dict(given)  # a bad value is reported before any file is read
+    config = DatasetSettings.from_dict(with_task(given))
     if not config.dataset and not corpus:
         raise HeadstartError(
             "no data was given",
             fix="give labelled data, or unlabelled text with --corpus; to try it: "
             "headstart inspect rotten-tomatoes --corpus imdb",
         )
+    from headstart.data.corpus import read_corpus
+    from headstart.data.inspect import inspect_data
     from headstart.data.tokenizers import load_tokenizer
-    from headstart.text.checking.inspect import inspect_data
-    from headstart.text.reading.corpus import read_corpus
+    from headstart.tasks import find_task
 
-    splits = unlabelled = None
+    splits: Any = None
+    unlabelled = None
     with progress_bar("reading", "rows") as show:
         if config.dataset:
-            splits = read_parts(config, progress=show)
+            splits = find_task(config.task).read(
+                config.dataset, **config.read_options(), progress=show
+            )
         if corpus:
             columns = {"text_column": config.text_column, "encoding": config.encoding}
             unlabelled = read_corpus(corpus, documents=documents, **columns)  # type: ignore
     if config.drop_overlap and splits and unlabelled:
         evaluated = [part for part in (splits.validation, splits.test) if part is not None]
-        unlabelled = unlabelled.without(text for part in evaluated for text in part.texts)
+        unlabelled = unlabelled.without(text for part in evaluated for text in part.groups)
     encoder = None if tokenizer is None else load_tokenizer(tokenizer)
     with progress_bar("inspecting", "MB", scale=1e6) as show:
         found = inspect_data(splits, unlabelled, length=length, tokenizer=encoder, progress=show)
@@ -89,23 +95,6 @@ def inspect(
         print_json(asdict(found))
     else:
         print_sections(inspection_sections(found))
-
-
-def read_parts(config: DatasetSettings, **more: Any) -> Any:
-    """Read the parts of any task's dataset as texts with one label each."""
-    from headstart.tasks import find_task
-    from headstart.text.reading.dataset import Splits
-
-    kind = find_task(config.task)
-    parts = kind.read(config.dataset, **config.read_options(), **more)
-    task = kind.from_rows(parts.train)
-    return Splits(
-        task.inspected(parts.train),
-        task.inspected(parts.validation),
-        None if parts.test is None else task.inspected(parts.test),
-        getattr(parts, "found", ()),
-        getattr(parts, "notes", ()),
-    )
 
 
 def inspection_sections(found: Any) -> dict[str, Sequence[RenderableType]]:
@@ -156,8 +145,9 @@ def _labels(parts: list[Any]) -> Table:
     table = facts_table(
         {
             part.name: {
-                name: f"{part.labels[name]:,} ({part.labels[name] / max(1, part.documents):.0%})"
-                for name in frequent
+                shortened(name): f"{count:,} ({count / max(1, part.labelled):.0%})"
+                for name, count in part.labels.items()
+                if name in frequent
             }
             for part in parts
         }
@@ -174,10 +164,8 @@ def _overlaps(overlaps: list[Any]) -> list[RenderableType]:
         place = f"{one.part} texts in {one.other}"
         rows.append(vars(one) | {"": place, "of texts": one.texts})
         for example in one.examples[:2]:
-            how = "equal" if example.equal else f"{example.similarity:.0%} similar"
-            texts = [example.text, example.other]
-            if example.inside:
-                how, texts = "inside a longer document", [example.other]
+            how = f"{example.similarity:.0%} similar" if example.kind == "similar" else example.kind
+            texts = [example.text, example.other] if example.kind == "similar" else [example.text]
             examples.append(Text(f"{one.part} in {one.other}, {how}:", style="dim"))
             examples += [f"  “{shortened(text)}”" for text in dict.fromkeys(texts)]
     if not rows:
@@ -205,9 +193,9 @@ def tokenizer(
             where=out,
             fix=f"--out {out.with_suffix('.json')}",
         )
+    from headstart.data.corpus import read_corpus
     from headstart.data.tokenizers import train_tokenizer
     from headstart.model.presets import preset
-    from headstart.text.reading.corpus import read_corpus
 
     size = config.vocab_size or preset(config.preset).base.vocab_size
     kind = config.tokenizer_kind

@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
+from headstart.cli.console import note
 from headstart.config import Config, Setting, read_toml
 from headstart.errors import HeadstartError
 
@@ -189,6 +190,22 @@ def _number(one: Setting, text: str) -> Any:
         return round(float(text)) if one.amount else one.kind(text)
     except (ValueError, OverflowError):
         return text
+
+
+def with_task(given: dict[str, Any]) -> dict[str, Any]:
+    """Add the task that the dataset implies, if none was given, and say so."""
+    if "task" in given or not given.get("dataset"):
+        return given
+    from headstart.data.read import guess_task
+    from headstart.data.readers import ReadOptions
+
+    names = ("text_column", "label_column", "encoding")
+    options = ReadOptions(**{name: given[name] for name in names if given.get(name)})
+    task, why = guess_task(given["dataset"], options)
+    if why is None:
+        return given
+    note(f"{why} (--task says otherwise)")
+    return {**given, "task": task}
 
 
 def _read_file(path: Path, settings: list[Setting]) -> dict[str, Any]:

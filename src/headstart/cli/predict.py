@@ -143,7 +143,7 @@ def open_run(folder: Path, threads: int | None) -> Any:
 def _predict_file(
     run: Any, source: str, output: Path | None, given: dict[str, Any], *, json: bool
 ) -> None:
-    from headstart.text.reading.rows import ReadOptions
+    from headstart.data.readers import ReadOptions
 
     options = ReadOptions(**given)
     with progress_bar("predicting", "rows") as show:
@@ -412,7 +412,7 @@ def perplexity(
     headstart perplexity runs/base other-text.txt
     """
     from headstart import language_model
-    from headstart.text.reading.corpus import read_corpus
+    from headstart.data.corpus import read_corpus
 
     to = "measure the perplexity of a text"
     opened = language_model.open_language_model(run, causal=True, to=to)

@@ -18,7 +18,7 @@ from headstart.cli.console import (
     results,
     write,
 )
-from headstart.cli.options import Debug, DryRun, Json, from_config, option
+from headstart.cli.options import Debug, DryRun, Json, from_config, option, with_task
 from headstart.cli.training import TrainDisplay
 from headstart.config import PretrainConfig, StudyConfig, pin_base
 
@@ -61,7 +61,7 @@ def compare(
     from headstart.studies.token_series import smaller_study
     from headstart.training.trainer import Interrupted
 
-    recipe = make_study_recipe(**given)
+    recipe = make_study_recipe(**with_task(given))
     command = shlex.join(["headstart", *sys.argv[1:]])
     progress = ProgressFile(out)
     with StudyDisplay() as display:

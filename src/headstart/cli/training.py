@@ -22,7 +22,17 @@ from headstart.cli.console import (
     styled,
     write,
 )
-from headstart.cli.options import Baselines, Debug, DryRun, Json, Resume, Track, from_config, option
+from headstart.cli.options import (
+    Baselines,
+    Debug,
+    DryRun,
+    Json,
+    Resume,
+    Track,
+    from_config,
+    option,
+    with_task,
+)
 from headstart.config import Config, FinetuneConfig, PretrainConfig, is_run, pin_base
 from headstart.errors import HeadstartError
 from headstart.training.callbacks import Callback, find_trackers
@@ -159,7 +169,8 @@ def make_config(
         given = given | {"base": pin_base(given["base"])}
     if resume and (is_run(out) or not given.get(source)):
         return config_class.from_dict({**vars(config_class.load(out)), **given}), True
-    return config_class.create(**given), False
+    config_class.create(**given)  # a bad value is reported before any file is read
+    return config_class.create(**with_task(given)), False
 
 
 @contextmanager

@@ -13,12 +13,12 @@ from typing import Any
 from safetensors.numpy import save_file
 
 from headstart.config import PretrainConfig, is_run
+from headstart.data.corpus import Corpus
 from headstart.data.tokenizers import train_tokenizer
 from headstart.files import replacing
 from headstart.run import SUMMARY, NetworkRun
 from headstart.studies.recipe import StudyRecipe
 from headstart.studies.results import PretrainingCurve
-from headstart.text.reading.corpus import Corpus
 from headstart.training.callbacks import METRICS_FILE, Callback, loss_curve, read_metrics
 from headstart.training.corpus import PretrainData
 from headstart.training.initialization import cooccurrence_vectors

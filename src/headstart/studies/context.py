@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from headstart.data.dataset import Dataset, Splits, as_text
 from headstart.data.tokenizers import Tokenizer, load_tokenizer
 from headstart.folds import Fold, make_folds
 from headstart.studies.arms.arm import Arm, HeldOutPart
@@ -17,7 +18,6 @@ from headstart.studies.study_task import take_rows, task_of
 from headstart.tasks.classification import Classification
 from headstart.tasks.examples import Examples, TextEncoding
 from headstart.tasks.task import Task
-from headstart.text.reading.dataset import Dataset, Splits
 
 OnEpoch = Callable[[RunKey, int, float], None]  # a run, its epoch, its validation accuracy
 
@@ -32,7 +32,7 @@ class StudyContext:
 
     folder: Path
     recipe: StudyRecipe
-    splits: Splits
+    splits: Splits[Any]
     epochs: dict[int, int]  # of each budget, usually
     tries: int = 1  # settings that a network tries
     bases: dict[str, list[str]] = field(default_factory=dict)  # objective -> run folders
@@ -68,7 +68,7 @@ class StudyContext:
         """The token ids of a held-out part: tokenized once for each tokenizer."""
         key = ("ids", tokenizer.fingerprint, part)
         if key not in self.encoded:
-            self.encoded[key] = tokenizer.encode_arrays(self._part(part).texts)
+            self.encoded[key] = tokenizer.encode_arrays(list(map(as_text, self._part(part).texts)))
         found: list[Any] = self.encoded[key]
         return found
 
@@ -100,7 +100,7 @@ class ArmContext:
     on_epoch: OnEpoch = ignore
 
     @cached_property
-    def splits(self) -> Splits:
+    def splits(self) -> Splits[Any]:
         """The rows of the run's budget and seed: the same for every arm, nested in larger ones."""
         whole = self.study.splits
         rows = take_rows(self.task, whole.train, str(self.run.labels), self.run.seed)

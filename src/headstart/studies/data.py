@@ -7,20 +7,17 @@ from pathlib import Path
 from typing import Any
 
 from headstart.config import PretrainConfig
+from headstart.data.corpus import Corpus, read_corpus
+from headstart.data.dataset import Dataset, Splits
+from headstart.data.inspect import NO_TEST_PART, inspect_data
+from headstart.data.overlap import OverlapKind, text_key
 from headstart.data.tokenizers import hash_of
 from headstart.errors import HeadstartError
 from headstart.progress import ProgressCallback
 from headstart.studies.recipe import DEFAULT_LABELS, StudyRecipe, arms_without_corpus
-from headstart.studies.study_task import as_splits, has_classes, take_rows, task_of
+from headstart.studies.study_task import has_classes, take_rows, task_of
 from headstart.tasks import find_task
 from headstart.tasks.task import Task
-from headstart.text.checking.duplicates import text_key
-from headstart.text.checking.held_out import Holding
-from headstart.text.checking.inspect import inspect_data
-from headstart.text.checking.inspection import NO_TEST_PART
-from headstart.text.reading.corpus import Corpus, read_corpus
-from headstart.text.reading.dataset import Dataset, Splits
-from headstart.text.reading.rows import ReadOptions
 from headstart.training.corpus import open_corpus
 
 FEW_TEST_ROWS = 100
@@ -31,10 +28,10 @@ LEAST_OWN_BYTES = 4_096  # of training texts, to be pretrained on: some rows of 
 class StudyData:
     """What a study reads: labelled parts, the corpus, and the label budgets."""
 
-    splits: Splits
+    splits: Splits[Any]
     test: Any  # rows of the task
     corpus: Corpus | None  # without validation and test rows, and with the training texts
-    left_out: dict[Holding, int]  # documents of the corpus, by how they hold a held-out text
+    left_out: dict[OverlapKind, int]  # documents of the corpus, by how they hold a held-out text
     warnings: list[str]
     budgets: list[int]
     task: Task[Any]
@@ -56,7 +53,7 @@ def read_data(recipe: StudyRecipe, stages: Callable[[str], ProgressCallback]) ->
     """Read and check everything; nothing is written."""
     stage = stages("reading the dataset")
     how = recipe.read_options()
-    splits = as_splits(find_task(recipe.task).read(recipe.dataset, **how, progress=stage))
+    splits: Any = find_task(recipe.task).read(recipe.dataset, **how, progress=stage)
     task = task_of(recipe.task, splits.train)
     notes = list(splits.notes)
     shared = splits.test is None and recipe.selection == "none"
@@ -91,15 +88,13 @@ def read_data(recipe: StudyRecipe, stages: Callable[[str], ProgressCallback]) ->
         )
         corpus = whole.without(held_out)
     different = replace(splits, test=None) if shared else splits
-    texts: dict[str, Any] = {n: _texts(task, p) for n, p in different.parts().items()}
-    looked_at = replace(different, **texts)
-    found = inspect_data(looked_at, corpus, progress=stages("looking at the data"))
-    left_out = dict(corpus.left_out_by or {}) if corpus is not None else {}
+    found = inspect_data(different, corpus, progress=stages("looking at the data"))
+    left_out = dict(corpus.overlapping or {}) if corpus is not None else {}
     if corpus is not None and recipe.task_text:
         corpus = corpus.with_task_text(task.texts(splits.train))
     if recipe.uses_own_texts:
         name = f"the training texts of {splits.train.name}"
-        corpus = Corpus(name, [], ReadOptions()).without(held_out)
+        corpus = Corpus(name).without(held_out)
         corpus = corpus.with_task_text(task.texts(splits.train))
         if sum(len(text.encode()) for text in corpus.task_text) < LEAST_OWN_BYTES:
             raise HeadstartError(
@@ -119,19 +114,12 @@ def read_data(recipe: StudyRecipe, stages: Callable[[str], ProgressCallback]) ->
     return StudyData(splits, splits.test, corpus, left_out, warnings, budgets, task)
 
 
-def _texts(task: Task[Any], part: Any) -> Dataset:
-    """The rows to be looked at; what are no classes needs no advice about classes."""
-    found = task.inspected(part)
-    if has_classes(task):
-        return found
-    return replace(found, labels=[0] * len(found), label_names=(task.row_name,))
-
-
 def _content(part: Any) -> list[Any]:
     """What a part holds, as plain values."""
     if isinstance(part, Dataset):
         return [part.texts, part.labels]
-    return [value for name, value in vars(part).items() if name not in ("name", "dropped")]
+    apart = ("name", "dropped", "rows", "files")
+    return [value for name, value in vars(part).items() if name not in apart]
 
 
 def _spoken(metric: str) -> str:
@@ -156,7 +144,7 @@ def find_budgets(recipe: StudyRecipe, train: Any, task: Task[Any] | None = None)
     return [n for n in usual if least <= n < rows] + [rows]
 
 
-def _with_test(task: Task[Any], splits: Splits, seed: int) -> Splits:
+def _with_test(task: Task[Any], splits: Splits[Any], seed: int) -> Splits[Any]:
     """Half of validation becomes the test part; training rows stay as they were given."""
     part = splits.validation
     if len(part) < (2 * len(task.labels) if has_classes(task) else 2):
@@ -172,7 +160,7 @@ def _with_test(task: Task[Any], splits: Splits, seed: int) -> Splits:
     return replace(splits, validation=rest, test=test)
 
 
-def _check_parts(splits: Splits) -> None:
+def _check_parts(splits: Splits[Any]) -> None:
     for name, part in splits.parts().items():
         if not len(part):
             raise HeadstartError(
@@ -190,7 +178,9 @@ def _seen_by_base(base: Path, held_out: list[str]) -> list[str]:
     for _ in corpus:  # those that are left out are counted on the way
         pass
     wanted = {text_key(text) for text in held_out}
-    seen = (corpus.left_out or 0) + sum(text_key(text) in wanted for text in corpus.task_text)
+    seen = sum((corpus.overlapping or {}).values()) + sum(
+        text_key(text) in wanted for text in corpus.task_text
+    )
     if not seen:
         return []
     return [

@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from headstart.checksums import load_arrays, save_arrays
+from headstart.data.dataset import Splits
 from headstart.errors import HeadstartError
 from headstart.evaluation.metrics import classification_metrics
 from headstart.files import replacing
 from headstart.studies.study_task import has_classes, row_scores
 from headstart.tasks.task import Task
-from headstart.text.reading.dataset import Splits
 
 FINAL = -1  # the epoch of a value measured once, at the best epoch; empty in results.csv
 Probabilities = NDArray[np.float32]
@@ -97,7 +97,7 @@ class Outcome:
 
 def make_outcome(
     run: RunKey,
-    splits: Splits,
+    splits: Splits[Any],
     validation: ArrayLike,
     test: ArrayLike,
     *,

@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 
 from headstart.config import PretrainConfig
+from headstart.data.corpus import Corpus
+from headstart.data.dataset import as_text
+from headstart.data.overlap import overlap_sentence
 from headstart.data.tokenizers import load_tokenizer
 from headstart.machine import look_up
 from headstart.model.counts import count_parameters
@@ -29,8 +32,6 @@ from headstart.studies.results import (
 from headstart.studies.run import StudyRun
 from headstart.studies.study_task import gold_words, take_rows
 from headstart.studies.words import dataset_name
-from headstart.text.checking.held_out import left_out_sentence
-from headstart.text.reading.corpus import Corpus
 
 VERSIONS = ("headstart", "torch", "tokenizers", "scikit-learn", "numpy")
 
@@ -41,7 +42,7 @@ def write_results(study: StudyRun, *, command: str) -> Best:
     write_measures(study.folder, (m for one in outcomes for m in one.measures))
     test, task = study.data.test, study.data.task
     write_predictions(study.folder, (_predictions(one, test) for one in outcomes))
-    texts, gold = task.inspected(test).texts, gold_words(task, test)
+    texts, gold = map(as_text, test.keys), gold_words(task, test)
     rows = zip(range(len(test)), texts, gold, strict=True)
     write_test_rows(study.folder, (TestRow(*row) for row in rows))
     best = keep_best(study.context, outcomes)
@@ -87,7 +88,7 @@ def _study(study: StudyRun, command: str) -> Study:
         warnings=[*data.warnings, *_notes(study)],
         task_texts=_joined_texts(data.corpus),
         overlap_dropped=data.overlap_dropped,
-        overlap_checked=left_out_sentence(data.left_out) if data.corpus is not None else "",
+        overlap_checked=overlap_sentence(data.left_out) if data.corpus is not None else "",
         parameters=_parameters(study),
         pretraining=_pretraining(study),
         all_labels=len(take_rows(data.task, data.splits.train, "all", 0)),

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from headstart.config import PRESET_SETTINGS, PretrainConfig, is_run
+from headstart.data.sources import check_outside
 from headstart.data.tokenizers import load_tokenizer
 from headstart.files import IDENTITY, check_folder, remove_leftovers, write_text
 from headstart.lock import locked
@@ -44,7 +45,6 @@ from headstart.studies.outcomes import RunKey, is_finished
 from headstart.studies.plan import StudyPlan, make_plan, study_preset
 from headstart.studies.plan_file import adapt_plan, check_plan, parse_plan, read_plan, write_plan
 from headstart.studies.recipe import StudyRecipe
-from headstart.text.reading.sources import check_outside
 from headstart.training.callbacks import Callback, Callbacks
 from headstart.training.corpus import PretrainData, prepare_corpus
 from headstart.training.initialization import local_base

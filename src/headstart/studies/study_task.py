@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from headstart.data.dataset import Dataset
+from headstart.data.splits import take_budget
 from headstart.tasks import find_task
 from headstart.tasks.classification import Classification, MultiLabel
-from headstart.tasks.task import Parts, Task
-from headstart.text.checking.splits import take_budget
-from headstart.text.reading.dataset import Dataset, Splits
+from headstart.tasks.task import Task
 
 HELD_BACK = 5  # of a budget, one row in so many chooses the epoch of a task without classes
 
@@ -29,24 +29,9 @@ def task_of(name: str, train: Any) -> Task[Any]:
     return find_task(name).from_rows(train)
 
 
-def as_splits(parts: Parts[Any]) -> Splits:
-    """The parts of any task's dataset in the form that studies pass around."""
-    if isinstance(parts, Splits):
-        return parts
-    notes: tuple[str, ...] = getattr(parts, "notes", ())
-    return Splits(parts.train, parts.validation, parts.test, notes=notes)
-
-
 def take_rows(task: Task[Any], part: Any, budget: str, seed: int) -> Any:
     """The rows of a label budget; stratified where rows have classes."""
-    if has_classes(task):
-        return take_budget(part, budget, seed)
-    texts = list(task.row_texts(part))
-    row_of: dict[str, int] = {}
-    for row, text in enumerate(texts):
-        row_of.setdefault(text, row)
-    taken = take_budget(Dataset("rows", texts, [0] * len(texts), ("",)), budget, seed)
-    return task.pick(part, [row_of[text] for text in taken.texts])
+    return take_budget(part, budget, seed)
 
 
 def hold_back(task: Task[Any], part: Any) -> tuple[list[int], list[int]]:

@@ -18,6 +18,8 @@ from sklearn.utils.class_weight import compute_sample_weight
 from torch import Tensor
 
 from headstart.config import Pooling
+from headstart.data.dataset import Dataset, Splits, as_text, split_labels
+from headstart.data.read import read_dataset, read_labelled
 from headstart.errors import HeadstartError
 from headstart.evaluation.calibration import (
     CERTAINTY_NOTE,
@@ -47,10 +49,6 @@ from headstart.tasks.examples import (
     encode_texts,
 )
 from headstart.tasks.task import Prediction, Task
-from headstart.text.checking.checks import LABELS_MARK
-from headstart.text.reading.dataset import Dataset, Splits
-from headstart.text.reading.read import read_dataset, read_labelled
-from headstart.text.reading.rows import PAIR_MARK, join_pair
 
 CERTAIN = 5.0  # a logit
 THRESHOLD = 0.5  # a label is predicted from this probability on
@@ -72,7 +70,7 @@ class Classification(Task[Dataset]):
     read_settings: ClassVar[dict[str, Any]] = {}  # of `read_dataset` and `read_labelled`
 
     @classmethod
-    def read(cls, sources: Sequence[str], **how: Any) -> Splits:
+    def read(cls, sources: Sequence[str], **how: Any) -> Splits[Dataset]:
         return read_dataset(sources, **cls.read_settings, **how)
 
     def read_all(self, source: str, **how: Any) -> Dataset:
@@ -83,12 +81,6 @@ class Classification(Task[Dataset]):
         numbers = self.label_numbers(rows.label_names, where)
         labels = [numbers[label] for label in rows.labels]
         return replace(rows, labels=labels, label_names=self.labels)
-
-    def row_texts(self, rows: Dataset) -> Sequence[str]:
-        return rows.texts
-
-    def row_classes(self, rows: Dataset) -> tuple[list[int], tuple[str, ...]]:
-        return rows.labels, rows.label_names
 
     def unlabelled(self, inputs: Sequence[Any]) -> Dataset:
         return Dataset("texts", list(inputs), [0] * len(inputs), self.labels)
@@ -140,8 +132,8 @@ class Classification(Task[Dataset]):
         predicted, numbers = probabilities.argmax(axis=1), np.arange(len(self.labels))
         mistakes = [
             {
-                "row": one["row"] + 1,
-                "text": rows.texts[one["row"]].replace(PAIR_MARK, " | "),
+                **rows.place(one["row"]),
+                "text": as_text(rows.texts[one["row"]]),
                 "true": self.labels[one["true"]],
                 "predicted": self.labels[one["predicted"]],
                 "confidence": one["confidence"],
@@ -196,9 +188,7 @@ class Pairs(Classification):
     read_settings: ClassVar[dict[str, Any]] = {"pairs": True}
 
     def unlabelled(self, inputs: Sequence[Any]) -> Dataset:
-        """Convert tuples of two texts to rows; pairs that are joined already stay as they are."""
-        joined = [one if isinstance(one, str) else str(join_pair(*one)) for one in inputs]
-        return super().unlabelled(joined)
+        return super().unlabelled([tuple(pair) for pair in inputs])
 
     def encode(self, rows: Dataset, encoding: TextEncoding) -> Examples:
         between = between_texts(encoding)
@@ -241,7 +231,7 @@ class MultiLabel(Classification):
 
     @classmethod
     def from_rows(cls, train: Dataset) -> "MultiLabel":
-        names = sorted({name for one in train.label_names for name in _parts(one)})
+        names = sorted({name for one in train.label_names for name in split_labels(one)})
         if len(names) < 2:
             raise HeadstartError(
                 f"the texts have {len(names)} label only; two or more are needed",
@@ -316,13 +306,9 @@ class MultiLabel(Classification):
         """Make the indicator matrix (rows, labels): 1 where the row has the label."""
         combinations = np.zeros((len(rows.label_names), len(self.labels)), dtype=np.int64)
         for number, combination in enumerate(rows.label_names):
-            columns = self.label_numbers(_parts(combination), where or rows.name)
+            columns = self.label_numbers(split_labels(combination), where or rows.name)
             combinations[number, columns] = 1
         return combinations[np.asarray(rows.labels, dtype=np.int64)]
-
-
-def _parts(combination: str) -> list[str]:
-    return [name for name in combination.split(LABELS_MARK) if name]
 
 
 def row_weights(rows: Dataset) -> NDArray[np.float32]:

@@ -17,6 +17,8 @@ from scipy.special import log_softmax, logsumexp
 from torch import Tensor
 
 from headstart.config import Pooling
+from headstart.data.dataset import Splits
+from headstart.data.squad import Questions, read_question_file, read_questions
 from headstart.data.words import find_words, first_sentence
 from headstart.errors import HeadstartError
 from headstart.evaluation.metrics import RowScores, exact_match, mean_scores, span_f1
@@ -35,9 +37,6 @@ from headstart.tasks.examples import (
     word_windows,
 )
 from headstart.tasks.task import Prediction, Task
-from headstart.text.checking.splits import FileParts
-from headstart.text.reading.rows import PAIR_MARK
-from headstart.text.reading.squad import Questions, read_question_file, read_questions
 
 NO_ANSWER = "no answer"  # a label of the task where some questions have none
 MAX_ANSWER_WORDS = 30
@@ -88,7 +87,7 @@ class Spans(Task[Questions]):
     metric = "f1"
 
     @classmethod
-    def read(cls, sources: Sequence[str], **how: Any) -> FileParts[Questions]:
+    def read(cls, sources: Sequence[str], **how: Any) -> Splits[Questions]:
         return read_questions(sources, **how)
 
     def read_all(self, source: str, **how: Any) -> Questions:
@@ -100,14 +99,6 @@ class Spans(Task[Questions]):
 
     def texts(self, rows: Questions) -> Sequence[str]:
         return [*rows.questions, *sorted(set(rows.contexts))]
-
-    def row_texts(self, rows: Questions) -> Sequence[str]:
-        pairs = zip(rows.questions, rows.contexts, strict=True)
-        return [f"{question}{PAIR_MARK}{context}" for question, context in pairs]
-
-    def row_classes(self, rows: Questions) -> tuple[list[int], tuple[str, ...]]:
-        without = len(self.labels)  # the number of the class "no answer", where there is one
-        return [0 if one else without for one in rows.answers], ("answer", *self.labels)
 
     def unlabelled(self, inputs: Sequence[tuple[str, str]]) -> Questions:
         """Convert (question, text) tuples to rows without answers."""

@@ -17,6 +17,8 @@ from scipy.special import softmax
 from torch import Tensor
 
 from headstart.config import Pooling
+from headstart.data.conll import Sentences, read_sentences, read_tagged
+from headstart.data.dataset import Splits
 from headstart.data.words import split_words
 from headstart.evaluation.metrics import (
     EntityCounts,
@@ -42,8 +44,6 @@ from headstart.tasks.examples import (
     word_windows,
 )
 from headstart.tasks.task import Prediction, Task
-from headstart.text.checking.splits import FileParts
-from headstart.text.reading.conll import Sentences, read_sentences, read_tagged
 
 TagScores = list[NDArray[np.float64]]  # of each sentence: (words that were read, tags)
 
@@ -71,7 +71,7 @@ class Tagging(Task[Sentences]):
         self.metric = "f1" if self.entities else "accuracy"
 
     @classmethod
-    def read(cls, sources: Sequence[str], **how: Any) -> FileParts[Sentences]:
+    def read(cls, sources: Sequence[str], **how: Any) -> Splits[Sentences]:
         return read_sentences(sources, **how)
 
     def read_all(self, source: str, **how: Any) -> Sentences:
@@ -84,11 +84,6 @@ class Tagging(Task[Sentences]):
 
     def row_texts(self, rows: Sentences) -> Sequence[str]:
         return [" ".join(words) for words in rows.words]
-
-    def row_classes(self, rows: Sentences) -> tuple[list[int], tuple[str, ...]]:
-        nothing = self.labels.index("O") if "O" in self.labels else -1
-        some = [int(any(tag != nothing for tag in tags)) for tags in rows.tags]
-        return some, ("no entity", "entities") if self.entities else ("no tag", "tagged")
 
     def unlabelled(self, inputs: Sequence[str | Sequence[str]]) -> SplitTexts:
         """Convert texts, which are split into words, or lists of words to sentences."""

@@ -8,26 +8,23 @@ rows, most of which have a default. Every network is called as
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from numpy.typing import NDArray
 from torch import Tensor
 
 from headstart.config import Pooling
+from headstart.data.dataset import Part, Splits
+from headstart.data.readers import short_label
 from headstart.errors import HeadstartError
 from headstart.evaluation.calibration import at_temperature, fit_temperature, log_loss
 from headstart.evaluation.metrics import RowScores
 from headstart.model.config import HeadConfig
 from headstart.model.presets import Preset
 from headstart.tasks.examples import Examples, LabelledBatch, Output, TextEncoding
-from headstart.text.checking.splits import FileParts
-from headstart.text.reading.dataset import Dataset, Splits
-from headstart.text.reading.rows import PAIR_MARK
 
 MAX_CELLS = 20_000_000  # rows × classes for which a macro average has an interval
-Rows = TypeVar("Rows")  # labelled rows: training, validation or test
-# Weights are learned on train, settings are selected on validation, test reports once.
-Parts: TypeAlias = FileParts[Rows] | Splits
+Rows = TypeVar("Rows", bound=Part)  # labelled rows: training, validation or test
 Prediction = dict[str, Any]  # plain values: JSON, CSV, Parquet, HTTP and the page use them
 
 
@@ -111,8 +108,8 @@ class Task(ABC, Generic[Rows]):
 
     @classmethod
     @abstractmethod
-    def read(cls, sources: Sequence[str], **how: Any) -> "Parts[Rows]":
-        """Read labelled files; `how` is what `text.reading.read.read_dataset` takes."""
+    def read(cls, sources: Sequence[str], **how: Any) -> "Splits[Rows]":
+        """Read labelled files; `how` is what `data.read.read_dataset` takes."""
 
     @abstractmethod
     def read_all(self, source: str, **how: Any) -> Rows:
@@ -127,8 +124,8 @@ class Task(ABC, Generic[Rows]):
         """Find the numbers of labels by name; an unknown label is an error."""
         unknown = [name for name in names if name not in self._numbers]
         if unknown:
-            others = ", ".join(f"'{name}'" for name in unknown[:10])
-            known = ", ".join(f"'{name}'" for name in self.labels[:10])
+            others = ", ".join(map(short_label, unknown[:10]))
+            known = ", ".join(map(short_label, self.labels[:10]))
             raise HeadstartError(
                 f"the dataset has other labels than the run: {others}; the run knows {known}",
                 where=where,
@@ -141,28 +138,18 @@ class Task(ABC, Generic[Rows]):
         """Number the labels of the rows as in this task; other labels are an error."""
         return rows  # those of spans have none
 
-    @abstractmethod
-    def row_texts(self, rows: Rows) -> Sequence[str]:
-        """List one text per row that identifies it, wherever the row comes from."""
+    def row_texts(self, rows: Rows) -> Sequence[Any]:
+        """List what identifies each row, wherever it comes from: a text, or a tuple of two."""
+        return rows.keys
 
     def texts(self, rows: Rows) -> Sequence[str]:
         """List all text of the rows, to train a tokenizer on; two texts of a row are separate."""
-        return [text for row in self.row_texts(rows) for text in row.split(PAIR_MARK)]
-
-    def inspected(self, rows: Rows) -> Dataset:
-        """Convert rows to texts with one label each, to be inspected before training."""
-        given: Any = rows
-        labels, names = self.row_classes(rows)
-        texts = [text.replace(PAIR_MARK, " ¦ ") for text in self.row_texts(rows)]
-        return Dataset(given.name, texts, labels, names, given.dropped)
-
-    @abstractmethod
-    def row_classes(self, rows: Rows) -> tuple[list[int], tuple[str, ...]]:
-        """List one class number per row for an inspection, and the names of these classes."""
+        rows_of_texts = ([one] if isinstance(one, str) else one for one in rows.keys)
+        return [text for texts in rows_of_texts for text in texts]
 
     def pick(self, rows: Rows, numbers: Sequence[int]) -> Rows:
-        """Select rows by number, in this order."""
-        return rows.pick(numbers)  # type: ignore[attr-defined]
+        """Select rows by position, in this order."""
+        return rows.pick(numbers)
 
     @abstractmethod
     def unlabelled(self, inputs: Sequence[Any]) -> Rows:

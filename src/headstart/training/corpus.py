@@ -6,6 +6,8 @@ from pathlib import Path
 
 from headstart.config import PretrainConfig
 from headstart.data.batches import TokenSource
+from headstart.data.corpus import Corpus, ProgressCorpus, TextList, read_corpus
+from headstart.data.read import read_dataset, read_texts
 from headstart.data.token_store import CorpusSplit, choose_split, store_corpus
 from headstart.data.tokenizers import Tokenizer, hash_of, load_tokenizer, train_tokenizer
 from headstart.errors import HeadstartError
@@ -13,8 +15,6 @@ from headstart.files import cache_folder, mark_used, write_text
 from headstart.model.presets import Preset, PresetObjective, preset
 from headstart.objectives import OBJECTIVES
 from headstart.run import NetworkRun
-from headstart.text.reading.corpus import Corpus, ProgressCorpus, TextList, read_corpus
-from headstart.text.reading.read import read_dataset
 from headstart.training.callbacks import Callback
 
 SMALL_CORPUS = 2_000_000  # bytes
@@ -116,6 +116,8 @@ def open_corpus(config: PretrainConfig) -> Corpus:
         encoding=config.encoding,
         documents=config.documents,
     )
+    if config.test:
+        corpus = corpus.without(read_texts(config.test, encoding=config.encoding))
     if not config.task_text:
         return corpus
     task = read_dataset(config.task_text, encoding=config.encoding)
@@ -125,7 +127,7 @@ def open_corpus(config: PretrainConfig) -> Corpus:
 
 def corpus_warnings(config: PretrainConfig, callback: Callback) -> list[str]:
     """Return what `headstart inspect` would warn of."""
-    from headstart.text.checking.inspect import inspect_data
+    from headstart.data.inspect import inspect_data
 
     stage = callback.stage("inspecting the corpus")
     return list(inspect_data(None, open_corpus(config), progress=stage).warnings)

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from headstart.config import FinetuneConfig
+from headstart.data.dataset import Splits
 from headstart.lock import locked
 from headstart.run import SUMMARY, NetworkRun, write_rows, write_summary, write_task
 from headstart.tasks import find_task
 from headstart.tasks.examples import Examples, TextEncoding
-from headstart.tasks.task import Parts
 from headstart.training.batches import EpochBatches, Validation
 from headstart.training.callbacks import Callback, Callbacks, MetricsFile
 from headstart.training.initialization import fit_head, read_splits, start_model, text_encoding
@@ -38,7 +38,7 @@ def finetune(
     config: FinetuneConfig,
     folder: Path | None,
     *,
-    splits: Parts[Any] | None = None,
+    splits: Splits[Any] | None = None,
     validation: Callable[[TextEncoding], Examples] | None = None,
     resume: bool = False,
     callbacks: Sequence[Callback] = (),

@@ -21,6 +21,8 @@ from headstart.config import (
     read_settings,
 )
 from headstart.data.cooccurrence import ppmi_svd, scale_columns
+from headstart.data.dataset import Splits
+from headstart.data.splits import take_budget
 from headstart.data.tokenizers import Tokenizer, hash_of, load_tokenizer, train_tokenizer
 from headstart.errors import HeadstartError
 from headstart.files import cache_folder, mark_used, replacing, write_text
@@ -37,8 +39,7 @@ from headstart.progress import ProgressCallback
 from headstart.run import NetworkRun
 from headstart.tasks import find_task
 from headstart.tasks.examples import Examples, TextEncoding, run_network
-from headstart.tasks.task import Parts, Task
-from headstart.text.checking.splits import take_budget
+from headstart.tasks.task import Task
 from headstart.training.callbacks import Callback
 from headstart.training.corpus import PretrainData, network_preset
 
@@ -216,7 +217,7 @@ def start_model(
     return StartModel(tokenizer, swapped, [] if scratch else rows, length)
 
 
-def read_splits(config: FinetuneConfig, callback: Callback) -> Parts[Any]:
+def read_splits(config: FinetuneConfig, callback: Callback) -> Splits[Any]:
     """Read the config's dataset; the same parts every time."""
     parts: Any = find_task(config.task).read(
         config.dataset, **config.read_options(), progress=callback.stage("reading the dataset")

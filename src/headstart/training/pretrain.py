@@ -7,11 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from headstart.config import PretrainConfig
+from headstart.data.corpus import Corpus
 from headstart.data.tokenizers import load_tokenizer
 from headstart.lock import locked
 from headstart.model.checkpoint import save_model
 from headstart.run import SUMMARY, NetworkRun, write_summary
-from headstart.text.reading.corpus import Corpus
 from headstart.training.batches import CorpusBatches
 from headstart.training.callbacks import Callback, Callbacks, MetricsFile
 from headstart.training.corpus import corpus_warnings, prepare_corpus

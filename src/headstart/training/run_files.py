@@ -21,6 +21,8 @@ from headstart.config import (
     is_run,
     read_settings,
 )
+from headstart.data.dataset import Splits
+from headstart.data.sources import check_outside
 from headstart.data.tokenizers import Tokenizer, hash_of
 from headstart.errors import HeadstartError
 from headstart.evaluation.metrics import wilson_interval
@@ -28,8 +30,7 @@ from headstart.files import IDENTITY, read_object, write_text
 from headstart.machine import peak_memory, resolve_machine
 from headstart.model.checkpoint import WEIGHTS
 from headstart.model_card import CardScore, usage, write_card
-from headstart.tasks.task import Parts, Task
-from headstart.text.reading.sources import check_outside
+from headstart.tasks.task import Task
 from headstart.training.batches import EpochBatches
 from headstart.training.corpus import PretrainData
 from headstart.training.initialization import StartModel
@@ -102,7 +103,7 @@ def check_identity(identity: dict[str, str], folder: Path) -> None:
 
 
 def dataset_identity(
-    config: FinetuneConfig, splits: Parts[Any], tokenizer: Tokenizer
+    config: FinetuneConfig, splits: Splits[Any], tokenizer: Tokenizer
 ) -> dict[str, str]:
     """Return fingerprints of the rows, the tokenizer and the base of a fine-tuning."""
     parts = [
@@ -307,7 +308,7 @@ def finetune_summary(
     config: FinetuneConfig,
     plan: dict[str, Any],
     state: TrainState,
-    splits: Parts[Any],
+    splits: Splits[Any],
 ) -> dict[str, Any]:
     """Return the content of a fine-tuning's `summary.json`: the numbers of the saved weights."""
     epochs: list[dict[str, Any]] = []

@@ -1,22 +1,16 @@
 """Uploads: a stream becomes a file under a name of our own, within limits; its first rows."""
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator
 from dataclasses import replace
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
+from headstart.data.columns import Columns, choose_columns
+from headstart.data.readers import ReadOptions, open_rows, open_table
+from headstart.data.sources import READABLE, SUFFIXES, TABLES, check_kind, find_source
 from headstart.errors import HeadstartError
-from headstart.text.reading.lenient_rows import LenientRows
-from headstart.text.reading.rows import (
-    ReadOptions,
-    find_columns,
-    find_label_column,
-    find_text_column,
-)
-from headstart.text.reading.sources import READABLE, SUFFIXES, TABLES, check_kind, find_source
 from headstart.webapp.workspace import clean_name
 
 MEGABYTE = 1_000_000
@@ -85,30 +79,25 @@ def first_rows(path: Path, name: str) -> dict[str, Any]:
     name : what its owner calls it, for messages.
     """
     source = replace(find_source(path), name=name)
-    columns = find_columns(source)
-    if not columns:
+    table = open_table(source)
+    if source.kind not in TABLES:
         return {"columns": [], "rows": [], "text_column": "", "label_column": ""}
-    lenient = LenientRows(path, ReadOptions(text_column=columns[0]))
-    rows = [
-        [_cell(row.columns.get(name)) for name in columns[:SHOWN_COLUMNS]]
-        for row in islice(iter(lenient), SHOWN_ROWS)
-    ]
-    text = _found(find_text_column, columns)
-    label = partial(find_label_column, texts=[text] if text else [])
-    return {
-        "columns": columns,
-        "rows": rows,
-        "text_column": text,
-        "label_column": _found(label, columns),
-    }
-
-
-def _found(find: Callable[[Sequence[str], str | None, str], str], columns: list[str]) -> str:
-    """The column that its name tells; empty where a person has to say."""
+    opened = open_rows(source, ReadOptions(text_column=table.names[0]), all_columns=True)
+    rows = []
+    for row in islice(opened, SHOWN_ROWS):
+        if row.problem is not None and row.problem.code == "encoding":
+            raise row.problem
+        rows.append([_cell(row.columns.get(name)) for name in table.names[:SHOWN_COLUMNS]])
     try:
-        return find(columns, None, "")
-    except HeadstartError:
-        return ""
+        found = choose_columns(table.names, table.sample, Columns())
+    except HeadstartError:  # the user has to choose
+        found = Columns()
+    return {
+        "columns": table.names,
+        "rows": rows,
+        "text_column": found.text or "",
+        "label_column": found.label or "",
+    }
 
 
 def _cell(value: object) -> str:

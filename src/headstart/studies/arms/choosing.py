@@ -25,11 +25,11 @@ import numpy as np
 from safetensors.numpy import load_file, save_file
 
 from headstart.config import is_run
+from headstart.data.dataset import Splits
 from headstart.evaluation.calibration import calibrated_loss, fit_temperature
 from headstart.files import replacing, write_text
 from headstart.folds import Fold, held_rows
 from headstart.model_card import VALIDATION
-from headstart.text.reading.dataset import Splits
 from headstart.training.callbacks import Callback
 from headstart.training.finetune import finetune
 from headstart.training.trainer import TrainState
@@ -249,6 +249,6 @@ def _read_watched(folder: Path) -> list[dict[str, Any]]:
     return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
 
 
-def _parts(context: ArmContext, fold: Fold) -> Splits:
+def _parts(context: ArmContext, fold: Fold) -> Splits[Any]:
     train = context.splits.train
     return Splits(train.pick(fold.train.tolist()), train.pick(fold.held.tolist()), None)

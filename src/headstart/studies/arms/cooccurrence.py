@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from headstart.data.dataset import as_text
 from headstart.studies.arms.arm import Colours, HeldOutPart
 from headstart.studies.arms.regression import RegressionArm
 
@@ -34,7 +35,7 @@ class CooccurrenceArm(RegressionArm):
 
     def inputs(self, context: ArmContext, part: HeldOutPart | None) -> Sequence[Any]:
         if part is None:
-            return context.tokenizer.encode_arrays(context.splits.train.texts)
+            return context.tokenizer.encode_arrays(list(map(as_text, context.splits.train.texts)))
         return context.study.ids(context.tokenizer, part)
 
 

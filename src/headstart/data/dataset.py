@@ -1,0 +1,156 @@
+"""Labelled rows in memory, and their splits into train, validation and test."""
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Generic, Self, TypeVar
+
+Text = str | tuple[str, str]  # a text, or two that belong together
+
+LABELS_MARK = "|"  # between several labels of one text
+
+
+@dataclass(frozen=True)
+class Part(ABC):
+    """The rows of a dataset, for any task. Every list has one item per row.
+
+    Parameters
+    ----------
+    name : what messages and reports call it.
+    rows : the numbers of the rows in the user's file, from 1; by default they are counted here.
+    files : the file of each row, where there are several.
+    dropped : how many rows of the source are not here, by reason: none is lost in silence.
+    """
+
+    name: str
+    rows: list[int] = field(default_factory=list, kw_only=True)
+    files: list[str] = field(default_factory=list, kw_only=True)
+    dropped: dict[str, int] = field(default_factory=dict, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if not self.rows:
+            object.__setattr__(self, "rows", list(range(1, len(self) + 1)))
+        lengths = {name: len(values) for name, values in self._per_row().items()}
+        assert set(lengths.values()) <= {len(self)}, lengths
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @property
+    @abstractmethod
+    def keys(self) -> Sequence[Any]:
+        """The text that identifies each row, wherever the row comes from."""
+
+    @property
+    def groups(self) -> Sequence[Any]:
+        """A text for each row; rows with the same text go to the same part of a split."""
+        return self.keys
+
+    @property
+    @abstractmethod
+    def targets(self) -> Sequence[Hashable]:
+        """The labels of each row, to find equal texts with different ones."""
+
+    @property
+    def classes(self) -> tuple[list[int], tuple[str, ...]]:
+        """A class number for each row, and the names of these classes; splits are stratified."""
+        return [0] * len(self), ("",)
+
+    @abstractmethod
+    def label_counts(self) -> dict[str, int]:
+        """Count how often each label occurs."""
+
+    def place(self, number: int) -> dict[str, int | str]:
+        """Say which row of the user's files one is: `row`, and `file` where there are several."""
+        found: dict[str, int | str] = {"row": self.rows[number]}
+        return found | {"file": self.files[number]} if self.files else found
+
+    def pick(self, numbers: Sequence[int], **dropped: int) -> Self:
+        """Select rows by position, from 0, in this order; `dropped` is added to the account."""
+        picked: dict[str, Any] = {
+            name: [values[number] for number in numbers] for name, values in self._per_row().items()
+        }
+        reasons = Counter(self.dropped)
+        reasons.update({reason: count for reason, count in dropped.items() if count})
+        return replace(self, dropped=dict(reasons), **picked)
+
+    def _per_row(self) -> dict[str, list[Any]]:
+        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        return {name: one for name, one in values.items() if isinstance(one, list) and one}
+
+
+@dataclass(frozen=True)
+class Dataset(Part):
+    """Texts and their labels as numbers into `label_names`.
+
+    With `several_labels` a label is a combination, such as "comedy|drama".
+    """
+
+    texts: list[Any]  # str, or tuples of two for pairs
+    labels: list[int]
+    label_names: tuple[str, ...]
+    weights: list[float] | None = None  # how much each text counts; None: all the same
+    several_labels: bool = False
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def keys(self) -> Sequence[Any]:
+        return self.texts
+
+    @property
+    def targets(self) -> Sequence[Hashable]:
+        return self.labels
+
+    @property
+    def classes(self) -> tuple[list[int], tuple[str, ...]]:
+        # Combinations of labels are too many and too rare to have each in every part.
+        return super().classes if self.several_labels else (self.labels, self.label_names)
+
+    def class_counts(self) -> dict[str, int]:
+        """Count the texts of each class, in the order of `label_names`."""
+        counts = Counter(self.labels)
+        return {name: counts[number] for number, name in enumerate(self.label_names)}
+
+    def label_counts(self) -> dict[str, int]:
+        if not self.several_labels:
+            return self.class_counts()
+        counts: Counter[str] = Counter()
+        for combination, count in self.class_counts().items():
+            for name in split_labels(combination):
+                counts[name] += count
+        return dict(sorted(counts.items()))
+
+
+PartT = TypeVar("PartT", bound=Part)
+
+
+@dataclass(frozen=True)
+class Splits(Generic[PartT]):
+    """Train fits the weights, validation selects settings, test reports, once.
+
+    `found` says how each file was read and `notes` what was guessed, for the user to check.
+    """
+
+    train: PartT
+    validation: PartT
+    test: PartT | None
+    found: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def parts(self) -> dict[str, PartT]:
+        """Return the parts that exist, by name."""
+        parts = {"train": self.train, "validation": self.validation}
+        return parts if self.test is None else parts | {"test": self.test}
+
+
+def split_labels(combination: str) -> list[str]:
+    """List the labels of a combination."""
+    return [name for name in combination.split(LABELS_MARK) if name]
+
+
+def as_text(text: Text) -> str:
+    """Return one text, with a bar between the texts of a pair."""
+    return text if isinstance(text, str) else " ¦ ".join(text)

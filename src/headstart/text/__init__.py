@@ -1,1 +1,0 @@
-"""From files to batches: read, check, split, tokenize, store, pack."""

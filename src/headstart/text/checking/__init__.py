@@ -1,1 +1,0 @@
-"""Look at data before it is used, and split it honestly."""

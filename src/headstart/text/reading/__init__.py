@@ -1,1 +1,0 @@
-"""From a person's files to rows and documents."""

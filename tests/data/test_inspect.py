@@ -1,0 +1,205 @@
+"""The look at the data finds what a person should know, and says it in sentences."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headstart.data.conll import Sentences
+from headstart.data.corpus import read_corpus
+from headstart.data.dataset import Dataset, Splits
+from headstart.data.inspect import DECOMPOSED, inspect_data, odd_characters
+from headstart.data.overlap import text_key
+
+LONG = " ".join(f"word{n}" for n in range(40))
+
+
+def dataset(*pairs):
+    return Dataset("d", [text for text, _ in pairs], [label for _, label in pairs], ("no", "yes"))
+
+
+def splits_of(train, validation=(), test=()):
+    return Splits(dataset(*train), dataset(*validation), dataset(*test))
+
+
+@pytest.fixture
+def plain():
+    return splits_of([("a good one", 1), ("a bad one", 0)], [("fine", 1), ("poor", 0)], [("ok", 1)])
+
+
+def part(inspection, name):
+    return next(part for part in inspection.parts if part.name == name)
+
+
+def overlap(inspection, name, other):
+    return next(o for o in inspection.overlaps if (o.part, o.other) == (name, other))
+
+
+def test_documents_words_and_labels_are_counted(plain):
+    train = part(inspect_data(plain), "train")
+    assert (train.documents, train.tokens, train.labels) == (2, 6, {"no": 1, "yes": 1})
+
+
+def test_what_would_be_cut_is_counted_in_texts_and_words():
+    splits = splits_of([("one two three four", 1), ("one", 0), ("a b c", 0)])
+    inspection = inspect_data(splits, length=2)
+    assert (part(inspection, "train").cut_documents, part(inspection, "train").cut_tokens) == (2, 3)
+    assert any(
+        "longer than 2 words: train 2 of 3 (3 words, 37.5%" in w for w in inspection.warnings
+    )
+
+
+def test_tokens_are_counted_with_a_tokenizer_where_one_is_given(plain):
+    class Characters:
+        def encode(self, texts):
+            return [[ord(character) for character in text] for text in texts]
+
+    inspection = inspect_data(plain, tokenizer=Characters())
+    assert (inspection.unit, part(inspection, "test").tokens) == ("tokens", 2)
+
+
+def test_repeated_and_nearly_repeated_texts_are_counted():
+    near = LONG.replace("word20", "other")
+    train = part(inspect_data(splits_of([(LONG, 1), (LONG.upper(), 1), (near, 1)])), "train")
+    assert (train.duplicates, train.near_duplicates) == (1, 1)
+
+
+def test_overlap_between_parts_is_counted_with_an_example():
+    near = LONG.replace("word20", "other")
+    inspection = inspect_data(splits_of([(LONG, 1), ("same", 0)], [], [("Same", 0), (near, 1)]))
+    found = overlap(inspection, "test", "train")
+    assert (found.equal, found.similar, found.texts) == (1, 1, 2)
+    assert (found.examples[0].text, found.examples[0].other) == ("Same", "same")
+    assert "2 of 2 test texts are also in train (1 equal, 1 nearly equal)" in inspection.warnings[0]
+
+
+def test_overlap_with_the_corpus_counts_texts_of_the_dataset_once(plain, write):
+    corpus = read_corpus(write("a.txt", "OK\nok\nok\nnew\n"))
+    inspection = inspect_data(plain, corpus)
+    found = overlap(inspection, "test", "corpus")
+    assert (found.equal, found.texts) == (1, 1)
+    assert any("pretraining would see" in warning for warning in inspection.warnings)
+
+
+def test_texts_inside_longer_documents_of_the_corpus_are_counted(write):
+    splits = splits_of([("a", 1), ("b", 0)], [("short one", 1)], [(LONG, 1), ("c", 0)])
+    others = " ".join(f"other{n}" for n in range(40))
+    corpus = read_corpus(write("a.txt", f"{LONG.upper()} {others}\na short one\nc\n"))
+    inspection = inspect_data(splits, corpus)
+    found = overlap(inspection, "test", "corpus")
+    assert (found.equal, found.similar, found.inside, found.texts) == (1, 0, 1, 2)
+    assert overlap(inspection, "validation", "corpus").inside == 0
+    assert any("1 inside a longer text" in warning for warning in inspection.warnings)
+
+
+def test_a_corpus_without_held_out_texts_has_none_inside(write):
+    splits = splits_of([("a", 1)], [], [(LONG, 1)])
+    corpus = read_corpus(write("a.txt", f"so it was: {LONG} {LONG}\nother\n")).without([LONG])
+    inspection = inspect_data(splits, corpus)
+    assert overlap(inspection, "test", "corpus").inside == 0
+    assert part(inspection, "corpus").dropped == {"held-out": 1}
+    assert any("1 row was dropped: each overlaps" in warning for warning in inspection.warnings)
+
+
+def test_a_part_without_overlap_is_reported_too(plain):
+    assert overlap(inspect_data(plain), "test", "train").equal == 0
+
+
+def test_the_same_text_with_several_labels_is_found_across_parts():
+    inspection = inspect_data(splits_of([("hm", 1)], [("Hm", 0)]))
+    assert inspection.conflicts == 1
+    assert inspection.conflict_examples[0].labels == ["yes", "no"]
+    assert any("several labels" in warning for warning in inspection.warnings)
+
+
+def test_a_rare_class_is_a_warning():
+    train = [(f"text {n}", 0) for n in range(30)] + [("rare one", 1)]
+    warnings = inspect_data(splits_of(train)).warnings
+    assert any("class 'yes' is less than a tenth" in warning for warning in warnings)
+
+
+def test_a_missing_test_part_is_a_warning():
+    splits = Splits(dataset(("a", 0)), dataset(("b", 1)), None)
+    assert any("no test part" in warning for warning in inspect_data(splits).warnings)
+
+
+def test_dropped_rows_are_warnings(plain):
+    counted = plain.train.pick([0, 1], empty=3)
+    warnings = inspect_data(Splits(counted, plain.validation, plain.test)).warnings
+    assert "train: 3 rows without text were dropped" in warnings
+
+
+def test_several_labels_of_a_text_are_counted_one_by_one():
+    part = Dataset("d", ["one", "two"], [0, 1], ("a", "a|b"), several_labels=True)
+    report = inspect_data(Splits(part, part, None)).parts[0]
+    assert (report.labels, report.labelled) == ({"a": 2, "b": 1}, 2)
+
+
+def test_tags_are_counted_by_word_and_are_not_classes_of_sentences():
+    words = [["Ada", "sleeps", "here"]] * 20 + [["nothing", "at", "all"]]
+    tags = [[1, 0, 0]] * 20 + [[0, 0, 0]]
+    part = Sentences("d", words, tags, ("O", "B-PER"))
+    found = inspect_data(Splits(part, part, None))
+    assert found.parts[0].labels == {"O": 43, "B-PER": 20}
+    assert not any("class" in warning for warning in found.warnings)
+
+
+def test_texts_inside_of_texts_of_other_parts_are_found():
+    inside = splits_of([(f"He said: {LONG} and left", 1)], [], [(LONG, 1)])
+    found = overlap(inspect_data(inside), "test", "train")
+    assert (found.equal, found.similar, found.inside, found.contains) == (0, 0, 1, 0)
+    around = splits_of([(LONG[:100], 1)], [], [(LONG, 1)])
+    assert overlap(inspect_data(around), "test", "train").contains == 1
+
+
+def test_a_corpus_alone_can_be_looked_at(write):
+    inspection = inspect_data(None, read_corpus(write("a.txt", "one\n\none\n")))
+    corpus = part(inspection, "corpus")
+    assert (corpus.documents, corpus.duplicates, corpus.dropped) == (2, 1, {"empty": 1})
+
+
+def test_progress_ends_at_the_size_of_the_files(plain, write):
+    seen = []
+    corpus = read_corpus(write("a.txt", "one\nété\n"))
+    inspect_data(plain, corpus, progress=lambda done, total: seen.append((done, total)))
+    labelled = len("a good one" + "a bad one" + "fine" + "poor" + "ok")
+    line_ends = 2
+    assert seen[-1] == (labelled + 8, labelled + 8 + line_ends)
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("caf\ufffd", "replacement"),
+        ("cafÃ©", "doubly"),
+        ("it is itâ€™s", "doubly"),
+        ("l?amour", "question marks"),
+        ("a<br />b", "HTML"),
+        ("Tom &amp; Jerry", "HTML"),
+        ("a\x96b", "control"),
+        ("a\u200bb", "invisible"),
+        ("\ue123", "private"),
+    ],
+)
+def test_odd_characters_are_found(text, word):
+    assert [kind.startswith(word) for kind in odd_characters(text)] == [True]
+
+
+def test_decomposed_letters_are_found():
+    assert list(odd_characters("e\u0301te\u0301")) == [DECOMPOSED]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Why?No space.", "C'est l'été. Vraiment ?", "a < b & c > d", "Ça, Âme, âge", "👩‍👩‍👧 مى‌خواهم"],
+)
+def test_ordinary_text_has_no_odd_characters(text):
+    assert odd_characters(text) == {}
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.text(st.characters(codec="utf-8"), min_size=1), st.integers(0, 1))))
+def test_every_text_of_a_repeated_part_is_overlap(pairs):
+    inspection = inspect_data(splits_of(pairs, pairs))
+    assert part(inspection, "train").documents == len(pairs)
+    found = overlap(inspection, "validation", "train")
+    assert (found.equal, found.similar) == (len({text_key(text) for text, _ in pairs}), 0)

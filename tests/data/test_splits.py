@@ -1,0 +1,162 @@
+"""Splits and budgets depend on the seed and the set of (text, label) pairs alone."""
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headstart.data.dataset import Dataset, Splits
+from headstart.data.overlap import text_key
+from headstart.data.splits import drop_overlap, split, take_budget
+from headstart.errors import HeadstartError
+
+NAMES = ("bad", "good", "unsure")
+PAIRS = st.sets(
+    st.tuples(st.text(st.characters(codec="utf-8"), min_size=1), st.integers(0, len(NAMES) - 1)),
+    min_size=1,
+    max_size=60,
+)
+
+
+def dataset_of(pairs):
+    texts, labels = zip(*pairs, strict=True) if pairs else ((), ())
+    return Dataset("d", list(texts), list(labels), NAMES)
+
+
+def numbered(count, classes=2):
+    return dataset_of([(f"text {n} of many {n * n}", n % classes) for n in range(count)])
+
+
+def pairs_of(dataset):
+    return list(zip(dataset.texts, dataset.labels, strict=True))
+
+
+@settings(deadline=None)
+@given(PAIRS, st.integers(0, 5), st.randoms())
+def test_another_order_of_the_rows_gives_the_same_parts(pairs, seed, chance):
+    ordered = sorted(pairs)
+    shuffled = list(ordered)
+    chance.shuffle(shuffled)
+    one, other = split(dataset_of(ordered), seed), split(dataset_of(shuffled), seed)
+    assert {name: pairs_of(part) for name, part in one.parts().items()} == {
+        name: pairs_of(part) for name, part in other.parts().items()
+    }
+
+
+@settings(deadline=None)
+@given(PAIRS, st.integers(0, 5))
+def test_repeated_rows_change_nothing(pairs, seed):
+    once = split(dataset_of(sorted(pairs)), seed)
+    twice = split(dataset_of(sorted(pairs) * 2), seed)
+    assert pairs_of(once.train) == pairs_of(twice.train)
+    assert pairs_of(once.test) == pairs_of(twice.test)
+
+
+@settings(deadline=None)
+@given(PAIRS, st.integers(0, 5))
+def test_no_text_is_in_two_parts_and_every_row_is_accounted_for(pairs, seed):
+    dataset = dataset_of(sorted(pairs))
+    parts = split(dataset, seed).parts().values()
+    keys = [text_key(text) for part in parts for text in part.texts]
+    assert len(keys) == len(set(keys))
+    dropped = sum(count for part in parts for count in part.dropped.values())
+    assert len(keys) + dropped == len(dataset)
+
+
+@settings(deadline=None)
+@given(PAIRS, st.integers(0, 5), st.data())
+def test_a_smaller_budget_is_within_every_larger_one(pairs, seed, data):
+    dataset = dataset_of(sorted(pairs))
+    available = len(take_budget(dataset, "all", seed))
+    if available < len(NAMES):
+        return
+    small = data.draw(st.integers(len(NAMES), available))
+    large = data.draw(st.integers(small, available))
+    chosen = pairs_of(take_budget(dataset, str(large), seed))
+    assert pairs_of(take_budget(dataset, str(small), seed)) == chosen[:small]
+    assert len(chosen) == large
+
+
+def test_the_chosen_rows_are_the_same_on_every_machine():
+    chosen = take_budget(numbered(100), "4", seed=7)
+    assert chosen.texts == [
+        "text 68 of many 4624",
+        "text 95 of many 9025",
+        "text 19 of many 361",
+        "text 2 of many 4",
+    ]
+
+
+def test_another_seed_chooses_other_rows():
+    dataset = numbered(100)
+    assert take_budget(dataset, "20", 1).texts != take_budget(dataset, "20", 2).texts
+
+
+def test_shares_and_all_are_budgets():
+    dataset = numbered(50)
+    assert len(take_budget(dataset, "10%", 0)) == 5
+    assert len(take_budget(dataset, "all", 0)) == 50
+
+
+def test_budgets_keep_the_shares_of_the_classes():
+    pairs = [(f"text {n}", int(n % 10 == 0)) for n in range(1000)]
+    counts = take_budget(dataset_of(pairs), "100", 0).class_counts()
+    assert 9 <= counts["good"] <= 11
+
+
+def test_the_smallest_budget_has_every_class():
+    pairs = [(f"text {n}", 0) for n in range(500)] + [("rare", 1), ("rarer", 2)]
+    assert set(take_budget(dataset_of(pairs), "3", 0).labels) == {0, 1, 2}
+
+
+@pytest.mark.parametrize(
+    ("budget", "message"),
+    [
+        ("many", "not a label budget"),
+        ("200%", "not a label budget"),
+        ("51", "only 50 different texts"),
+        ("2", "too small for 3 classes"),
+    ],
+)
+def test_an_impossible_budget_is_an_error(budget, message):
+    with pytest.raises(HeadstartError, match=message):
+        take_budget(numbered(50, classes=3), budget, 0)
+
+
+def test_every_class_is_in_every_part_from_three_texts_on():
+    pairs = [(f"text {n} {word}", label) for n in range(3) for label, word in enumerate(NAMES)]
+    for part in split(dataset_of(pairs), 0).parts().values():
+        assert all(part.class_counts().values())
+
+
+def test_a_text_with_two_labels_leaves_and_is_counted():
+    pairs = [*pairs_of(numbered(20)), ("same text", 0), ("Same  Text", 1)]
+    random.Random(0).shuffle(pairs)
+    splits = split(dataset_of(pairs), 0)
+    assert splits.train.dropped["conflicting"] == 2
+    assert sum(map(len, splits.parts().values())) == 20
+
+
+def test_dropping_overlap_keeps_the_test_part_whole():
+    long = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen"
+    splits = Splits(
+        train=dataset_of([(long + " fifteen", 0), ("own", 1), ("shared", 1)]),
+        validation=dataset_of([("shared", 1), ("seen by test", 0)]),
+        test=dataset_of([(long, 0), ("Seen by test", 0)]),
+    )
+    dropped = drop_overlap(splits)
+    assert dropped.train.texts == ["own"]
+    assert dropped.validation.texts == ["shared"]
+    assert dropped.test == splits.test
+    assert (dropped.train.dropped, dropped.validation.dropped) == ({"overlap": 2}, {"overlap": 1})
+
+
+def test_an_equal_text_among_a_thousand_alike_is_still_dropped():
+    alike = [f"dear customer your order {n} was shipped today with thanks" for n in range(1000)]
+    splits = Splits(
+        train=dataset_of([(alike[700].upper(), 0)]),
+        validation=dataset_of([]),
+        test=dataset_of([(text, 0) for text in alike]),
+    )
+    assert len(drop_overlap(splits).train) == 0
