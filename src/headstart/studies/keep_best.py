@@ -7,6 +7,7 @@ steps than the accuracy of a few rows. Where an arm has no such rows, its valida
 nothing was chosen, no temperature was either, so accuracy on validation decides.
 """
 
+import os
 import shutil
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -17,7 +18,7 @@ import numpy as np
 
 from headstart.baselines.baselines import LINEAR_ARMS
 from headstart.baselines.finetune_arm import STACK, save_arm
-from headstart.baselines.stack import StackClassifier, link_member
+from headstart.baselines.stack import MEMBERS, StackClassifier
 from headstart.config import FinetuneConfig, is_run
 from headstart.evaluation.calibration import log_loss, normalized
 from headstart.run import (
@@ -175,3 +176,17 @@ def _write(context: ArmContext, scorer: TextClassifier, folder: Path) -> None:
     role = "selected its settings" if study.selection == "validation" else "measured it"
     classifier = ClassifierRun(folder, context.task, scorer)
     save_arm(classifier, recipe, context.splits, folder, arm=run.arm, role=role)
+
+
+def link_member(source: Path, folder: Path, name: str) -> Path:
+    """Put a finished run into a stack's folder; files are linked where the disk allows it."""
+    place = folder / MEMBERS / name
+    shutil.copytree(source, place, copy_function=_link)
+    return place
+
+
+def _link(source: str, target: str) -> None:
+    try:
+        os.link(source, target)
+    except OSError:  # another disk, or a system without links
+        shutil.copy2(source, target)
