@@ -79,3 +79,9 @@ def test_the_only_column_is_the_text():
 def test_two_columns_that_are_left_are_a_pair():
     found = choose(["left", "right", "label"], pairs=True)
     assert (found.text, found.second) == ("left", "right")
+
+
+def test_a_message_lists_only_some_of_many_columns():
+    with pytest.raises(HeadstartError) as error:
+        choose([f"column {n}" for n in range(100_000)])
+    assert len(str(error.value)) < 1_000

@@ -35,7 +35,7 @@ PAIR_NAMES = (
 LEAST_WORDS = 2  # of a guessed text, on average
 MOST_LABELS = 1_000  # a column with more values is not one of labels
 HEADER_WORDS = 5  # a column's name has fewer
-SHOWN_NAME = 40
+SHOWN_NAME, SHOWN_NAMES = 40, 20  # characters of a name, and names, in a message
 
 Sample = Sequence[Mapping[str, Any]]
 
@@ -107,8 +107,9 @@ def _choose_text(
         return found[0]
     _check_distinct("text", found, where)
     labels = {wanted.label, *(name for name in names if _plain(name) in LABEL_NAMES)}
-    lengths = {name: _mean_words(sample, name) for name in found or set(names) - labels}
-    best = max(sorted(lengths, key=list(names).index), key=lengths.__getitem__, default=None)
+    candidates = found or [name for name in names if name not in labels]
+    lengths = {name: _mean_words(sample, name) for name in candidates}
+    best = max(lengths, key=lengths.__getitem__, default=None)
     if best is None or lengths[best] < LEAST_WORDS:
         raise _not_found("text", names, where)
     guessed.append(f"'{_short(best)}' has the longest texts")
@@ -243,4 +244,5 @@ def _short(name: str) -> str:
 
 
 def _listed(names: Sequence[str]) -> str:
-    return ", ".join(f"'{_short(name)}'" for name in names)
+    shown = ", ".join(f"'{_short(name)}'" for name in names[:SHOWN_NAMES])
+    return shown + (f" and {len(names) - SHOWN_NAMES:,} more" if len(names) > SHOWN_NAMES else "")

@@ -152,16 +152,17 @@ def inspect_data(
         total += sum(_size(part.keys) for part in given.values())
     inspector = _Inspector(length, tokenizer, progress, total)
     inspector.index(given, corpus)
-    for name, part in given.items():
+    names = list(given)
+    for place, (name, part) in enumerate(given.items(), start=1):
         counts = part.label_counts()
         one_each = isinstance(part, Dataset) and not part.several_labels
         labelled = len(part) if isinstance(part, Dataset) else sum(counts.values())
         report = PartReport(name, labels=counts, labelled=labelled, classes=one_each)
         report.dropped = dict(part.dropped)
-        inspector.look_at(report, part.keys)
+        inspector.look_at(report, part.keys, names[place:])
     if corpus is not None:
         report = PartReport("corpus")
-        inspector.look_at(report, corpus)
+        inspector.look_at(report, corpus, names)
         overlapping = corpus.overlapping.total() if corpus.overlapping else 0
         dropped = {"empty": corpus.empty or 0, "held-out": overlapping}
         report.dropped = {reason: count for reason, count in dropped.items() if count}
@@ -204,38 +205,31 @@ class _Inspector:
 
     def index(self, parts: dict[str, Part], corpus: Corpus | None) -> None:
         """Index the texts that are looked for in other parts."""
-        dropped = corpus.held_out_keys if corpus is not None else frozenset()
         for name, part in parts.items():
             if name != "train" or corpus is not None:
-                # What the corpus was freed of need not be looked for again, but in other parts.
-                texts = [t for t in part.keys if not (dropped and text_key(t) in dropped)]
-                wanted = part.keys if len(parts) > 1 and name != "train" else texts
-                self._indexes[name] = HeldOutTexts(wanted, contained=name != "train")
+                self._indexes[name] = HeldOutTexts(part.keys, contained=name != "train")
 
-    def look_at(self, report: PartReport, texts: Iterable[Text]) -> None:
-        """Fill one part's report, and compare its texts with those of other parts."""
+    def look_at(self, report: PartReport, texts: Iterable[Text], others: Iterable[str]) -> None:
+        """Fill one part's report, and look for the texts of other parts in it."""
         lengths = array("L")
         odd: Counter[str] = Counter()
         characters = 0
         seen: set[bytes] = set()
         similar = SimilarTexts()
-        known = [one.name for one in self.reports]
-        later = {name: one for name, one in self._indexes.items() if name not in known}
-        if report.name == "corpus":
-            later = self._indexes
-        later = {name: one for name, one in later.items() if name != report.name}
         for batch in batched(texts):
             plain = [as_text(text) for text in batch]
             lengths.extend(self._count(plain))
             signatures = minhash(plain)
-            for name, index in later.items():
+            for name in others:
+                index = self._indexes[name]
                 for text, matches in zip(plain, index.matches(batch, signatures), strict=True):
                     self._note(name, report.name, index, text, matches)
             for given, one, signature in zip(batch, plain, signatures, strict=True):
-                for kind, example in odd_characters(one).items():
-                    odd[kind] += 1
+                found = odd_characters(one)
+                report.odd_documents += bool(found)
+                odd.update(found.keys())
+                for kind, example in found.items():
                     self.odd_examples.setdefault(kind, example)
-                report.odd_documents += bool(odd_characters(one))
                 characters += len(one)
                 few = report.compared < CORPUS_DOCUMENTS and characters < CORPUS_CHARACTERS
                 if report.name != "corpus" or few:

@@ -801,11 +801,8 @@ def open_hub(name: str) -> tuple[str, dict[str, Any]]:
 
 def hub_parts(splits: Mapping[str, Any]) -> dict[str, Any]:
     """Find the splits of train, validation and test, under whatever names they have."""
-    found = {
-        part: next((splits[name] for name in names if name in splits), None)
-        for part, names in HUB_SPLITS.items()
-    }
-    return {part: split for part, split in found.items() if split is not None}
+    part_names = {name: part for part, names in HUB_SPLITS.items() for name in reversed(names)}
+    return {part_names[name]: split for name, split in splits.items() if name in part_names}
 
 
 def _open_hub(source: Source, role: str) -> Table:

@@ -19,6 +19,7 @@ from headstart.errors import HeadstartError
 
 # A long novel has 3 MB. What is longer than this is not one document but a mistake.
 LONGEST_DOCUMENT = 16 << 20
+LONGEST_FILE = 1 << 30  # characters of a file that is read as a whole
 DAMAGED_GZIP = (gzip.BadGzipFile, EOFError, zlib.error)
 BYTE_ORDER_MARKS = {
     codecs.BOM_UTF8: "utf-8",
@@ -87,8 +88,19 @@ class Lines:
             yield rest.removesuffix("\r")
 
     def text(self) -> str:
-        """Read the whole file."""
-        return "".join(self.blocks())
+        """Read the whole file, up to `LONGEST_FILE`: a small gzip file may be endless."""
+        blocks: list[str] = []
+        length = 0
+        for block in self.blocks():
+            blocks.append(block)
+            length += len(block)
+            if length > LONGEST_FILE:
+                raise HeadstartError(
+                    f"the file is longer than {LONGEST_FILE >> 20:,} MB, too much to read at once",
+                    where=self.source.name,
+                    fix="write it as JSON Lines (.jsonl): one object per line",
+                )
+        return "".join(blocks)
 
     def blocks(self) -> Iterator[str]:
         """Decode the file block by block."""
