@@ -65,11 +65,6 @@ def most_labels(study: Study) -> str:
     return f"all {most} labels" if study.has_all_labels else f"{most} labels"
 
 
-def seed_count(count: int) -> str:
-    """A number of seeds in words."""
-    return f"{count} seed{'' if count == 1 else 's'}"
-
-
 def dataset_name(sources: Sequence[str]) -> str:
     """What a study is called: a file with its folder, since many are called train.csv.
 
