@@ -23,6 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from headstart.baselines.char_ngrams import HASH_BITS, count_char_ngrams, find_char_ngrams
 from headstart.data.cooccurrence import TokenIds
+from headstart.data.dataset import as_text
 from headstart.data.tokenizers import Tokenizer, load_tokenizer
 from headstart.data.words import find_words
 from headstart.errors import HeadstartError
@@ -152,26 +153,6 @@ class LinearTextClassifier(ClassifierMixin, BaseEstimator, TextClassifier, ABC):
     def facts(self) -> dict[str, Any]:
         return {"C": self.C_, "features": int(self.regression_.coef_.shape[1])}
 
-    def contributions(self, text: str, column: int) -> list[Contribution] | None:
-        """Compute the part of each word in the log-odds of a class, where features are words.
-
-        The log-odds of a class are a sum over features (with two classes exactly, with more at the
-        text's own probabilities). A feature's part is divided among its occurrences in the text,
-        and among the characters of each. So the words' parts and the intercept add up to the
-        log-odds.
-        """
-        occurrences = self._occurrences(text.lower())
-        if occurrences is None:
-            return None
-        row = self._features([text])
-        scores = _linear_scores(row, self.regression_)[0]
-        weights = np.asarray(self.regression_.coef_, dtype=np.float64)
-        if len(weights) == 1:
-            weights = np.vstack([np.zeros_like(weights), weights])
-        others = np.delete(np.arange(len(weights)), column)
-        margin = weights[column] - softmax(scores[others]) @ weights[others]
-        return _word_effects(text, row.toarray()[0] * margin, occurrences)
-
     def write(self, folder: Path) -> tuple[dict[str, Any], list[Path]]:
         check_is_fitted(self)
         arrays = {name: getattr(self, name) for name in self.arrays} | {
@@ -212,10 +193,6 @@ class LinearTextClassifier(ClassifierMixin, BaseEstimator, TextClassifier, ABC):
     def _features(self, texts: Sequence[Any]) -> Any:
         """Compute the features of texts."""
 
-    def _occurrences(self, lowered: str) -> Floats | None:
-        """Find features in a text in lower case: rows of column, start, end and share."""
-        return None
-
     @abstractmethod
     def _write_words(self, folder: Path) -> Path:
         """Write the vocabulary or tokenizer."""
@@ -253,8 +230,28 @@ class _NgramClassifier(LinearTextClassifier):
             self.words_ = self._vectorizer({"\0": 0})
         return self.words_.fit_transform(texts)
 
+    def contributions(self, text: str, column: int) -> list[Contribution]:
+        """Compute the part of each word in the log-odds of a class.
+
+        The log-odds of a class are a sum over features (with two classes exactly, with more at the
+        text's own probabilities). A feature's part is divided among its occurrences in the text,
+        and among the characters of each. So the words' parts and the intercept add up to the
+        log-odds.
+        """
+        row = self._features([text])
+        scores = _linear_scores(row, self.regression_)[0]
+        weights = np.asarray(self.regression_.coef_, dtype=np.float64)
+        if len(weights) == 1:
+            weights = np.vstack([np.zeros_like(weights), weights])
+        others = np.delete(np.arange(len(weights)), column)
+        margin = weights[column] - softmax(scores[others]) @ weights[others]
+        return _word_effects(text, row.toarray()[0] * margin, self._occurrences(text.lower()))
+
     def _occurrences(self, lowered: str) -> Floats:
-        """Find words and pairs of words as scikit-learn's analyzer does."""
+        """Find words and pairs of words, as scikit-learn's analyzer does, in a lower-case text.
+
+        Returns rows of column, start, end and the share of the feature that is there.
+        """
         columns = self.words_.vocabulary_
         words = [match.span() for match in re.finditer(self.token_pattern, lowered)]
         found = []
@@ -473,7 +470,7 @@ def _inverse(scale: float) -> float:
 
 def _as_strings(texts: Sequence[Any]) -> list[Any]:
     """Join the two texts of a pair with a visible mark between them."""
-    return [" ¦ ".join(text) if isinstance(text, tuple) else text for text in texts]
+    return [as_text(text) if isinstance(text, tuple) else text for text in texts]
 
 
 def _check_rows(texts: Sequence[Any], y: NDArray[Any]) -> None:

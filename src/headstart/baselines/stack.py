@@ -5,8 +5,6 @@ predictions of rows that no member was trained on; their sum acts as a temperatu
 overconfident member gets a low one.
 """
 
-import os
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -189,17 +187,3 @@ class StackClassifier(TextClassifier):
 
     def _weights(self) -> dict[str, float]:
         return dict(zip(self.members, self.weights.tolist(), strict=True))
-
-
-def link_member(source: Path, folder: Path, name: str) -> Path:
-    """Put a finished run into a stack's folder; files are linked where the disk allows it."""
-    place = folder / MEMBERS / name
-    shutil.copytree(source, place, copy_function=_link)
-    return place
-
-
-def _link(source: str, target: str) -> None:
-    try:
-        os.link(source, target)
-    except OSError:  # another disk, or a system without links
-        shutil.copy2(source, target)

@@ -6,6 +6,7 @@ Memory does not grow with the size: documents are read one by one and never coll
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 from hashlib import sha256
 from itertools import chain, repeat
 from pathlib import Path
@@ -94,20 +95,24 @@ class Corpus:
         self._fingerprint: str | None = None
 
     def __iter__(self) -> Iterator[str]:
-        empty, overlapping = 0, self._task_overlapping.copy()
+        empty, overlapping, place = 0, self._task_overlapping.copy(), 0
+        found: dict[int, OverlapKind] = {}
         if self._held_out is not None:
             # What the first pass finds is valid as long as the files stay as they are.
             self._fingerprint = self.fingerprint
-        for document, kind in self._compared():
-            if kind is not None:
-                overlapping[kind] += 1
-            elif document:
-                yield document
-            else:
-                empty += 1
+        for batch in batched(self._documents()):
+            for document, kind in zip(batch, self._compare(batch, place), strict=True):
+                if kind is not None:
+                    overlapping[kind] += 1
+                    found[place] = kind
+                elif document:
+                    yield as_text(document)
+                else:
+                    empty += 1
+                place += 1
         yield from self.task_text
         self._check_unchanged()
-        self.empty, self.overlapping = empty, overlapping
+        self.empty, self.overlapping, self._found = empty, overlapping, found
 
     @property
     def is_task_text(self) -> bool:
@@ -160,8 +165,8 @@ class Corpus:
         A document overlaps with a text that it equals, contains, is inside of or nearly equals.
         """
         earlier = self._held_out.texts if self._held_out is not None else []
-        smaller = self._copy()
-        smaller._held_out = HeldOutTexts([*earlier, *texts])
+        smaller = copy(self)
+        smaller._held_out, smaller._found = HeldOutTexts([*earlier, *texts]), None
         return smaller.with_task_text(self.task_text)
 
     def with_task_text(self, texts: Iterable[str]) -> "Corpus":
@@ -169,38 +174,23 @@ class Corpus:
 
         What `without` drops is dropped from them, too.
         """
-        same = self._copy()
-        given = list(texts)
-        kinds = same._held_out.find(given) if same._held_out is not None else [None] * len(given)
+        same, given = copy(self), list(texts)
+        same._fingerprint = None
+        kinds = [None] * len(given) if self._held_out is None else self._held_out.find(given)
         same.task_text = TextList(t for t, kind in zip(given, kinds, strict=True) if kind is None)
         same._task_overlapping = Counter(kind for kind in kinds if kind is not None)
         return same
 
-    def _copy(self) -> "Corpus":
-        same = Corpus(self.name, self._sources, self._options)
-        same.unread_files, same._hashes = self.unread_files, self._hashes
-        same._held_out, same._found = self._held_out, self._found
-        same.task_text, same._task_overlapping = self.task_text, self._task_overlapping
-        return same
+    def _documents(self) -> Iterator[str]:
+        return (text for source, how in self._sources for text in self._read(source, how))
 
-    def _compared(self) -> Iterator[tuple[str, OverlapKind | None]]:
-        """Yield every document with how it overlaps with a held-out text."""
-        documents = (text for source, how in self._sources for text in self._read(source, how))
+    def _compare(self, documents: Sequence[Text], place: int) -> Iterable[OverlapKind | None]:
+        """Find how documents, the first of which is at `place`, overlap with held-out texts."""
         if self._held_out is None:
-            yield from zip(documents, repeat(None))
-        elif self._found is not None:
-            for place, document in enumerate(documents):
-                yield document, self._found.get(place)
-        else:
-            found: dict[int, OverlapKind] = {}
-            place = 0
-            for batch in batched(documents):
-                for text, kind in zip(batch, self._held_out.find(batch), strict=True):
-                    if kind is not None:
-                        found[place] = kind
-                    place += 1
-                    yield as_text(text), kind
-            self._found = found
+            return repeat(None, len(documents))
+        if self._found is None:
+            return self._held_out.find(documents)
+        return map(self._found.get, range(place, place + len(documents)))
 
     def _read(self, source: Source, documents: Documents) -> Iterator[str]:
         """Yield every document of a source; one without text is empty."""
