@@ -65,8 +65,9 @@ class ExportMetric:
         """In plain values; an end that is not known is None, because JSON has no infinity."""
         found = asdict(self)
         for name in ("run", "export", "difference"):
-            ends = found[name].items()
-            found[name] = {end: value if math.isfinite(value) else None for end, value in ends}
+            for end in ("value", "low", "high"):
+                if not math.isfinite(found[name][end]):
+                    found[name][end] = None
         return found
 
     def describe(self) -> str:
