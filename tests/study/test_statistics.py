@@ -11,10 +11,8 @@ from scipy import stats
 
 from headstart.evaluation.metrics import Interval
 from headstart.study.statistics import (
-    area_under_curve,
     claimed_steps,
     detectable_difference,
-    epochs_to_reach,
     is_equivalent,
     mcnemar_exact,
     mean_interval,
@@ -239,12 +237,3 @@ def test_mcnemar_agrees_with_the_coin():
     assert mcnemar_exact(1, 5) == pytest.approx(14 / 64)
     assert mcnemar_exact(5, 1) == pytest.approx(14 / 64)
     assert mcnemar_exact(0, 0) == 1.0
-
-
-def test_the_first_epoch_at_95_percent_of_the_best():
-    assert epochs_to_reach([0.50, 0.70, 0.76, 0.80, 0.79]) == 3  # 0.76 is 95 % of 0.80
-
-
-def test_the_area_under_a_straight_line_is_its_middle():
-    assert area_under_curve([0.0, 0.1, 0.2, 0.3]) == pytest.approx(0.15)
-    assert area_under_curve([0.7]) == 0.7

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -64,6 +65,13 @@ def test_the_results_have_every_training_with_the_same_test_rows(finished):
     assert results.gold.tolist() == list(finished.data.splits.test.labels)
     for run in results.runs:
         assert np.allclose(results.probabilities(*run).sum(axis=2), 1, atol=1e-5)
+
+
+def test_rows_have_the_numbers_of_the_users_file(finished):
+    """Finding 54: they were numbers of the test part."""
+    lines = Path(finished.config.dataset[0]).read_text(encoding="utf-8").splitlines()[1:]
+    for row in read_results(finished.folder).rows.to_pylist():
+        assert lines[row["row"] - 1] == f"{row['text']},{row['gold']}"
 
 
 def test_test_is_measured_once(finished):

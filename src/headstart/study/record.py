@@ -33,7 +33,7 @@ def make_study_results(study: "Study", best: Best, *, command: str) -> Results:
     """Put the results of all trainings into one table."""
     test, task = study.data.splits.test, study.data.task
     assert test is not None
-    numbers = np.asarray(getattr(test, "rows", None) or range(len(test)), dtype=np.int64)
+    numbers = np.asarray(test.rows, dtype=np.int64)
     done = [study.results[job] for job in study.trainings]
     named = zip(numbers.tolist(), map(as_text, test.keys), gold_names(task, test), strict=True)
     return make_results(

@@ -378,16 +378,3 @@ def mcnemar_exact(only_first: int, only_second: int) -> float:
     if disagreements == 0:
         return 1.0
     return float(stats.binomtest(only_first, disagreements).pvalue)
-
-
-def epochs_to_reach(scores: Sequence[float], share: float = 0.95) -> int:
-    """Find the first epoch (from 1) whose score is at least `share` of the curve's best."""
-    goal = share * max(scores)
-    return next(epoch for epoch, value in enumerate(scores, 1) if value >= goal)
-
-
-def area_under_curve(scores: Sequence[float]) -> float:
-    """Compute the mean height of a curve over its epochs (trapezoids)."""
-    if len(scores) == 1:
-        return float(scores[0])
-    return float(np.trapezoid(scores) / (len(scores) - 1))
