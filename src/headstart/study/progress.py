@@ -42,21 +42,16 @@ class StudyCallbacks(StudyCallback, Callbacks):
 
     def __init__(self, callbacks: Sequence[StudyCallback]) -> None:
         super().__init__(callbacks)
-        self.study_callbacks = callbacks
+        for event in ("on_plan", "on_pretraining", "on_job"):
+            setattr(self, event, _each([getattr(one, event) for one in callbacks]))
 
-    def on_plan(self, study: "Study") -> None:
-        for one in self.study_callbacks:
-            one.on_plan(study)
 
-    def on_pretraining(self, objective: str, number: int) -> None:
-        for one in self.study_callbacks:
-            one.on_pretraining(objective, number)
+def _each(functions: Sequence[Callable[..., None]]) -> Callable[..., None]:
+    def call(*arguments: Any, **named: Any) -> None:
+        for function in functions:
+            function(*arguments, **named)
 
-    def on_job(
-        self, job: "Job", event: JobEvent, epoch: int | None = None, value: float | None = None
-    ) -> None:
-        for one in self.study_callbacks:
-            one.on_job(job, event, epoch, value)
+    return call
 
 
 class ProgressFile(StudyCallback):

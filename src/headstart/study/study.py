@@ -12,7 +12,7 @@ and, at the end, what `results.py` and `report/` write. Only this module writes 
 import json
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, field, replace
 from itertools import product
@@ -122,9 +122,9 @@ class Study:
         folder = self.folder / "bases" / (f"{objective}-{number}" if number else objective)
         return local_base(self.config.base, folder) if self.config.base else folder
 
-    def unfinished(self, use: Callable[[Job], bool] = lambda job: True) -> list[Job]:
-        """List the jobs that are not finished, or those among them of one use."""
-        return [job for job in self.jobs if job not in self.results and use(job)]
+    def unfinished(self, arms: Collection[str]) -> list[Job]:
+        """List the jobs of some arms that are not finished."""
+        return [job for job in self.jobs if job.arm in arms and job not in self.results]
 
 
 def plan_study(
@@ -205,23 +205,9 @@ def finish_study(study: Study, callback: StudyCallback, *, command: str = "") ->
             write_text(folder / IDENTITY, json.dumps(_identity(config, study.data)) + "\n")
             config.save(folder)  # last: with it, this is a study
         callback.on_plan(study)
-        report = _Report(callback)
-        executor = executors.make_executor(config, study.plan.jobs, folder, report)
+        executor = executors.make_executor(config, study.plan.jobs, folder, _report_to(callback))
         try:
-            needs = {arm.name: arm.needs for arm in config.arm_table}
-            foreign = {arm.name for arm in config.arm_table if arm.is_foreign}
-            networks = {arm.name for arm in config.arm_table if arm.is_network}
-            at_once = set(config.arms) - networks - {n for n in needs if needs[n]}
-            # The quick ones first: something to look at within a minute.
-            run_jobs(study, at_once, Inputs(), executor, callback)
-            inputs = Inputs()
-            if study.unfinished(lambda job: bool(needs[job.arm] & {"tokenizer", "vectors"})):
-                inputs = prepare_text(study, callback)
-            linear = {name for name in needs if "vectors" in needs[name]}
-            run_jobs(study, at_once | linear, inputs, executor, callback)
-            if study.unfinished():
-                inputs = replace(inputs, paths=inputs.paths | _bases(study, foreign, callback))
-            run_jobs(study, set(config.arms), inputs, executor, callback)
+            _run_all(study, executor, callback)
         finally:
             executor.stop()
         best = save_best(folder, config, study.plan, study.data, study.results)
@@ -230,14 +216,25 @@ def finish_study(study: Study, callback: StudyCallback, *, command: str = "") ->
     return results
 
 
-class _Report:
-    """Reports epochs of jobs in this process."""
+def _report_to(callback: StudyCallback) -> Callable[[Job, int, float], None]:
+    """Return what jobs in this process report their epochs to."""
+    return lambda job, epoch, value: callback.on_job(job, "epoch", epoch, value)
 
-    def __init__(self, callback: StudyCallback) -> None:
-        self.callback = callback
 
-    def __call__(self, job: Job, epoch: int, value: float) -> None:
-        self.callback.on_job(job, "epoch", epoch, value)
+def _run_all(study: Study, executor: executors.Executor, callback: StudyCallback) -> None:
+    """Run all jobs, the quick ones first: something to look at within a minute."""
+    table, every = study.config.arm_table, set(study.config.arms)
+    quick = {arm.name for arm in table if not arm.needs and not arm.is_network}
+    linear = {arm.name for arm in table if "vectors" in arm.needs}
+    with_text = {arm.name for arm in table if arm.needs & {"tokenizer", "vectors"}}
+    inputs = Inputs()
+    run_jobs(study, quick, inputs, executor, callback)
+    if study.unfinished(with_text):
+        inputs = prepare_text(study, callback)
+    run_jobs(study, linear, inputs, executor, callback)
+    if study.unfinished(every):
+        inputs = replace(inputs, paths=inputs.paths | prepare_bases(study, callback))
+    run_jobs(study, every, inputs, executor, callback)
 
 
 def run_jobs(
@@ -249,7 +246,7 @@ def run_jobs(
 ) -> None:
     """Run the unfinished jobs of some arms, each as soon as those that it needs are finished."""
     plan, config = study.plan, study.config
-    waiting = study.unfinished(lambda job: job.arm in arms)
+    waiting = study.unfinished(arms)
     if config.executor == "ray" and waiting:
         inputs = inputs.packed()
     running: dict[Future[JobResult], Job] = {}
@@ -332,7 +329,7 @@ def prepare_text(study: Study, callback: StudyCallback) -> Inputs:
     return Inputs(paths)
 
 
-def _bases(study: Study, foreign: set[str], callback: StudyCallback) -> dict[str, str]:
+def prepare_bases(study: Study, callback: StudyCallback) -> dict[str, str]:
     """Pretrain the bases that are not finished; return all of them by name.
 
     By default a base is pretrained once, not once per seed: the seeds of a study vary the labelled
@@ -346,8 +343,10 @@ def _bases(study: Study, foreign: set[str], callback: StudyCallback) -> dict[str
             found[f"{objective}-{number}"] = str(folder)
             if not config.base and not (folder / SUMMARY).is_file():
                 _pretrain(study, objective, number, callback)
-    for name in foreign:
-        found[name] = str(local_base(name, study.folder / "bases" / safe_name(name)))
+    for arm in config.arm_table:
+        if arm.is_foreign:
+            place = study.folder / "bases" / safe_name(arm.name)
+            found[arm.name] = str(local_base(arm.name, place))
     return found
 
 
