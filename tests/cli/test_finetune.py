@@ -333,7 +333,7 @@ def test_threads_are_chosen_for_predict_and_evaluate(files, headstart, command):
 
 
 def test_a_study_in_place_of_a_run_names_the_runs_inside(files, headstart, tmp_path):
-    (tmp_path / "trainings").mkdir()
+    (tmp_path / "jobs").mkdir()
     assert "have not ended" in headstart("predict", tmp_path, "text").stderr
     shutil.copytree(files[0] / "run", tmp_path / "best")
     result = headstart("predict", tmp_path, "text")
