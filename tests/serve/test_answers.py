@@ -99,7 +99,7 @@ def test_an_export_to_onnx_answers_as_its_run_does(classifier, tmp_path):
 
 def test_a_study_is_served_by_its_best_under_its_own_name(tmp_path):
     save_random_run(tmp_path / "my study" / "best")
-    (tmp_path / "my study" / "trainings").mkdir()
+    (tmp_path / "my study" / "jobs").mkdir()
     assert ServedModel.open(tmp_path / "my study").name == "my-study"
 
 

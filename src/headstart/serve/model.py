@@ -71,7 +71,7 @@ class ServedModel:
         name : how requests call it; by default the folder's name, or the study's.
         """
         place = Path(folder).expanduser()
-        if (place / "best").is_dir() and (place / "trainings").is_dir():
+        if (place / "best").is_dir() and (place / "jobs").is_dir():
             place = place / "best"
         run = Run.open(place)
         run.require_task()
