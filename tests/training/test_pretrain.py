@@ -48,7 +48,6 @@ def test_the_run_folder_is_complete(tmp_path):
         "metrics.jsonl",
         "summary.json",
         "README.md",
-        "checkpoints",
     }
     assert json.loads((tmp_path / "run" / "summary.json").read_text()) == run.summary
     steps = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").open()]

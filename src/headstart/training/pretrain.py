@@ -1,6 +1,7 @@
 """Pretraining: train a base on a corpus, in a run folder that holds everything about it."""
 
 import math
+import shutil
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -108,6 +109,7 @@ def pretrain(
             "unigram_perplexity": math.exp(batches.unigram_loss()),
             "parameters": plan["parameters"],
         }
-        write_summary(summary, folder)
         write_pretraining_card(folder, config, summary, identity)
+        write_summary(summary, folder)  # with it, the run is finished
+        shutil.rmtree(folder / "checkpoints", ignore_errors=True)
         return replace(NetworkRun.open(folder), plan=plan)
