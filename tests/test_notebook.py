@@ -76,7 +76,7 @@ def test_most_cells_begin_with_something_to_change(notebook):
 def test_the_whole_notebook_runs_and_prints_what_the_page_shows(notebook, tmp_path, monkeypatch):
     for name in ("IPYTHONDIR", "JUPYTER_RUNTIME_DIR", "TMPDIR"):  # nothing is left behind
         monkeypatch.setenv(name, str(tmp_path))
-    (trains,) = (cell for cell in code_of(notebook) if "StudyRun" in cell.source)
+    (trains,) = (cell for cell in code_of(notebook) if "run_study" in cell.source)
     for here, there in SMALLER.items():
         assert here in trains.source
         trains.source = trains.source.replace(here, there)
@@ -88,5 +88,5 @@ def test_the_whole_notebook_runs_and_prints_what_the_page_shows(notebook, tmp_pa
         if block.printed:
             assert printed.splitlines() == block.printed
     (picture,) = code_of(notebook)[-1].outputs
-    for arm in ("scratch", "counted", "pretrained"):
+    for arm in ("scratch", "co-occurrence init", "pretrained"):
         assert arm in picture.data["image/svg+xml"]
