@@ -3,11 +3,13 @@
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from headstart.config import PretrainConfig
 from headstart.data.batches import TokenSource
 from headstart.data.corpus import Corpus, ProgressCorpus, TextList, read_corpus
-from headstart.data.read import read_dataset, read_texts
+from headstart.data.read import guess_task, read_texts
+from headstart.data.readers import ReadOptions
 from headstart.data.token_store import CorpusSplit, choose_split, store_corpus
 from headstart.data.tokenizers import Tokenizer, hash_of, load_tokenizer, train_tokenizer
 from headstart.errors import HeadstartError
@@ -15,6 +17,7 @@ from headstart.files import cache_folder, mark_used, write_text
 from headstart.model.presets import Preset, PresetObjective, preset
 from headstart.objectives import OBJECTIVES
 from headstart.run import NetworkRun
+from headstart.tasks import find_task
 from headstart.training.callbacks import Callback
 
 SMALL_CORPUS = 2_000_000  # bytes
@@ -120,9 +123,13 @@ def open_corpus(config: PretrainConfig) -> Corpus:
         corpus = corpus.without(read_texts(config.test, encoding=config.encoding))
     if not config.task_text:
         return corpus
-    task = read_dataset(config.task_text, encoding=config.encoding)
-    held_out = [*task.validation.texts, *(task.test.texts if task.test is not None else [])]
-    return corpus.without(held_out).with_task_text(task.train.texts)
+    name, _ = guess_task([config.task_text], ReadOptions(encoding=config.encoding))
+    parts: Any = find_task(name).read([config.task_text], encoding=config.encoding)
+    task = find_task(name).from_rows(parts.train)
+    held_out = [*task.texts(parts.validation)]
+    if parts.test is not None:
+        held_out += task.texts(parts.test)
+    return corpus.without(held_out).with_task_text(task.texts(parts.train))
 
 
 def corpus_warnings(config: PretrainConfig, callback: Callback) -> list[str]:

@@ -52,8 +52,8 @@ TASK_LIMITS = (
     "It knows the labels above and no other: every prediction is one of them.",
     "It repeats what its labelled texts and its base's corpus say, also where that is wrong or "
     "unfair.",
-    "Where validation rows selected the epoch or the settings, their numbers are a little too good. "
-    "`headstart evaluate` on labelled texts that it has not seen gives unbiased ones.",
+    "Where validation rows selected the epoch or the settings, their numbers are a little too "
+    "good. `headstart evaluate` on labelled texts that it has not seen gives unbiased ones.",
 )
 
 
