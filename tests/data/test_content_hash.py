@@ -41,18 +41,6 @@ def test_a_corpus_is_hashed_once(hashed, write):
     assert hashed == ["a.txt"]
 
 
-def test_another_object_on_the_same_unchanged_file_does_not_hash_it_again(hashed, write):
-    path = aged(write("a.txt", "one\n"))
-    assert read_corpus(path).fingerprint == read_corpus(path).fingerprint
-    assert hashed == ["a.txt"]
-
-
-def test_a_file_written_a_moment_ago_is_hashed_by_every_object(hashed, write):
-    path = write("a.txt", "one\n")
-    assert read_corpus(path).fingerprint == read_corpus(path).fingerprint
-    assert hashed == ["a.txt", "a.txt"]
-
-
 def test_a_file_of_another_content_is_hashed_again(hashed, write):
     before = read_corpus(aged(write("a.txt", "one\n"))).fingerprint
     assert read_corpus(write("a.txt", "two\n")).fingerprint != before

@@ -1,13 +1,11 @@
 """Packing loses and invents nothing, and knows where documents begin and end."""
 
 from itertools import chain
-from unittest import mock
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headstart.data import token_store
 from headstart.data.batches import PADDING_SEGMENT, TokenSource
 from headstart.data.token_store import store_corpus
 from headstart.data.tokenizers import train_tokenizer
@@ -29,8 +27,7 @@ def documents_and_length(draw):
 @pytest.fixture(scope="session")
 def pack(bpe, tmp_path_factory):
     def pack_documents(documents, length):
-        with mock.patch.object(token_store, "SHARD_TOKENS", 30):
-            (store,) = store_corpus(ListCorpus(documents), bpe, tmp_path_factory.mktemp("store"))
+        (store,) = store_corpus(ListCorpus(documents), bpe, tmp_path_factory.mktemp("store"))
         return TokenSource(store, bpe, length=length)
 
     return pack_documents

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from headstart.data.conll import SentenceRows
-from headstart.data.dataset import Text, as_text
-from headstart.data.overlap import CHECKED, HeldOutTexts, OverlapKind, batched
+from headstart.data.dataset import Text, as_text, batched
+from headstart.data.overlap import CHECKED, HeldOutTexts, OverlapKind
 from headstart.data.readers import (
     TEXT_BYTES,
     ReadOptions,

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Generic, Self, TypeVar
 
@@ -125,6 +125,7 @@ class Dataset(Part):
 
 
 PartT = TypeVar("PartT", bound=Part)
+TextT = TypeVar("TextT", bound=Text)
 
 
 @dataclass(frozen=True)
@@ -154,3 +155,22 @@ def split_labels(combination: str) -> list[str]:
 def as_text(text: Text) -> str:
     """Return one text, with a bar between the texts of a pair."""
     return text if isinstance(text, str) else " ¦ ".join(text)
+
+
+# Texts that are tokenized or compared together: enough for NumPy, little for memory.
+BATCH_CHARACTERS = 1 << 20
+BATCH_TEXTS = 1 << 12
+
+
+def batched(texts: Iterable[TextT]) -> Iterator[list[TextT]]:
+    """Group texts into lists of limited size."""
+    batch: list[TextT] = []
+    characters = 0
+    for text in texts:
+        batch.append(text)
+        characters += len(as_text(text))
+        if characters >= BATCH_CHARACTERS or len(batch) >= BATCH_TEXTS:
+            yield batch
+            batch, characters = [], 0
+    if batch:
+        yield batch

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from headstart.data.corpus import Corpus
-from headstart.data.dataset import Dataset, Part, Splits, Text, as_text
+from headstart.data.dataset import Dataset, Part, Splits, Text, as_text, batched
 from headstart.data.overlap import (
     Example,
     HeldOutTexts,
@@ -24,7 +24,6 @@ from headstart.data.overlap import (
     Overlap,
     OverlapKind,
     SimilarTexts,
-    batched,
     minhash,
     text_key,
 )

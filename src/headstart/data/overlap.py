@@ -14,7 +14,7 @@ takes 2 s before either.
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import chain, pairwise, repeat
@@ -344,25 +344,6 @@ class _WordSequences:
         places = np.minimum(np.searchsorted(self._hashes, hashes[maybe]), len(self._hashes) - 1)
         same = self._hashes[places] == hashes[maybe]
         return maybe[same], places[same]
-
-
-# Documents that are compared together: enough for NumPy, little for memory.
-BATCH_CHARACTERS = 1 << 20
-BATCH_DOCUMENTS = 1 << 12
-
-
-def batched(documents: Iterable[Text]) -> Iterator[list[Text]]:
-    """Group documents into lists of limited size."""
-    batch: list[Text] = []
-    characters = 0
-    for document in documents:
-        batch.append(document)
-        characters += len(as_text(document))
-        if characters >= BATCH_CHARACTERS or len(batch) >= BATCH_DOCUMENTS:
-            yield batch
-            batch, characters = [], 0
-    if batch:
-        yield batch
 
 
 def overlap_sentence(counts: Mapping[OverlapKind, int]) -> str:

@@ -1,10 +1,9 @@
 """What a path or a name stands for: its kind, the parts of a dataset, and a hash of its content."""
 
 import re
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
+from hashlib import file_digest
 from pathlib import Path
 from typing import NamedTuple
 
@@ -378,41 +377,19 @@ def _several(folder: Path, part: str, sources: list[Source]) -> HeadstartError:
     )
 
 
-# A file that was written this recently could change again without another time stamp: some file
-# systems count in steps of two seconds. Its hash is not shared.
-SETTLED = 2_000_000_000  # nanoseconds
-BLOCK = 1 << 20
-
-
-class FileState(NamedTuple):
-    """What changes when a file does, as far as the file system says without reading it."""
-
-    path: str
-    size: int
-    modified: int
-    inode: int
-
-
 class FileHash(NamedTuple):
-    """The hash of a file's content, and the state in which it was read."""
+    """The hash of a file's content, and the state (size, time, inode) in which it was read."""
 
-    state: FileState
+    state: tuple[int, int, int]
     digest: str
 
 
-_HASHES: dict[FileState, str] = {}
-
-
 def hash_content(path: Path) -> FileHash:
-    """Compute the SHA-256 of a file; it is read once per process, as long as it is the same."""
+    """Compute the SHA-256 of a file."""
     state = _file_state(path)
-    if (known := _HASHES.get(state)) is not None:
-        return FileHash(state, known)
     digest = _read_hash(path)
     if _file_state(path) != state:
         raise file_changed(path)
-    if time.time_ns() - state.modified > SETTLED:
-        _HASHES[state] = digest
     return FileHash(state, digest)
 
 
@@ -438,14 +415,11 @@ def file_changed(where: object) -> HeadstartError:
     )
 
 
-def _file_state(path: Path) -> FileState:
+def _file_state(path: Path) -> tuple[int, int, int]:
     found = path.stat()
-    return FileState(str(path.absolute()), found.st_size, found.st_mtime_ns, found.st_ino)
+    return found.st_size, found.st_mtime_ns, found.st_ino
 
 
 def _read_hash(path: Path) -> str:
-    hashed = sha256()
     with path.open("rb") as file:
-        while block := file.read(BLOCK):
-            hashed.update(block)
-    return hashed.hexdigest()
+        return file_digest(file, "sha256").hexdigest()

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from itertools import chain
 
-from headstart.data.dataset import PartT, Splits, Text
-from headstart.data.overlap import HeldOutTexts, batched, text_key
+from headstart.data.dataset import PartT, Splits, Text, batched
+from headstart.data.overlap import HeldOutTexts, text_key
 from headstart.errors import HeadstartError
 
 TEST_SHARE = 0.1

@@ -14,11 +14,12 @@ from functools import cached_property
 from itertools import chain
 from typing import BinaryIO, cast
 
-from headstart.data.sources import BLOCK, Source
+from headstart.data.sources import Source
 from headstart.errors import HeadstartError
 
 # A long novel has 3 MB. What is longer than this is not one document but a mistake.
 LONGEST_DOCUMENT = 16 << 20
+BLOCK = 1 << 20  # bytes that are read at once
 LONGEST_FILE = 1 << 30  # characters of a file that is read as a whole
 DAMAGED_GZIP = (gzip.BadGzipFile, EOFError, zlib.error)
 BYTE_ORDER_MARKS = {
