@@ -377,49 +377,7 @@ def _several(folder: Path, part: str, sources: list[Source]) -> HeadstartError:
     )
 
 
-class FileHash(NamedTuple):
-    """The hash of a file's content, and the state (size, time, inode) in which it was read."""
-
-    state: tuple[int, int, int]
-    digest: str
-
-
-def hash_content(path: Path) -> FileHash:
+def hash_content(path: Path) -> str:
     """Compute the SHA-256 of a file."""
-    state = _file_state(path)
-    digest = _read_hash(path)
-    if _file_state(path) != state:
-        raise file_changed(path)
-    return FileHash(state, digest)
-
-
-def check_unchanged(path: Path, hashed: FileHash) -> FileHash:
-    """Raise if a file's content is no longer what was hashed; read it only if its state differs."""
-    try:
-        if _file_state(path) == hashed.state:
-            return hashed
-        now = hash_content(path)
-    except OSError:
-        raise file_changed(path) from None
-    if now.digest != hashed.digest:
-        raise file_changed(path)
-    return now
-
-
-def file_changed(where: object) -> HeadstartError:
-    """Make the error for data that is written to while it is read."""
-    return HeadstartError(
-        "the corpus changed while it was being read",
-        where=where,
-        fix="wait until nothing writes to it any more, then run the command again",
-    )
-
-
-def _file_state(path: Path) -> tuple[int, int, int]:
-    found = path.stat()
-    return found.st_size, found.st_mtime_ns, found.st_ino
-
-
-def _read_hash(path: Path) -> str:
     with path.open("rb") as file:
         return file_digest(file, "sha256").hexdigest()
