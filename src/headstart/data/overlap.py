@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from rensa import RMinHash, RMinHashLSH
 
 from headstart.data.dataset import Text, as_text
+from headstart.data.words import UNSPACED
 
 OverlapKind = Literal["equal", "contains", "inside", "similar"]
 KINDS: tuple[OverlapKind, ...] = get_args(OverlapKind)
@@ -233,9 +234,7 @@ def _sequences(text: str) -> list[str]:
     return list(map(" ".join, zip(words, words[1:], words[2:], strict=False)))
 
 
-# Scripts without spaces: every character counts as a word (Thai to Khmer, kana, Han).
-ALONE = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff"
-WORD = re.compile(rf"[{ALONE}]|[^\W{ALONE}]+")
+WORD = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+")
 # The same words of an ASCII text, more than twice as fast: what separates words becomes a space.
 ASCII = {code: chr(code).lower() if WORD.match(chr(code)) else " " for code in range(128)}
 MULTIPLIER = 0x9E3779B97F4A7C15  # odd, so that no word's bits are lost modulo 2^64
