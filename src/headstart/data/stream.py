@@ -215,22 +215,11 @@ def _surrogate(text: str, place: int, encoding: str) -> HeadstartError:
             "store it",
             fix="write the whole character; it was probably cut in two",
         )
-    fix = "name the file's encoding: --encoding NAME"
-    if codecs.lookup(encoding).name == "utf-8":
-        around = text[max(0, place - 12) : place + 12]
-        seen = b"".join(
-            bytes([ord(c) - UNDECODABLE])
-            if UNDECODABLE <= ord(c) <= UNDECODABLE + 255
-            else c.encode("utf-8", "replace")
-            for c in around
-        )
-        as_windows = " ".join(seen.decode("cp1252", errors="replace").split())
-        fix = (
-            f"with --encoding cp1252 (Windows) it would read “…{as_windows}…”; if that is "
-            "right, use it, otherwise another encoding (latin-1, utf-16, cp1251, …)"
-        )
     return HeadstartError(
-        f"byte 0x{byte:02X} is not text in {encoding.upper()}", fix=fix, code="encoding"
+        f"byte 0x{byte:02X} is not text in {encoding.upper()}",
+        fix="name the file's encoding: --encoding cp1252 if it was made on Windows, otherwise "
+        "latin-1, utf-16, cp1251 …",
+        code="encoding",
     )
 
 
