@@ -14,7 +14,6 @@ from headstart.run import NetworkRun
 from headstart.tasks.classification import Classification
 from headstart.tasks.examples import TextEncoding
 from headstart.training.batches import EpochBatches
-from headstart.training.callbacks import Callback
 from headstart.training.finetune import finetune
 from headstart.training.initialization import read_splits, start_model, text_encoding
 from headstart.training.run_files import _fitting_epochs
@@ -36,7 +35,7 @@ def weights(run):
 def prepared(settings, parts):
     """The start and the batches of a fine-tuning."""
     task = Classification(parts.train.label_names)
-    start = start_model(settings, task, parts.train.texts, Callback())
+    start = start_model(settings, task, parts.train.texts)
     encoding = text_encoding(settings, task, start)
     train = task.encode(parts.train, encoding)
     weights = task.class_weights(parts.train, train) if settings.class_weight else train.weights
@@ -356,7 +355,7 @@ def test_a_label_budget_keeps_what_was_noted_about_the_files(tmp_path):
     for name in ("train", "test"):
         write_csv(tmp_path / f"{name}.csv", dataset(60))
     found = [
-        read_splits(config(dataset=[str(tmp_path)], labels=labels), Callback())
+        read_splits(config(dataset=[str(tmp_path)], labels=labels))
         for labels in (None, "20")
     ]
     assert len(found[1].train) == 20

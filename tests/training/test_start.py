@@ -198,7 +198,7 @@ def test_bert_from_scratch_has_its_own_attention(tmp_path):
     data = dataset(40)
     sizes = {"vocab_size": 300, "width": 16, "layers": 1, "heads": 2, "feed_forward_width": 16}
     config = FinetuneConfig.create(dataset=["d.csv"], preset="bert", **sizes)
-    start = start_model(config, Classification.from_rows(data), data.texts, Callback())
+    start = start_model(config, Classification.from_rows(data), data.texts)
     assert start.model.base.config.attention == "bidirectional"
 
 
