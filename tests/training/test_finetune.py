@@ -14,6 +14,7 @@ from headstart.run import NetworkRun
 from headstart.tasks.classification import Classification
 from headstart.tasks.examples import TextEncoding
 from headstart.training.batches import EpochBatches
+from headstart.training.callbacks import Callback
 from headstart.training.finetune import finetune
 from headstart.training.initialization import read_splits, start_model, text_encoding
 from headstart.training.run_files import _fitting_epochs
@@ -355,7 +356,7 @@ def test_a_label_budget_keeps_what_was_noted_about_the_files(tmp_path):
     for name in ("train", "test"):
         write_csv(tmp_path / f"{name}.csv", dataset(60))
     found = [
-        read_splits(config(dataset=[str(tmp_path)], labels=labels))
+        read_splits(config(dataset=[str(tmp_path)], labels=labels), Callback())
         for labels in (None, "20")
     ]
     assert len(found[1].train) == 20
