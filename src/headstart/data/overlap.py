@@ -33,6 +33,9 @@ KINDS: tuple[OverlapKind, ...] = get_args(OverlapKind)
 SIMILAR = 0.8
 # A text of fewer words would be contained by chance: "one of the best films of the year".
 WINDOW = 8
+# Of this many words, a text that is similar to another one has a sequence of WINDOW words with it:
+# at most one word in 27 differs.
+LONG = 32
 # 21 bands of 6: a pair at 0.8 is a candidate with probability 0.998, one at 0.5 with 0.28.
 PERMUTATIONS, BANDS, SEED = 126, 21, 1
 # Candidates whose signatures agree less are not at SIMILAR: five standard errors below it.
@@ -143,15 +146,8 @@ class HeldOutTexts:
         """Return how each document overlaps with one of the texts, or None."""
         return [matches[0].kind if matches else None for matches in self.matches(documents)]
 
-    def matches(
-        self, documents: Sequence[Text], signatures: Sequence[Any] | None = None
-    ) -> list[list[Match]]:
+    def matches(self, documents: Sequence[Text]) -> list[list[Match]]:
         """Find the texts that each document overlaps with; fastest for many documents at once.
-
-        Parameters
-        ----------
-        documents : sequence of str or tuple of two str
-        signatures : what `signatures` returns for them, if it is known already.
 
         Returns
         -------
@@ -161,20 +157,20 @@ class HeldOutTexts:
         """
         if not self.texts:
             return [[] for _ in documents]
-        plain = [as_text(document) for document in documents]
         whole = [document if isinstance(document, str) else "" for document in documents]
-        known = minhash(plain) if signatures is None else signatures
-        found: list[list[Match]] = []
-        for document, text, contained, signature in zip(
-            documents, plain, self._sequences.find(whole), known, strict=True
-        ):
+        found, comparable = self._sequences.find(whole)
+        others = []
+        for number, document in enumerate(documents):
             equal = self.keys.get(text_key(document))
             if equal is not None:
-                contained = [Match("equal", equal), *contained]
-            elif not contained or contained[0].kind == "inside":
-                similar = self._similar.find(text, signature)
-                contained = contained if similar is None else [similar]
-            found.append(contained)
+                found[number].insert(0, Match("equal", equal))
+            elif comparable[number] and [one.kind for one in found[number]] in ([], ["inside"]):
+                others.append(number)
+        plain = [as_text(documents[number]) for number in others]
+        for number, text, signature in zip(others, plain, minhash(plain), strict=True):
+            similar = self._similar.find(text, signature)
+            if similar is not None:
+                found[number] = [similar]
         return found
 
 
@@ -255,8 +251,10 @@ class _WordSequences:
     """
 
     def __init__(self, texts: Sequence[str]) -> None:
-        self._vocabulary: dict[str, int] = {}
-        self._words = [self._learn(words_of(text)) for text in texts]
+        words = [words_of(text) for text in texts]
+        distinct = dict.fromkeys(chain.from_iterable(words))
+        self._vocabulary = {word: number for number, word in enumerate(distinct, start=1)}
+        self._words = [self._numbers(one, len(one)) for one in words]
         generator = np.random.default_rng(0)
         self._values = generator.integers(1, 2**64, len(self._vocabulary) + 1, dtype=np.uint64)
         hashes = [self._windows(words) for words in self._words]
@@ -279,11 +277,17 @@ class _WordSequences:
         self._filter = np.zeros(1 << bits, dtype=np.bool_)
         self._filter[self._hashes >> self._shift] = True
 
-    def find(self, documents: Sequence[str]) -> list[list[Match]]:
-        """Find the texts that each document contains, or else one that it is inside of."""
+    def find(self, documents: Sequence[str]) -> tuple[list[list[Match]], list[bool]]:
+        """Find the texts that each document contains, or else one that it is inside of.
+
+        Returns
+        -------
+        list of list of Match, list of bool
+            Also whether each document can be similar to a text: a long one shares a sequence then.
+        """
         found: list[list[Match]] = [[] for _ in documents]
         if not len(self._hashes) or not documents:
-            return found
+            return found, [True] * len(documents)
         words = [words_of(document) for document in documents]
         ends = np.cumsum([len(one) for one in words])
         numbers = self._numbers(chain.from_iterable(words), int(ends[-1]))
@@ -293,7 +297,9 @@ class _WordSequences:
         whole = starts + WINDOW <= ends[owners]
         starts, known, owners = starts[whole], known[whole], owners[whole]
         bounds = np.searchsorted(owners, np.arange(len(documents) + 1))
+        comparable = [len(one) < LONG for one in words]
         for document in np.unique(owners).tolist():
+            comparable[document] = True
             rows = slice(int(bounds[document]), int(bounds[document + 1]))
             end = int(ends[document])
             span = (end - len(words[document]), end)
@@ -301,7 +307,7 @@ class _WordSequences:
             share = (rows.stop - rows.start) / (len(words[document]) - WINDOW + 1)
             if not found[document] and share >= SIMILAR:
                 found[document] = [Match("inside", int(self._owners[known[rows][0]]), share)]
-        return found
+        return found, comparable
 
     def _contains(
         self, numbers: Numbers, span: tuple[int, int], starts: Numbers, known: Numbers
@@ -316,10 +322,6 @@ class _WordSequences:
                 if np.array_equal(numbers[first : first + len(wanted)], wanted):
                     found[text] = Match("contains", text)
         return list(found.values())
-
-    def _learn(self, words: list[str]) -> Numbers:
-        known = self._vocabulary
-        return np.array([known.setdefault(word, len(known) + 1) for word in words], np.uint32)
 
     def _numbers(self, words: Iterable[str], count: int) -> Numbers:
         """Look words up; 0 is one that no text has."""

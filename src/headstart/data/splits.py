@@ -8,6 +8,7 @@ import re
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from hashlib import blake2b
 from itertools import chain
 
@@ -29,14 +30,17 @@ class _Units:
     names: Sequence[str]
     seed: int
 
-    def rank(self, row: int) -> bytes:
-        """Compute a row's place in the shuffled order: a hash of its content."""
-        text = self.texts[row]
-        hashed = blake2b(digest_size=16, key=str(self.seed).encode())
-        hashed.update(self.names[self.classes[row]].encode())
-        hashed.update(b"\0")
-        hashed.update((text if isinstance(text, str) else BETWEEN.join(text)).encode())
-        return hashed.digest()
+    @cached_property
+    def ranks(self) -> list[bytes]:
+        """The place of each row in the shuffled order: a hash of its content."""
+        found = []
+        for text, number in zip(self.texts, self.classes, strict=True):
+            hashed = blake2b(digest_size=16, key=str(self.seed).encode())
+            hashed.update(self.names[number].encode())
+            hashed.update(b"\0")
+            hashed.update((text if isinstance(text, str) else BETWEEN.join(text)).encode())
+            found.append(hashed.digest())
+        return found
 
     def by_class(self, rows: Iterable[int]) -> dict[int, list[int]]:
         """Group rows by their class."""
@@ -55,7 +59,7 @@ class _Units:
         for key, target in zip(keys, targets, strict=True):
             found[key].add(target)
         first: dict[bytes, int] = {}
-        for row in sorted(range(len(keys)), key=self.rank):
+        for row in sorted(range(len(keys)), key=self.ranks.__getitem__):
             first.setdefault(keys[row], row)
         rows = [row for key, row in first.items() if len(found[key]) == 1]
         conflicting = sum(len(found[key]) > 1 for key in keys)
@@ -64,10 +68,10 @@ class _Units:
     def interleave(self, rows: Iterable[int]) -> list[int]:
         """Order rows so that every prefix has the classes in their shares, all of them early."""
         placed = []
-        for members in self.by_class(sorted(rows, key=self.rank)).values():
+        for members in self.by_class(sorted(rows, key=self.ranks.__getitem__)).values():
             for position, row in enumerate(members):
                 share = (position + 0.5) / len(members) if position else 0.0
-                placed.append((share, self.rank(row), row))
+                placed.append((share, self.ranks[row], row))
         return [row for _, _, row in sorted(placed)]
 
 
@@ -170,7 +174,7 @@ def take_budget(part: PartT, budget: str, seed: int) -> PartT:
     """
     units = _Units(part.keys, *part.classes, seed)
     first: dict[object, int] = {}
-    for row in sorted(range(len(part)), key=units.rank):
+    for row in sorted(range(len(part)), key=units.ranks.__getitem__):
         first.setdefault((text_key(units.texts[row]), units.classes[row]), row)
     rows = list(first.values())
     size = _budget_size(budget, len(rows), len(units.names))
