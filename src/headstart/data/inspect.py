@@ -221,7 +221,7 @@ class _Inspector:
             signatures = minhash(plain)
             for name in others:
                 index = self._indexes[name]
-                for text, matches in zip(plain, index.matches(batch), strict=True):
+                for text, matches in zip(plain, index.matches(batch, signatures), strict=True):
                     self._note(name, report.name, index, text, matches)
             for given, one, signature in zip(batch, plain, signatures, strict=True):
                 found = odd_characters(one)

@@ -146,8 +146,15 @@ class HeldOutTexts:
         """Return how each document overlaps with one of the texts, or None."""
         return [matches[0].kind if matches else None for matches in self.matches(documents)]
 
-    def matches(self, documents: Sequence[Text]) -> list[list[Match]]:
+    def matches(
+        self, documents: Sequence[Text], signatures: Sequence[Any] | None = None
+    ) -> list[list[Match]]:
         """Find the texts that each document overlaps with; fastest for many documents at once.
+
+        Parameters
+        ----------
+        documents : sequence of str or tuple of two str
+        signatures : what `minhash` returns for them, if it is known already.
 
         Returns
         -------
@@ -167,7 +174,8 @@ class HeldOutTexts:
             elif comparable[number] and [one.kind for one in found[number]] in ([], ["inside"]):
                 others.append(number)
         plain = [as_text(documents[number]) for number in others]
-        for number, text, signature in zip(others, plain, minhash(plain), strict=True):
+        known = minhash(plain) if signatures is None else [signatures[n] for n in others]
+        for number, text, signature in zip(others, plain, known, strict=True):
             similar = self._similar.find(text, signature)
             if similar is not None:
                 found[number] = [similar]
