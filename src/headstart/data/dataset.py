@@ -9,6 +9,7 @@ from typing import Any, Generic, Self, TypeVar
 Text = str | tuple[str, str]  # a text, or two that belong together
 
 LABELS_MARK = "|"  # between several labels of one text
+SHOWN_NAME = 40  # characters of a label or column in a message
 
 
 @dataclass(frozen=True)
@@ -150,6 +151,16 @@ class Splits(Generic[PartT]):
 def split_labels(combination: str) -> list[str]:
     """List the labels of a combination."""
     return [name for name in combination.split(LABELS_MARK) if name]
+
+
+def short_label(name: str) -> str:
+    """Quote a name for a message, shortened."""
+    return f"'{name if len(name) <= SHOWN_NAME else name[: SHOWN_NAME - 1] + '…'}'"
+
+
+def listed(names: Sequence[str], most: int = 5) -> str:
+    """List the first names for a message."""
+    return ", ".join(map(short_label, names[:most])) + (", …" if len(names) > most else "")
 
 
 def as_text(text: Text) -> str:

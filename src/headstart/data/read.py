@@ -6,14 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 
-from headstart.data.dataset import Dataset, Splits, Text
+from headstart.data.dataset import Dataset, Splits, Text, listed, short_label
 from headstart.data.readers import (
     SPLIT_SEED,
     Labels,
     ReadOptions,
     open_hub,
     open_rows,
-    short_label,
     strict,
 )
 from headstart.data.sources import (
@@ -32,7 +31,7 @@ from headstart.progress import ProgressCallback
 
 PROGRESS_ROWS = 1_000
 GUESS_ROWS = 1_000  # whose labels are looked at to guess the task
-SHOWN = 5  # labels in a message
+SHOWN = 5  # groups of labels in a message
 
 
 class _LabelledRows:
@@ -94,7 +93,7 @@ class _LabelledRows:
             if label not in numbers:
                 raise HeadstartError(
                     f"label {short_label(label)} does not occur in the training texts; known are "
-                    + _listed(label_names, 20),
+                    + listed(label_names, 20),
                     where=self._where(place),
                     fix="correct it, or give the training file examples of it",
                 )
@@ -118,7 +117,7 @@ class _LabelledRows:
         """Report labels that may be the same class, and spellings that are one class."""
         groups = similar_labels(self.spellings)
         notes = [
-            f"labels {_listed(group)} differ only in case, white space or Unicode form, and are "
+            f"labels {listed(group)} differ only in case, white space or Unicode form, and are "
             "different classes here"
             for group in groups[:SHOWN]
         ]
@@ -126,9 +125,7 @@ class _LabelledRows:
             notes.append(f"so do {len(groups) - SHOWN} more groups of labels")
         for name, written in self.spellings.items():
             if len(written) > 1 and self.declared is None:
-                notes.append(
-                    f"labels {_listed(sorted(written))} are one class: {short_label(name)}"
-                )
+                notes.append(f"labels {listed(sorted(written))} are one class: {short_label(name)}")
         return notes
 
 
@@ -334,7 +331,7 @@ def _check_classes(counts: Mapping[str, int], where: str) -> None:
         many = "; so many classes look like the wrong column: --label-column NAME"
         raise HeadstartError(
             f"{len(rare)} of {len(counts)} classes have fewer than two different texts: "
-            + _listed(rare),
+            + listed(rare),
             where=where,
             fix="add texts, join rare classes, or delete their rows"
             + (many if len(counts) > 50 else ""),
@@ -362,8 +359,3 @@ def _sort_labels(labels: set[str], declared: Sequence[str] | None) -> list[str]:
             return (True, 0.0, label)
 
     return sorted(labels, key=key)
-
-
-def _listed(names: Sequence[str], most: int = SHOWN) -> str:
-    shown = ", ".join(map(short_label, names[:most]))
-    return shown + (", …" if len(names) > most else "")

@@ -150,7 +150,7 @@ def find_source(given: Given, kind: str | None = None) -> Source:
             return Source(name, "classes", path)
         raise HeadstartError(
             f"'{name}' is a folder, and one file was expected here",
-            fix=f"name a file ({_listed(_files(path))}); as unlabelled text: --corpus {path}",
+            fix=f"name a file ({_listed(_entries(path))}); as unlabelled text: --corpus {path}",
         )
     if kind is not None:
         return Source(name, kind, path, path.suffix.lower() == ".gz")
@@ -191,9 +191,10 @@ def find_classes(folder: Path) -> dict[str, list[Path]]:
     That is the layout of `sklearn.datasets.load_files`. Any other folder has no classes.
     """
     folders = [one for one in _entries(folder) if one.is_dir() and one.name not in UNLABELLED]
-    classes = {
-        one.name: [f for f in _entries(one) if f.is_file() and _is_text(f)] for one in folders
-    }
+    classes: dict[str, list[Path]] = {}
+    for one in folders:
+        files = [file for file in _entries(one) if file.is_file()]
+        classes[one.name] = [f for f in files if find_kind(f)[0] == "text" or not f.suffix]
     parts = all(part_of(name) for name in classes)
     if len(classes) < 2 or parts or not all(classes.values()):
         return {}
@@ -344,14 +345,6 @@ def _fits(path: Path, kind: str | None) -> bool:
 
 def _entries(folder: Path) -> list[Path]:
     return [one for one in sorted(folder.iterdir()) if not one.name.startswith(".")]
-
-
-def _files(folder: Path) -> list[Path]:
-    return [one for one in _entries(folder) if find_kind(one)[0] is not None]
-
-
-def _is_text(path: Path) -> bool:
-    return find_kind(path)[0] == "text" or not path.suffix
 
 
 def _is_shard(path: Path) -> bool:

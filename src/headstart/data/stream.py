@@ -239,12 +239,7 @@ def check_encoding(encoding: str) -> None:
 
 def open_unzipped(source: Source) -> BinaryIO:
     """Open a file for reading its bytes."""
-    try:
-        file = source.file.open("rb")
-    except OSError as error:
-        raise HeadstartError(
-            f"the file cannot be opened ({error.strerror})", where=source.name
-        ) from error
+    file = source.file.open("rb")
     return cast(BinaryIO, gzip.open(file, "rb")) if source.gzipped else file
 
 
@@ -257,8 +252,4 @@ def read_block(file: BinaryIO, source: Source) -> bytes:
             f"the gzip file is damaged or incomplete ({error})",
             where=source.name,
             fix="copy or download it again; `gzip -t FILE` checks it",
-        ) from error
-    except OSError as error:
-        raise HeadstartError(
-            f"the file cannot be read ({error.strerror})", where=source.name
         ) from error
