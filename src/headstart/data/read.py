@@ -47,9 +47,7 @@ class _LabelledRows:
         self.texts: list[Text] = []
         self.labels: list[str] = []
         self.rows: list[int] = []
-        self.lines: list[int | None] = []
         self.files: list[str] = []
-        self.sources: dict[str, Source] = {}
         self.found: list[str] = []
         self.notes: list[str] = []
         self.empty = 0
@@ -63,7 +61,7 @@ class _LabelledRows:
         if opened.columns.guessed:
             self.notes.append(self.found[-1])
         self.declared = self.declared or opened.label_names
-        self.sources[source.name] = source
+        self.source = source
         before = len(self.texts) + self.empty
         for row in strict(opened):
             if row.problem is not None:
@@ -73,7 +71,6 @@ class _LabelledRows:
             self.texts.append(row.text)
             self.labels.append(row.label)
             self.rows.append(row.number)
-            self.lines.append(row.line)
             self.files.append(row.file or source.name)
             if self.progress and len(self.texts) % PROGRESS_ROWS == 0:
                 self.progress(len(self.texts), None)
@@ -94,7 +91,7 @@ class _LabelledRows:
                 raise HeadstartError(
                     f"label {short_label(label)} does not occur in the training texts; known are "
                     + listed(label_names, 20),
-                    where=self._where(place),
+                    where=self.source.row(self.rows[place]),
                     fix="correct it, or give the training file examples of it",
                 )
         return Dataset(
@@ -108,21 +105,13 @@ class _LabelledRows:
             dropped={"empty": self.empty} if self.empty else {},
         )
 
-    def _where(self, place: int) -> str:
-        source = self.sources.get(self.files[place])
-        file = self.files[place]
-        return file if source is None else source.row(self.rows[place], self.lines[place])
-
     def label_notes(self) -> list[str]:
         """Report labels that may be the same class, and spellings that are one class."""
-        groups = similar_labels(self.spellings)
         notes = [
             f"labels {listed(group)} differ only in case, white space or Unicode form, and are "
             "different classes here"
-            for group in groups[:SHOWN]
+            for group in similar_labels(self.spellings)[:SHOWN]
         ]
-        if len(groups) > SHOWN:
-            notes.append(f"so do {len(groups) - SHOWN} more groups of labels")
         for name, written in self.spellings.items():
             if len(written) > 1 and self.declared is None:
                 notes.append(f"labels {listed(sorted(written))} are one class: {short_label(name)}")

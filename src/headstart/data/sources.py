@@ -223,7 +223,7 @@ def find_parts(
     if len(given) == 1 and str(given[0]) not in EMBEDDED_NAMES and folder.is_dir():
         found, notes = _parts_of_folder(folder, kind)
     else:
-        found, notes = _parts_of_files(given, options, kind)
+        found, notes = _parts_of_files(given, kind)
     for part, path in options.items():
         if path is not None and found.get(part) and len(given) > 1:
             raise HeadstartError(
@@ -307,7 +307,7 @@ def _parts_of_folder(
 
 
 def _parts_of_files(
-    given: Sequence[Given], options: dict[str, Given | None], kind: str | None
+    given: Sequence[Given], kind: str | None
 ) -> tuple[dict[str, list[Source]], tuple[str, ...]]:
     sources = [find_source(one, kind) for one in given]
     if len(sources) == 1:
@@ -319,16 +319,11 @@ def _parts_of_files(
     if None not in by_part and "train" in by_part and len(by_part) > 1 and single:
         found = {part: list(files) for part, files in by_part.items() if part is not None}
         return found, (_part_names(found),)
-    if all(_is_shard(Path(source.name)) for source in sources):
-        return {"train": sources}, ()
     names = ", ".join(Path(source.name).name for source in sources)
-    split = [part for part, path in options.items() if path is None]
-    if options["validation"] is not None or not split:
-        return {"train": sources}, (f"{names} are read as one training file",)
-    return {"train": sources}, (
-        f"{names} are read as one dataset, and {' and '.join(split)} split off all of them; to "
-        "keep them apart: TRAIN --validation FILE --test FILE",
+    note = (
+        f"{names} are read as one dataset; to keep them apart: TRAIN --validation FILE --test FILE"
     )
+    return {"train": sources}, (note,)
 
 
 def _fits(path: Path, kind: str | None) -> bool:
