@@ -12,7 +12,6 @@ from headstart.data.cooccurrence import (
     scale_columns,
     truncated_svd,
 )
-from headstart.errors import HeadstartError
 
 VOCAB = 7
 corpora = st.lists(
@@ -148,12 +147,6 @@ def test_at_full_width_the_vectors_hold_the_whole_matrix(documents):
     vectors = scale_columns(*truncated_svd(information, width=VOCAB, seed=0), power=1.0)
     dense = information.toarray()
     assert np.allclose(vectors @ vectors.T, dense @ dense.T, atol=1e-3)
-
-
-@pytest.mark.parametrize("wrong", [-1, 5])
-def test_an_id_outside_of_the_vocabulary_is_refused_with_both_numbers(wrong):
-    with pytest.raises(HeadstartError, match=f"token id {wrong} in a vocabulary of 5"):
-        cooccurrence_vectors([np.array([1, wrong, 2])], vocab_size=5, width=3)
 
 
 def test_the_vectors_have_not_changed():

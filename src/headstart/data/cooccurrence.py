@@ -23,7 +23,6 @@ from scipy import sparse
 from sklearn.utils.extmath import randomized_svd
 from threadpoolctl import threadpool_limits
 
-from headstart.errors import HeadstartError
 from headstart.progress import ProgressCallback
 
 TokenIds = NDArray[np.integer]
@@ -184,12 +183,6 @@ def _count_chunk(
     """Count the pairs of documents; an ignored token is in none."""
     vocab_size = len(ignored)
     tokens = np.concatenate(documents)
-    outside = tokens[(tokens < 0) | (tokens >= vocab_size)]
-    if len(outside):
-        raise HeadstartError(
-            f"token id {outside[0]} in a vocabulary of {vocab_size}",
-            fix="use the tokenizer that the documents were encoded with",
-        )
     # A pair's code is token · vocab_size + token: 4 bytes sort much faster than 8.
     tokens = tokens.astype(np.uint32 if vocab_size <= 2**16 else np.uint64)
     # A pair counts if both have the same owner; each ignored token is its only one.

@@ -58,7 +58,6 @@ class TokenStore:
         index, ids = _part_files(folder, part)
         try:
             manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-            self.tokenizer = str(manifest["tokenizer"])
             self.dtype: np.dtype[np.unsignedinteger] = np.dtype(manifest["dtype"])
             checksums = [manifest["checksums"][path.name] for path in (index, ids)]
             whole = manifest["format"] == FORMAT and checksums == [_checksum(index), _checksum(ids)]
@@ -78,8 +77,6 @@ class TokenStore:
         return len(self.starts) - 1
 
     def __getitem__(self, document: int) -> Tokens:
-        if not 0 <= document < len(self):
-            raise IndexError(f"document {document} of {len(self)}")
         return self._ids[int(self.starts[document]) : int(self.starts[document + 1])]
 
     def __iter__(self) -> Iterator[Tokens]:
@@ -208,7 +205,6 @@ def _write_store(
         sync(path)
     manifest = {
         "format": FORMAT,
-        "tokenizer": tokenizer.fingerprint,
         "dtype": tokenizer.dtype.str,
         "checksums": {path.name: _checksum(path) for path in written},
     }
