@@ -109,7 +109,7 @@ class TokenSource:
     ----------
     store : TokenStore
     tokenizer : Tokenizer
-        The one that made the store, which has tokens. A begin or end token that it lacks is not inserted.
+        The one that made the store. A begin or end token that it lacks is not inserted.
     length : int
         Tokens per row.
     """

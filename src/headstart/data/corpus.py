@@ -48,11 +48,7 @@ class TextList(list[str]):
     @property
     def fingerprint(self) -> str:
         """A hash of the texts."""
-        hashed = sha256()
-        for text in self:
-            hashed.update(text.encode("utf-8", "surrogatepass"))
-            hashed.update(b"\0")
-        return hashed.hexdigest()
+        return sha256("\0".join(self).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 class Corpus:

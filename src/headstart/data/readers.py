@@ -672,17 +672,10 @@ def _open_classes(source: Source, encoding: str) -> Table:
 
 def read_document(source: Source, encoding: str) -> tuple[str, HeadstartError | None]:
     """Read a whole file as one text; one that is too long is a problem."""
-    whole = ""
-    for block in Lines(source, encoding).blocks():
-        whole += block
-        if len(whole) > LONGEST_DOCUMENT:
-            return "", HeadstartError(
-                f"the file is longer than {LONGEST_DOCUMENT >> 20} MB, too much for one document",
-                where=source.name,
-                fix="a file of a folder is one document; --documents line or --documents "
-                "blank-line reads several",
-            )
-    return whole.strip(), None
+    try:
+        return Lines(source, encoding).text(LONGEST_DOCUMENT).strip(), None
+    except HeadstartError as problem:
+        return "", problem
 
 
 # Embedded data and the Hugging Face Hub

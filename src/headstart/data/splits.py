@@ -12,7 +12,7 @@ from functools import cached_property
 from hashlib import blake2b
 from itertools import chain
 
-from headstart.data.dataset import PartT, Splits, Text, batched
+from headstart.data.dataset import Part, PartT, Splits, Text, batched
 from headstart.data.overlap import HeldOutTexts, text_key
 from headstart.errors import HeadstartError
 
@@ -89,36 +89,30 @@ def split(part: PartT, seed: int, *, with_test: bool = True) -> Splits[PartT]:
     with_test : bool
         Without it there are only train and validation.
     """
-    if part.groups != part.keys:
-        return _split_groups(part, seed, with_test=with_test)
-    units = _Units(part.keys, *part.classes, seed)
-    rows, duplicates, conflicting = units.distinct(part.targets)
-    train, validation, test = map(units.interleave, _stratify(units, rows, with_test))
+    dropped: dict[str, int] = {}
+    if part.groups == part.keys:
+        units = _Units(part.keys, *part.classes, seed)
+        rows, dropped["duplicate"], dropped["conflicting"] = units.distinct(part.targets)
+        sides = [units.interleave(side) for side in _stratify(units, rows, with_test)]
+    else:
+        sides = _split_groups(part, seed, with_test)
+    train, validation, test = sides
     fresh = replace(part, dropped={})
-    return drop_overlap(
-        Splits(
-            part.pick(train, duplicate=duplicates, conflicting=conflicting),
-            fresh.pick(validation),
-            fresh.pick(test) if with_test else None,
-        )
-    )
+    later = fresh.pick(test) if with_test else None
+    return drop_overlap(Splits(part.pick(train, **dropped), fresh.pick(validation), later))
 
 
-def _split_groups(part: PartT, seed: int, *, with_test: bool) -> Splits[PartT]:
+def _split_groups(part: Part, seed: int, with_test: bool) -> list[list[int]]:
     """Split rows so that those with the same group text, such as a context, stay together."""
     texts = sorted(set(part.groups), key=str)
     units = _Units(texts, [0] * len(texts), ("",), seed)
     rows, *_ = units.distinct([0] * len(texts))
-    sides = [{texts[row] for row in side} for side in _stratify(units, rows, with_test)]
-    keys = [{text_key(text) for text in side} for side in sides]
     groups = [text_key(text) for text in part.groups]
-    train, validation, test = (
-        [row for row, group in enumerate(groups) if group in side] for side in keys
-    )
-    fresh = replace(part, dropped={})
-    return drop_overlap(
-        Splits(part.pick(train), fresh.pick(validation), fresh.pick(test) if with_test else None)
-    )
+    sides = []
+    for side in _stratify(units, rows, with_test):
+        keys = {text_key(texts[row]) for row in side}
+        sides.append([row for row, group in enumerate(groups) if group in keys])
+    return sides
 
 
 def _stratify(

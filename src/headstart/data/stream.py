@@ -88,20 +88,19 @@ class Lines:
         if rest:
             yield rest.removesuffix("\r")
 
-    def text(self) -> str:
-        """Read the whole file, up to `LONGEST_FILE`: a small gzip file may be endless."""
-        blocks: list[str] = []
-        length = 0
+    def text(self, most: int = LONGEST_FILE) -> str:
+        """Read the whole file, up to `most` characters: a small gzip file may be endless."""
+        whole = ""
         for block in self.blocks():
-            blocks.append(block)
-            length += len(block)
-            if length > LONGEST_FILE:
+            whole += block
+            if len(whole) > most:
                 raise HeadstartError(
-                    f"the file is longer than {LONGEST_FILE >> 20:,} MB, too much to read at once",
+                    f"the file is longer than {most >> 20:,} MB, too much to read at once",
                     where=self.source.name,
-                    fix="write it as JSON Lines (.jsonl): one object per line",
+                    fix="write it as JSON Lines (.jsonl), one object per line; plain text of a "
+                    "corpus is read in smaller documents with --documents line or blank-line",
                 )
-        return "".join(blocks)
+        return whole
 
     def blocks(self) -> Iterator[str]:
         """Decode the file block by block."""
