@@ -57,12 +57,3 @@ def test_pruning_removes_what_was_long_not_used(cache, headstart_json):
     removed = headstart_json("doctor", "--prune", 30)["removed"]
     assert {one["path"] for one in removed} == set(map(str, folders[1:]))
     assert [path for path in cache.iterdir() if path.is_dir()] == folders[:1]
-
-
-def test_a_store_that_nobody_opened_for_months_goes_when_another_is_made(cache):
-    old, recent = cache.glob("*/manifest.json")
-    os.utime(old, (0, 0))
-    tokenizer = train_tokenizer(["a b c"], vocab_size=262)
-    store_corpus(TextList(["three text"]), tokenizer, cache)
-    assert not old.exists()
-    assert recent.exists()

@@ -8,7 +8,9 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from headstart.data.token_store import DAY, remove_store
+from headstart.data.token_store import remove_store
+
+DAY = 24 * 3600.0  # seconds
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,6 @@ import hashlib
 import json
 import re
 import shutil
-import time
 from array import array
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator
@@ -35,8 +34,6 @@ from headstart.files import mark_used, sync, write_text
 FORMAT = 4
 MANIFEST = "manifest.json"
 INDEX_DTYPE = np.dtype("<u8")
-UNUSED_DAYS = 90  # then a store is removed
-DAY = 24 * 3600.0
 _THREADS = 2  # one tokenizes new words while the other looks up known ones
 _COUNTED = 1 << 22  # ids at once
 
@@ -150,9 +147,10 @@ def store_corpus(
     with FileLock(folder / f"{key}.lock"):
         if stores := _open_parts(place, names):  # another process has made it
             return stores
-        for leftover in (temporary, place):
-            shutil.rmtree(leftover, ignore_errors=True)
-        _remove_old_stores(folder)
+        for old in (temporary, place):
+            shutil.rmtree(old, ignore_errors=True)
+        for leftover in folder.glob("*.part"):  # of killed writers
+            remove_store(leftover)
         try:
             temporary.mkdir()
             _write_store(corpus, tokenizer, split, temporary, names)
@@ -238,15 +236,6 @@ def remove_store(folder: Path) -> bool:
             return True
     except Timeout:
         return False
-
-
-def _remove_old_stores(folder: Path) -> None:
-    """Remove what killed writers have left, and stores that were not used for months."""
-    for temporary in folder.glob("*.part"):
-        remove_store(temporary)
-    for manifest in folder.glob(f"*/{MANIFEST}"):
-        if time.time() - manifest.stat().st_mtime > UNUSED_DAYS * DAY:
-            remove_store(manifest.parent)
 
 
 # The split of a corpus. A share of a corpus with few documents may be no document at all. Then

@@ -585,11 +585,9 @@ def train_tokenizer(
     if kind == "bpe":
         inner = tokenizers.Tokenizer(models.BPE())
         trainer = trainers.BpeTrainer(**settings)
-    elif kind == "unigram":
+    else:
         inner = tokenizers.Tokenizer(models.Unigram())
         trainer = trainers.UnigramTrainer(unk_token="[UNK]", **settings)
-    else:
-        raise HeadstartError(f"there is no tokenizer kind {kind!r}", fix="choose bpe or unigram")
     inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
     inner.decoder = decoders.ByteLevel()
     inner.train_from_iterator(chain([first], texts), trainer)
