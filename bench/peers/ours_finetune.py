@@ -17,7 +17,6 @@ from headstart.model.presets import preset
 from headstart.run import NetworkRun, Run
 from headstart.tasks.classification import Classification
 from headstart.training.batches import EpochBatches
-from headstart.training.callbacks import Callback
 from headstart.training.initialization import start_model, text_encoding
 from headstart.training.trainer import Trainer
 from peers.documents import make_texts, make_tokenizer
@@ -54,7 +53,7 @@ def finetune_steps(
     )
     config = resolve_machine(config)
     task = Classification(CLASSES)
-    start = start_model(config, task, rows.texts, Callback())
+    start = start_model(config, task, rows.texts)
     encoding = text_encoding(config, task, start)
     train = task.encode(rows, encoding)
     batches = EpochBatches(config, task, train, train.weights, encoding)

@@ -31,41 +31,29 @@ def test_a_device_that_does_not_exist_ends_with_code_2(headstart):
 
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
-    """A cache with two stores, of which one is damaged, and half of a third."""
+    """A cache with two stores, and half of a third."""
     monkeypatch.setenv("HEADSTART_CACHE", str(tmp_path))
     tokenizer = train_tokenizer(["a b c"], vocab_size=262)
     for name in ("one", "two"):
         store_corpus(TextList([f"{name} text"]), tokenizer, tmp_path / "stores")
-    damaged = sorted((tmp_path / "stores").glob("*/all-00000.bin"))[0]
-    damaged.write_bytes(damaged.read_bytes()[::-1])
     (tmp_path / "stores" / "third.part").mkdir()
-    return tmp_path / "stores", damaged.parent
+    return tmp_path / "stores"
 
 
-def test_the_cache_is_checked_in_full(cache, headstart_json, headstart):
-    _, damaged = cache
+def test_the_cache_is_listed_with_its_sizes(cache, headstart_json):
     found = headstart_json("doctor", "--cache")["found"]
-    states = {one["path"]: one["state"] for one in found}
-    assert sorted(states.values()) == ["damaged", "half-written", "whole"]
-    assert states[str(damaged)] == "damaged"
-    assert "--prune" in headstart("doctor", "--cache").stdout
+    assert {one["path"] for one in found} == {
+        str(path) for path in cache.iterdir() if path.is_dir()
+    }
+    assert sorted(one["bytes"] > 0 for one in found) == [False, True, True]
 
 
-def test_pruning_removes_what_is_damaged_or_was_long_not_used(cache, headstart_json):
-    folder, _ = cache
+def test_pruning_removes_what_was_long_not_used(cache, headstart_json):
+    assert headstart_json("doctor", "--prune", 30)["removed"] == []
+    folders = [path for path in cache.iterdir() if path.is_dir()]
+    for folder in folders[1:]:
+        for path in (folder, *folder.iterdir()):
+            os.utime(path, (0, 0))
     removed = headstart_json("doctor", "--prune", 30)["removed"]
-    assert sorted(one["state"] for one in removed) == ["damaged", "half-written"]
-    (kept,) = (path for path in folder.iterdir() if path.is_dir())
-    for path in kept.iterdir():
-        os.utime(path, (0, 0))
-    assert len(headstart_json("doctor", "--prune", 30)["removed"]) == 1
-    assert [path for path in folder.iterdir() if path.is_dir()] == []
-
-
-def test_a_store_that_nobody_opened_for_months_goes_when_another_is_made(cache):
-    folder, damaged = cache
-    (old,) = (path for path in folder.glob("*/manifest.json") if path.parent != damaged)
-    os.utime(old, (0, 0))
-    tokenizer = train_tokenizer(["a b c"], vocab_size=262)
-    store_corpus(TextList(["three text"]), tokenizer, folder)
-    assert not old.exists()
+    assert {one["path"] for one in removed} == set(map(str, folders[1:]))
+    assert [path for path in cache.iterdir() if path.is_dir()] == folders[:1]

@@ -141,7 +141,7 @@ def test_an_unknown_way_to_tell_documents_apart_is_an_error(write):
 
 def test_a_folder_file_too_long_for_one_document_says_what_to_do(write):
     folder = write("f/a.txt", "line\n" * 4_000_000).parent
-    with pytest.raises(HeadstartError, match="too much for one document") as error:
+    with pytest.raises(HeadstartError, match="too much to read at once") as error:
         read_corpus(folder)
     assert "--documents line" in error.value.fix
 

@@ -1,17 +1,13 @@
 """Packing loses and invents nothing, and knows where documents begin and end."""
 
 from itertools import chain
-from unittest import mock
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headstart.data import token_store
 from headstart.data.batches import PADDING_SEGMENT, TokenSource
 from headstart.data.token_store import store_corpus
-from headstart.data.tokenizers import train_tokenizer
-from headstart.errors import HeadstartError
 
 
 class ListCorpus(list[str]):
@@ -29,8 +25,7 @@ def documents_and_length(draw):
 @pytest.fixture(scope="session")
 def pack(bpe, tmp_path_factory):
     def pack_documents(documents, length):
-        with mock.patch.object(token_store, "SHARD_TOKENS", 30):
-            (store,) = store_corpus(ListCorpus(documents), bpe, tmp_path_factory.mktemp("store"))
+        (store,) = store_corpus(ListCorpus(documents), bpe, tmp_path_factory.mktemp("store"))
         return TokenSource(store, bpe, length=length)
 
     return pack_documents
@@ -101,20 +96,3 @@ def test_padding_is_under_one_percent_of_a_small_corpus(pack, sentences):
     packed = pack(sentences * 50, 128)
     rows = packed.read_rows(range(packed.num_rows()))
     assert (rows.segments == PADDING_SEGMENT).double().mean() < 0.01
-
-
-@pytest.mark.parametrize("documents", [[], ["", ""]])
-def test_a_store_without_tokens_is_rejected(pack, documents):
-    with pytest.raises(HeadstartError, match="no tokens"):
-        pack(documents, 8)
-
-
-def test_a_row_beyond_the_last_is_an_error(pack):
-    with pytest.raises(IndexError):
-        pack(["a"], 8).read_rows([1])
-
-
-def test_a_store_of_another_tokenizer_is_refused(bpe, tmp_path, sentences):
-    (store,) = store_corpus(ListCorpus(sentences), bpe, tmp_path)
-    with pytest.raises(HeadstartError, match="another tokenizer"):
-        TokenSource(store, train_tokenizer(sentences, vocab_size=300), length=8)

@@ -85,7 +85,7 @@ def test_a_text_too_long_to_be_one_is_said_and_the_next_is_read(tmp_path):
 
 def test_texts_that_come_alone_are_no_pairs(tmp_path):
     (tmp_path / "a.txt").write_text("one\ntwo\n")
-    with pytest.raises(HeadstartError, match="two texts per row were expected"):
+    with pytest.raises(HeadstartError, match="no two text columns"):
         rows_of(tmp_path / "a.txt", pairs=True)
 
 

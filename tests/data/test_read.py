@@ -104,7 +104,7 @@ def test_an_unknown_label_in_validation_is_named_with_its_row(reviews, write):
     path = write("valid.csv", "text,label\nfine,1\nodd,2\n")
     error = error_of(reviews, validation=path)
     assert error.what == "label '2' does not occur in the training texts; known are '0', '1'"
-    assert error.where == f"{path}, row 2 (line 3)"
+    assert error.where == f"{path}, row 2"
 
 
 @pytest.mark.parametrize("missing", ["", "NaN", "nan", "<NA>"])

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from headstart.data import token_store
 from headstart.data.token_store import TokenStore, store_corpus
 from tests.conftest import Result
 from tests.forked import Fork
@@ -34,7 +33,6 @@ def start(tokenizer, folder: Path) -> Fork:
 
 
 def write(tokenizer, folder: Path) -> Result:
-    token_store.SHARD_TOKENS = 1 << 15  # in a process of its own
     store_corpus(Words(), tokenizer, folder)
     return Result([], 0, "", "")
 

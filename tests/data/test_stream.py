@@ -25,7 +25,6 @@ def test_a_byte_that_is_not_text_costs_its_own_line(write):
     problem = problem_of(second)
     assert problem.what == "byte 0xE9 is not text in UTF-8"
     assert "--encoding cp1252" in problem.fix
-    assert "café noir" in problem.fix
 
 
 def test_a_bad_byte_far_into_a_large_file_is_found(write):
@@ -94,9 +93,8 @@ def test_lines_across_blocks_come_back_whole(write):
 
 
 @pytest.mark.parametrize("name", ["a.json", "a.json.gz"])
-def test_a_file_that_is_too_large_to_be_read_at_once_is_an_error(write, monkeypatch, name):
-    monkeypatch.setattr("headstart.data.stream.LONGEST_FILE", 1_000)
+def test_a_file_that_is_too_large_to_be_read_at_once_is_an_error(write, name):
     lines = Lines(find_source(write(name, "[" + " " * 3_000_000 + "]")), "utf-8")
     with pytest.raises(HeadstartError, match="too much to read at once") as error:
-        lines.text()
+        lines.text(1_000)
     assert "JSON Lines" in error.value.fix

@@ -39,8 +39,8 @@ def test_pieces_read_like_the_text(trained):
     assert "".join(trained.tokenize("The film, didn't")) == "The film, didn't"
 
 
-def test_a_piece_that_is_part_of_a_character_shows_its_bytes(bpe):
-    assert "".join(bpe.tokenize("a🐈")) == r"a\xf0\x9f\x90\x88"
+def test_a_token_that_is_part_of_a_character_is_shown_as_one(bpe):
+    assert "".join(bpe.tokenize("a🐈")) == "a����"
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
@@ -49,12 +49,9 @@ def test_training_twice_gives_the_same_tokenizer(kind, sentences):
     assert first.fingerprint == second.fingerprint
 
 
-def test_the_corpus_is_read_once_and_progress_is_told(sentences):
-    seen = []
-    train_tokenizer(
-        iter(sentences), vocab_size=300, progress=lambda done, total: seen.append((done, total))
-    )
-    assert [done for done, _ in seen] == list(range(1, len(sentences) + 1))
+def test_the_corpus_is_read_once(sentences):
+    once = train_tokenizer(iter(sentences), vocab_size=300)
+    assert once.fingerprint == train_tokenizer(sentences, vocab_size=300).fingerprint
 
 
 def test_a_saved_tokenizer_is_the_same_when_loaded(trained, tmp_path):

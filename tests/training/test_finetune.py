@@ -36,7 +36,7 @@ def weights(run):
 def prepared(settings, parts):
     """The start and the batches of a fine-tuning."""
     task = Classification(parts.train.label_names)
-    start = start_model(settings, task, parts.train.texts, Callback())
+    start = start_model(settings, task, parts.train.texts)
     encoding = text_encoding(settings, task, start)
     train = task.encode(parts.train, encoding)
     weights = task.class_weights(parts.train, train) if settings.class_weight else train.weights

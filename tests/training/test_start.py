@@ -1,15 +1,12 @@
 """What a training starts from: corpus, task text, first weights, and what a base has read."""
 
 import itertools
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
 from headstart.config import FinetuneConfig, PretrainConfig
-from headstart.data import sources
 from headstart.data.corpus import Corpus, read_corpus
 from headstart.data.read import read_dataset
 from headstart.model.attention import attend
@@ -90,31 +87,25 @@ def test_a_masked_base_with_shared_keys_and_values_starts_too():
 
 @pytest.fixture
 def counts(monkeypatch):
-    """How often a corpus is hashed, and how often it is read to its end."""
-    counts = {"hashed": 0, "read": 0}
-    hash_content, read = sources._read_hash, Corpus.__iter__
-
-    def counting_hashes(path):
-        counts["hashed"] += 1
-        return hash_content(path)
+    """How often a corpus is read to its end."""
+    counts = {"read": 0}
+    read = Corpus.__iter__
 
     def counting_passes(corpus):
         yield from read(corpus)
         counts["read"] += 1
 
-    monkeypatch.setattr(sources, "_read_hash", counting_hashes)
     monkeypatch.setattr(Corpus, "__iter__", counting_passes)
     return counts
 
 
-def test_preparing_hashes_a_corpus_once_and_reads_it_twice(counts, tmp_path, monkeypatch):
+def test_preparing_reads_a_corpus_twice_and_then_never_again(counts, tmp_path, monkeypatch):
     monkeypatch.setenv("HEADSTART_CACHE", str(tmp_path / "cache"))
     config = small_config(tmp_path, "causal", steps=1, vocab_size=500)
-    os.utime(Path(config.corpus[0]), (1_600_000_000, 1_600_000_000))
     first = prepare_corpus(config)
-    assert counts == {"hashed": 1, "read": 2}  # once for the tokenizer, once for both stores
+    assert counts == {"read": 2}  # once for the tokenizer, once for both stores
     again = prepare_corpus(config)
-    assert counts == {"hashed": 1, "read": 2}
+    assert counts == {"read": 2}
     assert again.identity == first.identity
 
 
@@ -219,7 +210,7 @@ def test_bert_from_scratch_has_its_own_attention(tmp_path):
     data = dataset(40)
     sizes = {"vocab_size": 300, "width": 16, "layers": 1, "heads": 2, "feed_forward_width": 16}
     config = FinetuneConfig.create(dataset=["d.csv"], preset="bert", **sizes)
-    start = start_model(config, Classification.from_rows(data), data.texts, Callback())
+    start = start_model(config, Classification.from_rows(data), data.texts)
     assert start.model.base.config.attention == "bidirectional"
 
 

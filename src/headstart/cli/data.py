@@ -193,15 +193,15 @@ def tokenizer(
             where=out,
             fix=f"--out {out.with_suffix('.json')}",
         )
-    from headstart.data.corpus import read_corpus
+    from headstart.data.corpus import ProgressCorpus, read_corpus
     from headstart.data.tokenizers import train_tokenizer
     from headstart.model.presets import preset
 
     size = config.vocab_size or preset(config.preset).base.vocab_size
     kind = config.tokenizer_kind
     documents = read_corpus(config.corpus, text_column=config.text_column, encoding=config.encoding)
-    with progress_bar("training the tokenizer", "documents") as show:
-        trained = train_tokenizer(documents, vocab_size=size, kind=kind, progress=show)
+    with progress_bar("training the tokenizer", "MB", scale=1e6) as show:
+        trained = train_tokenizer(ProgressCorpus(documents, show), vocab_size=size, kind=kind)
     trained.save(out)
     facts = {
         "file": str(out),

@@ -11,14 +11,14 @@ from headstart.config import MachineSettings
 def doctor(
     given: dict[str, Any],
     cache: Annotated[
-        bool, option("--cache", help="Look at the cache instead, and check all of it.")
+        bool, option("--cache", help="List the cache instead, with its size and last use.")
     ] = False,
     prune: Annotated[
         float | None,
         option(
             min=0,
             metavar="DAYS",
-            help="Remove from the cache what is damaged or was not used for so many days.",
+            help="Remove from the cache what was not used for so many days.",
         ),
     ] = None,
     json: Json = False,
@@ -66,7 +66,7 @@ def _show_cache(prune: float | None, *, json: bool) -> None:
     folder = cache_folder()
     removed = [] if prune is None else prune_cache(folder, days=prune)
     found, gone = (
-        [vars(one) | {"path": str(one.path), "days": one.days} for one in group]
+        [vars(one) | {"path": str(one.path)} for one in group]
         for group in (list_cache(folder), removed)
     )
     if json:
@@ -74,11 +74,9 @@ def _show_cache(prune: float | None, *, json: bool) -> None:
         return
     total = sum(one["bytes"] for one in found) / 1e6
     write("[bold]{folder}[/]: {total:,.1f} MB", folder=folder, total=total)
-    columns = {"path": "", "bytes": ",d", "days": ".0f", "state": ""}
+    columns = {"path": "", "bytes": ",d", "days": ".0f"}
     results().print(record_table(found, columns))
     if gone:
         freed = sum(one["bytes"] for one in gone) / 1e6
         line = "removed {count:,} files and folders, {freed:,.1f} MB"
         write(line, count=len(gone), freed=freed)
-    elif any(one["state"] != "whole" for one in found):
-        write("headstart doctor --prune 90 removes what is damaged or long unused")

@@ -115,14 +115,6 @@ class TokenSource:
     """
 
     def __init__(self, store: TokenStore, tokenizer: Tokenizer, *, length: int) -> None:
-        if store.tokenizer != tokenizer.fingerprint:
-            raise HeadstartError(
-                "the store was made with another tokenizer",
-                where=store.folder,
-                fix="make the store again with this tokenizer",
-            )
-        if store.tokens == 0:
-            raise HeadstartError("the corpus has no tokens", where=store.folder)
         self.store = store
         self.tokenizer = tokenizer
         self.length = length
@@ -151,8 +143,6 @@ class TokenSource:
         tokens = np.full(shape, self.tokenizer.pad_id or 0, dtype=np.int64)
         segments = np.full(shape, PADDING_SEGMENT, dtype=np.int64)
         for row, number in enumerate(numbers):
-            if not 0 <= number < self.num_rows(extra):
-                raise IndexError(f"row {number} of {self.num_rows(extra)}")
             start = position = int(number) * shape[1]
             stop = min(start + shape[1], self.tokens)
             document = bisect_right(range(len(self.store)), start, key=self._place) - 1

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from headstart.data.dataset import listed, short_label
 from headstart.errors import HeadstartError
 
 # fmt: off
@@ -35,7 +36,7 @@ PAIR_NAMES = (
 LEAST_WORDS = 2  # of a guessed text, on average
 MOST_LABELS = 1_000  # a column with more values is not one of labels
 HEADER_WORDS = 5  # a column's name has fewer
-SHOWN_NAME, SHOWN_NAMES = 40, 20  # characters of a name, and names, in a message
+SHOWN_NAMES = 20  # in a message
 
 Sample = Sequence[Mapping[str, Any]]
 
@@ -112,7 +113,7 @@ def _choose_text(
     best = max(lengths, key=lengths.__getitem__, default=None)
     if best is None or lengths[best] < LEAST_WORDS:
         raise _not_found("text", names, where)
-    guessed.append(f"'{_short(best)}' has the longest texts")
+    guessed.append(f"{short_label(best)} has the longest texts")
     return best
 
 
@@ -132,25 +133,23 @@ def _choose_pair(
         raise HeadstartError(
             f"several pairs of columns could be the texts: {pairs}"
             if pairs
-            else f"no two text columns were found; the columns are {_listed(names)}",
+            else f"no two text columns were found; the columns are {listed(names, SHOWN_NAMES)}",
             where=where,
             fix="say which ones they are: --text-column NAME --second-column NAME",
             code="second-column",
         )
     first, second = (*given, *texts) if wanted.second is None else (*texts, *given)
-    guessed.append(f"'{_short(first)}' and '{_short(second)}' are the only columns left")
+    guessed.append(f"{short_label(first)} and {short_label(second)} are the only columns left")
     return first, second
 
 
 def _label_by_name(names: Sequence[str], texts: Sequence[str], where: str) -> str | None:
     found = [name for name in names if _plain(name) in LABEL_NAMES and name not in texts]
-    if len(found) < 2:
-        return found[0] if found else None
     _check_distinct("label", found, where)
     exact = [name for name in found if _plain(name) == "label"]
-    if not exact:
-        raise _several("label", found, names, where)
-    return exact[0]
+    if len(found) > 1:
+        found = exact
+    return found[0] if found else None
 
 
 def _guess_label(
@@ -168,7 +167,7 @@ def _guess_label(
         candidates = [name for name in recurring if name in usual] or recurring
         if len(candidates) == 1 and sample:
             count = len(values[candidates[0]])
-            return candidates[0], f"'{_short(candidates[0])}' has {count} values that recur"
+            return candidates[0], f"{short_label(candidates[0])} has {count} values that recur"
         if candidates:
             break
     return None, ""
@@ -191,8 +190,8 @@ def _check_given(role: str, wanted: str, names: Sequence[str], where: str) -> No
     found = [name for name in names if name == wanted]
     if not found:
         raise HeadstartError(
-            f"there is no column '{_short(wanted)}' (--{role}-column); the columns are "
-            f"{_listed(names)}",
+            f"there is no column {short_label(wanted)} (--{role}-column); the columns are "
+            f"{listed(names, SHOWN_NAMES)}",
             where=where,
             fix="name one of them",
             code=f"{role}-column",
@@ -203,7 +202,7 @@ def _check_given(role: str, wanted: str, names: Sequence[str], where: str) -> No
 def _check_distinct(role: str, found: Sequence[str], where: str) -> None:
     if len(set(found)) < len(found):
         raise HeadstartError(
-            f"several columns are called '{_short(found[0])}'",
+            f"several columns are called {short_label(found[0])}",
             where=where,
             fix="give each column another name in the first row",
             code="column-names",
@@ -212,19 +211,10 @@ def _check_distinct(role: str, found: Sequence[str], where: str) -> None:
 
 def _not_found(role: str, names: Sequence[str], where: str) -> HeadstartError:
     return HeadstartError(
-        f"no {role} column was found; the columns are {_listed(names) or 'none'}",
+        f"no {role} column was found; the columns are {listed(names, SHOWN_NAMES) or 'none'}",
         where=where,
         fix=f"say which one it is: --{role}-column NAME; if these are not names but data, give "
         "the file a first row with the names, such as text,label",
-        code=f"{role}-column",
-    )
-
-
-def _several(role: str, found: Sequence[str], names: Sequence[str], where: str) -> HeadstartError:
-    return HeadstartError(
-        f"several columns could be the {role}: {_listed(found)}; the columns are {_listed(names)}",
-        where=where,
-        fix=f"say which one it is: --{role}-column NAME",
         code=f"{role}-column",
     )
 
@@ -237,12 +227,3 @@ def _mean_words(sample: Sample, name: str) -> float:
 
 def _plain(name: str) -> str:
     return name.strip().casefold()
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= SHOWN_NAME else name[: SHOWN_NAME - 1] + "…"
-
-
-def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(f"'{_short(name)}'" for name in names[:SHOWN_NAMES])
-    return shown + (f" and {len(names) - SHOWN_NAMES:,} more" if len(names) > SHOWN_NAMES else "")

@@ -11,8 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from headstart.data.dataset import Part, Splits
-from headstart.data.readers import short_label
+from headstart.data.dataset import Part, Splits, listed, short_label
 from headstart.data.sources import Given, Source, find_parts, find_source
 from headstart.data.splits import make_splits
 from headstart.data.stream import LONGEST_DOCUMENT, Lines, check_text, storable
@@ -195,7 +194,7 @@ def make_sentences(
         if unknown := [tag for tag in row.tags if tag not in numbers]:
             raise HeadstartError(
                 f"the tag {short_label(unknown[0])} does not occur in the training sentences; "
-                f"known are {', '.join(map(short_label, label_names[:20]))}",
+                f"known are {listed(label_names, 20)}",
                 where=file.row(row.number),
                 fix="correct it, or give the training file examples of it",
             )

@@ -6,9 +6,9 @@
    2015).
 3. `truncated_svd` reduces the matrix to the wanted width; the vectors are U·S^power.
 
-Memory is bounded whatever the corpus's size. The stream is counted in chunks of `CHUNK_PAIRS` pairs
-(a sort and the lengths of its runs); a chunk's distinct pairs are added to a sparse matrix of at
-most `MAX_PAIRS` entries. When it outgrows that, its rarest pairs are dropped: all pairs that
+Memory is bounded whatever the corpus's size. Documents are counted in chunks of about `CHUNK_PAIRS`
+pairs (a sort and the lengths of its runs); a chunk's distinct pairs are added to a sparse matrix of
+at most `MAX_PAIRS` entries. When it outgrows that, its rarest pairs are dropped: all pairs that
 occurred once, then, if need be, twice, and so on until half of the room is free. The tokens' totals
 stay exact, so the PMI of a pair that is left can only be too low, and only for pairs that are rare
 in a huge corpus. 33 MB of reviews with a vocabulary of 8,192 fill a third of the matrix.
@@ -23,7 +23,6 @@ from scipy import sparse
 from sklearn.utils.extmath import randomized_svd
 from threadpoolctl import threadpool_limits
 
-from headstart.errors import HeadstartError
 from headstart.progress import ProgressCallback
 
 TokenIds = NDArray[np.integer]
@@ -106,16 +105,14 @@ def count_pairs(
     # Each two tokens are counted once, the smaller id first: half of the entries.
     upper = sparse.csr_array((vocab_size, vocab_size), dtype=np.int64)
     lost = np.zeros(vocab_size, dtype=np.int64)
+    ignored = np.zeros(vocab_size, dtype=bool)
+    ignored[list(ignore)] = True
     done = 0
-    tokens, owners = np.zeros(0, dtype=_code_type(vocab_size)), np.zeros(0, dtype=np.int64)
-    for new, new_owners in _chunks(documents, max(1, chunk_pairs // window), vocab_size, ignore):
-        carried = min(window, len(tokens))
-        tokens = np.concatenate([tokens[len(tokens) - carried :], new])
-        owners = np.concatenate([owners[len(owners) - carried :], new_owners])
-        upper = upper + _count_chunk(tokens, owners, carried, vocab_size, window)
+    for chunk in _chunks(documents, chunk_pairs // window):
+        upper = upper + _count_chunk(chunk, ignored, window)
         if upper.nnz > max_pairs:
             upper = _drop_rarest(upper, max_pairs // 2, lost)
-        done += len(new)
+        done += sum(map(len, chunk))
         if progress is not None:
             progress(done, None)
     pairs = (upper + upper.T).tocsr()
@@ -166,67 +163,35 @@ def truncated_svd(information: sparse.csr_array, *, width: int, seed: int) -> tu
     return vectors, values
 
 
-def _chunks(
-    documents: Iterable[TokenIds], size: int, vocab_size: int, ignore: Sequence[int]
-) -> Iterator[tuple[NDArray[np.unsignedinteger], NDArray[np.int64]]]:
-    """Cut the stream into chunks of `size` tokens, each token with its document's number.
-
-    A pair counts if both have the same number, so each ignored token gets a number of its own.
-    """
-    ignored = np.zeros(vocab_size, dtype=bool)
-    ignored[list(ignore)] = True
-    parts: list[TokenIds] = []
-    numbers: list[int] = []
-    place = 0
-
-    def join() -> tuple[NDArray[np.unsignedinteger], NDArray[np.int64]]:
-        tokens = np.concatenate(parts)
-        outside = tokens[(tokens < 0) | (tokens >= vocab_size)]
-        if len(outside):
-            raise HeadstartError(
-                f"token id {outside[0]} in a vocabulary of {vocab_size}",
-                fix="use the tokenizer that the documents were encoded with",
-            )
-        owners = np.repeat(np.array(numbers, dtype=np.int64), [len(part) for part in parts])
-        alone = np.flatnonzero(ignored[tokens])
-        owners[alone] = -1 - place - alone
-        return tokens.astype(_code_type(vocab_size)), owners
-
-    room = size
-    for number, document in enumerate(documents):
-        rest = document
-        while len(rest):
-            part, rest = rest[:room], rest[room:]
-            parts.append(part)
-            numbers.append(number)
-            room -= len(part)
-            if room == 0:
-                yield join()
-                place += size
-                parts, numbers, room = [], [], size
-    if parts:
-        yield join()
-
-
-def _code_type(vocab_size: int) -> type[np.unsignedinteger]:
-    """Return what holds a pair's code, token · vocab_size + token: 4 bytes sort much faster."""
-    return np.uint32 if vocab_size <= 2**16 else np.uint64
+def _chunks(documents: Iterable[TokenIds], size: int) -> Iterator[list[TokenIds]]:
+    """Group documents into lists of `size` tokens or a little more."""
+    chunk: list[TokenIds] = []
+    tokens = 0
+    for document in documents:
+        chunk.append(document)
+        tokens += len(document)
+        if tokens >= size:
+            yield chunk
+            chunk, tokens = [], 0
+    if chunk:
+        yield chunk
 
 
 def _count_chunk(
-    tokens: NDArray[np.unsignedinteger],
-    owners: NDArray[np.int64],
-    carried: int,
-    vocab_size: int,
-    window: int,
+    documents: Sequence[TokenIds], ignored: NDArray[np.bool_], window: int
 ) -> sparse.csr_array:
-    """Count the pairs whose later token is not among the first `carried`: those are counted."""
+    """Count the pairs of documents; an ignored token is in none."""
+    vocab_size = len(ignored)
+    tokens = np.concatenate(documents)
+    # A pair's code is token · vocab_size + token: 4 bytes sort much faster than 8.
+    tokens = tokens.astype(np.uint32 if vocab_size <= 2**16 else np.uint64)
+    # A pair counts if both have the same owner; each ignored token is its only one.
+    owners = np.repeat(np.arange(len(documents)), [len(document) for document in documents])
+    alone = np.flatnonzero(ignored[tokens])
+    owners[alone] = -1 - alone
     codes = [tokens[:0]]
-    for distance in range(1, window + 1):
-        begin = max(distance, carried)
-        if begin >= len(tokens):
-            break
-        later, earlier = slice(begin, None), slice(begin - distance, -distance)
+    for distance in range(1, min(window + 1, len(tokens))):
+        later, earlier = slice(distance, None), slice(None, -distance)
         together = owners[later] == owners[earlier]
         one, other = tokens[later][together], tokens[earlier][together]
         code = np.minimum(one, other)

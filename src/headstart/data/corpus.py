@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from headstart.data.conll import SentenceRows
-from headstart.data.dataset import Text, as_text
-from headstart.data.overlap import CHECKED, HeldOutTexts, OverlapKind, batched
+from headstart.data.dataset import Text, as_text, batched
+from headstart.data.overlap import CHECKED, HeldOutTexts, OverlapKind
 from headstart.data.readers import (
     TEXT_BYTES,
     ReadOptions,
@@ -25,10 +25,7 @@ from headstart.data.readers import (
     strict,
 )
 from headstart.data.sources import (
-    FileHash,
     Source,
-    check_unchanged,
-    file_changed,
     find_parts,
     find_sources,
     hash_content,
@@ -51,11 +48,7 @@ class TextList(list[str]):
     @property
     def fingerprint(self) -> str:
         """A hash of the texts."""
-        hashed = sha256()
-        for text in self:
-            hashed.update(text.encode("utf-8", "surrogatepass"))
-            hashed.update(b"\0")
-        return hashed.hexdigest()
+        return sha256("\0".join(self).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 class Corpus:
@@ -91,7 +84,7 @@ class Corpus:
         self._held_out: HeldOutTexts | None = None
         self._found: dict[int, OverlapKind] | None = None  # by position, from the first full pass
         self._task_overlapping: Counter[OverlapKind] = Counter()
-        self._hashes: dict[Path, FileHash] = {}  # shared by copies
+        self._hashes: dict[Path, str] = {}  # shared by copies
         self._fingerprint: str | None = None
 
     def __iter__(self) -> Iterator[str]:
@@ -242,15 +235,25 @@ class Corpus:
         path = embedded_file() if source.kind == "embedded" else source.file
         if path not in self._hashes:
             self._hashes[path] = hash_content(path)
-        digest = self._hashes[path].digest
+        digest = self._hashes[path]
         return f"{source.name} in {digest}" if source.kind == "embedded" else digest
 
     def _check_unchanged(self) -> None:
-        for path, hashed in self._hashes.items():
-            self._hashes[path] = check_unchanged(path, hashed)
+        """Raise if a file or a dataset of the Hub is no longer what was hashed."""
+        for path, digest in self._hashes.items():
+            if not path.is_file() or hash_content(path) != digest:
+                raise _changed(path)
         of_hub = any(source.kind == "hub" for source, _ in self._sources)
         if of_hub and self._fingerprint not in (None, self._compute_fingerprint()):
-            raise file_changed(self.name)
+            raise _changed(self.name)
+
+
+def _changed(where: object) -> HeadstartError:
+    return HeadstartError(
+        "the corpus changed while it was being read",
+        where=where,
+        fix="wait until nothing writes to it any more, then run the command again",
+    )
 
 
 def _checked(text: str, encoding: str, problem: HeadstartError | None, where: str) -> str:

@@ -2,13 +2,14 @@
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Generic, Self, TypeVar
 
 Text = str | tuple[str, str]  # a text, or two that belong together
 
 LABELS_MARK = "|"  # between several labels of one text
+SHOWN_NAME = 40  # characters of a label or column in a message
 
 
 @dataclass(frozen=True)
@@ -125,6 +126,7 @@ class Dataset(Part):
 
 
 PartT = TypeVar("PartT", bound=Part)
+TextT = TypeVar("TextT", bound=Text)
 
 
 @dataclass(frozen=True)
@@ -151,6 +153,35 @@ def split_labels(combination: str) -> list[str]:
     return [name for name in combination.split(LABELS_MARK) if name]
 
 
+def short_label(name: str) -> str:
+    """Quote a name for a message, shortened."""
+    return f"'{name if len(name) <= SHOWN_NAME else name[: SHOWN_NAME - 1] + '…'}'"
+
+
+def listed(names: Sequence[str], most: int = 5) -> str:
+    """List the first names for a message."""
+    return ", ".join(map(short_label, names[:most])) + (", …" if len(names) > most else "")
+
+
 def as_text(text: Text) -> str:
     """Return one text, with a bar between the texts of a pair."""
     return text if isinstance(text, str) else " ¦ ".join(text)
+
+
+# Texts that are tokenized or compared together: enough for NumPy, little for memory.
+BATCH_CHARACTERS = 1 << 20
+BATCH_TEXTS = 1 << 12
+
+
+def batched(texts: Iterable[TextT]) -> Iterator[list[TextT]]:
+    """Group texts into lists of limited size."""
+    batch: list[TextT] = []
+    characters = 0
+    for text in texts:
+        batch.append(text)
+        characters += len(as_text(text))
+        if characters >= BATCH_CHARACTERS or len(batch) >= BATCH_TEXTS:
+            yield batch
+            batch, characters = [], 0
+    if batch:
+        yield batch

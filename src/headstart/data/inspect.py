@@ -11,12 +11,12 @@ from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from headstart.data.corpus import Corpus
-from headstart.data.dataset import Dataset, Part, Splits, Text, as_text
+from headstart.data.dataset import Dataset, Part, Splits, Text, as_text, batched, listed
 from headstart.data.overlap import (
     Example,
     HeldOutTexts,
@@ -24,12 +24,11 @@ from headstart.data.overlap import (
     Overlap,
     OverlapKind,
     SimilarTexts,
-    batched,
     minhash,
     text_key,
 )
 from headstart.data.read import similar_labels
-from headstart.data.readers import short_label
+from headstart.data.tokenizers import Tokenizer
 
 PERCENTILES = (5, 25, 50, 75, 95)
 EXAMPLES = 3
@@ -37,7 +36,6 @@ EXAMPLES = 3
 CORPUS_DOCUMENTS = 100_000
 CORPUS_CHARACTERS = 150_000_000
 RARE = 0.1  # a class this much rarer than the largest one is easily never predicted
-SHOWN = 5  # names in a message
 NO_TEST_PART = (
     "there is no test part: results on validation, which also selects the settings, will look too "
     "good (--test FILE)"
@@ -63,12 +61,6 @@ DROPPED = {
     "overlap": "were dropped: they overlap with a text of validation or test",
     "held-out": "were dropped: each overlaps with a held-out text",
 }
-
-
-class Encoder(Protocol):
-    """The one method of a tokenizer that is needed here."""
-
-    def encode(self, texts: Sequence[str]) -> list[list[int]]: ...
 
 
 @dataclass
@@ -124,7 +116,7 @@ def inspect_data(
     corpus: Corpus | None = None,
     *,
     length: int = 512,
-    tokenizer: Encoder | None = None,
+    tokenizer: Tokenizer | None = None,
     progress: Callable[[int, int | None], None] | None = None,
 ) -> Inspection:
     """Look at a dataset, a corpus or both before training.
@@ -136,7 +128,7 @@ def inspect_data(
     corpus : Corpus, optional
     length : int
         Texts longer than this would be cut.
-    tokenizer : Encoder, optional
+    tokenizer : Tokenizer, optional
         Counts lengths in tokens; without it they are counted in words.
     progress : callable, optional
         Called with the bytes of text read so far and, where it is known, the total.
@@ -188,7 +180,7 @@ class _Inspector:
     def __init__(
         self,
         length: int,
-        tokenizer: Encoder | None,
+        tokenizer: Tokenizer | None,
         progress: Callable[[int, int | None], None] | None,
         bytes_total: int | None,
     ) -> None:
@@ -306,7 +298,7 @@ class _Inspector:
                         within.name,
                         part.documents,
                         **{kind: counts[kind] for kind in ORDER},
-                        examples=_spread(examples),
+                        examples=examples[:EXAMPLES],
                     )
                 )
         return found
@@ -322,13 +314,6 @@ def _conflicts(parts: Iterable[Part]) -> list[Conflict]:
                 labels[key][part.label_names[label]] = None
                 texts.setdefault(key, as_text(text))
     return [Conflict(texts[key], list(found)) for key, found in labels.items() if len(found) > 1]
-
-
-def _spread(examples: Sequence[Example]) -> list[Example]:
-    """Take a few examples, from the most similar to the least."""
-    if len(examples) <= EXAMPLES:
-        return list(examples)
-    return [examples[round(i * (len(examples) - 1) / (EXAMPLES - 1))] for i in range(EXAMPLES)]
 
 
 def _size(texts: Iterable[Text]) -> int:
@@ -390,7 +375,7 @@ def _find_warnings(inspection: Inspection, unread_files: list[str]) -> list[str]
         )
     for group in similar_labels(parts["train"].labels or ()) if "train" in parts else ():
         warnings.append(
-            f"labels {_names(group)} differ only in case, white space or Unicode form: are they "
+            f"labels {listed(group)} differ only in case, white space or Unicode form: are they "
             "one class?"
         )
     for part in inspection.parts:
@@ -443,12 +428,12 @@ def _class_warnings(part: PartReport) -> list[str]:
         return []
     warnings = []
     if missing := [name for name, count in part.labels.items() if not count]:
-        warnings.append(f"{part.name} has no text of class {_names(missing)}")
+        warnings.append(f"{part.name} has no text of class {listed(missing)}")
     largest = max(part.labels.values())
     rare = [name for name, count in part.labels.items() if 0 < count < RARE * largest]
     if rare and part.name == "train":
         warnings.append(
-            f"class {_names(rare)} is less than a tenth of the largest class: look at macro-F1, "
+            f"class {listed(rare)} is less than a tenth of the largest class: look at macro-F1, "
             "not at accuracy alone"
         )
     return warnings
@@ -468,10 +453,6 @@ def _loss_warnings(part: PartReport) -> list[str]:
         texts = "text" if part.duplicates + part.near_duplicates == 1 else "texts"
         warnings.append(f"{part.name}: {found} {texts}{among}")
     return warnings
-
-
-def _names(names: Sequence[str]) -> str:
-    return ", ".join(map(short_label, names[:SHOWN])) + (", …" if len(names) > SHOWN else "")
 
 
 def _count(count: int, unit: str) -> str:

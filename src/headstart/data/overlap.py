@@ -14,7 +14,7 @@ takes 2 s before either.
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import chain, pairwise, repeat
@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from rensa import RMinHash, RMinHashLSH
 
 from headstart.data.dataset import Text, as_text
+from headstart.data.words import UNSPACED
 
 OverlapKind = Literal["equal", "contains", "inside", "similar"]
 KINDS: tuple[OverlapKind, ...] = get_args(OverlapKind)
@@ -32,6 +33,9 @@ KINDS: tuple[OverlapKind, ...] = get_args(OverlapKind)
 SIMILAR = 0.8
 # A text of fewer words would be contained by chance: "one of the best films of the year".
 WINDOW = 8
+# Of this many words, a text that is similar to another one has a sequence of WINDOW words with it:
+# at most one word in 27 differs.
+LONG = 32
 # 21 bands of 6: a pair at 0.8 is a candidate with probability 0.998, one at 0.5 with 0.28.
 PERMUTATIONS, BANDS, SEED = 126, 21, 1
 # Candidates whose signatures agree less are not at SIMILAR: five standard errors below it.
@@ -150,7 +154,7 @@ class HeldOutTexts:
         Parameters
         ----------
         documents : sequence of str or tuple of two str
-        signatures : what `signatures` returns for them, if it is known already.
+        signatures : what `minhash` returns for them, if it is known already.
 
         Returns
         -------
@@ -160,20 +164,21 @@ class HeldOutTexts:
         """
         if not self.texts:
             return [[] for _ in documents]
-        plain = [as_text(document) for document in documents]
         whole = [document if isinstance(document, str) else "" for document in documents]
-        known = minhash(plain) if signatures is None else signatures
-        found: list[list[Match]] = []
-        for document, text, contained, signature in zip(
-            documents, plain, self._sequences.find(whole), known, strict=True
-        ):
+        found, comparable = self._sequences.find(whole)
+        others = []
+        for number, document in enumerate(documents):
             equal = self.keys.get(text_key(document))
             if equal is not None:
-                contained = [Match("equal", equal), *contained]
-            elif not contained or contained[0].kind == "inside":
-                similar = self._similar.find(text, signature)
-                contained = contained if similar is None else [similar]
-            found.append(contained)
+                found[number].insert(0, Match("equal", equal))
+            elif comparable[number] and [one.kind for one in found[number]] in ([], ["inside"]):
+                others.append(number)
+        plain = [as_text(documents[number]) for number in others]
+        known = minhash(plain) if signatures is None else [signatures[n] for n in others]
+        for number, text, signature in zip(others, plain, known, strict=True):
+            similar = self._similar.find(text, signature)
+            if similar is not None:
+                found[number] = [similar]
         return found
 
 
@@ -233,9 +238,7 @@ def _sequences(text: str) -> list[str]:
     return list(map(" ".join, zip(words, words[1:], words[2:], strict=False)))
 
 
-# Scripts without spaces: every character counts as a word (Thai to Khmer, kana, Han).
-ALONE = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff"
-WORD = re.compile(rf"[{ALONE}]|[^\W{ALONE}]+")
+WORD = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+")
 # The same words of an ASCII text, more than twice as fast: what separates words becomes a space.
 ASCII = {code: chr(code).lower() if WORD.match(chr(code)) else " " for code in range(128)}
 MULTIPLIER = 0x9E3779B97F4A7C15  # odd, so that no word's bits are lost modulo 2^64
@@ -256,8 +259,10 @@ class _WordSequences:
     """
 
     def __init__(self, texts: Sequence[str]) -> None:
-        self._vocabulary: dict[str, int] = {}
-        self._words = [self._learn(words_of(text)) for text in texts]
+        words = [words_of(text) for text in texts]
+        distinct = dict.fromkeys(chain.from_iterable(words))
+        self._vocabulary = {word: number for number, word in enumerate(distinct, start=1)}
+        self._words = [self._numbers(one, len(one)) for one in words]
         generator = np.random.default_rng(0)
         self._values = generator.integers(1, 2**64, len(self._vocabulary) + 1, dtype=np.uint64)
         hashes = [self._windows(words) for words in self._words]
@@ -280,11 +285,17 @@ class _WordSequences:
         self._filter = np.zeros(1 << bits, dtype=np.bool_)
         self._filter[self._hashes >> self._shift] = True
 
-    def find(self, documents: Sequence[str]) -> list[list[Match]]:
-        """Find the texts that each document contains, or else one that it is inside of."""
+    def find(self, documents: Sequence[str]) -> tuple[list[list[Match]], list[bool]]:
+        """Find the texts that each document contains, or else one that it is inside of.
+
+        Returns
+        -------
+        list of list of Match, list of bool
+            Also whether each document can be similar to a text: a long one shares a sequence then.
+        """
         found: list[list[Match]] = [[] for _ in documents]
         if not len(self._hashes) or not documents:
-            return found
+            return found, [True] * len(documents)
         words = [words_of(document) for document in documents]
         ends = np.cumsum([len(one) for one in words])
         numbers = self._numbers(chain.from_iterable(words), int(ends[-1]))
@@ -294,7 +305,9 @@ class _WordSequences:
         whole = starts + WINDOW <= ends[owners]
         starts, known, owners = starts[whole], known[whole], owners[whole]
         bounds = np.searchsorted(owners, np.arange(len(documents) + 1))
+        comparable = [len(one) < LONG for one in words]
         for document in np.unique(owners).tolist():
+            comparable[document] = True
             rows = slice(int(bounds[document]), int(bounds[document + 1]))
             end = int(ends[document])
             span = (end - len(words[document]), end)
@@ -302,7 +315,7 @@ class _WordSequences:
             share = (rows.stop - rows.start) / (len(words[document]) - WINDOW + 1)
             if not found[document] and share >= SIMILAR:
                 found[document] = [Match("inside", int(self._owners[known[rows][0]]), share)]
-        return found
+        return found, comparable
 
     def _contains(
         self, numbers: Numbers, span: tuple[int, int], starts: Numbers, known: Numbers
@@ -317,10 +330,6 @@ class _WordSequences:
                 if np.array_equal(numbers[first : first + len(wanted)], wanted):
                     found[text] = Match("contains", text)
         return list(found.values())
-
-    def _learn(self, words: list[str]) -> Numbers:
-        known = self._vocabulary
-        return np.array([known.setdefault(word, len(known) + 1) for word in words], np.uint32)
 
     def _numbers(self, words: Iterable[str], count: int) -> Numbers:
         """Look words up; 0 is one that no text has."""
@@ -344,25 +353,6 @@ class _WordSequences:
         places = np.minimum(np.searchsorted(self._hashes, hashes[maybe]), len(self._hashes) - 1)
         same = self._hashes[places] == hashes[maybe]
         return maybe[same], places[same]
-
-
-# Documents that are compared together: enough for NumPy, little for memory.
-BATCH_CHARACTERS = 1 << 20
-BATCH_DOCUMENTS = 1 << 12
-
-
-def batched(documents: Iterable[Text]) -> Iterator[list[Text]]:
-    """Group documents into lists of limited size."""
-    batch: list[Text] = []
-    characters = 0
-    for document in documents:
-        batch.append(document)
-        characters += len(as_text(document))
-        if characters >= BATCH_CHARACTERS or len(batch) >= BATCH_DOCUMENTS:
-            yield batch
-            batch, characters = [], 0
-    if batch:
-        yield batch
 
 
 def overlap_sentence(counts: Mapping[OverlapKind, int]) -> str:

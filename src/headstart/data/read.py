@@ -6,14 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 
-from headstart.data.dataset import Dataset, Splits, Text
+from headstart.data.dataset import Dataset, Splits, Text, listed, short_label
 from headstart.data.readers import (
     SPLIT_SEED,
     Labels,
     ReadOptions,
     open_hub,
     open_rows,
-    short_label,
     strict,
 )
 from headstart.data.sources import (
@@ -32,7 +31,7 @@ from headstart.progress import ProgressCallback
 
 PROGRESS_ROWS = 1_000
 GUESS_ROWS = 1_000  # whose labels are looked at to guess the task
-SHOWN = 5  # labels in a message
+SHOWN = 5  # groups of labels in a message
 
 
 class _LabelledRows:
@@ -48,9 +47,7 @@ class _LabelledRows:
         self.texts: list[Text] = []
         self.labels: list[str] = []
         self.rows: list[int] = []
-        self.lines: list[int | None] = []
         self.files: list[str] = []
-        self.sources: dict[str, Source] = {}
         self.found: list[str] = []
         self.notes: list[str] = []
         self.empty = 0
@@ -64,7 +61,7 @@ class _LabelledRows:
         if opened.columns.guessed:
             self.notes.append(self.found[-1])
         self.declared = self.declared or opened.label_names
-        self.sources[source.name] = source
+        self.source = source
         before = len(self.texts) + self.empty
         for row in strict(opened):
             if row.problem is not None:
@@ -74,7 +71,6 @@ class _LabelledRows:
             self.texts.append(row.text)
             self.labels.append(row.label)
             self.rows.append(row.number)
-            self.lines.append(row.line)
             self.files.append(row.file or source.name)
             if self.progress and len(self.texts) % PROGRESS_ROWS == 0:
                 self.progress(len(self.texts), None)
@@ -94,8 +90,8 @@ class _LabelledRows:
             if label not in numbers:
                 raise HeadstartError(
                     f"label {short_label(label)} does not occur in the training texts; known are "
-                    + _listed(label_names, 20),
-                    where=self._where(place),
+                    + listed(label_names, 20),
+                    where=self.source.row(self.rows[place]),
                     fix="correct it, or give the training file examples of it",
                 )
         return Dataset(
@@ -109,26 +105,16 @@ class _LabelledRows:
             dropped={"empty": self.empty} if self.empty else {},
         )
 
-    def _where(self, place: int) -> str:
-        source = self.sources.get(self.files[place])
-        file = self.files[place]
-        return file if source is None else source.row(self.rows[place], self.lines[place])
-
     def label_notes(self) -> list[str]:
         """Report labels that may be the same class, and spellings that are one class."""
-        groups = similar_labels(self.spellings)
         notes = [
-            f"labels {_listed(group)} differ only in case, white space or Unicode form, and are "
+            f"labels {listed(group)} differ only in case, white space or Unicode form, and are "
             "different classes here"
-            for group in groups[:SHOWN]
+            for group in similar_labels(self.spellings)[:SHOWN]
         ]
-        if len(groups) > SHOWN:
-            notes.append(f"so do {len(groups) - SHOWN} more groups of labels")
         for name, written in self.spellings.items():
             if len(written) > 1 and self.declared is None:
-                notes.append(
-                    f"labels {_listed(sorted(written))} are one class: {short_label(name)}"
-                )
+                notes.append(f"labels {listed(sorted(written))} are one class: {short_label(name)}")
         return notes
 
 
@@ -334,7 +320,7 @@ def _check_classes(counts: Mapping[str, int], where: str) -> None:
         many = "; so many classes look like the wrong column: --label-column NAME"
         raise HeadstartError(
             f"{len(rare)} of {len(counts)} classes have fewer than two different texts: "
-            + _listed(rare),
+            + listed(rare),
             where=where,
             fix="add texts, join rare classes, or delete their rows"
             + (many if len(counts) > 50 else ""),
@@ -362,8 +348,3 @@ def _sort_labels(labels: set[str], declared: Sequence[str] | None) -> list[str]:
             return (True, 0.0, label)
 
     return sorted(labels, key=key)
-
-
-def _listed(names: Sequence[str], most: int = SHOWN) -> str:
-    shown = ", ".join(map(short_label, names[:most]))
-    return shown + (", …" if len(names) > most else "")

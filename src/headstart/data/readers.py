@@ -22,7 +22,7 @@ import pyarrow as pa
 from pyarrow.parquet import ParquetFile
 
 from headstart.data.columns import Columns, choose_columns
-from headstart.data.dataset import LABELS_MARK, Text
+from headstart.data.dataset import LABELS_MARK, Text, listed
 from headstart.data.sources import Source, find_classes
 from headstart.data.stream import (
     LONGEST_DOCUMENT,
@@ -217,13 +217,6 @@ def open_rows(
             "Parquet with a text and a label column",
             code="no-labels",
         )
-    if pairs and len(table.names) < 2:
-        raise HeadstartError(
-            "two texts per row were expected, and this has one",
-            where=source.name,
-            fix="give a table (.csv, .tsv, .jsonl, .parquet) with a column for each",
-            code="second-column",
-        )
     wanted = Columns(options.text_column, options.second_column, options.label_column)
     columns = choose_columns(
         table.names, table.sample, wanted, pairs=pairs, labelled=labels != "none", where=source.name
@@ -271,7 +264,6 @@ def open_table(source: Source, encoding: str = "utf-8", *, role: str = "train") 
 MISSING_LABELS = {"", "nan", "null", "<na>"}  # how programs write "no value"
 WHOLE_NUMBER = re.compile(r"(-?\d+)\.0+")
 LABEL_MARKS = "|;,"
-SHOWN_LABEL = 40  # characters of a label in a message
 
 
 def name_label(
@@ -314,11 +306,6 @@ def list_labels(value: object) -> list[object]:
         return [part.strip() for part in value.split(mark) if part.strip()]
     missing = value is None or value != value
     return [] if missing else [value]
-
-
-def short_label(name: str) -> str:
-    """Quote a label for a message, shortened."""
-    return f"'{name if len(name) <= SHOWN_LABEL else name[: SHOWN_LABEL - 1] + '…'}'"
 
 
 # CSV and TSV
@@ -679,23 +666,16 @@ def _open_classes(source: Source, encoding: str) -> Table:
             text, problem = read_document(one, encoding)
             yield Record(number, {"text": text, "label": name}, None, problem, file=str(file))
 
-    found = f"one subfolder per class: {', '.join(map(short_label, classes))}"
+    found = f"one subfolder per class: {listed(list(classes), 20)}"
     return Table(found, ["text", "label"], [], records)
 
 
 def read_document(source: Source, encoding: str) -> tuple[str, HeadstartError | None]:
     """Read a whole file as one text; one that is too long is a problem."""
-    whole = ""
-    for block in Lines(source, encoding).blocks():
-        whole += block
-        if len(whole) > LONGEST_DOCUMENT:
-            return "", HeadstartError(
-                f"the file is longer than {LONGEST_DOCUMENT >> 20} MB, too much for one document",
-                where=source.name,
-                fix="a file of a folder is one document; --documents line or --documents "
-                "blank-line reads several",
-            )
-    return whole.strip(), None
+    try:
+        return Lines(source, encoding).text(LONGEST_DOCUMENT).strip(), None
+    except HeadstartError as problem:
+        return "", problem
 
 
 # Embedded data and the Hugging Face Hub

@@ -1,10 +1,9 @@
 """What a path or a name stands for: its kind, the parts of a dataset, and a hash of its content."""
 
 import re
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
+from hashlib import file_digest
 from pathlib import Path
 from typing import NamedTuple
 
@@ -151,7 +150,7 @@ def find_source(given: Given, kind: str | None = None) -> Source:
             return Source(name, "classes", path)
         raise HeadstartError(
             f"'{name}' is a folder, and one file was expected here",
-            fix=f"name a file ({_listed(_files(path))}); as unlabelled text: --corpus {path}",
+            fix=f"name a file ({_listed(_entries(path))}); as unlabelled text: --corpus {path}",
         )
     if kind is not None:
         return Source(name, kind, path, path.suffix.lower() == ".gz")
@@ -192,9 +191,10 @@ def find_classes(folder: Path) -> dict[str, list[Path]]:
     That is the layout of `sklearn.datasets.load_files`. Any other folder has no classes.
     """
     folders = [one for one in _entries(folder) if one.is_dir() and one.name not in UNLABELLED]
-    classes = {
-        one.name: [f for f in _entries(one) if f.is_file() and _is_text(f)] for one in folders
-    }
+    classes: dict[str, list[Path]] = {}
+    for one in folders:
+        files = [file for file in _entries(one) if file.is_file()]
+        classes[one.name] = [f for f in files if find_kind(f)[0] == "text" or not f.suffix]
     parts = all(part_of(name) for name in classes)
     if len(classes) < 2 or parts or not all(classes.values()):
         return {}
@@ -223,7 +223,7 @@ def find_parts(
     if len(given) == 1 and str(given[0]) not in EMBEDDED_NAMES and folder.is_dir():
         found, notes = _parts_of_folder(folder, kind)
     else:
-        found, notes = _parts_of_files(given, options, kind)
+        found, notes = _parts_of_files(given, kind)
     for part, path in options.items():
         if path is not None and found.get(part) and len(given) > 1:
             raise HeadstartError(
@@ -307,7 +307,7 @@ def _parts_of_folder(
 
 
 def _parts_of_files(
-    given: Sequence[Given], options: dict[str, Given | None], kind: str | None
+    given: Sequence[Given], kind: str | None
 ) -> tuple[dict[str, list[Source]], tuple[str, ...]]:
     sources = [find_source(one, kind) for one in given]
     if len(sources) == 1:
@@ -319,16 +319,11 @@ def _parts_of_files(
     if None not in by_part and "train" in by_part and len(by_part) > 1 and single:
         found = {part: list(files) for part, files in by_part.items() if part is not None}
         return found, (_part_names(found),)
-    if all(_is_shard(Path(source.name)) for source in sources):
-        return {"train": sources}, ()
     names = ", ".join(Path(source.name).name for source in sources)
-    split = [part for part, path in options.items() if path is None]
-    if options["validation"] is not None or not split:
-        return {"train": sources}, (f"{names} are read as one training file",)
-    return {"train": sources}, (
-        f"{names} are read as one dataset, and {' and '.join(split)} split off all of them; to "
-        "keep them apart: TRAIN --validation FILE --test FILE",
+    note = (
+        f"{names} are read as one dataset; to keep them apart: TRAIN --validation FILE --test FILE"
     )
+    return {"train": sources}, (note,)
 
 
 def _fits(path: Path, kind: str | None) -> bool:
@@ -345,14 +340,6 @@ def _fits(path: Path, kind: str | None) -> bool:
 
 def _entries(folder: Path) -> list[Path]:
     return [one for one in sorted(folder.iterdir()) if not one.name.startswith(".")]
-
-
-def _files(folder: Path) -> list[Path]:
-    return [one for one in _entries(folder) if find_kind(one)[0] is not None]
-
-
-def _is_text(path: Path) -> bool:
-    return find_kind(path)[0] == "text" or not path.suffix
 
 
 def _is_shard(path: Path) -> bool:
@@ -378,74 +365,7 @@ def _several(folder: Path, part: str, sources: list[Source]) -> HeadstartError:
     )
 
 
-# A file that was written this recently could change again without another time stamp: some file
-# systems count in steps of two seconds. Its hash is not shared.
-SETTLED = 2_000_000_000  # nanoseconds
-BLOCK = 1 << 20
-
-
-class FileState(NamedTuple):
-    """What changes when a file does, as far as the file system says without reading it."""
-
-    path: str
-    size: int
-    modified: int
-    inode: int
-
-
-class FileHash(NamedTuple):
-    """The hash of a file's content, and the state in which it was read."""
-
-    state: FileState
-    digest: str
-
-
-_HASHES: dict[FileState, str] = {}
-
-
-def hash_content(path: Path) -> FileHash:
-    """Compute the SHA-256 of a file; it is read once per process, as long as it is the same."""
-    state = _file_state(path)
-    if (known := _HASHES.get(state)) is not None:
-        return FileHash(state, known)
-    digest = _read_hash(path)
-    if _file_state(path) != state:
-        raise file_changed(path)
-    if time.time_ns() - state.modified > SETTLED:
-        _HASHES[state] = digest
-    return FileHash(state, digest)
-
-
-def check_unchanged(path: Path, hashed: FileHash) -> FileHash:
-    """Raise if a file's content is no longer what was hashed; read it only if its state differs."""
-    try:
-        if _file_state(path) == hashed.state:
-            return hashed
-        now = hash_content(path)
-    except OSError:
-        raise file_changed(path) from None
-    if now.digest != hashed.digest:
-        raise file_changed(path)
-    return now
-
-
-def file_changed(where: object) -> HeadstartError:
-    """Make the error for data that is written to while it is read."""
-    return HeadstartError(
-        "the corpus changed while it was being read",
-        where=where,
-        fix="wait until nothing writes to it any more, then run the command again",
-    )
-
-
-def _file_state(path: Path) -> FileState:
-    found = path.stat()
-    return FileState(str(path.absolute()), found.st_size, found.st_mtime_ns, found.st_ino)
-
-
-def _read_hash(path: Path) -> str:
-    hashed = sha256()
+def hash_content(path: Path) -> str:
+    """Compute the SHA-256 of a file."""
     with path.open("rb") as file:
-        while block := file.read(BLOCK):
-            hashed.update(block)
-    return hashed.hexdigest()
+        return file_digest(file, "sha256").hexdigest()

@@ -8,11 +8,12 @@ import re
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from hashlib import blake2b
 from itertools import chain
 
-from headstart.data.dataset import PartT, Splits, Text
-from headstart.data.overlap import HeldOutTexts, batched, text_key
+from headstart.data.dataset import Part, PartT, Splits, Text, batched
+from headstart.data.overlap import HeldOutTexts, text_key
 from headstart.errors import HeadstartError
 
 TEST_SHARE = 0.1
@@ -29,14 +30,17 @@ class _Units:
     names: Sequence[str]
     seed: int
 
-    def rank(self, row: int) -> bytes:
-        """Compute a row's place in the shuffled order: a hash of its content."""
-        text = self.texts[row]
-        hashed = blake2b(digest_size=16, key=str(self.seed).encode())
-        hashed.update(self.names[self.classes[row]].encode())
-        hashed.update(b"\0")
-        hashed.update((text if isinstance(text, str) else BETWEEN.join(text)).encode())
-        return hashed.digest()
+    @cached_property
+    def ranks(self) -> list[bytes]:
+        """The place of each row in the shuffled order: a hash of its content."""
+        found = []
+        for text, number in zip(self.texts, self.classes, strict=True):
+            hashed = blake2b(digest_size=16, key=str(self.seed).encode())
+            hashed.update(self.names[number].encode())
+            hashed.update(b"\0")
+            hashed.update((text if isinstance(text, str) else BETWEEN.join(text)).encode())
+            found.append(hashed.digest())
+        return found
 
     def by_class(self, rows: Iterable[int]) -> dict[int, list[int]]:
         """Group rows by their class."""
@@ -55,7 +59,7 @@ class _Units:
         for key, target in zip(keys, targets, strict=True):
             found[key].add(target)
         first: dict[bytes, int] = {}
-        for row in sorted(range(len(keys)), key=self.rank):
+        for row in sorted(range(len(keys)), key=self.ranks.__getitem__):
             first.setdefault(keys[row], row)
         rows = [row for key, row in first.items() if len(found[key]) == 1]
         conflicting = sum(len(found[key]) > 1 for key in keys)
@@ -64,10 +68,10 @@ class _Units:
     def interleave(self, rows: Iterable[int]) -> list[int]:
         """Order rows so that every prefix has the classes in their shares, all of them early."""
         placed = []
-        for members in self.by_class(sorted(rows, key=self.rank)).values():
+        for members in self.by_class(sorted(rows, key=self.ranks.__getitem__)).values():
             for position, row in enumerate(members):
                 share = (position + 0.5) / len(members) if position else 0.0
-                placed.append((share, self.rank(row), row))
+                placed.append((share, self.ranks[row], row))
         return [row for _, _, row in sorted(placed)]
 
 
@@ -85,36 +89,30 @@ def split(part: PartT, seed: int, *, with_test: bool = True) -> Splits[PartT]:
     with_test : bool
         Without it there are only train and validation.
     """
-    if part.groups != part.keys:
-        return _split_groups(part, seed, with_test=with_test)
-    units = _Units(part.keys, *part.classes, seed)
-    rows, duplicates, conflicting = units.distinct(part.targets)
-    train, validation, test = map(units.interleave, _stratify(units, rows, with_test))
+    dropped: dict[str, int] = {}
+    if part.groups == part.keys:
+        units = _Units(part.keys, *part.classes, seed)
+        rows, dropped["duplicate"], dropped["conflicting"] = units.distinct(part.targets)
+        sides = [units.interleave(side) for side in _stratify(units, rows, with_test)]
+    else:
+        sides = _split_groups(part, seed, with_test)
+    train, validation, test = sides
     fresh = replace(part, dropped={})
-    return drop_overlap(
-        Splits(
-            part.pick(train, duplicate=duplicates, conflicting=conflicting),
-            fresh.pick(validation),
-            fresh.pick(test) if with_test else None,
-        )
-    )
+    later = fresh.pick(test) if with_test else None
+    return drop_overlap(Splits(part.pick(train, **dropped), fresh.pick(validation), later))
 
 
-def _split_groups(part: PartT, seed: int, *, with_test: bool) -> Splits[PartT]:
+def _split_groups(part: Part, seed: int, with_test: bool) -> list[list[int]]:
     """Split rows so that those with the same group text, such as a context, stay together."""
     texts = sorted(set(part.groups), key=str)
     units = _Units(texts, [0] * len(texts), ("",), seed)
     rows, *_ = units.distinct([0] * len(texts))
-    sides = [{texts[row] for row in side} for side in _stratify(units, rows, with_test)]
-    keys = [{text_key(text) for text in side} for side in sides]
     groups = [text_key(text) for text in part.groups]
-    train, validation, test = (
-        [row for row, group in enumerate(groups) if group in side] for side in keys
-    )
-    fresh = replace(part, dropped={})
-    return drop_overlap(
-        Splits(part.pick(train), fresh.pick(validation), fresh.pick(test) if with_test else None)
-    )
+    sides = []
+    for side in _stratify(units, rows, with_test):
+        keys = {text_key(texts[row]) for row in side}
+        sides.append([row for row, group in enumerate(groups) if group in keys])
+    return sides
 
 
 def _stratify(
@@ -170,7 +168,7 @@ def take_budget(part: PartT, budget: str, seed: int) -> PartT:
     """
     units = _Units(part.keys, *part.classes, seed)
     first: dict[object, int] = {}
-    for row in sorted(range(len(part)), key=units.rank):
+    for row in sorted(range(len(part)), key=units.ranks.__getitem__):
         first.setdefault((text_key(units.texts[row]), units.classes[row]), row)
     rows = list(first.values())
     size = _budget_size(budget, len(rows), len(units.names))

@@ -14,11 +14,12 @@ from functools import cached_property
 from itertools import chain
 from typing import BinaryIO, cast
 
-from headstart.data.sources import BLOCK, Source
+from headstart.data.sources import Source
 from headstart.errors import HeadstartError
 
 # A long novel has 3 MB. What is longer than this is not one document but a mistake.
 LONGEST_DOCUMENT = 16 << 20
+BLOCK = 1 << 20  # bytes that are read at once
 LONGEST_FILE = 1 << 30  # characters of a file that is read as a whole
 DAMAGED_GZIP = (gzip.BadGzipFile, EOFError, zlib.error)
 BYTE_ORDER_MARKS = {
@@ -87,20 +88,19 @@ class Lines:
         if rest:
             yield rest.removesuffix("\r")
 
-    def text(self) -> str:
-        """Read the whole file, up to `LONGEST_FILE`: a small gzip file may be endless."""
-        blocks: list[str] = []
-        length = 0
+    def text(self, most: int = LONGEST_FILE) -> str:
+        """Read the whole file, up to `most` characters: a small gzip file may be endless."""
+        whole = ""
         for block in self.blocks():
-            blocks.append(block)
-            length += len(block)
-            if length > LONGEST_FILE:
+            whole += block
+            if len(whole) > most:
                 raise HeadstartError(
-                    f"the file is longer than {LONGEST_FILE >> 20:,} MB, too much to read at once",
+                    f"the file is longer than {most >> 20:,} MB, too much to read at once",
                     where=self.source.name,
-                    fix="write it as JSON Lines (.jsonl): one object per line",
+                    fix="write it as JSON Lines (.jsonl), one object per line; plain text of a "
+                    "corpus is read in smaller documents with --documents line or blank-line",
                 )
-        return "".join(blocks)
+        return whole
 
     def blocks(self) -> Iterator[str]:
         """Decode the file block by block."""
@@ -214,22 +214,11 @@ def _surrogate(text: str, place: int, encoding: str) -> HeadstartError:
             "store it",
             fix="write the whole character; it was probably cut in two",
         )
-    fix = "name the file's encoding: --encoding NAME"
-    if codecs.lookup(encoding).name == "utf-8":
-        around = text[max(0, place - 12) : place + 12]
-        seen = b"".join(
-            bytes([ord(c) - UNDECODABLE])
-            if UNDECODABLE <= ord(c) <= UNDECODABLE + 255
-            else c.encode("utf-8", "replace")
-            for c in around
-        )
-        as_windows = " ".join(seen.decode("cp1252", errors="replace").split())
-        fix = (
-            f"with --encoding cp1252 (Windows) it would read “…{as_windows}…”; if that is "
-            "right, use it, otherwise another encoding (latin-1, utf-16, cp1251, …)"
-        )
     return HeadstartError(
-        f"byte 0x{byte:02X} is not text in {encoding.upper()}", fix=fix, code="encoding"
+        f"byte 0x{byte:02X} is not text in {encoding.upper()}",
+        fix="name the file's encoding: --encoding cp1252 if it was made on Windows, otherwise "
+        "latin-1, utf-16, cp1251 …",
+        code="encoding",
     )
 
 
@@ -249,12 +238,7 @@ def check_encoding(encoding: str) -> None:
 
 def open_unzipped(source: Source) -> BinaryIO:
     """Open a file for reading its bytes."""
-    try:
-        file = source.file.open("rb")
-    except OSError as error:
-        raise HeadstartError(
-            f"the file cannot be opened ({error.strerror})", where=source.name
-        ) from error
+    file = source.file.open("rb")
     return cast(BinaryIO, gzip.open(file, "rb")) if source.gzipped else file
 
 
@@ -267,8 +251,4 @@ def read_block(file: BinaryIO, source: Source) -> bytes:
             f"the gzip file is damaged or incomplete ({error})",
             where=source.name,
             fix="copy or download it again; `gzip -t FILE` checks it",
-        ) from error
-    except OSError as error:
-        raise HeadstartError(
-            f"the file cannot be read ({error.strerror})", where=source.name
         ) from error

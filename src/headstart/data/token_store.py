@@ -4,20 +4,20 @@ A store is a folder named by a key of the corpus, the tokenizer and the settings
 request finds it. It is written under a temporary name, synced, and renamed: it is complete or
 absent. A killed writer's folder is removed by the next writer, and a damaged store is made again.
 
-A store has one part, `all`, or two, `train` and `held_out`. A part is an index (where each document
-starts, 8 bytes each) and shards of little-endian ids. No document reaches across two shards. The
-manifest has a checksum for each file; opening a part checks the index and a sample of its shards.
+A store has one part, `all`, or two, `train` and `held_out`. A part has two files: where each
+document starts (8 bytes each), and the little-endian ids of all documents. The manifest has a
+checksum of each file, which opening the part checks.
 """
 
 import hashlib
 import json
 import re
 import shutil
-import time
 from array import array
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -26,22 +26,16 @@ import numpy as np
 from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
+from headstart.data.dataset import batched
 from headstart.data.tokenizers import Tokenizer, Tokens, hash_of
 from headstart.errors import HeadstartError
 from headstart.files import mark_used, sync, write_text
 
-FORMAT = 3
+FORMAT = 4
 MANIFEST = "manifest.json"
 INDEX_DTYPE = np.dtype("<u8")
-SHARD_TOKENS = 1 << 23  # 16 MB of two-byte ids
-CHECKED_SHARDS = 4  # when a store is opened
-UNUSED_DAYS = 90  # then a store is removed
-DAY = 24 * 3600.0
-_BATCH_CHARACTERS = 1 << 19  # tokenized at once
-_BATCH_DOCUMENTS = 1 << 13
 _THREADS = 2  # one tokenizes new words while the other looks up known ones
 _COUNTED = 1 << 22  # ids at once
-_FIX = "delete the folder; the store is made again when it is needed"
 
 
 class TokenStore:
@@ -53,43 +47,34 @@ class TokenStore:
         The store's folder. Missing or damaged files are an error.
     part : str
         `all`, `train` or `held_out`.
-    full : bool
-        Check every byte, not only the index and a sample of the shards.
     """
 
-    def __init__(self, folder: Path, part: str = "all", *, full: bool = False) -> None:
+    def __init__(self, folder: Path, part: str = "all") -> None:
         self.folder = folder
         self.key = f"{folder.name}/{part}"
+        index, ids = _part_files(folder, part)
         try:
             manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-            self.tokenizer = str(manifest["tokenizer"])
             self.dtype: np.dtype[np.unsignedinteger] = np.dtype(manifest["dtype"])
-            self.tokens = int(manifest["parts"][part]["tokens"])
-            files = manifest["parts"][part]["files"]
-            sizes = [(folder / file["name"]).stat().st_size for file in files]
-            whole = manifest["format"] == FORMAT and sizes == [file["bytes"] for file in files]
-            for file in files if full else _sample(files):
-                if _checksum((folder / file["name"]).read_bytes()) != file["checksum"]:
-                    raise HeadstartError(f"{file['name']} is damaged", where=folder, fix=_FIX)
+            checksums = [manifest["checksums"][path.name] for path in (index, ids)]
+            whole = manifest["format"] == FORMAT and checksums == [_checksum(index), _checksum(ids)]
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             whole = False
         if not whole:
-            raise HeadstartError("this is not a finished token store", where=folder, fix=_FIX)
-        self.starts = _map(folder / files[0]["name"], INDEX_DTYPE)
-        self._shards = [_map(folder / file["name"], self.dtype) for file in files[1:]]
-        self._shard_starts = np.cumsum([0, *map(len, self._shards)])
+            raise HeadstartError(
+                "this token store is damaged, or it was never finished",
+                where=folder,
+                fix="delete the folder; the store is made again when it is needed",
+            )
+        self.starts = _map(index, INDEX_DTYPE)
+        self._ids = _map(ids, self.dtype)
+        self.tokens = len(self._ids)
 
     def __len__(self) -> int:
         return len(self.starts) - 1
 
     def __getitem__(self, document: int) -> Tokens:
-        if not 0 <= document < len(self):
-            raise IndexError(f"document {document} of {len(self)}")
-        start, stop = int(self.starts[document]), int(self.starts[document + 1])
-        shard = int(np.searchsorted(self._shard_starts, start, side="right")) - 1
-        shard = min(shard, len(self._shards) - 1)  # an empty document at the end
-        first = int(self._shard_starts[shard])
-        return self._shards[shard][start - first : stop - first]
+        return self._ids[int(self.starts[document]) : int(self.starts[document + 1])]
 
     def __iter__(self) -> Iterator[Tokens]:
         return map(self.__getitem__, range(len(self)))
@@ -97,20 +82,19 @@ class TokenStore:
     def counts(self, vocab_size: int) -> NDArray[np.int64]:
         """Count the occurrences of each id: (vocab_size,)."""
         total = np.zeros(vocab_size, dtype=np.int64)
-        for shard in self._shards:
-            for start in range(0, len(shard), _COUNTED):
-                total += np.bincount(shard[start : start + _COUNTED], minlength=vocab_size)
+        for start in range(0, self.tokens, _COUNTED):
+            total += np.bincount(self._ids[start : start + _COUNTED], minlength=vocab_size)
         return total
 
 
-def _sample(files: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the index and a few shards, the first and the last among them."""
-    numbers = np.linspace(1, len(files) - 1, CHECKED_SHARDS).round().astype(int)
-    return [files[number] for number in sorted({0, *numbers.tolist()})]
+def _part_files(folder: Path, part: str) -> tuple[Path, Path]:
+    """Return the files of a part: where its documents start, and their ids."""
+    return folder / f"{part}-documents.bin", folder / f"{part}-ids.bin"
 
 
-def _checksum(data: bytes | bytearray) -> str:
-    return hashlib.sha256(data).hexdigest()
+def _checksum(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _map(path: Path, dtype: np.dtype[Any]) -> NDArray[Any]:
@@ -163,9 +147,10 @@ def store_corpus(
     with FileLock(folder / f"{key}.lock"):
         if stores := _open_parts(place, names):  # another process has made it
             return stores
-        for leftover in (temporary, place):
-            shutil.rmtree(leftover, ignore_errors=True)
-        _remove_old_stores(folder)
+        for old in (temporary, place):
+            shutil.rmtree(old, ignore_errors=True)
+        for leftover in folder.glob("*.part"):  # of killed writers
+            remove_store(leftover)
         try:
             temporary.mkdir()
             _write_store(corpus, tokenizer, split, temporary, names)
@@ -199,69 +184,29 @@ def _write_store(
     folder: Path,
     names: list[str],
 ) -> None:
-    writers = [_PartWriter(folder, name, tokenizer.dtype) for name in names]
+    paths = [_part_files(folder, name) for name in names]
+    lengths = [array("Q") for _ in names]
     documents = corpus if split is None else split.documents(corpus)
-    for batch, encoded in _encode_in_order(tokenizer, _batches(documents)):
-        for text, ids in zip(batch, encoded, strict=True):
-            held_out = split is not None and split.holds_out(text)
-            writers[held_out].write(ids)
+    with ExitStack() as stack:
+        files = [stack.enter_context(ids.open("wb")) for _, ids in paths]
+        for batch, encoded in _encode_in_order(tokenizer, batched(documents)):
+            for text, ids in zip(batch, encoded, strict=True):
+                part = split is not None and split.holds_out(text)
+                files[part].write(ids.tobytes())
+                lengths[part].append(len(ids))
+    for (index, _), counts in zip(paths, lengths, strict=True):
+        starts = np.zeros(len(counts) + 1, dtype=INDEX_DTYPE)
+        np.cumsum(counts, out=starts[1:])
+        index.write_bytes(starts.tobytes())
+    written = [path for both in paths for path in both]
+    for path in written:
+        sync(path)
     manifest = {
         "format": FORMAT,
-        "tokenizer": tokenizer.fingerprint,
         "dtype": tokenizer.dtype.str,
-        "parts": {name: writer.close() for name, writer in zip(names, writers, strict=True)},
+        "checksums": {path.name: _checksum(path) for path in written},
     }
     write_text(folder / MANIFEST, json.dumps(manifest, indent=2) + "\n")
-
-
-class _PartWriter:
-    """Write the documents of one part, in their order; `close` returns its manifest entry."""
-
-    def __init__(self, folder: Path, part: str, dtype: np.dtype[np.unsignedinteger]) -> None:
-        self._folder = folder
-        self._part = part
-        self._shard_bytes = SHARD_TOKENS * dtype.itemsize
-        self._shard = bytearray()
-        self._shards: list[dict[str, Any]] = []
-        self._lengths = array("Q")
-
-    def write(self, document: Tokens) -> None:
-        """Append a document."""
-        if len(self._shard) >= self._shard_bytes:
-            self._end_shard()
-        self._shard += document.tobytes()
-        self._lengths.append(len(document))
-
-    def close(self) -> dict[str, Any]:
-        """Write what is still in memory."""
-        self._end_shard()
-        starts = np.zeros(len(self._lengths) + 1, dtype=INDEX_DTYPE)
-        np.cumsum(self._lengths, out=starts[1:])
-        index = self._save("documents", starts.tobytes())
-        return {"tokens": int(starts[-1]), "files": [index, *self._shards]}
-
-    def _end_shard(self) -> None:
-        self._shards.append(self._save(f"{len(self._shards):05d}", self._shard))
-        self._shard = bytearray()
-
-    def _save(self, name: str, data: bytes | bytearray) -> dict[str, Any]:
-        path = self._folder / f"{self._part}-{name}.bin"
-        path.write_bytes(data)
-        sync(path)
-        return {"name": path.name, "bytes": len(data), "checksum": _checksum(data)}
-
-
-def _batches(documents: Iterable[str]) -> Iterator[list[str]]:
-    batch: list[str] = []
-    characters = 0
-    for document in documents:
-        batch.append(document)
-        characters += len(document)
-        if characters >= _BATCH_CHARACTERS or len(batch) >= _BATCH_DOCUMENTS:
-            yield batch
-            batch, characters = [], 0
-    if batch:
-        yield batch
 
 
 def _encode_in_order(
@@ -291,15 +236,6 @@ def remove_store(folder: Path) -> bool:
             return True
     except Timeout:
         return False
-
-
-def _remove_old_stores(folder: Path) -> None:
-    """Remove what killed writers have left, and stores that were not used for months."""
-    for temporary in folder.glob("*.part"):
-        remove_store(temporary)
-    for manifest in folder.glob(f"*/{MANIFEST}"):
-        if time.time() - manifest.stat().st_mtime > UNUSED_DAYS * DAY:
-            remove_store(manifest.parent)
 
 
 # The split of a corpus. A share of a corpus with few documents may be no document at all. Then

@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, cached_property
-from operator import length_hint
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
@@ -26,7 +26,6 @@ from tokenizers import decoders, models, pre_tokenizers, trainers
 from headstart.config import check_number
 from headstart.errors import HeadstartError
 from headstart.files import replacing, write_text
-from headstart.progress import ProgressCallback
 
 Tokens = NDArray[np.unsignedinteger]
 
@@ -130,13 +129,6 @@ _MAX_CACHE_BYTES = 48 << 20  # then the cache starts anew
 _BYTES_PER_PART = 160  # two Python objects and an entry of the dictionary
 _PARTS_AT_ONCE = 512
 
-# Byte-level vocabularies write a byte as one character: itself where it is visible, otherwise one
-# of those from 256 on, in order.
-_VISIBLE_BYTES = {*range(33, 127), *range(161, 173), *range(174, 256)}
-_BYTES = {chr(byte): byte for byte in _VISIBLE_BYTES} | {
-    chr(256 + place): byte for place, byte in enumerate(sorted({*range(256)} - _VISIBLE_BYTES))
-}
-
 
 class WordCache:
     """Ids of the parts of texts, stored as bytes that only need joining. Threads may share it."""
@@ -222,7 +214,7 @@ class JsonTokenizer(Tokenizer):
         tokens = [self._inner.id_to_token(number) or "" for number in self.encode([text])[0]]
         if (self._settings["decoder"] or {}).get("type") != "ByteLevel":
             return tokens
-        return [_decode_bytes(token) for token in tokens]
+        return [self._inner.decoder.decode([token]) for token in tokens]
 
     def save(self, path: Path) -> Path:
         path = path / "tokenizer.json" if path.is_dir() else path
@@ -297,13 +289,6 @@ def _special_runs(encoding: tokenizers.Encoding) -> list[list[int]]:
             runs.append([])
             before = text
     return runs
-
-
-def _decode_bytes(token: str) -> str:
-    """Return the text of a byte-level token; a part of a character shows its bytes."""
-    if not _BYTES.keys() >= set(token):  # a special token
-        return token
-    return bytes(map(_BYTES.__getitem__, token)).decode(errors="backslashreplace")
 
 
 # The regular expressions and replacements of a foreign tokenizer.json may run forever or multiply
@@ -561,7 +546,6 @@ def train_tokenizer(
     *,
     vocab_size: int,
     kind: Literal["bpe", "unigram"] = "bpe",
-    progress: ProgressCallback | None = None,
 ) -> JsonTokenizer:
     """Train a byte-level BPE or unigram tokenizer; the corpus is read once and never stored.
 
@@ -574,8 +558,6 @@ def train_tokenizer(
     vocab_size : int
         The largest number of tokens. A small corpus may not have that many.
     kind : "bpe" or "unigram"
-    progress : callable, optional
-        Called with the documents read so far and their number, where the corpus knows it.
 
     Returns
     -------
@@ -583,6 +565,10 @@ def train_tokenizer(
         Its `vocab_size` is the number of tokens that were found.
     """
     check_number("vocab_size", vocab_size)
+    texts = iter(corpus)
+    first = next(texts, None)
+    if first is None:
+        raise HeadstartError("the corpus has no text to train a tokenizer on")
     if vocab_size < MIN_VOCAB_SIZE:
         raise HeadstartError(
             f"a vocabulary of {vocab_size} is too small",
@@ -599,14 +585,12 @@ def train_tokenizer(
     if kind == "bpe":
         inner = tokenizers.Tokenizer(models.BPE())
         trainer = trainers.BpeTrainer(**settings)
-    elif kind == "unigram":
+    else:
         inner = tokenizers.Tokenizer(models.Unigram())
         trainer = trainers.UnigramTrainer(unk_token="[UNK]", **settings)
-    else:
-        raise HeadstartError(f"there is no tokenizer kind {kind!r}", fix="choose bpe or unigram")
     inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
     inner.decoder = decoders.ByteLevel()
-    inner.train_from_iterator(_report(corpus, progress), trainer)
+    inner.train_from_iterator(chain([first], texts), trainer)
     return JsonTokenizer(_reproducible(inner) if kind == "unigram" else inner)
 
 
@@ -627,17 +611,6 @@ def _reproducible(inner: tokenizers.Tokenizer) -> tokenizers.Tokenizer:
     tokens.sort(key=lambda entry: (-entry[1], entry[0]))
     settings["model"]["vocab"] = specials + tokens
     return tokenizers.Tokenizer.from_str(json.dumps(settings))
-
-
-def _report(corpus: Iterable[str], progress: ProgressCallback | None) -> Iterator[str]:
-    total = length_hint(corpus) or None
-    done = 0
-    for done, text in enumerate(corpus, start=1):
-        yield text
-        if progress is not None:
-            progress(done, total)
-    if done == 0:
-        raise HeadstartError("the corpus has no text to train a tokenizer on")
 
 
 def hash_of(*parts: bytes) -> str:

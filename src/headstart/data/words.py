@@ -3,36 +3,30 @@
 import re
 import unicodedata
 
-_WORD = re.compile(r"\w+|[^\w\s]")
+# Scripts without spaces between words, of which every character is a word: Thai, Lao, Burmese,
+# Khmer, Hiragana, Katakana, Han with its extensions.
+UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
+    "\U00020000-\U000323af"
+)
+_WORD = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+|[^\w\s]")
+_IN_WORD = re.compile(rf"[{UNSPACED}]|[^{UNSPACED}]+")
+_UNSPACED = re.compile(f"[{UNSPACED}]")
 _NO_SPACE = re.compile(r"\S+")
 _ABBREVIATION = re.compile(r"(?:\w\.){2,}")  # U.S., e.g.
 _SENTENCE = re.compile(r".*?(?:[.!?](?=\s)|[。！？]|\Z)", re.DOTALL)
 
 Places = list[tuple[int, int]]
-# Scripts without spaces between words: first and last code point.
-UNSPACED = (
-    (0x0E00, 0x0EFF),  # Thai, Lao
-    (0x1000, 0x109F),  # Burmese
-    (0x1780, 0x17FF),  # Khmer
-    (0x3040, 0x30FF),  # Hiragana, Katakana
-    (0x3400, 0x4DBF),  # Han, extension A
-    (0x4E00, 0x9FFF),  # Han
-    (0x20000, 0x323AF),  # Han, extensions B to H
-)
 
 
 def unspaced(character: str) -> bool:
     """Whether the character belongs to a script without spaces between words."""
-    code = ord(character)
-    return any(first <= code <= last for first, last in UNSPACED)
+    return _UNSPACED.match(character) is not None
 
 
 def find_words(text: str) -> Places:
     """Return start and end of every word, punctuation mark and unspaced character."""
-    words: Places = []
-    for match in _WORD.finditer(text):
-        words += _split_unspaced(text, *match.span())
-    return words
+    return [match.span() for match in _WORD.finditer(text)]
 
 
 def first_sentence(text: str) -> str:
@@ -62,22 +56,8 @@ def split_words(text: str) -> Places:
             if _ABBREVIATION.fullmatch(text, start, last):
                 break
             last -= 1
-        words += _split_unspaced(text, start, last)
+        words += [found.span() for found in _IN_WORD.finditer(text, start, last)]
         words += [(place, place + 1) for place in range(last, end)]
-    return words
-
-
-def _split_unspaced(text: str, start: int, end: int) -> Places:
-    """Split a word at characters of scripts without spaces; each of them is a word."""
-    words: Places = []
-    for place in range(start, end):
-        if unspaced(text[place]):
-            if start < place:
-                words.append((start, place))
-            words.append((place, place + 1))
-            start = place + 1
-    if start < end:
-        words.append((start, end))
     return words
 
 

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from headstart.config import Pooling
-from headstart.data.dataset import Part, Splits
-from headstart.data.readers import short_label
+from headstart.data.dataset import Part, Splits, short_label
 from headstart.errors import HeadstartError
 from headstart.evaluation.calibration import at_temperature, fit_temperature, log_loss
 from headstart.evaluation.metrics import RowScores

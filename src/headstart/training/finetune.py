@@ -70,7 +70,7 @@ def finetune(
         note = overlap_note(config) if splits is None else None
         splits = read_splits(config, callback) if splits is None else splits
         task: Any = find_task(config.task).from_rows(splits.train)
-        start = start_model(config, task, task.texts(splits.train), callback)
+        start = start_model(config, task, task.texts(splits.train))
         encoding = text_encoding(config, task, start)
         identity = dataset_identity(config, splits, start.tokenizer)
         if resume and folder is not None:

@@ -180,13 +180,11 @@ class StartModel(NamedTuple):
     length: int
 
 
-def start_model(
-    config: FinetuneConfig, task: Task[Any], texts: Sequence[str], callback: Callback
-) -> StartModel:
+def start_model(config: FinetuneConfig, task: Task[Any], texts: Sequence[str]) -> StartModel:
     """Build the model of a fine-tuning: the base, or a new network, with a head for the task."""
     length = PRETRAINING_LENGTH
     if config.base is None:
-        tokenizer = _new_tokenizer(config, texts, callback)
+        tokenizer = _new_tokenizer(config, texts)
         sizes = {**config.sizes(), "vocab_size": tokenizer.vocab_size}
         chosen = preset(config.preset, objective=config.objective, **sizes)
         headless = build_model(chosen.base, seed=config.seed)
@@ -238,15 +236,12 @@ def text_encoding(config: FinetuneConfig, task: Task[Any], start: StartModel) ->
     return TextEncoding(start.tokenizer, length, long)
 
 
-def _new_tokenizer(config: FinetuneConfig, texts: Sequence[str], callback: Callback) -> Tokenizer:
+def _new_tokenizer(config: FinetuneConfig, texts: Sequence[str]) -> Tokenizer:
     if config.tokenizer:
         return load_tokenizer(Path(config.tokenizer))
     chosen = preset(config.preset, objective=config.objective, **config.sizes())
     return train_tokenizer(
-        texts,
-        vocab_size=chosen.base.vocab_size,
-        kind=config.tokenizer_kind or "bpe",
-        progress=callback.stage("training the tokenizer"),
+        texts, vocab_size=chosen.base.vocab_size, kind=config.tokenizer_kind or "bpe"
     )
 
 
