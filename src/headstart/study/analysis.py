@@ -18,7 +18,6 @@ from headstart.study.results import Results
 from headstart.study.statistics import (
     claimed_steps,
     detectable_difference,
-    mcnemar_exact,
     mean_interval,
     named_budgets,
     paired_difference,
@@ -139,7 +138,6 @@ class Analysis:
     taken: Series | None
     differences: list[Difference] = field(default_factory=list)
     steps: dict[str, list[Difference]] = field(default_factory=dict)  # by objective, over budgets
-    mcnemar: list[tuple[int, int, int, float]] = field(default_factory=list)  # see `_mcnemar`
     savings: dict[str, LabelSavings] = field(default_factory=dict)  # by objective
     alternatives: list[Difference] = field(default_factory=list)  # recommended arm − each other
     winners: dict[int, Series] = field(default_factory=dict)  # significantly best at a budget
@@ -222,8 +220,6 @@ def analyse(results: Results, smaller: Iterable[Results] = ()) -> Analysis:
         level = shared_level(max(1, len(objectives)))
         for objective in objectives:
             _compare(found, tables, comparison, objective, level)
-        if found.steps:
-            found.mcnemar = _mcnemar(results, *found.contenders[:2])
         found.tokens = _token_series(tables, comparison, list(smaller))
     for labels in results.about["budgets"]:
         _find_winner(found, tables, labels)
@@ -308,17 +304,6 @@ def _compare(
     found.differences += found.steps[objective]
     if len(budgets) > 1:
         found.savings[objective] = label_savings(budgets, whole[-1], whole[-2], tables.variance)
-
-
-def _mcnemar(results: Results, first: Series, second: Series) -> list[tuple[int, int, int, float]]:
-    """Test each seed at the largest budget: seed, rows that only one predicts correctly, p."""
-    labels, tests = results.about["budgets"][-1], []
-    seeds = [set(results.runs.get((*one, labels), [])) for one in (first, second)]
-    for seed in sorted(seeds[0] & seeds[1]) if results.has_classes else []:
-        one, other = (results.scores(*s, labels, [seed])[0] == 1 for s in (first, second))
-        only = int((one & ~other).sum()), int((other & ~one).sum())
-        tests.append((seed, *only, mcnemar_exact(*only)))
-    return tests
 
 
 def _find_winner(found: Analysis, tables: _Tables, labels: int) -> None:

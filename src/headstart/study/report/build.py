@@ -142,8 +142,6 @@ def _page(analysis: Analysis, advice: Recommendation, found: Verdict, figures: "
         glossary=[(*_key(series, results), _description(series)) for series in analysis.every],
         scores=_score_rows(analysis),
         costs=_cost_table(analysis),
-        compared=[series_name(one, results) for one in analysis.contenders[:2]],
-        mcnemar=analysis.mcnemar,
         pretraining=_pretraining(analysis, figures),
         confusions=_confusions(analysis),
         many=len(results.about["label_names"]) > MANY_CLASSES,
