@@ -3,7 +3,6 @@
 import csv
 import itertools
 import re
-import sys
 import xml.etree.ElementTree as ElementTree
 
 import numpy as np
@@ -166,13 +165,11 @@ def test_the_page_is_small_and_names_no_other_file_to_load(report):
     assert not re.search(r"<(link|img|iframe|object)\b|\bsrc=|@import|url\(", page)
 
 
-def test_every_figure_is_a_valid_svg_with_real_colours_and_a_png(report):
-    svgs = [path for path in report.figures if path.suffix == ".svg"]
-    assert len(svgs) >= 7
-    for path in svgs:
+def test_every_figure_is_a_valid_svg_with_real_colours(report):
+    assert len(report.figures) >= 7
+    for path in report.figures:
         ElementTree.parse(path)
         assert "var(--" not in path.read_text()
-        assert path.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_the_four_tables_have_lines_as_wide_as_their_header(report):
@@ -251,15 +248,6 @@ def test_several_amounts_of_tokens_become_a_figure(tmp_path):
     report = build_report(tmp_path)
     assert "tokens-causal.svg" in [path.name for path in report.figures]
     assert "0 to 1.2 M" in text_of(report.path.read_text())
-
-
-def test_without_the_extra_the_report_is_complete_and_names_its_install_command(
-    tmp_path, monkeypatch
-):
-    monkeypatch.setitem(sys.modules, "resvg_py", None)  # as if it were not installed
-    written = build_report(fake_study(tmp_path, Recipe(test_rows=50)))
-    assert "pip install 'headstart[figures]'" in written.missing
-    assert {path.suffix for path in written.figures} == {".svg"}
 
 
 def test_labels_are_moved_apart_and_stay_inside():

@@ -120,8 +120,6 @@ def _print_report(written: Any, more: dict[str, Any], *, json: bool) -> None:
         write("{line}", line=" ".join(verdict.sentences))
         write("{line}", line=advice.command)
         write("report: {path}", path=written.path)
-    if written.missing:
-        messages().print(written.missing)
 
 
 def labels(
@@ -195,8 +193,8 @@ def _labels_document(series: tuple[str, str], needed: Any) -> dict[str, Any]:
 def report(study: Study, json: Json = False, debug: Debug = False) -> None:
     """Write report.html, figures/ and tables/ of a study again.
 
-    The page is one file that opens offline; every picture is also an SVG and a PNG, every table
-    a CSV file.
+    The page is one file that opens offline; every picture is also an SVG file, every table a
+    CSV file.
     """
     from headstart.study.report.build import build_report
 

@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from markupsafe import Markup, escape
 from headstart.errors import HeadstartError
 from headstart.evaluation.calibration import calibration_error, reliability_bins
 from headstart.evaluation.metrics import Interval
-from headstart.files import escape_formula, replacing, write_text
+from headstart.files import escape_formula, write_text
 from headstart.lab import PRESET
 from headstart.study.analysis import ALL_BUDGETS, Analysis, Series, analyse, series_of
 from headstart.study.arms import arm_label, find_arm
@@ -64,7 +63,6 @@ SMALLER = "tokens"  # the folder of studies with fewer tokens of pretraining
 LONGEST = 400  # characters of an example that are shown
 MANY_CLASSES = 5  # more of them have a denser confusion table
 DASHES = ("6 4", "2 4", "")  # of budgets by tokens; the largest one is solid
-INSTALL = "pip install 'headstart[figures]'"
 
 
 @dataclass(frozen=True)
@@ -76,7 +74,6 @@ class Report:
     tables: list[Path]
     recommendation: Recommendation
     verdict: Verdict
-    missing: str | None  # what would have been written too, and how to get it
 
 
 @dataclass(frozen=True)
@@ -111,9 +108,9 @@ def build_report(folder: Path) -> Report:
         )
     figures = _Figures(analysis)
     write_text(folder / "report.html", _page(analysis, advice, found, figures))
-    written, missing = _write_figures(folder / "figures", figures.every)
+    written = _write_figures(folder / "figures", figures.every)
     tables = write_tables(folder / "tables", analysis)
-    return Report(folder / "report.html", written, tables, advice, found, missing)
+    return Report(folder / "report.html", written, tables, advice, found)
 
 
 def _page(analysis: Analysis, advice: Recommendation, found: Verdict, figures: "_Figures") -> str:
@@ -639,33 +636,9 @@ def _cell(value: object) -> object:
     return escape_formula(value) if isinstance(value, str) else value
 
 
-def _write_figures(folder: Path, figures: Mapping[str, Figure]) -> tuple[list[Path], str | None]:
-    """Write every figure as SVG, and as PNG where the optional renderer is installed."""
-    drawing = find_spec("resvg_py") is not None and find_spec("font_roboto") is not None
-    written = []
-    for name, figure in figures.items():
-        svg = figure.wide.svg(standalone=True)
-        write_text(folder / f"{name}.svg", svg)
-        written.append(folder / f"{name}.svg")
-        if drawing:
-            with replacing(folder / f"{name}.png") as temporary:
-                temporary.write_bytes(_png(svg))
-            written.append(folder / f"{name}.png")
-    return written, None if drawing else f"PNG figures are an extra: {INSTALL}"
-
-
-def _png(svg: str) -> bytes:
-    """Draw at three times the size, for print; the font comes with the extra."""
-    from resvg_py import svg_to_bytes
-
-    fonts = find_spec("font_roboto")
-    assert fonts is not None
-    assert fonts.origin is not None
-    return svg_to_bytes(
-        svg_string=svg,
-        zoom=3,
-        skip_system_fonts=True,
-        font_dirs=[str(Path(fonts.origin).parent / "files")],
-        font_family="Roboto",
-        sans_serif_family="Roboto",
-    )
+def _write_figures(folder: Path, figures: Mapping[str, Figure]) -> list[Path]:
+    """Write every figure as an SVG file."""
+    paths = {folder / f"{name}.svg": figure for name, figure in figures.items()}
+    for path, figure in paths.items():
+        write_text(path, figure.wide.svg(standalone=True))
+    return list(paths)
