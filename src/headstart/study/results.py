@@ -62,7 +62,6 @@ DEFAULTS: dict[str, Any] = {
     "all_labels": 0,  # labelled rows that a training could have; 0: unknown
     "selection": "budget",  # settings are selected on: "budget", "validation" or "none"
     "shared_test": False,  # whether the test rows are the validation rows, too
-    "folds": 0,  # test rows judged in so many folds; 0: a test part
     "warnings": [],
     "cuts": [],  # what was reduced to fit into the minutes
     "task_texts": 0,  # training texts that joined pretraining, without labels

@@ -337,8 +337,8 @@ def recommend(analysis: Analysis, folder: Path) -> Recommendation | None:
     score, cost = analysis.score(taken, labels), analysis.costs[taken, labels]
     assert score is not None
     name = series_name(taken, results)
-    where = "in folds of all labelled rows" if results.about["folds"] else "on new texts"
-    expected = f"{100 * score.interval.value:.1f} % {metric_name(results.about['metric'])} {where}"
+    metric = metric_name(results.about["metric"])
+    expected = f"{100 * score.interval.value:.1f} % {metric} on new texts"
     if score.interval.bounded:
         expected += f" (95 % CI {within(score.interval)})"
     found = [f"Take {name}: expect {expected}{_cost_words(cost)}."]
