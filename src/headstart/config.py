@@ -750,7 +750,7 @@ class StudyConfig(DatasetSettings, NetworkSettings):
         panel="Study", above=0, maximum=525_600,
     )  # fmt: skip
     tokens: int | None = setting(
-        None, "Tokens of pretraining: 2M. Several show what more would bring: 0.5M,1M,2M.",
+        None, "Tokens of pretraining, for example 2M.",
         panel="Study", minimum=1, maximum=10**13, amount=True,
     )  # fmt: skip
     epochs: int | None = setting(

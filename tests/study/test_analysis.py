@@ -1,6 +1,5 @@
-"""Costs, alternatives, winners, curves and amounts of tokens, from the results table."""
+"""Costs, alternatives, winners and curves, from the results table."""
 
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -166,18 +165,3 @@ def test_the_mean_of_a_curve_and_its_interval_end_at_the_same_epoch():
     assert [len(short.mean), len(long.mean)] == [2, 3]
     assert all(one.bounded for one in (*short.mean, *long.mean))
     assert short.seeds[0] == [0.5, 0.6, 0.7]
-
-
-def test_scores_by_tokens_begin_with_cooccurrence_alone_and_end_with_the_whole_study():
-    skill = {"scratch": (0.2, 0.2), "cooc-init": (0.3, 0.2), "pretrained": (0.9, 0.2)}
-    whole = fake_results(Recipe(skill=skill, test_rows=300))
-    smaller = [
-        fake_results(Recipe(skill={"pretrained": (share, 0.2)}, test_rows=300, tokens=tokens))
-        for tokens, share in ((1_200_000, 0.5), (2_400_000, 0.7))
-    ]
-    (series,) = analyse(whole, smaller).tokens
-    amounts = [0, 1_200_000, 2_400_000, 1200 * 4096]
-    assert sorted({tokens for tokens, _, _ in series.points}) == amounts
-    assert [(a, b) for a, b, _ in series.gains] == list(pairwise(amounts))
-    assert all(gain.bounded for _, _, gain in series.gains)
-    assert analyse(whole).tokens == []

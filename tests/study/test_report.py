@@ -240,16 +240,6 @@ def test_a_study_without_a_finished_run_is_an_error(tmp_path):
         build_report(tmp_path)
 
 
-def test_several_amounts_of_tokens_become_a_figure(tmp_path):
-    skill = {"scratch": (0.2, 0.2), "cooc-init": (0.3, 0.2), "pretrained": (0.9, 0.2)}
-    fake_study(tmp_path, Recipe(skill=skill, test_rows=300))
-    smaller = Recipe(skill={"pretrained": (0.5, 0.2)}, test_rows=300, tokens=1_200_000)
-    fake_study(tmp_path / "tokens" / "1200000", smaller)
-    report = build_report(tmp_path)
-    assert "tokens-causal.svg" in [path.name for path in report.figures]
-    assert "0 to 1.2 M" in text_of(report.path.read_text())
-
-
 def test_labels_are_moved_apart_and_stay_inside():
     places = spread([100, 101, 102, 250], gap=16, low=0, high=250)
     ordered = sorted(places)

@@ -15,7 +15,7 @@ from headstart.run import NetworkRun, Run
 from headstart.study.jobs import INITIAL, result_file
 from headstart.study.progress import StudyCallback
 from headstart.study.results import read_results
-from headstart.study.study import plan_study, run_token_series
+from headstart.study.study import plan_study
 from headstart.training.finetune import finetune
 from tests.corpora import write_corpus
 from tests.labelled import dataset, write_csv
@@ -190,19 +190,6 @@ def test_a_study_in_bf16_pretrains_and_fine_tunes_in_bf16(tmp_path):
     study = small_study(tmp_path, arms=arms, labels=["20"], precision="bf16")
     assert PretrainConfig.load(study.folder / "bases" / "causal").precision == "bf16"
     assert FinetuneConfig.load(study.folder / "best").precision == "bf16"
-
-
-def test_fewer_tokens_repeat_the_headline_arm_with_the_same_rows(tmp_path):
-    settings = {"arms": ["scratch", "pretrained"], "labels": ["20"], "epochs": 1}
-    study = small_study(tmp_path, **settings, tokens=4 * 1024)
-    run_token_series(study, [1024], StudyCallback())
-    part = read_results(study.folder / "tokens" / "1024")
-    assert part.about["arms"] == ["pretrained"]
-    assert part.about["pretraining"][0]["points"][-1]["step"] == 1
-    assert set(part.runs) == {("pretrained", "causal", 20)}
-    with pytest.raises(HeadstartError, match="need an arm that is pretrained here"):
-        study.config = study.config.replace(arms=["tfidf"])
-        run_token_series(study, [1024], StudyCallback())
 
 
 @pytest.mark.slow

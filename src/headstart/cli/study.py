@@ -35,7 +35,7 @@ REPORT_STAGE = "computing intervals and writing the report"
 Study = Annotated[Path, typer.Argument(help="The folder of a study: the --out of compare.")]
 
 
-@from_config(StudyConfig, several=("tokens",))
+@from_config(StudyConfig)
 def compare(
     given: dict[str, Any],
     out: Annotated[Path, option(help="The study's folder. Default: studies/compare.")] = Path(
@@ -59,13 +59,10 @@ def compare(
     if given.get("base") is not None:
         given["base"] = pin_base(given["base"])
     given["arms"] = [pin_base(arm) for arm in given.get("arms", [])]
-    smaller: list[int] = []
-    if isinstance(given.get("tokens"), list):
-        *smaller, given["tokens"] = sorted(given["tokens"])
     config = StudyConfig.create(**with_task(given))
     from headstart.study.progress import ProgressFile, StudyCallbacks
     from headstart.study.report.build import build_report
-    from headstart.study.study import finish_study, plan_study, run_token_series
+    from headstart.study.study import finish_study, plan_study
     from headstart.training.trainer import Interrupted
 
     command = shlex.join(["headstart", *sys.argv[1:]])
@@ -80,7 +77,6 @@ def compare(
                     print_json(plan_document(study))
                 return
             finish_study(study, callback, command=command)
-            run_token_series(study, smaller, display, command=command)
         except (Interrupted, KeyboardInterrupt):
             line = f"stopped; finished trainings are saved. Resume with: {command}"
             messages().print(line, soft_wrap=True)

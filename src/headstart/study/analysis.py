@@ -4,7 +4,7 @@ Differences have one sign convention: the arm that is named first minus the othe
 """
 
 import math
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations, pairwise
 from typing import Any
@@ -105,15 +105,6 @@ class Cost:
 
 
 @dataclass(frozen=True)
-class TokenSeries:
-    """Test scores by tokens of pretraining, and what each larger amount adds, of one objective."""
-
-    objective: str
-    points: list[tuple[int, int, Interval]]  # tokens, labels, score
-    gains: list[tuple[int, int, Interval]]  # from, to, mean over all budgets
-
-
-@dataclass(frozen=True)
 class Comparison:
     """The chain of arms from the control to the headline arm; each adds one ingredient."""
 
@@ -143,7 +134,6 @@ class Analysis:
     winners: dict[int, Series] = field(default_factory=dict)  # significantly best at a budget
     goal: float = 0.0  # a round score that the recommended arm reaches
     needed: dict[Series, LabelsNeeded] = field(default_factory=dict)  # labels for the goal
-    tokens: list[TokenSeries] = field(default_factory=list)
 
     def score(self, series: Series, labels: int) -> Score | None:
         """Return the score of an arm at a budget."""
@@ -195,15 +185,13 @@ def find_comparison(names: Collection[str] | None = None) -> Comparison | None:
     return Comparison(chain, missing, references)
 
 
-def analyse(results: Results, smaller: Iterable[Results] = ()) -> Analysis:
+def analyse(results: Results) -> Analysis:
     """Compute everything that verdict and report show.
 
     Parameters
     ----------
     results : Results
         Of all finished runs; arms are compared on the seeds that they share.
-    smaller : iterable of Results, optional
-        Studies of the headline arm with fewer tokens of pretraining.
     """
     tables = _Tables(results)
     scores = []
@@ -220,7 +208,6 @@ def analyse(results: Results, smaller: Iterable[Results] = ()) -> Analysis:
         level = shared_level(max(1, len(objectives)))
         for objective in objectives:
             _compare(found, tables, comparison, objective, level)
-        found.tokens = _token_series(tables, comparison, list(smaller))
     for labels in results.about["budgets"]:
         _find_winner(found, tables, labels)
     if found.taken is not None:
@@ -480,41 +467,3 @@ def arm_labels(results: Results, goal: float) -> dict[Series, LabelsNeeded]:
         if shared is not None:
             found[series] = labels_needed(budgets, shared[0], goal, tables.variance)
     return found
-
-
-def _token_series(
-    tables: _Tables, comparison: Comparison, smaller: Sequence[Results]
-) -> list[TokenSeries]:
-    """Compare the headline arm after fewer tokens; no tokens is the arm before it in the chain."""
-    found = []
-    about = tables.results.about
-    budgets = about["budgets"]
-    for part in about["pretraining"] if smaller else []:
-        objective = part["objective"]
-        *_, nearest, headline = comparison.series(objective)
-        amounts: dict[int, np.ndarray | None] = {}
-        if len(comparison.chain) > 2:
-            amounts[0] = _only(tables, nearest)
-        for one in [*map(_Tables, smaller), tables]:
-            pretraining = {p["objective"]: p["points"] for p in one.results.about["pretraining"]}
-            if pretraining.get(objective):
-                amounts[round(pretraining[objective][-1]["tokens"])] = _only(one, headline)
-        whole = {tokens: table for tokens, table in sorted(amounts.items()) if table is not None}
-        scores = [
-            (tokens, labels, mean_interval(table[k], tables.variance))
-            for tokens, table in whole.items()
-            for k, labels in enumerate(budgets)
-        ]
-        gains = [
-            (a, b, paired_difference(more.mean(0), less.mean(0), tables.variance))
-            for (a, less), (b, more) in pairwise(whole.items())
-            if more.shape == less.shape
-        ]
-        found.append(TokenSeries(objective, scores, gains))
-    return found
-
-
-def _only(tables: _Tables, series: Series) -> np.ndarray | None:
-    """Return (budgets, seeds, rows) of one arm; None unless it has every budget."""
-    shared = tables.shared([series], tables.results.about["budgets"])
-    return shared[0] if shared else None

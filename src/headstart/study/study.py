@@ -12,7 +12,7 @@ and, at the end, what `results.py` and `report/` write. Only this module writes 
 import json
 import shutil
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, field, replace
 from itertools import product
@@ -20,17 +20,15 @@ from pathlib import Path
 from typing import Any
 
 from headstart.checksums import save_arrays
-from headstart.config import PRESET_SETTINGS, PretrainConfig, StudyConfig, is_run
+from headstart.config import PRESET_SETTINGS, StudyConfig, is_run
 from headstart.data.sources import check_outside
 from headstart.data.tokenizers import load_tokenizer, train_tokenizer
-from headstart.errors import HeadstartError
 from headstart.files import IDENTITY, check_folder, replacing, write_text
 from headstart.lock import locked
 from headstart.model.presets import Preset, preset, preset_of
 from headstart.objectives import OBJECTIVES
 from headstart.run import SUMMARY, NetworkRun
 from headstart.study import executors
-from headstart.study.arms import headline_arm
 from headstart.study.best import save_best
 from headstart.study.data import StudyData, read_data
 from headstart.study.jobs import (
@@ -63,7 +61,6 @@ from headstart.training.pretrain import pretrain
 from headstart.training.run_files import check_identity
 
 MINUTES = "minutes.txt"
-TOKENS = "tokens"  # the folder of studies with fewer tokens of pretraining
 POLL_SECONDS = 0.2
 
 
@@ -366,29 +363,3 @@ def _pretrain(study: Study, objective: str, number: int, callback: StudyCallback
         save_initial=folder / INITIAL if initial else None,
     )
     shutil.rmtree(folder / "checkpoints", ignore_errors=True)
-
-
-def run_token_series(
-    study: Study, amounts: Sequence[int], callback: StudyCallback, *, command: str = ""
-) -> None:
-    """Repeat the headline arm with fewer tokens of pretraining, in `tokens/AMOUNT/`.
-
-    Rows, budgets, seeds and the plan are those of the whole study. Every amount is a pretraining of
-    its own: a checkpoint on the way to a larger one would still have a high learning rate. No
-    tokens at all is the arm `cooc-init`.
-    """
-    headline = headline_arm(study.config.arms)
-    if amounts and (headline is None or study.config.base):
-        raise HeadstartError(
-            "several amounts of tokens need an arm that is pretrained here",
-            fix="leave --base out and let --arms have pretrained, or give one amount",
-        )
-    for tokens in amounts:
-        assert headline is not None
-        config = study.config.replace(tokens=tokens, arms=[headline.name], minutes=None)
-        folder = study.folder / TOKENS / str(tokens)
-        part = plan_study(config, folder, callback=callback, plan=study.folder / PLAN_FILE)
-        if not part.resumed:
-            steps = max(1, tokens // PretrainConfig.batch_tokens)
-            part.plan = replace(part.plan, pretrain_steps=steps)
-        finish_study(part, callback, command=command)

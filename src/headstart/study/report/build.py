@@ -39,7 +39,6 @@ from headstart.study.report.charts import (
     limits_of,
     line_chart,
     loss_chart,
-    millions,
     ticks,
     whole_percent,
 )
@@ -53,16 +52,13 @@ from headstart.study.verdict import (
     recommend,
     rounded,
     series_name,
-    signed,
     size_words,
     verdict,
     within,
 )
 
-SMALLER = "tokens"  # the folder of studies with fewer tokens of pretraining
 LONGEST = 400  # characters of an example that are shown
 MANY_CLASSES = 5  # more of them have a denser confusion table
-DASHES = ("6 4", "2 4", "")  # of budgets by tokens; the largest one is solid
 
 
 @dataclass(frozen=True)
@@ -97,8 +93,7 @@ class Figure:
 def build_report(folder: Path) -> Report:
     """Write `report.html`, `figures/` and `tables/` into the folder of a study."""
     results = read_results(folder)
-    parts = sorted((folder / SMALLER).glob("*/study.json"))
-    analysis = analyse(results, [read_results(part.parent) for part in parts])
+    analysis = analyse(results)
     advice, found = recommend(analysis, folder), verdict(analysis)
     if advice is None:
         raise HeadstartError(
@@ -354,41 +349,6 @@ class _Figures:
             Frame(780, 300),
         )
 
-    def tokens(self, objective: str) -> tuple[Figure, str] | None:
-        """Draw the test score by tokens of pretraining, and say what each larger amount adds."""
-        found = [one for one in self.analysis.tokens if one.objective == objective]
-        if not found:
-            return None
-        series = found[0]
-        budgets = sorted({labels for _, labels, _ in series.points})
-        lines = [
-            Line(
-                labels_name(labels),
-                "var(--accent)",
-                [(tokens, score) for tokens, of, score in series.points if of == labels],
-                dash=DASHES[max(place - len(budgets), -len(DASHES))],
-            )
-            for place, labels in enumerate(budgets)
-        ]
-        scores = [score for _, _, score in series.points]
-        limits = limits_of([score.value for score in scores], scores)
-        most = max(tokens for tokens, _, _ in series.points)
-        axis = Axis(
-            "tokens of pretraining", ticks(0, most, 3), millions, lambda v: f"{millions(v)} tokens"
-        )
-        figure = self._add(
-            f"tokens-{objective}",
-            f"Is longer pretraining worth it? Test {self.metric} by tokens",
-            lambda frame: line_chart("Test score by tokens", lines, axis, limits, frame),
-            Frame(780, 320),
-        )
-        gains = "; ".join(
-            f"{millions(a)} to {millions(b)}: {signed(gain.value)} ({within(gain)})"
-            for a, b, gain in series.gains
-            if gain.bounded
-        )
-        return figure, f"Points added, mean over all budgets: {gains or 'unknown with one seed'}."
-
 
 def _score_rows(analysis: Analysis) -> list[dict[str, Any]]:
     """Make the table of scores; bold is a significant winner of its column."""
@@ -467,7 +427,6 @@ def _pretraining(analysis: Analysis, figures: _Figures) -> list[dict[str, Any]]:
                 "objective": name,
                 "words": words,
                 "loss": figures.loss(part),
-                "tokens": figures.tokens(name),
                 "verb": "fills gaps" if fills else "continues texts",
                 "samples": [
                     _sample(one.get("prompt", ""), one.get("text", "")) for one in part["samples"]
