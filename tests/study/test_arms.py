@@ -1,19 +1,11 @@
-"""The table of arms: names, the headline comparison, and arms of Hugging Face."""
+"""The table of arms: names, how they are fitted, and arms of Hugging Face."""
 
 import pytest
 
 from headstart.config import StudyConfig
 from headstart.errors import HeadstartError
-from headstart.study.arms import ARMS, arm_label, arm_order, find_arm, headline_arm
+from headstart.study.arms import ARMS, arm_order, find_arm
 from headstart.study.jobs import FITS, Job, JobContext, JobSettings, network_config
-
-
-def test_a_study_is_about_the_arm_that_has_a_control():
-    headline = headline_arm()
-    assert headline.name == "pretrained"
-    assert headline.compared_with in ARMS
-    assert set(headline.between) < set(ARMS)
-    assert headline_arm(["tfidf"]) is None
 
 
 def test_every_arm_can_be_fitted():
@@ -25,7 +17,6 @@ def test_an_unknown_arm_is_an_error_that_lists_the_known_ones():
         find_arm("wizard")
     with pytest.raises(HeadstartError, match="unknown arm 'wizard'"):
         StudyConfig.create(arms=["wizard"])
-    assert arm_label("wizard") == "wizard"
 
 
 def test_a_model_of_hugging_face_is_an_arm():

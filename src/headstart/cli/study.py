@@ -74,7 +74,9 @@ def compare(
             if dry_run:
                 display.on_plan(study)
                 if json:
-                    print_json(plan_document(study))
+                    trainings, warnings = len(study.trainings), study.data.notes
+                    more = {"arms": config.arms, "trainings": trainings, "warnings": warnings}
+                    print_json({**vars(study.plan), **more})
                 return
             finish_study(study, callback, command=command)
         except (Interrupted, KeyboardInterrupt):
@@ -86,16 +88,6 @@ def compare(
         progress.write("finished")
     more = {"plan": vars(study.plan), "minutes": study.minutes}
     _print_report(written, more, json=json)
-
-
-def plan_document(study: Any) -> dict[str, Any]:
-    """Return the plan as `--dry-run --json` prints it."""
-    return {
-        **vars(study.plan),
-        "arms": study.config.arms,
-        "trainings": len(study.trainings),
-        "warnings": study.data.notes,
-    }
 
 
 def _print_report(written: Any, more: dict[str, Any], *, json: bool) -> None:
@@ -152,18 +144,16 @@ def labels(
     metric, most = metric_name(found.about["metric"]), found.about["budgets"][-1]
     goal = f"{100 * target:g} % {metric}"
     if all(one.labels is None for one in needed.values()):
-        reasons = {one.reason for one in needed.values()}
-        reason = reasons.pop()
-        if reasons:  # that of the arm with the highest score says most
-            means = {
-                one: found.scores(*one, most).mean() for one in needed if (*one, most) in found.runs
-            }
-            best = max(means, key=lambda one: means[one])
-            reason = (
-                f"the highest test score is {means[best]:.1%} ({series_name(best, found)}, "
-                f"{most:,} labels); labels needed: {needed[best].reason}"
-            )
-        write("No estimate for {goal}: {reason}.", goal=goal, reason=reason)
+        means = {one: found.scores(*one, most).mean() for one in needed}
+        best = max(means, key=lambda one: means[one])
+        highest = f"the highest test score is {means[best]:.1%} ({series_name(best, found)}"
+        highest += f", {most:,} labels)"
+        write(
+            "No estimate for {goal}: {reason}; {highest}.",
+            goal=goal,
+            reason=needed[best].reason,
+            highest=highest,
+        )
         return
     write("Labels for {goal}, with 95 % intervals:", goal=goal)
     rows = []
@@ -218,7 +208,7 @@ class StudyDisplay(TrainDisplay, StudyCallback):
     def on_plan(self, study: Any) -> None:
         self.end_stage()
         self.study = study
-        self.values = {(job.arm, job.objective, job.labels): {} for job in study.trainings}
+        self.values = {_cell(job): {} for job in study.trainings}
         for line in plan_lines(study):
             messages().print(line, soft_wrap=True)
         if study.data.dropped:
@@ -230,7 +220,7 @@ class StudyDisplay(TrainDisplay, StudyCallback):
         metric = study.data.task.metric
         for job, result in study.results.items():
             if not job.select:
-                self._cell(job)[job.seed] = result.value("validation", metric)
+                self.values[_cell(job)][job.seed] = result.value("validation", metric)
 
     def on_pretraining(self, objective: str, number: int) -> None:
         self.end_stage()
@@ -245,12 +235,12 @@ class StudyDisplay(TrainDisplay, StudyCallback):
     def on_job(
         self, job: Any, event: str, epoch: int | None = None, value: float | None = None
     ) -> None:
-        key = (job.arm, job.objective, job.labels)
+        key = _cell(job)
         self.running[key] = f"epoch {epoch}" if epoch else "selecting" if job.select else "…"
         if event == "done":
             self.running.pop(key)
             if value is not None:
-                self._cell(job)[job.seed] = value
+                self.values[key][job.seed] = value
                 if not messages().is_terminal and self._is_full(key):
                     labels = f"{job.labels:,} labels"
                     messages().print(f"{self._name(key)}, {labels}: {self._words(key)}")
@@ -289,15 +279,12 @@ class StudyDisplay(TrainDisplay, StudyCallback):
         found.caption_justify = "left"
         return found
 
-    def _cell(self, job: Any) -> dict[int, float]:
-        return self.values.setdefault((job.arm, job.objective, job.labels), {})
-
     def _is_full(self, key: tuple[str, str, int]) -> bool:
         return len(self.values[key]) == len(self.study.plan.seeds)
 
     def _words(self, key: tuple[str, str, int]) -> str:
         """Write a cell: the mean, the finished seeds, and what is running."""
-        values = self.values.get(key, {})
+        values = self.values[key]
         mean = f"{sum(values.values()) / len(values):.1%}" if values else "–"
         seeds = f" {len(values)}/{len(self.study.plan.seeds)}" if values else ""
         running = f" {self.running[key]}" if key in self.running else ""
@@ -306,6 +293,10 @@ class StudyDisplay(TrainDisplay, StudyCallback):
     def _name(self, key: tuple[str, str, int]) -> str:
         several = len(self.study.config.objectives) > 1 and key[1]
         return f"{arm_label(key[0])} · {key[1]}" if several else arm_label(key[0])
+
+
+def _cell(job: Any) -> tuple[str, str, int]:
+    return (job.arm, job.objective, job.labels)
 
 
 def plan_lines(study: Any) -> list[str]:

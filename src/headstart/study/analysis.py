@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from headstart.evaluation.metrics import Interval
-from headstart.study.arms import ARMS, Arm, find_arm, headline_arm
+from headstart.study.arms import ARMS, CHAIN, Arm, find_arm
 from headstart.study.labels_needed import LabelSavings, LabelsNeeded, label_savings, labels_needed
 from headstart.study.results import Results
 from headstart.study.statistics import (
@@ -104,29 +104,20 @@ class Cost:
         return other.milliseconds / self.milliseconds
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """The chain of arms from the control to the headline arm; each adds one ingredient."""
-
-    chain: tuple[Arm, ...]
-    missing: tuple[Arm, ...]  # arms between them that were not run
-    references: tuple[Arm, ...]
-
-    def series(self, objective: str) -> list[Series]:
-        """Return the series of the chain."""
-        return [series_of(arm, objective) for arm in self.chain]
-
-
 @dataclass
 class Analysis:
-    """The numbers of a study. `taken` is the recommended arm, which `best/` holds."""
+    """The numbers of a study.
+
+    `chain` holds the arms of `arms.CHAIN` that were run, and `taken` is the recommended arm, which
+    `best/` holds.
+    """
 
     results: Results
-    comparison: Comparison | None
+    chain: list[Arm]
     scores: list[Score]
     curves: list[Curve]
     costs: dict[tuple[Series, int], Cost]
-    taken: Series | None
+    taken: Series
     differences: list[Difference] = field(default_factory=list)
     steps: dict[str, list[Difference]] = field(default_factory=dict)  # by objective, over budgets
     savings: dict[str, LabelSavings] = field(default_factory=dict)  # by objective
@@ -159,30 +150,19 @@ class Analysis:
     @property
     def contenders(self) -> list[Series]:
         """The compared arms, headline arm first; the first two arms where none is compared."""
-        if self.comparison is None or not self.steps:
+        if not self.steps:
             return self.every[:2]
-        return self.comparison.series(self.objective)[::-1]
+        return [series_of(arm, self.objective) for arm in reversed(self.chain)]
+
+    @property
+    def references(self) -> list[Series]:
+        """The arms that the headline arm is compared with besides its control."""
+        return [one for one in self.every if find_arm(one[0]).is_reference]
 
 
 def series_of(arm: Arm, objective: str) -> Series:
     """Return the series of an arm; one that depends on no objective has an empty one."""
     return (arm.name, objective if arm.uses_objective else "")
-
-
-def find_comparison(names: Collection[str] | None = None) -> Comparison | None:
-    """Find what a study of these arms (default: all) compares; None without a headline arm.
-
-    An arm of the chain that was not run leaves its effect inside the next step.
-    """
-    headline = headline_arm(names)
-    if headline is None:
-        return None
-    way = [find_arm(name) for name in (headline.compared_with, *headline.between)]
-    ran = [arm for arm in way if names is None or arm.name in names]
-    chain = (*(ran or way[:1]), headline)
-    missing = tuple(arm for arm in way[1:] if arm not in ran)
-    references = tuple(a for a in ARMS.values() if a.is_reference and a not in chain)
-    return Comparison(chain, missing, references)
 
 
 def analyse(results: Results) -> Analysis:
@@ -191,7 +171,7 @@ def analyse(results: Results) -> Analysis:
     Parameters
     ----------
     results : Results
-        Of all finished runs; arms are compared on the seeds that they share.
+        Of the finished runs, at least one; arms are compared on the seeds that they share.
     """
     tables = _Tables(results)
     scores = []
@@ -199,23 +179,19 @@ def analyse(results: Results) -> Analysis:
         seeds = dict(zip(results.runs[key], map(float, table.mean(1)), strict=True))
         scores.append(Score(key[:2], key[2], mean_interval(table, tables.variance), seeds))
     costs = {(score.series, score.labels): find_cost(results, score) for score in scores}
-    comparison = find_comparison({arm for arm, _, _ in results.runs})
+    chain = [ARMS[name] for name in CHAIN if any(arm == name for arm, _, _ in results.runs)]
     curves = make_curves(_epoch_values(results))
-    found = Analysis(results, comparison, scores, curves, costs, _taken(results, scores))
-    if comparison is not None:
-        headline = comparison.chain[-1].name
-        objectives = sorted({objective for arm, objective, _ in results.runs if arm == headline})
-        level = shared_level(max(1, len(objectives)))
-        for objective in objectives:
-            _compare(found, tables, comparison, objective, level)
+    found = Analysis(results, chain, scores, curves, costs, _taken(results, scores))
+    objectives = sorted({objective for arm, objective, _ in results.runs if arm == CHAIN[-1]})
+    for objective in objectives if len(chain) > 1 else []:
+        _compare(found, tables, objective, shared_level(len(objectives)))
     for labels in results.about["budgets"]:
         _find_winner(found, tables, labels)
-    if found.taken is not None:
-        _find_alternatives(found, tables)
-        best = next(s for s in scores if (s.series, s.labels) == (found.taken, _most(scores)))
-        steps = math.floor(best.interval.value / GOAL_STEP + 1e-9)
-        found.goal = max(GOAL_STEP, round(steps * GOAL_STEP, 2))
-        found.needed = arm_labels(results, found.goal)
+    _find_alternatives(found, tables)
+    best = next(s for s in scores if (s.series, s.labels) == (found.taken, _most(scores)))
+    steps = math.floor(best.interval.value / GOAL_STEP + 1e-9)
+    found.goal = max(GOAL_STEP, round(steps * GOAL_STEP, 2))
+    found.needed = arm_labels(results, found.goal)
     return found
 
 
@@ -257,16 +233,14 @@ class _Tables:
         return Difference(*pair, labels, interval, interval.excludes(0), detectable)
 
 
-def _compare(
-    found: Analysis, tables: _Tables, comparison: Comparison, objective: str, level: float
-) -> None:
+def _compare(found: Analysis, tables: _Tables, objective: str, level: float) -> None:
     """Add the differences, steps, tests and savings of one objective."""
     budgets = found.results.about["budgets"]
     named = named_budgets(budgets)
-    chain = comparison.series(objective)
+    chain = [series_of(arm, objective) for arm in found.chain]
     headline = chain[-1]
     pairs = [(after, before) for before, after in pairwise(chain)]
-    references = [(headline, series_of(arm, objective)) for arm in comparison.references]
+    references = [(headline, reference) for reference in found.references]
     for first, second in dict.fromkeys([*pairs, (headline, chain[0]), *references]):
         for labels in budgets:
             one = tables.difference(first, second, labels, level)
@@ -284,7 +258,7 @@ def _compare(
         replace(
             tables.compare(pair, ALL_BUDGETS, (whole[k + 1], whole[k]), level),
             significant=claimed[k],
-            effect=comparison.chain[k + 1].effect,
+            effect=found.chain[k + 1].effect,
         )
         for k, pair in enumerate(pairs)
     ]
@@ -314,9 +288,7 @@ def _find_alternatives(found: Analysis, tables: _Tables) -> None:
 
     A pair that the verdict compares has the verdict's interval and decision; the others share 5 %.
     """
-    labels = _most(found.scores)
-    taken = found.taken
-    assert taken is not None
+    labels, taken = _most(found.scores), found.taken
     others = [s.series for s in found.scores if s.labels == labels and s.series != taken]
     known = {one: found.difference(taken, one, labels) for one in others}
     for one in others:
@@ -330,18 +302,18 @@ def _find_alternatives(found: Analysis, tables: _Tables) -> None:
             found.alternatives.append(difference)
 
 
-def _taken(results: Results, scores: Sequence[Score]) -> Series | None:
+def _taken(results: Results, scores: Sequence[Score]) -> Series:
     """Return the arm in `best/`; where none is recorded, the one with the highest score."""
     last = {score.series: score for score in scores if score.labels == _most(scores)}
     best = results.about["best"]
     taken = (best.get("arm", ""), best.get("objective", ""))
     if taken in last:
         return taken
-    return max(last, key=lambda series: last[series].interval.value, default=None)
+    return max(last, key=lambda series: last[series].interval.value)
 
 
 def _most(scores: Sequence[Score]) -> int:
-    return max((score.labels for score in scores), default=0)
+    return max(score.labels for score in scores)
 
 
 def _epoch_values(results: Results) -> dict[tuple[Series, int], dict[int, list[float]]]:
@@ -433,15 +405,12 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 def _pretraining_seconds(results: Results, runs: Collection[tuple[Any, ...]]) -> float:
     """Return the seconds of pretraining behind these runs."""
-    based = [run for run in runs if run[0] in ARMS and _uses_base(ARMS[run[0]])]
+    based = [run for run in runs if "base" in find_arm(run[0]).needs]
+    based = [run for run in based if find_arm(run[0]).start == "base"]
     for part in results.about["pretraining"]:
         if any(part["objective"] == run[1] for run in based) and part["points"]:
             return float(part["points"][-1].get("seconds") or 0.0)
     return 0.0
-
-
-def _uses_base(arm: Arm) -> bool:
-    return "base" in arm.needs and arm.start == "base"
 
 
 def _selected(facts: Sequence[Mapping[str, Any]]) -> str:

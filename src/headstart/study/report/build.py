@@ -8,7 +8,9 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.resources import files
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,7 @@ from headstart.evaluation.calibration import calibration_error, reliability_bins
 from headstart.evaluation.metrics import Interval
 from headstart.files import escape_formula, write_text
 from headstart.lab import PRESET
-from headstart.study.analysis import ALL_BUDGETS, Analysis, Series, analyse, series_of
+from headstart.study.analysis import ALL_BUDGETS, Analysis, Cost, Series, analyse
 from headstart.study.arms import arm_label, find_arm
 from headstart.study.labels_needed import FARTHEST, LabelsNeeded
 from headstart.study.report.charts import (
@@ -93,14 +95,14 @@ class Figure:
 def build_report(folder: Path) -> Report:
     """Write `report.html`, `figures/` and `tables/` into the folder of a study."""
     results = read_results(folder)
-    analysis = analyse(results)
-    advice, found = recommend(analysis, folder), verdict(analysis)
-    if advice is None:
+    if not results.runs:
         raise HeadstartError(
             "the study has no finished run to report on",
             where=folder,
             fix="run `headstart compare` again; it resumes where it stopped",
         )
+    analysis = analyse(results)
+    advice, found = recommend(analysis, folder), verdict(analysis)
     figures = _Figures(analysis)
     write_text(folder / "report.html", _page(analysis, advice, found, figures))
     written = _write_figures(folder / "figures", figures.every)
@@ -131,9 +133,12 @@ def _page(analysis: Analysis, advice: Recommendation, found: Verdict, figures: "
         has_classes=results.has_classes,
         test_rows=len(results.rows),
         most=labels_name(results.about["budgets"][-1]),
-        glossary=[(*_key(series, results), _description(series)) for series in analysis.every],
+        glossary=[
+            (*_key(series, results), find_arm(series[0]).description) for series in analysis.every
+        ],
         scores=_score_rows(analysis),
-        costs=_cost_table(analysis),
+        costs=_cost_rows(analysis),
+        goal=f"{100 * analysis.goal:.0f} %",
         pretraining=_pretraining(analysis, figures),
         confusions=_confusions(analysis),
         many=len(results.about["label_names"]) > MANY_CLASSES,
@@ -176,13 +181,6 @@ def _key(series: Series, results: Results) -> tuple[str, str]:
     return colour(series[0]), series_name(series, results)
 
 
-def _description(series: Series) -> str:
-    try:
-        return find_arm(series[0]).description
-    except HeadstartError:
-        return ""
-
-
 class _Figures:
     """All figures of the page; each one is drawn once, in two sizes."""
 
@@ -204,14 +202,14 @@ class _Figures:
 
     def _differences(self) -> Figure | None:
         """Draw what each step adds and the distance to the references, by budget."""
-        analysis, comparison = self.analysis, self.analysis.comparison
-        if comparison is None or not analysis.steps:
+        analysis = self.analysis
+        if not analysis.steps:
             return None
         objective, headline = analysis.objective, analysis.contenders[0]
         steps = [(step.effect, step.first, step.second) for step in analysis.steps[objective]]
-        for arm in comparison.references:
-            words = f"{arm_label(headline[0])} − {arm.label}"
-            steps.append((words, headline, series_of(arm, objective)))
+        for reference in analysis.references:
+            words = f"{arm_label(headline[0])} − {arm_label(reference[0])}"
+            steps.append((words, headline, reference))
         groups = []
         for labels in self.results.about["budgets"]:
             found = [(words, analysis.difference(a, b, labels)) for words, a, b in steps]
@@ -229,39 +227,24 @@ class _Figures:
             Frame(350, round(54 + 36 * lines), left=6, right=6),
         )
 
-    def _epochs(self) -> list[list[Figure]]:
-        """Draw the curves of every budget on one scale, in rows, the largest budget first."""
+    def _epochs(self) -> list[Figure]:
+        """Draw the curves of every budget and objective on one scale, the largest budget first."""
         curves = self.analysis.curves
         if not curves:
             return []
         values = [v for c in curves for line in c.seeds.values() for v in line]
         limits = limits_of(values, [m for c in curves for m in c.mean])
-        objectives = sorted({curve.series[1] for curve in curves if curve.series[1]})
-        several = len(objectives) > 1
-        rows: list[list[Figure]] = []
-        for labels in sorted({curve.labels for curve in curves}, reverse=True):
-            row = []
-            for objective in objectives if several else [""]:
-                shown = [
-                    curve
-                    for curve in curves
-                    if curve.labels == labels
-                    and (not several or curve.series[1] in ("", objective))
-                ]
-                name = "-".join(filter(None, ("epochs", str(labels), objective)))
-                caption = f"Validation {self.metric}, {labels_name(labels)}"
-                row.append(
-                    self._add(
-                        name,
-                        f"{caption}, {objective}" if objective else caption,
-                        lambda frame, shown=shown: epoch_chart(shown, frame, limits, self.metric),
-                        HALF if several or rows else WIDE,
-                    )
-                )
-            rows.append(row)
-        if several:
-            return rows
-        return [rows[0], [figure for row in reversed(rows[1:]) for figure in row]]
+        objectives = sorted({curve.series[1] for curve in curves if curve.series[1]}) or [""]
+        budgets = sorted({curve.labels for curve in curves}, reverse=True)
+        found: list[Figure] = []
+        for labels, objective in product(budgets, objectives):
+            shown = [c for c in curves if c.labels == labels and c.series[1] in ("", objective)]
+            name, caption = f"epochs-{labels}", f"Validation {self.metric}, {labels_name(labels)}"
+            if len(objectives) > 1:
+                name, caption = f"{name}-{objective}", f"{caption}, {objective}"
+            draw = partial(epoch_chart, shown, limits=limits, metric=self.metric)
+            found.append(self._add(name, caption, draw, HALF if found else WIDE))
+        return found
 
     def _labels(self) -> Figure:
         """Draw the test score by number of labels."""
@@ -370,30 +353,21 @@ def _score_rows(analysis: Analysis) -> list[dict[str, Any]]:
     return rows
 
 
-def _cost_table(analysis: Analysis) -> dict[str, Any]:
-    """Make the table of costs with the most labels; a column without any number is dropped."""
+def _cost_rows(analysis: Analysis) -> list[dict[str, Any]]:
+    """Make the table of costs with the most labels."""
     labels = analysis.results.about["budgets"][-1]
     rows = []
     for series in analysis.every:
-        cost = analysis.costs.get((series, labels))
-        if cost is not None:
-            cells = [
-                ("" if cost.minutes is None else minutes_words(cost.minutes), ""),
-                ("" if cost.bytes is None else size_words(cost.bytes), ""),
-                ("" if cost.milliseconds is None else f"{cost.milliseconds:.2g}", ""),
-                labels_cell(analysis.needed.get(series), labels),
-            ]
-            rows.append((_key(series, analysis.results), cost.selected, cells))
-    head = ["to train", "size", "ms per text", f"labels for {100 * analysis.goal:.0f} %"]
-    known = [k for k in range(len(head)) if any(any(cells[k]) for _, _, cells in rows)]
-    timed = {cost.timed for cost in analysis.costs.values() if cost.milliseconds is not None}
-    return {
-        "head": [(head[k], k == 2) for k in known],
-        "rows": [
-            (key, chosen, [(*cells[k], k == 2) for k in known]) for key, chosen, cells in rows
-        ],
-        "comparable": len(timed) == 1 and len(next(iter(timed))) == 1,
-    }
+        cost = analysis.costs.get((series, labels), Cost())
+        cells = [
+            "–" if cost.minutes is None else minutes_words(cost.minutes),
+            "–" if cost.bytes is None else size_words(cost.bytes),
+            "–" if cost.milliseconds is None else f"{cost.milliseconds:.2g}",
+        ]
+        needed = labels_cell(analysis.needed.get(series), labels)
+        key = _key(series, analysis.results)
+        rows.append({"key": key, "selected": cost.selected, "cells": cells, "needed": needed})
+    return rows
 
 
 def labels_cell(needed: LabelsNeeded | None, most: int) -> tuple[str, str]:
@@ -446,7 +420,7 @@ def _shown(analysis: Analysis) -> list[Series]:
     labels = analysis.results.about["budgets"][-1]
     every = dict.fromkeys([analysis.taken, *analysis.contenders[:2]])
     runs = analysis.results.runs
-    return [s for s in every if s and (*s, labels) in runs and analysis.results.has_classes]
+    return [s for s in every if (*s, labels) in runs and analysis.results.has_classes]
 
 
 def _probabilities(analysis: Analysis, series: Series) -> tuple[np.ndarray, np.ndarray]:

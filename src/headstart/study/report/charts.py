@@ -99,8 +99,8 @@ COLOURS = {variable(name): find_arm(name).colours for name in (*ARMS, "hf:any")}
 
 
 def colour(arm: str) -> str:
-    """Return the colour of an arm, the same in every figure; ink for one that does not exist."""
-    return f"var(--{variable(arm)})" if variable(arm) in COLOURS else "var(--ink)"
+    """Return the colour of an arm, the same in every figure."""
+    return f"var(--{variable(arm)})"
 
 
 def _text(
@@ -383,7 +383,7 @@ def difference_chart(
         if not frame.narrow:
             picture.add(_text(frame.left - 8, y + 4, budget, "end"))
         for name, one in group:
-            reference = one.second[0] in ARMS and ARMS[one.second[0]].is_reference
+            reference = find_arm(one.second[0]).is_reference
             stroke = colour(one.second[0] if reference else one.first[0])
             plus = "+" if one.interval.value > 0 else ""
             label = f"{plus}{signed(one.interval.value)} {name}"
