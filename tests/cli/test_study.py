@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from headstart.cli.study import StudyDisplay
-from headstart.study.jobs import Job
+from headstart.study.plan import Job
 from tests.corpora import write_corpus
 from tests.labelled import dataset, write_csv
 from tests.study.fake_study import Recipe, fake_study

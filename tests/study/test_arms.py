@@ -5,7 +5,8 @@ import pytest
 from headstart.config import StudyConfig
 from headstart.errors import HeadstartError
 from headstart.study.arms import ARMS, arm_order, find_arm
-from headstart.study.jobs import FITS, Job, JobContext, JobSettings, network_config
+from headstart.study.jobs import FITS, JobContext, network_config
+from headstart.study.plan import Job, Plan
 
 
 def test_every_arm_can_be_fitted():
@@ -30,8 +31,12 @@ def test_a_model_of_hugging_face_is_trained_with_the_precision_of_the_study(tmp_
     name = "hf:owner/model"
     config = StudyConfig.create(dataset=["d"], arms=[name, "tfidf"], precision="bf16")
     paths = {name: str(tmp_path)}
+    plan = Plan(
+        seeds=[1], budgets=[20], epochs={20: 3}, pretrain_steps=0, jobs=1, threads=2,
+        pretrain_threads=2, all_labels=40,
+    )  # fmt: skip
     context = JobContext(
-        Job(name, "", 20, 1), find_arm(name), config, JobSettings(3, threads=2),
+        Job(name, "", 20, 1), find_arm(name), config, plan,
         None, None, paths, (), tmp_path, print,
     )  # fmt: skip
     found = network_config(context)

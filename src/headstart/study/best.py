@@ -21,8 +21,8 @@ from headstart.config import FinetuneConfig, StudyConfig
 from headstart.evaluation.calibration import log_loss, normalized
 from headstart.run import ClassifierRun, Run, read_summary, write_summary
 from headstart.study.data import StudyData, has_classes
-from headstart.study.jobs import Job, JobResult, oof_of, run_file, safe_name, shared_rows, unpack
-from headstart.study.plan import Plan
+from headstart.study.jobs import JobResult, oof_of, run_file, shared_rows, unpack
+from headstart.study.plan import Job, Plan, safe_name
 
 BEST = "best"
 TRAINING = "training"  # in the summary of `best/`: which job it is
@@ -146,7 +146,7 @@ def _write_run(
             data.rows(job.labels, job.seed),
             new,
             arm=STACK,
-            role="selected its settings" if config.selection == "validation" else "measured it",
+            role="measured it",
         )
     summary = {**read_summary(new), "run": str(place), TRAINING: asdict(job)}
     write_summary(summary, new)

@@ -11,7 +11,7 @@ from headstart.progress import ProgressCallback
 from headstart.training.callbacks import Callback, Callbacks
 
 if TYPE_CHECKING:  # which imports this module
-    from headstart.study.jobs import Job
+    from headstart.study.plan import Job
     from headstart.study.study import Study
 
 PROGRESS_FILE = "progress.jsonl"

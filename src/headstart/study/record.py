@@ -137,11 +137,6 @@ def _notes(study: "Study") -> list[str]:
             "one, and a stack weighs its members equally; the validation part selected which arm "
             "is saved, and nothing else"
         )
-    if config.selection == "validation":
-        notes.append(
-            f"{len(study.data.splits.validation):,} labelled validation rows selected epochs, "
-            "regularisation and weights in addition to each label budget"
-        )
     if config.needs_base:
         steps = study.plan.pretrain_steps
         how = f"{steps * PretrainConfig.batch_tokens:,} tokens" if steps else "elsewhere"

@@ -34,21 +34,21 @@ from headstart.study.data import StudyData, read_data
 from headstart.study.jobs import (
     INITIAL,
     Inputs,
-    Job,
     JobResult,
     read_result,
     result_file,
     run_job,
-    safe_name,
     write_result,
 )
 from headstart.study.plan import (
     PLAN_FILE,
+    Job,
     Plan,
     check_plan,
     make_plan,
     pretrain_config,
     read_plan,
+    safe_name,
     seconds_left,
     write_plan,
 )
@@ -260,7 +260,7 @@ def run_jobs(
                 run_job,
                 job,
                 config,
-                plan.job_settings(job, config),
+                plan,
                 study.data.rows(job.labels, job.seed),
                 study.data.task,
                 inputs,
