@@ -16,20 +16,20 @@ from headstart.language_model import GAP, fill, generate
 from headstart.machine import look_up
 from headstart.model.counts import count_parameters
 from headstart.run import NetworkRun
-from headstart.study.best import Best
 from headstart.study.data import gold_names, has_classes
 from headstart.study.jobs import JobResult
 from headstart.study.results import Results, make_results, run_predictions
 from headstart.training.callbacks import METRICS_FILE, loss_curve, read_metrics
 
-if TYPE_CHECKING:  # which imports this module
+if TYPE_CHECKING:  # study.py imports this module
+    from headstart.study.plan import Job
     from headstart.study.study import Study
 
 VERSIONS = ("headstart", "torch", "tokenizers", "scikit-learn", "numpy")
 PROMPTS = 3
 
 
-def make_study_results(study: "Study", best: Best, *, command: str) -> Results:
+def make_study_results(study: "Study", best: Job, *, command: str) -> Results:
     """Put the results of all trainings into one table."""
     test, task = study.data.splits.test, study.data.task
     assert test is not None
@@ -39,7 +39,7 @@ def make_study_results(study: "Study", best: Best, *, command: str) -> Results:
     return make_results(
         {
             **_about(study, command),
-            "best": (best.saved or best.job).run,
+            "best": best.run,
             "facts": _facts(study, done),
         },
         [{**one.job.run, **value} for one in done for value in one.values],
