@@ -317,13 +317,16 @@ def _most(scores: Sequence[Score]) -> int:
 
 
 def _epoch_values(results: Results) -> dict[tuple[Series, int], dict[int, list[float]]]:
-    lines: dict[tuple[Series, int], dict[int, list[float]]] = {}
-    for row in results.series("validation", results.about["metric"]):
-        if row["epoch"] is not None:
-            seeds = lines.setdefault(((row["arm"], row["objective"]), row["labels"]), {})
+    """Return (series, labels) → seed → validation scores by epoch, in the order of the study."""
+    found: dict[tuple[Series, int], dict[int, list[float]]] = {}
+    for arm, objective, labels in results.runs:
+        found[(arm, objective), labels] = {}
+    wanted = ("validation", results.about["metric"])
+    for row in results.values.to_pylist():  # a run's epochs are in their order
+        if row["epoch"] is not None and (row["split"], row["metric"]) == wanted:
+            seeds = found[(row["arm"], row["objective"]), row["labels"]]
             seeds.setdefault(row["seed"], []).append(row["value"])
-    order = list(results.runs)
-    return dict(sorted(lines.items(), key=lambda item: order.index((*item[0][0], item[0][1]))))
+    return {key: seeds for key, seeds in found.items() if seeds}
 
 
 def make_curves(lines: Mapping[tuple[Series, int], dict[int, list[float]]]) -> list[Curve]:

@@ -36,7 +36,7 @@ from headstart.objectives import OBJECTIVES
 from headstart.run import ClassifierRun, write_temperature
 from headstart.study.arms import Arm, find_arm
 from headstart.study.data import has_classes
-from headstart.study.plan import Job, Plan
+from headstart.study.plan import Job, Plan, safe_name
 from headstart.study.selection import (
     Selection,
     budget_folds,
@@ -106,7 +106,8 @@ class Inputs:
 
     def packed(self) -> "Inputs":
         """Copy with everything in an archive."""
-        return replace(self, archive=pack(dict(self._numbered())))
+        named = {safe_name(name): path for name, path in self.paths.items()}
+        return replace(self, archive=pack(named))
 
     @contextmanager
     def local(self) -> Iterator[dict[str, str]]:
@@ -116,11 +117,7 @@ class Inputs:
             return
         with tempfile.TemporaryDirectory(prefix="headstart-") as folder:
             unpack(self.archive, Path(folder))
-            numbers = dict(self._numbered())
-            yield {name: str(Path(folder) / numbers[path]) for name, path in self.paths.items()}
-
-    def _numbered(self) -> list[tuple[str, str]]:
-        return [(path, str(n)) for n, path in enumerate(dict.fromkeys(self.paths.values()))]
+            yield {name: str(Path(folder) / safe_name(name)) for name in self.paths}
 
 
 @dataclass(frozen=True)
@@ -211,7 +208,7 @@ def run_job(
         if context.folder.is_dir():
             files = [path for path in context.folder.rglob("*") if path.is_file()]
             facts["bytes"] = sum(path.stat().st_size for path in files)
-            run = pack({str(context.folder): "."}) if save else None
+            run = pack({".": str(context.folder)}) if save else None
     return _result(context, fitted, facts, validation, test, run)
 
 
@@ -300,8 +297,9 @@ def fit_network(context: JobContext) -> Fitted:
     config = network_config(context)
     if context.needed:
         (shared,) = context.needed
-        facts = [shared.facts[name] for name in ("chosen", "tries", "temperature")]
-        found = Selection(*facts, oof=shared.oof, oof_rows=shared.oof_rows)
+        named = {name: shared.facts[name] for name in ("tries", "temperature")}
+        setting = shared.facts["chosen"]
+        found = Selection(setting, **named, oof=shared.oof, oof_rows=shared.oof_rows)
     elif context.config.selection == "none":
         found = Selection({"epochs": config.epochs})
     else:
@@ -507,7 +505,7 @@ def pack(folders: dict[str, str]) -> bytes:
     """Return an archive of folders and files, each under a name; checkpoints are not in it."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as archive:
-        for place, name in folders.items():
+        for name, place in folders.items():
             archive.add(place, arcname=name, filter=_without_checkpoints)
     return buffer.getvalue()
 
@@ -541,10 +539,8 @@ def read_result(folder: Path, job: Job) -> JobResult:
     try:
         fields: dict[str, Any] = {**json.loads(about), **arrays}
         return JobResult(job, **fields)
-    except (KeyError, TypeError, ValueError) as error:
-        raise HeadstartError(
-            f"this finished job cannot be read: {error}", where=path, fix=fix
-        ) from None
+    except (TypeError, ValueError) as error:
+        raise HeadstartError(f"this job cannot be read: {error}", where=path, fix=fix) from None
 
 
 def result_file(folder: Path, job: Job) -> Path:

@@ -146,6 +146,8 @@ class Plan:
         """Return the jobs whose results a job needs."""
         if job.select:
             return []
+        if same := self.same_as(job):
+            return [same]
         if "arms" in find_arm(job.arm).needs:
             return [
                 replace(job, arm=arm.name, objective=job.objective if arm.uses_objective else "")

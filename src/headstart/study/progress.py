@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -37,21 +37,10 @@ class StudyCallback(Callback):
         """A job started, has ended an epoch, or is done; `value` is its validation metric."""
 
 
-class StudyCallbacks(StudyCallback, Callbacks):
+class StudyCallbacks(Callbacks, StudyCallback):
     """Pass every event on to several callbacks, in their order."""
 
-    def __init__(self, callbacks: Sequence[StudyCallback]) -> None:
-        super().__init__(callbacks)
-        for event in ("on_plan", "on_pretraining", "on_job"):
-            setattr(self, event, _each([getattr(one, event) for one in callbacks]))
-
-
-def _each(functions: Sequence[Callable[..., None]]) -> Callable[..., None]:
-    def call(*arguments: Any, **named: Any) -> None:
-        for function in functions:
-            function(*arguments, **named)
-
-    return call
+    events = (*Callbacks.events, "on_plan", "on_pretraining", "on_job")
 
 
 class ProgressFile(StudyCallback):
@@ -118,12 +107,11 @@ class ProgressFile(StudyCallback):
     def on_job(
         self, job: "Job", event: JobEvent, epoch: int | None = None, value: float | None = None
     ) -> None:
-        more: dict[str, Any] = {} if epoch is None else {"epoch": epoch}
-        if value is not None:
-            more["value"] = value
+        more: dict[str, Any] = {"epoch": epoch, "value": value}
         if event == "done" and self._study is not None:
             more["seconds"] = self._study.results[job].facts["seconds"]
-        self.write(event, **vars(job), **more)
+        known = {name: one for name, one in more.items() if one is not None}
+        self.write(event, **vars(job), **known)
 
     def write(self, event: str, **content: Any) -> None:
         """Append one event."""

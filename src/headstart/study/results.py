@@ -140,15 +140,6 @@ class Results:
         """The facts of each run by (arm, objective, labels, seed)."""
         return {tuple(one[name] for name in RUN): one for one in self.about["facts"]}
 
-    def series(self, split: str, metric: str) -> list[dict[str, Any]]:
-        """Return the values of a split and metric as dictionaries, ordered by run and epoch."""
-        chosen = [
-            row
-            for row in self.values.to_pylist()
-            if row["split"] == split and row["metric"] == metric
-        ]
-        return sorted(chosen, key=lambda row: (*(row[name] for name in RUN), row["epoch"] or 0))
-
     @cached_property
     def _slices(self) -> dict[tuple[str, str, int, int], slice]:
         table = self.predictions.select(RUN)

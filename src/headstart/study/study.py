@@ -12,9 +12,10 @@ and, at the end, what `results.py` and `report/` write. Only this module writes 
 import json
 import shutil
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -202,7 +203,8 @@ def finish_study(study: Study, callback: StudyCallback, *, command: str = "") ->
             write_text(folder / IDENTITY, json.dumps(_identity(config, study.data)) + "\n")
             config.save(folder)  # last: with it, this is a study
         callback.on_plan(study)
-        executor = executors.make_executor(config, study.plan.jobs, folder, _report_to(callback))
+        report = partial(_report_epoch, callback)
+        executor = executors.make_executor(config, study.plan.jobs, folder, report)
         try:
             _run_all(study, executor, callback)
         finally:
@@ -213,22 +215,19 @@ def finish_study(study: Study, callback: StudyCallback, *, command: str = "") ->
     return results
 
 
-def _report_to(callback: StudyCallback) -> Callable[[Job, int, float], None]:
-    """Return what jobs in this process report their epochs to."""
-    return lambda job, epoch, value: callback.on_job(job, "epoch", epoch, value)
+def _report_epoch(callback: StudyCallback, job: Job, epoch: int, value: float) -> None:
+    callback.on_job(job, "epoch", epoch, value)
 
 
 def _run_all(study: Study, executor: executors.Executor, callback: StudyCallback) -> None:
     """Run all jobs, the quick ones first: something to look at within a minute."""
     table, every = study.config.arm_table, set(study.config.arms)
     quick = {arm.name for arm in table if not arm.needs and not arm.is_network}
-    linear = {arm.name for arm in table if "vectors" in arm.needs}
     with_text = {arm.name for arm in table if arm.needs & {"tokenizer", "vectors"}}
     inputs = Inputs()
     run_jobs(study, quick, inputs, executor, callback)
     if study.unfinished(with_text):
         inputs = prepare_text(study, callback)
-    run_jobs(study, linear, inputs, executor, callback)
     if study.unfinished(every):
         inputs = replace(inputs, paths=inputs.paths | prepare_bases(study, callback))
     run_jobs(study, every, inputs, executor, callback)
@@ -248,12 +247,13 @@ def run_jobs(
         inputs = inputs.packed()
     running: dict[Future[JobResult], Job] = {}
     while waiting or running:
-        ready = [job for job in waiting if all(one in study.results for one in _before(study, job))]
+        needed = {job: plan.needed(job, config) for job in waiting}
+        ready = [job for job in waiting if all(one in study.results for one in needed[job])]
         for job in ready[: plan.jobs - len(running)]:
             waiting.remove(job)
-            same = plan.same_as(job)
-            if same is not None:
-                _finish(study, replace(study.results[same], job=job, run=None), callback)
+            found = [study.results[one] for one in needed[job]]
+            if plan.same_as(job):
+                _finish(study, replace(found[0], job=job, run=None), callback)
                 continue
             callback.on_job(job, "start")
             future = executor.submit(
@@ -264,23 +264,18 @@ def run_jobs(
                 study.data.rows(job.labels, job.seed),
                 study.data.task,
                 inputs,
-                [study.results[one] for one in plan.needed(job, config)],
+                found,
                 executor.report,
             )
             running[future] = job
         done, _ = wait(running, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
         for event in executor.events():
-            callback.on_job(event[0], "epoch", *event[1:])
+            _report_epoch(callback, *event)
         for future in done:
             del running[future]
             if (error := future.exception()) is not None:
                 raise executors.job_error(error)
             _finish(study, future.result(), callback)
-
-
-def _before(study: Study, job: Job) -> list[Job]:
-    same = study.plan.same_as(job)
-    return study.plan.needed(job, study.config) if same is None else [same]
 
 
 def _finish(study: Study, result: JobResult, callback: StudyCallback) -> None:
@@ -289,7 +284,7 @@ def _finish(study: Study, result: JobResult, callback: StudyCallback) -> None:
     write_text(study.folder / MINUTES, f"{study.minutes:.3f}\n")
     metric = study.data.task.metric
     value = None if result.job.select else result.value("validation", metric)
-    callback.on_job(result.job, "done", value=value)
+    callback.on_job(result.job, "done", None, value)
 
 
 def prepare_text(study: Study, callback: StudyCallback) -> Inputs:
