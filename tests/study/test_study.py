@@ -91,6 +91,20 @@ def test_the_results_describe_the_study(finished):
     assert all(fact["seconds"] > 0 for fact in about["facts"])
 
 
+def test_the_facts_of_a_run_have_the_cost_of_all_that_it_needs(finished):
+    about, last = read_results(finished.folder).about, finished.plan.budgets[-1]
+    facts = {(one["arm"], one["seed"]): one for one in about["facts"] if one["labels"] == last}
+    own = {(job.arm, job.seed): one.facts for job, one in finished.results.items()
+           if job.labels == last and not job.select}  # fmt: skip
+    spent = about["pretraining"][0]["points"][-1]["seconds"]
+    for arm, needed in (("tfidf", 0.0), ("pretrained", spent)):
+        assert facts[arm, 0]["seconds"] >= own[arm, 0]["seconds"] + needed
+    stack = facts["stack", 0]
+    members = [facts[arm, 0] for arm, weight in stack["weights"].items() if weight]
+    assert stack["bytes"] == sum(one["bytes"] for one in members)
+    assert stack["seconds"] > max(one["seconds"] for one in members)
+
+
 def test_the_best_model_is_ready_for_use(finished):
     best = read_results(finished.folder).about["best"]
     place = finished.folder / "best"

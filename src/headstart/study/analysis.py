@@ -4,7 +4,7 @@ Differences have one sign convention: the arm that is named first minus the othe
 """
 
 import math
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations, pairwise
 from typing import Any
@@ -354,80 +354,41 @@ def make_curves(lines: Mapping[tuple[Series, int], dict[int, list[float]]]) -> l
 
 
 def find_cost(results: Results, score: Score) -> Cost:
-    """Compute the cost of an arm at a budget from the facts of its runs.
-
-    A stack costs what its members cost, too, and an arm that needs a base its pretraining.
-    """
-    facts = results.facts
-    runs = [key for key in facts if (key[:2], key[2]) == (score.series, score.labels)]
-    if not runs:
-        return Cost()
-    members = {run: _members(facts, run) for run in runs}
-    pretraining = max(_pretraining_seconds(results, {run, *members[run]}) for run in runs)
+    """Compute the cost of an arm at a budget from the facts of its runs."""
+    wanted = (*score.series, score.labels)
+    every = results.about["facts"]
+    facts = [one for one in every if (one["arm"], one["objective"], one["labels"]) == wanted]
     seconds, predicting, size = (
-        _mean([_total(facts, run, members[run], name) for run in runs])
+        _mean([one[name] for one in facts if name in one])
         for name in ("seconds", "test_seconds", "bytes")
     )
-    rows = len(results.rows)
-    timed = [facts[one] for run in runs for one in members[run] or [run]]
     return Cost(
-        minutes=None if seconds is None else (seconds + pretraining) / 60,
+        minutes=None if seconds is None else seconds / 60,
         bytes=size,
-        milliseconds=1000 * predicting / rows if predicting is not None and rows else None,
-        timed=frozenset((one.get("workers"), one.get("threads")) for one in timed),
-        selected=_selected([facts[run] for run in runs]),
+        milliseconds=None if predicting is None else 1000 * predicting / len(results.rows),
+        timed=frozenset((one.get("workers"), one.get("threads")) for one in facts),
+        selected=_selected(facts),
     )
 
 
-def _members(facts: Mapping[Any, Mapping[str, Any]], run: tuple[Any, ...]) -> list[Any]:
-    """Return the runs that a stack combines with a weight above zero."""
-    weights = facts[run].get("weights") or {}
-    _, objective, labels, seed = run
-    keys = [
-        (arm, of, labels, seed)
-        for arm, weight in weights.items()
-        if weight
-        for of in dict.fromkeys(("", objective))
-    ]
-    return [key for key in keys if key in facts]
-
-
-def _total(
-    facts: Mapping[Any, Mapping[str, Any]], run: Any, members: Sequence[Any], name: str
-) -> float | None:
-    """Add the facts of a run and its members; None where one of them is unknown."""
-    own = facts[run].get(name, 0.0 if members else None)  # a stack's weights take no space
-    values = [own, *(facts[one].get(name) for one in members)]
-    return None if None in values else float(sum(values))
-
-
-def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return float(np.mean(known)) if known else None
-
-
-def _pretraining_seconds(results: Results, runs: Collection[tuple[Any, ...]]) -> float:
-    """Return the seconds of pretraining behind these runs."""
-    based = [run for run in runs if "base" in find_arm(run[0]).needs]
-    based = [run for run in based if find_arm(run[0]).start == "base"]
-    for part in results.about["pretraining"]:
-        if any(part["objective"] == run[1] for run in based) and part["points"]:
-            return float(part["points"][-1].get("seconds") or 0.0)
-    return 0.0
+def _mean(values: Sequence[float]) -> float | None:
+    return float(np.mean(values)) if values else None
 
 
 def _selected(facts: Sequence[Mapping[str, Any]]) -> str:
     """Write the selected settings: each one, lowest to highest over seeds."""
-    chosen = [one.get("chosen") or {} for one in facts]
+    values: dict[str, set[float]] = {}
+    for one in facts:
+        for name, value in one.get("chosen", {}).items():
+            values.setdefault(name, set()).add(value)
     found = []
-    for name in dict.fromkeys(name for one in chosen for name in one):
-        values = sorted(
-            {one[name] for one in chosen if name in one}, key=lambda v: (str(type(v)), v)
-        )
-        shown = [f"{value:g}" if isinstance(value, int | float) else str(value) for value in values]
-        found.append(f"{name.replace('_', ' ')} {'–'.join(dict.fromkeys((shown[0], shown[-1])))}")
-    tries = max((int(one.get("tries") or 0) for one in facts), default=0)
-    return ", ".join(found) + (f", {tries} tries" if found and tries else "")
+    for name, chosen in values.items():
+        ends = dict.fromkeys(f"{value:g}" for value in (min(chosen), max(chosen)))
+        found.append(f"{name.replace('_', ' ')} {'–'.join(ends)}")
+    tries = max((one.get("tries", 0) for one in facts), default=0)
+    if found and tries:
+        found.append(f"{tries} tries")
+    return ", ".join(found)
 
 
 def arm_labels(results: Results, goal: float) -> dict[Series, LabelsNeeded]:

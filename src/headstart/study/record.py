@@ -16,6 +16,7 @@ from headstart.language_model import GAP, fill, generate
 from headstart.machine import look_up
 from headstart.model.counts import count_parameters
 from headstart.run import NetworkRun
+from headstart.study.arms import find_arm
 from headstart.study.data import gold_names, has_classes
 from headstart.study.jobs import JobResult
 from headstart.study.plan import Job
@@ -36,11 +37,12 @@ def make_study_results(study: "Study", best: Job, *, command: str) -> Results:
     numbers = np.asarray(test.rows, dtype=np.int64)
     done = [study.results[job] for job in study.trainings]
     named = zip(numbers.tolist(), map(as_text, test.keys), gold_names(task, test), strict=True)
+    about = _about(study, command)
     return make_results(
         {
-            **_about(study, command),
+            **about,
             "best": best.run,
-            "facts": _facts(study, done),
+            "facts": _facts(study, about["pretraining"]),
         },
         [{**one.job.run, **value} for one in done for value in one.values],
         [run_predictions(one.job.run, numbers, **_predictions(one, study)) for one in done],
@@ -55,16 +57,29 @@ def _predictions(one: JobResult, study: "Study") -> dict[str, Any]:
     return {"gold": np.asarray(test.labels), "probabilities": one.probabilities}
 
 
-def _facts(study: "Study", done: Sequence[JobResult]) -> list[dict[str, Any]]:
-    """Return the facts of each training; the time of a shared selection is part of each seed's."""
-    found = []
-    for one in done:
-        shared = study.plan.selections(one.job, study.config)
-        selecting = sum(study.results[job].facts["seconds"] for job in shared)
-        timed = {"workers": study.plan.jobs, "threads": study.plan.threads}
-        seconds = one.facts["seconds"] + selecting
-        found.append({**one.job.run, **one.facts, **timed, "seconds": seconds})
-    return found
+def _facts(study: "Study", pretraining: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the facts of each training with the cost of everything that it needs.
+
+    That is its pretraining and the selection that seeds share; for a stack, its members.
+    """
+    config, plan = study.config, study.plan
+    lasts = {part["objective"]: part["points"][-1] for part in pretraining if part["points"]}
+    found: dict[Job, dict[str, Any]] = {}
+    for job in study.trainings:  # the members of a stack come before it
+        facts = found[job] = dict(study.results[job].facts)
+        weights = facts.get("weights", {})
+        members = [found[one] for one in plan.needed(job, config) if weights.get(one.arm)]
+        for name in ("seconds", "test_seconds", "bytes") if members else ():
+            if all(name in one for one in members):
+                facts[name] = facts.get(name, 0) + sum(one[name] for one in members)
+        facts["seconds"] += sum(
+            study.results[one].facts["seconds"] for one in plan.selections(job, config)
+        )
+        arm = find_arm(job.arm)
+        if arm.start == "base" and "base" in arm.needs:
+            facts["seconds"] += lasts.get(job.objective, {}).get("seconds", 0.0)
+    timed = {"workers": plan.jobs, "threads": plan.threads}
+    return [{**job.run, **facts, **timed} for job, facts in found.items()]
 
 
 def _about(study: "Study", command: str) -> dict[str, Any]:

@@ -136,11 +136,6 @@ class Results:
         return self.about["task"] in ("classification", "pairs")
 
     @cached_property
-    def facts(self) -> dict[tuple[str, str, int, int], dict[str, Any]]:
-        """The facts of each run by (arm, objective, labels, seed)."""
-        return {tuple(one[name] for name in RUN): one for one in self.about["facts"]}
-
-    @cached_property
     def _slices(self) -> dict[tuple[str, str, int, int], slice]:
         table = self.predictions.select(RUN)
         if len(table) == 0:
