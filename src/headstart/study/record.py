@@ -78,8 +78,7 @@ def _facts(study: "Study", pretraining: Sequence[dict[str, Any]]) -> list[dict[s
         arm = find_arm(job.arm)
         if arm.start == "base" and "base" in arm.needs:
             facts["seconds"] += lasts.get(job.objective, {}).get("seconds", 0.0)
-    timed = {"workers": plan.jobs, "threads": plan.threads}
-    return [{**job.run, **facts, **timed} for job, facts in found.items()]
+    return [{**job.run, **facts} for job, facts in found.items()]
 
 
 def _about(study: "Study", command: str) -> dict[str, Any]:
