@@ -66,7 +66,7 @@ DEFAULTS: dict[str, Any] = {
     "cuts": [],  # what was reduced to fit into the minutes
     "task_texts": 0,  # training texts that joined pretraining, without labels
     "overlap_checked": "",  # what was searched and found, in a sentence
-    "parameters": {},  # objective -> the document of `headstart params --json`
+    "preset": "",  # of the network
     "pretraining": [],  # {"objective", "points": [{"step", "tokens", "seconds", …}], "samples"}
     "best": {},  # the run that `best/` holds: arm, objective, labels, seed
     "versions": {},
