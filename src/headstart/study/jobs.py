@@ -59,8 +59,7 @@ ARRAYS = ("probabilities", "validation_probabilities", "scores", "oof", "oof_row
 Array = NDArray[Any]
 
 
-def _none() -> Array:
-    return np.zeros((0, 0), dtype=np.float32)
+NO_PREDICTIONS = np.zeros((0, 0), dtype=np.float32)
 
 
 @dataclass(frozen=True)
@@ -80,10 +79,10 @@ class JobResult:
     job: Job
     values: list[dict[str, Any]] = field(default_factory=list)
     facts: dict[str, Any] = field(default_factory=dict)
-    probabilities: Array = field(default_factory=_none)
-    validation_probabilities: Array = field(default_factory=_none)
+    probabilities: Array = field(default_factory=NO_PREDICTIONS.copy)
+    validation_probabilities: Array = field(default_factory=NO_PREDICTIONS.copy)
     scores: Array = field(default_factory=lambda: np.zeros(0))
-    oof: Array = field(default_factory=_none)
+    oof: Array = field(default_factory=NO_PREDICTIONS.copy)
     oof_rows: Array = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     run: bytes | None = None
 
@@ -344,7 +343,8 @@ def network_config(context: JobContext) -> FinetuneConfig:
         "threads": context.plan.threads,
         "precision": study.precision,
     }
-    base = context.inputs.get(base_name(arm, study, job))
+    own = f"{job.objective}-{job.seed % study.bases}"  # seeds take turns with several bases
+    base = context.inputs.get(arm.name if arm.is_foreign else own)
     if not arm.is_foreign:
         settings["preset"] = study.preset
     if base is None:
@@ -358,11 +358,6 @@ def network_config(context: JobContext) -> FinetuneConfig:
     if config.freeze and config.head_init == "random":
         config = config.replace(learning_rate=FROZEN_LEARNING_RATE)
     return config
-
-
-def base_name(arm: Arm, study: StudyConfig, job: Job) -> str:
-    """Return the name among the inputs of the base that a job starts from; seeds take turns."""
-    return arm.name if arm.is_foreign else f"{job.objective}-{job.seed % study.bases}"
 
 
 class _Epochs(Callback):

@@ -18,7 +18,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 from headstart.checksums import save_arrays
 from headstart.config import PRESET_SETTINGS, StudyConfig, is_run
@@ -108,7 +107,7 @@ class Study:
         """Return the sizes of the network: the base's, or the preset's."""
         if self.config.base:
             return NetworkRun.open(self.config.base).model.base.config
-        return preset(self.config.preset, **self.config.sizes()).base
+        return preset(self.config.preset, objective=None, **self.config.sizes()).base
 
     def base_folder(self, objective: str, number: int = 0) -> Path:
         """Return where a base is: the one that was given, or the study's own of this number."""
