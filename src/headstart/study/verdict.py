@@ -241,10 +241,11 @@ def _first_step(analysis: Analysis, steps: Sequence[Difference]) -> str:
     """Say what the ingredient before the headline arm's own adds over the control."""
     first, control = steps[0], _control(analysis.chain[0])
     total = sum(step.interval.value for step in steps)
+    average = " on average" if len(analysis.results.about["budgets"]) > 1 else ""
     if first.significant and first.interval.value > max(0.0, total / 2):
-        change = _change(first.interval)
+        change = f"{signed(first.interval.value)} points{average}, {within(first.interval)}"
         return f"Most of the gain over {control} comes from {first.effect} ({change})."
-    return f"Compared with {control}, {first.effect} alone is {_compared(first)}."
+    return f"Compared with {control}, {first.effect} alone is {_compared(first, average)}."
 
 
 def _savings(results: Results, savings: LabelSavings, name: str, other: str) -> list[str]:
