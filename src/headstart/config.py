@@ -739,10 +739,10 @@ class StudyConfig(DatasetSettings, NetworkSettings):
         1, "Pretrainings; with several, the intervals include their variance.", panel="Study",
         minimum=1, maximum=1_000,
     )  # fmt: skip
-    selection: Literal["budget", "validation", "none"] = setting(
+    selection: Literal["budget", "none"] = setting(
         "budget",
-        "What selects epochs, regularisation and weights: the label budget itself, the validation "
-        "part, or nothing (all epochs, as in the lab).",
+        "What selects epochs, regularisation and weights: the label budget itself, or nothing (all "
+        "epochs, as in the lab).",
         panel="Study",
     )
     minutes: float | None = setting(
@@ -750,7 +750,7 @@ class StudyConfig(DatasetSettings, NetworkSettings):
         panel="Study", above=0, maximum=525_600,
     )  # fmt: skip
     tokens: int | None = setting(
-        None, "Tokens of pretraining: 2M. Several show what more would bring: 0.5M,1M,2M.",
+        None, "Tokens of pretraining, for example 2M.",
         panel="Study", minimum=1, maximum=10**13, amount=True,
     )  # fmt: skip
     epochs: int | None = setting(

@@ -9,11 +9,11 @@ from headstart.config import FinetuneConfig, PretrainConfig, StudyConfig
 from headstart.errors import HeadstartError
 
 
-def given(config, *arguments, several=()):
+def given(config, *arguments):
     """The settings that a command receives for these arguments."""
     received = {}
 
-    @from_config(config, several=several)
+    @from_config(config)
     def command(given) -> None:
         received.update(given)
 
@@ -42,11 +42,6 @@ def test_a_wrong_amount_is_rejected(written):
     with pytest.raises(HeadstartError, match="--tokens is") as caught:
         given(PretrainConfig, "--tokens", written)
     assert caught.value.code == "config"
-
-
-def test_a_study_takes_several_amounts():
-    found = given(StudyConfig, "--tokens", "0.5M,1M", several=("tokens",))
-    assert found["tokens"] == [500_000, 1_000_000]
 
 
 def test_lists_are_separated_by_commas_or_repeated(tmp_path, monkeypatch):

@@ -12,8 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from headstart.model.counts import count_parameters
-from headstart.model.presets import preset
 from headstart.study.arms import find_arm
 from headstart.study.report.build import build_report
 from headstart.study.results import Results, make_results, run_predictions, write_results
@@ -139,7 +137,6 @@ def _rows(
 
 
 def _about(recipe: Recipe) -> dict[str, Any]:
-    counts = count_parameters(preset(recipe.preset), len(recipe.label_names)).document()
     return {
         "dataset": "rotten-tomatoes",
         "corpus": "imdb",
@@ -158,7 +155,7 @@ def _about(recipe: Recipe) -> dict[str, Any]:
         ],
         "task_texts": 6826,
         "overlap_checked": "27 documents of the corpus contain a test text and were dropped",
-        "parameters": dict.fromkeys(recipe.objectives, counts),
+        "preset": recipe.preset,
         "pretraining": [_pretraining(name, recipe.tokens) for name in recipe.objectives],
     }
 
@@ -180,13 +177,7 @@ def _pretraining(objective: str, tokens: int) -> dict[str, Any]:
                 "bits_per_byte": held_out / 3.9 if measured else None,
             }
         )
-    samples = [
-        {"prompt": "the film was", "text": "the film was a little too long but the acting is"},
-        {"prompt": "i would not", "text": "i would not recommend this to anyone who has seen"},
-    ]
-    if objective == "masked":
-        samples = [{"prompt": "a very [MASK] film", "text": "good · bad · funny · strange"}]
-    return {"objective": objective, "points": points, "samples": samples}
+    return {"objective": objective, "points": points}
 
 
 if __name__ == "__main__":

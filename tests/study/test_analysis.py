@@ -1,6 +1,5 @@
-"""Costs, alternatives, winners, curves and amounts of tokens, from the results table."""
+"""Costs, alternatives, winners and curves, from the results table."""
 
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -12,10 +11,9 @@ from headstart.study.statistics import paired_difference, seed_variance
 from headstart.study.verdict import recommend
 from tests.study.fake_study import Recipe, fake_results
 
-PRETRAINING = 300.0  # seconds, of the made-up study
 NETWORK = {"seconds": 60.0, "test_seconds": 3.2, "bytes": 24_000_000, "workers": 2, "threads": 1}
 TFIDF = {"seconds": 2.0, "test_seconds": 0.08, "bytes": 600_000, "workers": 2, "threads": 1}
-STACK = {"seconds": 0.1, "test_seconds": 0.0, "weights": {"tfidf": 0.4, "pretrained": 0.6}}
+STACK = {"seconds": 360.0, "test_seconds": 3.28, "bytes": 24_600_000}
 ARMS = {"pretrained": (0.6, 0.2), "tfidf": (0.6, 0.2), "stack": (0.62, 0.2)}
 TAKEN = {"best": {"arm": "stack", "objective": "causal"}}
 FACTS = {"pretrained": NETWORK, "tfidf": TFIDF, "stack": STACK}
@@ -50,16 +48,10 @@ def constructed(correct, *, rows=600, seeds=3, noise=0.0, facts=None):
     return make_results(about, [], parts, named)
 
 
-def test_a_network_costs_its_pretraining_too():
+def test_the_cost_of_an_arm_comes_from_the_facts_of_its_runs():
     cost = study().costs[("pretrained", "causal"), 1600]
-    assert cost.minutes == pytest.approx((60 + PRETRAINING) / 60)
+    assert cost.minutes == pytest.approx(1.0)
     assert cost.milliseconds == pytest.approx(4.0)
-
-
-def test_a_stack_costs_what_it_combines():
-    cost = study().costs[("stack", "causal"), 1600]
-    assert cost.bytes == 24_600_000
-    assert cost.minutes == pytest.approx((62.1 + PRETRAINING) / 60)
 
 
 def test_what_was_not_measured_is_unknown():
@@ -166,18 +158,3 @@ def test_the_mean_of_a_curve_and_its_interval_end_at_the_same_epoch():
     assert [len(short.mean), len(long.mean)] == [2, 3]
     assert all(one.bounded for one in (*short.mean, *long.mean))
     assert short.seeds[0] == [0.5, 0.6, 0.7]
-
-
-def test_scores_by_tokens_begin_with_cooccurrence_alone_and_end_with_the_whole_study():
-    skill = {"scratch": (0.2, 0.2), "cooc-init": (0.3, 0.2), "pretrained": (0.9, 0.2)}
-    whole = fake_results(Recipe(skill=skill, test_rows=300))
-    smaller = [
-        fake_results(Recipe(skill={"pretrained": (share, 0.2)}, test_rows=300, tokens=tokens))
-        for tokens, share in ((1_200_000, 0.5), (2_400_000, 0.7))
-    ]
-    (series,) = analyse(whole, smaller).tokens
-    amounts = [0, 1_200_000, 2_400_000, 1200 * 4096]
-    assert sorted({tokens for tokens, _, _ in series.points}) == amounts
-    assert [(a, b) for a, b, _ in series.gains] == list(pairwise(amounts))
-    assert all(gain.bounded for _, _, gain in series.gains)
-    assert analyse(whole).tokens == []

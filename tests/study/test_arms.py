@@ -1,19 +1,12 @@
-"""The table of arms: names, the headline comparison, and arms of Hugging Face."""
+"""The table of arms: names, how they are fitted, and arms of Hugging Face."""
 
 import pytest
 
 from headstart.config import StudyConfig
 from headstart.errors import HeadstartError
-from headstart.study.arms import ARMS, arm_label, arm_order, find_arm, headline_arm
-from headstart.study.jobs import FITS, Job, JobContext, JobSettings, network_config
-
-
-def test_a_study_is_about_the_arm_that_has_a_control():
-    headline = headline_arm()
-    assert headline.name == "pretrained"
-    assert headline.compared_with in ARMS
-    assert set(headline.between) < set(ARMS)
-    assert headline_arm(["tfidf"]) is None
+from headstart.study.arms import ARMS, arm_order, find_arm
+from headstart.study.jobs import FITS, JobContext, network_config
+from headstart.study.plan import Job, Plan
 
 
 def test_every_arm_can_be_fitted():
@@ -25,7 +18,6 @@ def test_an_unknown_arm_is_an_error_that_lists_the_known_ones():
         find_arm("wizard")
     with pytest.raises(HeadstartError, match="unknown arm 'wizard'"):
         StudyConfig.create(arms=["wizard"])
-    assert arm_label("wizard") == "wizard"
 
 
 def test_a_model_of_hugging_face_is_an_arm():
@@ -39,8 +31,12 @@ def test_a_model_of_hugging_face_is_trained_with_the_precision_of_the_study(tmp_
     name = "hf:owner/model"
     config = StudyConfig.create(dataset=["d"], arms=[name, "tfidf"], precision="bf16")
     paths = {name: str(tmp_path)}
+    plan = Plan(
+        seeds=[1], budgets=[20], epochs={20: 3}, pretrain_steps=0, jobs=1, threads=2,
+        pretrain_threads=2, all_labels=40,
+    )  # fmt: skip
     context = JobContext(
-        Job(name, "", 20, 1), find_arm(name), config, JobSettings(3, threads=2),
+        Job(name, "", 20, 1), find_arm(name), config, plan,
         None, None, paths, (), tmp_path, print,
     )  # fmt: skip
     found = network_config(context)

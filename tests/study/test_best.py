@@ -10,7 +10,7 @@ import headstart
 from headstart.config import FinetuneConfig
 from headstart.run import Run, evaluation_rows
 from headstart.study import study as driver
-from headstart.study.best import Best, choose_best, measure, save_best
+from headstart.study.best import choose_best, measure, save_best
 from tests.study.small_study import results_of, small_study
 
 ARMS = ["tfidf", "nb", "cooc-lr", "scratch", "pretrained", "stack"]
@@ -49,17 +49,16 @@ def with_oof(study, good):
 @pytest.mark.parametrize("arm", ARMS)
 def test_rows_of_the_budget_choose_and_best_predicts_as_in_the_study(trained, tmp_path, arm):
     best = choose(trained, with_oof(trained, arm), tmp_path)
-    assert best.job == best.saved
-    assert best.job.arm == arm
+    assert best.arm == arm
     opened = headstart.load(tmp_path / "best")
     found = opened.predict_proba(trained.data.splits.test.texts).astype(np.float32)
-    assert np.array_equal(found, trained.results[best.job].probabilities)
+    assert np.array_equal(found, trained.results[best].probabilities)
     assert opened.summary["run"] == str(tmp_path / "best")
     assert not (tmp_path / "runs").exists()
     rows, _ = evaluation_rows(FinetuneConfig.load(opened.folder), opened.task, None)
     measured = opened.evaluate(rows)
     assert measured["seen_rows"] == 0
-    assert measured["accuracy"] == trained.results[best.job].value("test", "accuracy")
+    assert measured["accuracy"] == trained.results[best].value("test", "accuracy")
 
 
 def test_arms_are_compared_on_rows_that_all_of_them_have(trained):
@@ -70,7 +69,7 @@ def test_arms_are_compared_on_rows_that_all_of_them_have(trained):
     few = replace(first, oof=right[:5], oof_rows=np.arange(5))
     many = replace(second, oof=half, oof_rows=np.arange(10))
     found = measure([few, many], trained.data, selection="budget")
-    assert [one.metric for one in found] == [1, 1]
+    assert list(found.values()) == pytest.approx([-np.log(0.9)] * 2)
 
 
 def test_without_out_of_fold_predictions_of_one_arm_validation_compares_all(trained):
@@ -78,17 +77,18 @@ def test_without_out_of_fold_predictions_of_one_arm_validation_compares_all(trai
     results = [one for one in trained.results.values() if one.job.seed == 0]
     none = [replace(results[0], oof=np.zeros((0, 2)), oof_rows=np.zeros(0, dtype=np.int64))]
     found = measure([*none, *results[1:]], trained.data, selection="budget")
-    assert [one.loss for one in found] == [one.value("validation", "loss") for one in results]
+    losses = [one.value("validation", "loss") for one in results]
+    assert list(found.values()) == losses
 
 
 def test_an_arm_that_cannot_be_saved_leaves_best_to_another(tmp_path):
     study = small_study(tmp_path, arms=["trivial", "tfidf"], corpus=None, labels=["20"])
     shutil.rmtree(study.folder / "best")
-    assert save_best(
-        study.folder, study.config, study.plan, study.data, with_oof(study, "trivial")
-    ) == Best(results_of(study, "trivial")[0].job, 1.0, None)
-    measured = measure(list(study.results.values()), study.data, selection="budget")
-    assert choose_best(measured)[0].arm == "tfidf"
+    results = with_oof(study, "trivial")
+    best = save_best(study.folder, study.config, study.plan, study.data, results)
+    assert best == results_of(study, "trivial")[0].job
+    losses = measure(list(study.results.values()), study.data, selection="budget")
+    assert choose_best(losses).arm == "tfidf"
 
 
 def test_best_is_chosen_once(tmp_path):
@@ -96,4 +96,4 @@ def test_best_is_chosen_once(tmp_path):
     run = Run.open(study.folder / "best")
     assert run.facts()["kind"] == "tfidf"
     again = save_best(study.folder, study.config, study.plan, study.data, study.results)
-    assert again.saved.arm == "tfidf"
+    assert again.arm == "tfidf"

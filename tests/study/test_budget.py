@@ -11,7 +11,7 @@ import pytest
 from headstart.baselines.linear import TfidfClassifier
 from headstart.baselines.stack import Stack
 from headstart.folds import make_folds
-from headstart.study import selection
+from headstart.study import jobs, selection
 from headstart.study.jobs import run_file
 from headstart.study.progress import StudyCallback
 from headstart.study.study import finish_study, plan_study
@@ -99,7 +99,7 @@ def test_a_network_is_refitted_on_all_rows_of_its_budget(tmp_path, monkeypatch, 
             trained.append(len(more["splits"].train))
         return finetune(config, folder, **more)
 
-    monkeypatch.setattr(selection, "finetune", spy)
+    monkeypatch.setattr(jobs, "finetune", spy)
     study = small_study(tmp_path, arms=["scratch"], labels=["60", "all"], corpus=None, seeds=1)
     assert trained == study.plan.budgets == [60, study.data.all_labels]
 
@@ -135,12 +135,6 @@ def test_with_all_labels_one_selection_serves_every_seed(tmp_path, monkeypatch, 
     assert len({str(one.facts["chosen"]) for one in found}) == 1
     assert seeds == [0] * (2 if many == 50 else 4)  # both settings, then the other folds
     assert len({one.probabilities.tobytes() for one in found}) == 3
-
-
-def test_the_validation_part_selects_where_that_is_wanted(tmp_path):
-    settings = {"arms": ["tfidf", "scratch"], "labels": ["20"], "seeds": 1, "corpus": None}
-    study = small_study(tmp_path, **settings, selection="validation")
-    assert all(len(one.oof_rows) == 0 for one in study.results.values())
 
 
 def test_where_nothing_is_selected_the_last_epoch_is_taken_as_it_is(tmp_path):

@@ -11,7 +11,7 @@ import pytest
 from headstart.config import StudyConfig
 from headstart.errors import HeadstartError
 from headstart.study.executors import (
-    InlineExecutor,
+    Executor,
     LocalExecutor,
     job_error,
     job_threads,
@@ -46,7 +46,7 @@ def local():
 
 def test_a_job_in_this_process_reports_directly():
     events = []
-    executor = InlineExecutor(lambda *event: events.append(event))
+    executor = Executor(lambda *event: events.append(event))
     assert executor.submit(double, 3, executor.report).result() == 6
     assert events == [("job", 1, 0.5)]
 

@@ -66,11 +66,16 @@ def study(request, tmp_path_factory):
     return run_config(config(request.param, folder, arms=arms), folder / "out")
 
 
+def values_of_test(results, metric):
+    rows = results.values.to_pylist()
+    return [row for row in rows if (row["split"], row["metric"]) == ("test", metric)]
+
+
 def test_every_training_is_measured_by_the_metric_of_the_task(study):
     metric = METRICS[study.config.task]
     results = read_results(study.folder)
     assert (results.about["task"], results.about["metric"]) == (study.config.task, metric)
-    final = [value for value in results.series("test", metric) if value["epoch"] is None]
+    final = [value for value in values_of_test(results, metric) if value["epoch"] is None]
     assert len(final) == len(study.trainings)
 
 
@@ -79,7 +84,7 @@ def test_the_scores_of_the_rows_have_the_metric_as_their_mean(study):
     results = read_results(study.folder)
     values = {
         (v["arm"], v["objective"], v["labels"], v["seed"]): v["value"]
-        for v in results.series("test", metric)
+        for v in values_of_test(results, metric)
     }
     for run, seeds in results.runs.items():
         scores = results.scores(*run)

@@ -8,8 +8,8 @@ import pytest
 
 from headstart.config import StudyConfig
 from headstart.errors import HeadstartError
-from headstart.study.jobs import Job
 from headstart.study.plan import (
+    Job,
     Plan,
     Speed,
     find_epochs,

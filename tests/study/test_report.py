@@ -3,7 +3,6 @@
 import csv
 import itertools
 import re
-import sys
 import xml.etree.ElementTree as ElementTree
 
 import numpy as np
@@ -18,7 +17,7 @@ from tests.study.fake_study import Recipe, fake_study
 
 SECTIONS = (
     *("verdict", "labels", "epochs", "pretraining", "trust", "examples"),
-    *("data", "network", "glossary", "rerun"),
+    *("data", "glossary", "rerun"),
 )
 HOSTILE = "</script><script>document.title='owned'</script><img src=x onerror=alert(1)>\" & 'x"
 
@@ -88,7 +87,7 @@ def test_text_and_chart_have_the_same_sign(report):
     """Finding 67: the text said −2.1 points where the chart said +2.1."""
     page = text_of(report.path.read_text())
     chart = re.search(r"([+−]?[\d.]+) pretrained − TF-IDF", page)[1]
-    said = [s for s in report.verdict.sentences + report.verdict.details if "Compared with" in s]
+    said = [s for s in report.verdict.sentences + report.verdict.details if "Compared with TF" in s]
     first = re.search(
         r"pretrained is (?:([\d.]+) points (better|worse)|.*?\((−?[\d.]+) points)", said[0]
     )
@@ -166,13 +165,11 @@ def test_the_page_is_small_and_names_no_other_file_to_load(report):
     assert not re.search(r"<(link|img|iframe|object)\b|\bsrc=|@import|url\(", page)
 
 
-def test_every_figure_is_a_valid_svg_with_real_colours_and_a_png(report):
-    svgs = [path for path in report.figures if path.suffix == ".svg"]
-    assert len(svgs) >= 7
-    for path in svgs:
+def test_every_figure_is_a_valid_svg_with_real_colours(report):
+    assert len(report.figures) >= 6
+    for path in report.figures:
         ElementTree.parse(path)
         assert "var(--" not in path.read_text()
-        assert path.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_the_four_tables_have_lines_as_wide_as_their_header(report):
@@ -221,7 +218,7 @@ def test_no_cell_of_a_table_is_a_formula(tmp_path):
         Recipe(skill={"tfidf": (0.3, 0.2)}),
         Recipe(skill={"scratch": (0.3, 0.2), "pretrained": (0.3, 0.2)}),
         Recipe(skill={"scratch": (0.3, 0.2), "hf:x/y": (0.3, 0.2)}),
-        Recipe(about={"pretraining": [], "parameters": {}, "warnings": [], "corpus": ""}),
+        Recipe(about={"pretraining": [], "warnings": [], "corpus": ""}),
     ],
     ids=[
         *("one seed", "two seeds", "tiny", "two objectives", "3 classes", "77 classes"),
@@ -241,25 +238,6 @@ def test_a_study_without_a_finished_run_is_an_error(tmp_path):
     write_results(tmp_path, make_results(results.about, [], [], []))
     with pytest.raises(HeadstartError, match="no finished run"):
         build_report(tmp_path)
-
-
-def test_several_amounts_of_tokens_become_a_figure(tmp_path):
-    skill = {"scratch": (0.2, 0.2), "cooc-init": (0.3, 0.2), "pretrained": (0.9, 0.2)}
-    fake_study(tmp_path, Recipe(skill=skill, test_rows=300))
-    smaller = Recipe(skill={"pretrained": (0.5, 0.2)}, test_rows=300, tokens=1_200_000)
-    fake_study(tmp_path / "tokens" / "1200000", smaller)
-    report = build_report(tmp_path)
-    assert "tokens-causal.svg" in [path.name for path in report.figures]
-    assert "0 to 1.2 M" in text_of(report.path.read_text())
-
-
-def test_without_the_extra_the_report_is_complete_and_names_its_install_command(
-    tmp_path, monkeypatch
-):
-    monkeypatch.setitem(sys.modules, "resvg_py", None)  # as if it were not installed
-    written = build_report(fake_study(tmp_path, Recipe(test_rows=50)))
-    assert "pip install 'headstart[figures]'" in written.missing
-    assert {path.suffix for path in written.figures} == {".svg"}
 
 
 def test_labels_are_moved_apart_and_stay_inside():

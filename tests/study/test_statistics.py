@@ -14,7 +14,6 @@ from headstart.study.statistics import (
     claimed_steps,
     detectable_difference,
     is_equivalent,
-    mcnemar_exact,
     mean_interval,
     named_budgets,
     paired_difference,
@@ -227,13 +226,3 @@ def test_equivalent_means_near_zero_on_both_sides():
     assert is_equivalent(Interval(0.002, -0.008, 0.012))
     assert not is_equivalent(Interval(0.063, -0.026, 0.152))
     assert not is_equivalent(Interval(0.008, 0.001, 0.015))
-
-
-# McNemar's test and learning curves
-
-
-def test_mcnemar_agrees_with_the_coin():
-    # One of six disagreements: 2 · (1 + 6) / 2⁶ by hand.
-    assert mcnemar_exact(1, 5) == pytest.approx(14 / 64)
-    assert mcnemar_exact(5, 1) == pytest.approx(14 / 64)
-    assert mcnemar_exact(0, 0) == 1.0

@@ -55,7 +55,7 @@ Threads = Annotated[
 
 
 def from_config(
-    config_class: type[Config], *, only: tuple[str, ...] = (), several: tuple[str, ...] = ()
+    config_class: type[Config], *, only: tuple[str, ...] = ()
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Decorate a command whose settings are those of a config class.
 
@@ -66,7 +66,6 @@ def from_config(
     ----------
     config_class : declares the settings. If it belongs to a command, `--config FILE` is added.
     only : the settings to take, if not all; then without `--config`.
-    several : settings with one value for which this command takes several: a list in `given`.
     """
     settings = config_class.settings()
     if only:
@@ -79,7 +78,7 @@ def from_config(
         def command(*, config: Path | None = None, **values: Any) -> None:
             given = {} if config is None else _read_file(config, settings)
             written = {one.name: values.pop(one.name) for one in settings}
-            given |= parse(settings, written, function.__name__, several)
+            given |= parse(settings, written, function.__name__)
             function(given, **values)
 
         kinds = {one.name: _declare(one) for one in settings}
@@ -140,9 +139,7 @@ def help_text(one: Setting, *, default: bool = True) -> str:
     return " ".join(parts)
 
 
-def parse(
-    settings: list[Setting], written: dict[str, Any], command: str, several: tuple[str, ...] = ()
-) -> dict[str, Any]:
+def parse(settings: list[Setting], written: dict[str, Any], command: str) -> dict[str, Any]:
     """Convert the options that were given to values of settings; bad ones are one message."""
     given = {}
     problems, fixes = [], []
@@ -151,11 +148,9 @@ def parse(
         if text is None or text == []:
             continue
         value = _value(one, text)
-        items = value if one.name in several and isinstance(value, list) else [value]
-        for item in items:
-            if problem := one.problem(item):
-                problems.append(problem.replace(one.name, one.option, 1))
-                fixes.append(one.suggestion(item))
+        if problem := one.problem(value):
+            problems.append(problem.replace(one.name, one.option, 1))
+            fixes.append(one.suggestion(value))
         given[one.name] = value
     if problems:
         fix = "; ".join(filter(None, fixes)) or f"headstart {command} --help lists the values"
@@ -169,9 +164,7 @@ def _value(one: Setting, text: Any) -> Any:
         return text
     if one.is_list:
         return [_number(one, item) for part in text for item in _items(part, one)]
-    items = text.split(",") if one.amount else [text]
-    values = [_number(one, item) for item in items]
-    return values[0] if len(values) == 1 else values
+    return _number(one, text)
 
 
 def _items(text: str, one: Setting) -> list[str]:

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.live import Live
-from rich.table import Table
+from rich.text import Text
 
 from headstart.cli.console import (
     duration,
@@ -35,7 +34,7 @@ REPORT_STAGE = "computing intervals and writing the report"
 Study = Annotated[Path, typer.Argument(help="The folder of a study: the --out of compare.")]
 
 
-@from_config(StudyConfig, several=("tokens",))
+@from_config(StudyConfig)
 def compare(
     given: dict[str, Any],
     out: Annotated[Path, option(help="The study's folder. Default: studies/compare.")] = Path(
@@ -59,13 +58,10 @@ def compare(
     if given.get("base") is not None:
         given["base"] = pin_base(given["base"])
     given["arms"] = [pin_base(arm) for arm in given.get("arms", [])]
-    smaller: list[int] = []
-    if isinstance(given.get("tokens"), list):
-        *smaller, given["tokens"] = sorted(given["tokens"])
     config = StudyConfig.create(**with_task(given))
     from headstart.study.progress import ProgressFile, StudyCallbacks
     from headstart.study.report.build import build_report
-    from headstart.study.study import finish_study, plan_study, run_token_series
+    from headstart.study.study import finish_study, plan_study
     from headstart.training.trainer import Interrupted
 
     command = shlex.join(["headstart", *sys.argv[1:]])
@@ -77,10 +73,11 @@ def compare(
             if dry_run:
                 display.on_plan(study)
                 if json:
-                    print_json(plan_document(study))
+                    trainings, warnings = len(study.trainings), study.data.notes
+                    more = {"arms": config.arms, "trainings": trainings, "warnings": warnings}
+                    print_json({**vars(study.plan), **more})
                 return
             finish_study(study, callback, command=command)
-            run_token_series(study, smaller, display, command=command)
         except (Interrupted, KeyboardInterrupt):
             line = f"stopped; finished trainings are saved. Resume with: {command}"
             messages().print(line, soft_wrap=True)
@@ -90,16 +87,6 @@ def compare(
         progress.write("finished")
     more = {"plan": vars(study.plan), "minutes": study.minutes}
     _print_report(written, more, json=json)
-
-
-def plan_document(study: Any) -> dict[str, Any]:
-    """Return the plan as `--dry-run --json` prints it."""
-    return {
-        **vars(study.plan),
-        "arms": study.config.arms,
-        "trainings": len(study.trainings),
-        "warnings": study.data.notes,
-    }
 
 
 def _print_report(written: Any, more: dict[str, Any], *, json: bool) -> None:
@@ -120,8 +107,6 @@ def _print_report(written: Any, more: dict[str, Any], *, json: bool) -> None:
         write("{line}", line=" ".join(verdict.sentences))
         write("{line}", line=advice.command)
         write("report: {path}", path=written.path)
-    if written.missing:
-        messages().print(written.missing)
 
 
 def labels(
@@ -158,18 +143,16 @@ def labels(
     metric, most = metric_name(found.about["metric"]), found.about["budgets"][-1]
     goal = f"{100 * target:g} % {metric}"
     if all(one.labels is None for one in needed.values()):
-        reasons = {one.reason for one in needed.values()}
-        reason = reasons.pop()
-        if reasons:  # that of the arm with the highest score says most
-            means = {
-                one: found.scores(*one, most).mean() for one in needed if (*one, most) in found.runs
-            }
-            best = max(means, key=lambda one: means[one])
-            reason = (
-                f"the highest test score is {means[best]:.1%} ({series_name(best, found)}, "
-                f"{most:,} labels); labels needed: {needed[best].reason}"
-            )
-        write("No estimate for {goal}: {reason}.", goal=goal, reason=reason)
+        means = {one: found.scores(*one, most).mean() for one in needed}
+        best = max(means, key=lambda one: means[one])
+        highest = f"the highest test score is {means[best]:.1%} ({series_name(best, found)}"
+        highest += f", {most:,} labels)"
+        write(
+            "No estimate for {goal}: {reason}; {highest}.",
+            goal=goal,
+            reason=needed[best].reason,
+            highest=highest,
+        )
         return
     write("Labels for {goal}, with 95 % intervals:", goal=goal)
     rows = []
@@ -195,8 +178,8 @@ def _labels_document(series: tuple[str, str], needed: Any) -> dict[str, Any]:
 def report(study: Study, json: Json = False, debug: Debug = False) -> None:
     """Write report.html, figures/ and tables/ of a study again.
 
-    The page is one file that opens offline; every picture is also an SVG and a PNG, every table
-    a CSV file.
+    The page is one file that opens offline; every picture is also an SVG file, every table a
+    CSV file.
     """
     from headstart.study.report.build import build_report
 
@@ -208,23 +191,21 @@ def report(study: Study, json: Json = False, debug: Debug = False) -> None:
 
 
 class StudyDisplay(TrainDisplay, StudyCallback):
-    """Shows the plan, pretraining as a bar, and trainings as one table of arms × label budgets.
+    """Shows the plan, pretraining as a bar, and trainings as one line that changes.
 
-    A cell has the mean validation score of the finished seeds, and how many these are. Where
-    standard error is not a terminal, a cell is printed as a line once all its seeds are finished.
+    Once all seeds of an arm and label budget are finished, their mean validation score is printed.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.study: Any = None
         self.values: dict[tuple[str, str, int], dict[int, float]] = {}
-        self.running: dict[tuple[str, str, int], str] = {}
-        self._live: Live | None = None
+        self._status: Any = None
 
     def on_plan(self, study: Any) -> None:
         self.end_stage()
         self.study = study
-        self.values = {(job.arm, job.objective, job.labels): {} for job in study.trainings}
+        self.values = {_cell(job): {} for job in study.trainings}
         for line in plan_lines(study):
             messages().print(line, soft_wrap=True)
         if study.data.dropped:
@@ -236,7 +217,7 @@ class StudyDisplay(TrainDisplay, StudyCallback):
         metric = study.data.task.metric
         for job, result in study.results.items():
             if not job.select:
-                self._cell(job)[job.seed] = result.value("validation", metric)
+                self.values[_cell(job)][job.seed] = result.value("validation", metric)
 
     def on_pretraining(self, objective: str, number: int) -> None:
         self.end_stage()
@@ -251,67 +232,36 @@ class StudyDisplay(TrainDisplay, StudyCallback):
     def on_job(
         self, job: Any, event: str, epoch: int | None = None, value: float | None = None
     ) -> None:
-        key = (job.arm, job.objective, job.labels)
-        self.running[key] = f"epoch {epoch}" if epoch else "selecting" if job.select else "…"
-        if event == "done":
-            self.running.pop(key)
-            if value is not None:
-                self._cell(job)[job.seed] = value
-                if not messages().is_terminal and self._is_full(key):
-                    labels = f"{job.labels:,} labels"
-                    messages().print(f"{self._name(key)}, {labels}: {self._words(key)}")
-        if self._live is None and messages().is_terminal:
+        if event == "done" and value is not None:
+            values = self.values[_cell(job)]
+            values[job.seed] = value
+            if len(values) == len(self.study.plan.seeds):
+                mean = f"{sum(values.values()) / len(values):.1%}"
+                messages().print(f"{self._name(job)}: {mean} {len(values)}/{len(values)}")
+        if self._status is None:
             self.end_stage()
-            self._live = Live(
-                get_renderable=self.table,
-                console=messages(),
-                transient=True,
-                refresh_per_second=4,
-            )
-            self._bar.enter_context(self._live)
+            self._status = self._bar.enter_context(messages().status(""))
+        self._status.update(Text(self.line(job, epoch)))
 
     def end_stage(self) -> None:
-        """End the bar or the table; a complete table stays on the screen."""
-        shown, self._live = self._live, None
         super().end_stage()
-        if shown is not None and all(map(self._is_full, self.values)):
-            messages().print(self.table())
+        self._status = None
 
-    def table(self) -> Table:
-        """Make the table of all trainings so far."""
-        budgets = self.study.plan.budgets
-        done = sum(map(len, self.values.values()))
-        left = self.study.seconds_left()
+    def line(self, job: Any, epoch: int | None) -> str:
+        """Describe the trainings so far, the time left, and the latest event."""
+        done, left = sum(map(len, self.values.values())), self.study.seconds_left()
         more = f", about {duration(left)} left" if left else ""
-        title = f"{done} of {len(self.study.trainings)} trainings{more}"
-        metric = metric_name(self.study.data.task.metric)
-        columns = {title: "", **{f"{labels:,} labels": "" for labels in budgets}}
-        rows = []
-        for arm, objective in dict.fromkeys((arm, objective) for arm, objective, _ in self.values):
-            cells = {f"{n:,} labels": self._words((arm, objective, n)) for n in budgets}
-            rows.append({title: self._name((arm, objective, 0)), **cells})
-        found = record_table(rows, columns)
-        found.caption = f"mean validation {metric} of the finished seeds"
-        found.caption_justify = "left"
-        return found
+        place = f", epoch {epoch}" if epoch else ""
+        return f"{done} of {len(self.study.trainings)} trainings{more}; {self._name(job)}{place}"
 
-    def _cell(self, job: Any) -> dict[int, float]:
-        return self.values.setdefault((job.arm, job.objective, job.labels), {})
+    def _name(self, job: Any) -> str:
+        several = len(self.study.config.objectives) > 1 and job.objective
+        name = f"{arm_label(job.arm)} · {job.objective}" if several else arm_label(job.arm)
+        return f"{name}, {job.labels:,} labels"
 
-    def _is_full(self, key: tuple[str, str, int]) -> bool:
-        return len(self.values[key]) == len(self.study.plan.seeds)
 
-    def _words(self, key: tuple[str, str, int]) -> str:
-        """Write a cell: the mean, the finished seeds, and what is running."""
-        values = self.values.get(key, {})
-        mean = f"{sum(values.values()) / len(values):.1%}" if values else "–"
-        seeds = f" {len(values)}/{len(self.study.plan.seeds)}" if values else ""
-        running = f" {self.running[key]}" if key in self.running else ""
-        return f"{mean}{seeds}{running}"
-
-    def _name(self, key: tuple[str, str, int]) -> str:
-        several = len(self.study.config.objectives) > 1 and key[1]
-        return f"{arm_label(key[0])} · {key[1]}" if several else arm_label(key[0])
+def _cell(job: Any) -> tuple[str, str, int]:
+    return (job.arm, job.objective, job.labels)
 
 
 def plan_lines(study: Any) -> list[str]:

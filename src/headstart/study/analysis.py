@@ -4,7 +4,7 @@ Differences have one sign convention: the arm that is named first minus the othe
 """
 
 import math
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations, pairwise
 from typing import Any
@@ -12,13 +12,12 @@ from typing import Any
 import numpy as np
 
 from headstart.evaluation.metrics import Interval
-from headstart.study.arms import ARMS, Arm, find_arm, headline_arm
+from headstart.study.arms import ARMS, CHAIN, Arm, find_arm
 from headstart.study.labels_needed import LabelSavings, LabelsNeeded, label_savings, labels_needed
 from headstart.study.results import Results
 from headstart.study.statistics import (
     claimed_steps,
     detectable_difference,
-    mcnemar_exact,
     mean_interval,
     named_budgets,
     paired_difference,
@@ -105,47 +104,27 @@ class Cost:
         return other.milliseconds / self.milliseconds
 
 
-@dataclass(frozen=True)
-class TokenSeries:
-    """Test scores by tokens of pretraining, and what each larger amount adds, of one objective."""
-
-    objective: str
-    points: list[tuple[int, int, Interval]]  # tokens, labels, score
-    gains: list[tuple[int, int, Interval]]  # from, to, mean over all budgets
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """The chain of arms from the control to the headline arm; each adds one ingredient."""
-
-    chain: tuple[Arm, ...]
-    missing: tuple[Arm, ...]  # arms between them that were not run
-    references: tuple[Arm, ...]
-
-    def series(self, objective: str) -> list[Series]:
-        """Return the series of the chain."""
-        return [series_of(arm, objective) for arm in self.chain]
-
-
 @dataclass
 class Analysis:
-    """The numbers of a study. `taken` is the recommended arm, which `best/` holds."""
+    """The numbers of a study.
+
+    `chain` holds the arms of `arms.CHAIN` that were run, and `taken` is the recommended arm, which
+    `best/` holds.
+    """
 
     results: Results
-    comparison: Comparison | None
+    chain: list[Arm]
     scores: list[Score]
     curves: list[Curve]
     costs: dict[tuple[Series, int], Cost]
-    taken: Series | None
-    differences: list[Difference] = field(default_factory=list)
+    taken: Series
+    differences: dict[tuple[Series, Series, int], Difference] = field(default_factory=dict)
     steps: dict[str, list[Difference]] = field(default_factory=dict)  # by objective, over budgets
-    mcnemar: list[tuple[int, int, int, float]] = field(default_factory=list)  # see `_mcnemar`
     savings: dict[str, LabelSavings] = field(default_factory=dict)  # by objective
     alternatives: list[Difference] = field(default_factory=list)  # recommended arm − each other
     winners: dict[int, Series] = field(default_factory=dict)  # significantly best at a budget
     goal: float = 0.0  # a round score that the recommended arm reaches
     needed: dict[Series, LabelsNeeded] = field(default_factory=dict)  # labels for the goal
-    tokens: list[TokenSeries] = field(default_factory=list)
 
     def score(self, series: Series, labels: int) -> Score | None:
         """Return the score of an arm at a budget."""
@@ -153,8 +132,7 @@ class Analysis:
 
     def difference(self, first: Series, second: Series, labels: int) -> Difference | None:
         """Return a difference that was computed for the verdict."""
-        wanted = (first, second, labels)
-        return next((d for d in self.differences if (d.first, d.second, d.labels) == wanted), None)
+        return self.differences.get((first, second, labels))
 
     @property
     def every(self) -> list[Series]:
@@ -171,9 +149,14 @@ class Analysis:
     @property
     def contenders(self) -> list[Series]:
         """The compared arms, headline arm first; the first two arms where none is compared."""
-        if self.comparison is None or not self.steps:
+        if not self.steps:
             return self.every[:2]
-        return self.comparison.series(self.objective)[::-1]
+        return [series_of(arm, self.objective) for arm in reversed(self.chain)]
+
+    @property
+    def references(self) -> list[Series]:
+        """The arms that the headline arm is compared with besides its control."""
+        return [one for one in self.every if find_arm(one[0]).is_reference]
 
 
 def series_of(arm: Arm, objective: str) -> Series:
@@ -181,31 +164,13 @@ def series_of(arm: Arm, objective: str) -> Series:
     return (arm.name, objective if arm.uses_objective else "")
 
 
-def find_comparison(names: Collection[str] | None = None) -> Comparison | None:
-    """Find what a study of these arms (default: all) compares; None without a headline arm.
-
-    An arm of the chain that was not run leaves its effect inside the next step.
-    """
-    headline = headline_arm(names)
-    if headline is None:
-        return None
-    way = [find_arm(name) for name in (headline.compared_with, *headline.between)]
-    ran = [arm for arm in way if names is None or arm.name in names]
-    chain = (*(ran or way[:1]), headline)
-    missing = tuple(arm for arm in way[1:] if arm not in ran)
-    references = tuple(a for a in ARMS.values() if a.is_reference and a not in chain)
-    return Comparison(chain, missing, references)
-
-
-def analyse(results: Results, smaller: Iterable[Results] = ()) -> Analysis:
+def analyse(results: Results) -> Analysis:
     """Compute everything that verdict and report show.
 
     Parameters
     ----------
     results : Results
-        Of all finished runs; arms are compared on the seeds that they share.
-    smaller : iterable of Results, optional
-        Studies of the headline arm with fewer tokens of pretraining.
+        Of the finished runs, at least one; arms are compared on the seeds that they share.
     """
     tables = _Tables(results)
     scores = []
@@ -213,26 +178,19 @@ def analyse(results: Results, smaller: Iterable[Results] = ()) -> Analysis:
         seeds = dict(zip(results.runs[key], map(float, table.mean(1)), strict=True))
         scores.append(Score(key[:2], key[2], mean_interval(table, tables.variance), seeds))
     costs = {(score.series, score.labels): find_cost(results, score) for score in scores}
-    comparison = find_comparison({arm for arm, _, _ in results.runs})
+    chain = [ARMS[name] for name in CHAIN if any(arm == name for arm, _, _ in results.runs)]
     curves = make_curves(_epoch_values(results))
-    found = Analysis(results, comparison, scores, curves, costs, _taken(results, scores))
-    if comparison is not None:
-        headline = comparison.chain[-1].name
-        objectives = sorted({objective for arm, objective, _ in results.runs if arm == headline})
-        level = shared_level(max(1, len(objectives)))
-        for objective in objectives:
-            _compare(found, tables, comparison, objective, level)
-        if found.steps:
-            found.mcnemar = _mcnemar(results, *found.contenders[:2])
-        found.tokens = _token_series(tables, comparison, list(smaller))
+    found = Analysis(results, chain, scores, curves, costs, _taken(results, scores))
+    objectives = sorted({objective for arm, objective, _ in results.runs if arm == CHAIN[-1]})
+    for objective in objectives if len(chain) > 1 else []:
+        _compare(found, tables, objective, shared_level(len(objectives)))
     for labels in results.about["budgets"]:
         _find_winner(found, tables, labels)
-    if found.taken is not None:
-        _find_alternatives(found, tables)
-        best = next(s for s in scores if (s.series, s.labels) == (found.taken, _most(scores)))
-        steps = math.floor(best.interval.value / GOAL_STEP + 1e-9)
-        found.goal = max(GOAL_STEP, round(steps * GOAL_STEP, 2))
-        found.needed = arm_labels(results, found.goal)
+    _find_alternatives(found, tables)
+    best = next(s for s in scores if (s.series, s.labels) == (found.taken, _most(scores)))
+    steps = math.floor(best.interval.value / GOAL_STEP + 1e-9)
+    found.goal = max(GOAL_STEP, round(steps * GOAL_STEP, 2))
+    found.needed = arm_labels(results, found.goal)
     return found
 
 
@@ -274,16 +232,14 @@ class _Tables:
         return Difference(*pair, labels, interval, interval.excludes(0), detectable)
 
 
-def _compare(
-    found: Analysis, tables: _Tables, comparison: Comparison, objective: str, level: float
-) -> None:
+def _compare(found: Analysis, tables: _Tables, objective: str, level: float) -> None:
     """Add the differences, steps, tests and savings of one objective."""
     budgets = found.results.about["budgets"]
     named = named_budgets(budgets)
-    chain = comparison.series(objective)
+    chain = [series_of(arm, objective) for arm in found.chain]
     headline = chain[-1]
     pairs = [(after, before) for before, after in pairwise(chain)]
-    references = [(headline, series_of(arm, objective)) for arm in comparison.references]
+    references = [(headline, reference) for reference in found.references]
     for first, second in dict.fromkeys([*pairs, (headline, chain[0]), *references]):
         for labels in budgets:
             one = tables.difference(first, second, labels, level)
@@ -292,7 +248,7 @@ def _compare(
             if one is not None:
                 clear = standing_out(both[0], both[1], tables.variance, level) if both else []
                 significant = bool(clear) and clear[group.index(labels)]
-                found.differences.append(replace(one, significant=significant))
+                found.differences[first, second, labels] = replace(one, significant=significant)
     whole = tables.shared(chain, budgets)  # the same seeds for every step: they add up
     if whole is None:
         return
@@ -301,24 +257,15 @@ def _compare(
         replace(
             tables.compare(pair, ALL_BUDGETS, (whole[k + 1], whole[k]), level),
             significant=claimed[k],
-            effect=comparison.chain[k + 1].effect,
+            effect=found.chain[k + 1].effect,
         )
         for k, pair in enumerate(pairs)
     ]
-    found.differences += found.steps[objective]
+    found.differences |= {
+        (*pair, ALL_BUDGETS): step for pair, step in zip(pairs, found.steps[objective], strict=True)
+    }
     if len(budgets) > 1:
         found.savings[objective] = label_savings(budgets, whole[-1], whole[-2], tables.variance)
-
-
-def _mcnemar(results: Results, first: Series, second: Series) -> list[tuple[int, int, int, float]]:
-    """Test each seed at the largest budget: seed, rows that only one predicts correctly, p."""
-    labels, tests = results.about["budgets"][-1], []
-    seeds = [set(results.runs.get((*one, labels), [])) for one in (first, second)]
-    for seed in sorted(seeds[0] & seeds[1]) if results.has_classes else []:
-        one, other = (results.scores(*s, labels, [seed])[0] == 1 for s in (first, second))
-        only = int((one & ~other).sum()), int((other & ~one).sum())
-        tests.append((seed, *only, mcnemar_exact(*only)))
-    return tests
 
 
 def _find_winner(found: Analysis, tables: _Tables, labels: int) -> None:
@@ -342,9 +289,7 @@ def _find_alternatives(found: Analysis, tables: _Tables) -> None:
 
     A pair that the verdict compares has the verdict's interval and decision; the others share 5 %.
     """
-    labels = _most(found.scores)
-    taken = found.taken
-    assert taken is not None
+    labels, taken = _most(found.scores), found.taken
     others = [s.series for s in found.scores if s.labels == labels and s.series != taken]
     known = {one: found.difference(taken, one, labels) for one in others}
     for one in others:
@@ -358,28 +303,31 @@ def _find_alternatives(found: Analysis, tables: _Tables) -> None:
             found.alternatives.append(difference)
 
 
-def _taken(results: Results, scores: Sequence[Score]) -> Series | None:
+def _taken(results: Results, scores: Sequence[Score]) -> Series:
     """Return the arm in `best/`; where none is recorded, the one with the highest score."""
     last = {score.series: score for score in scores if score.labels == _most(scores)}
     best = results.about["best"]
     taken = (best.get("arm", ""), best.get("objective", ""))
     if taken in last:
         return taken
-    return max(last, key=lambda series: last[series].interval.value, default=None)
+    return max(last, key=lambda series: last[series].interval.value)
 
 
 def _most(scores: Sequence[Score]) -> int:
-    return max((score.labels for score in scores), default=0)
+    return max(score.labels for score in scores)
 
 
 def _epoch_values(results: Results) -> dict[tuple[Series, int], dict[int, list[float]]]:
-    lines: dict[tuple[Series, int], dict[int, list[float]]] = {}
-    for row in results.series("validation", results.about["metric"]):
-        if row["epoch"] is not None:
-            seeds = lines.setdefault(((row["arm"], row["objective"]), row["labels"]), {})
+    """Return (series, labels) → seed → validation scores by epoch, in the order of the study."""
+    found: dict[tuple[Series, int], dict[int, list[float]]] = {}
+    for arm, objective, labels in results.runs:
+        found[(arm, objective), labels] = {}
+    wanted = ("validation", results.about["metric"])
+    for row in results.values.to_pylist():  # a run's epochs are in their order
+        if row["epoch"] is not None and (row["split"], row["metric"]) == wanted:
+            seeds = found[(row["arm"], row["objective"]), row["labels"]]
             seeds.setdefault(row["seed"], []).append(row["value"])
-    order = list(results.runs)
-    return dict(sorted(lines.items(), key=lambda item: order.index((*item[0][0], item[0][1]))))
+    return {key: seeds for key, seeds in found.items() if seeds}
 
 
 def make_curves(lines: Mapping[tuple[Series, int], dict[int, list[float]]]) -> list[Curve]:
@@ -407,83 +355,41 @@ def make_curves(lines: Mapping[tuple[Series, int], dict[int, list[float]]]) -> l
 
 
 def find_cost(results: Results, score: Score) -> Cost:
-    """Compute the cost of an arm at a budget from the facts of its runs.
-
-    A stack costs what its members cost, too, and an arm that needs a base its pretraining.
-    """
-    facts = results.facts
-    runs = [key for key in facts if (key[:2], key[2]) == (score.series, score.labels)]
-    if not runs:
-        return Cost()
-    members = {run: _members(facts, run) for run in runs}
-    pretraining = max(_pretraining_seconds(results, {run, *members[run]}) for run in runs)
+    """Compute the cost of an arm at a budget from the facts of its runs."""
+    wanted = (*score.series, score.labels)
+    every = results.about["facts"]
+    facts = [one for one in every if (one["arm"], one["objective"], one["labels"]) == wanted]
     seconds, predicting, size = (
-        _mean([_total(facts, run, members[run], name) for run in runs])
+        _mean([one[name] for one in facts if name in one])
         for name in ("seconds", "test_seconds", "bytes")
     )
-    rows = len(results.rows)
-    timed = [facts[one] for run in runs for one in members[run] or [run]]
     return Cost(
-        minutes=None if seconds is None else (seconds + pretraining) / 60,
+        minutes=None if seconds is None else seconds / 60,
         bytes=size,
-        milliseconds=1000 * predicting / rows if predicting is not None and rows else None,
-        timed=frozenset((one.get("workers"), one.get("threads")) for one in timed),
-        selected=_selected([facts[run] for run in runs]),
+        milliseconds=None if predicting is None else 1000 * predicting / len(results.rows),
+        timed=frozenset((one.get("workers"), one.get("threads")) for one in facts),
+        selected=_selected(facts),
     )
 
 
-def _members(facts: Mapping[Any, Mapping[str, Any]], run: tuple[Any, ...]) -> list[Any]:
-    """Return the runs that a stack combines with a weight above zero."""
-    weights = facts[run].get("weights") or {}
-    _, objective, labels, seed = run
-    keys = [
-        (arm, of, labels, seed)
-        for arm, weight in weights.items()
-        if weight
-        for of in dict.fromkeys(("", objective))
-    ]
-    return [key for key in keys if key in facts]
-
-
-def _total(
-    facts: Mapping[Any, Mapping[str, Any]], run: Any, members: Sequence[Any], name: str
-) -> float | None:
-    """Add the facts of a run and its members; None where one of them is unknown."""
-    own = facts[run].get(name, 0.0 if members else None)  # a stack's weights take no space
-    values = [own, *(facts[one].get(name) for one in members)]
-    return None if None in values else float(sum(values))
-
-
-def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return float(np.mean(known)) if known else None
-
-
-def _pretraining_seconds(results: Results, runs: Collection[tuple[Any, ...]]) -> float:
-    """Return the seconds of pretraining behind these runs."""
-    based = [run for run in runs if run[0] in ARMS and _uses_base(ARMS[run[0]])]
-    for part in results.about["pretraining"]:
-        if any(part["objective"] == run[1] for run in based) and part["points"]:
-            return float(part["points"][-1].get("seconds") or 0.0)
-    return 0.0
-
-
-def _uses_base(arm: Arm) -> bool:
-    return "base" in arm.needs and arm.start == "base"
+def _mean(values: Sequence[float]) -> float | None:
+    return float(np.mean(values)) if values else None
 
 
 def _selected(facts: Sequence[Mapping[str, Any]]) -> str:
     """Write the selected settings: each one, lowest to highest over seeds."""
-    chosen = [one.get("chosen") or {} for one in facts]
+    values: dict[str, set[float]] = {}
+    for one in facts:
+        for name, value in one.get("chosen", {}).items():
+            values.setdefault(name, set()).add(value)
     found = []
-    for name in dict.fromkeys(name for one in chosen for name in one):
-        values = sorted(
-            {one[name] for one in chosen if name in one}, key=lambda v: (str(type(v)), v)
-        )
-        shown = [f"{value:g}" if isinstance(value, int | float) else str(value) for value in values]
-        found.append(f"{name.replace('_', ' ')} {'–'.join(dict.fromkeys((shown[0], shown[-1])))}")
-    tries = max((int(one.get("tries") or 0) for one in facts), default=0)
-    return ", ".join(found) + (f", {tries} tries" if found and tries else "")
+    for name, chosen in values.items():
+        ends = dict.fromkeys(f"{value:g}" for value in (min(chosen), max(chosen)))
+        found.append(f"{name.replace('_', ' ')} {'–'.join(ends)}")
+    tries = max((one.get("tries", 0) for one in facts), default=0)
+    if found and tries:
+        found.append(f"{tries} tries")
+    return ", ".join(found)
 
 
 def arm_labels(results: Results, goal: float) -> dict[Series, LabelsNeeded]:
@@ -495,41 +401,3 @@ def arm_labels(results: Results, goal: float) -> dict[Series, LabelsNeeded]:
         if shared is not None:
             found[series] = labels_needed(budgets, shared[0], goal, tables.variance)
     return found
-
-
-def _token_series(
-    tables: _Tables, comparison: Comparison, smaller: Sequence[Results]
-) -> list[TokenSeries]:
-    """Compare the headline arm after fewer tokens; no tokens is the arm before it in the chain."""
-    found = []
-    about = tables.results.about
-    budgets = about["budgets"]
-    for part in about["pretraining"] if smaller else []:
-        objective = part["objective"]
-        *_, nearest, headline = comparison.series(objective)
-        amounts: dict[int, np.ndarray | None] = {}
-        if len(comparison.chain) > 2:
-            amounts[0] = _only(tables, nearest)
-        for one in [*map(_Tables, smaller), tables]:
-            pretraining = {p["objective"]: p["points"] for p in one.results.about["pretraining"]}
-            if pretraining.get(objective):
-                amounts[round(pretraining[objective][-1]["tokens"])] = _only(one, headline)
-        whole = {tokens: table for tokens, table in sorted(amounts.items()) if table is not None}
-        scores = [
-            (tokens, labels, mean_interval(table[k], tables.variance))
-            for tokens, table in whole.items()
-            for k, labels in enumerate(budgets)
-        ]
-        gains = [
-            (a, b, paired_difference(more.mean(0), less.mean(0), tables.variance))
-            for (a, less), (b, more) in pairwise(whole.items())
-            if more.shape == less.shape
-        ]
-        found.append(TokenSeries(objective, scores, gains))
-    return found
-
-
-def _only(tables: _Tables, series: Series) -> np.ndarray | None:
-    """Return (budgets, seeds, rows) of one arm; None unless it has every budget."""
-    shared = tables.shared([series], tables.results.about["budgets"])
-    return shared[0] if shared else None

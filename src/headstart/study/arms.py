@@ -48,10 +48,8 @@ class Arm:
     tasks : those that it can be trained for.
     usual : those whose studies have it where no arms are named.
     stackable : whether a stack combines it.
-    is_reference : whether the headline arm is compared with it, too.
-    compared_with : the arm that lacks only what this one is about …
-    effect : … and what that is called in a sentence.
-    between : arms with a part of it, from that one to this one.
+    is_reference : whether the last arm of `CHAIN` is compared with it, too.
+    effect : what an arm of `CHAIN` adds to the one before it, as a part of a sentence.
     """
 
     name: str
@@ -68,9 +66,7 @@ class Arm:
     usual: Sequence[str] = ()
     stackable: bool = False
     is_reference: bool = False
-    compared_with: str = ""
     effect: str = ""
-    between: tuple[str, ...] = ()
 
     @property
     def is_network(self) -> bool:
@@ -198,9 +194,7 @@ ARMS: dict[str, Arm] = {
             needs=_BASE,
             usual=ALL_TASKS,
             stackable=True,
-            compared_with="scratch",
             effect="pretraining",
-            between=("cooc-init",),
         ),
         Arm(
             name="frozen",
@@ -227,6 +221,9 @@ ARMS: dict[str, Arm] = {
     )
 }
 
+# What a study is about: each arm has one ingredient more than the one before.
+CHAIN = ("scratch", "cooc-init", "pretrained")
+
 
 def find_arm(name: str) -> Arm:
     """Return the arm of this name; `hf:NAME` is one, too. An unknown name is an error."""
@@ -247,11 +244,8 @@ def find_arm(name: str) -> Arm:
 
 
 def arm_label(name: str) -> str:
-    """Return the label of an arm, or its name where there is no such arm any more."""
-    try:
-        return find_arm(name).label
-    except HeadstartError:
-        return name
+    """Return the label of an arm."""
+    return find_arm(name).label
 
 
 def arm_order(names: Collection[str]) -> list[str]:
@@ -268,16 +262,3 @@ def usual_arms(task: str, *, missing: Collection[str] = ()) -> list[str]:
         for name, arm in ARMS.items()
         if task in arm.usual and not arm.needs & set(missing) and arm.start not in missing
     ]
-
-
-def headline_arm(names: Collection[str] | None = None) -> Arm | None:
-    """Return the arm that a study is about: the first that another one is the control of.
-
-    Parameters
-    ----------
-    names : the arms that were run. One whose control is among them, too, goes first.
-    """
-    run = ARMS if names is None else names
-    found = [arm for name, arm in ARMS.items() if arm.compared_with and name in run]
-    found.sort(key=lambda arm: arm.compared_with not in run)
-    return found[0] if found else None

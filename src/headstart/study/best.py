@@ -11,7 +11,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -21,89 +21,67 @@ from headstart.config import FinetuneConfig, StudyConfig
 from headstart.evaluation.calibration import log_loss, normalized
 from headstart.run import ClassifierRun, Run, read_summary, write_summary
 from headstart.study.data import StudyData, has_classes
-from headstart.study.jobs import Job, JobResult, oof_of, run_file, safe_name, shared_rows, unpack
-from headstart.study.plan import Plan
+from headstart.study.jobs import JobResult, oof_of, run_file, shared_rows, unpack
+from headstart.study.plan import Job, Plan, safe_name
 
 BEST = "best"
 TRAINING = "training"  # in the summary of `best/`: which job it is
 
 
-class Measured(NamedTuple):
-    """How good a job's model is on rows that did not train it: lower losses are better."""
+def measure(results: Sequence[JobResult], data: StudyData, *, selection: str) -> dict[Job, float]:
+    """Measure losses of the same budget on the same rows: out-of-fold, or of validation.
 
-    job: Job
-    loss: float
-    metric: float
-
-
-class Best(NamedTuple):
-    """The best arm, its metric on rows that did not train it, and the job whose run is saved.
-
-    They differ only where the best arm cannot be saved, such as the trivial one.
+    The loss of a task without classes is the negative metric.
     """
-
-    job: Job
-    metric: float
-    saved: Job | None
-
-
-def measure(results: Sequence[JobResult], data: StudyData, *, selection: str) -> list[Measured]:
-    """Measure results of the same budget on the same rows: out-of-fold, or of validation."""
     if selection != "budget" or not all(len(one.oof_rows) for one in results):
-        return [_on_validation(one, data, selection) for one in results]
-    found = []
-    for seed in sorted({one.job.seed for one in results}):
-        same = [one for one in results if one.job.seed == seed]
-        rows = shared_rows(same)
-        train = data.rows(same[0].job.labels, seed).train
-        for one in same:
-            oof = oof_of(one, rows)
-            if not has_classes(data.task):
-                found.append(Measured(one.job, -float(oof.mean()), float(oof.mean())))
-                continue
-            p, gold = normalized(oof), np.asarray(train.labels)[rows]
-            correct = float((p.argmax(axis=1) == gold).mean())
-            found.append(Measured(one.job, log_loss(p, gold), correct))
+        # Without any selection there is no temperature either, and losses say little.
+        by_loss = has_classes(data.task) and selection == "budget"
+        if by_loss:
+            return {one.job: one.value("validation", "loss") for one in results}
+        return {one.job: -one.value("validation", data.task.metric) for one in results}
+    found = {}
+    for one in results:
+        rows = shared_rows([other for other in results if other.job.seed == one.job.seed])
+        oof = oof_of(one, rows)
+        if has_classes(data.task):
+            train = data.rows(one.job.labels, one.job.seed).train
+            found[one.job] = log_loss(normalized(oof), np.asarray(train.labels)[rows])
+        else:
+            found[one.job] = -float(oof.mean())
     return found
 
 
-def _on_validation(result: JobResult, data: StudyData, selection: str) -> Measured:
-    metric = result.value("validation", data.task.metric)
-    # Without any selection there is no temperature either, and losses say little.
-    by_loss = has_classes(data.task) and selection != "none"
-    return Measured(result.job, result.value("validation", "loss") if by_loss else -metric, metric)
-
-
-def choose_best(measured: Sequence[Measured]) -> tuple[Job, float]:
-    """Return the best seed of the arm with the lowest mean loss, and the arm's mean metric."""
-    arms: dict[tuple[str, str], list[Measured]] = {}
-    for one in measured:
-        arms.setdefault((one.job.arm, one.job.objective), []).append(one)
-    best = min(arms.values(), key=lambda seeds: float(np.mean([one.loss for one in seeds])))
-    chosen = min(best, key=lambda one: (one.loss, one.job.seed))
-    return chosen.job, float(np.mean([one.metric for one in best]))
+def choose_best(losses: Mapping[Job, float]) -> Job:
+    """Return the best seed of the arm with the lowest mean loss."""
+    arms: dict[tuple[str, str], list[Job]] = {}
+    for job in losses:
+        arms.setdefault((job.arm, job.objective), []).append(job)
+    best = min(arms.values(), key=lambda jobs: float(np.mean([losses[job] for job in jobs])))
+    return min(best, key=lambda job: (losses[job], job.seed))
 
 
 def save_best(
     folder: Path, config: StudyConfig, plan: Plan, data: StudyData, results: Mapping[Job, JobResult]
-) -> Best:
-    """Write `best/`, if it is not there yet; the runs of all other jobs are deleted."""
-    largest = [one for job, one in results.items() if job.labels == plan.budgets[-1]]
-    largest = [one for one in largest if not one.job.select]
-    measured = measure(largest, data, selection=config.selection)
-    job, metric = choose_best(measured)
+) -> Job:
+    """Write `best/`, if it is not there yet; the runs of all other jobs are deleted.
+
+    Returns
+    -------
+    The job whose run is saved; the best one where none can be saved, such as the trivial arm.
+    """
     place = folder / BEST
     if not place.is_dir():
-        parts = {one.job: _parts(folder, plan, config, results, one.job) for one in measured}
-        usable = [one for one in measured if parts[one.job]]
-        if usable:
-            chosen, _ = choose_best(usable)
-            _write_run(place, chosen, parts[chosen], config, data, results)
+        last = plan.budgets[-1]
+        largest = [one for job, one in results.items() if job.labels == last and not job.select]
+        losses = measure(largest, data, selection=config.selection)
+        parts = {job: _parts(folder, plan, config, results, job) for job in losses}
+        usable = {job: loss for job, loss in losses.items() if parts[job]}
+        if not usable:
+            return choose_best(losses)
+        chosen = choose_best(usable)
+        _write_run(place, chosen, parts[chosen], config, data, results)
     shutil.rmtree(folder / "runs", ignore_errors=True)
-    saved = None
-    if place.is_dir():
-        saved = Job(**read_summary(place, needs=(TRAINING,))[TRAINING])
-    return Best(job, metric, saved)
+    return Job(**read_summary(place, needs=(TRAINING,))[TRAINING])
 
 
 def _parts(
@@ -146,7 +124,7 @@ def _write_run(
             data.rows(job.labels, job.seed),
             new,
             arm=STACK,
-            role="selected its settings" if config.selection == "validation" else "measured it",
+            role="measured it",
         )
     summary = {**read_summary(new), "run": str(place), TRAINING: asdict(job)}
     write_summary(summary, new)

@@ -1,7 +1,8 @@
 """Where the jobs of a study run: this process, processes of this machine, Ray, Slurm.
 
 An executor has `submit(fn, *args) -> concurrent.futures.Future`, `events()` for the epochs that
-jobs have reported, and `stop()`. `report` is the picklable function that jobs report them with.
+jobs have reported, and `stop()`. `report` is the picklable function that jobs report them with; on
+a cluster it does nothing.
 """
 
 import multiprocessing
@@ -45,32 +46,32 @@ def ignore(*event: object) -> None:
     """Receive an event and do nothing."""
 
 
-class InlineExecutor:
-    """Run every job in this process, when it is submitted."""
+class Executor:
+    """Runs jobs. The base class runs each one in this process, when it is submitted."""
 
-    def __init__(self, report: Callable[..., None]) -> None:
+    def __init__(self, report: Callable[..., None] = ignore) -> None:
         self.report = report
 
     def submit(self, fn: Callable[..., Any], *args: Any) -> "Future[Any]":
-        """Run it now: errors and interrupts are raised here."""
+        """Run a job: here at once, so that errors and interrupts are raised here."""
         future: Future[Any] = Future()
         future.set_result(fn(*args))
         return future
 
     def events(self) -> list[tuple[Any, ...]]:
-        """Return nothing: jobs report directly."""
+        """Return the epochs that jobs elsewhere reported since the last call."""
         return []
 
     def stop(self) -> None:
-        """Nothing runs any more."""
+        """End all jobs, also those that still run: finished ones are saved already."""
 
 
-class LocalExecutor:
+class LocalExecutor(Executor):
     """Run jobs in processes of this machine, which end with this one."""
 
     def __init__(self, jobs: int) -> None:
         spawn = multiprocessing.get_context("spawn")  # forked threads of PyTorch would hang
-        self.report = _report
+        super().__init__(_report)
         self._queue = spawn.Queue()
         self._pool = ProcessPoolExecutor(
             jobs, mp_context=spawn, initializer=_start_worker, initargs=(self._queue,)
@@ -116,12 +117,12 @@ def _report(*event: Any) -> None:
     _reports.put(event)
 
 
-class RayExecutor:
+class RayExecutor(Executor):
     """Run jobs on a Ray cluster, or on one that is started here."""
 
     def __init__(self, config: StudyConfig) -> None:
         ray = _load("ray", "ray")
-        self.report = ignore
+        super().__init__()
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         address = config.address or os.environ.get("RAY_ADDRESS")
         here = {} if address else {"num_cpus": usable_cores(), "include_dashboard": False}
@@ -148,21 +149,18 @@ class RayExecutor:
             self._stored[id(value)] = value, self._ray.put(value)
         return self._stored[id(value)][1]
 
-    def events(self) -> list[tuple[Any, ...]]:
-        """Return nothing: epochs are not reported from a cluster."""
-        return []
-
     def stop(self) -> None:
         """Leave the cluster, which ends the tasks of this driver."""
         self._ray.shutdown()
 
 
-class SlurmExecutor:
+class SlurmExecutor(Executor):
     """Run each job as a job of Slurm, through submitit; `--address local` tries it without."""
 
     def __init__(self, config: StudyConfig, jobs: int, folder: Path) -> None:
         submitit = _load("submitit", "slurm")
-        self.report, self._jobs = ignore, list[Any]()
+        super().__init__()
+        self._jobs: list[Any] = []
         cluster = "local" if config.address == "local" else "slurm"
         try:
             self._executor = submitit.AutoExecutor(folder / "executor", cluster=cluster)
@@ -187,19 +185,12 @@ class SlurmExecutor:
         self._jobs.append(job)
         return self._threads.submit(job.result)
 
-    def events(self) -> list[tuple[Any, ...]]:
-        """Return nothing: epochs are not reported from a cluster."""
-        return []
-
     def stop(self) -> None:
         """Cancel the jobs that still wait or run."""
         for job in self._jobs:
             if not job.done():
                 job.cancel(check=False)
         self._threads.shutdown(wait=False, cancel_futures=True)
-
-
-Executor = InlineExecutor | LocalExecutor | RayExecutor | SlurmExecutor
 
 
 def make_executor(
@@ -210,7 +201,7 @@ def make_executor(
         return RayExecutor(config)
     if config.executor == "slurm":
         return SlurmExecutor(config, jobs, folder)
-    return InlineExecutor(report) if jobs == 1 else LocalExecutor(jobs)
+    return Executor(report) if jobs == 1 else LocalExecutor(jobs)
 
 
 def job_error(error: BaseException) -> BaseException:

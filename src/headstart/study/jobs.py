@@ -4,16 +4,14 @@ A job is a pure function of its rows and of files: `run_job` reads no study fold
 so that it runs in any process on any machine. What it returns is what the driver writes.
 """
 
-import hashlib
 import io
 import json
-import re
 import tarfile
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
@@ -35,16 +33,16 @@ from headstart.evaluation.calibration import at_temperature
 from headstart.evaluation.metrics import classification_metrics
 from headstart.files import replacing
 from headstart.objectives import OBJECTIVES
-from headstart.run import ClassifierRun
+from headstart.run import ClassifierRun, write_temperature
 from headstart.study.arms import Arm, find_arm
 from headstart.study.data import has_classes
+from headstart.study.plan import Job, Plan, safe_name
 from headstart.study.selection import (
     Selection,
     budget_folds,
     out_of_fold,
     select_setting,
     settings_to_try,
-    train_select_refit,
 )
 from headstart.tasks.task import Task
 from headstart.training.callbacks import Callback
@@ -61,55 +59,7 @@ ARRAYS = ("probabilities", "validation_probabilities", "scores", "oof", "oof_row
 Array = NDArray[Any]
 
 
-def _none() -> Array:
-    return np.zeros((0, 0), dtype=np.float32)
-
-
-@dataclass(frozen=True, order=True)
-class Job:
-    """One training: arm × objective × labelled rows used × seed.
-
-    `objective` is "" for an arm that depends on none. With `select` it is the selection of a
-    setting that every seed of the same base shares.
-    """
-
-    arm: str
-    objective: str
-    labels: int
-    seed: int
-    select: bool = False
-
-    @property
-    def name(self) -> str:
-        """A name for files that sorts by what it says."""
-        last = f"base-{self.seed}-selection" if self.select else f"seed-{self.seed}"
-        parts = [safe_name(self.arm), self.objective, f"{self.labels:06d}", last]
-        return "-".join(part for part in parts if part)
-
-    @property
-    def run(self) -> dict[str, Any]:
-        """The columns of the results table that name it."""
-        return {name: value for name, value in asdict(self).items() if name != "select"}
-
-
-@dataclass(frozen=True)
-class JobSettings:
-    """What the plan decides about a job.
-
-    Parameters
-    ----------
-    epochs : of the usual setting.
-    tries : settings that a network tries.
-    threads : of this job.
-    every_fold : whether a network predicts the rows of every fold, or of the first one alone.
-    save_run : whether the run may become `best/`.
-    """
-
-    epochs: int
-    tries: int = 1
-    threads: int = 1
-    every_fold: bool = False
-    save_run: bool = False
+NO_PREDICTIONS = np.zeros((0, 0), dtype=np.float32)
 
 
 @dataclass(frozen=True)
@@ -119,7 +69,7 @@ class JobResult:
     Parameters
     ----------
     values : rows of the results table: epoch, split, metric, value, seconds.
-    facts : seconds, test_seconds, bytes, chosen, tries, temperature, weights …
+    facts : seconds, test_seconds, workers, threads, bytes, chosen, tries, temperature, weights …
     probabilities, validation_probabilities : (rows, classes), of test and validation.
     scores : (test rows,), what each row adds to the metric, for a task without classes.
     oof, oof_rows : out-of-fold predictions of rows of the budget, as in `Selection`.
@@ -129,10 +79,10 @@ class JobResult:
     job: Job
     values: list[dict[str, Any]] = field(default_factory=list)
     facts: dict[str, Any] = field(default_factory=dict)
-    probabilities: Array = field(default_factory=_none)
-    validation_probabilities: Array = field(default_factory=_none)
+    probabilities: Array = field(default_factory=NO_PREDICTIONS.copy)
+    validation_probabilities: Array = field(default_factory=NO_PREDICTIONS.copy)
     scores: Array = field(default_factory=lambda: np.zeros(0))
-    oof: Array = field(default_factory=_none)
+    oof: Array = field(default_factory=NO_PREDICTIONS.copy)
     oof_rows: Array = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     run: bytes | None = None
 
@@ -155,7 +105,8 @@ class Inputs:
 
     def packed(self) -> "Inputs":
         """Copy with everything in an archive."""
-        return replace(self, archive=pack(dict(self._numbered())))
+        named = {safe_name(name): path for name, path in self.paths.items()}
+        return replace(self, archive=pack(named))
 
     @contextmanager
     def local(self) -> Iterator[dict[str, str]]:
@@ -165,11 +116,7 @@ class Inputs:
             return
         with tempfile.TemporaryDirectory(prefix="headstart-") as folder:
             unpack(self.archive, Path(folder))
-            numbers = dict(self._numbered())
-            yield {name: str(Path(folder) / numbers[path]) for name, path in self.paths.items()}
-
-    def _numbered(self) -> list[tuple[str, str]]:
-        return [(path, str(n)) for n, path in enumerate(dict.fromkeys(self.paths.values()))]
+            yield {name: str(Path(folder) / safe_name(name)) for name in self.paths}
 
 
 @dataclass(frozen=True)
@@ -179,7 +126,7 @@ class JobContext:
     job: Job
     arm: Arm
     config: StudyConfig
-    settings: JobSettings
+    plan: Plan
     rows: Splits[Any]
     task: Task[Any]
     inputs: dict[str, str]
@@ -209,7 +156,7 @@ class Fitted(NamedTuple):
 def run_job(
     job: Job,
     config: StudyConfig,
-    settings: JobSettings,
+    plan: Plan,
     rows: Splits[Any],
     task: Task[Any],
     inputs: Inputs,
@@ -232,7 +179,7 @@ def run_job(
             job,
             find_arm(job.arm),
             config,
-            settings,
+            plan,
             rows,
             task,
             paths,
@@ -251,15 +198,18 @@ def run_job(
             "seconds": round(ended - started, 3),
             "test_seconds": round(ended - predicting, 3),
             "tries": fitted.selection.tries,
+            "workers": plan.jobs,  # that ran next to each other while it was timed
+            "threads": plan.threads,
             **fitted.facts,
         }
         run = None
-        if settings.save_run:
+        save = job.labels == plan.budgets[-1]  # it may become `best/`
+        if save:
             fitted.save()
         if context.folder.is_dir():
             files = [path for path in context.folder.rglob("*") if path.is_file()]
             facts["bytes"] = sum(path.stat().st_size for path in files)
-            run = pack({str(context.folder): "."}) if settings.save_run else None
+            run = pack({".": str(context.folder)}) if save else None
     return _result(context, fitted, facts, validation, test, run)
 
 
@@ -340,52 +290,44 @@ def _epoch_values(epochs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def fit_network(context: JobContext) -> Fitted:
-    """Fine-tune a network; the budget, the validation part or nothing selects its setting."""
-    config, mode = network_config(context), context.config.selection
-    epochs = _Epochs(context)
-    if mode == "validation":
-        run = finetune(config, context.folder, splits=context.rows, callbacks=[epochs])
-        setting = {"epochs": run.summary["best_epoch"]}
-        found = Selection(setting, tries=1, temperature=run.temperature)
+    """Select a setting with the rows of the budget, then fine-tune a network on all of them.
+
+    Another job may have selected the setting for all seeds; without any selection the settings of
+    the config are taken as they are. Validation is evaluated for the curves alone.
+    """
+    config = network_config(context)
+    if context.needed:
+        (shared,) = context.needed
+        named = {name: shared.facts[name] for name in ("tries", "temperature")}
+        setting = shared.facts["chosen"]
+        found = Selection(setting, **named, oof=shared.oof, oof_rows=shared.oof_rows)
+    elif context.config.selection == "none":
+        found = Selection({"epochs": config.epochs})
     else:
-        selected = None
-        if context.needed:
-            (shared,) = context.needed
-            named = {name: shared.facts[name] for name in ("tries", "temperature")}
-            setting = shared.facts["chosen"]
-            selected = Selection(setting, **named, oof=shared.oof, oof_rows=shared.oof_rows)
-        elif mode == "none":
-            selected = Selection({"epochs": config.epochs})
-        run, found = train_select_refit(
-            config,
-            context.rows,
-            context.folder,
-            **_how_to_select(context, config),
-            callback=epochs,
-            selected=selected,
-        )
+        found = select_for_network(context)
+    final = config.replace(**found.setting, selection_metric="last")
+    run = finetune(final, context.folder, splits=context.rows, callbacks=[_Epochs(context)])
+    write_temperature(found.temperature, context.folder)
 
     def predict(rows: Any) -> Any:
         scores = run.scores(rows).values
         return at_temperature(scores, found.temperature) if has_classes(context.task) else scores
 
-    facts = {"chosen": found.setting, "temperature": found.temperature}
-    return Fitted(predict, found, facts, run.summary["epochs"])
+    chosen = {"chosen": found.setting, "temperature": found.temperature}
+    return Fitted(predict, found, chosen, run.summary["epochs"])
 
 
 def select_for_network(context: JobContext) -> Selection:
     """Select a setting, and train nothing else."""
-    config = network_config(context)
-    return select_setting(config, context.rows.train, **_how_to_select(context, config))
-
-
-def _how_to_select(context: JobContext, config: FinetuneConfig) -> dict[str, Any]:
+    config, plan = network_config(context), context.plan
     fixed = context.config.epochs is not None
-    return {
-        "task": context.task,
-        "settings": settings_to_try(config, context.settings.tries, fixed=fixed),
-        "every_fold": context.settings.every_fold,
-    }
+    return select_setting(
+        config,
+        context.rows.train,
+        task=context.task,
+        settings=settings_to_try(config, plan.tries, fixed=fixed),
+        every_fold=plan.every_fold(context.job, context.config),
+    )
 
 
 def network_config(context: JobContext) -> FinetuneConfig:
@@ -393,15 +335,16 @@ def network_config(context: JobContext) -> FinetuneConfig:
     study, job, arm = context.config, context.job, context.arm
     settings: dict[str, Any] = {
         **study.dataset_settings(),
-        "epochs": context.settings.epochs,
+        "epochs": context.plan.epochs[job.labels],
         "labels": str(job.labels) if study.task == "classification" else None,
         "length": study.length,
         "device": "cpu",
         "seed": job.seed,
-        "threads": context.settings.threads,
+        "threads": context.plan.threads,
         "precision": study.precision,
     }
-    base = context.inputs.get(base_name(arm, study, job))
+    own = f"{job.objective}-{job.seed % study.bases}"  # seeds take turns with several bases
+    base = context.inputs.get(arm.name if arm.is_foreign else own)
     if not arm.is_foreign:
         settings["preset"] = study.preset
     if base is None:
@@ -415,11 +358,6 @@ def network_config(context: JobContext) -> FinetuneConfig:
     if config.freeze and config.head_init == "random":
         config = config.replace(learning_rate=FROZEN_LEARNING_RATE)
     return config
-
-
-def base_name(arm: Arm, study: StudyConfig, job: Job) -> str:
-    """Return the name among the inputs of the base that a job starts from; seeds take turns."""
-    return arm.name if arm.is_foreign else f"{job.objective}-{job.seed % study.bases}"
 
 
 class _Epochs(Callback):
@@ -444,12 +382,8 @@ def fit_linear(context: JobContext) -> Fitted:
         given["vectors"] = load_file(context.inputs["vectors"])["vectors"]
         given["tokenizer"] = load_tokenizer(context.inputs["tokenizer"])
     classifier = getattr(import_module(module), name)(**given)
-    if context.config.selection == "validation":
-        held_out = (rows.validation.texts, rows.validation.labels)
-        classifier.fit(rows.train.texts, rows.train.labels, validation=held_out)
-    else:
-        folds = [] if context.config.selection == "none" else budget_folds(task, rows.train)
-        classifier.fit(rows.train.texts, rows.train.labels, folds=folds)
+    folds = [] if context.config.selection == "none" else budget_folds(task, rows.train)
+    classifier.fit(rows.train.texts, rows.train.labels, folds=folds)
 
     def every_class(probabilities: Array) -> Array:
         return over_all_classes(
@@ -478,15 +412,15 @@ def _save_classifier(context: JobContext, classifier: Any) -> None:
         context.rows,
         context.folder,
         arm=job.arm,
-        role="selected its settings" if study.selection == "validation" else "measured it",
+        role="measured it",
     )
 
 
 def fit_task_linear(context: JobContext) -> Fitted:
     """Fit the linear model of a task without classes; held-out rows select its C."""
-    task, rows, config = context.task, context.rows, context.config
+    task, rows = context.task, context.rows
     fit = LINEAR_MODELS[task.name][1]
-    folds = [] if config.selection == "validation" else budget_folds(task, rows.train)
+    folds = budget_folds(task, rows.train)
     if not folds:
         return Fitted(fit(task, rows.train, rows.validation), Selection({}))
     parts = [_fold_rows(context, fold) for fold in folds]
@@ -522,17 +456,12 @@ def fit_trivial(context: JobContext) -> Fitted:
 def fit_stack(context: JobContext) -> Fitted:
     """Combine the predictions of other arms, with weights fitted to out-of-fold predictions."""
     members, rows = context.needed, context.rows
-    found = Selection({})
-    if context.config.selection == "validation":
-        said = [one.validation_probabilities for one in members]
-        stack = Stack().fit(said, rows.validation.labels)
-    else:
-        shared = shared_rows(members)
-        stack = Stack.equal(len(members))
-        if len(shared):
-            labels = np.asarray(rows.train.labels)[shared]
-            stack, oof = fit_out_of_fold([oof_of(one, shared) for one in members], labels)
-            found = Selection({}, oof=oof, oof_rows=shared)
+    found, stack = Selection({}), Stack.equal(len(members))
+    shared = shared_rows(members)
+    if len(shared):
+        labels = np.asarray(rows.train.labels)[shared]
+        stack, oof = fit_out_of_fold([oof_of(one, shared) for one in members], labels)
+        found = Selection({}, oof=oof, oof_rows=shared)
 
     def predict(part: Any) -> Array:
         test = part is rows.test
@@ -569,19 +498,11 @@ FITS: dict[str, Callable[[JobContext], Fitted]] = {
 # Files
 
 
-def safe_name(arm: str) -> str:
-    """Return an arm's name for files: `hf:PATH` has characters that those cannot have."""
-    plain = re.sub(r"[^\w.-]+", "-", arm)
-    if plain == arm:
-        return arm
-    return f"{plain[-60:].strip('-')}-{hashlib.sha256(arm.encode()).hexdigest()[:8]}"
-
-
 def pack(folders: dict[str, str]) -> bytes:
     """Return an archive of folders and files, each under a name; checkpoints are not in it."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as archive:
-        for place, name in folders.items():
+        for name, place in folders.items():
             archive.add(place, arcname=name, filter=_without_checkpoints)
     return buffer.getvalue()
 
@@ -615,10 +536,8 @@ def read_result(folder: Path, job: Job) -> JobResult:
     try:
         fields: dict[str, Any] = {**json.loads(about), **arrays}
         return JobResult(job, **fields)
-    except (KeyError, TypeError, ValueError) as error:
-        raise HeadstartError(
-            f"this finished job cannot be read: {error}", where=path, fix=fix
-        ) from None
+    except (TypeError, ValueError) as error:
+        raise HeadstartError(f"this job cannot be read: {error}", where=path, fix=fix) from None
 
 
 def result_file(folder: Path, job: Job) -> Path:

@@ -7,8 +7,10 @@ themselves; the time left comes from the jobs that have finished (`seconds_left`
 Amounts are in tokens and epochs, not in minutes: the same command gives the same numbers.
 """
 
+import hashlib
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
@@ -23,7 +25,6 @@ from headstart.machine import choose_threads
 from headstart.study.arms import Arm, find_arm
 from headstart.study.data import StudyData
 from headstart.study.executors import job_threads, parallel_jobs
-from headstart.study.jobs import Job, JobSettings
 from headstart.study.selection import TRIES, long_epochs
 from headstart.training.finetune import finetune
 from headstart.training.pretrain import pretrain
@@ -40,6 +41,41 @@ TIMED_ROWS, TIMED_BYTES = 2_000, 500_000  # of labelled rows and of the corpus, 
 LINEAR_SECONDS = 3.0  # for each MB of labelled text
 PREPARING_SECONDS = 1.0  # for each MB of the corpus: tokenizer, store and co-occurrences
 REPORT_SECONDS = 15.0
+
+
+@dataclass(frozen=True, order=True)
+class Job:
+    """One training: arm × objective × labelled rows used × seed.
+
+    `objective` is "" for an arm that depends on none. With `select` it is the selection of a
+    setting that every seed of the same base shares.
+    """
+
+    arm: str
+    objective: str
+    labels: int
+    seed: int
+    select: bool = False
+
+    @property
+    def name(self) -> str:
+        """A name for files that sorts by what it says."""
+        last = f"base-{self.seed}-selection" if self.select else f"seed-{self.seed}"
+        parts = [safe_name(self.arm), self.objective, f"{self.labels:06d}", last]
+        return "-".join(part for part in parts if part)
+
+    @property
+    def run(self) -> dict[str, Any]:
+        """The columns of the results table that name it."""
+        return {name: value for name, value in asdict(self).items() if name != "select"}
+
+
+def safe_name(arm: str) -> str:
+    """Return an arm's name for files: `hf:PATH` has characters that those cannot have."""
+    plain = re.sub(r"[^\w.-]+", "-", arm)
+    if plain == arm:
+        return arm
+    return f"{plain[-60:].strip('-')}-{hashlib.sha256(arm.encode()).hexdigest()[:8]}"
 
 
 @dataclass(frozen=True)
@@ -110,6 +146,8 @@ class Plan:
         """Return the jobs whose results a job needs."""
         if job.select:
             return []
+        if same := self.same_as(job):
+            return [same]
         if "arms" in find_arm(job.arm).needs:
             return [
                 replace(job, arm=arm.name, objective=job.objective if arm.uses_objective else "")
@@ -123,18 +161,10 @@ class Plan:
         same = job.labels == self.all_labels and not find_arm(job.arm).varies_with_seed
         return first if same and job != first else None
 
-    def job_settings(self, job: Job, config: StudyConfig) -> JobSettings:
-        """Return what the plan decides about a job."""
-        largest = job.labels == self.budgets[-1]
-        arm = find_arm(job.arm)
-        stacked = arm.stackable and any("arms" in one.needs for one in config.arm_table)
-        return JobSettings(
-            epochs=self.epochs[job.labels],
-            tries=self.tries,
-            threads=self.threads,
-            every_fold=stacked or largest,
-            save_run=largest,
-        )
+    def every_fold(self, job: Job, config: StudyConfig) -> bool:
+        """Whether a network predicts the rows of every fold, or of the first one alone."""
+        stack = any("arms" in arm.needs for arm in config.arm_table)
+        return job.labels == self.budgets[-1] or (stack and find_arm(job.arm).stackable)
 
 
 def _objectives(arm: Arm, config: StudyConfig) -> list[str]:
@@ -340,7 +370,7 @@ def job_seconds(job: Job, config: StudyConfig, plan: Plan, speed: Speed) -> floa
     if config.selection == "budget" and (job.select or not plan.selections(job, config)):
         many = job.labels >= MANY
         tried = usual + long if plan.tries > 1 else usual
-        if plan.job_settings(job, config).every_fold and not many:
+        if plan.every_fold(job, config) and not many:
             tried += (FOLDS - 1) * last
         epochs += tried * (1 - 1 / HELD_BACK if many else 1 - 1 / FOLDS)
     return epochs * job.labels * speed.row_seconds[arm.name if arm.is_foreign else ""]

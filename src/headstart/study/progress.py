@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -11,7 +11,7 @@ from headstart.progress import ProgressCallback
 from headstart.training.callbacks import Callback, Callbacks
 
 if TYPE_CHECKING:  # which imports this module
-    from headstart.study.jobs import Job
+    from headstart.study.plan import Job
     from headstart.study.study import Study
 
 PROGRESS_FILE = "progress.jsonl"
@@ -37,27 +37,16 @@ class StudyCallback(Callback):
         """A job started, has ended an epoch, or is done; `value` is its validation metric."""
 
 
-class StudyCallbacks(StudyCallback, Callbacks):
+class StudyCallbacks(Callbacks, StudyCallback):
     """Pass every event on to several callbacks, in their order."""
 
-    def __init__(self, callbacks: Sequence[StudyCallback]) -> None:
-        super().__init__(callbacks)
-        for event in ("on_plan", "on_pretraining", "on_job"):
-            setattr(self, event, _each([getattr(one, event) for one in callbacks]))
-
-
-def _each(functions: Sequence[Callable[..., None]]) -> Callable[..., None]:
-    def call(*arguments: Any, **named: Any) -> None:
-        for function in functions:
-            function(*arguments, **named)
-
-    return call
+    events = (*Callbacks.events, "on_plan", "on_pretraining", "on_job")
 
 
 class ProgressFile(StudyCallback):
     """Append the events of a study to a file in its folder, over all of its sessions.
 
-    A study makes its folder when its plan is there; what happens before is written then. Steps of
+    A study makes its folder when its plan is there; what happens before is not written. Steps of
     pretraining are not repeated here: they are in `bases/…/metrics.jsonl`.
 
     Parameters
@@ -74,7 +63,6 @@ class ProgressFile(StudyCallback):
 
     def __init__(self, folder: Path, *, clock: Callable[[], float] = time.time) -> None:
         self.path, self._clock = folder / PROGRESS_FILE, clock
-        self._waiting: list[dict[str, Any]] | None = []  # until the folder exists
         self._study: Study | None = None
 
     def stage(self, name: str) -> ProgressCallback:
@@ -91,11 +79,9 @@ class ProgressFile(StudyCallback):
 
     def on_plan(self, study: "Study") -> None:
         self._study = study
-        before, self._waiting = self._waiting or [], None
         with suppress(OSError):
             if self.path.is_file() and not self.path.read_bytes().endswith(b"\n"):
                 self._append("\n")  # a kill cut the last line of the session before
-        self._append("".join(json.dumps(line) + "\n" for line in before))
         config, plan = study.config, study.plan
         self.write(
             "plan",
@@ -118,20 +104,18 @@ class ProgressFile(StudyCallback):
     def on_job(
         self, job: "Job", event: JobEvent, epoch: int | None = None, value: float | None = None
     ) -> None:
-        more: dict[str, Any] = {} if epoch is None else {"epoch": epoch}
-        if value is not None:
-            more["value"] = value
-        if event == "done" and self._study is not None:
+        more: dict[str, Any] = {"epoch": epoch, "value": value}
+        if event == "done":
+            assert self._study is not None
             more["seconds"] = self._study.results[job].facts["seconds"]
-        self.write(event, **vars(job), **more)
+        known = {name: one for name, one in more.items() if one is not None}
+        self.write(event, **vars(job), **known)
 
     def write(self, event: str, **content: Any) -> None:
         """Append one event."""
         line = {"time": round(self._clock(), 3), "event": event, **content}
-        if self._waiting is None:
+        if self._study is not None:
             self._append(json.dumps(line) + "\n")
-        else:
-            self._waiting.append(line)
 
     def _append(self, text: str) -> None:
         # A study does not depend on being watched: it goes on where this cannot be written.

@@ -1,7 +1,6 @@
 """The results of a study from the results of its jobs, and what else the report needs to know."""
 
 from collections.abc import Sequence
-from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,14 +10,11 @@ import numpy as np
 from headstart.config import PretrainConfig, StudyConfig
 from headstart.data.dataset import as_text
 from headstart.data.overlap import overlap_sentence
-from headstart.errors import HeadstartError
-from headstart.language_model import GAP, fill, generate
 from headstart.machine import look_up
-from headstart.model.counts import count_parameters
-from headstart.run import NetworkRun
-from headstart.study.best import Best
+from headstart.study.arms import find_arm
 from headstart.study.data import gold_names, has_classes
 from headstart.study.jobs import JobResult
+from headstart.study.plan import Job
 from headstart.study.results import Results, make_results, run_predictions
 from headstart.training.callbacks import METRICS_FILE, loss_curve, read_metrics
 
@@ -26,21 +22,21 @@ if TYPE_CHECKING:  # which imports this module
     from headstart.study.study import Study
 
 VERSIONS = ("headstart", "torch", "tokenizers", "scikit-learn", "numpy")
-PROMPTS = 3
 
 
-def make_study_results(study: "Study", best: Best, *, command: str) -> Results:
+def make_study_results(study: "Study", best: Job, *, command: str) -> Results:
     """Put the results of all trainings into one table."""
     test, task = study.data.splits.test, study.data.task
     assert test is not None
     numbers = np.asarray(test.rows, dtype=np.int64)
     done = [study.results[job] for job in study.trainings]
     named = zip(numbers.tolist(), map(as_text, test.keys), gold_names(task, test), strict=True)
+    about = _about(study, command)
     return make_results(
         {
-            **_about(study, command),
-            "best": (best.saved or best.job).run,
-            "facts": _facts(study, done),
+            **about,
+            "best": best.run,
+            "facts": _facts(study, about["pretraining"]),
         },
         [{**one.job.run, **value} for one in done for value in one.values],
         [run_predictions(one.job.run, numbers, **_predictions(one, study)) for one in done],
@@ -55,16 +51,28 @@ def _predictions(one: JobResult, study: "Study") -> dict[str, Any]:
     return {"gold": np.asarray(test.labels), "probabilities": one.probabilities}
 
 
-def _facts(study: "Study", done: Sequence[JobResult]) -> list[dict[str, Any]]:
-    """Return the facts of each training; the time of a shared selection is part of each seed's."""
-    found = []
-    for one in done:
-        shared = study.plan.selections(one.job, study.config)
-        selecting = sum(study.results[job].facts["seconds"] for job in shared)
-        timed = {"workers": study.plan.jobs, "threads": study.plan.threads}
-        seconds = one.facts["seconds"] + selecting
-        found.append({**one.job.run, **one.facts, **timed, "seconds": seconds})
-    return found
+def _facts(study: "Study", pretraining: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the facts of each training with the cost of everything that it needs.
+
+    That is its pretraining and the selection that seeds share; for a stack, its members.
+    """
+    config, plan = study.config, study.plan
+    lasts = {part["objective"]: part["points"][-1] for part in pretraining if part["points"]}
+    found: dict[Job, dict[str, Any]] = {}
+    for job in study.trainings:  # the members of a stack come before it
+        facts = found[job] = dict(study.results[job].facts)
+        weights = facts.get("weights", {})
+        members = [found[one] for one in plan.needed(job, config) if weights.get(one.arm)]
+        for name in ("seconds", "test_seconds", "bytes") if members else ():
+            if all(name in one for one in members):
+                facts[name] = facts.get(name, 0) + sum(one[name] for one in members)
+        facts["seconds"] += sum(
+            study.results[one].facts["seconds"] for one in plan.selections(job, config)
+        )
+        arm = find_arm(job.arm)
+        if arm.start == "base" and "base" in arm.needs:
+            facts["seconds"] += lasts.get(job.objective, {}).get("seconds", 0.0)
+    return [{**job.run, **facts} for job, facts in found.items()]
 
 
 def _about(study: "Study", command: str) -> dict[str, Any]:
@@ -96,7 +104,7 @@ def _about(study: "Study", command: str) -> dict[str, Any]:
         "warnings": [*data.notes, *_notes(study)],
         "task_texts": joined,
         "overlap_checked": overlap_sentence(data.dropped) if data.corpus is not None else "",
-        "parameters": _parameters(study),
+        "preset": config.preset,
         "pretraining": _pretraining(study),
         "all_labels": data.all_labels,
         "cuts": plan.cuts,
@@ -137,11 +145,6 @@ def _notes(study: "Study") -> list[str]:
             "one, and a stack weighs its members equally; the validation part selected which arm "
             "is saved, and nothing else"
         )
-    if config.selection == "validation":
-        notes.append(
-            f"{len(study.data.splits.validation):,} labelled validation rows selected epochs, "
-            "regularisation and weights in addition to each label budget"
-        )
     if config.needs_base:
         steps = study.plan.pretrain_steps
         how = f"{steps * PretrainConfig.batch_tokens:,} tokens" if steps else "elsewhere"
@@ -158,51 +161,11 @@ def _notes(study: "Study") -> list[str]:
     return notes
 
 
-def _parameters(study: "Study") -> dict[str, Any]:
-    """Count the parameters of each objective's network."""
-    if not study.config.has_networks:
-        return {}
-    found, classes = {}, max(2, len(study.data.task.labels))
-    for objective in study.config.objectives:
-        found[objective] = count_parameters(study.network(objective), classes).document()
-    return found
-
-
 def _pretraining(study: "Study") -> list[dict[str, Any]]:
-    """Return the loss curve of each base, and what it generates or fills in."""
-    if not study.config.needs_base:
-        return []
-    texts, found = study.data.task.texts(study.data.splits.validation), []
-    for objective in study.config.objectives:
-        folder = study.base_folder(objective)
-        path = folder / METRICS_FILE
+    """Return the loss curve of each base."""
+    found = []
+    for objective in study.config.objectives if study.config.needs_base else []:
+        path = study.base_folder(objective) / METRICS_FILE
         points = loss_curve(read_metrics(path)) if path.is_file() else []
-        made = samples(NetworkRun.open(folder), texts)
-        found.append({"objective": objective, "points": points, "samples": made})
+        found.append({"objective": objective, "points": points})
     return found
-
-
-def samples(run: NetworkRun, texts: Sequence[str]) -> list[dict[str, str]]:
-    """Continue the first words of texts with a causal base, or fill gaps with a masked one."""
-    found: list[dict[str, str]] = []
-    for text in texts:
-        with suppress(HeadstartError):  # longer than the base has positions
-            found += _sample(run, text.split())
-        if len(found) == PROMPTS:
-            break
-    return found
-
-
-def _sample(run: NetworkRun, words: list[str]) -> list[dict[str, str]]:
-    if run.causal and words:
-        prompt = " ".join(words[:3])[:60]
-        tokens = [token for token, _ in generate(run, prompt, tokens=24)]
-        ids = [*run.tokenizer.encode([prompt])[0], *tokens]
-        return [{"prompt": prompt, "text": run.tokenizer.decode(ids)}]
-    if not run.causal and len(words) > 2 and run.tokenizer.mask_id is not None:
-        words = words[:12]
-        words[len(words) // 2] = GAP
-        prompt = " ".join(words)
-        filled = " · ".join(word.strip() for word, _ in fill(run, prompt)[0])
-        return [{"prompt": prompt, "text": filled}]
-    return []

@@ -60,15 +60,14 @@ DEFAULTS: dict[str, Any] = {
     "metric": "accuracy",
     "splits": {},  # rows of train, validation, test
     "all_labels": 0,  # labelled rows that a training could have; 0: unknown
-    "selection": "budget",  # settings are selected on: "budget", "validation" or "none"
+    "selection": "budget",  # settings are selected on: "budget" or "none"
     "shared_test": False,  # whether the test rows are the validation rows, too
-    "folds": 0,  # test rows judged in so many folds; 0: a test part
     "warnings": [],
     "cuts": [],  # what was reduced to fit into the minutes
     "task_texts": 0,  # training texts that joined pretraining, without labels
     "overlap_checked": "",  # what was searched and found, in a sentence
-    "parameters": {},  # objective -> the document of `headstart params --json`
-    "pretraining": [],  # {"objective", "points": [{"step", "tokens", "seconds", …}], "samples"}
+    "preset": "",  # of the network
+    "pretraining": [],  # {"objective", "points": [{"step", "tokens", "seconds", …}]}
     "best": {},  # the run that `best/` holds: arm, objective, labels, seed
     "versions": {},
     "machine": {},
@@ -135,20 +134,6 @@ class Results:
     def has_classes(self) -> bool:
         """Whether each row has one class, and a probability for each class."""
         return self.about["task"] in ("classification", "pairs")
-
-    @cached_property
-    def facts(self) -> dict[tuple[str, str, int, int], dict[str, Any]]:
-        """The facts of each run by (arm, objective, labels, seed)."""
-        return {tuple(one[name] for name in RUN): one for one in self.about["facts"]}
-
-    def series(self, split: str, metric: str) -> list[dict[str, Any]]:
-        """Return the values of a split and metric as dictionaries, ordered by run and epoch."""
-        chosen = [
-            row
-            for row in self.values.to_pylist()
-            if row["split"] == split and row["metric"] == metric
-        ]
-        return sorted(chosen, key=lambda row: (*(row[name] for name in RUN), row["epoch"] or 0))
 
     @cached_property
     def _slices(self) -> dict[tuple[str, str, int, int], slice]:

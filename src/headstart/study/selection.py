@@ -1,4 +1,4 @@
-"""Train → select → refit: the settings of a model are selected with the rows of its label budget.
+"""Select the settings of a model with the rows of its label budget.
 
 A network tries two settings, the same two for every arm: the usual one, and one that learns longer
 and faster, which is what a network without pretraining needs. Each is trained without the rows of
@@ -12,8 +12,7 @@ on; the validation and test parts have no influence.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -24,10 +23,8 @@ from headstart.config import FinetuneConfig
 from headstart.data.dataset import Splits
 from headstart.evaluation.calibration import at_temperature, calibrated_loss, fit_temperature
 from headstart.folds import Fold
-from headstart.run import NetworkRun, write_temperature
 from headstart.study.data import has_classes
 from headstart.tasks.task import Task
-from headstart.training.callbacks import Callback
 from headstart.training.finetune import finetune
 
 TRIES = 2  # settings
@@ -79,41 +76,6 @@ def settings_to_try(config: FinetuneConfig, tries: int, *, fixed: bool) -> list[
 def long_epochs(usual: int) -> int:
     """Return the epochs of the longer setting."""
     return max(LONGER * usual, LEAST_LONG)
-
-
-def train_select_refit(
-    config: FinetuneConfig,
-    rows: Splits[Any],
-    folder: Path,
-    *,
-    task: Task[Any],
-    settings: Sequence[Setting],
-    every_fold: bool,
-    callback: Callback,
-    selected: Selection | None = None,
-) -> tuple[NetworkRun, Selection]:
-    """Select a setting with the training rows, then train on all of them.
-
-    Parameters
-    ----------
-    rows : the training part is the budget; validation is evaluated for the curves alone.
-    folder : where the run is written.
-    settings, every_fold : as for `select_setting`.
-    callback : receives the epochs of the last training.
-    selected : what another job has selected with the same rows.
-
-    Returns
-    -------
-    The run, with the temperature of the out-of-fold predictions, and what was selected.
-    """
-    if selected is None:
-        selected = select_setting(
-            config, rows.train, task=task, settings=settings, every_fold=every_fold
-        )
-    final = config.replace(**selected.setting, selection_metric="last")
-    run = finetune(final, folder, splits=rows, callbacks=[callback])
-    write_temperature(selected.temperature, folder)
-    return replace(run, temperature=selected.temperature), selected
 
 
 def select_setting(

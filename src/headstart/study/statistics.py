@@ -364,17 +364,3 @@ def claimed_steps(
         whole and paired_difference(after, before, variance, level).excludes(0)
         for before, after in pairwise(means)
     ]
-
-
-def mcnemar_exact(only_first: int, only_second: int) -> float:
-    """Compute the exact two-sided p-value of McNemar's test.
-
-    Parameters
-    ----------
-    only_first, only_second : int
-        Rows that only one of two classifiers predicts correctly.
-    """
-    disagreements = only_first + only_second
-    if disagreements == 0:
-        return 1.0
-    return float(stats.binomtest(only_first, disagreements).pvalue)

@@ -12,45 +12,43 @@ and, at the end, what `results.py` and `report/` write. Only this module writes 
 import json
 import shutil
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 from headstart.checksums import save_arrays
-from headstart.config import PRESET_SETTINGS, PretrainConfig, StudyConfig, is_run
+from headstart.config import PRESET_SETTINGS, StudyConfig, is_run
 from headstart.data.sources import check_outside
 from headstart.data.tokenizers import load_tokenizer, train_tokenizer
-from headstart.errors import HeadstartError
 from headstart.files import IDENTITY, check_folder, replacing, write_text
 from headstart.lock import locked
-from headstart.model.presets import Preset, preset, preset_of
-from headstart.objectives import OBJECTIVES
+from headstart.model.config import BaseConfig
+from headstart.model.presets import preset
 from headstart.run import SUMMARY, NetworkRun
 from headstart.study import executors
-from headstart.study.arms import headline_arm
 from headstart.study.best import save_best
 from headstart.study.data import StudyData, read_data
 from headstart.study.jobs import (
     INITIAL,
     Inputs,
-    Job,
     JobResult,
     read_result,
     result_file,
     run_job,
-    safe_name,
     write_result,
 )
 from headstart.study.plan import (
     PLAN_FILE,
+    Job,
     Plan,
     check_plan,
     make_plan,
     pretrain_config,
     read_plan,
+    safe_name,
     seconds_left,
     write_plan,
 )
@@ -63,7 +61,6 @@ from headstart.training.pretrain import pretrain
 from headstart.training.run_files import check_identity
 
 MINUTES = "minutes.txt"
-TOKENS = "tokens"  # the folder of studies with fewer tokens of pretraining
 POLL_SECONDS = 0.2
 
 
@@ -106,16 +103,11 @@ class Study:
         spent = {job: one.facts["seconds"] for job, one in self.results.items()}
         return seconds_left(self.jobs, spent, parallel=self.plan.jobs)
 
-    def network(self, objective: str) -> Preset:
-        """Return the network of an objective: the base's, or the preset's."""
+    def network(self) -> BaseConfig:
+        """Return the sizes of the network: the base's, or the preset's."""
         if self.config.base:
-            return preset_of(NetworkRun.open(self.config.base).model.base.config)
-        causal = OBJECTIVES[objective].attention == "causal"
-        sizes = self.config.sizes()
-        if (self.folder / "tokenizer").is_dir():  # a small corpus has fewer tokens than the preset
-            sizes["vocab_size"] = load_tokenizer(self.folder / "tokenizer").vocab_size
-        kind: Any = "causal" if causal else "masked"
-        return preset(self.config.preset, objective=kind, **sizes)
+            return NetworkRun.open(self.config.base).model.base.config
+        return preset(self.config.preset, objective=None, **self.config.sizes()).base
 
     def base_folder(self, objective: str, number: int = 0) -> Path:
         """Return where a base is: the one that was given, or the study's own of this number."""
@@ -205,7 +197,8 @@ def finish_study(study: Study, callback: StudyCallback, *, command: str = "") ->
             write_text(folder / IDENTITY, json.dumps(_identity(config, study.data)) + "\n")
             config.save(folder)  # last: with it, this is a study
         callback.on_plan(study)
-        executor = executors.make_executor(config, study.plan.jobs, folder, _report_to(callback))
+        report = partial(_report_epoch, callback)
+        executor = executors.make_executor(config, study.plan.jobs, folder, report)
         try:
             _run_all(study, executor, callback)
         finally:
@@ -216,22 +209,19 @@ def finish_study(study: Study, callback: StudyCallback, *, command: str = "") ->
     return results
 
 
-def _report_to(callback: StudyCallback) -> Callable[[Job, int, float], None]:
-    """Return what jobs in this process report their epochs to."""
-    return lambda job, epoch, value: callback.on_job(job, "epoch", epoch, value)
+def _report_epoch(callback: StudyCallback, job: Job, epoch: int, value: float) -> None:
+    callback.on_job(job, "epoch", epoch, value)
 
 
 def _run_all(study: Study, executor: executors.Executor, callback: StudyCallback) -> None:
     """Run all jobs, the quick ones first: something to look at within a minute."""
     table, every = study.config.arm_table, set(study.config.arms)
     quick = {arm.name for arm in table if not arm.needs and not arm.is_network}
-    linear = {arm.name for arm in table if "vectors" in arm.needs}
     with_text = {arm.name for arm in table if arm.needs & {"tokenizer", "vectors"}}
     inputs = Inputs()
     run_jobs(study, quick, inputs, executor, callback)
     if study.unfinished(with_text):
         inputs = prepare_text(study, callback)
-    run_jobs(study, linear, inputs, executor, callback)
     if study.unfinished(every):
         inputs = replace(inputs, paths=inputs.paths | prepare_bases(study, callback))
     run_jobs(study, every, inputs, executor, callback)
@@ -251,39 +241,35 @@ def run_jobs(
         inputs = inputs.packed()
     running: dict[Future[JobResult], Job] = {}
     while waiting or running:
-        ready = [job for job in waiting if all(one in study.results for one in _before(study, job))]
+        needed = {job: plan.needed(job, config) for job in waiting}
+        ready = [job for job in waiting if all(one in study.results for one in needed[job])]
         for job in ready[: plan.jobs - len(running)]:
             waiting.remove(job)
-            same = plan.same_as(job)
-            if same is not None:
-                _finish(study, replace(study.results[same], job=job, run=None), callback)
+            found = [study.results[one] for one in needed[job]]
+            if plan.same_as(job):
+                _finish(study, replace(found[0], job=job, run=None), callback)
                 continue
             callback.on_job(job, "start")
             future = executor.submit(
                 run_job,
                 job,
                 config,
-                plan.job_settings(job, config),
+                plan,
                 study.data.rows(job.labels, job.seed),
                 study.data.task,
                 inputs,
-                [study.results[one] for one in plan.needed(job, config)],
+                found,
                 executor.report,
             )
             running[future] = job
         done, _ = wait(running, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
         for event in executor.events():
-            callback.on_job(event[0], "epoch", *event[1:])
+            _report_epoch(callback, *event)
         for future in done:
             del running[future]
             if (error := future.exception()) is not None:
                 raise executors.job_error(error)
             _finish(study, future.result(), callback)
-
-
-def _before(study: Study, job: Job) -> list[Job]:
-    same = study.plan.same_as(job)
-    return study.plan.needed(job, study.config) if same is None else [same]
 
 
 def _finish(study: Study, result: JobResult, callback: StudyCallback) -> None:
@@ -292,7 +278,7 @@ def _finish(study: Study, result: JobResult, callback: StudyCallback) -> None:
     write_text(study.folder / MINUTES, f"{study.minutes:.3f}\n")
     metric = study.data.task.metric
     value = None if result.job.select else result.value("validation", metric)
-    callback.on_job(result.job, "done", value=value)
+    callback.on_job(result.job, "done", None, value)
 
 
 def prepare_text(study: Study, callback: StudyCallback) -> Inputs:
@@ -308,7 +294,7 @@ def prepare_text(study: Study, callback: StudyCallback) -> Inputs:
                 tokenizer = load_tokenizer(Path(config.tokenizer))
             else:
                 texts = study.data.task.texts(study.data.splits.train)
-                size = study.network(objective).base.vocab_size
+                size = study.network().vocab_size
                 tokenizer = train_tokenizer(texts, vocab_size=size)
             folder.mkdir(parents=True)
             tokenizer.save(folder)
@@ -322,7 +308,7 @@ def prepare_text(study: Study, callback: StudyCallback) -> Inputs:
         paths["vectors"] = str(path)
         if not path.is_file():
             # U·S does better in a classifier than U·√S, with which a base starts.
-            width = study.network(objective).base.width
+            width = study.network().width
             vectors = cooccurrence_vectors(prepared, width=width, power=1.0, callback=callback)
             with replacing(path) as temporary:
                 save_arrays({"vectors": vectors}, temporary)
@@ -366,29 +352,3 @@ def _pretrain(study: Study, objective: str, number: int, callback: StudyCallback
         save_initial=folder / INITIAL if initial else None,
     )
     shutil.rmtree(folder / "checkpoints", ignore_errors=True)
-
-
-def run_token_series(
-    study: Study, amounts: Sequence[int], callback: StudyCallback, *, command: str = ""
-) -> None:
-    """Repeat the headline arm with fewer tokens of pretraining, in `tokens/AMOUNT/`.
-
-    Rows, budgets, seeds and the plan are those of the whole study. Every amount is a pretraining of
-    its own: a checkpoint on the way to a larger one would still have a high learning rate. No
-    tokens at all is the arm `cooc-init`.
-    """
-    headline = headline_arm(study.config.arms)
-    if amounts and (headline is None or study.config.base):
-        raise HeadstartError(
-            "several amounts of tokens need an arm that is pretrained here",
-            fix="leave --base out and let --arms have pretrained, or give one amount",
-        )
-    for tokens in amounts:
-        assert headline is not None
-        config = study.config.replace(tokens=tokens, arms=[headline.name], minutes=None)
-        folder = study.folder / TOKENS / str(tokens)
-        part = plan_study(config, folder, callback=callback, plan=study.folder / PLAN_FILE)
-        if not part.resumed:
-            steps = max(1, tokens // PretrainConfig.batch_tokens)
-            part.plan = replace(part.plan, pretrain_steps=steps)
-        finish_study(part, callback, command=command)

@@ -16,10 +16,8 @@ from headstart.study.analysis import (
     Cost,
     Difference,
     Series,
-    find_comparison,
-    series_of,
 )
-from headstart.study.arms import arm_label
+from headstart.study.arms import CHAIN, Arm, arm_label, find_arm
 from headstart.study.labels_needed import LabelSavings
 from headstart.study.results import Results
 from headstart.study.statistics import is_equivalent, named_budgets
@@ -113,29 +111,34 @@ class Verdict:
 
 def verdict(analysis: Analysis) -> Verdict:
     """Say whether pretraining helped, by how much, and what else the gain comes from."""
-    results, comparison = analysis.results, analysis.comparison
+    results = analysis.results
     cuts = results.about["cuts"]
     reduced = [f"Reduced to fit into the time limit: {'; '.join(cuts)}."] if cuts else []
-    if comparison is None or not analysis.steps:
+    if not analysis.steps:
         return Verdict(_without_comparison(analysis), reduced)
-    objective = analysis.objective
+    objective, headline = analysis.objective, analysis.contenders[0]
     steps = analysis.steps[objective]
     found = _effect(analysis, steps[-1], _subject(analysis, objective))
     if len(steps) > 1 and steps[0].interval.bounded:
         found.append(_first_step(analysis, steps))
-    for arm in comparison.missing if steps[-1].significant else ():
+    if steps[-1].significant and find_arm(CHAIN[1]) not in analysis.chain:
+        missing = find_arm(CHAIN[1])
         found.append(
-            f"The study has no arm “{arm.label}”, so this includes whatever {arm.effect} adds."
+            f"The study has no arm “{missing.label}”, so this includes whatever {missing.effect} "
+            "adds."
         )
-    headline = analysis.contenders[0]
-    for reference in comparison.references:
-        found += _reference(analysis, headline, series_of(reference, objective))
+    for reference in analysis.references:
+        compared = [
+            _compared(gap, f" with {labels_name(gap.labels, results)}")
+            for gap in _named(analysis, headline, reference)
+        ]
+        if compared:
+            names = [series_name(one, results) for one in (reference, headline)]
+            found.append(f"Compared with {names[0]}, {names[1]} is {' and '.join(compared)}.")
     if steps[-1].significant and objective in analysis.savings:
-        nearest = comparison.chain[-2]
         name = series_name(headline, results)
-        found += _savings(
-            results, analysis.savings[objective], name, nearest.phrase or nearest.label
-        )
+        other = _control(analysis.chain[-2])
+        found += _savings(results, analysis.savings[objective], name, other)
     claims = tuple(step.effect for step in steps if step.significant)
     return Verdict(found[:MOST_SENTENCES], found[MOST_SENTENCES:] + reduced, claims)
 
@@ -143,8 +146,11 @@ def verdict(analysis: Analysis) -> Verdict:
 def _subject(analysis: Analysis, objective: str) -> str:
     about, effect = analysis.results.about, analysis.steps[objective][-1].effect
     name = f"{objective} {effect}" if len(analysis.steps) > 1 else effect
-    own = effect == "pretraining" and not about["corpus"].startswith("the base ")
-    return f"{name} on your text" if own else name
+    return name if about["corpus"].startswith("the base ") else f"{name} on your text"
+
+
+def _control(arm: Arm) -> str:
+    return arm.phrase or arm.label
 
 
 def _effect(analysis: Analysis, step: Difference, subject: str) -> list[str]:
@@ -160,28 +166,25 @@ def _effect(analysis: Analysis, step: Difference, subject: str) -> list[str]:
     average = " on average over all label budgets" if several else ""
     if not step.significant:
         return _unclaimed(step, gaps, subject, metric, average)
-    clear = [gap for gap in gaps if gap.significant]
-    if not clear:
-        each = " and ".join(
-            f"{within(gap.interval)} with {labels_name(gap.labels, results)}" for gap in gaps
-        )
-        return [
-            _capital(f"{subject} {_changes(overall, metric)}{average} {_ci(overall)}."),
-            f"At a single budget the difference is not significant ({each}).",
-        ]
-    found: list[str] = []
-    for gap in sorted(gaps, key=lambda gap: not gap.significant):
-        labels = f"with {labels_name(gap.labels, results)}"
-        if gap.significant and not found:
-            found.append(
-                f"{subject} {_changes(gap.interval, metric)} {labels} {_ci(gap.interval)}."
-            )
-        elif gap.significant:
-            size = points(gap.interval.value)
-            found.append(f"{labels} the {_kind(gap)} is {size} {_ci(gap.interval)}.")
-        else:
-            found.append(f"{labels} {_not_significant(gap)}.")
-    return [_capital(sentence) for sentence in found]
+    claims = [
+        (gap.interval, f" with {labels_name(gap.labels, results)}")
+        for gap in gaps
+        if gap.significant
+    ]
+    found = []
+    for interval, where in claims or [(overall, average)]:
+        verb = "raises" if interval.value >= 0 else "lowers"
+        change = f"{verb} {metric} by {points(interval.value)}{where} {_ci(interval)}"
+        found.append(_capital(f"{subject} {change}."))
+    others = [
+        f"with {labels_name(gap.labels, results)} ({_change(gap.interval)})"
+        for gap in gaps
+        if not gap.significant
+    ]
+    if others:
+        where = " and ".join(others)
+        found.append(f"The difference is not significant, corrected for several budgets, {where}.")
+    return found
 
 
 def _unclaimed(
@@ -189,17 +192,17 @@ def _unclaimed(
 ) -> list[str]:
     """Say that there is no difference, or that this study cannot show one."""
     overall = difference.interval
-    reach = f"(95 % CI {within(overall)})"
-    change = f"it changes {metric} by {signed(overall.value)} points{average} {reach}"
-    level = is_equivalent(overall)
-    found = [f"This study does not show whether {subject} helps: {change}."]
-    if level:
-        found = [f"{_capital(subject)} makes no difference here: {change}."]
+    size = f"{signed(overall.value)} points{average} (95 % CI {within(overall)})"
+    change = f"it changes {metric} by {size}"
     directions = {gap.interval.value > 0 for gap in gaps if gap.interval.excludes(0)}
+    if is_equivalent(overall):
+        found = [f"{_capital(subject)} makes no difference here: {change}."]
+    else:
+        found = [f"This study does not show whether {subject} helps: {change}."]
     if len(directions) > 1:
         each = [f"{within(gap.interval)} with {labels_name(gap.labels)}" for gap in gaps]
         found.append(f"Label budgets point in opposite directions: {' and '.join(each)}.")
-    elif not level and math.isfinite(difference.detectable):
+    elif not is_equivalent(overall):
         found.append(
             f"With these seeds and test rows it would find differences of about "
             f"{points(difference.detectable)} or more (power 80 %)."
@@ -213,45 +216,11 @@ def _named(analysis: Analysis, first: Series, second: Series) -> list[Difference
     return [gap for gap in found if gap is not None and gap.interval.bounded]
 
 
-def _changes(difference: Interval, what: str) -> str:
-    verb = "raises" if difference.value >= 0 else "lowers"
-    return f"{verb} {what} by {points(difference.value)}"
-
-
 def _ci(difference: Interval) -> str:
-    """Write the interval of a change by its size: both ends without sign where signs agree."""
+    """Write the interval of a change by its size: both ends without sign where both are losses."""
     if difference.high < 0:
         return f"(95 % CI {signed(-difference.high)} to {signed(-difference.low)})"
     return f"(95 % CI {within(difference)})"
-
-
-def _kind(gap: Difference) -> str:
-    return "gain" if gap.interval.value >= 0 else "loss"
-
-
-def _not_significant(gap: Difference) -> str:
-    more = " after correction for several budgets" if gap.interval.excludes(0) else ""
-    size = points(gap.interval.value)
-    return f"the {_kind(gap)} of {size} is not significant{more} ({within(gap.interval)})"
-
-
-def _first_step(analysis: Analysis, steps: Sequence[Difference]) -> str:
-    """Say what the ingredients before the headline arm's own add over the control."""
-    first, total = steps[0], sum(step.interval.value for step in steps)
-    value = first.interval
-    assert analysis.comparison is not None
-    control = analysis.comparison.chain[0].phrase or analysis.comparison.chain[0].label
-    average = " on average" if len(analysis.results.about["budgets"]) > 1 else ""
-    change = f"{signed(value.value)} points{average}, {within(value)}"
-    if not first.significant:
-        return _capital(
-            f"{first.effect} alone is not significantly better than {control} ({change})."
-        )
-    if value.value < 0:
-        return _capital(f"{first.effect} alone is worse than {control} ({change}).")
-    if value.value > total / 2:
-        return f"Most of the gain over {control} comes from {first.effect} ({change})."
-    return _capital(f"{first.effect} alone improves on {control}, too ({change}).")
 
 
 def _change(interval: Interval) -> str:
@@ -259,21 +228,24 @@ def _change(interval: Interval) -> str:
     return f"{signed(interval.value)} points, {within(interval)}"
 
 
-def _reference(analysis: Analysis, headline: Series, reference: Series) -> list[str]:
-    """Compare the headline arm with a reference, at the named budgets."""
-    results = analysis.results
-    found = []
-    for gap in _named(analysis, headline, reference):
-        labels = f"with {labels_name(gap.labels, results)}"
-        if gap.significant:
-            judged = "better" if gap.interval.value > 0 else "worse"
-            found.append(f"{points(gap.interval.value)} {judged} {labels} {_ci(gap.interval)}")
-        elif is_equivalent(gap.interval):
-            found.append(f"as good {labels} ({_change(gap.interval)})")
-        else:
-            found.append(f"not significantly different {labels} ({_change(gap.interval)})")
-    names = [series_name(one, results) for one in (reference, headline)]
-    return [f"Compared with {names[0]}, {names[1]} is {' and '.join(found)}."] if found else []
+def _compared(gap: Difference, where: str = "") -> str:
+    """Say how the first arm of a difference compares with the second."""
+    if gap.significant:
+        judged = "better" if gap.interval.value > 0 else "worse"
+        return f"{points(gap.interval.value)} {judged}{where} {_ci(gap.interval)}"
+    judged = "as good" if is_equivalent(gap.interval) else "not significantly different"
+    return f"{judged}{where} ({_change(gap.interval)})"
+
+
+def _first_step(analysis: Analysis, steps: Sequence[Difference]) -> str:
+    """Say what the ingredient before the headline arm's own adds over the control."""
+    first, control = steps[0], _control(analysis.chain[0])
+    total = sum(step.interval.value for step in steps)
+    average = " on average" if len(analysis.results.about["budgets"]) > 1 else ""
+    if first.significant and first.interval.value > max(0.0, total / 2):
+        change = f"{signed(first.interval.value)} points{average}, {within(first.interval)}"
+        return f"Most of the gain over {control} comes from {first.effect} ({change})."
+    return f"Compared with {control}, {first.effect} alone is {_compared(first, average)}."
 
 
 def _savings(results: Results, savings: LabelSavings, name: str, other: str) -> list[str]:
@@ -291,21 +263,15 @@ def _savings(results: Results, savings: LabelSavings, name: str, other: str) -> 
 def _without_comparison(analysis: Analysis) -> list[str]:
     results = analysis.results
     scores = [s for s in analysis.scores if s.labels == results.about["budgets"][-1]]
-    if not scores:
-        return ["The study has no finished run."]
     best = max(scores, key=lambda score: score.interval.value)
     labels, name = labels_name(best.labels, results), series_name(best.series, results)
     metric = f"test {metric_name(results.about['metric'])}"
     highest = "has the highest" if len(scores) > 1 else "has a"
-    found = [f"With {labels} {name} {highest} {metric}: {percent(best.interval)}."]
-    compared = find_comparison()
-    if compared is not None:
-        arms = f"{compared.chain[0].label} and {compared.chain[-1].label}"
-        found.append(
-            f"The study does not have both {arms}, so it says nothing about "
-            f"{compared.chain[-1].effect}."
-        )
-    return found
+    return [
+        f"With {labels} {name} {highest} {metric}: {percent(best.interval)}.",
+        f"The study does not have both {CHAIN[0]} and {CHAIN[-1]}, so it says nothing about "
+        "pretraining.",
+    ]
 
 
 # Which arm to take.
@@ -320,8 +286,8 @@ class Recommendation:
     command: str
 
 
-def recommend(analysis: Analysis, folder: Path) -> Recommendation | None:
-    """Recommend the arm that model selection chose; None without a finished run.
+def recommend(analysis: Analysis, folder: Path) -> Recommendation:
+    """Recommend the arm that model selection chose.
 
     Parameters
     ----------
@@ -331,14 +297,12 @@ def recommend(analysis: Analysis, folder: Path) -> Recommendation | None:
         The study's folder, for the command.
     """
     results, taken = analysis.results, analysis.taken
-    if taken is None:
-        return None
     labels = max(score.labels for score in analysis.scores)
     score, cost = analysis.score(taken, labels), analysis.costs[taken, labels]
     assert score is not None
     name = series_name(taken, results)
-    where = "in folds of all labelled rows" if results.about["folds"] else "on new texts"
-    expected = f"{100 * score.interval.value:.1f} % {metric_name(results.about['metric'])} {where}"
+    metric = metric_name(results.about["metric"])
+    expected = f"{100 * score.interval.value:.1f} % {metric} on new texts"
     if score.interval.bounded:
         expected += f" (95 % CI {within(score.interval)})"
     found = [f"Take {name}: expect {expected}{_cost_words(cost)}."]
@@ -370,23 +334,11 @@ def _alternatives(analysis: Analysis, cost: Cost, labels: int) -> list[str]:
         behind = gap.significant and gap.interval.value > 0
         if behind or not ratios or not gap.interval.bounded:
             continue
-        name, cheaper = series_name(gap.second, results), " and ".join(ratios)
-        taken = series_name(gap.first, results)
-        if gap.significant:
-            found.append(
-                f"On the test rows {name} is {points(gap.interval.value)} better than {taken} "
-                f"{_ci(gap.interval)}, and {cheaper}."
-            )
-        elif is_equivalent(gap.interval):
-            found.append(
-                f"{_capital(name)} is as good ({taken} − {name}: {_change(gap.interval)}) and "
-                f"{cheaper}."
-            )
-        else:
-            found.append(
-                f"{_capital(name)} is {cheaper}, and {taken} is not significantly better "
-                f"({_change(gap.interval)})."
-            )
+        names = [series_name(one, results) for one in (gap.first, gap.second)]
+        cheaper = " and ".join(ratios)
+        found.append(
+            f"Compared with {names[0]}, {names[1]} is {cheaper}, and {_compared(gap.reversed())}."
+        )
     return found[:MOST_ALTERNATIVES]
 
 

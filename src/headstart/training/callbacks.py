@@ -59,9 +59,11 @@ class Callback:
 class Callbacks(Callback):
     """Pass every event on to several callbacks, in their order."""
 
+    events: tuple[str, ...] = ("on_start", "on_step", "on_evaluation", "on_warning")
+
     def __init__(self, callbacks: Sequence[Callback]) -> None:
         self.callbacks = callbacks
-        for event in ("on_start", "on_step", "on_evaluation", "on_warning"):
+        for event in self.events:
             setattr(self, event, _each([getattr(one, event) for one in callbacks]))
 
     def stage(self, name: str) -> ProgressCallback:

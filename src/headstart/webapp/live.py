@@ -10,8 +10,7 @@ from typing import Any
 from headstart.errors import HeadstartError
 from headstart.study.analysis import Curve, Series, make_curves
 from headstart.study.arms import arm_label
-from headstart.study.jobs import Job
-from headstart.study.plan import REPORT_SECONDS, seconds_left
+from headstart.study.plan import REPORT_SECONDS, Job, seconds_left
 from headstart.study.progress import PROGRESS_FILE, read_progress
 from headstart.study.report.build import Figure
 from headstart.study.report.charts import (

@@ -8,8 +8,9 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.resources import files
-from importlib.util import find_spec
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,10 @@ import numpy as np
 from markupsafe import Markup, escape
 
 from headstart.errors import HeadstartError
-from headstart.evaluation.calibration import calibration_error, reliability_bins
-from headstart.evaluation.metrics import Interval
-from headstart.files import escape_formula, replacing, write_text
+from headstart.evaluation.calibration import calibration_error
+from headstart.files import escape_formula, write_text
 from headstart.lab import PRESET
-from headstart.study.analysis import ALL_BUDGETS, Analysis, Series, analyse, series_of
+from headstart.study.analysis import ALL_BUDGETS, Analysis, Cost, Series, analyse
 from headstart.study.arms import arm_label, find_arm
 from headstart.study.labels_needed import FARTHEST, LabelsNeeded
 from headstart.study.report.charts import (
@@ -40,9 +40,6 @@ from headstart.study.report.charts import (
     limits_of,
     line_chart,
     loss_chart,
-    millions,
-    ticks,
-    whole_percent,
 )
 from headstart.study.results import Results, read_results
 from headstart.study.verdict import (
@@ -54,17 +51,13 @@ from headstart.study.verdict import (
     recommend,
     rounded,
     series_name,
-    signed,
     size_words,
     verdict,
     within,
 )
 
-SMALLER = "tokens"  # the folder of studies with fewer tokens of pretraining
 LONGEST = 400  # characters of an example that are shown
 MANY_CLASSES = 5  # more of them have a denser confusion table
-DASHES = ("6 4", "2 4", "")  # of budgets by tokens; the largest one is solid
-INSTALL = "pip install 'headstart[figures]'"
 
 
 @dataclass(frozen=True)
@@ -76,7 +69,6 @@ class Report:
     tables: list[Path]
     recommendation: Recommendation
     verdict: Verdict
-    missing: str | None  # what would have been written too, and how to get it
 
 
 @dataclass(frozen=True)
@@ -100,20 +92,19 @@ class Figure:
 def build_report(folder: Path) -> Report:
     """Write `report.html`, `figures/` and `tables/` into the folder of a study."""
     results = read_results(folder)
-    parts = sorted((folder / SMALLER).glob("*/study.json"))
-    analysis = analyse(results, [read_results(part.parent) for part in parts])
-    advice, found = recommend(analysis, folder), verdict(analysis)
-    if advice is None:
+    if not results.runs:
         raise HeadstartError(
             "the study has no finished run to report on",
             where=folder,
             fix="run `headstart compare` again; it resumes where it stopped",
         )
+    analysis = analyse(results)
+    advice, found = recommend(analysis, folder), verdict(analysis)
     figures = _Figures(analysis)
     write_text(folder / "report.html", _page(analysis, advice, found, figures))
-    written, missing = _write_figures(folder / "figures", figures.every)
+    written = _write_figures(folder / "figures", figures.every)
     tables = write_tables(folder / "tables", analysis)
-    return Report(folder / "report.html", written, tables, advice, found, missing)
+    return Report(folder / "report.html", written, tables, advice, found)
 
 
 def _page(analysis: Analysis, advice: Recommendation, found: Verdict, figures: "_Figures") -> str:
@@ -135,20 +126,20 @@ def _page(analysis: Analysis, advice: Recommendation, found: Verdict, figures: "
         advice=advice,
         verdict=found,
         figures=figures,
-        is_lab=any(n.get("preset") == PRESET for n in results.about["parameters"].values()),
+        is_lab=results.about["preset"] == PRESET,
         has_classes=results.has_classes,
         test_rows=len(results.rows),
         most=labels_name(results.about["budgets"][-1]),
-        glossary=[(*_key(series, results), _description(series)) for series in analysis.every],
+        glossary=[
+            (*_key(series, results), find_arm(series[0]).description) for series in analysis.every
+        ],
         scores=_score_rows(analysis),
-        costs=_cost_table(analysis),
-        compared=[series_name(one, results) for one in analysis.contenders[:2]],
-        mcnemar=analysis.mcnemar,
+        costs=_cost_rows(analysis),
+        goal=f"{100 * analysis.goal:.0f} %",
         pretraining=_pretraining(analysis, figures),
         confusions=_confusions(analysis),
         many=len(results.about["label_names"]) > MANY_CLASSES,
         examples=_examples(analysis),
-        networks=_networks(results),
         facts=_facts(results),
     )
 
@@ -186,13 +177,6 @@ def _key(series: Series, results: Results) -> tuple[str, str]:
     return colour(series[0]), series_name(series, results)
 
 
-def _description(series: Series) -> str:
-    try:
-        return find_arm(series[0]).description
-    except HeadstartError:
-        return ""
-
-
 class _Figures:
     """All figures of the page; each one is drawn once, in two sizes."""
 
@@ -203,7 +187,6 @@ class _Figures:
         self.differences = self._differences()
         self.epochs = self._epochs()
         self.labels = self._labels()
-        self.calibration = self._calibration()
 
     def _add(
         self, name: str, caption: str, draw: Any, wide: Frame = WIDE, phone: Frame = PHONE
@@ -214,14 +197,14 @@ class _Figures:
 
     def _differences(self) -> Figure | None:
         """Draw what each step adds and the distance to the references, by budget."""
-        analysis, comparison = self.analysis, self.analysis.comparison
-        if comparison is None or not analysis.steps:
+        analysis = self.analysis
+        if not analysis.steps:
             return None
         objective, headline = analysis.objective, analysis.contenders[0]
         steps = [(step.effect, step.first, step.second) for step in analysis.steps[objective]]
-        for arm in comparison.references:
-            words = f"{arm_label(headline[0])} − {arm.label}"
-            steps.append((words, headline, series_of(arm, objective)))
+        for reference in analysis.references:
+            words = f"{arm_label(headline[0])} − {arm_label(reference[0])}"
+            steps.append((words, headline, reference))
         groups = []
         for labels in self.results.about["budgets"]:
             found = [(words, analysis.difference(a, b, labels)) for words, a, b in steps]
@@ -239,39 +222,24 @@ class _Figures:
             Frame(350, round(54 + 36 * lines), left=6, right=6),
         )
 
-    def _epochs(self) -> list[list[Figure]]:
-        """Draw the curves of every budget on one scale, in rows, the largest budget first."""
+    def _epochs(self) -> list[Figure]:
+        """Draw the curves of every budget and objective on one scale, the largest budget first."""
         curves = self.analysis.curves
         if not curves:
             return []
         values = [v for c in curves for line in c.seeds.values() for v in line]
         limits = limits_of(values, [m for c in curves for m in c.mean])
-        objectives = sorted({curve.series[1] for curve in curves if curve.series[1]})
-        several = len(objectives) > 1
-        rows: list[list[Figure]] = []
-        for labels in sorted({curve.labels for curve in curves}, reverse=True):
-            row = []
-            for objective in objectives if several else [""]:
-                shown = [
-                    curve
-                    for curve in curves
-                    if curve.labels == labels
-                    and (not several or curve.series[1] in ("", objective))
-                ]
-                name = "-".join(filter(None, ("epochs", str(labels), objective)))
-                caption = f"Validation {self.metric}, {labels_name(labels)}"
-                row.append(
-                    self._add(
-                        name,
-                        f"{caption}, {objective}" if objective else caption,
-                        lambda frame, shown=shown: epoch_chart(shown, frame, limits, self.metric),
-                        HALF if several or rows else WIDE,
-                    )
-                )
-            rows.append(row)
-        if several:
-            return rows
-        return [rows[0], [figure for row in reversed(rows[1:]) for figure in row]]
+        objectives = sorted({curve.series[1] for curve in curves if curve.series[1]}) or [""]
+        budgets = sorted({curve.labels for curve in curves}, reverse=True)
+        found: list[Figure] = []
+        for labels, objective in product(budgets, objectives):
+            shown = [c for c in curves if c.labels == labels and c.series[1] in ("", objective)]
+            name, caption = f"epochs-{labels}", f"Validation {self.metric}, {labels_name(labels)}"
+            if len(objectives) > 1:
+                name, caption = f"{name}-{objective}", f"{caption}, {objective}"
+            draw = partial(epoch_chart, shown, limits=limits, metric=self.metric)
+            found.append(self._add(name, caption, draw, HALF if found else WIDE))
+        return found
 
     def _labels(self) -> Figure:
         """Draw the test score by number of labels."""
@@ -309,45 +277,6 @@ class _Figures:
         objectives = [part["objective"] for part in self.results.about["pretraining"]]
         return "" if series[1] in ("", *objectives[:1]) else "6 4"
 
-    def _calibration(self) -> Figure | None:
-        """Draw the share of correct predictions by predicted probability."""
-        lines = []
-        for series in _shown(self.analysis):
-            probabilities, gold = _probabilities(self.analysis, series)
-            bins = reliability_bins(probabilities, gold)
-            lines.append(
-                Line(
-                    series_name(series, self.results),
-                    colour(series[0]),
-                    [(b.confidence, Interval(b.accuracy, b.accuracy, b.accuracy)) for b in bins],
-                    width=2,
-                    dash=self._dash(series),
-                    notes={
-                        b.confidence: f"{whole_percent(b.accuracy)} of {b.rows:,} correct"
-                        for b in bins
-                    },
-                )
-            )
-        if not lines:
-            return None
-        places = [x for line in lines for x, _ in line.points]
-        shares = [value.value for line in lines for _, value in line.points]
-        start = math.floor(10 * min(places)) / 10
-        bottom = min(start, math.floor(10 * min(shares)) / 10)
-        axis = Axis(
-            "predicted probability",
-            ticks(start, 1),
-            whole_percent,
-            lambda v: f"predicted with {100 * v:.0f} %",
-        )
-        most = labels_name(self.results.about["budgets"][-1])
-        return self._add(
-            "calibration",
-            f"Correct predictions by predicted probability, {most}",
-            lambda frame: line_chart("Calibration", lines, axis, (bottom, 1), frame, diagonal=True),
-            Frame(780, 340),
-        )
-
     def loss(self, part: Mapping[str, Any]) -> Figure | None:
         """Draw the loss of one pretraining."""
         if not part["points"]:
@@ -358,41 +287,6 @@ class _Figures:
             lambda frame: loss_chart(part["objective"], part["points"], frame),
             Frame(780, 300),
         )
-
-    def tokens(self, objective: str) -> tuple[Figure, str] | None:
-        """Draw the test score by tokens of pretraining, and say what each larger amount adds."""
-        found = [one for one in self.analysis.tokens if one.objective == objective]
-        if not found:
-            return None
-        series = found[0]
-        budgets = sorted({labels for _, labels, _ in series.points})
-        lines = [
-            Line(
-                labels_name(labels),
-                "var(--accent)",
-                [(tokens, score) for tokens, of, score in series.points if of == labels],
-                dash=DASHES[max(place - len(budgets), -len(DASHES))],
-            )
-            for place, labels in enumerate(budgets)
-        ]
-        scores = [score for _, _, score in series.points]
-        limits = limits_of([score.value for score in scores], scores)
-        most = max(tokens for tokens, _, _ in series.points)
-        axis = Axis(
-            "tokens of pretraining", ticks(0, most, 3), millions, lambda v: f"{millions(v)} tokens"
-        )
-        figure = self._add(
-            f"tokens-{objective}",
-            f"Is longer pretraining worth it? Test {self.metric} by tokens",
-            lambda frame: line_chart("Test score by tokens", lines, axis, limits, frame),
-            Frame(780, 320),
-        )
-        gains = "; ".join(
-            f"{millions(a)} to {millions(b)}: {signed(gain.value)} ({within(gain)})"
-            for a, b, gain in series.gains
-            if gain.bounded
-        )
-        return figure, f"Points added, mean over all budgets: {gains or 'unknown with one seed'}."
 
 
 def _score_rows(analysis: Analysis) -> list[dict[str, Any]]:
@@ -415,30 +309,21 @@ def _score_rows(analysis: Analysis) -> list[dict[str, Any]]:
     return rows
 
 
-def _cost_table(analysis: Analysis) -> dict[str, Any]:
-    """Make the table of costs with the most labels; a column without any number is dropped."""
+def _cost_rows(analysis: Analysis) -> list[dict[str, Any]]:
+    """Make the table of costs with the most labels."""
     labels = analysis.results.about["budgets"][-1]
     rows = []
     for series in analysis.every:
-        cost = analysis.costs.get((series, labels))
-        if cost is not None:
-            cells = [
-                ("" if cost.minutes is None else minutes_words(cost.minutes), ""),
-                ("" if cost.bytes is None else size_words(cost.bytes), ""),
-                ("" if cost.milliseconds is None else f"{cost.milliseconds:.2g}", ""),
-                labels_cell(analysis.needed.get(series), labels),
-            ]
-            rows.append((_key(series, analysis.results), cost.selected, cells))
-    head = ["to train", "size", "ms per text", f"labels for {100 * analysis.goal:.0f} %"]
-    known = [k for k in range(len(head)) if any(any(cells[k]) for _, _, cells in rows)]
-    timed = {cost.timed for cost in analysis.costs.values() if cost.milliseconds is not None}
-    return {
-        "head": [(head[k], k == 2) for k in known],
-        "rows": [
-            (key, chosen, [(*cells[k], k == 2) for k in known]) for key, chosen, cells in rows
-        ],
-        "comparable": len(timed) == 1 and len(next(iter(timed))) == 1,
-    }
+        cost = analysis.costs.get((series, labels), Cost())
+        cells = [
+            "–" if cost.minutes is None else minutes_words(cost.minutes),
+            "–" if cost.bytes is None else size_words(cost.bytes),
+            "–" if cost.milliseconds is None else f"{cost.milliseconds:.2g}",
+        ]
+        needed = labels_cell(analysis.needed.get(series), labels)
+        key = _key(series, analysis.results)
+        rows.append({"key": key, "selected": cost.selected, "cells": cells, "needed": needed})
+    return rows
 
 
 def labels_cell(needed: LabelsNeeded | None, most: int) -> tuple[str, str]:
@@ -454,7 +339,7 @@ def labels_cell(needed: LabelsNeeded | None, most: int) -> tuple[str, str]:
 
 
 def _pretraining(analysis: Analysis, figures: _Figures) -> list[dict[str, Any]]:
-    """Describe each objective's pretraining: its last numbers, figures, and samples."""
+    """Describe each objective's pretraining: its last numbers and its loss."""
     found = []
     for part in analysis.results.about["pretraining"]:
         words = ""
@@ -465,26 +350,9 @@ def _pretraining(analysis: Analysis, figures: _Figures) -> list[dict[str, Any]]:
             if last.get("bits_per_byte") is not None:
                 words += f", {last['bits_per_byte']:.2f} bits per byte"
             words += f", after {(last.get('seconds') or 0) / 60:.1f} minutes."
-        name = part["objective"]
-        fills = name.startswith("masked")
-        found.append(
-            {
-                "objective": name,
-                "words": words,
-                "loss": figures.loss(part),
-                "tokens": figures.tokens(name),
-                "verb": "fills gaps" if fills else "continues texts",
-                "samples": [
-                    _sample(one.get("prompt", ""), one.get("text", "")) for one in part["samples"]
-                ],
-            }
-        )
+        loss = figures.loss(part)
+        found.append({"objective": part["objective"], "words": words, "loss": loss})
     return found
-
-
-def _sample(prompt: str, text: str) -> tuple[str, str]:
-    """Split a sample into its prompt and what the base adds."""
-    return prompt, text[len(prompt) :] if text.startswith(prompt) else f" → {text}"
 
 
 def _shown(analysis: Analysis) -> list[Series]:
@@ -492,7 +360,7 @@ def _shown(analysis: Analysis) -> list[Series]:
     labels = analysis.results.about["budgets"][-1]
     every = dict.fromkeys([analysis.taken, *analysis.contenders[:2]])
     runs = analysis.results.runs
-    return [s for s in every if s and (*s, labels) in runs and analysis.results.has_classes]
+    return [s for s in every if (*s, labels) in runs and analysis.results.has_classes]
 
 
 def _probabilities(analysis: Analysis, series: Series) -> tuple[np.ndarray, np.ndarray]:
@@ -554,17 +422,6 @@ def _shortened(text: str) -> str:
     return text if len(text) <= LONGEST else text[:LONGEST].rstrip() + " …"
 
 
-def _networks(results: Results) -> list[dict[str, Any]]:
-    """Describe the parameters of each network, part by part."""
-    found = []
-    for objective, document in results.about["parameters"].items():
-        config = document.get("config", {})
-        kinds = (("vocab_size", "tokens"), ("width", "wide"), ("layers", "layers"))
-        sizes = [f"{config[key]:,} {word}" for key, word in kinds if key in config]
-        found.append({"objective": objective, "sizes": ", ".join(sizes), **document})
-    return found
-
-
 def _facts(results: Results) -> list[tuple[str, list[tuple[str, str]]]]:
     """List what the numbers depend on: the study, the machine, the versions."""
     about = results.about
@@ -597,7 +454,7 @@ def write_tables(folder: Path, analysis: Analysis) -> list[Path]:
             for seed, value in score.seeds.items()
         ]
     pairs = {(d.first, d.second, d.labels): d for d in analysis.alternatives}
-    pairs |= {(d.first, d.second, d.labels): d for d in analysis.differences}
+    pairs |= analysis.differences
     differences = [
         (
             *(*d.first, *d.second, None if d.labels == ALL_BUDGETS else d.labels, metric),
@@ -641,33 +498,9 @@ def _cell(value: object) -> object:
     return escape_formula(value) if isinstance(value, str) else value
 
 
-def _write_figures(folder: Path, figures: Mapping[str, Figure]) -> tuple[list[Path], str | None]:
-    """Write every figure as SVG, and as PNG where the optional renderer is installed."""
-    drawing = find_spec("resvg_py") is not None and find_spec("font_roboto") is not None
-    written = []
-    for name, figure in figures.items():
-        svg = figure.wide.svg(standalone=True)
-        write_text(folder / f"{name}.svg", svg)
-        written.append(folder / f"{name}.svg")
-        if drawing:
-            with replacing(folder / f"{name}.png") as temporary:
-                temporary.write_bytes(_png(svg))
-            written.append(folder / f"{name}.png")
-    return written, None if drawing else f"PNG figures are an extra: {INSTALL}"
-
-
-def _png(svg: str) -> bytes:
-    """Draw at three times the size, for print; the font comes with the extra."""
-    from resvg_py import svg_to_bytes
-
-    fonts = find_spec("font_roboto")
-    assert fonts is not None
-    assert fonts.origin is not None
-    return svg_to_bytes(
-        svg_string=svg,
-        zoom=3,
-        skip_system_fonts=True,
-        font_dirs=[str(Path(fonts.origin).parent / "files")],
-        font_family="Roboto",
-        sans_serif_family="Roboto",
-    )
+def _write_figures(folder: Path, figures: Mapping[str, Figure]) -> list[Path]:
+    """Write every figure as an SVG file."""
+    paths = {folder / f"{name}.svg": figure for name, figure in figures.items()}
+    for path, figure in paths.items():
+        write_text(path, figure.wide.svg(standalone=True))
+    return list(paths)

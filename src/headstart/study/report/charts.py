@@ -99,8 +99,8 @@ COLOURS = {variable(name): find_arm(name).colours for name in (*ARMS, "hf:any")}
 
 
 def colour(arm: str) -> str:
-    """Return the colour of an arm, the same in every figure; ink for one that does not exist."""
-    return f"var(--{variable(arm)})" if variable(arm) in COLOURS else "var(--ink)"
+    """Return the colour of an arm, the same in every figure."""
+    return f"var(--{variable(arm)})"
 
 
 def _text(
@@ -206,7 +206,6 @@ class Line:
     dots: bool = True
     width: float = 2.5
     dash: str = ""
-    notes: Mapping[float, str] = field(default_factory=dict)  # by x, for the pointer
 
 
 @dataclass(frozen=True)
@@ -228,14 +227,14 @@ def line_chart(
     frame: Frame,
     *,
     y_words: Format = whole_percent,
-    diagonal: bool = False,
+    value_words: Callable[[Interval], str] = percent,
 ) -> Picture:
     """Draw lines with their intervals, their names at the right end, and values for the pointer.
 
     Parameters
     ----------
     limits : the range of the vertical axis.
-    diagonal : whether to draw the line on which both axes agree.
+    y_words, value_words : write the ticks of the vertical axis, and values under the pointer.
     """
     frame = frame.with_room_for([line.name for line in lines])
     picture = Picture(frame, title)
@@ -251,17 +250,12 @@ def line_chart(
         picture.add(_text(frame.left - 8, y(tick) + 4, y_words(tick), "end"))
     place: Scale = (lambda x: across(math.log(x))) if axis.log else across
     picture.add(_x_axis(frame, place, axis.ticks, axis.words, axis.name))
-    if diagonal:
-        start = max(low, limits[0])
-        ends = [(across(start), y(start)), (across(high), y(high))]
-        picture.add(_line(ends, "var(--soft)", 1, "2 4"))
     hover: dict[float, list[list[str]]] = {}
     for k, line in enumerate(lines):
         aside = 4 * (k - (len(lines) - 1) / 2) if axis.log else 0.0  # keeps whiskers apart
         _add_line(picture, line, place, y, limits, aside)
         for x, value in line.points:
-            note = line.notes.get(x) or percent(value)
-            hover.setdefault(x, []).append([line.stroke, line.name, note])
+            hover.setdefault(x, []).append([line.stroke, line.name, value_words(value)])
     _label_ends(picture, lines, place, y)
     picture.hover = [
         {"x": place(x), "title": axis.title(x), "rows": rows} for x, rows in sorted(hover.items())
@@ -344,10 +338,9 @@ def loss_chart(objective: str, points: Sequence[Mapping[str, Any]], frame: Frame
         ("held_out_loss", "held out", "var(--accent)", 2.5),
     ):
         known = {p["tokens"]: p[key] for p in points if p.get(key) is not None}
-        notes = {tokens: f"{loss:.3f}" for tokens, loss in known.items()}
         if known:
             exact = [(tokens, Interval(loss, loss, loss)) for tokens, loss in known.items()]
-            lines.append(Line(name, stroke, exact, dots=False, width=width, notes=notes))
+            lines.append(Line(name, stroke, exact, dots=False, width=width))
     values = [value.value for line in lines for _, value in line.points]
     room = 0.05 * (max(values) - min(values))
     shown = ticks(0, max(p["tokens"] for p in points), 3 if frame.narrow else 5)
@@ -355,7 +348,15 @@ def loss_chart(objective: str, points: Sequence[Mapping[str, Any]], frame: Frame
         "tokens; loss in nats per token", shown, millions, lambda v: f"{millions(v)} tokens"
     )
     title, limits = f"Loss of {objective} pretraining by tokens", (min(values) - room, max(values))
-    return line_chart(title, lines, axis, limits, frame, y_words=lambda v: f"{v:g}")
+    return line_chart(
+        title,
+        lines,
+        axis,
+        limits,
+        frame,
+        y_words=lambda v: f"{v:g}",
+        value_words=lambda value: f"{value.value:.3f}",
+    )
 
 
 def difference_chart(
@@ -383,7 +384,7 @@ def difference_chart(
         if not frame.narrow:
             picture.add(_text(frame.left - 8, y + 4, budget, "end"))
         for name, one in group:
-            reference = one.second[0] in ARMS and ARMS[one.second[0]].is_reference
+            reference = find_arm(one.second[0]).is_reference
             stroke = colour(one.second[0] if reference else one.first[0])
             plus = "+" if one.interval.value > 0 else ""
             label = f"{plus}{signed(one.interval.value)} {name}"
