@@ -19,7 +19,7 @@ LOCK = ".lock"
 HOLDER = ".lock.json"  # beside it, because whoever tries to lock empties the lock's own file
 
 # The folders inside a run or study in which it writes files.
-INNER = ("tokenizer", "tables", "figures", "checkpoints")
+INNER = ("tokenizer", "tables", "figures", "checkpoints", "jobs", "runs")
 
 
 @contextmanager

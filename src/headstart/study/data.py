@@ -182,6 +182,11 @@ def _check_parts(splits: Splits[Any]) -> None:
                 f"the {name} part has no rows: there are too few texts to split",
                 fix="label more texts, or give the parts as files: --validation FILE --test FILE",
             )
+    if splits.test is not None and len(splits.test) < 2:
+        raise HeadstartError(
+            "the test part has one row: no interval can be computed from it",
+            fix="label more texts, or give a larger test part: --test FILE",
+        )
 
 
 def _own_texts(config: StudyConfig, task: Task[Any], train: Any, held_out: list[str]) -> Corpus:

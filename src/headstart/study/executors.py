@@ -7,9 +7,11 @@ a cluster it does nothing.
 
 import multiprocessing
 import os
+import pickle
 import queue
 import signal
 import threading
+import traceback
 from collections.abc import Callable
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -79,7 +81,7 @@ class LocalExecutor(Executor):
 
     def submit(self, fn: Callable[..., Any], *args: Any) -> "Future[Any]":
         """Run it in a process that is free, or as soon as one is."""
-        return self._pool.submit(fn, *args)
+        return self._pool.submit(_run_in_worker, fn, *args)
 
     def events(self) -> list[tuple[Any, ...]]:
         """Return what was reported since the last call."""
@@ -104,6 +106,19 @@ def _start_worker(reports: Any) -> None:
     _reports = reports
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the driver's
     threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _run_in_worker(fn: Callable[..., Any], *args: Any) -> Any:
+    """Call it; an error that cannot be sent to the driver is replaced by its text."""
+    try:
+        return fn(*args)
+    except Exception as error:
+        try:
+            pickle.loads(pickle.dumps(error))
+        except Exception:
+            text = "".join(traceback.format_exception(error))
+            raise RuntimeError(f"a job failed: {error}\n{text}") from None
+        raise
 
 
 def _end_with_parent() -> None:

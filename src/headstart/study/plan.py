@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from headstart.config import FinetuneConfig, PretrainConfig, StudyConfig
@@ -267,7 +268,8 @@ def time_step(config: StudyConfig, data: StudyData, plan: Plan, objective: str) 
     sample = Corpus("the first documents")
     sample = sample.with_task_text(list(_first_documents(data.corpus)))
     timed = pretrain_config(config, plan, objective).replace(embedding_init="random")
-    found = pretrain(timed, Path("timed"), corpus=sample, dry_run=True).plan
+    with TemporaryDirectory() as place:
+        found = pretrain(timed, Path(place) / "timed", corpus=sample, dry_run=True).plan
     return float(found["seconds"]) / int(found["steps"])
 
 

@@ -23,6 +23,7 @@ from headstart.checksums import save_arrays
 from headstart.config import PRESET_SETTINGS, StudyConfig, is_run
 from headstart.data.sources import check_outside
 from headstart.data.tokenizers import load_tokenizer, train_tokenizer
+from headstart.errors import HeadstartError
 from headstart.files import IDENTITY, check_folder, replacing, write_text
 from headstart.lock import locked
 from headstart.model.config import BaseConfig
@@ -58,7 +59,7 @@ from headstart.study.results import Results, write_results
 from headstart.training.corpus import prepare_corpus
 from headstart.training.initialization import cooccurrence_vectors, local_base
 from headstart.training.pretrain import pretrain
-from headstart.training.run_files import check_identity
+from headstart.training.run_files import base_fingerprint, check_identity
 
 MINUTES = "minutes.txt"
 POLL_SECONDS = 0.2
@@ -161,10 +162,16 @@ def plan_study(
 
 
 def _identity(config: StudyConfig, data: StudyData) -> dict[str, str]:
-    """Return what must be the same when a study goes on: its data, and its preset's training."""
+    """Return what must be the same when a study goes on: data, base, tokenizer and preset."""
+    identity = dict(data.identity)
     usual = PRESET_SETTINGS.get(config.preset, {}).get("finetune", {})
-    more = {"preset's settings": json.dumps(usual, sort_keys=True)} if usual else {}
-    return {**data.identity, **more}
+    if usual:
+        identity["preset's settings"] = json.dumps(usual, sort_keys=True)
+    if config.base:
+        identity["base"] = base_fingerprint(config.base)
+    if config.tokenizer:
+        identity["tokenizer"] = load_tokenizer(Path(config.tokenizer)).fingerprint
+    return identity
 
 
 def run_study(
@@ -192,6 +199,13 @@ def finish_study(study: Study, callback: StudyCallback, *, command: str = "") ->
     """Run the jobs of a planned study that are not finished, and write its results."""
     config, folder = study.config, study.folder
     with locked(folder, "study"):
+        if is_run(folder) != study.resumed:
+            raise HeadstartError(
+                "another process has begun or removed this study in the meantime",
+                where=folder,
+                fix="start the command again, or choose another --out",
+                code="locked",
+            )
         if not study.resumed:
             write_plan(study.plan, folder)
             write_text(folder / IDENTITY, json.dumps(_identity(config, study.data)) + "\n")
@@ -289,15 +303,13 @@ def prepare_text(study: Study, callback: StudyCallback) -> Inputs:
     if study.data.corpus is None:
         if config.base:
             return Inputs()
-        if not folder.is_dir():
-            if config.tokenizer:
-                tokenizer = load_tokenizer(Path(config.tokenizer))
-            else:
-                texts = study.data.task.texts(study.data.splits.train)
-                size = study.network().vocab_size
-                tokenizer = train_tokenizer(texts, vocab_size=size)
-            folder.mkdir(parents=True)
-            tokenizer.save(folder)
+        if config.tokenizer:
+            tokenizer = load_tokenizer(Path(config.tokenizer))
+        else:
+            texts = study.data.task.texts(study.data.splits.train)
+            tokenizer = train_tokenizer(texts, vocab_size=study.network().vocab_size)
+        folder.mkdir(parents=True, exist_ok=True)
+        tokenizer.save(folder)  # the same every time, also after a kill
         return Inputs(paths)
     settings = pretrain_config(config, study.plan, objective)
     prepared = prepare_corpus(settings, callback=callback, corpus=study.data.corpus)
@@ -324,7 +336,7 @@ def prepare_bases(study: Study, callback: StudyCallback) -> dict[str, str]:
     """
     config, found = study.config, {}
     for objective, number in product(config.objectives, range(config.bases)):
-        if config.needs_base:
+        if config.needs_base or (config.base and config.has_networks):
             folder = study.base_folder(objective, number)
             found[f"{objective}-{number}"] = str(folder)
             if not config.base and not (folder / SUMMARY).is_file():
