@@ -177,7 +177,13 @@ def _pretraining(objective: str, tokens: int) -> dict[str, Any]:
                 "bits_per_byte": held_out / 3.9 if measured else None,
             }
         )
-    return {"objective": objective, "points": points}
+    samples = [
+        {"prompt": "the film was", "text": "the film was a little too long but the acting is"},
+        {"prompt": "i would not", "text": "i would not recommend this to anyone who has seen"},
+    ]
+    if objective == "masked":
+        samples = [{"prompt": "a very [MASK] film", "text": "good · bad · funny · strange"}]
+    return {"objective": objective, "points": points, "samples": samples}
 
 
 if __name__ == "__main__":

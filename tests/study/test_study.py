@@ -82,6 +82,7 @@ def test_test_is_measured_once(finished):
 def test_the_results_describe_the_study(finished):
     about = read_results(finished.folder).about
     assert about["budgets"] == finished.plan.budgets
+    assert about["pretraining"][0]["samples"]
     assert about["pretraining"][0]["points"][-1]["step"] == finished.plan.pretrain_steps
     assert any("pretrained once" in warning for warning in about["warnings"])
     assert {fact["workers"] for fact in about["facts"]} == {1}

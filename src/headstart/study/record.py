@@ -1,6 +1,7 @@
 """The results of a study from the results of its jobs, and what else the report needs to know."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,10 @@ import numpy as np
 from headstart.config import PretrainConfig, StudyConfig
 from headstart.data.dataset import as_text
 from headstart.data.overlap import overlap_sentence
+from headstart.errors import HeadstartError
+from headstart.language_model import GAP, fill, generate
 from headstart.machine import look_up
+from headstart.run import NetworkRun
 from headstart.study.arms import find_arm
 from headstart.study.data import gold_names, has_classes
 from headstart.study.jobs import JobResult
@@ -22,6 +26,7 @@ if TYPE_CHECKING:  # which imports this module
     from headstart.study.study import Study
 
 VERSIONS = ("headstart", "torch", "tokenizers", "scikit-learn", "numpy")
+PROMPTS = 3
 
 
 def make_study_results(study: "Study", best: Job, *, command: str) -> Results:
@@ -162,10 +167,40 @@ def _notes(study: "Study") -> list[str]:
 
 
 def _pretraining(study: "Study") -> list[dict[str, Any]]:
-    """Return the loss curve of each base."""
-    found = []
-    for objective in study.config.objectives if study.config.needs_base else []:
-        path = study.base_folder(objective) / METRICS_FILE
+    """Return the loss curve of each base, and what it generates or fills in."""
+    if not study.config.needs_base:
+        return []
+    texts, found = study.data.task.texts(study.data.splits.validation), []
+    for objective in study.config.objectives:
+        folder = study.base_folder(objective)
+        path = folder / METRICS_FILE
         points = loss_curve(read_metrics(path)) if path.is_file() else []
-        found.append({"objective": objective, "points": points})
+        made = samples(NetworkRun.open(folder), texts)
+        found.append({"objective": objective, "points": points, "samples": made})
     return found
+
+
+def samples(run: NetworkRun, texts: Sequence[str]) -> list[dict[str, str]]:
+    """Continue the first words of texts with a causal base, or fill gaps with a masked one."""
+    found: list[dict[str, str]] = []
+    for text in texts:
+        with suppress(HeadstartError):  # longer than the base has positions
+            found += _sample(run, text.split())
+        if len(found) == PROMPTS:
+            break
+    return found
+
+
+def _sample(run: NetworkRun, words: list[str]) -> list[dict[str, str]]:
+    if run.causal and words:
+        prompt = " ".join(words[:3])[:60]
+        tokens = [token for token, _ in generate(run, prompt, tokens=24)]
+        ids = [*run.tokenizer.encode([prompt])[0], *tokens]
+        return [{"prompt": prompt, "text": run.tokenizer.decode(ids)}]
+    if not run.causal and len(words) > 2 and run.tokenizer.mask_id is not None:
+        words = words[:12]
+        words[len(words) // 2] = GAP
+        prompt = " ".join(words)
+        filled = " · ".join(word.strip() for word, _ in fill(run, prompt)[0])
+        return [{"prompt": prompt, "text": filled}]
+    return []

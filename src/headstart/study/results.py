@@ -67,7 +67,7 @@ DEFAULTS: dict[str, Any] = {
     "task_texts": 0,  # training texts that joined pretraining, without labels
     "overlap_checked": "",  # what was searched and found, in a sentence
     "preset": "",  # of the network
-    "pretraining": [],  # {"objective", "points": [{"step", "tokens", "seconds", …}]}
+    "pretraining": [],  # {"objective", "points": [{"step", "tokens", "seconds", …}], "samples"}
     "best": {},  # the run that `best/` holds: arm, objective, labels, seed
     "versions": {},
     "machine": {},

@@ -339,7 +339,7 @@ def labels_cell(needed: LabelsNeeded | None, most: int) -> tuple[str, str]:
 
 
 def _pretraining(analysis: Analysis, figures: _Figures) -> list[dict[str, Any]]:
-    """Describe each objective's pretraining: its last numbers and its loss."""
+    """Describe each objective's pretraining: its last numbers, figures, and samples."""
     found = []
     for part in analysis.results.about["pretraining"]:
         words = ""
@@ -350,9 +350,25 @@ def _pretraining(analysis: Analysis, figures: _Figures) -> list[dict[str, Any]]:
             if last.get("bits_per_byte") is not None:
                 words += f", {last['bits_per_byte']:.2f} bits per byte"
             words += f", after {(last.get('seconds') or 0) / 60:.1f} minutes."
-        loss = figures.loss(part)
-        found.append({"objective": part["objective"], "words": words, "loss": loss})
+        name = part["objective"]
+        fills = name.startswith("masked")
+        found.append(
+            {
+                "objective": name,
+                "words": words,
+                "loss": figures.loss(part),
+                "verb": "fills gaps" if fills else "continues texts",
+                "samples": [
+                    _sample(one.get("prompt", ""), one.get("text", "")) for one in part["samples"]
+                ],
+            }
+        )
     return found
+
+
+def _sample(prompt: str, text: str) -> tuple[str, str]:
+    """Split a sample into its prompt and what the base adds."""
+    return prompt, text[len(prompt) :] if text.startswith(prompt) else f" → {text}"
 
 
 def _shown(analysis: Analysis) -> list[Series]:
