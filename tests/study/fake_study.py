@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from headstart.model.counts import count_parameters
+from headstart.model.presets import preset
 from headstart.study.arms import find_arm
 from headstart.study.report.build import build_report
 from headstart.study.results import Results, make_results, run_predictions, write_results
@@ -137,6 +139,7 @@ def _rows(
 
 
 def _about(recipe: Recipe) -> dict[str, Any]:
+    counts = count_parameters(preset(recipe.preset), len(recipe.label_names)).document()
     return {
         "dataset": "rotten-tomatoes",
         "corpus": "imdb",
@@ -155,7 +158,7 @@ def _about(recipe: Recipe) -> dict[str, Any]:
         ],
         "task_texts": 6826,
         "overlap_checked": "27 documents of the corpus contain a test text and were dropped",
-        "preset": recipe.preset,
+        "parameters": dict.fromkeys(recipe.objectives, counts),
         "pretraining": [_pretraining(name, recipe.tokens) for name in recipe.objectives],
     }
 

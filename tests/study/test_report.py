@@ -17,7 +17,7 @@ from tests.study.fake_study import Recipe, fake_study
 
 SECTIONS = (
     *("verdict", "labels", "epochs", "pretraining", "trust", "examples"),
-    *("data", "glossary", "rerun"),
+    *("data", "network", "glossary", "rerun"),
 )
 HOSTILE = "</script><script>document.title='owned'</script><img src=x onerror=alert(1)>\" & 'x"
 
@@ -218,7 +218,7 @@ def test_no_cell_of_a_table_is_a_formula(tmp_path):
         Recipe(skill={"tfidf": (0.3, 0.2)}),
         Recipe(skill={"scratch": (0.3, 0.2), "pretrained": (0.3, 0.2)}),
         Recipe(skill={"scratch": (0.3, 0.2), "hf:x/y": (0.3, 0.2)}),
-        Recipe(about={"pretraining": [], "warnings": [], "corpus": ""}),
+        Recipe(about={"pretraining": [], "parameters": {}, "warnings": [], "corpus": ""}),
     ],
     ids=[
         *("one seed", "two seeds", "tiny", "two objectives", "3 classes", "77 classes"),

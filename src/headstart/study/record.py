@@ -14,6 +14,7 @@ from headstart.data.overlap import overlap_sentence
 from headstart.errors import HeadstartError
 from headstart.language_model import GAP, fill, generate
 from headstart.machine import look_up
+from headstart.model.counts import count_parameters
 from headstart.run import NetworkRun
 from headstart.study.arms import find_arm
 from headstart.study.data import gold_names, has_classes
@@ -109,7 +110,7 @@ def _about(study: "Study", command: str) -> dict[str, Any]:
         "warnings": [*data.notes, *_notes(study)],
         "task_texts": joined,
         "overlap_checked": overlap_sentence(data.dropped) if data.corpus is not None else "",
-        "preset": config.preset,
+        "parameters": _parameters(study),
         "pretraining": _pretraining(study),
         "all_labels": data.all_labels,
         "cuts": plan.cuts,
@@ -164,6 +165,16 @@ def _notes(study: "Study") -> list[str]:
                 "heads and test rows, not over pretrainings"
             )
     return notes
+
+
+def _parameters(study: "Study") -> dict[str, Any]:
+    """Count the parameters of each objective's network."""
+    if not study.config.has_networks:
+        return {}
+    found, classes = {}, max(2, len(study.data.task.labels))
+    for objective in study.config.objectives:
+        found[objective] = count_parameters(study.network(objective), classes).document()
+    return found
 
 
 def _pretraining(study: "Study") -> list[dict[str, Any]]:

@@ -66,7 +66,7 @@ DEFAULTS: dict[str, Any] = {
     "cuts": [],  # what was reduced to fit into the minutes
     "task_texts": 0,  # training texts that joined pretraining, without labels
     "overlap_checked": "",  # what was searched and found, in a sentence
-    "preset": "",  # of the network
+    "parameters": {},  # objective -> the document of `headstart params --json`
     "pretraining": [],  # {"objective", "points": [{"step", "tokens", "seconds", …}], "samples"}
     "best": {},  # the run that `best/` holds: arm, objective, labels, seed
     "versions": {},

@@ -26,8 +26,8 @@ from headstart.data.tokenizers import load_tokenizer, train_tokenizer
 from headstart.errors import HeadstartError
 from headstart.files import IDENTITY, check_folder, replacing, write_text
 from headstart.lock import locked
-from headstart.model.config import BaseConfig
-from headstart.model.presets import preset
+from headstart.model.presets import Preset, preset, preset_of
+from headstart.objectives import OBJECTIVES
 from headstart.run import SUMMARY, NetworkRun
 from headstart.study import executors
 from headstart.study.best import save_best
@@ -104,11 +104,16 @@ class Study:
         spent = {job: one.facts["seconds"] for job, one in self.results.items()}
         return seconds_left(self.jobs, spent, parallel=self.plan.jobs)
 
-    def network(self) -> BaseConfig:
-        """Return the sizes of the network: the base's, or the preset's."""
+    def network(self, objective: str) -> Preset:
+        """Return the network of an objective: the base's, or the preset's."""
         if self.config.base:
-            return NetworkRun.open(self.config.base).model.base.config
-        return preset(self.config.preset, objective=None, **self.config.sizes()).base
+            return preset_of(NetworkRun.open(self.config.base).model.base.config)
+        causal = OBJECTIVES[objective].attention == "causal"
+        sizes = self.config.sizes()
+        if any((self.folder / "tokenizer").glob("*.*")):  # a small corpus has fewer tokens than the preset
+            sizes["vocab_size"] = load_tokenizer(self.folder / "tokenizer").vocab_size
+        kind: Any = "causal" if causal else "masked"
+        return preset(self.config.preset, objective=kind, **sizes)
 
     def base_folder(self, objective: str, number: int = 0) -> Path:
         """Return where a base is: the one that was given, or the study's own of this number."""
@@ -307,7 +312,8 @@ def prepare_text(study: Study, callback: StudyCallback) -> Inputs:
             tokenizer = load_tokenizer(Path(config.tokenizer))
         else:
             texts = study.data.task.texts(study.data.splits.train)
-            tokenizer = train_tokenizer(texts, vocab_size=study.network().vocab_size)
+            size = study.network(objective).base.vocab_size
+            tokenizer = train_tokenizer(texts, vocab_size=size)
         folder.mkdir(parents=True, exist_ok=True)
         tokenizer.save(folder)  # the same every time, also after a kill
         return Inputs(paths)
@@ -320,7 +326,7 @@ def prepare_text(study: Study, callback: StudyCallback) -> Inputs:
         paths["vectors"] = str(path)
         if not path.is_file():
             # U·S does better in a classifier than U·√S, with which a base starts.
-            width = study.network().width
+            width = study.network(objective).base.width
             vectors = cooccurrence_vectors(prepared, width=width, power=1.0, callback=callback)
             with replacing(path) as temporary:
                 save_arrays({"vectors": vectors}, temporary)

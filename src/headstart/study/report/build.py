@@ -126,7 +126,7 @@ def _page(analysis: Analysis, advice: Recommendation, found: Verdict, figures: "
         advice=advice,
         verdict=found,
         figures=figures,
-        is_lab=results.about["preset"] == PRESET,
+        is_lab=any(n.get("preset") == PRESET for n in results.about["parameters"].values()),
         has_classes=results.has_classes,
         test_rows=len(results.rows),
         most=labels_name(results.about["budgets"][-1]),
@@ -140,6 +140,7 @@ def _page(analysis: Analysis, advice: Recommendation, found: Verdict, figures: "
         confusions=_confusions(analysis),
         many=len(results.about["label_names"]) > MANY_CLASSES,
         examples=_examples(analysis),
+        networks=_networks(results),
         facts=_facts(results),
     )
 
@@ -436,6 +437,17 @@ def _examples(analysis: Analysis, count: int = 2) -> list[dict[str, Any]]:
 
 def _shortened(text: str) -> str:
     return text if len(text) <= LONGEST else text[:LONGEST].rstrip() + " …"
+
+
+def _networks(results: Results) -> list[dict[str, Any]]:
+    """Describe the parameters of each network, part by part."""
+    found = []
+    for objective, document in results.about["parameters"].items():
+        config = document.get("config", {})
+        kinds = (("vocab_size", "tokens"), ("width", "wide"), ("layers", "layers"))
+        sizes = [f"{config[key]:,} {word}" for key, word in kinds if key in config]
+        found.append({"objective": objective, "sizes": ", ".join(sizes), **document})
+    return found
 
 
 def _facts(results: Results) -> list[tuple[str, list[tuple[str, str]]]]:
