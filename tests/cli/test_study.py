@@ -1,10 +1,13 @@
 """`headstart compare` and `headstart report` as a user runs them."""
 
 import json
+import re
+from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from rich.console import Console
 
 from headstart.cli.study import StudyDisplay
 from headstart.study.plan import Job
@@ -59,24 +62,32 @@ def test_compare_ends_with_the_recommendation_the_verdict_and_the_report(headsta
     assert "resumed: 6 of 6 trainings are finished" in again.stderr
 
 
-def test_one_line_has_the_finished_trainings_the_time_left_and_the_epoch(capsys):
-    jobs = [Job(arm, "", 40, seed) for arm in ("tfidf", "nb") for seed in (0, 1)]
+def test_the_table_has_arms_by_budgets_with_means_and_progress():
+    task = SimpleNamespace(metric="accuracy")
+    jobs = [
+        Job(arm, "", labels, seed)
+        for arm in ("tfidf", "nb")
+        for labels in (20, 40)
+        for seed in (0, 1)
+    ]
     display = StudyDisplay()
     display.study = SimpleNamespace(
-        plan=SimpleNamespace(seeds=[0, 1]),
+        plan=SimpleNamespace(budgets=[20, 40], seeds=[0, 1]),
         config=SimpleNamespace(objectives=["causal"]),
+        data=SimpleNamespace(task=task),
         trainings=jobs,
         seconds_left=lambda: 61.0,
     )
     display.values = {(job.arm, job.objective, job.labels): {} for job in jobs}
-    with display:
-        display.on_job(jobs[0], "done", None, 0.5)
-        assert "TF-IDF" not in capsys.readouterr().err
-        display.on_job(jobs[1], "done", None, 0.6)
-        display.on_job(jobs[2], "epoch", 3, 0.4)
-    assert "TF-IDF, 40 labels: 55.0% 2/2" in capsys.readouterr().err
-    line = display.line(jobs[2], 3)
-    assert line == "2 of 4 trainings, about 1 min 01 s left; naive Bayes, 40 labels, epoch 3"
+    display.on_job(jobs[0], "done", value=0.5)
+    display.on_job(jobs[1], "done", value=0.6)
+    display.on_job(jobs[2], "epoch", 3, 0.4)
+    console = Console(width=100, file=StringIO())
+    console.print(display.table())
+    shown = console.file.getvalue()
+    assert "2 of 8 trainings, about 1 min 01 s left" in shown
+    assert re.search(r"TF-IDF +55.0% 2/2 +– epoch 3", shown)
+    assert re.search(r"naive Bayes +– +–", shown)
 
 
 @pytest.mark.parametrize(

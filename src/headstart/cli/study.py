@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.text import Text
+from rich.live import Live
+from rich.table import Table
 
 from headstart.cli.console import (
     duration,
@@ -191,16 +192,18 @@ def report(study: Study, json: Json = False, debug: Debug = False) -> None:
 
 
 class StudyDisplay(TrainDisplay, StudyCallback):
-    """Shows the plan, pretraining as a bar, and trainings as one line that changes.
+    """Shows the plan, pretraining as a bar, and trainings as one table of arms × label budgets.
 
-    Once all seeds of an arm and label budget are finished, their mean validation score is printed.
+    A cell has the mean validation score of the finished seeds, and how many these are. Where
+    standard error is not a terminal, a cell is printed as a line once all its seeds are finished.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.study: Any = None
         self.values: dict[tuple[str, str, int], dict[int, float]] = {}
-        self._status: Any = None
+        self.running: dict[tuple[str, str, int], str] = {}
+        self._live: Live | None = None
 
     def on_plan(self, study: Any) -> None:
         self.end_stage()
@@ -232,32 +235,64 @@ class StudyDisplay(TrainDisplay, StudyCallback):
     def on_job(
         self, job: Any, event: str, epoch: int | None = None, value: float | None = None
     ) -> None:
-        if event == "done" and value is not None:
-            values = self.values[_cell(job)]
-            values[job.seed] = value
-            if len(values) == len(self.study.plan.seeds):
-                mean = f"{sum(values.values()) / len(values):.1%}"
-                messages().print(f"{self._name(job)}: {mean} {len(values)}/{len(values)}")
-        if self._status is None:
+        key = _cell(job)
+        self.running[key] = f"epoch {epoch}" if epoch else "selecting" if job.select else "…"
+        if event == "done":
+            self.running.pop(key)
+            if value is not None:
+                self.values[key][job.seed] = value
+                if not messages().is_terminal and self._is_full(key):
+                    labels = f"{job.labels:,} labels"
+                    messages().print(f"{self._name(key)}, {labels}: {self._words(key)}")
+        if self._live is None and messages().is_terminal:
             self.end_stage()
-            self._status = self._bar.enter_context(messages().status(""))
-        self._status.update(Text(self.line(job, epoch)))
+            self._live = Live(
+                get_renderable=self.table,
+                console=messages(),
+                transient=True,
+                refresh_per_second=4,
+            )
+            self._bar.enter_context(self._live)
 
     def end_stage(self) -> None:
+        """End the bar or the table; a complete table stays on the screen."""
+        shown, self._live = self._live, None
         super().end_stage()
-        self._status = None
+        if shown is not None and all(map(self._is_full, self.values)):
+            messages().print(self.table())
 
-    def line(self, job: Any, epoch: int | None) -> str:
-        """Describe the trainings so far, the time left, and the latest event."""
-        done, left = sum(map(len, self.values.values())), self.study.seconds_left()
+    def table(self) -> Table:
+        """Make the table of all trainings so far."""
+        budgets = self.study.plan.budgets
+        done = sum(map(len, self.values.values()))
+        left = self.study.seconds_left()
         more = f", about {duration(left)} left" if left else ""
-        place = f", epoch {epoch}" if epoch else ""
-        return f"{done} of {len(self.study.trainings)} trainings{more}; {self._name(job)}{place}"
+        title = f"{done} of {len(self.study.trainings)} trainings{more}"
+        metric = metric_name(self.study.data.task.metric)
+        columns = {title: "", **{f"{labels:,} labels": "" for labels in budgets}}
+        rows = []
+        for arm, objective in dict.fromkeys((arm, objective) for arm, objective, _ in self.values):
+            cells = {f"{n:,} labels": self._words((arm, objective, n)) for n in budgets}
+            rows.append({title: self._name((arm, objective, 0)), **cells})
+        found = record_table(rows, columns)
+        found.caption = f"mean validation {metric} of the finished seeds"
+        found.caption_justify = "left"
+        return found
 
-    def _name(self, job: Any) -> str:
-        several = len(self.study.config.objectives) > 1 and job.objective
-        name = f"{arm_label(job.arm)} · {job.objective}" if several else arm_label(job.arm)
-        return f"{name}, {job.labels:,} labels"
+    def _is_full(self, key: tuple[str, str, int]) -> bool:
+        return len(self.values[key]) == len(self.study.plan.seeds)
+
+    def _words(self, key: tuple[str, str, int]) -> str:
+        """Write a cell: the mean, the finished seeds, and what is running."""
+        values = self.values[key]
+        mean = f"{sum(values.values()) / len(values):.1%}" if values else "–"
+        seeds = f" {len(values)}/{len(self.study.plan.seeds)}" if values else ""
+        running = f" {self.running[key]}" if key in self.running else ""
+        return f"{mean}{seeds}{running}"
+
+    def _name(self, key: tuple[str, str, int]) -> str:
+        several = len(self.study.config.objectives) > 1 and key[1]
+        return f"{arm_label(key[0])} · {key[1]}" if several else arm_label(key[0])
 
 
 def _cell(job: Any) -> tuple[str, str, int]:

@@ -46,7 +46,7 @@ class StudyCallbacks(Callbacks, StudyCallback):
 class ProgressFile(StudyCallback):
     """Append the events of a study to a file in its folder, over all of its sessions.
 
-    A study makes its folder when its plan is there; what happens before is not written. Steps of
+    A study makes its folder when its plan is there; what happens before is written then. Steps of
     pretraining are not repeated here: they are in `bases/…/metrics.jsonl`.
 
     Parameters
@@ -63,6 +63,7 @@ class ProgressFile(StudyCallback):
 
     def __init__(self, folder: Path, *, clock: Callable[[], float] = time.time) -> None:
         self.path, self._clock = folder / PROGRESS_FILE, clock
+        self._waiting: list[dict[str, Any]] | None = []  # until the folder exists
         self._study: Study | None = None
 
     def stage(self, name: str) -> ProgressCallback:
@@ -79,9 +80,11 @@ class ProgressFile(StudyCallback):
 
     def on_plan(self, study: "Study") -> None:
         self._study = study
+        before, self._waiting = self._waiting or [], None
         with suppress(OSError):
             if self.path.is_file() and not self.path.read_bytes().endswith(b"\n"):
                 self._append("\n")  # a kill cut the last line of the session before
+        self._append("".join(json.dumps(line) + "\n" for line in before))
         config, plan = study.config, study.plan
         self.write(
             "plan",
@@ -105,8 +108,7 @@ class ProgressFile(StudyCallback):
         self, job: "Job", event: JobEvent, epoch: int | None = None, value: float | None = None
     ) -> None:
         more: dict[str, Any] = {"epoch": epoch, "value": value}
-        if event == "done":
-            assert self._study is not None
+        if event == "done" and self._study is not None:
             more["seconds"] = self._study.results[job].facts["seconds"]
         known = {name: one for name, one in more.items() if one is not None}
         self.write(event, **vars(job), **known)
@@ -114,8 +116,10 @@ class ProgressFile(StudyCallback):
     def write(self, event: str, **content: Any) -> None:
         """Append one event."""
         line = {"time": round(self._clock(), 3), "event": event, **content}
-        if self._study is not None:
+        if self._waiting is None:
             self._append(json.dumps(line) + "\n")
+        else:
+            self._waiting.append(line)
 
     def _append(self, text: str) -> None:
         # A study does not depend on being watched: it goes on where this cannot be written.

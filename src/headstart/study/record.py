@@ -19,11 +19,11 @@ from headstart.run import NetworkRun
 from headstart.study.arms import find_arm
 from headstart.study.data import gold_names, has_classes
 from headstart.study.jobs import JobResult
-from headstart.study.plan import Job
 from headstart.study.results import Results, make_results, run_predictions
 from headstart.training.callbacks import METRICS_FILE, loss_curve, read_metrics
 
-if TYPE_CHECKING:  # which imports this module
+if TYPE_CHECKING:  # study.py imports this module
+    from headstart.study.plan import Job
     from headstart.study.study import Study
 
 VERSIONS = ("headstart", "torch", "tokenizers", "scikit-learn", "numpy")
