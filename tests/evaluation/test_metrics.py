@@ -8,7 +8,7 @@ from scipy.special import logit
 from sklearn import metrics as reference
 
 from headstart.data.dataset import Dataset
-from headstart.evaluation.calibration import calibration_error, log_loss
+from headstart.evaluation.calibration import calibration_error, log_loss, reliability_bins
 from headstart.evaluation.metrics import (
     class_table,
     classification_metrics,
@@ -123,3 +123,12 @@ def test_single_precision_rows_count_as_probabilities():
     logits = np.random.default_rng(0).normal(size=(50, 1_000)).astype(np.float32)
     soft = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
     assert classification_metrics(soft, np.zeros(50, dtype=int))["accuracy"] < 0.1
+
+
+def test_reliability_bins_hold_every_row_once_and_say_how_often_it_is_right():
+    probabilities, labels = answers(3, 500, 4)
+    bins = reliability_bins(probabilities, labels, 10)
+    assert sum(one.rows for one in bins) == 500
+    right = (probabilities.argmax(axis=1) == labels).mean()
+    assert sum(one.accuracy * one.rows for one in bins) / 500 == pytest.approx(right)
+    assert [one.confidence for one in bins] == sorted(one.confidence for one in bins)

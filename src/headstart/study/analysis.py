@@ -118,7 +118,7 @@ class Analysis:
     curves: list[Curve]
     costs: dict[tuple[Series, int], Cost]
     taken: Series
-    differences: dict[tuple[Series, Series, int], Difference] = field(default_factory=dict)
+    differences: list[Difference] = field(default_factory=list)
     steps: dict[str, list[Difference]] = field(default_factory=dict)  # by objective, over budgets
     savings: dict[str, LabelSavings] = field(default_factory=dict)  # by objective
     alternatives: list[Difference] = field(default_factory=list)  # recommended arm − each other
@@ -132,7 +132,8 @@ class Analysis:
 
     def difference(self, first: Series, second: Series, labels: int) -> Difference | None:
         """Return a difference that was computed for the verdict."""
-        return self.differences.get((first, second, labels))
+        wanted = (first, second, labels)
+        return next((d for d in self.differences if (d.first, d.second, d.labels) == wanted), None)
 
     @property
     def every(self) -> list[Series]:
@@ -248,7 +249,7 @@ def _compare(found: Analysis, tables: _Tables, objective: str, level: float) -> 
             if one is not None:
                 clear = standing_out(both[0], both[1], tables.variance, level) if both else []
                 significant = bool(clear) and clear[group.index(labels)]
-                found.differences[first, second, labels] = replace(one, significant=significant)
+                found.differences.append(replace(one, significant=significant))
     whole = tables.shared(chain, budgets)  # the same seeds for every step: they add up
     if whole is None:
         return
@@ -261,9 +262,7 @@ def _compare(found: Analysis, tables: _Tables, objective: str, level: float) -> 
         )
         for k, pair in enumerate(pairs)
     ]
-    found.differences |= {
-        (*pair, ALL_BUDGETS): step for pair, step in zip(pairs, found.steps[objective], strict=True)
-    }
+    found.differences += found.steps[objective]
     if len(budgets) > 1:
         found.savings[objective] = label_savings(budgets, whole[-1], whole[-2], tables.variance)
 

@@ -78,7 +78,8 @@ def _facts(study: "Study", pretraining: Sequence[dict[str, Any]]) -> list[dict[s
         arm = find_arm(job.arm)
         if arm.start == "base" and "base" in arm.needs:
             facts["seconds"] += lasts.get(job.objective, {}).get("seconds", 0.0)
-    return [{**job.run, **facts} for job, facts in found.items()]
+    timed = {"workers": plan.jobs, "threads": plan.threads}
+    return [{**job.run, **facts, **timed} for job, facts in found.items()]
 
 
 def _about(study: "Study", command: str) -> dict[str, Any]:

@@ -19,7 +19,8 @@ import numpy as np
 from markupsafe import Markup, escape
 
 from headstart.errors import HeadstartError
-from headstart.evaluation.calibration import calibration_error
+from headstart.evaluation.calibration import calibration_error, reliability_bins
+from headstart.evaluation.metrics import Interval
 from headstart.files import escape_formula, write_text
 from headstart.lab import PRESET
 from headstart.study.analysis import ALL_BUDGETS, Analysis, Cost, Series, analyse
@@ -40,6 +41,8 @@ from headstart.study.report.charts import (
     limits_of,
     line_chart,
     loss_chart,
+    ticks,
+    whole_percent,
 )
 from headstart.study.results import Results, read_results
 from headstart.study.verdict import (
@@ -188,6 +191,7 @@ class _Figures:
         self.differences = self._differences()
         self.epochs = self._epochs()
         self.labels = self._labels()
+        self.calibration = self._calibration()
 
     def _add(
         self, name: str, caption: str, draw: Any, wide: Frame = WIDE, phone: Frame = PHONE
@@ -277,6 +281,45 @@ class _Figures:
         """The first objective is solid, the others are dashed: colour belongs to the arm."""
         objectives = [part["objective"] for part in self.results.about["pretraining"]]
         return "" if series[1] in ("", *objectives[:1]) else "6 4"
+
+    def _calibration(self) -> Figure | None:
+        """Draw the share of correct predictions by predicted probability."""
+        lines = []
+        for series in _shown(self.analysis):
+            probabilities, gold = _probabilities(self.analysis, series)
+            bins = reliability_bins(probabilities, gold)
+            lines.append(
+                Line(
+                    series_name(series, self.results),
+                    colour(series[0]),
+                    [(b.confidence, Interval(b.accuracy, b.accuracy, b.accuracy)) for b in bins],
+                    width=2,
+                    dash=self._dash(series),
+                    notes={
+                        b.confidence: f"{whole_percent(b.accuracy)} of {b.rows:,} correct"
+                        for b in bins
+                    },
+                )
+            )
+        if not lines:
+            return None
+        places = [x for line in lines for x, _ in line.points]
+        shares = [value.value for line in lines for _, value in line.points]
+        start = math.floor(10 * min(places)) / 10
+        bottom = min(start, math.floor(10 * min(shares)) / 10)
+        axis = Axis(
+            "predicted probability",
+            ticks(start, 1),
+            whole_percent,
+            lambda v: f"predicted with {100 * v:.0f} %",
+        )
+        most = labels_name(self.results.about["budgets"][-1])
+        return self._add(
+            "calibration",
+            f"Correct predictions by predicted probability, {most}",
+            lambda frame: line_chart("Calibration", lines, axis, (bottom, 1), frame, diagonal=True),
+            Frame(780, 340),
+        )
 
     def loss(self, part: Mapping[str, Any]) -> Figure | None:
         """Draw the loss of one pretraining."""
@@ -482,7 +525,7 @@ def write_tables(folder: Path, analysis: Analysis) -> list[Path]:
             for seed, value in score.seeds.items()
         ]
     pairs = {(d.first, d.second, d.labels): d for d in analysis.alternatives}
-    pairs |= analysis.differences
+    pairs |= {(d.first, d.second, d.labels): d for d in analysis.differences}
     differences = [
         (
             *(*d.first, *d.second, None if d.labels == ALL_BUDGETS else d.labels, metric),

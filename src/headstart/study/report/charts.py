@@ -206,6 +206,7 @@ class Line:
     dots: bool = True
     width: float = 2.5
     dash: str = ""
+    notes: Mapping[float, str] = field(default_factory=dict)  # by x, for the pointer
 
 
 @dataclass(frozen=True)
@@ -227,14 +228,14 @@ def line_chart(
     frame: Frame,
     *,
     y_words: Format = whole_percent,
-    value_words: Callable[[Interval], str] = percent,
+    diagonal: bool = False,
 ) -> Picture:
     """Draw lines with their intervals, their names at the right end, and values for the pointer.
 
     Parameters
     ----------
     limits : the range of the vertical axis.
-    y_words, value_words : write the ticks of the vertical axis, and values under the pointer.
+    diagonal : whether to draw the line on which both axes agree.
     """
     frame = frame.with_room_for([line.name for line in lines])
     picture = Picture(frame, title)
@@ -250,12 +251,17 @@ def line_chart(
         picture.add(_text(frame.left - 8, y(tick) + 4, y_words(tick), "end"))
     place: Scale = (lambda x: across(math.log(x))) if axis.log else across
     picture.add(_x_axis(frame, place, axis.ticks, axis.words, axis.name))
+    if diagonal:
+        start = max(low, limits[0])
+        ends = [(across(start), y(start)), (across(high), y(high))]
+        picture.add(_line(ends, "var(--soft)", 1, "2 4"))
     hover: dict[float, list[list[str]]] = {}
     for k, line in enumerate(lines):
         aside = 4 * (k - (len(lines) - 1) / 2) if axis.log else 0.0  # keeps whiskers apart
         _add_line(picture, line, place, y, limits, aside)
         for x, value in line.points:
-            hover.setdefault(x, []).append([line.stroke, line.name, value_words(value)])
+            note = line.notes.get(x) or percent(value)
+            hover.setdefault(x, []).append([line.stroke, line.name, note])
     _label_ends(picture, lines, place, y)
     picture.hover = [
         {"x": place(x), "title": axis.title(x), "rows": rows} for x, rows in sorted(hover.items())
@@ -338,9 +344,10 @@ def loss_chart(objective: str, points: Sequence[Mapping[str, Any]], frame: Frame
         ("held_out_loss", "held out", "var(--accent)", 2.5),
     ):
         known = {p["tokens"]: p[key] for p in points if p.get(key) is not None}
+        notes = {tokens: f"{loss:.3f}" for tokens, loss in known.items()}
         if known:
             exact = [(tokens, Interval(loss, loss, loss)) for tokens, loss in known.items()]
-            lines.append(Line(name, stroke, exact, dots=False, width=width))
+            lines.append(Line(name, stroke, exact, dots=False, width=width, notes=notes))
     values = [value.value for line in lines for _, value in line.points]
     room = 0.05 * (max(values) - min(values))
     shown = ticks(0, max(p["tokens"] for p in points), 3 if frame.narrow else 5)
@@ -348,15 +355,7 @@ def loss_chart(objective: str, points: Sequence[Mapping[str, Any]], frame: Frame
         "tokens; loss in nats per token", shown, millions, lambda v: f"{millions(v)} tokens"
     )
     title, limits = f"Loss of {objective} pretraining by tokens", (min(values) - room, max(values))
-    return line_chart(
-        title,
-        lines,
-        axis,
-        limits,
-        frame,
-        y_words=lambda v: f"{v:g}",
-        value_words=lambda value: f"{value.value:.3f}",
-    )
+    return line_chart(title, lines, axis, limits, frame, y_words=lambda v: f"{v:g}")
 
 
 def difference_chart(
