@@ -21,7 +21,7 @@ def trained(tmp_path_factory):
     """A study whose jobs have ended and whose best arm was not chosen yet."""
     folder = tmp_path_factory.mktemp("study")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(driver, "save_best", lambda *_: None)
+        patch.setattr(driver, "save_best", lambda *_: (None, None))
         patch.setattr(driver, "make_study_results", lambda *_, **__: None)
         patch.setattr(driver, "write_results", lambda *_: None)
         return small_study(folder, arms=ARMS, labels=["60"], tokens=2 * 2048)
@@ -30,7 +30,7 @@ def trained(tmp_path_factory):
 def choose(study, results, folder):
     """Let `best/` be chosen in a copy of the study's folder."""
     shutil.copytree(study.folder / "runs", folder / "runs")
-    return save_best(folder, study.config, study.plan, study.data, results)
+    return save_best(folder, study.config, study.plan, study.data, results)[0]
 
 
 def with_oof(study, good):
@@ -85,8 +85,9 @@ def test_an_arm_that_cannot_be_saved_leaves_best_to_another(tmp_path):
     study = small_study(tmp_path, arms=["trivial", "tfidf"], corpus=None, labels=["20"])
     shutil.rmtree(study.folder / "best")
     results = with_oof(study, "trivial")
-    best = save_best(study.folder, study.config, study.plan, study.data, results)
+    best, saved = save_best(study.folder, study.config, study.plan, study.data, results)
     assert best == results_of(study, "trivial")[0].job
+    assert saved is None
     losses = measure(list(study.results.values()), study.data, selection="budget")
     assert choose_best(losses).arm == "tfidf"
 
@@ -96,4 +97,4 @@ def test_best_is_chosen_once(tmp_path):
     run = Run.open(study.folder / "best")
     assert run.facts()["kind"] == "tfidf"
     again = save_best(study.folder, study.config, study.plan, study.data, study.results)
-    assert again.arm == "tfidf"
+    assert [job.arm for job in again] == ["tfidf", "tfidf"]

@@ -62,26 +62,27 @@ def choose_best(losses: Mapping[Job, float]) -> Job:
 
 def save_best(
     folder: Path, config: StudyConfig, plan: Plan, data: StudyData, results: Mapping[Job, JobResult]
-) -> Job:
+) -> tuple[Job, Job | None]:
     """Write `best/`, if it is not there yet; the runs of all other jobs are deleted.
 
     Returns
     -------
-    The job whose run is saved; the best one where none can be saved, such as the trivial arm.
+    The best job, and the one whose run is saved. They differ where the best one cannot be saved,
+    such as the linear model of a task without classes.
     """
-    place = folder / BEST
+    place, last = folder / BEST, plan.budgets[-1]
+    largest = [one for job, one in results.items() if job.labels == last and not job.select]
+    losses = measure(largest, data, selection=config.selection)
+    best = choose_best(losses)
     if not place.is_dir():
-        last = plan.budgets[-1]
-        largest = [one for job, one in results.items() if job.labels == last and not job.select]
-        losses = measure(largest, data, selection=config.selection)
         parts = {job: _parts(folder, plan, config, results, job) for job in losses}
         usable = {job: loss for job, loss in losses.items() if parts[job]}
         if not usable:
-            return choose_best(losses)
+            return best, None
         chosen = choose_best(usable)
         _write_run(place, chosen, parts[chosen], config, data, results)
     shutil.rmtree(folder / "runs", ignore_errors=True)
-    return Job(**read_summary(place, needs=(TRAINING,))[TRAINING])
+    return best, Job(**read_summary(place, needs=(TRAINING,))[TRAINING])
 
 
 def _parts(

@@ -69,7 +69,7 @@ class JobResult:
     Parameters
     ----------
     values : rows of the results table: epoch, split, metric, value, seconds.
-    facts : seconds, test_seconds, bytes, chosen, tries, temperature, weights …
+    facts : seconds, test_seconds, workers, threads, bytes, chosen, tries, temperature, weights …
     probabilities, validation_probabilities : (rows, classes), of test and validation.
     scores : (test rows,), what each row adds to the metric, for a task without classes.
     oof, oof_rows : out-of-fold predictions of rows of the budget, as in `Selection`.
@@ -198,6 +198,8 @@ def run_job(
             "seconds": round(ended - started, 3),
             "test_seconds": round(ended - predicting, 3),
             "tries": fitted.selection.tries,
+            "workers": plan.jobs,  # that ran next to each other while it was timed
+            "threads": plan.threads,
             **fitted.facts,
         }
         run = None

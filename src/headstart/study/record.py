@@ -19,19 +19,25 @@ from headstart.run import NetworkRun
 from headstart.study.arms import find_arm
 from headstart.study.data import gold_names, has_classes
 from headstart.study.jobs import JobResult
+from headstart.study.plan import Job
 from headstart.study.results import Results, make_results, run_predictions
 from headstart.training.callbacks import METRICS_FILE, loss_curve, read_metrics
 
 if TYPE_CHECKING:  # study.py imports this module
-    from headstart.study.plan import Job
     from headstart.study.study import Study
 
 VERSIONS = ("headstart", "torch", "tokenizers", "scikit-learn", "numpy")
 PROMPTS = 3
 
 
-def make_study_results(study: "Study", best: Job, *, command: str) -> Results:
-    """Put the results of all trainings into one table."""
+def make_study_results(study: "Study", best: Job, saved: Job | None, *, command: str) -> Results:
+    """Put the results of all trainings into one table.
+
+    Parameters
+    ----------
+    best : the best training.
+    saved : the one whose run is in `best/`: another one where the best cannot be saved.
+    """
     test, task = study.data.splits.test, study.data.task
     assert test is not None
     numbers = np.asarray(test.rows, dtype=np.int64)
@@ -42,6 +48,7 @@ def make_study_results(study: "Study", best: Job, *, command: str) -> Results:
         {
             **about,
             "best": best.run,
+            "saved": {} if saved is None else saved.run,
             "facts": _facts(study, about["pretraining"]),
         },
         [{**one.job.run, **value} for one in done for value in one.values],
@@ -78,8 +85,7 @@ def _facts(study: "Study", pretraining: Sequence[dict[str, Any]]) -> list[dict[s
         arm = find_arm(job.arm)
         if arm.start == "base" and "base" in arm.needs:
             facts["seconds"] += lasts.get(job.objective, {}).get("seconds", 0.0)
-    timed = {"workers": plan.jobs, "threads": plan.threads}
-    return [{**job.run, **facts, **timed} for job, facts in found.items()]
+    return [{**job.run, **facts} for job, facts in found.items()]
 
 
 def _about(study: "Study", command: str) -> dict[str, Any]:

@@ -266,7 +266,7 @@ def _interval(
     parts: _Parts, error: float, freedom: float, level: float, limits: tuple[float, float]
 ) -> Interval:
     reach = float(stats.t.ppf((1 + level) / 2, freedom)) * error
-    if error == 0 or reach >= (limits[1] - limits[0]) / 2:
+    if reach >= (limits[1] - limits[0]) / 2:
         return Interval(parts.mean, -math.inf, math.inf, "unknown")
     low, high = max(limits[0], parts.centre - reach), min(limits[1], parts.centre + reach)
     over = "rows of one seed" if parts.seeds == 1 else "seeds and rows"

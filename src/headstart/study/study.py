@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 from headstart.checksums import save_arrays
 from headstart.config import PRESET_SETTINGS, StudyConfig, is_run
@@ -110,8 +111,9 @@ class Study:
             return preset_of(NetworkRun.open(self.config.base).model.base.config)
         causal = OBJECTIVES[objective].attention == "causal"
         sizes = self.config.sizes()
-        if any((self.folder / "tokenizer").glob("*.*")):  # a small corpus has fewer tokens than the preset
-            sizes["vocab_size"] = load_tokenizer(self.folder / "tokenizer").vocab_size
+        tokenizer = self.folder / "tokenizer"
+        if any(tokenizer.glob("*.*")):  # a small corpus has fewer tokens than the preset
+            sizes["vocab_size"] = load_tokenizer(tokenizer).vocab_size
         kind: Any = "causal" if causal else "masked"
         return preset(self.config.preset, objective=kind, **sizes)
 
@@ -222,8 +224,8 @@ def finish_study(study: Study, callback: StudyCallback, *, command: str = "") ->
             _run_all(study, executor, callback)
         finally:
             executor.stop()
-        best = save_best(folder, config, study.plan, study.data, study.results)
-        results = make_study_results(study, best, command=command)
+        best, saved = save_best(folder, config, study.plan, study.data, study.results)
+        results = make_study_results(study, best, saved, command=command)
         write_results(folder, results)
     return results
 

@@ -313,8 +313,12 @@ def recommend(analysis: Analysis, folder: Path) -> Recommendation:
         )
     found += _alternatives(analysis, cost, labels)
     command = f"headstart predict {folder / 'best'} --input texts.csv"
-    if results.about["best"] and folder.is_dir() and not (folder / "best").is_dir():
+    saved = results.about.get("saved") or {}
+    if not saved:
         command = f"# {name} cannot be saved: there is no {folder / 'best'}"
+    elif (saved["arm"], saved["objective"]) != taken:
+        other = series_name((saved["arm"], saved["objective"]), results)
+        found.append(f"{_capital(name)} cannot be saved as a run: best/ holds {other}.")
     return Recommendation(taken, found, command)
 
 
