@@ -142,8 +142,12 @@ def inspect_data(
     total = corpus.size if corpus else 0
     if total is not None:
         total += sum(_size(part.keys) for part in given.values())
-    inspector = _Inspector(length, tokenizer, progress, total)
-    inspector.index(given, corpus)
+    indexes = {
+        name: HeldOutTexts(part.keys, contained=name != "train")
+        for name, part in given.items()
+        if name != "train" or corpus is not None
+    }
+    inspector = _Inspector(length, tokenizer, indexes, progress, total)
     names = list(given)
     for place, (name, part) in enumerate(given.items(), start=1):
         counts = part.label_counts()
@@ -181,6 +185,7 @@ class _Inspector:
         self,
         length: int,
         tokenizer: Tokenizer | None,
+        indexes: dict[str, HeldOutTexts],
         progress: Callable[[int, int | None], None] | None,
         bytes_total: int | None,
     ) -> None:
@@ -191,15 +196,9 @@ class _Inspector:
         self.bytes_done = 0
         self.reports: list[PartReport] = []
         self.odd_examples: dict[str, str] = {}
-        self._indexes: dict[str, HeldOutTexts] = {}
+        self._indexes = indexes  # of the texts that are looked for in other parts
         # (part of the text, part of the document) → number of the text → how it is in there.
         self._found: dict[tuple[str, str], dict[int, Example]] = defaultdict(dict)
-
-    def index(self, parts: dict[str, Part], corpus: Corpus | None) -> None:
-        """Index the texts that are looked for in other parts."""
-        for name, part in parts.items():
-            if name != "train" or corpus is not None:
-                self._indexes[name] = HeldOutTexts(part.keys, contained=name != "train")
 
     def look_at(self, report: PartReport, texts: Iterable[Text], others: Iterable[str]) -> None:
         """Fill one part's report, and look for the texts of other parts in it."""
@@ -224,8 +223,17 @@ class _Inspector:
                     self.odd_examples.setdefault(kind, example)
                 characters += len(one)
                 few = report.compared < CORPUS_DOCUMENTS and characters < CORPUS_CHARACTERS
-                if report.name != "corpus" or few:
-                    self._find_duplicate(report, given, one, signature, seen, similar)
+                if report.name == "corpus" and not few:
+                    continue
+                key = text_key(given)
+                if key in seen:
+                    report.duplicates += 1
+                elif similar.find(one, signature):
+                    report.near_duplicates += 1  # one of a family is enough in the index
+                else:
+                    similar.add(one, signature)
+                seen.add(key)
+                report.compared += 1
             self.bytes_done += _size(batch)
             if self.progress:
                 self.progress(self.bytes_done, self.bytes_total)
@@ -249,26 +257,6 @@ class _Inspector:
             if old is None or ORDER.index(kind) < ORDER.index(old.kind):
                 text = as_text(index.texts[match.text])
                 found[match.text] = Example(text, document, kind, match.similarity)
-
-    def _find_duplicate(
-        self,
-        report: PartReport,
-        text: Text,
-        plain: str,
-        signature: Any,
-        seen: set[bytes],
-        similar: SimilarTexts,
-    ) -> None:
-        key = text_key(text)
-        report.compared += 1
-        if key in seen:
-            report.duplicates += 1
-            return
-        seen.add(key)
-        if similar.find(plain, signature):
-            report.near_duplicates += 1  # one of a family is enough in the index
-        else:
-            similar.add(plain, signature)
 
     def _measure(self, report: PartReport, lengths: "array[int]") -> None:
         counts = np.frombuffer(lengths, dtype=np.dtype("L"))
