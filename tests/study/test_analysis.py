@@ -15,8 +15,8 @@ NETWORK = {"seconds": 60.0, "test_seconds": 3.2, "bytes": 24_000_000, "workers":
 TFIDF = {"seconds": 2.0, "test_seconds": 0.08, "bytes": 600_000, "workers": 2, "threads": 1}
 STACK = {"seconds": 360.0, "test_seconds": 3.28, "bytes": 24_600_000}
 ARMS = {"pretrained": (0.6, 0.2), "tfidf": (0.6, 0.2), "stack": (0.62, 0.2)}
-STACK = {"arm": "stack", "objective": "causal"}
-TAKEN = {"best": STACK, "saved": STACK}
+CHOSEN = {"arm": "stack", "objective": "causal"}
+TAKEN = {"best": CHOSEN, "saved": CHOSEN}
 FACTS = {"pretrained": NETWORK, "tfidf": TFIDF, "stack": STACK}
 
 
