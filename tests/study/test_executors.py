@@ -27,9 +27,18 @@ def double(number, report):
     return 2 * number
 
 
+class TwoArguments(Exception):
+    """Cannot be pickled and read again."""
+
+    def __init__(self, what, why):
+        super().__init__(f"{what}: {why}")
+
+
 def fail(how):
     if how == "killed":
         os.kill(os.getpid(), signal.SIGKILL)
+    if how == "odd":
+        raise TwoArguments("a bug", "of a library")
     raise ZeroDivisionError("a bug of ours")
 
 
@@ -67,6 +76,7 @@ def test_processes_return_results_and_report_through_a_queue(local):
     [
         ("killed", HeadstartError, "may have run out of memory"),
         ("bug", ZeroDivisionError, "a bug of ours"),
+        ("odd", RuntimeError, "a bug: of a library"),
     ],
 )
 def test_a_job_that_ends_badly_says_why(local, how, kind, words):

@@ -15,10 +15,10 @@ from headstart.run import NetworkRun, Run
 from headstart.study.jobs import INITIAL, result_file
 from headstart.study.progress import StudyCallback
 from headstart.study.results import read_results
-from headstart.study.study import plan_study
+from headstart.study.study import finish_study, plan_study
 from headstart.training.finetune import finetune
 from tests.corpora import write_corpus
-from tests.labelled import dataset, write_csv
+from tests.labelled import TINY, dataset, write_csv
 from tests.study.small_study import results_of, run_config, small_config, small_study
 
 ARMS = ["tfidf", "cooc-lr", "scratch", "cooc-init", "pretrained", "frozen", "stack"]
@@ -176,6 +176,46 @@ def test_two_processes_do_not_share_a_study(tmp_path):
         pytest.raises(HeadstartError, match="running already"),
     ):
         run_config(config, tmp_path / "out")
+
+
+def test_a_study_that_another_process_has_begun_in_the_meantime_is_rejected(tmp_path):
+    planned = plan_study(small_config(tmp_path, arms=["trivial"], corpus=[]), tmp_path / "out")
+    small_study(tmp_path, arms=["trivial"], corpus=[])
+    with pytest.raises(HeadstartError) as error:
+        finish_study(planned, StudyCallback())
+    assert error.value.code == "locked"
+
+
+def test_a_study_notices_that_its_base_changed(finished, tmp_path):
+    """A resumed study averaged the seeds of two bases."""
+    base = tmp_path / "base"
+    shutil.copytree(finished.base_folder("causal"), base)
+    settings = {"arms": ["frozen"], "base": str(base), "corpus": [], "labels": ["20"], "epochs": 1}
+    sizes = dict.fromkeys(TINY)
+    small_study(tmp_path, **settings, **sizes)
+    shutil.copy(finished.base_folder("causal") / INITIAL / "model.safetensors", base)
+    with pytest.raises(HeadstartError, match="base"):
+        small_study(tmp_path, **settings, **sizes)
+
+
+def test_scratch_alone_takes_the_sizes_of_a_base_that_is_given(finished, tmp_path):
+    settings = {"base": str(finished.base_folder("causal")), "corpus": [], "labels": ["20"]}
+    study = small_study(tmp_path, arms=["scratch"], epochs=1, **settings, **dict.fromkeys(TINY))
+    assert len(results_of(study, "scratch")) == 2
+
+
+def test_a_kill_before_the_tokenizer_was_saved_does_not_stop_a_study(tmp_path):
+    (tmp_path / "out" / "tokenizer").mkdir(parents=True)
+    study = small_study(tmp_path, arms=["scratch"], corpus=[], labels=["20"], epochs=1)
+    assert len(results_of(study, "scratch")) == 2
+
+
+def test_a_run_called_timed_is_not_in_the_way_of_a_plan(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "timed").mkdir()
+    (tmp_path / "timed" / "config.toml").write_text("")
+    plan_study(small_config(tmp_path, arms=["pretrained"]), tmp_path / "out")
+    assert list((tmp_path / "timed").iterdir()) == [tmp_path / "timed" / "config.toml"]
 
 
 def test_the_config_of_the_best_network_gives_the_same_weights(tmp_path):
