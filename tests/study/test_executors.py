@@ -27,7 +27,7 @@ def double(number, report):
     return 2 * number
 
 
-class TwoArguments(Exception):
+class TwoArgumentsError(Exception):
     """Cannot be pickled and read again."""
 
     def __init__(self, what, why):
@@ -38,7 +38,7 @@ def fail(how):
     if how == "killed":
         os.kill(os.getpid(), signal.SIGKILL)
     if how == "odd":
-        raise TwoArguments("a bug", "of a library")
+        raise TwoArgumentsError("a bug", "of a library")
     raise ZeroDivisionError("a bug of ours")
 
 

@@ -27,12 +27,13 @@ CELLS_AT_ONCE = 4_000_000  # draws × rows in memory
 
 @dataclass(frozen=True)
 class Interval:
-    """A value with its 95 % confidence interval; an infinite bound means that it is unknown."""
+    """A value with its confidence interval; an infinite bound means that it is unknown."""
 
     value: float
     low: float
     high: float
     method: str = ""  # how the bounds were computed
+    level: float = LEVEL
 
     @property
     def bounded(self) -> bool:

@@ -267,11 +267,11 @@ def _interval(
 ) -> Interval:
     reach = float(stats.t.ppf((1 + level) / 2, freedom)) * error
     if reach >= (limits[1] - limits[0]) / 2:
-        return Interval(parts.mean, -math.inf, math.inf, "unknown")
+        return Interval(parts.mean, -math.inf, math.inf, "unknown", level)
     low, high = max(limits[0], parts.centre - reach), min(limits[1], parts.centre + reach)
     over = "rows of one seed" if parts.seeds == 1 else "seeds and rows"
     method = f"t over {over}, {freedom:.1f} degrees of freedom"
-    return Interval(parts.mean, min(low, parts.mean), max(high, parts.mean), method)
+    return Interval(parts.mean, min(low, parts.mean), max(high, parts.mean), method, level)
 
 
 def mean_covariance(scores: np.ndarray, variance: SeedVariance | None = None) -> np.ndarray:

@@ -192,7 +192,8 @@ def _unclaimed(
 ) -> list[str]:
     """Say that there is no difference, or that this study cannot show one."""
     overall = difference.interval
-    size = f"{signed(overall.value)} points{average} (95 % CI {within(overall)})"
+    level = f"{100 * overall.level:.3g} % CI"
+    size = f"{signed(overall.value)} points{average} ({level} {within(overall)})"
     change = f"it changes {metric} by {size}"
     directions = {gap.interval.value > 0 for gap in gaps if gap.interval.excludes(0)}
     if is_equivalent(overall):
@@ -218,9 +219,10 @@ def _named(analysis: Analysis, first: Series, second: Series) -> list[Difference
 
 def _ci(difference: Interval) -> str:
     """Write the interval of a change by its size: both ends without sign where both are losses."""
+    level = f"{100 * difference.level:.3g} % CI"
     if difference.high < 0:
-        return f"(95 % CI {signed(-difference.high)} to {signed(-difference.low)})"
-    return f"(95 % CI {within(difference)})"
+        return f"({level} {signed(-difference.high)} to {signed(-difference.low)})"
+    return f"({level} {within(difference)})"
 
 
 def _change(interval: Interval) -> str:
