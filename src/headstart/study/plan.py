@@ -338,7 +338,7 @@ def fit_plan(config: StudyConfig, plan: Plan, speed: Speed) -> Plan:
         plan = timed(replace(plan, budgets=budgets, pretrain_steps=steps))
     if plan.seconds > goal:
         raise HeadstartError(
-            f"this study does not fit into {config.minutes:g} minutes: with {len(plan.seeds)} "
+            f"this study does not fit into {config.minutes:g} min: with {len(plan.seeds)} "
             f"seeds, {plan.budgets[0]:,} labels and little pretraining it takes about "
             f"{plan.seconds / 60:.0f}, in full {wanted.seconds / 60:.0f}",
             fix=f"give --minutes {math.ceil(1.1 * plan.seconds / 60)} or more, or fewer --arms",

@@ -165,7 +165,8 @@ def _effect(analysis: Analysis, step: Difference, subject: str) -> list[str]:
     several = len(results.about["budgets"]) > 1
     average = " on average over all label budgets" if several else ""
     if not step.significant:
-        return _unclaimed(step, gaps, subject, metric, average)
+        change = f"{metric}{average}, compared with {series_name(step.second, results)}"
+        return _unclaimed(step, gaps, subject, change)
     claims = [
         (gap.interval, f" with {labels_name(gap.labels, results)}")
         for gap in gaps
@@ -176,25 +177,28 @@ def _effect(analysis: Analysis, step: Difference, subject: str) -> list[str]:
         verb = "raises" if interval.value >= 0 else "lowers"
         change = f"{verb} {metric} by {points(interval.value)}{where} {_ci(interval)}"
         found.append(_capital(f"{subject} {change}."))
-    others = [
-        f"with {labels_name(gap.labels, results)} ({_change(gap.interval)})"
-        for gap in gaps
-        if not gap.significant
-    ]
-    if others:
-        where = " and ".join(others)
-        found.append(f"The difference is not significant, corrected for several budgets, {where}.")
+    for gap in gaps:
+        if not gap.significant:
+            word = "gain" if gap.interval.value >= 0 else "loss"
+            corrected = " after correction for several budgets" * gap.interval.excludes(0)
+            found.append(
+                f"With {labels_name(gap.labels, results)} the {word} of "
+                f"{points(gap.interval.value)} is not significant{corrected} "
+                f"({within(gap.interval)})."
+            )
     return found
 
 
 def _unclaimed(
-    difference: Difference, gaps: Sequence[Difference], subject: str, metric: str, average: str
+    difference: Difference, gaps: Sequence[Difference], subject: str, changed: str
 ) -> list[str]:
     """Say that there is no difference, or that this study cannot show one."""
     overall = difference.interval
     level = f"{100 * overall.level:.3g} % CI"
-    size = f"{signed(overall.value)} points{average} ({level} {within(overall)})"
-    change = f"it changes {metric} by {size}"
+    size = f"{signed(overall.value)} points ({level} {within(overall)})"
+    change = f"it changes {changed}, by {size}"
+    if overall.excludes(0):
+        change += ", which is not significant after correction for several comparisons"
     directions = {gap.interval.value > 0 for gap in gaps if gap.interval.excludes(0)}
     if is_equivalent(overall):
         found = [f"{_capital(subject)} makes no difference here: {change}."]
@@ -203,6 +207,8 @@ def _unclaimed(
     if len(directions) > 1:
         each = [f"{within(gap.interval)} with {labels_name(gap.labels)}" for gap in gaps]
         found.append(f"Label budgets point in opposite directions: {' and '.join(each)}.")
+    elif difference.detectable >= 1:
+        found.append("The test rows are too few to find any difference.")
     elif not is_equivalent(overall):
         found.append(
             f"With these seeds and test rows it would find differences of about "
@@ -307,6 +313,8 @@ def recommend(analysis: Analysis, folder: Path) -> Recommendation:
     expected = f"{100 * score.interval.value:.1f} % {metric} on new texts"
     if score.interval.bounded:
         expected += f" (95 % CI {within(score.interval)})"
+    else:
+        expected += " (too few seeds or test rows for an interval)"
     found = [f"Take {name}: expect {expected}{_cost_words(cost)}."]
     if results.about["shared_test"]:
         found.append(
@@ -355,5 +363,5 @@ def _cost_words(cost: Cost) -> str:
     if cost.bytes is not None:
         found.append(f"{size_words(cost.bytes)} on disk")
     if cost.milliseconds is not None:
-        found.append(f"{cost.milliseconds:.2g} ms per text")
+        found.append(f"{max(0.01, cost.milliseconds):.2g} ms per text")
     return f"; it costs {', '.join(found)}" if found else ""
