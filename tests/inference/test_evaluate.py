@@ -147,7 +147,7 @@ def test_metrics_are_floats_whatever_the_data(run, monkeypatch, cells):
     found = run.evaluate(dataset(20, 8))
     assert all(type(found[name]) is float for name in ("loss", "accuracy", "macro_f1"))
     assert set(found["intervals"]) == {"accuracy", *(["macro_f1"] if cells else [])}
-    assert set(found["intervals"]["accuracy"]) == {"value", "low", "high", "method"}
+    assert set(found["intervals"]["accuracy"]) == {"value", "low", "high", "method", "level"}
 
 
 def test_certainty_about_every_row_is_noted(run):
