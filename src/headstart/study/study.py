@@ -371,4 +371,3 @@ def _pretrain(study: Study, objective: str, number: int, callback: StudyCallback
         corpus=study.data.corpus,
         save_initial=folder / INITIAL if initial else None,
     )
-    shutil.rmtree(folder / "checkpoints", ignore_errors=True)

@@ -5,7 +5,7 @@ head and everything else come from the config and its seed.
 """
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +16,6 @@ from headstart.data.dataset import Splits
 from headstart.lock import locked
 from headstart.run import SUMMARY, NetworkRun, write_rows, write_summary, write_task
 from headstart.tasks import find_task
-from headstart.tasks.examples import Examples, TextEncoding
 from headstart.training.batches import EpochBatches, Validation
 from headstart.training.callbacks import Callback, Callbacks, MetricsFile
 from headstart.training.initialization import fit_head, read_splits, start_model, text_encoding
@@ -39,7 +38,6 @@ def finetune(
     folder: Path | None,
     *,
     splits: Splits[Any] | None = None,
-    validation: Callable[[TextEncoding], Examples] | None = None,
     resume: bool = False,
     callbacks: Sequence[Callback] = (),
     dry_run: bool = False,
@@ -52,7 +50,6 @@ def finetune(
         trained in memory and nothing is written.
     splits : rows that were read already; else the config's dataset is read. Only the training and
         validation parts are used: the test part is for `Run.evaluate`.
-    validation : encodes the validation part, for callers that have tokenized it already.
     resume : continue the run in `folder`, to the same bits as if it had never stopped.
     callbacks : receive the events of the training.
     dry_run : stop before the first step; nothing is written.
@@ -79,9 +76,9 @@ def finetune(
         train = task.encode(splits.train, encoding)
         weights = task.class_weights(splits.train, train) if config.class_weight else train.weights
         batches = EpochBatches(config, task, train, weights, encoding)
-        encode = validation or (lambda encoding: task.encode(splits.validation, encoding))
         run = NetworkRun(folder, start.model, start.tokenizer, task, encoding.length, encoding.long)
-        held_out = Validation(config, run, splits.validation, encode(encoding))
+        validation = task.encode(splits.validation, encoding)
+        held_out = Validation(config, run, splits.validation, validation)
         trainer = Trainer(
             start.model,
             lambda step: batches.micro_batches(start.model, step),
