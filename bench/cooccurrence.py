@@ -48,17 +48,18 @@ def measure(tokens: np.ndarray, vocab_size: int, millions: int, window: int) -> 
     before = peak_memory()
     started, times = time.perf_counter(), [time.process_time()]
     stream = documents(tokens, millions * 1_000_000, vocab_size)
-    counts = count_pairs(stream, vocab_size=vocab_size, window=window)
+    pairs, totals = count_pairs(stream, vocab_size=vocab_size, window=window)
     times.append(time.process_time())
-    information = positive_pmi(counts, smoothing=0.75)
+    information = positive_pmi(pairs, totals, smoothing=0.75)
     times.append(time.process_time())
     truncated_svd(information, width=WIDTH, seed=0)
     times.append(time.process_time())
     peak = peak_memory()
+    dropped = (totals.sum() - pairs.sum()) / 2e6
     clock, (count, pmi, svd) = time.perf_counter() - started, np.diff(times)
     print(
-        f"{vocab_size:>10,}{millions:>8} M{window:>8}{counts.pairs.nnz / 1e6:>9.1f} M"
-        f"{counts.dropped / 1e6:>9.1f} M{count:>9.1f}{pmi:>7.1f}{svd:>7.1f}{clock:>9.1f}"
+        f"{vocab_size:>10,}{millions:>8} M{window:>8}{pairs.nnz / 1e6:>9.1f} M"
+        f"{dropped:>9.1f} M{count:>9.1f}{pmi:>7.1f}{svd:>7.1f}{clock:>9.1f}"
         f"{millions * 1e6 / (count + pmi + svd):>12,.0f}{(peak - before) / 1e9:>9.2f} GB",
         flush=True,
     )

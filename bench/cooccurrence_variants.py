@@ -14,7 +14,6 @@ from scipy import sparse
 
 from headstart.baselines.linear import CooccurrenceClassifier
 from headstart.data.cooccurrence import (
-    PairCounts,
     count_pairs,
     positive_pmi,
     scale_columns,
@@ -22,11 +21,12 @@ from headstart.data.cooccurrence import (
 )
 from reviews import Dataset, byte_pieces, encode, read_reviews, seeds_and_cache
 
+Counts = tuple[sparse.csr_array, np.ndarray]  # of pairs, and their row sums
 VOCAB_SIZE, WIDTH, BUDGETS = 8_192, 256, (100, 400, 1_600)
 WINDOWS = (1, 2, 3, 4, 5, 10, 20)
 
 
-def weighted(counts: dict[int, PairCounts], window: int, weights: str) -> PairCounts:
+def weighted(counts: dict[int, Counts], window: int, weights: str) -> Counts:
     """Counts where a pair at a distance weighs less: sums of the counts of narrower windows."""
     if weights == "equal":
         return counts[window]
@@ -34,9 +34,9 @@ def weighted(counts: dict[int, PairCounts], window: int, weights: str) -> PairCo
         shares = dict.fromkeys(range(1, window + 1), 1.0)
     else:  # harmonic: 1, 1/2, 1/3, … (GloVe's)
         shares = {w: 1 / w - (1 / (w + 1) if w < window else 0) for w in range(1, window + 1)}
-    pairs = sum((counts[w].pairs * share for w, share in shares.items()), start=0)
+    pairs = sum((counts[w][0] * share for w, share in shares.items()), start=0)
     pairs = sparse.csr_array(pairs)
-    return PairCounts(pairs, pairs.sum(axis=1), 0)
+    return pairs, pairs.sum(axis=1)
 
 
 def shifted(information: sparse.csr_array, by: float) -> sparse.csr_array:
@@ -46,7 +46,7 @@ def shifted(information: sparse.csr_array, by: float) -> sparse.csr_array:
     return information
 
 
-def variants(counts: dict[int, PairCounts]) -> Iterator[tuple[str, np.ndarray]]:
+def variants(counts: dict[int, Counts]) -> Iterator[tuple[str, np.ndarray]]:
     def made(
         name: str,
         *,
@@ -56,7 +56,7 @@ def variants(counts: dict[int, PairCounts]) -> Iterator[tuple[str, np.ndarray]]:
         shift: float = 0,
         power: float = 0.5,
     ) -> tuple[str, np.ndarray]:
-        information = positive_pmi(weighted(counts, window, weights), smoothing=smoothing)
+        information = positive_pmi(*weighted(counts, window, weights), smoothing=smoothing)
         if shift:
             information = shifted(information, shift)
         return name, scale_columns(*truncated_svd(information, width=WIDTH, seed=0), power=power)

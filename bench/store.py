@@ -78,7 +78,7 @@ def time_store(corpus: Path, tokenizer_file: Path, work: Path) -> tuple[float, i
     tokenizer = load_tokenizer(tokenizer_file)
     documents = TextLines(corpus)
     start = time.perf_counter()
-    (store,) = store_corpus(documents, tokenizer, work)
+    store, _ = store_corpus(documents, tokenizer, work, fingerprint=documents.fingerprint)
     return time.perf_counter() - start, store.tokens
 
 

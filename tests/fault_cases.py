@@ -50,7 +50,7 @@ def finetune_words(inputs: Path, out: Path) -> list[str]:
 
 
 def compare_words(inputs: Path, out: Path) -> list[str]:
-    options = SIZES | {"labels": 20, "seeds": 2, "epochs": 1, "tokens": 4096, "jobs": 1}
+    options = SIZES | {"labels": 20, "seeds": 2, "folds": 1, "epochs": 1, "tokens": 4096, "jobs": 1}
     arms = {"arms": "scratch,pretrained,cooc-lr,tfidf", "corpus": inputs / "c.txt"}
     return ["compare", str(inputs / "d.csv"), "--out", str(out), *named(options | arms)]
 

@@ -403,7 +403,18 @@ def studies(data: Data) -> Iterator[tuple[str, Facts]]:
         out = data.folder / f"study-{task}"
         words = ["compare", *data.dataset(task), "--corpus", data.corpus, "--out", out]
         words += ["--arms", ",".join(ARMS.get(arm, arm) for arm in chosen)]
-        words += ["--labels", "60,all", "--seeds", 2, "--tokens", "60K", "--length", 32]
+        words += [
+            "--labels",
+            "60,all",
+            "--seeds",
+            2,
+            "--folds",
+            1,
+            "--tokens",
+            "60K",
+            "--length",
+            32,
+        ]
         words += ["--epochs", 6 if task in ("tagging", "spans") else 4]
         words += ["--objective", "masked" if task == "spans" else "causal"]
         run(*words, "--jobs", 1, *MACHINE, *SIZES)

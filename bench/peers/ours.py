@@ -36,15 +36,10 @@ class FewSpecials:
         return [self.documents[int(text)].astype(self.dtype) for text in texts]
 
 
-class Numbers(list[str]):
-    """The numbers of documents, in place of their texts."""
-
-    fingerprint = "made up"
-
-
 def make_store(documents: list[np.ndarray], vocab_size: int, folder: Path) -> TokenStore:
-    numbers = Numbers(map(str, range(len(documents))))
-    (store,) = store_corpus(numbers, FewSpecials(vocab_size, documents), folder)
+    numbers = map(str, range(len(documents)))
+    tokenizer = FewSpecials(vocab_size, documents)
+    store, _ = store_corpus(numbers, tokenizer, folder, fingerprint="made up")
     return store
 
 

@@ -735,6 +735,11 @@ class StudyConfig(DatasetSettings, NetworkSettings):
     seeds: int = setting(
         3, "How often each training is repeated.", panel="Study", minimum=1, maximum=1_000
     )
+    folds: int | None = setting(
+        None, "Judge every labelled row once, in so many folds; 1: only a test part. By default 5 "
+        "where the test part would be split off and have fewer than 200 rows.",
+        panel="Study", minimum=1, maximum=100,
+    )  # fmt: skip
     bases: int = setting(
         1, "Pretrainings; with several, the intervals include their variance.", panel="Study",
         minimum=1, maximum=1_000,
@@ -763,9 +768,9 @@ class StudyConfig(DatasetSettings, NetworkSettings):
         None, "CPU threads of all jobs on this machine together.", panel="Machine",
         advanced=True, minimum=1, maximum=512,
     )  # fmt: skip
-    precision: Precision = setting(
-        "fp32", "fp32 gives nearly the same numbers on every machine.", panel="Machine",
-        advanced=True,
+    precision: Precision | None = setting(
+        None, "By default bf16 where it is faster on this machine; fp32 gives nearly the same "
+        "numbers on every machine.", panel="Machine", advanced=True,
     )  # fmt: skip
     executor: Literal["local", "ray", "slurm"] = setting(
         "local", "Where trainings run.", panel="Machine", advanced=True, in_identity=False

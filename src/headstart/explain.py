@@ -1,8 +1,7 @@
 """Explain a predicted class by the effect of each word on its log-odds.
 
-A linear classifier's log-odds are a sum, of which each word's part is exact ("contributions"). For
-networks and stacks each word is removed and the text predicted again ("occlusion"), which unlike
-gradients uses only real texts. In long texts several adjacent words are removed at once.
+Each word is removed and the text predicted again ("occlusion"), which unlike gradients uses only
+real texts and works with every model. In long texts several adjacent words are removed at once.
 """
 
 from collections.abc import Sequence
@@ -13,13 +12,11 @@ import numpy as np
 
 from headstart.data.words import find_words
 
-OCCLUSION, CONTRIBUTIONS = "occlusion", "contributions"
+OCCLUSION = "occlusion"
 MAX_PARTS = 200  # each is one more prediction
 FULL_STOP = "."  # replaces the only word of a text: an empty text has no prediction
 
 Input = Any  # a text, or a tuple of two texts
-# Characters `start` up to `end` of a text, and their part of a class's log-odds.
-Contribution = tuple[int, int, float]
 
 
 @dataclass(frozen=True)
@@ -40,7 +37,7 @@ class Effect:
 class Explanation:
     """The effects of a text's words in order, and the method that found them."""
 
-    method: str  # OCCLUSION or CONTRIBUTIONS
+    method: str
     effects: list[Effect]
 
 

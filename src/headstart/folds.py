@@ -48,31 +48,19 @@ def make_folds(labels: ArrayLike, count: int = FOLDS) -> list[Fold]:
     [[3, 4], [0, 2], [1, 5]]
     """
     y = np.asarray(labels)
-    if len(y) >= MANY:
-        every = max(HELD_BACK, -(-len(y) // MOST_HELD_BACK))
-        places = _places(y, every)
-        folds = [_fold(y, places == 0)]
-    else:
-        count = min(count, len(y))
-        places = _places(y, count)
-        folds = [_fold(y, places == number) for number in range(count)]
+    many = len(y) >= MANY
+    parts = max(HELD_BACK, -(-len(y) // MOST_HELD_BACK)) if many else min(count, len(y))
+    # A part for each row, dealt out class by class in a drawn order.
+    drawn = np.random.default_rng(0).permutation(len(y))
+    part = np.empty(len(y), dtype=np.int64)
+    part[drawn[np.argsort(y[drawn], kind="stable")]] = np.arange(len(y)) % max(parts, 1)
+    folds = []
+    for number in range(1 if many else parts):
+        held = part == number
+        held &= np.isin(y, y[~held])  # the only row of a class stays in training
+        folds.append(Fold(np.flatnonzero(~held), np.flatnonzero(held)))
     enough = all(len(np.unique(y[fold.train])) > 1 and len(fold.held) for fold in folds)
     return folds if enough else []
-
-
-def _places(y: NDArray[np.int64], count: int) -> NDArray[np.int64]:
-    """A number from 0 to `count` - 1 for each row, dealt out class by class in a drawn order."""
-    drawn = np.random.default_rng(0).permutation(len(y))
-    order = drawn[np.argsort(y[drawn], kind="stable")]
-    places = np.empty(len(y), dtype=np.int64)
-    places[order] = np.arange(len(y)) % count
-    return places
-
-
-def _fold(y: NDArray[np.int64], held: NDArray[np.bool_]) -> Fold:
-    """A row whose class no other row has stays in training: nothing could be said of it."""
-    held = held & np.isin(y, y[~held])
-    return Fold(np.flatnonzero(~held), np.flatnonzero(held))
 
 
 def held_rows(folds: Sequence[Fold]) -> RowNumbers:

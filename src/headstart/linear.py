@@ -1,7 +1,7 @@
 """Logistic regression with C selected on held-out rows, for baselines and linear probes."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -32,8 +32,8 @@ class FoldFeatures:
 
 
 def select_C(
-    folds: Sequence[FoldFeatures], values: Sequence[float]
-) -> tuple[float, list[LogisticRegression]]:
+    folds: Sequence[FoldFeatures], values: Sequence[float], fit: Callable[..., Any] | None = None
+) -> tuple[float, list[Any]]:
     """Fit every value of C in every fold; return the one with the lowest log-loss.
 
     Log-loss, because accuracy on a hundred rows moves in steps of a point. Held-out rows of a class
@@ -44,10 +44,12 @@ def select_C(
     folds : sequence of FoldFeatures
     values : sequence of float
         Values of scikit-learn's C, the inverse of the regularisation.
+    fit : function of features, labels, C and weights, optional
+        Fits one model; by default `fit_regression`.
 
     Returns
     -------
-    float, list of LogisticRegression
+    float, list
         The best value, and the models of that value, one per fold.
     """
     if not any(np.isin(fold.held_labels, fold.labels).any() for fold in folds):
@@ -55,9 +57,10 @@ def select_C(
             "no validation row has a class of the training rows",
             fix="split the dataset anew, stratified, so that both parts have every class",
         )
-    lowest, best = np.inf, (values[0], list[LogisticRegression]())
+    fit = fit or fit_regression
+    lowest, best = np.inf, (values[0], list[Any]())
     for C in values:
-        models = [fit_regression(one.features, one.labels, C, weights=one.weights) for one in folds]
+        models = [fit(one.features, one.labels, C, one.weights) for one in folds]
         losses = [
             _losses(model, fold.held_features, np.asarray(fold.held_labels))
             for model, fold in zip(models, folds, strict=True)
@@ -69,7 +72,7 @@ def select_C(
 
 
 def fit_regression(
-    features: Any, labels: ArrayLike, C: float, *, weights: ArrayLike | None = None
+    features: Any, labels: ArrayLike, C: float, weights: ArrayLike | None = None
 ) -> LogisticRegression:
     """Fit a logistic regression with one C."""
     model = LogisticRegression(C=C, max_iter=500)
@@ -87,7 +90,7 @@ def _thread_pools() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def _losses(model: LogisticRegression, features: Any, wanted: NDArray[Any]) -> NDArray[np.float64]:
+def _losses(model: Any, features: Any, wanted: NDArray[Any]) -> NDArray[np.float64]:
     """Return the log-loss of each row whose class the model knows."""
     known = np.flatnonzero(np.isin(wanted, model.classes_))
     if not len(known):

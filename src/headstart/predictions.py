@@ -16,12 +16,12 @@ from typing import Any
 import pyarrow as pa
 from pyarrow.parquet import ParquetWriter
 
-from headstart.data.conll import SentenceRow, SentenceRows, ends_in_tags
+from headstart.data.columns import ReadOptions
 from headstart.data.dataset import LABELS_MARK, as_text
-from headstart.data.readers import ReadOptions, Rows, open_rows
+from headstart.data.formats import Row, ends_in_tags
+from headstart.data.readers import Rows, open_rows
 from headstart.data.sources import find_kind, find_source
-from headstart.data.squad import QuestionRow, QuestionRows
-from headstart.data.stream import check_text
+from headstart.data.stream import check_text, storable
 from headstart.data.words import split_words
 from headstart.errors import HeadstartError
 from headstart.files import check_file, escape_formula
@@ -70,10 +70,11 @@ def check_inputs(task: Task[Any], inputs: Sequence[Any]) -> None:
                 fix="give a tuple of two texts" if len(names) > 1 else "give a string",
             )
         for name, text in zip(names, texts, strict=True):
-            _, problem = check_text(text)
-            if problem is not None:
+            try:
+                check_text(text)
+            except HeadstartError as problem:
                 what = f"the {name} is empty" if problem.code == "empty" else problem.what
-                raise HeadstartError(what, where=f"{name} {number}", fix=problem.fix)
+                raise HeadstartError(what, where=f"{name} {number}", fix=problem.fix) from None
 
 
 def check_output(task: Task[Any], source: str | Path, output: Path) -> None:
@@ -115,9 +116,7 @@ def input_columns(task: Task[Any], given: Any) -> dict[str, Any]:
     return dict(zip(task.input_names, texts, strict=True))
 
 
-def open_inputs(
-    task: Task[Any], source: str | Path, options: ReadOptions
-) -> QuestionRows | SentenceRows | Rows:
+def open_inputs(task: Task[Any], source: str | Path, options: ReadOptions) -> Rows:
     """Open a file to predict on.
 
     A file for tagging is CoNLL if its name or its content says so, otherwise texts. One for spans
@@ -125,24 +124,25 @@ def open_inputs(
     """
     path = Path(source).expanduser()
     kind, _ = find_kind(path)
+    read_as = None
     if task.name == "spans" and kind == "json":
-        return QuestionRows(source, options.encoding)
-    if task.name == "tagging" and _is_conll(path, kind, options.encoding, task.labels):
-        return SentenceRows(source, options.encoding)
-    if task.name == "spans":
+        read_as = "squad"
+    elif task.name == "spans":
         question, context = options.text_column or "question", options.second_column or "context"
         options = replace(options, text_column=question, second_column=context)
+    elif task.name == "tagging" and _has_tags(path, kind, options.encoding, task.labels):
+        read_as = "conll"
     pairs = task.texts_per_row == 2
-    return open_rows(find_source(source), options, pairs=pairs, all_columns=True)
+    return open_rows(find_source(source, read_as), options, pairs=pairs, all_columns=True)
 
 
-def input_chunks(task: Task[Any], rows: Iterable[Any]) -> Iterator[list[InputRow]]:
+def input_chunks(task: Task[Any], rows: Rows) -> Iterator[list[InputRow]]:
     """Group the rows of an opened file into chunks of limited size."""
     chunk: list[InputRow] = []
     size = 0
     for row in rows:
-        chunk.append(_input_row(task, row))
-        size += len(as_text(row.context if isinstance(row, QuestionRow) else row.text))
+        chunk.append(_input_row(task, row, rows.source.kind))
+        size += len(as_text(row.text))
         if len(chunk) >= CHUNK_ROWS or size >= CHUNK_CHARACTERS:
             yield chunk
             chunk, size = [], 0
@@ -150,23 +150,21 @@ def input_chunks(task: Task[Any], rows: Iterable[Any]) -> Iterator[list[InputRow
         yield chunk
 
 
-def _is_conll(path: Path, kind: str | None, encoding: str, tags: Sequence[str]) -> bool:
-    if kind == "conll":
-        return True
-    return kind in ("text", None) and path.is_file() and ends_in_tags(path, encoding, tags)
+def _has_tags(path: Path, kind: str | None, encoding: str, tags: Sequence[str]) -> bool:
+    if kind not in ("text", None) or not path.is_file():
+        return False
+    return ends_in_tags(find_source(path, "conll"), encoding, tags)
 
 
-def _input_row(task: Task[Any], row: Any) -> InputRow:
+def _input_row(task: Task[Any], row: Row, kind: str) -> InputRow:
     problem = None if row.problem is None else row.problem.what
-    if isinstance(row, QuestionRow):
-        columns = {"id": row.id, "question": row.question}  # contexts are in many rows
-        return InputRow(row.number, (row.question, row.context), problem, columns, row.id)
-    if isinstance(row, SentenceRow):
-        return InputRow(row.number, row.words, problem, {"text": row.text})
+    columns, name = {key: storable(value) for key, value in row.columns.items()}, ""
     if task.name == "spans":
-        name = str(row.number)
-        return InputRow(row.number, row.text, problem, {"id": name, **row.columns}, name)
-    return InputRow(row.number, row.text, problem, row.columns)
+        name = str(columns.get("id", row.number)) if kind == "squad" else str(row.number)
+        columns = {"id": name, **columns}
+    if kind == "squad":  # contexts are in many rows
+        columns.pop("context", None)
+    return InputRow(row.number, row.words or row.text, problem, columns, name)
 
 
 def write_predictions(

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,14 +20,14 @@ from safetensors import SafetensorError
 
 from headstart.checksums import load_arrays, save_arrays
 from headstart.config import hf_name
-from headstart.data.dataset import Dataset, Splits
+from headstart.data.columns import ReadOptions
+from headstart.data.dataset import Splits
 from headstart.data.overlap import text_key
-from headstart.data.readers import ReadOptions
 from headstart.data.sources import has_parts
 from headstart.data.tokenizers import Tokenizer, hash_of, load_tokenizer
 from headstart.errors import HeadstartError
 from headstart.evaluation.calibration import HIGHEST, LOWEST
-from headstart.explain import CONTRIBUTIONS, Contribution, Effect, Explanation, Input, occlude
+from headstart.explain import Explanation, Input, occlude
 from headstart.files import (
     IDENTITY,
     Form,
@@ -53,6 +53,7 @@ from headstart.predictions import (
     write_predictions,
 )
 from headstart.progress import ProgressCallback
+from headstart.study.arms import ARMS
 from headstart.tasks import find_task
 from headstart.tasks.classification import Classification
 from headstart.tasks.examples import Examples, Long, Output, TextEncoding, run_network
@@ -83,11 +84,8 @@ BAD_ROWS_SHOWN = 20
 UNSEEN = -1e4  # the score of a class that training had no row of: its probability is 0
 
 # The kinds of classifiers without a network, by `kind` in classifier.json.
-CLASSIFIERS = {
-    "tfidf": "headstart.baselines.linear:TfidfClassifier",
-    "nb": "headstart.baselines.linear:NaiveBayesClassifier",
-    "cooccurrence": "headstart.baselines.linear:CooccurrenceClassifier",
-    "stack": "headstart.baselines.stack:StackClassifier",
+CLASSIFIERS = {arm.name: arm.estimator for arm in ARMS.values() if arm.estimator} | {
+    "tagger": "headstart.baselines.tagger:WordTagger"
 }
 
 
@@ -309,16 +307,9 @@ class Run(ABC):
         """
         p = self.predict_proba([text])[0]
         column = int(p.argmax()) if label is None else self.labels.index(label)
-        exact = self.explain_exactly(text, column)
-        if exact is not None:
-            return exact
         found = occlude(text)
         p = self.predict_proba([text, *found.without])[:, column]
         return found.explanation(p.tolist())
-
-    def explain_exactly(self, text: Input, column: int) -> Explanation | None:
-        """Compute each word's part of a class's log-odds, where they are a sum over words."""
-        return None
 
 
 @dataclass(frozen=True, eq=False)
@@ -374,70 +365,26 @@ class NetworkRun(Run):
         save_model(self.model, folder)
 
 
-class TextClassifier(ABC):
-    """A classifier without a network: logits of texts, and the files that it is saved in.
-
-    `classes_` are the class numbers of the columns: those that the training rows had.
-    """
-
-    kind: ClassVar[str]
-    classes_: NDArray[Any]
-
-    @abstractmethod
-    def scores(
-        self, texts: Sequence[str], *, progress: ProgressCallback | None = None
-    ) -> NDArray[np.float64]:
-        """Compute logits (texts, classes)."""
-
-    @abstractmethod
-    def write(self, folder: Path) -> tuple[dict[str, Any], list[Path]]:
-        """Write arrays and words into `folder`; return settings for `read`, and the files."""
-
-    @classmethod
-    @abstractmethod
-    def read(cls, folder: Path, settings: dict[str, Any]) -> Self:
-        """Read what `write` wrote; KeyError, TypeError and ValueError mean that it is damaged."""
-
-    @abstractmethod
-    def facts(self) -> dict[str, Any]:
-        """Describe its sizes."""
-
-    def contributions(self, text: str, column: int) -> list[Contribution] | None:
-        """Compute each word's part of a class's log-odds, where they are a sum."""
-        return None
-
-
 @dataclass(frozen=True, eq=False)
 class ClassifierRun(Run):
-    """TF-IDF, naive Bayes, co-occurrence vectors or a stack."""
+    """A scikit-learn estimator: TF-IDF, naive Bayes, co-occurrence vectors, a tagger or a stack.
+
+    `classifier` has `scores(texts)`, `classes_` (the numbers of the labels that its training rows
+    had), `kind`, `facts()`, `write(folder)` and `read(folder, settings)`.
+    """
 
     folder: Path
-    task: Classification
-    classifier: TextClassifier
+    task: Task[Any]
+    classifier: Any
     temperature: float = 1.0
     summary: dict[str, Any] = field(default_factory=dict)
     splits: Any = None
 
-    def scores(self, rows: Dataset, progress: ProgressCallback | None = None) -> Scores:
-        found = self.classifier.scores(rows.texts, progress=progress)
-        every = np.full((len(found), len(self.labels)), UNSEEN)
-        every[:, self.classifier.classes_] = found
-        return Scores(every)
-
-    def explain_exactly(self, text: Input, column: int) -> Explanation | None:
-        if not isinstance(text, str):
-            return None
-        columns = self.classifier.classes_.tolist()
-        if column not in columns:
-            return Explanation(CONTRIBUTIONS, [])
-        found = self.classifier.contributions(text, columns.index(column))
-        if found is None:
-            return None
-        effects = [
-            Effect(text[start:end], start, end, effect / self.temperature)
-            for start, end, effect in found
-        ]
-        return Explanation(CONTRIBUTIONS, effects)
+    def scores(self, rows: Any, progress: ProgressCallback | None = None) -> Scores:
+        found = self.classifier.scores(rows.words if hasattr(rows, "words") else rows.texts)
+        if progress is not None:
+            progress(len(rows), len(rows))
+        return Scores(over_all_labels(found, self.classifier.classes_, len(self.labels)))
 
     def facts(self) -> dict[str, Any]:
         return {"kind": self.classifier.kind, **self.classifier.facts()}
@@ -456,6 +403,18 @@ class ClassifierRun(Run):
         }
         # Last: with it, the folder is a run.
         write_text(folder / CLASSIFIER, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+
+
+def over_all_labels(scores: Any, columns: NDArray[np.int64], count: int) -> Any:
+    """Return scores for all labels, (rows, count): very low where training had no row of a label.
+
+    Scores of sentences are a list of such arrays.
+    """
+    if isinstance(scores, list):
+        return [over_all_labels(one, columns, count) for one in scores]
+    every = np.full((len(scores), count), UNSEEN)
+    every[:, columns] = scores
+    return every
 
 
 def load(folder: str | Path) -> Run:
@@ -548,7 +507,7 @@ def _open_classifier(folder: Path) -> ClassifierRun:
             fix=COPY_AGAIN,
         )
     module, _, name = CLASSIFIERS[kind].partition(":")
-    reader: type[TextClassifier] = getattr(import_module(module), name)
+    reader: Any = getattr(import_module(module), name)
     try:
         for name, wanted in content["files"].items():
             outside = Path(name).name != name
@@ -559,7 +518,7 @@ def _open_classifier(folder: Path) -> ClassifierRun:
         classifier = reader.read(folder, content["settings"])
         if not np.isin(classifier.classes_, np.arange(len(labels))).all():
             raise ValueError("it scores classes that have no label")
-    except (KeyError, TypeError, ValueError, AttributeError, OSError, SafetensorError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, OSError, SafetensorError) as error:
         raise HeadstartError(
             f"this {kind} classifier is damaged: {error}", where=folder, fix=COPY_AGAIN
         ) from None

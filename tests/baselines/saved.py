@@ -9,13 +9,13 @@ from headstart.baselines.linear import (
     NaiveBayesClassifier,
     TfidfClassifier,
 )
-from headstart.baselines.stack import StackClassifier
+from headstart.baselines.stack import Stack
 from headstart.data.tokenizers import train_tokenizer
 from headstart.run import ClassifierRun, NetworkRun
 from headstart.tasks.classification import Classification
 from tests.labelled import dataset
 
-KINDS = ("tfidf", "nb", "cooccurrence", "stack")
+KINDS = ("tfidf", "nb", "cooc-lr", "stack")
 TRAIN, HELD_OUT = dataset(60), dataset(30, 1)
 
 
@@ -26,10 +26,10 @@ def classifier_run(kind: str, network: Path | None = None) -> ClassifierRun:
         held_out = (HELD_OUT.texts, HELD_OUT.labels)
         classifier = MADE[kind]().fit(TRAIN.texts, TRAIN.labels, validation=held_out)
         return ClassifierRun(Path(kind), task, classifier)
-    members = {"tfidf": classifier_run("tfidf"), "cooccurrence": classifier_run("cooccurrence")}
+    members = {"tfidf": classifier_run("tfidf"), "cooc-lr": classifier_run("cooc-lr")}
     if network is not None:
         members = {"tfidf": members["tfidf"], "network": NetworkRun.open(network)}
-    return ClassifierRun(Path(kind), task, StackClassifier(members, [0.7, 0.4]))
+    return ClassifierRun(Path(kind), task, Stack.with_weights([0.7, 0.4], members))
 
 
 def _cooccurrence():
@@ -38,4 +38,4 @@ def _cooccurrence():
     return CooccurrenceClassifier(vectors.astype(np.float32), tokenizer=tokenizer)
 
 
-MADE = {"tfidf": TfidfClassifier, "nb": NaiveBayesClassifier, "cooccurrence": _cooccurrence}
+MADE = {"tfidf": TfidfClassifier, "nb": NaiveBayesClassifier, "cooc-lr": _cooccurrence}

@@ -89,14 +89,14 @@ def test_a_word_is_known_by_itself_its_ending_its_shape_and_its_neighbours():
     assert {"word=oslo-2", "shape=Xx-0", "suffix=o-2", "-1=in", "1=.", "pair=in oslo-2"} <= {*found}
 
 
-def test_a_tag_that_no_training_word_has_is_never_the_answer():
-    tagger = WordTagger().fit([["a", "b"]] * 4, [[0, 2]] * 4)
-    scores = tagger.scores([["a"], ["b", "a"]], 3)
-    assert [one.argmax(axis=1).tolist() for one in scores] == [[0], [2, 0]]
-    assert np.array_equal(tagger.scores([["a"]], 3)[0], scores[0])
-    assert [
-        one.tolist() for one in clone(tagger).fit([["a", "b"]] * 4, [[0, 2]] * 4).predict([["b"]])
-    ] == [[2]]
+def test_a_tagger_scores_the_tags_that_training_words_have(tmp_path):
+    sentences, tags = [["a", "b"]] * 4, [[0, 2]] * 4
+    tagger = WordTagger(C=1e5).fit(sentences, tags)
+    assert tagger.classes_.tolist() == [0, 2]
+    assert [one.tolist() for one in tagger.predict([["a"], ["b", "a"]])] == [[0], [2, 0]]
+    settings, _ = clone(tagger).fit(sentences, tags).write(tmp_path)
+    again = WordTagger.read(tmp_path, settings)
+    assert np.array_equal(again.scores([["b", "a"]])[0], tagger.scores([["b", "a"]])[0])
 
 
 def test_one_class_alone_leaves_the_trivial_baseline():

@@ -47,10 +47,10 @@ def test_it_learns_words(kind):
 
 @pytest.mark.parametrize("kind", NGRAMS)
 def test_it_is_an_estimator_of_scikit_learn(kind):
-    model = kind(C=2, max_features=10)
-    assert model.get_params() == {"C": 2, "max_features": 10}
+    model = kind(C=2)
+    assert model.get_params() == {"C": 2}
     fitted = clone(model).fit(TEXTS, LABELS)
-    assert fitted.C_ == 2
+    assert fitted.C_ == [2]
     assert fitted.score(TEXTS, LABELS) > 0.5
     again = pickle.loads(pickle.dumps(fitted))
     assert np.array_equal(again.predict_proba(GOOD), fitted.predict_proba(GOOD))
@@ -78,27 +78,25 @@ def test_a_pair_is_read_with_a_mark_between_its_texts(kind):
 def test_every_row_of_a_small_budget_is_predicted_out_of_fold(kind):
     """Three folds, those of networks (finding 31); nothing in common: all there is, is memory."""
     texts, labels = [f"word{number}" for number in range(60)], np.arange(60) % 2
-    model = kind().fit(texts, labels)
-    assert model.oof_rows_.tolist() == list(range(60))
-    assert np.allclose(model.oof_proba_.sum(axis=1), 1)
-    first = make_folds(labels)[0]
-    other = kind(C=model.C_).fit([texts[row] for row in first.train], labels[first.train])
-    expected = other.predict_proba([texts[row] for row in first.held])
-    assert np.allclose(model.oof_proba_[first.held], expected)
+    model, folds = kind().fit(texts, labels), make_folds(labels)
+    assert [len(scores) for scores in model.oof_scores_] == [len(fold.held) for fold in folds]
+    other = kind(C=model.C_[0]).fit([texts[row] for row in folds[0].train], labels[folds[0].train])
+    expected = other.scores([texts[row] for row in folds[0].held])
+    assert np.allclose(model.oof_scores_[0], expected)
     assert (model.predict(texts) == labels).mean() > 0.9
-    assert (model.oof_proba_.argmax(axis=1) == labels).mean() < 0.75
+    assert (model.oof_scores_[0].argmax(axis=1) == labels[folds[0].held]).mean() < 0.75
 
 
 def test_a_tenth_of_a_large_budget_is_predicted_out_of_fold():
     texts, labels = token_rows(MANY)
     model = CooccurrenceClassifier(VECTORS).fit(texts, labels)
-    assert len(model.oof_rows_) == len(model.oof_proba_) == MANY // 10
+    assert [len(scores) for scores in model.oof_scores_] == [MANY // 10]
 
 
 def test_too_few_rows_to_select_take_the_middle_value():
     model = TfidfClassifier().fit(["fine", "dull"], [1, 0])
-    assert model.C_ == 10
-    assert len(model.oof_rows_) == 0
+    assert model.C_ == [10]
+    assert model.oof_scores_ == []
 
 
 @pytest.mark.parametrize("kind", [*NGRAMS, CooccurrenceClassifier])
@@ -132,9 +130,21 @@ def test_many_classes(kind):
     assert model.score([f"about {name}" for name in names], names) == 1
 
 
-def test_no_more_features_than_allowed():
-    model = TfidfClassifier(C=1, max_features=10).fit(TEXTS, LABELS)
-    assert model.regression_.coef_.shape == (1, 20)
+def test_no_more_features_than_allowed(monkeypatch):
+    monkeypatch.setattr("headstart.baselines.linear.MAX_FEATURES", 10)
+    assert TfidfClassifier(C=1).fit(TEXTS, LABELS).coef_.shape == (1, 20)
+
+
+def test_every_label_of_several_is_a_regression(tmp_path):
+    """A label that no row has is never predicted; the model is read as it was written."""
+    targets = np.stack([LABELS == "good", LABELS == "bad", np.zeros(8)], axis=1).astype(int)
+    model = TfidfClassifier().fit(TEXTS, targets, validation=(TEXTS, targets))
+    assert len(model.C_) == 3
+    scores = model.scores(["what a fine day", "what a dull day"])
+    assert (scores > 0).tolist() == [[True, False, False], [False, True, False]]
+    settings, _ = model.write(tmp_path)
+    again = TfidfClassifier.read(tmp_path, settings)
+    assert np.array_equal(again.scores(TEXTS), model.scores(TEXTS))
 
 
 def test_predictions_of_tfidf_have_not_changed():
@@ -147,8 +157,8 @@ def test_predictions_of_tfidf_have_not_changed():
 @pytest.mark.parametrize(
     ("texts", "labels", "error", "message"),
     [
-        (["a", "b"], ["good", "good"], HeadstartError, "2 training rows have 1 class"),
-        ([], [], HeadstartError, "0 training rows have 0 classes"),
+        (["a", "b"], ["good", "good"], HeadstartError, "2 training rows do not have two classes"),
+        ([], [], HeadstartError, "0 training rows do not have two classes"),
         (["a", "b"], ["good"], ValueError, "2 texts and 1 labels"),
     ],
 )

@@ -6,7 +6,6 @@ import shutil
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
-from scipy.special import logit
 
 import headstart
 from headstart.baselines.linear import ARRAYS, VOCABULARY, TfidfClassifier
@@ -86,8 +85,6 @@ def test_it_predicts_and_is_evaluated_as_a_network_is(folders, kind, tmp_path):
 def test_the_command_line_predicts_and_explains(folders, kind, headstart_json):
     found = headstart_json("predict", folders / kind, "the old judge reads the law .", "--explain")
     answer = found["predictions"][0]
-    exact = kind in ("tfidf", "nb")
-    assert answer["explanation"]["method"] == ("contributions" if exact else "occlusion")
     words = {one["text"]: one["effect"] for one in answer["explanation"]["effects"]}
     assert (words["judge"] > 0) == (answer["label"] == "person")
 
@@ -95,29 +92,6 @@ def test_the_command_line_predicts_and_explains(folders, kind, headstart_json):
 def test_a_base_for_finetuning_must_be_a_network(folders):
     with pytest.raises(HeadstartError, match="no network to train: it is of the kind 'tfidf'"):
         NetworkRun.open(folders / "tfidf")
-
-
-@pytest.mark.parametrize("text", ["the old judge , reads it !", "İSTANBUL judge ΣΑΣ", "judge", "?"])
-@pytest.mark.parametrize("label", TRAIN.label_names)
-@pytest.mark.parametrize("kind", ["tfidf", "nb"])
-def test_the_parts_of_the_words_add_up_to_the_log_odds(folders, kind, text, label):
-    run = headstart.load(folders / kind)
-    found = run.explain(text, label)
-    p = run.predict_proba([text])[0, run.labels.index(label)]
-    sign = 1 if label == run.labels[1] else -1
-    intercept = sign * float(run.classifier.regression_.intercept_[0])
-    total = sum(one.effect for one in found.effects) + intercept
-    assert total == pytest.approx(logit(p), abs=1e-6)
-    assert "".join(one.text for one in found.effects) == "".join(text.split())
-
-
-def test_the_parts_of_the_words_add_up_with_many_classes():
-    texts = ["red apples", "green pears", "blue plums", "red cherries", "green limes", "blue sky"]
-    labels = [0, 1, 2, 0, 1, 2]
-    arm = TfidfClassifier().fit(texts, labels, validation=(texts, labels))
-    run = ClassifierRun("nowhere", Classification(["r", "g", "b"]), arm)
-    effects = {one.text: one.effect for one in run.explain("a red sky", "r").effects}
-    assert effects["red"] > 0 > effects["sky"]
 
 
 @pytest.mark.parametrize("name", [ARRAYS, VOCABULARY, CLASSIFIER, CALIBRATION])
@@ -175,16 +149,16 @@ def test_the_weights_of_a_stack_are_checked(copied, weights):
 def test_numbers_that_are_none_are_refused(copied):
     folder = copied / "tfidf"
     arrays = load_file(folder / ARRAYS)
-    arrays["coef"] = arrays["coef"] * np.nan
+    arrays["coef_"] = arrays["coef_"] * np.nan
     save_file(arrays, folder / ARRAYS)
     content = json.loads((folder / CLASSIFIER).read_text())
     del content["files"][ARRAYS]
     (folder / CLASSIFIER).write_text(json.dumps(content))
-    with pytest.raises(HeadstartError, match="coef holds NaN"):
+    with pytest.raises(HeadstartError, match="coef_ holds NaN"):
         headstart.load(folder)
 
 
-@pytest.mark.parametrize("name", ["coef", "intercept", "classes", "char_idf_", "word_idf_"])
+@pytest.mark.parametrize("name", ["coef_", "intercept_", "classes_", "char_idf_", "word_idf_"])
 def test_arrays_that_do_not_fit_each_other_are_rejected(copied, name):
     folder = copied / "tfidf"
     arrays = load_file(folder / ARRAYS)

@@ -4,7 +4,6 @@ import os
 
 import pytest
 
-from headstart.data.corpus import TextList
 from headstart.data.token_store import store_corpus
 from headstart.data.tokenizers import train_tokenizer
 
@@ -35,7 +34,7 @@ def cache(tmp_path, monkeypatch):
     monkeypatch.setenv("HEADSTART_CACHE", str(tmp_path))
     tokenizer = train_tokenizer(["a b c"], vocab_size=262)
     for name in ("one", "two"):
-        store_corpus(TextList([f"{name} text"]), tokenizer, tmp_path / "stores")
+        store_corpus([f"{name} text"], tokenizer, tmp_path / "stores", fingerprint=name)
     (tmp_path / "stores" / "third.part").mkdir()
     return tmp_path / "stores"
 

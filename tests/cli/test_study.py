@@ -47,10 +47,11 @@ def test_compare_ends_with_the_recommendation_the_verdict_and_the_report(headsta
     options += ["--arms", "tfidf,scratch,pretrained", "--tokens", 4096, *TINY, "--out", out]
     result = headstart("compare", data / "data.csv", *options)
     assert result.returncode == 0, result.stderr
-    assert "plan: tfidf, scratch, pretrained × 2 seeds × 20 labels = 6 trainings" in result.stderr
+    planned = "plan: tfidf, scratch, pretrained × 2 seeds × 5 folds × 20 labels = 30 trainings"
+    assert planned in result.stderr
     cells = [line for line in result.stderr.splitlines() if ", 20 labels: " in line]
     assert sorted(line.partition(",")[0] for line in cells) == ["TF-IDF", "pretrained", "scratch"]
-    assert all(line.endswith(" 2/2") for line in cells)
+    assert all(line.endswith(" 10/10") for line in cells)
     assert "epoch 1" not in result.stderr
     take, verdict, command, report = result.stdout.splitlines()
     assert take.startswith("Take ")
@@ -59,7 +60,7 @@ def test_compare_ends_with_the_recommendation_the_verdict_and_the_report(headsta
     assert report == f"report: {out / 'report.html'}"
     again = headstart("compare", data / "data.csv", *options, "--json")
     assert json.loads(again.stdout)["report"] == str(out / "report.html")
-    assert "resumed: 6 of 6 trainings are finished" in again.stderr
+    assert "resumed: 30 of 30 trainings are finished" in again.stderr
 
 
 def test_the_table_has_arms_by_budgets_with_means_and_progress():
@@ -72,7 +73,7 @@ def test_the_table_has_arms_by_budgets_with_means_and_progress():
     ]
     display = StudyDisplay()
     display.study = SimpleNamespace(
-        plan=SimpleNamespace(budgets=[20, 40], seeds=[0, 1]),
+        plan=SimpleNamespace(budgets=[20, 40], places=[(0, 0), (1, 0)], folds=1),
         config=SimpleNamespace(objectives=["causal"]),
         data=SimpleNamespace(task=task),
         trainings=jobs,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from headstart.data.columns import Columns, choose_columns
+from headstart.data.columns import ReadOptions, choose_columns
 from headstart.errors import HeadstartError
 
 
@@ -12,7 +12,7 @@ def sample(**columns):
 
 
 def choose(names, rows=(), *, pairs=False, labelled=True, **wanted):
-    return choose_columns(names, rows, Columns(**wanted), pairs=pairs, labelled=labelled)
+    return choose_columns(names, rows, ReadOptions(**wanted), pairs=pairs, labelled=labelled)
 
 
 @pytest.mark.parametrize("name", ["text", "Review", "SENTENCE", " content "])
@@ -64,7 +64,7 @@ def test_a_first_row_of_data_is_not_lost_as_a_header():
 
 def test_a_named_column_that_is_missing_is_an_error_that_lists_all():
     with pytest.raises(HeadstartError, match=r"no column 'Text'.*'text'"):
-        choose(["text", "label"], text="Text")
+        choose(["text", "label"], text_column="Text")
 
 
 def test_a_name_used_twice_is_an_error():

@@ -2,11 +2,14 @@
 
 import pytest
 
-from headstart.data.conll import SentenceRows, ends_in_tags
+from headstart.data.columns import ReadOptions
+from headstart.data.formats import ends_in_tags
+from headstart.data.readers import open_rows
+from headstart.data.sources import find_source
 
 
 def sentences(path, encoding="utf-8"):
-    return list(SentenceRows(path, encoding))
+    return list(open_rows(find_source(path, "conll"), ReadOptions(encoding=encoding)))
 
 
 def words(sentence):
@@ -38,7 +41,7 @@ def test_a_broken_sentence_keeps_its_place_and_costs_no_other(tmp_path, line, re
 
 
 def test_a_sentence_that_never_ends_is_not_gathered(tmp_path, monkeypatch):
-    monkeypatch.setattr("headstart.data.conll.LONGEST_DOCUMENT", 20)
+    monkeypatch.setattr("headstart.data.formats.LONGEST_DOCUMENT", 20)
     (tmp_path / "a.conll").write_text("one O\n" * 50 + "\nlast O\n")
     endless, last = sentences(tmp_path / "a.conll")
     assert "no blank line" in endless.problem.what
@@ -49,6 +52,6 @@ def test_a_sentence_that_never_ends_is_not_gathered(tmp_path, monkeypatch):
 def test_lines_that_end_in_the_tags_are_told_from_texts(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("Marie B-PER\nsleeps O\n\nlost\n")
-    assert ends_in_tags(path, "utf-8", ("O", "B-PER"))
+    assert ends_in_tags(find_source(path, "conll"), "utf-8", ("O", "B-PER"))
     path.write_text("Marie lives in Paris .\nSo do I\n")
-    assert not ends_in_tags(path, "utf-8", ("O", "B-PER"))
+    assert not ends_in_tags(find_source(path, "conll"), "utf-8", ("O", "B-PER"))

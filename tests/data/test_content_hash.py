@@ -57,14 +57,12 @@ def test_no_store_is_made_of_a_corpus_that_changes_while_it_is_stored(tmp_path, 
     bpe = train_tokenizer(["one two three"] * 20, vocab_size=300)
     corpus = read_corpus(aged(write("a.txt", "one\ntwo\n")))
 
-    class Changing:
-        fingerprint = corpus.fingerprint
+    def changing():
+        for text in corpus:
+            yield text
+            write("a.txt", "one\ntwo\nthree\n")
 
-        def __iter__(self):
-            for text in corpus:
-                yield text
-                write("a.txt", "one\ntwo\nthree\n")
-
+    folder = tmp_path / "stores"
     with pytest.raises(HeadstartError, match="changed while it was being read"):
-        store_corpus(Changing(), bpe, tmp_path / "stores")
-    assert [path for path in (tmp_path / "stores").iterdir() if path.is_dir()] == []
+        store_corpus(changing(), bpe, folder, fingerprint=corpus.fingerprint)
+    assert [path for path in folder.iterdir() if path.is_dir()] == []

@@ -110,15 +110,6 @@ def test_documents_that_contain_a_held_out_text_are_left_out_in_every_pass(write
     assert list(joined) == ["one", "three", "four"]
 
 
-def test_a_corpus_that_changes_after_it_was_checked_for_held_out_texts_is_an_error(write):
-    path = write("a.txt", "one\ntwo\n")
-    corpus = read_corpus(path).without(["two"])
-    assert list(corpus) == ["one"]
-    path.write_text("two\none\n")
-    with pytest.raises(HeadstartError, match="changed"):
-        list(corpus)
-
-
 def test_the_size_is_known_where_files_tell_it(write):
     assert read_corpus([write("a.txt", "one\n"), write("b.txt", "deux\n")]).size == 9
     assert read_corpus(write("a.txt.gz", "one\n")).size is None

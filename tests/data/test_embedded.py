@@ -23,7 +23,7 @@ def rotten_tomatoes():
 
 
 def test_rotten_tomatoes_has_8530_sentences_in_balanced_parts(rotten_tomatoes):
-    counts = {name: part.class_counts() for name, part in rotten_tomatoes.parts().items()}
+    counts = {name: part.label_counts() for name, part in rotten_tomatoes.parts().items()}
     assert counts["validation"] == counts["test"] == {"negative": 426, "positive": 426}
     dropped = sum(rotten_tomatoes.train.dropped.values())
     assert sum(map(len, rotten_tomatoes.parts().values())) + dropped == 8530

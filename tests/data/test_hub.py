@@ -20,8 +20,8 @@ def split():
 def test_a_streamed_split_gives_rows_and_class_names(split):
     table = hub_table(split, "found")
     assert table.names == ["text", "label"]
-    assert table.label_names("label") == ["neg", "pos"]
-    cells = [record.cells for record in table.records("label", [])]
+    assert table.label_names == {"label": ["neg", "pos"]}
+    cells = [row.columns for row in table.records("label", [])]
     assert cells == [{"text": "a", "label": 1}, {"text": "b", "label": 0}]
 
 

@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headstart.data.conll import Sentences
 from headstart.data.corpus import read_corpus
-from headstart.data.dataset import Dataset, Splits
+from headstart.data.dataset import Dataset, Sentences, Splits
 from headstart.data.inspect import DECOMPOSED, inspect_data, odd_characters
 from headstart.data.overlap import text_key
 
@@ -97,7 +96,7 @@ def test_a_corpus_without_held_out_texts_has_none_inside(write):
     inspection = inspect_data(splits, corpus)
     assert overlap(inspection, "test", "corpus").inside == 0
     assert part(inspection, "corpus").dropped == {"held-out": 1}
-    assert any("1 row was dropped: each overlaps" in warning for warning in inspection.warnings)
+    assert any("they overlap with a held-out text: 1" in warning for warning in inspection.warnings)
 
 
 def test_a_part_without_overlap_is_reported_too(plain):
@@ -125,7 +124,7 @@ def test_a_missing_test_part_is_a_warning():
 def test_dropped_rows_are_warnings(plain):
     counted = plain.train.pick([0, 1], empty=3)
     warnings = inspect_data(Splits(counted, plain.validation, plain.test)).warnings
-    assert "train: 3 rows without text were dropped" in warnings
+    assert "train: rows dropped because they have no text: 3" in warnings
 
 
 def test_several_labels_of_a_text_are_counted_one_by_one():

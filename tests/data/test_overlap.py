@@ -147,7 +147,8 @@ LONG = " ".join(f"word{n}" for n in range(60))
 
 def matches(indexed, text):
     index = SimilarTexts()
-    index.extend(indexed)
+    for one, signature in zip(indexed, minhash(indexed), strict=True):
+        index.add(one, signature)
     return index.find(text, minhash([text])[0])
 
 

@@ -10,12 +10,6 @@ from headstart.data.batches import PADDING_SEGMENT, TokenSource
 from headstart.data.token_store import store_corpus
 
 
-class ListCorpus(list[str]):
-    """Documents in memory."""
-
-    fingerprint = "documents"
-
-
 @st.composite
 def documents_and_length(draw):
     documents = [*draw(st.lists(st.text(max_size=40), max_size=12)), "a film"]
@@ -25,7 +19,8 @@ def documents_and_length(draw):
 @pytest.fixture(scope="session")
 def pack(bpe, tmp_path_factory):
     def pack_documents(documents, length):
-        (store,) = store_corpus(ListCorpus(documents), bpe, tmp_path_factory.mktemp("store"))
+        folder = tmp_path_factory.mktemp("store")
+        store, _ = store_corpus(documents, bpe, folder, fingerprint="documents")
         return TokenSource(store, bpe, length=length)
 
     return pack_documents

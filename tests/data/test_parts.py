@@ -5,10 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from headstart.data.conll import read_sentences
 from headstart.data.read import read_dataset
 from headstart.data.sources import find_parts, part_of
-from headstart.data.squad import read_questions
 from headstart.errors import HeadstartError
 
 
@@ -86,6 +84,14 @@ def test_shards_of_a_large_training_file_are_read_together(write):
     assert len(read_dataset(folder).train) == 20
 
 
+def test_shards_of_a_test_part_are_read_together(write):
+    write("d/train.csv", table(20))
+    write("d/test-00000-of-00002.csv", table(24, 20))
+    folder = write("d/test-00001-of-00002.csv", table(30, 24)).parent
+    splits = read_dataset(folder)
+    assert [len(splits.test), len(set(splits.test.files))] == [10, 2]
+
+
 def test_two_files_for_one_part_are_refused_with_their_names(write):
     write("d/train.csv", table(20))
     folder = write("d/train.jsonl", "{}").parent
@@ -107,14 +113,14 @@ def test_a_file_that_was_given_takes_the_place_of_the_folders_own(write):
     write("d/train.csv", table(20))
     folder = write("d/test.csv", table(24, 20)).parent
     other = str(write("other.csv", table(30, 24)))
-    assert find_parts([folder], test=other).test.name == other
+    assert [one.name for one in find_parts([folder], test=other)[0]["test"]] == [other]
 
 
 def test_tagged_sentences_in_a_folder_are_parts_by_name(write):
     for name, word in (("esp.train", "Ada"), ("esp.testa", "Alan"), ("esp.testb", "Emmy")):
         folder = write(f"d/{name}", f"{word} B-PER\nhere O\n\n").parent
     write("d/train.csv", table(10))  # the same in another form is not read
-    found = read_sentences([str(folder)])
+    found = read_dataset([str(folder)], task="tagging")
     assert [part.words[0][0] for part in (found.train, found.validation, found.test)] == [
         "Ada",
         "Alan",
@@ -126,7 +132,7 @@ def test_tagged_sentences_in_a_folder_are_parts_by_name(write):
 def test_questions_in_a_folder_are_parts_by_name(write):
     write("d/train-v2.0.json", squad("Ada"))
     folder = write("d/dev-v2.0.json", squad("Emmy")).parent
-    found = read_questions([str(folder)])
+    found = read_dataset([str(folder)], task="spans")
     assert (found.train.contexts, found.validation.contexts) == (["Ada is here"], ["Emmy is here"])
     assert found.test is None
 

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headstart.data.readers import ReadOptions, open_rows
+from headstart.data.columns import ReadOptions
+from headstart.data.readers import open_rows
 from headstart.data.sources import find_source
 from headstart.errors import HeadstartError
 

@@ -2,8 +2,9 @@
 
 import pytest
 
+from headstart.data.columns import ReadOptions
 from headstart.data.read import read_dataset
-from headstart.data.readers import ReadOptions, open_rows
+from headstart.data.readers import open_rows
 from headstart.data.sources import find_source
 from headstart.errors import HeadstartError
 

@@ -6,7 +6,8 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 
-from headstart.data.readers import ReadOptions, open_rows, strict
+from headstart.data.columns import ReadOptions
+from headstart.data.readers import open_rows, strict
 from headstart.data.sources import find_source
 from headstart.errors import HeadstartError
 from tests.data.tables import CONTENT, ROWS

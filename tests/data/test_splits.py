@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from headstart.data.dataset import Dataset, Splits
 from headstart.data.overlap import text_key
-from headstart.data.splits import drop_overlap, split, take_budget
+from headstart.data.splits import drop_overlapping, split, take_budget
 from headstart.errors import HeadstartError
 
 NAMES = ("bad", "good", "unsure")
@@ -101,7 +101,7 @@ def test_shares_and_all_are_budgets():
 
 def test_budgets_keep_the_shares_of_the_classes():
     pairs = [(f"text {n}", int(n % 10 == 0)) for n in range(1000)]
-    counts = take_budget(dataset_of(pairs), "100", 0).class_counts()
+    counts = take_budget(dataset_of(pairs), "100", 0).label_counts()
     assert 9 <= counts["good"] <= 11
 
 
@@ -127,7 +127,7 @@ def test_an_impossible_budget_is_an_error(budget, message):
 def test_every_class_is_in_every_part_from_three_texts_on():
     pairs = [(f"text {n} {word}", label) for n in range(3) for label, word in enumerate(NAMES)]
     for part in split(dataset_of(pairs), 0).parts().values():
-        assert all(part.class_counts().values())
+        assert all(part.label_counts().values())
 
 
 def test_a_text_with_two_labels_leaves_and_is_counted():
@@ -145,7 +145,7 @@ def test_dropping_overlap_keeps_the_test_part_whole():
         validation=dataset_of([("shared", 1), ("seen by test", 0)]),
         test=dataset_of([(long, 0), ("Seen by test", 0)]),
     )
-    dropped = drop_overlap(splits)
+    dropped = drop_overlapping(splits)
     assert dropped.train.texts == ["own"]
     assert dropped.validation.texts == ["shared"]
     assert dropped.test == splits.test
@@ -159,4 +159,4 @@ def test_an_equal_text_among_a_thousand_alike_is_still_dropped():
         validation=dataset_of([]),
         test=dataset_of([(text, 0) for text in alike]),
     )
-    assert len(drop_overlap(splits).train) == 0
+    assert len(drop_overlapping(splits).train) == 0

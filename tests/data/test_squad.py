@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from headstart.data.squad import QuestionRows
+from headstart.data.readers import open_rows
+from headstart.data.sources import find_source
 from headstart.errors import HeadstartError
 
 
@@ -13,37 +14,43 @@ def write(path, *asked, context="a cat"):
     return path
 
 
+def questions(path, **how):
+    return list(open_rows(find_source(path, "squad"), pairs=True, **how))
+
+
 def test_answers_are_not_looked_at(tmp_path):
     wrong = {"text": "dog", "answer_start": 99}
     path = write(tmp_path / "a.json", {"id": "x", "question": "who?", "answers": [wrong]})
-    (found,) = QuestionRows(path, "utf-8")
-    assert found == (1, "who?", "a cat", [], None, "x")
+    (found,) = questions(path)
+    assert (found.text, found.columns["id"], found.problem) == (("who?", "a cat"), "x", None)
+    (checked,) = questions(path, labels="one")
+    assert "is not at character 99" in checked.problem.what
 
 
 @pytest.mark.parametrize(
     ("asked", "reason"),
     [
-        ({"id": "x"}, "in the question: the text is empty"),
-        ({"id": "x", "question": 7}, "in the question: the text is not text"),
+        ({"id": "x"}, "the text is empty"),
+        ({"id": "x", "question": 7}, "the text is not text"),
         ("who?", "an object with a question was expected"),
     ],
 )
 def test_a_broken_question_keeps_its_place(tmp_path, asked, reason):
     good = {"question": "who?"}
-    found = list(QuestionRows(write(tmp_path / "a.json", good, asked, good), "utf-8"))
-    assert [one.id for one in found] in (["1", "x", "3"], ["1", "2", "3"])
+    found = questions(write(tmp_path / "a.json", good, asked, good))
+    assert [one.number for one in found] == [1, 2, 3]
     assert [one.problem is None for one in found] == [True, False, True]
     assert reason in found[1].problem.what
 
 
 def test_a_question_about_nothing_is_said(tmp_path):
     path = write(tmp_path / "a.json", {"question": "who?"}, context=" ")
-    assert next(iter(QuestionRows(path, "utf-8"))).problem.what == "the text is empty"
+    assert questions(path)[0].problem.what == "the text is empty"
 
 
-@pytest.mark.parametrize("content", ["[]", '{"data": ["x"]}', '{"data": 3}', "{"])
-def test_a_file_of_another_form_is_refused(tmp_path, content):
+@pytest.mark.parametrize("content", ["[]", '{"data": ["x"]}', '{"data": 3}', '{"data": [{}, 1]}'])
+def test_a_file_of_another_form_is_rejected(tmp_path, content):
     (tmp_path / "a.json").write_text(content)
-    with pytest.raises(HeadstartError, match="not SQuAD's JSON") as error:
-        QuestionRows(tmp_path / "a.json", "utf-8")
+    with pytest.raises(HeadstartError, match="JSON") as error:
+        questions(tmp_path / "a.json")
     assert "paragraphs" in error.value.fix

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headstart.data import token_store
-from headstart.data.token_store import CorpusSplit, TokenStore, store_corpus, store_key
+from headstart.data.token_store import CorpusSplit, TokenStore, is_complete, store_corpus
 from headstart.data.tokenizers import train_tokenizer
 from headstart.errors import HeadstartError
 
@@ -37,12 +37,16 @@ def folders(folder):
 
 
 def store_of(corpus, tokenizer, folder):
-    (store,) = store_corpus(corpus, tokenizer, folder)
+    store, _ = stores_of(corpus, tokenizer, folder)
     return store
 
 
+def stores_of(corpus, tokenizer, folder, split=None):
+    return store_corpus(corpus, tokenizer, folder, fingerprint=corpus.fingerprint, split=split)
+
+
 def ids_file(store):
-    return store.folder / "all-ids.bin"
+    return store.folder / "train-ids.bin"
 
 
 @settings(max_examples=50)
@@ -60,15 +64,13 @@ def test_the_second_time_the_corpus_is_not_read(bpe, tmp_path, sentences):
     assert corpus.readings == 1
 
 
-def test_another_text_tokenizer_or_split_has_another_key(bpe, sentences):
+def test_another_text_tokenizer_or_split_is_another_store(bpe, tmp_path, sentences):
     other = train_tokenizer(sentences, vocab_size=300)
-    keys = {
-        store_key(ListCorpus([], "a"), bpe),
-        store_key(ListCorpus([], "b"), bpe),
-        store_key(ListCorpus([], "a"), other),
-        store_key(ListCorpus([], "a"), bpe, CorpusSplit.of_share(0.1)),
-    }
-    assert len(keys) == 4
+    stores_of(ListCorpus([], "a"), bpe, tmp_path)
+    stores_of(ListCorpus([], "b"), bpe, tmp_path)
+    stores_of(ListCorpus([], "a"), other, tmp_path)
+    stores_of(ListCorpus([], "a"), bpe, tmp_path, CorpusSplit.of_share(0.1))
+    assert len(folders(tmp_path)) == 4
 
 
 def test_large_vocabularies_take_four_bytes_a_token_and_small_ones_two(
@@ -77,7 +79,7 @@ def test_large_vocabularies_take_four_bytes_a_token_and_small_ones_two(
     small = store_of(ListCorpus(sentences), bpe, tmp_path / "small")
     assert ids_file(small).stat().st_size == 2 * small.tokens
     monkeypatch.setattr(bpe, "vocab_size", (1 << 16) + 1)
-    monkeypatch.setattr(bpe, "_cache", None)
+    monkeypatch.setattr(bpe, "_known", {})
     large = store_of(ListCorpus(sentences), bpe, tmp_path / "large")
     assert ids_file(large).stat().st_size == 4 * large.tokens
     assert [document.tolist() for document in large] == bpe.encode(sentences)
@@ -97,22 +99,22 @@ def test_a_corpus_that_fails_midway_leaves_no_store(bpe, tmp_path):
             raise HeadstartError("row 2 is not text")
 
     with pytest.raises(HeadstartError, match="row 2"):
-        store_corpus(Failing([]), bpe, tmp_path)
+        stores_of(Failing([]), bpe, tmp_path)
     assert folders(tmp_path) == []
 
 
 def test_a_half_written_store_is_removed_and_never_used(bpe, tmp_path, sentences):
     corpus = ListCorpus(sentences)
-    key = store_key(corpus, bpe)
+    key = store_of(corpus, bpe, tmp_path / "elsewhere").folder.name
+    folder = tmp_path / "stores"
     for name in (f"{key}.part", "another.part"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "all-ids.bin").write_bytes(b"half")
-    store = store_of(corpus, bpe, tmp_path)
-    TokenStore(store.folder)
-    assert folders(tmp_path) == [key]
+        (folder / name).mkdir(parents=True)
+        (folder / name / "train-ids.bin").write_bytes(b"half")
+    assert is_complete(store_of(corpus, bpe, folder).folder)
+    assert folders(folder) == [key]
 
 
-@pytest.mark.parametrize("name", ["all-ids.bin", "all-documents.bin", "manifest.json"])
+@pytest.mark.parametrize("name", ["train-ids.bin", "train-documents.bin", "manifest.json"])
 @pytest.mark.parametrize("damage", ["flipped bit", "cut short", "missing"])
 def test_damage_is_found_when_a_store_is_opened_and_it_is_made_again(
     bpe, tmp_path, sentences, name, damage
@@ -126,8 +128,7 @@ def test_damage_is_found_when_a_store_is_opened_and_it_is_made_again(
         (store.folder / name).unlink()
     else:
         (store.folder / name).write_bytes(data if damage == "flipped bit" else data[:-2])
-    with pytest.raises(HeadstartError, match="damaged"):
-        TokenStore(store.folder)
+    assert not is_complete(store.folder)
     assert contents(store_of(corpus, bpe, tmp_path).folder) == before
     assert corpus.readings == 2
 
@@ -135,7 +136,7 @@ def test_damage_is_found_when_a_store_is_opened_and_it_is_made_again(
 def test_both_parts_of_a_split_are_written_in_one_reading(bpe, tmp_path):
     documents = [f"film number {n}" for n in range(200)]
     corpus = ListCorpus(documents)
-    train, held_out = store_corpus(corpus, bpe, tmp_path, split=CorpusSplit.of_share(0.2))
+    train, held_out = stores_of(corpus, bpe, tmp_path, CorpusSplit.of_share(0.2))
     assert corpus.readings == 1
     sides = [[bpe.decode(ids.tolist()) for ids in store] for store in (train, held_out)]
     assert sorted(sides[0] + sides[1]) == sorted(documents)
@@ -147,8 +148,8 @@ def test_both_parts_of_a_split_are_written_in_one_reading(bpe, tmp_path):
 def test_equal_documents_are_on_the_same_side_in_any_order(bpe, tmp_path):
     documents = [f"film number {n % 50}" for n in range(200)]
     split = CorpusSplit.of_share(0.3)
-    first = store_corpus(ListCorpus(documents, "a"), bpe, tmp_path, split=split)
-    second = store_corpus(ListCorpus(documents[::-1], "b"), bpe, tmp_path, split=split)
+    first = stores_of(ListCorpus(documents, "a"), bpe, tmp_path, split)
+    second = stores_of(ListCorpus(documents[::-1], "b"), bpe, tmp_path, split)
     for one, other in zip(first, second, strict=True):
         assert sorted(ids.tolist() for ids in one) == sorted(ids.tolist() for ids in other)
     sides = [{tuple(ids.tolist()) for ids in store} for store in first]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from headstart.data.token_store import TokenStore, store_corpus
+from headstart.data.token_store import is_complete, store_corpus
 from tests.conftest import Result
 from tests.forked import Fork
 
@@ -18,8 +18,6 @@ KILLS = 12
 
 class Words:
     """Documents of words that have no end of different ones."""
-
-    fingerprint = "words"
 
     def __iter__(self):
         chance = random.Random(1)
@@ -33,7 +31,7 @@ def start(tokenizer, folder: Path) -> Fork:
 
 
 def write(tokenizer, folder: Path) -> Result:
-    store_corpus(Words(), tokenizer, folder)
+    store_corpus(Words(), tokenizer, folder, fingerprint="words")
     return Result([], 0, "", "")
 
 
@@ -61,7 +59,7 @@ def test_a_store_is_whole_and_equal_after_kills_at_random_moments(bpe, tmp_path)
         halves_seen += any(folder.glob("*.part"))
         store = folder / undisturbed.name
         if store.exists():  # it was quicker than the kill
-            TokenStore(store)
+            assert is_complete(store)
             assert contents(store) == expected
             store.rename(tmp_path / f"finished-{chance.random()}")
     assert halves_seen, "no kill came while the store was being written"

@@ -16,7 +16,11 @@ def read(path, encoding="utf-8"):
 
 
 def problem_of(line, encoding="utf-8"):
-    return check_text(line, encoding)[1]
+    try:
+        check_text(line, encoding)
+    except HeadstartError as problem:
+        return problem
+    return None
 
 
 def test_a_byte_that_is_not_text_costs_its_own_line(write):

@@ -66,11 +66,6 @@ def test_a_vocabulary_without_room_for_the_bytes_is_refused(sentences):
         train_tokenizer(sentences, vocab_size=MIN_VOCAB_SIZE - 1)
 
 
-def test_an_empty_corpus_is_refused():
-    with pytest.raises(HeadstartError, match="no text"):
-        train_tokenizer([], vocab_size=300)
-
-
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
 def test_a_tiny_corpus_gives_a_smaller_vocabulary_than_asked_for(kind):
     tokenizer = train_tokenizer(["ab"], vocab_size=1000, kind=kind)

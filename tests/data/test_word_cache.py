@@ -30,4 +30,4 @@ def test_a_full_cache_starts_anew_and_stays_right(bpe, monkeypatch):
     texts = [f"word{i} film {i}" for i in range(200)]
     one_by_one = [bpe.encode([text])[0] for text in texts]
     assert one_by_one == bpe._encode_whole(texts)
-    assert len(bpe._cache._known) < 100
+    assert len(bpe._known) < 100

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from seqeval import metrics as reference
 from seqeval.metrics.sequence_labeling import get_entities
 
-from headstart.data.conll import Sentences
+from headstart.data.dataset import Sentences
 from headstart.errors import HeadstartError
 from headstart.evaluation.metrics import (
     Entity,

@@ -162,6 +162,13 @@ def test_a_hundred_thousand_rows_with_a_broken_one_in_the_middle_lose_nothing(ru
     assert summary["bad"] == [{"row": 50_000, "error": table["error"][49_999].as_py()}]
 
 
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
+def test_a_bad_byte_in_a_column_that_is_not_read_costs_nothing(run, tmp_path, suffix):
+    (tmp_path / "in.csv").write_bytes(b"id,text\n1,fine\ncaf\xe9,good text\n3,ok\n")
+    summary = run.predict_file(tmp_path / "in.csv", tmp_path / f"out{suffix}")
+    assert (summary["rows"], summary["bad_rows"]) == (3, 0)
+
+
 @pytest.mark.slow
 def test_memory_does_not_grow_with_the_file(run, tmp_path):
     peaks = []

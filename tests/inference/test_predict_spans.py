@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from headstart.data.squad import read_question_file
+from headstart.data.read import read_labelled
 from headstart.errors import HeadstartError
 from headstart.run import NetworkRun
 from tests.labelled import write_squad
@@ -35,7 +35,7 @@ def test_no_answer_has_no_place_but_a_probability(run):
 
 
 def test_answers_are_those_that_evaluation_scores(run, answerer):
-    part = read_question_file(str(answerer.parent / "train.json"))
+    part = read_labelled(answerer.parent / "train.json", (), task="spans")
     pairs = list(zip(part.questions, part.contexts, strict=True))
     answers = [one["answer"] or "" for one in run.predict(pairs)]
     right = [
@@ -86,7 +86,7 @@ def test_every_question_of_a_file_is_answered_with_its_id(run, tmp_path):
     assert (summary["rows"], summary["bad_rows"]) == (40, 0)
     rows = read_rows(tmp_path / "out.jsonl")
     assert [row["id"] for row in rows] == [f"q{n}" for n in range(40)]
-    contexts = read_question_file(str(source)).contexts
+    contexts = read_labelled(source, (), task="spans").contexts
     for row, text in zip(rows, contexts, strict=True):
         assert row["answer"] is None or text[row["start"] : row["end"]] == row["answer"]
 
@@ -106,9 +106,9 @@ def test_a_broken_question_keeps_its_place_and_its_reason(run, tmp_path):
     del document["data"][0]["paragraphs"][1]["qas"][0]["question"]
     source.write_text(json.dumps(document))
     summary = run.predict_file(source, tmp_path / "out.jsonl")
-    assert summary["bad"] == [{"row": 2, "error": "in the question: the text is empty"}]
+    assert summary["bad"] == [{"row": 2, "error": "the text is empty"}]
     rows = read_rows(tmp_path / "out.jsonl")
-    assert [row["error"] for row in rows] == [None, "in the question: the text is empty", None]
+    assert [row["error"] for row in rows] == [None, "the text is empty", None]
     run.predict_file(source, tmp_path / "out.json")
     assert list(json.loads((tmp_path / "out.json").read_text())) == ["q0", "q1", "q2"]
 

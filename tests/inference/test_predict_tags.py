@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from headstart.data.conll import read_sentences
+from headstart.data.read import read_dataset
 from headstart.errors import HeadstartError
 from headstart.run import NetworkRun
 from headstart.tasks.examples import run_network
@@ -44,7 +44,7 @@ def test_an_entity_is_as_probable_as_all_its_words_together(run):
 
 
 def test_a_sentence_is_tagged_as_evaluation_tags_it(run, tagger):
-    part = read_sentences([str(tagger.parent / "train.conll")]).validation
+    part = read_dataset([str(tagger.parent / "train.conll")], task="tagging").validation
     examples = run.task.encode(part, run.encoding)
     scores = run.task.decode(run_network(run.model, examples), examples)
     wanted = [[run.labels[tag] for tag in one.argmax(axis=1)] for one in scores]
@@ -120,7 +120,11 @@ def test_what_is_written_as_conll_can_be_read_as_conll(run, tmp_path):
     (tmp_path / "in.csv").write_text('text\nAda saw Oslo\n"one\n# two"\n')
     run.predict_file(tmp_path / "in.csv", tmp_path / "out.conll")
     (tmp_path / "tagged.conll").write_text((tmp_path / "out.conll").read_text() + "x\tB-NEW\n")
-    read = read_sentences([str(tmp_path / "tagged.conll")], validation=str(tmp_path / "out.conll"))
+    read = read_dataset(
+        task="tagging",
+        source=[str(tmp_path / "tagged.conll")],
+        validation=str(tmp_path / "out.conll"),
+    )
     assert read.validation.words == [["Ada", "saw", "Oslo"], ["one", "#", "two"]]
 
 

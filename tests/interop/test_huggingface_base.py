@@ -108,7 +108,7 @@ def test_a_study_starts_from_it_at_its_own_learning_rate(bert, tmp_path):
 
 
 def test_it_is_an_arm_beside_others_on_the_same_rows(bert, labelled, tmp_path, headstart):
-    few = ("--labels", 20, "--seeds", 2, "--epochs", 1, "--threads", 1, "--jobs", 1)
+    few = ("--labels", 20, "--seeds", 2, "--folds", 1, "--epochs", 1, "--threads", 1, "--jobs", 1)
     out = tmp_path / "study"
     result = headstart("compare", labelled, "--arms", f"tfidf,{bert}", *few, "--out", out)
     assert result.returncode == 0, result.stderr

@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from headstart.data.batches import TokenSource
-from headstart.data.corpus import TextList
 from headstart.data.token_store import store_corpus
 from headstart.data.tokenizers import train_tokenizer
 from headstart.model.model import build_model
@@ -20,7 +19,8 @@ TEXTS = [" ".join(["word"] * (2 + 5 * (number % 9))) for number in range(60)]
 @pytest.fixture(scope="module")
 def source(tmp_path_factory):
     tokenizer = train_tokenizer(TEXTS, vocab_size=270)
-    (store,) = store_corpus(TextList(TEXTS), tokenizer, tmp_path_factory.mktemp("stores"))
+    folder = tmp_path_factory.mktemp("stores")
+    store, _ = store_corpus(TEXTS, tokenizer, folder, fingerprint="texts")
     return TokenSource(store, tokenizer, length=32)
 
 

@@ -20,7 +20,9 @@ def small_config(folder, **changes):
         "seeds": 2,
         "epochs": 2,
         "tokens": 8 * 2048,
+        "folds": 1,
         "threads": 1,
+        "precision": "fp32",
         "jobs": 1,
         **TINY,
     }

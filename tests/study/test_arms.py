@@ -29,11 +29,11 @@ def test_a_model_of_hugging_face_is_an_arm():
 def test_a_model_of_hugging_face_is_trained_with_the_precision_of_the_study(tmp_path):
     """Finding 23: `--precision` was dropped."""
     name = "hf:owner/model"
-    config = StudyConfig.create(dataset=["d"], arms=[name, "tfidf"], precision="bf16")
+    config = StudyConfig.create(dataset=["d"], arms=[name, "tfidf"], epochs=3)
     paths = {name: str(tmp_path)}
     plan = Plan(
-        seeds=[1], budgets=[20], epochs={20: 3}, pretrain_steps=0, jobs=1, threads=2,
-        pretrain_threads=2, all_labels=40,
+        seeds=[1], budgets=[20], pretrain_steps=0, jobs=1, threads=2,
+        pretrain_threads=2, precision="bf16", all_labels=40,
     )  # fmt: skip
     context = JobContext(
         Job(name, "", 20, 1), find_arm(name), config, plan,

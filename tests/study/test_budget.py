@@ -82,10 +82,11 @@ def test_a_network_reports_its_choice_and_a_curve_of_its_epochs(true_and_false, 
 def test_what_a_fold_held_out_is_predicted_by_a_model_that_has_not_seen_it():
     texts = [f"word{number}" for number in range(60)]  # nothing in common: all there is, is memory
     labels = np.arange(60) % 2
-    arm = TfidfClassifier().fit(texts, labels, folds=make_folds(labels))
+    folds = make_folds(labels)
+    arm = TfidfClassifier().fit(texts, labels, folds=folds)
     assert (arm.predict(texts) == labels).mean() > 0.9
-    held = arm.oof_proba_.argmax(axis=1)
-    assert (held == labels[arm.oof_rows_]).mean() < 0.75
+    for fold, scores in zip(folds, arm.oof_scores_, strict=True):
+        assert (scores.argmax(axis=1) == labels[fold.held]).mean() < 0.75
 
 
 @pytest.mark.parametrize("many", [50, 10_000])
@@ -145,7 +146,9 @@ def test_where_nothing_is_selected_the_last_epoch_is_taken_as_it_is(tmp_path):
     assert {one.facts["temperature"] for one in networks} == {1.0}
     stack, *_ = results_of(study, "stack", seed=0)
     parts = [results_of(study, arm, seed=0)[0].probabilities for arm in ("tfidf", "pretrained")]
-    assert stack.probabilities == pytest.approx(Stack.equal(2).predict_proba(parts), abs=1e-6)
+    assert stack.probabilities == pytest.approx(
+        Stack.with_weights([0.5, 0.5]).predict_proba(parts), abs=1e-6
+    )
 
 
 def test_seeds_take_turns_with_several_bases(tmp_path):

@@ -114,7 +114,7 @@ def test_a_base_that_read_the_test_rows_is_reported(tmp_path):
     with (tmp_path / "corpus.txt").open("a", encoding="utf-8") as file:
         file.writelines(f"{text}\n" for text in judged[:2])
     base = small_run(tmp_path, steps=2)
-    study = StudyConfig.create(dataset=config.dataset, base=str(base), arms=["pretrained"])
+    study = StudyConfig.create(dataset=config.dataset, base=str(base), arms=["pretrained"], folds=1)
     assert study.objectives == ["causal"]
     held = sum(read(config).dropped.values())
     assert held >= 2

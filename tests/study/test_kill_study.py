@@ -23,6 +23,7 @@ def command(folder, out, jobs):
         "--arms": "tfidf,scratch,pretrained,stack",
         "--labels": "20,all",
         "--seeds": 2,
+        "--folds": 2,
         "--epochs": 1,
         "--tokens": config.tokens,
         "--vocab-size": config.vocab_size,
@@ -30,7 +31,8 @@ def command(folder, out, jobs):
         "--layers": config.layers,
         "--heads": config.heads,
         "--feed-forward-width": config.feed_forward_width,
-        "--threads": 1,  # the bits of a training depend on their number
+        "--threads": 1,  # the bits of a training depend on their number …
+        "--precision": "fp32",  # … and on the precision
         "--jobs": jobs,
         "--out": out,
     }

@@ -6,6 +6,8 @@ import pytest
 from headstart.config import StudyConfig
 from headstart.errors import HeadstartError
 from headstart.run import Run
+from headstart.study.jobs import Inputs, run_job, unpack
+from headstart.study.plan import find_epochs
 from headstart.study.report.build import build_report
 from headstart.study.results import read_results
 from headstart.study.study import plan_study
@@ -49,9 +51,11 @@ def config(task, folder, **changes):
         "task": task,
         "labels": ["20", "40"],
         "seeds": 2,
+        "folds": 1,
         "epochs": 1,
         "tokens": 2048,
         "threads": 1,
+        "precision": "fp32",
         "jobs": 1,
         **TINY,
     }
@@ -104,6 +108,18 @@ def test_the_best_arm_that_can_be_saved_predicts_the_task(study):
     assert run.task.name == study.config.task
     test = study.data.splits.test
     assert run.task.metrics(run.scores(test).values, test)[METRICS[study.config.task]] >= 0
+
+
+@pytest.mark.parametrize("study", ["multi-label", "tagging"], indirect=True)
+def test_the_linear_model_of_a_task_is_saved_and_opened(study, tmp_path):
+    (first, *_), test = results_of(study, "linear", labels=40), study.data.splits.test
+    rows, config = study.data.rows(40, first.job.seed), study.config
+    again = run_job(first.job, config, study.plan, rows, study.data.task, Inputs())
+    unpack(again.run, tmp_path / "run")
+    run = Run.open(tmp_path / "run")
+    metrics = run.task.metrics(run.scores(test).values, test)
+    assert metrics[METRICS[config.task]] == first.value("test", METRICS[config.task])
+    assert run.predict([run.task.texts(test)[0]])
 
 
 def test_the_report_names_the_metric_of_the_task(study):
@@ -167,4 +183,4 @@ def test_where_nothing_is_selected_a_tagger_takes_the_epochs_of_the_plan(tmp_pat
     settings = {"arms": ["scratch"], "labels": ["20"], "seeds": 1, "epochs": None}
     study = run_config(config("tagging", tmp_path, selection="none", **settings), tmp_path / "out")
     (found,) = results_of(study, "scratch")
-    assert found.facts["chosen"]["epochs"] == study.plan.epochs[20]
+    assert found.facts["chosen"]["epochs"] == find_epochs(study.config, 20)

@@ -27,17 +27,28 @@ SPEED = Speed({"": 3e-3}, {"causal": 0.1}, row_bytes=120, corpus_bytes=1_000_000
 PLAN = Plan(
     seeds=[0, 1, 2, 3],
     budgets=[100, 400],
-    epochs={100: 15, 400: 10},
     pretrain_steps=500,
     jobs=2,
     threads=1,
     pretrain_threads=2,
+    precision="fp32",
     all_labels=1000,
 )
 
 
 def fitted(minutes, plan=PLAN):
     return fit_plan(StudyConfig.create(minutes=minutes), plan, SPEED)
+
+
+def test_the_precision_is_chosen_once_and_clusters_use_fp32(tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        "headstart.study.plan.choose_precision", lambda device: {"precision": "bf16"}
+    )
+    config = small_config(tmp_path, precision=None, arms=["scratch"], labels=["20"], seeds=1)
+    folder = tmp_path / "study"
+    assert plan_study(config, folder).plan.precision == "bf16"
+    cluster = config.replace(executor="slurm", address="local")
+    assert plan_study(cluster, folder).plan.precision == "fp32"
 
 
 def test_without_minutes_nothing_is_reduced():
@@ -59,12 +70,11 @@ def test_seeds_give_way_next_down_to_two():
 
 
 def test_pretraining_and_then_budgets_give_way_but_no_training_is_cut_short():
-    plan = fitted(2.0)
+    plan = fitted(1.2)
     assert plan.seeds == [0, 1]
     assert plan.budgets == [100]
-    assert plan.epochs[100] == PLAN.epochs[100]
     assert PLAN.pretrain_steps / 4 <= plan.pretrain_steps
-    assert plan.seconds <= 120
+    assert plan.seconds <= 72
     assert "no trainings with 400 labels" in plan.cuts
 
 
@@ -150,7 +160,7 @@ def test_a_plan_that_was_shown_is_the_plan_that_is_run(tmp_path):
     assert planned == replace(shown, seeds=[0], seconds=7.0)
 
 
-@pytest.mark.parametrize("change", [{"budgets": [7]}, {"seeds": [0, 1, 2]}, {"epochs": {}}])
+@pytest.mark.parametrize("change", [{"budgets": [7]}, {"seeds": [0, 1, 2]}, {"folds": 3}])
 def test_a_plan_for_another_study_is_rejected(tmp_path, change):
     config = small_config(tmp_path, arms=["tfidf"])
     path = tmp_path / "plan.json"

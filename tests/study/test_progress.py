@@ -11,8 +11,8 @@ def test_a_study_writes_its_plan_its_epochs_and_its_jobs(tmp_path):
     run_config(config, folder, ProgressFile(folder))
     events = read_progress(folder)
     kinds = [event["event"] for event in events]
-    assert kinds[0] == "stage"  # reading, before the folder was there
-    assert kinds.index("plan") < kinds.index("epoch") < len(kinds) - 1
+    assert kinds[0] == "plan"
+    assert kinds.index("epoch") < len(kinds) - 1
     assert [event["epoch"] for event in events if event["event"] == "epoch"] == [1, 2]
     done = [event for event in events if event["event"] == "done"]
     assert [event["arm"] for event in done] == ["tfidf", "scratch"]
@@ -24,10 +24,9 @@ def test_a_study_writes_its_plan_its_epochs_and_its_jobs(tmp_path):
 def test_a_line_that_a_kill_cut_short_spoils_no_other(tmp_path):
     (tmp_path / "progress.jsonl").write_text('{"time": 1, "event": "ep')
     file = ProgressFile(tmp_path, clock=lambda: 7.0)
-    file.stage("reading")
     config = small_config(tmp_path, arms=["tfidf"], labels=["20"], seeds=1)
     file.on_plan(plan_study(config, tmp_path / "none"))
-    assert [event["event"] for event in read_progress(tmp_path)] == ["stage", "plan"]
+    assert [event["event"] for event in read_progress(tmp_path)] == ["plan"]
 
 
 def test_a_study_goes_on_where_its_progress_cannot_be_written(tmp_path):

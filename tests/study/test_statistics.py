@@ -12,14 +12,15 @@ from scipy import stats
 from headstart.evaluation.metrics import Interval
 from headstart.study.statistics import (
     claimed_steps,
+    closed_p_values,
     detectable_difference,
+    holm_p_values,
     is_equivalent,
     mean_interval,
     named_budgets,
     paired_difference,
     seed_variance,
     shared_level,
-    standing_out,
 )
 
 SCORES = arrays.arrays(
@@ -195,13 +196,20 @@ def test_one_seed_detects_nothing():
 
 def test_a_clear_budget_stands_out_and_one_without_a_difference_does_not():
     pairs = ahead(0.06, 0.07, 0.08), ahead(0.01, -0.01, 0.0)
-    assert standing_out(*np.swapaxes(pairs, 0, 1)) == [True, False]
+    assert [p < 0.05 for p in closed_p_values(*np.swapaxes(pairs, 0, 1))] == [True, False]
 
 
 def test_a_budget_whose_group_is_level_does_not_stand_out_alone():
     pairs = ahead(0.06, 0.06, 0.07), ahead(-0.06, -0.07, -0.06)
     assert paired_difference(*pairs[0]).excludes(0)
-    assert standing_out(*np.swapaxes(pairs, 0, 1)) == [False, False]
+    assert [p < 0.05 for p in closed_p_values(*np.swapaxes(pairs, 0, 1))] == [False, False]
+
+
+def test_holms_correction_multiplies_the_smallest_p_value_most():
+    # statsmodels.stats.multitest.multipletests(p, method="holm")
+    assert holm_p_values([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm_p_values([0.9, 0.8]) == [1.0, 1.0]
+    assert holm_p_values([]) == []
 
 
 def test_a_step_is_claimed_where_the_whole_difference_is_clear_too():

@@ -69,7 +69,7 @@ def test_a_text_may_have_all_labels_or_none(run):
     ],
 )
 def test_labels_are_written_in_many_ways(value, name):
-    names = [name_label(one)[0] for one in list_labels(value)]
+    names = [name_label(one) for one in list_labels(value)]
     assert "|".join(sorted(set(names))) == name
 
 

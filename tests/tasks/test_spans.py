@@ -5,7 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from headstart.data.squad import Questions, read_question_file
+from headstart.data.dataset import Questions
+from headstart.data.read import read_labelled
 from headstart.data.tokenizers import train_tokenizer
 from headstart.errors import HeadstartError
 from headstart.run import NetworkRun, evaluation_rows
@@ -71,7 +72,7 @@ def test_an_answer_that_does_not_stand_where_it_should_is_named(tmp_path):
     content = {"data": [{"paragraphs": [{"context": "a cat", "qas": [asked]}]}]}
     (tmp_path / "a.json").write_text(json.dumps(content))
     with pytest.raises(HeadstartError, match="'cat' is not at character 3") as error:
-        read_question_file(str(tmp_path / "a.json"))
+        read_labelled(tmp_path / "a.json", (), task="spans")
     assert "question 1" in error.value.where
 
 
@@ -79,8 +80,9 @@ def test_an_answer_that_does_not_stand_where_it_should_is_named(tmp_path):
 def test_a_file_that_is_not_squads_is_said(tmp_path, content):
     (tmp_path / "a.json").write_text(content)
     with pytest.raises(HeadstartError) as error:
-        read_question_file(str(tmp_path / "a.json"))
-    assert "SQuAD" in error.value.fix
+        read_labelled(tmp_path / "a.json", (), task="spans")
+    assert error.value.where == str(tmp_path / "a.json")
+    assert error.value.fix
 
 
 def test_overlap_of_files_with_questions_can_be_dropped(tmp_path):

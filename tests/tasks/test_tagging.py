@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from headstart.data.conll import Sentences, read_sentences
+from headstart.data.dataset import Sentences
+from headstart.data.read import read_dataset
 from headstart.data.tokenizers import train_tokenizer
 from headstart.errors import HeadstartError
 from headstart.run import NetworkRun, evaluation_rows
@@ -74,21 +75,21 @@ def test_tags_that_are_no_entities_are_scored_by_accuracy():
     ("content", "message"),
     [
         ("word\n\n", "a word and its tag were expected"),
-        ("\n\n", "no sentences"),
-        ("a O\n\nb O\n", "one tag only"),
+        ("\n\n", "no rows"),
+        ("a O\n\nb O\n", "one class only"),
     ],
 )
 def test_a_file_that_is_not_conll_is_said(tmp_path, content, message):
     (tmp_path / "a.conll").write_text(content)
     with pytest.raises(HeadstartError, match=message):
-        read_sentences([str(tmp_path / "a.conll")])
+        read_dataset([str(tmp_path / "a.conll")], task="tagging")
 
 
 def test_an_unknown_tag_in_validation_is_named(tmp_path):
     train, valid = write_conll(tmp_path / "a.conll"), tmp_path / "b.conll"
     valid.write_text("one O\ntwo B-NEW\n")
     with pytest.raises(HeadstartError, match="'B-NEW'") as error:
-        read_sentences([str(train)], validation=str(valid))
+        read_dataset([str(train)], validation=str(valid), task="tagging")
     assert "sentence 1" in error.value.where
 
 
@@ -98,7 +99,7 @@ def test_a_word_that_is_a_blank_costs_only_itself(tmp_path, blank):
     lines = path.read_text().split("\n")
     lines.insert(4, blank)
     path.write_text("\n".join(lines))
-    parts = read_sentences([str(path)])
+    parts = read_dataset([str(path)], task="tagging")
     found = [parts.train, parts.validation, parts.test]
     assert sum(map(len, found)) == 20
     assert all(word.strip() for part in found for words in part.words for word in words)
@@ -129,15 +130,15 @@ def test_overlap_of_tagged_files_can_be_dropped(tmp_path):
     train = conll(tmp_path / "a.conll", ada, alan)
     validation = conll(tmp_path / "b.conll", ada)
     how = {"validation": validation, "test": conll(tmp_path / "c.conll", alan)}
-    assert len(read_sentences([train], **how).train) == 2
-    kept = read_sentences([train], **how, drop_overlap=True)
+    assert len(read_dataset([train], task="tagging", **how).train) == 2
+    kept = read_dataset([train], **how, drop_overlap=True, task="tagging")
     assert [len(part) for part in (kept.train, kept.validation, kept.test)] == [0, 1, 1]
 
 
 def test_a_sentence_with_two_taggings_leaves_and_is_counted(tmp_path):
     others = [[(f"word{n}", "O"), ("Ada", "B-PER")] for n in range(20)]
     twice = [[("Ada", "B-PER"), ("sleeps", "O")], [("Ada", "O"), ("sleeps", "O")]]
-    parts = read_sentences([conll(tmp_path / "a.conll", *others, *twice)])
+    parts = read_dataset([conll(tmp_path / "a.conll", *others, *twice)], task="tagging")
     words = [words for part in (parts.train, parts.validation, parts.test) for words in part.words]
     assert ["Ada", "sleeps"] not in words
     assert parts.train.dropped["conflicting"] == 2

@@ -26,7 +26,8 @@ plan = {"event": "plan", "trainings": 2, "seconds": 60, "all_jobs": [], "jobs": 
 def write(event):
     with (folder / "progress.jsonl").open("a") as file:
         file.write(json.dumps({"time": time.time(), **event}) + "\\n")
-run = {"arm": "scratch", "objective": "causal", "labels": 20, "seed": 0, "select": False}
+run = {"arm": "scratch", "objective": "causal", "labels": 20, "seed": 0, "select": False,
+       "fold": 0}
 try:
     write(plan)
     for epoch in range(1, 4_000):
@@ -165,12 +166,12 @@ def test_the_whole_way_from_a_file_to_predictions(page, files, tmp_path):
             page.click(f"#arm-{arm}")
         assert not page.see("#start").is_enabled()  # the plan is another one now
         page.click("button", "Plan again")
-        page.see("section p", "6 trainings: 3 arms × 1 seed")
+        page.see("section p", "30 trainings: 3 arms × 1 seed × 5 folds")
         assert page.problems() == []
         page.click("#start")
 
         # Stopped while it runs, and resumed.
-        page.see("section p", "of 6 trainings")
+        page.see("section p", "of 30 trainings")
         page.click("button", "Stop")
         page.click("button", "Resume")
 

@@ -3,44 +3,31 @@
 A metric says little by itself: 90 % accuracy is nothing where 90 % of the rows are of one class.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from headstart.baselines.linear import (
-    LinearTextClassifier,
-    NaiveBayesClassifier,
-    TfidfClassifier,
-)
+from headstart.baselines.linear import LinearTextClassifier, TfidfClassifier
 from headstart.baselines.tagger import WordTagger
 from headstart.config import FinetuneConfig
-from headstart.data.conll import Sentences
-from headstart.data.dataset import Dataset
 from headstart.errors import HeadstartError
-from headstart.evaluation.calibration import fit_temperature
-from headstart.linear import FoldFeatures, fit_regression, select_C
 from headstart.run import ClassifierRun, seen_rows
-from headstart.tasks.classification import CERTAIN, Classification, MultiLabel
-from headstart.tasks.tagging import Tagging
+from headstart.tasks.classification import MultiLabel
 from headstart.tasks.task import Task
 from headstart.training.callbacks import Callback
 from headstart.training.initialization import read_splits
 
 MAX_CHARACTERS = 2_000_000  # of training text that a linear model fits in seconds
 EVALUATED = 5  # times as many characters are predicted
-FEW_LABELS = 8  # up to so many, each selects its C
-USUAL_C = 3.0
-TAGGER_ALPHAS = (1e-6, 1e-5, 1e-4)
-ScoreRows = Callable[[Any], Any]
 
-# The arms of `headstart finetune --arm` without a network.
-LINEAR_ARMS: dict[str, type[LinearTextClassifier]] = {
-    "tfidf": TfidfClassifier,
-    "nb": NaiveBayesClassifier,
+# The linear model of each task that has one, and its name.
+LINEAR_MODELS: dict[str, tuple[str, type[LinearTextClassifier]]] = {
+    "classification": ("TF-IDF", TfidfClassifier),
+    "pairs": ("TF-IDF", TfidfClassifier),
+    "multi-label": ("TF-IDF, one label at a time", TfidfClassifier),
+    "tagging": ("linear tagger", WordTagger),
 }
 
 
@@ -50,7 +37,7 @@ def baselines_for(
     validation: Any,
     test: Any,
     *,
-    max_characters: int | None = None,
+    max_characters: int = MAX_CHARACTERS,
 ) -> list[dict[str, Any]]:
     """Compute the trivial baseline and, where the task has one, the linear one.
 
@@ -61,7 +48,7 @@ def baselines_for(
         Those that trained the run, and those that selected its weights; here they select C.
     test : rows of the task
         Those that the run is evaluated on.
-    max_characters : int, optional
+    max_characters : int
         Fit the linear model to a random sample of rows with so many characters.
 
     Returns
@@ -77,22 +64,21 @@ def baselines_for(
         found.append({"name": name, "about": about, "metrics": metrics})
     if task.name not in LINEAR_MODELS:
         return found
-    name, fit = LINEAR_MODELS[task.name]
+    name, estimator = LINEAR_MODELS[task.name]
+    fitted = _sample(task, train, max_characters)
+    tested = _sample(task, test, EVALUATED * max_characters)
     notes = []
-    if max_characters is not None:
-        rows = _sample(task, train, max_characters)
-        if len(rows) < len(train):
-            notes.append(f"fitted to {len(rows):,} of {len(train):,} rows")
-        tested = _sample(task, test, EVALUATED * max_characters)
-        if len(tested) < len(test):
-            notes.append(f"evaluated on {len(tested):,} of {len(test):,}")
-        train, test = task.pick(train, rows), task.pick(test, tested)
-        validation = task.pick(validation, _sample(task, validation, max_characters))
+    if len(fitted) < len(train):
+        notes.append(f"fitted to {len(fitted):,} of {len(train):,} rows")
+    if len(tested) < len(test):
+        notes.append(f"evaluated on {len(tested):,} of {len(test):,}")
+    test = task.pick(test, tested)
+    validation = task.pick(validation, _sample(task, validation, max_characters))
     try:
-        scores = fit(task, train, validation)(test)
+        run = fit_classifier(estimator(), task, task.pick(train, fitted), validation)
     except HeadstartError:  # for example one class only: there is nothing to fit
         return found
-    metrics = task.intervals(scores, test)
+    metrics = task.intervals(run.scores(test).values, test)
     return [*found, {"name": name, "about": ", ".join(notes), "metrics": metrics}]
 
 
@@ -118,7 +104,7 @@ def baselines_of_run(folder: Path, task: Task[Any], test: Any = None) -> list[di
         raise HeadstartError("the rows that trained the run are not in its dataset any more")
     train, validation = parts
     test = validation if test is None else test
-    return baselines_for(task, train, validation, test, max_characters=MAX_CHARACTERS)
+    return baselines_for(task, train, validation, test)
 
 
 def _sample(task: Task[Any], rows: Any, max_characters: int) -> list[int]:
@@ -129,81 +115,17 @@ def _sample(task: Task[Any], rows: Any, max_characters: int) -> list[int]:
 
 
 def fit_classifier(
-    arm: str, task: Classification, train: Dataset, validation: Dataset
+    classifier: LinearTextClassifier, task: Task[Any], train: Any, validation: Any
 ) -> ClassifierRun:
-    """Fit a linear arm; the validation rows select C and the temperature."""
-    classifier = LINEAR_ARMS[arm]()
-    classifier.fit(train.texts, train.labels, validation=(validation.texts, validation.labels))
+    """Fit a linear model; the validation rows select C and the temperature."""
+    classifier.fit(*texts_and_labels(task, train), validation=texts_and_labels(task, validation))
     run = ClassifierRun(Path(), task, classifier)
-    temperature = fit_temperature(run.scores(validation).values, validation.labels)
-    return replace(run, temperature=temperature)
+    arrays = task.validation_arrays(run.scores(validation).values, validation)
+    return replace(run, temperature=task.fit_temperature(arrays))
 
 
-def _fit_tfidf(task: Classification, train: Dataset, validation: Dataset) -> ScoreRows:
-    run = fit_classifier("tfidf", task, train, validation)
-    return lambda rows: run.scores(rows).values
-
-
-def _fit_one_vs_rest(
-    task: MultiLabel, train: Dataset, validation: Dataset, refit: Dataset | None = None
-) -> ScoreRows:
-    """Fit TF-IDF features and one logistic regression per label; then `refit` rows, if given."""
-    targets, held_targets = task.matrix(train), task.matrix(validation)
-    tfidf = TfidfClassifier()
-    features = tfidf._fit_features(train.texts, targets)
-    held = tfidf._features(validation.texts)
-    values = tfidf.Cs if len(task.labels) <= FEW_LABELS else [USUAL_C]
-    models: dict[int, Any] = {}
-    for label in _varying(targets):
-        fold = FoldFeatures(features, targets[:, label], held, held_targets[:, label])
-        models[label] = select_C([fold], values)[1][0]
-    if refit is not None:
-        targets = task.matrix(refit)
-        features = tfidf._fit_features(refit.texts, targets)
-        selected = {label: float(model.C) for label, model in models.items()}
-        models = {
-            label: fit_regression(features, targets[:, label], selected.get(label, USUAL_C))
-            for label in _varying(targets)
-        }
-
-    def score(rows: Dataset) -> NDArray[np.float64]:
-        seen = tfidf._features(rows.texts)
-        scores = np.tile(np.where(targets[0], CERTAIN, -CERTAIN), (len(rows), 1))
-        for label, model in models.items():
-            scores[:, label] = model.decision_function(seen)
-        return scores
-
-    return score
-
-
-def _varying(targets: NDArray[Any]) -> list[int]:
-    """Return the labels that some rows have and others do not."""
-    return [label for label in range(targets.shape[1]) if len(np.unique(targets[:, label])) == 2]
-
-
-def _fit_tagger(
-    task: Tagging, train: Sentences, validation: Sentences, refit: Sentences | None = None
-) -> ScoreRows:
-    """Fit a tagger for each alpha, select by the metric on validation; then `refit`, if given."""
-
-    def score(tagger: WordTagger, rows: Sentences) -> list[NDArray[np.float64]]:
-        return tagger.scores(rows.words, len(task.labels))
-
-    def metric(tagger: WordTagger) -> float:
-        return task.row_scores(score(tagger, validation), validation)[task.metric].value
-
-    tried = [WordTagger(alpha).fit(train.words, train.tags) for alpha in TAGGER_ALPHAS]
-    best = max(tried, key=metric)
-    if refit is not None:
-        best = WordTagger(best.alpha).fit(refit.words, refit.tags)
-    return lambda rows: score(best, rows)
-
-
-# The linear model of each task: its name, and a function of the task, its training and its
-# validation rows that returns the function which scores rows.
-LINEAR_MODELS: dict[str, tuple[str, Callable[..., ScoreRows]]] = {
-    "classification": ("TF-IDF", _fit_tfidf),
-    "pairs": ("TF-IDF", _fit_tfidf),
-    "multi-label": ("TF-IDF, one label at a time", _fit_one_vs_rest),
-    "tagging": ("linear tagger", _fit_tagger),
-}
+def texts_and_labels(task: Task[Any], rows: Any) -> tuple[Any, Any]:
+    """Return the rows of a task as `LinearTextClassifier.fit` takes them."""
+    if task.name == "tagging":
+        return rows.words, rows.tags
+    return rows.texts, task.matrix(rows) if isinstance(task, MultiLabel) else rows.labels

@@ -11,14 +11,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from headstart.baselines.baselines import fit_classifier
-from headstart.baselines.stack import MEMBERS, Stack, StackClassifier
+from headstart.baselines.linear import LinearTextClassifier, NaiveBayesClassifier, TfidfClassifier
+from headstart.baselines.stack import MEMBERS, Stack, member_proba
 from headstart.config import DatasetSettings, FinetuneConfig, is_run
 from headstart.data.dataset import Dataset, Splits
 from headstart.errors import HeadstartError
-from headstart.evaluation.metrics import wilson_interval
 from headstart.lock import locked
 from headstart.model_card import CardScore, usage, write_card
 from headstart.run import (
@@ -38,6 +36,10 @@ from headstart.training.run_files import TASK_LIMITS, start_config
 
 NETWORK, STACK = "network", "stack"
 TASKS = ("classification", "pairs")  # one class per row
+LINEAR_ARMS: dict[str, type[LinearTextClassifier]] = {
+    "tfidf": TfidfClassifier,
+    "nb": NaiveBayesClassifier,
+}
 # The settings that a linear arm uses.
 SHARED = {
     *(one.name for one in DatasetSettings.settings()),
@@ -76,7 +78,7 @@ def finetune_arm(
             run = _fit_stack(config, folder, parts, callback)
         else:
             task: Any = find_task(config.task).from_rows(parts.train)
-            run = fit_classifier(config.arm, task, parts.train, parts.validation)
+            run = fit_classifier(LINEAR_ARMS[config.arm](), task, parts.train, parts.validation)
         run = replace(run, folder=folder, splits=parts)
         summary = save_arm(run, config, parts, folder, arm=config.arm, started=started)
     return replace(run, summary=summary)
@@ -142,23 +144,25 @@ def save_arm(
     }
     if started is not None:
         summary["seconds"] = time.monotonic() - started
-    _write_card(run, summary, measured["accuracy"], folder, role)
+    measure = run.task.intervals(scores, splits.validation)[run.task.metric]
+    _write_card(run, summary, measure, folder, role)
     write_summary(summary, folder)
     return summary
 
 
 def _write_card(
-    run: ClassifierRun, summary: dict[str, Any], accuracy: float, folder: Path, role: str
+    run: ClassifierRun, summary: dict[str, Any], measure: dict[str, Any], folder: Path, role: str
 ) -> None:
-    rows = summary["validation_rows"]
-    ends = wilson_interval(round(accuracy * rows), rows)
-    trained = f"{summary['train_rows']:,} trained it, {rows:,} {role}"
+    part = f"validation, {summary['validation_rows']:,} rows"
+    trained = f"{summary['train_rows']:,} trained it, {summary['validation_rows']:,} {role}"
     facts = {name: summary[name] for name in ("task", "arm", "seed")}
     write_card(
         folder,
         title=f"A model for {run.task.name}, made with Headstart",
         facts={**facts, "labels": ", ".join(run.labels[:30]), "rows": trained},
-        scores=[CardScore("accuracy", accuracy, f"validation, {rows:,} rows", ends.low, ends.high)],
+        scores=[
+            CardScore(run.task.metric, measure["value"], part, measure["low"], measure["high"])
+        ],
         fingerprints={},
         use=usage(run.task.texts_per_row),
         limits=TASK_LIMITS,
@@ -178,15 +182,13 @@ def _fit_stack(
         callbacks=[callback],
     )
     task: Any = find_task(config.task).from_rows(splits.train)
-    linear = fit_classifier("tfidf", task, splits.train, splits.validation)
+    linear = fit_classifier(TfidfClassifier(), task, splits.train, splits.validation)
     members: dict[str, Run] = {"tfidf": linear, NETWORK: NetworkRun.open(place)}
-    probabilities = []
-    for run in members.values():
-        scores = run.scores(splits.validation).values
-        probabilities.append(task.probabilities(scores, run.temperature).astype(np.float32))
-    weights = Stack().fit(probabilities, splits.validation.labels).weights_
-    used = {name: float(one) for name, one in zip(members, weights, strict=True) if one}
+    validation = splits.validation
+    probabilities = [member_proba(run, validation.texts) for run in members.values()]
+    weights = Stack().fit(probabilities, validation.labels).weights_
+    used = {name: weight for name, weight in zip(members, weights, strict=True) if weight}
     if NETWORK not in used:
         shutil.rmtree(place)
-    chosen = {name: members[name] for name in used}
-    return ClassifierRun(folder, task, StackClassifier(chosen, list(used.values())))
+    stack = Stack.with_weights(list(used.values()), {name: members[name] for name in used})
+    return ClassifierRun(folder, task, stack)

@@ -17,9 +17,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from headstart.folds import make_folds
-from headstart.progress import ProgressCallback
-from headstart.run import Run, TextClassifier
-from headstart.tasks.classification import Classification
+from headstart.run import Run
 
 Floats = NDArray[np.float64]
 PRIOR = 4.0  # pull towards equal weights, in rows' worth of curvature
@@ -37,15 +35,24 @@ class Stack(BaseEstimator):  # type: ignore[misc]
     `X` is a sequence of the members' probabilities, each of shape (rows, classes); `y` are class
     numbers.
 
+    Parameters
+    ----------
+    members : dict of str to Run, optional
+        The members by the name of their arm, all with the same labels: with them, a stack predicts
+        texts and can be saved.
+
     Attributes
     ----------
     weights_ : array of shape (members,)
     """
 
+    kind = "stack"
+
+    def __init__(self, members: dict[str, Run] | None = None) -> None:
+        self.members: Any = members
+
     def fit(self, X: Sequence[ArrayLike], y: ArrayLike) -> Self:
         """Fit the weights to rows that no member was trained on."""
-        if len(X) < 2:
-            raise ValueError("a stack needs two or more members")
         logs, labels = _logs(X), np.asarray(y)
         members, rows = len(logs), np.arange(len(labels))
         equal = np.full(members, 1 / members)
@@ -73,23 +80,72 @@ class Stack(BaseEstimator):  # type: ignore[misc]
         return self
 
     @classmethod
-    def equal(cls, members: int) -> Self:
-        """Return a stack with equal weights, where there are no rows to fit them to."""
-        stack = cls()
-        stack.weights_ = np.full(members, 1 / members)
+    def with_weights(cls, weights: Sequence[float], members: dict[str, Run] | None = None) -> Self:
+        """Return a stack with given weights, for example equal ones."""
+        stack = cls(members)
+        stack.weights_ = np.asarray(weights, dtype=np.float64)
         return stack
 
     def predict_proba(self, X: Sequence[ArrayLike]) -> Floats:
         """Mix the members' probabilities."""
         check_is_fitted(self)
-        logs = _logs(X)
-        if len(logs) != len(self.weights_):
-            raise ValueError(f"fitted on {len(self.weights_)} members, not {len(logs)}")
-        return np.asarray(softmax(_mix(logs, self.weights_), axis=1))
+        return np.asarray(softmax(self._mix(X), axis=1))
 
     def predict(self, X: Sequence[ArrayLike]) -> NDArray[np.int64]:
         """Return the most probable class of each row."""
         return np.asarray(self.predict_proba(X).argmax(axis=1))
+
+    def _mix(self, X: Sequence[ArrayLike]) -> Floats:
+        """Sum weighted log-probabilities; dropping a member of weight 0 changes no bit."""
+        logs = _logs(X)
+        mixed = np.zeros(logs.shape[1:])
+        for weight, member in zip(self.weights_, logs, strict=True):
+            if weight:
+                mixed += weight * member
+        return mixed
+
+    @property
+    def classes_(self) -> NDArray[np.int64]:
+        """The numbers of the members' labels."""
+        return np.arange(len(next(iter(self.members.values())).labels))
+
+    def scores(self, texts: Sequence[Any]) -> Floats:
+        """Compute logits (texts, classes) from the members' predictions."""
+        return self._mix([member_proba(run, texts) for run in self.members.values()])
+
+    def write(self, folder: Path) -> tuple[dict[str, Any], list[Path]]:
+        """Write the members that are not in the folder yet; return settings for `read`."""
+        for name, run in self.members.items():
+            if not (folder / MEMBERS / name).exists():
+                run.save(folder / MEMBERS / name)
+        return {"weights": self._named_weights()}, []
+
+    @classmethod
+    def read(cls, folder: Path, settings: dict[str, Any]) -> Self:
+        """Read what `write` wrote; LookupError, TypeError and ValueError mean damage."""
+        weights: dict[str, float] = settings["weights"]
+        for name, weight in weights.items():
+            if Path(name).name != name or not 0 < float(weight) < np.inf:
+                raise ValueError(f"the member {name!r} is not in the folder, or its weight is bad")
+        members = {name: Run.open(folder / MEMBERS / name) for name in weights}
+        if len({run.labels for run in members.values()}) != 1:
+            raise ValueError("the members of a stack must have the same labels")
+        return cls.with_weights(list(weights.values()), members)
+
+    def facts(self) -> dict[str, Any]:
+        """Describe its weights and members."""
+        members = {name: run.facts() for name, run in self.members.items()}
+        return {"weights": self._named_weights(), "members": members}
+
+    def _named_weights(self) -> dict[str, float]:
+        return dict(zip(self.members, self.weights_.tolist(), strict=True))
+
+
+def member_proba(run: Run, texts: Sequence[Any]) -> NDArray[np.float32]:
+    """Predict texts in the precision of the predictions that weights are fitted to."""
+    task: Any = run.task
+    scores = run.scores(task.unlabelled(texts)).values
+    return np.asarray(task.probabilities(scores, run.temperature), dtype=np.float32)
 
 
 def fit_out_of_fold(probabilities: Sequence[ArrayLike], labels: ArrayLike) -> tuple[Stack, Floats]:
@@ -103,87 +159,9 @@ def fit_out_of_fold(probabilities: Sequence[ArrayLike], labels: ArrayLike) -> tu
     return stack, oof_proba
 
 
-def over_all_classes(
-    probabilities: ArrayLike, classes: Sequence[Any], all_classes: Sequence[Any]
-) -> Floats:
-    """Return columns for all classes, 0 for those that a classifier was not trained on."""
-    p = np.asarray(probabilities, dtype=np.float64)
-    places = {name: column for column, name in enumerate(all_classes)}
-    spread = np.zeros((len(p), len(places)))
-    spread[:, [places[name] for name in classes]] = p
-    return spread
-
-
 def _logs(probabilities: Sequence[Any]) -> Floats:
     """Return the log-probabilities of the members: (members, rows, classes)."""
     members = [np.asarray(member, dtype=np.float64) for member in probabilities]
     if any(member.shape != members[0].shape or member.ndim != 2 for member in members):
         raise ValueError(f"the members' (rows, classes) differ: {[m.shape for m in members]}")
     return np.asarray(np.log(np.maximum(np.stack(members), SMALLEST)))
-
-
-def _mix(logs: Floats, weights: Floats) -> Floats:
-    """Sum weighted log-probabilities; dropping a member of weight 0 changes no bit."""
-    mixed = np.zeros(logs.shape[1:])
-    for weight, member in zip(weights, logs, strict=True):
-        if weight:
-            mixed += weight * member
-    return mixed
-
-
-class StackClassifier(TextClassifier):
-    """A fitted stack with its members, each a run in its folder.
-
-    Parameters
-    ----------
-    members : dict of str to Run
-        By the name of the arm; all with the same labels.
-    weights : sequence of float
-        One per member, above 0.
-    """
-
-    kind = "stack"
-
-    def __init__(self, members: dict[str, Run], weights: Sequence[float]) -> None:
-        if len(members) != len(weights) or not all(0 < float(one) < np.inf for one in weights):
-            raise ValueError(f"{len(members)} members have the weights {list(weights)}")
-        if not members or len({run.labels for run in members.values()}) > 1:
-            raise ValueError("the members of a stack must have the same labels")
-        self.members = members
-        self.weights = np.asarray(weights, dtype=np.float64)
-        self.classes_ = np.arange(len(next(iter(members.values())).labels))
-
-    def scores(
-        self, texts: Sequence[Any], *, progress: ProgressCallback | None = None
-    ) -> NDArray[np.float64]:
-        probabilities = []
-        for run in self.members.values():
-            assert isinstance(run.task, Classification)
-            found = run.scores(run.task.unlabelled(texts), progress).values
-            # In the precision of the predictions that the weights were fitted to.
-            p = run.task.probabilities(found, run.temperature).astype(np.float32)
-            probabilities.append(p)
-        return _mix(_logs(probabilities), self.weights)
-
-    def write(self, folder: Path) -> tuple[dict[str, Any], list[Path]]:
-        for name, run in self.members.items():
-            place = folder / MEMBERS / name
-            if not place.exists():
-                run.save(place)
-        return {"weights": self._weights()}, []
-
-    @classmethod
-    def read(cls, folder: Path, settings: dict[str, Any]) -> Self:
-        weights: dict[str, float] = settings["weights"]
-        for name in weights:
-            if Path(name).name != name:
-                raise ValueError(f"the member {name!r} is not in the folder")
-        members = {name: Run.open(folder / MEMBERS / name) for name in weights}
-        return cls(members, list(weights.values()))
-
-    def facts(self) -> dict[str, Any]:
-        members = {name: run.facts() for name, run in self.members.items()}
-        return {"weights": self._weights(), "members": members}
-
-    def _weights(self) -> dict[str, float]:
-        return dict(zip(self.members, self.weights.tolist(), strict=True))

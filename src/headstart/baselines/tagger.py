@@ -7,63 +7,54 @@ seconds.
 
 import re
 from collections.abc import Sequence
-from typing import Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator
 from sklearn.feature_extraction import FeatureHasher
 from sklearn.linear_model import SGDClassifier
 
-from headstart.errors import HeadstartError
+from headstart.baselines.linear import Floats, LinearTextClassifier
 
 HASHED = 2**18
-UNSEEN = -1e3  # the score of a tag that no training word has
 
 Words = Sequence[Sequence[str]]
 
 
-class WordTagger(BaseEstimator):  # type: ignore[misc]
+class WordTagger(LinearTextClassifier):
     """Tag words by themselves and their neighbours.
 
-    `X` are sentences, each a sequence of words; `y` the tag numbers of each sentence.
-
-    Parameters
-    ----------
-    alpha : float
-        The regularisation of scikit-learn's SGDClassifier.
+    A text is a sentence, a sequence of words; its labels are the tag numbers of the words. C is the
+    inverse of `alpha` of scikit-learn's SGDClassifier.
     """
 
-    def __init__(self, alpha: float = 1e-5) -> None:
-        self.alpha = alpha
+    kind = "tagger"
+    Cs = (1e4, 1e5, 1e6)
+    arrays = ()
 
-    def fit(self, X: Words, y: Sequence[Sequence[int]]) -> Self:
-        """Fit to the words of all sentences."""
-        tags = np.concatenate([np.asarray(sentence, dtype=np.int64) for sentence in y])
-        if len(np.unique(tags)) < 2:
-            raise HeadstartError("the training words have one tag only")
+    def _fit_features(self, texts: Words, labels: Any) -> sparse.csr_matrix:
+        return self._features(texts)
+
+    def _features(self, texts: Words) -> sparse.csr_matrix:
+        names = (word_features(words, place) for words in texts for place in range(len(words)))
+        return FeatureHasher(HASHED, input_type="string", alternate_sign=False).transform(names)
+
+    def _targets(self, labels: Any) -> list[NDArray[np.int64]]:
+        return [np.concatenate([np.asarray(tags, dtype=np.int64) for tags in labels])]
+
+    def _fit_model(self, features: Any, y: NDArray[Any], C: float, weights: Any = None) -> Any:
         # A fixed number of passes: it need not have converged.
-        self.model_ = SGDClassifier(
-            loss="log_loss", alpha=self.alpha, max_iter=10, tol=None, random_state=0, average=True
-        )
-        self.model_.fit(_hash_words(X), tags)
-        self.classes_ = self.model_.classes_
-        return self
+        return SGDClassifier(
+            loss="log_loss", alpha=1 / C, max_iter=10, tol=None, random_state=0, average=True
+        ).fit(features, y)
 
-    def scores(self, X: Words, count: int) -> list[NDArray[np.float64]]:
-        """Compute the scores of each sentence: (words, `count` tags)."""
-        found = self.model_.decision_function(_hash_words(X))
-        if found.ndim == 1:
-            found = np.stack([-found, found], axis=1)
-        scores = np.full((len(found), count), UNSEEN)
-        scores[:, self.classes_] = found
-        return np.split(scores, np.cumsum([len(words) for words in X])[:-1])
+    def _per_text(self, scores: Floats, texts: Words) -> list[Floats]:
+        return np.split(scores, np.cumsum([len(words) for words in texts])[:-1])
 
-    def predict(self, X: Words) -> list[NDArray[np.int64]]:
+    def predict(self, texts: Words) -> list[NDArray[np.int64]]:
         """Return the tag numbers of each sentence."""
-        count = int(self.classes_.max()) + 1
-        return [scores.argmax(axis=1) for scores in self.scores(X, count)]
+        return [self.classes_[scores.argmax(axis=1)] for scores in self.scores(texts)]
 
 
 def word_features(words: Sequence[str], place: int) -> list[str]:
@@ -98,8 +89,3 @@ def _shape(word: str) -> str:
         else:
             kinds.append("0" if character.isdigit() else character)
     return re.sub(r"(.)\1+", r"\1", "".join(kinds), flags=re.DOTALL)
-
-
-def _hash_words(sentences: Words) -> sparse.csr_matrix:
-    names = (word_features(words, place) for words in sentences for place in range(len(words)))
-    return FeatureHasher(HASHED, input_type="string", alternate_sign=False).transform(names)

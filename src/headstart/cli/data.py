@@ -193,7 +193,7 @@ def tokenizer(
             where=out,
             fix=f"--out {out.with_suffix('.json')}",
         )
-    from headstart.data.corpus import ProgressCorpus, read_corpus
+    from headstart.data.corpus import read_corpus, with_progress
     from headstart.data.tokenizers import train_tokenizer
     from headstart.model.presets import preset
 
@@ -201,7 +201,7 @@ def tokenizer(
     kind = config.tokenizer_kind
     documents = read_corpus(config.corpus, text_column=config.text_column, encoding=config.encoding)
     with progress_bar("training the tokenizer", "MB", scale=1e6) as show:
-        trained = train_tokenizer(ProgressCorpus(documents, show), vocab_size=size, kind=kind)
+        trained = train_tokenizer(with_progress(documents, show), vocab_size=size, kind=kind)
     trained.save(out)
     facts = {
         "file": str(out),

@@ -189,8 +189,8 @@ def with_task(given: dict[str, Any]) -> dict[str, Any]:
     """Add the task that the dataset implies, if none was given, and say so."""
     if "task" in given or not given.get("dataset"):
         return given
+    from headstart.data.columns import ReadOptions
     from headstart.data.read import guess_task
-    from headstart.data.readers import ReadOptions
 
     names = ("text_column", "label_column", "encoding")
     options = ReadOptions(**{name: given[name] for name in names if given.get(name)})

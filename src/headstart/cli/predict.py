@@ -28,7 +28,6 @@ from headstart.errors import HeadstartError
 
 METHODS = {
     "occlusion": "Each word is removed in turn; the numbers are what the label's log-odds lose.",
-    "contributions": "The label's log-odds are a sum; the numbers are each word's part of it.",
 }
 TOO_LONG = "longer than this run reads (set with finetune's --length, or --long windows)"
 CausalRun = Annotated[
@@ -143,7 +142,7 @@ def open_run(folder: Path, threads: int | None) -> Any:
 def _predict_file(
     run: Any, source: str, output: Path | None, given: dict[str, Any], *, json: bool
 ) -> None:
-    from headstart.data.readers import ReadOptions
+    from headstart.data.columns import ReadOptions
 
     options = ReadOptions(**given)
     with progress_bar("predicting", "rows") as show:

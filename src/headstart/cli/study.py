@@ -126,7 +126,7 @@ def labels(
     A power law is fitted to the study's label budgets, with an interval over seeds and test rows.
     Where the curve or the goal allows no estimate, the reason is printed.
     """
-    from headstart.study.analysis import arm_labels
+    from headstart.study.analysis import Analysis
     from headstart.study.report.build import labels_cell
     from headstart.study.results import read_results
     from headstart.study.verdict import series_name
@@ -136,7 +136,7 @@ def labels(
             f"a score of {target:g} cannot be a goal", fix="write 85 % as --target 0.85"
         )
     found = read_results(study)
-    needed = arm_labels(found, target)
+    needed = Analysis(found).labels_needed(target)
     if json:
         arms = [_labels_document(*one) for one in needed.items()]
         print_json({"target": target, "budgets": found.about["budgets"], "arms": arms})
@@ -201,7 +201,7 @@ class StudyDisplay(TrainDisplay, StudyCallback):
     def __init__(self) -> None:
         super().__init__()
         self.study: Any = None
-        self.values: dict[tuple[str, str, int], dict[int, float]] = {}
+        self.values: dict[tuple[str, str, int], dict[tuple[int, int], float]] = {}
         self.running: dict[tuple[str, str, int], str] = {}
         self._live: Live | None = None
 
@@ -218,9 +218,10 @@ class StudyDisplay(TrainDisplay, StudyCallback):
         for one in study.data.notes:
             note(one)
         metric = study.data.task.metric
-        for job, result in study.results.items():
-            if not job.select:
-                self.values[_cell(job)][job.seed] = result.value("validation", metric)
+        for job in study.trainings:
+            if job in study.results:
+                value = study.results[job].value("validation", metric)
+                self.values[_cell(job)][job.seed, job.fold] = value
 
     def on_pretraining(self, objective: str, number: int) -> None:
         self.end_stage()
@@ -240,10 +241,10 @@ class StudyDisplay(TrainDisplay, StudyCallback):
         if event == "done":
             self.running.pop(key)
             if value is not None:
-                self.values[key][job.seed] = value
+                self.values[key][job.seed, job.fold] = value
                 if not messages().is_terminal and self._is_full(key):
-                    labels = f"{job.labels:,} labels"
-                    messages().print(f"{self._name(key)}, {labels}: {self._words(key)}")
+                    where = f"{self._name(key)}, {job.labels:,} labels"
+                    messages().print(f"{where}: {self._metric()} {self._words(key)}")
         if self._live is None and messages().is_terminal:
             self.end_stage()
             self._live = Live(
@@ -267,26 +268,28 @@ class StudyDisplay(TrainDisplay, StudyCallback):
         done = sum(map(len, self.values.values()))
         left = self.study.seconds_left()
         more = f", about {duration(left)} left" if left else ""
-        title = f"{done} of {len(self.study.trainings)} trainings{more}"
-        metric = metric_name(self.study.data.task.metric)
+        finished = f"{done} of {len(self.study.trainings)} trainings{more}"
+        title = f"mean {self._metric()}; {finished}"
         columns = {title: "", **{f"{labels:,} labels": "" for labels in budgets}}
         rows = []
         for arm, objective in dict.fromkeys((arm, objective) for arm, objective, _ in self.values):
             cells = {f"{n:,} labels": self._words((arm, objective, n)) for n in budgets}
             rows.append({title: self._name((arm, objective, 0)), **cells})
-        found = record_table(rows, columns)
-        found.caption = f"mean validation {metric} of the finished seeds"
-        found.caption_justify = "left"
-        return found
+        return record_table(rows, columns)
+
+    def _metric(self) -> str:
+        """Name the scores that are shown: a study in folds has no validation part."""
+        metric = metric_name(self.study.data.task.metric)
+        return metric if self.study.plan.folds > 1 else f"validation {metric}"
 
     def _is_full(self, key: tuple[str, str, int]) -> bool:
-        return len(self.values[key]) == len(self.study.plan.seeds)
+        return len(self.values[key]) == len(self.study.plan.places)
 
     def _words(self, key: tuple[str, str, int]) -> str:
         """Write a cell: the mean, the finished seeds, and what is running."""
         values = self.values[key]
         mean = f"{sum(values.values()) / len(values):.1%}" if values else "–"
-        seeds = f" {len(values)}/{len(self.study.plan.seeds)}" if values else ""
+        seeds = f" {len(values)}/{len(self.study.plan.places)}" if values else ""
         running = f" {self.running[key]}" if key in self.running else ""
         return f"{mean}{seeds}{running}"
 
@@ -301,22 +304,25 @@ def _cell(job: Any) -> tuple[str, str, int]:
 
 def plan_lines(study: Any) -> list[str]:
     """Describe what will be done, how long it takes, and what was reduced."""
+    from headstart.study.data import split_sizes
+    from headstart.study.plan import find_epochs
     from headstart.study.record import dataset_name
 
     config, plan, task = study.config, study.plan, study.data.task
     named = config.name or dataset_name(config.dataset)
-    parts = ", ".join(f"{len(part):,} {name}" for name, part in study.data.splits.parts().items())
+    parts = ", ".join(f"{count:,} {name}" for name, count in split_sizes(study.data).items())
+    folds = f" × {plan.folds} folds" if plan.folds > 1 else ""
     kinds = f"{len(task.labels)} classes"
     if not config.has_classes:
         labels = f"{len(task.labels)} labels" if task.labels else "answers in the text"
         kinds = f"{task.name}, {labels}, compared by {metric_name(task.metric)}"
     lines = [
         f"dataset: {named}, {parts} {task.row_name}, {kinds}",
-        f"plan: {', '.join(config.arms)} × {len(plan.seeds)} seeds × "
+        f"plan: {', '.join(config.arms)} × {len(plan.seeds)} seeds{folds} × "
         f"{', '.join(f'{n:,}' for n in plan.budgets)} labels = {len(study.trainings)} trainings",
     ]
     if config.has_networks:
-        epochs = ", ".join(f"{plan.epochs[n]} at {n:,}" for n in plan.budgets)
+        epochs = ", ".join(f"{find_epochs(config, n)} at {n:,}" for n in plan.budgets)
         where = "" if config.executor == "local" else f" on {config.executor}"
         lines.append(f"  epochs: {epochs} labels; {plan.jobs} at the same time{where}")
         if config.selection == "budget" and plan.tries > 1:
@@ -325,14 +331,16 @@ def plan_lines(study: Any) -> list[str]:
         own = config.uses_own_texts
         corpus = "the training texts (no --corpus)" if own else ", ".join(config.corpus)
         times = "once for all seeds" if config.bases == 1 else f"{config.bases} times, by seed"
+        if len(plan.text_places(config)) > 1:
+            times = "once for each seed and fold"
         tokens = plan.pretrain_steps * PretrainConfig.batch_tokens
         objectives = f"{', '.join(config.objectives)}, {tokens:,} tokens each, {times}"
         lines.append(f"  pretraining on {corpus}: {objectives}")
-        if config.task_text and not own:
+        if config.task_text and not own and not folds:
             lines.append("  the training texts join the corpus, without labels")
     lines.append(f"  about {duration(plan.seconds)}")
     lines += [f"  reduced: {cut}" for cut in plan.cuts]
     if study.resumed:
-        done = sum(not job.select for job in study.results)
+        done = sum(job in study.results for job in study.trainings)
         lines.append(f"  resumed: {done} of {len(study.trainings)} trainings are finished")
     return lines

@@ -9,7 +9,7 @@ replayed and there is no position to save.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -93,11 +93,9 @@ class PackedBatch:
 
 
 @dataclass(frozen=True)
-class PairBatch:
+class PairBatch(PackedBatch):
     """One `<begin> A <separator> B <end>` per row."""
 
-    tokens: Tensor  # (B, T)
-    segments: Tensor  # (B, T)
     token_types: Tensor  # (B, T): 0 up to the separator, 1 behind it
     follows: Tensor  # (B): 1 where B continues A
 
@@ -119,8 +117,10 @@ class TokenSource:
         self.tokenizer = tokenizer
         self.length = length
         self.special_ids = torch.tensor(sorted(tokenizer.specials.values()), dtype=torch.long)
-        self._begin = _as_array(tokenizer.begin_id)
-        self._end = _as_array(tokenizer.end_id)
+        ends = (tokenizer.begin_id, tokenizer.end_id)
+        self._begin, self._end = (
+            np.array([] if special is None else [special], dtype=np.uint32) for special in ends
+        )
         self._extra = len(self._begin) + len(self._end)  # tokens per document
         self.tokens = store.tokens + self._extra * len(store)  # of the stream
 
@@ -130,14 +130,11 @@ class TokenSource:
 
     def rows(self, rows: int, key: tuple[int, int], *, extra: int = 0) -> PackedBatch:
         """Return the rows of step `key[1]`, each of `length + extra` tokens."""
-        seed, step = key
-        return self.read_rows(
-            shuffled_batch(self.num_rows(extra), rows, seed=seed, step=step), extra=extra
-        )
+        numbers = shuffled_batch(self.num_rows(extra), rows, seed=key[0], step=key[1])
+        return self.read_rows(numbers, extra=extra)
 
-    def read_rows(self, numbers: Iterable[int], *, extra: int = 0) -> PackedBatch:
+    def read_rows(self, numbers: Sequence[int] | Indices, *, extra: int = 0) -> PackedBatch:
         """Return the rows with these numbers, in this order."""
-        numbers = list(numbers)
         shape = (len(numbers), self.length + extra)
         # Without a padding token any id will do: segment 0 masks it.
         tokens = np.full(shape, self.tokenizer.pad_id or 0, dtype=np.int64)
@@ -237,10 +234,5 @@ class TokenSource:
                 return number, document
         raise HeadstartError(
             "hardly a document has two tokens, so there are no pairs to draw",
-            where=self.store.folder,
             fix="use --objective masked",
         )
-
-
-def _as_array(special: int | None) -> NDArray[np.integer]:
-    return np.array([] if special is None else [special], dtype=np.uint32)

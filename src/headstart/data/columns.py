@@ -42,27 +42,40 @@ Sample = Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
+class ReadOptions:
+    """How to read: the columns, where they are not to be guessed, and the encoding."""
+
+    text_column: str | None = None
+    label_column: str | None = None
+    second_column: str | None = None
+    encoding: str = "utf-8"
+
+
+@dataclass(frozen=True)
 class Columns:
     """The names of the columns that are read; `guessed` says why those without a clear name are."""
 
-    text: str | None = None
+    text: str = ""
     second: str | None = None
     label: str | None = None
     guessed: tuple[str, ...] = ()
 
+    @property
+    def texts(self) -> list[str]:
+        """The columns of the texts: one, or two for pairs."""
+        return [self.text] if self.second is None else [self.text, self.second]
+
     def words(self, labelled: bool) -> str:
         """Describe the columns for the user to check."""
-        texts = [f"'{name}'" for name in (self.text, self.second) if name is not None]
-        found = f"text: {' and '.join(texts)}"
-        if labelled:
-            found += f", label: '{self.label}'"
-        return found + (f" (guessed: {'; '.join(self.guessed)})" if self.guessed else "")
+        label = f", label: '{self.label}'" if labelled else ""
+        guessed = f" (guessed: {'; '.join(self.guessed)})" if self.guessed else ""
+        return f"text: {' and '.join(repr(name) for name in self.texts)}{label}{guessed}"
 
 
 def choose_columns(
     names: Sequence[str],
     sample: Sample,
-    wanted: Columns,
+    options: ReadOptions,
     *,
     pairs: bool = False,
     labelled: bool = True,
@@ -74,62 +87,84 @@ def choose_columns(
     ----------
     names : the columns of the table.
     sample : its first rows.
-    wanted : the names that were given.
+    options : the names that were given.
     pairs : whether a row has two texts.
     labelled : whether a label is needed; without one, it is found if possible.
     """
-    guessed: list[str] = []
-    for role, name in (("text", wanted.text), ("second", wanted.second), ("label", wanted.label)):
-        if name is not None:
-            _check_given(role, name, names, where)
+    for role in ("text", "second", "label"):
+        name = getattr(options, f"{role}_column")
+        if name is not None and name not in names:
+            raise HeadstartError(
+                f"there is no column {short_label(name)} (--{role}-column); the columns are "
+                f"{listed(names, SHOWN_NAMES)}",
+                where=where,
+                fix="name one of them",
+                code=f"{role}-column",
+            )
+    second, label = None, options.label_column
     if pairs:
-        text, second = _choose_pair(names, wanted, where, guessed)
+        text, second, why = _choose_pair(names, options, where)
     else:
-        text, second = wanted.text or _choose_text(names, sample, wanted, where, guessed), None
-    texts = [one for one in (text, second) if one is not None]
-    label = wanted.label or _label_by_name(names, texts, where)
+        text, why = _choose_text(names, sample, options, where)
+    guessed = [why]
     if label is None:
-        label, why = _guess_label(names, sample, texts)
-        guessed += [why] if why and labelled else []
+        label, why = _choose_label(names, sample, (text, second))
+        guessed += [why] if labelled else []
     if label is None and labelled:
         raise _not_found("label", names, where)
-    if guessed:
-        _check_header(sample, text, label, where)
-    return Columns(text, second, label, tuple(guessed))
+    for name in filter(None, (text, second, label)):
+        if names.count(name) > 1:
+            raise HeadstartError(
+                f"several columns are called {short_label(name)}",
+                where=where,
+                fix="give each column another name in the first row",
+                code="column-names",
+            )
+    labels = {str(row.get(label or "")) for row in sample}
+    if any(guessed) and (len(text.split()) >= HEADER_WORDS or label in labels):
+        raise HeadstartError(
+            "the first row looks like data, not like the names of columns",
+            where=where,
+            fix="give the file a first row with the names, such as text,label; or name the "
+            "columns: --text-column NAME --label-column NAME",
+            code="column-names",
+        )
+    return Columns(text, second, label, tuple(filter(None, guessed)))
 
 
 def _choose_text(
-    names: Sequence[str], sample: Sample, wanted: Columns, where: str, guessed: list[str]
-) -> str:
-    if len(names) == 1:
-        return names[0]
-    found = [name for name in names if _plain(name) in TEXT_NAMES and name != wanted.label]
-    if len(found) == 1:
-        return found[0]
-    _check_distinct("text", found, where)
-    labels = {wanted.label, *(name for name in names if _plain(name) in LABEL_NAMES)}
-    candidates = found or [name for name in names if name not in labels]
-    lengths = {name: _mean_words(sample, name) for name in candidates}
-    best = max(lengths, key=lengths.__getitem__, default=None)
-    if best is None or lengths[best] < LEAST_WORDS:
-        raise _not_found("text", names, where)
-    guessed.append(f"{short_label(best)} has the longest texts")
-    return best
-
-
-def _choose_pair(
-    names: Sequence[str], wanted: Columns, where: str, guessed: list[str]
+    names: Sequence[str], sample: Sample, options: ReadOptions, where: str
 ) -> tuple[str, str]:
-    if wanted.text is not None and wanted.second is not None:
-        return wanted.text, wanted.second
+    """Choose the column of the texts; return it and, if it is a guess, the reason."""
+    others = [name for name in dict.fromkeys(names) if name != options.label_column]
+    found = [name for name in others if _plain(name) in TEXT_NAMES]
+    if options.text_column is not None:
+        found = [options.text_column]
+    elif len(names) == 1:
+        found = list(names)
+    if len(found) == 1:
+        return found[0], ""
+    candidates = found or [name for name in others if _plain(name) not in LABEL_NAMES]
+    lengths = {name: _mean_words(sample, name) for name in candidates}
+    best = max(lengths, key=lengths.__getitem__, default="")
+    if lengths.get(best, 0) < LEAST_WORDS:
+        raise _not_found("text", names, where)
+    return best, f"{short_label(best)} has the longest texts"
+
+
+def _choose_pair(names: Sequence[str], options: ReadOptions, where: str) -> tuple[str, str, str]:
+    """Choose the two columns of texts; return them and, if they are a guess, the reason."""
+    first, second = options.text_column, options.second_column
+    if first is not None and second is not None:
+        return first, second, ""
     by_name = {_plain(name): name for name in names}
     pairs = [pair for pair in PAIR_NAMES if by_name.keys() >= set(pair)]
-    if len(pairs) == 1 and wanted.text is None and wanted.second is None:
-        return by_name[pairs[0][0]], by_name[pairs[0][1]]
-    taken = {wanted.text, wanted.second, wanted.label}
+    if len(pairs) == 1 and first is None and second is None:
+        return by_name[pairs[0][0]], by_name[pairs[0][1]], ""
+    taken = {first, second, options.label_column}
     texts = [n for n in names if n not in taken and _plain(n) not in (*LABEL_NAMES, *OTHER_NAMES)]
-    given = [name for name in (wanted.text, wanted.second) if name is not None]
-    if pairs or len(texts) + len(given) != 2:
+    texts = [*([first] if first else []), *texts, *([second] if second else [])]
+    if pairs or len(texts) != 2:
         raise HeadstartError(
             f"several pairs of columns could be the texts: {pairs}"
             if pairs
@@ -138,75 +173,31 @@ def _choose_pair(
             fix="say which ones they are: --text-column NAME --second-column NAME",
             code="second-column",
         )
-    first, second = (*given, *texts) if wanted.second is None else (*texts, *given)
-    guessed.append(f"{short_label(first)} and {short_label(second)} are the only columns left")
-    return first, second
+    return texts[0], texts[1], f"{listed(texts)} are the only columns left"
 
 
-def _label_by_name(names: Sequence[str], texts: Sequence[str], where: str) -> str | None:
-    found = [name for name in names if _plain(name) in LABEL_NAMES and name not in texts]
-    _check_distinct("label", found, where)
-    exact = [name for name in found if _plain(name) == "label"]
-    if len(found) > 1:
-        found = exact
-    return found[0] if found else None
-
-
-def _guess_label(
-    names: Sequence[str], sample: Sample, texts: Sequence[str]
+def _choose_label(
+    names: Sequence[str], sample: Sample, texts: Sequence[str | None]
 ) -> tuple[str | None, str]:
-    """Guess the column of the labels by its values; return it and the reason."""
+    """Choose the column of the labels by its name or values; return it and why it is a guess."""
     others = [name for name in dict.fromkeys(names) if name not in texts]
+    named = [name for name in others if _plain(name) in LABEL_NAMES]
+    if len(named) > 1:
+        named = [name for name in named if _plain(name) == "label"]
     usual = [name for name in others if _plain(name) not in (*OTHER_NAMES, *TEXT_NAMES)]
-    if len(others) == 1 and usual:
-        return others[0], ""
+    if named or (len(others) == 1 and usual):
+        return (named or usual)[0], ""
     values = {name: {str(row.get(name)) for row in sample} - {"", "None"} for name in others}
     most = max(2, min(MOST_LABELS, len(sample) // 3))
     for least in (2, 1):
         recurring = [name for name in others if least <= len(values[name]) <= most]
         candidates = [name for name in recurring if name in usual] or recurring
-        if len(candidates) == 1 and sample:
+        if len(candidates) == 1:
             count = len(values[candidates[0]])
             return candidates[0], f"{short_label(candidates[0])} has {count} values that recur"
         if candidates:
             break
     return None, ""
-
-
-def _check_header(sample: Sample, text: str, label: str | None, where: str) -> None:
-    """Reject a first row of data: it would be lost as the names of the columns."""
-    labels = {str(row.get(label or "")) for row in sample}
-    if len(text.split()) >= HEADER_WORDS or (label is not None and label in labels):
-        raise HeadstartError(
-            "the first row looks like data, not like the names of columns",
-            where=where,
-            fix="give the file a first row with the names, such as text,label; or name the "
-            "columns: --text-column NAME --label-column NAME",
-            code="column-names",
-        )
-
-
-def _check_given(role: str, wanted: str, names: Sequence[str], where: str) -> None:
-    found = [name for name in names if name == wanted]
-    if not found:
-        raise HeadstartError(
-            f"there is no column {short_label(wanted)} (--{role}-column); the columns are "
-            f"{listed(names, SHOWN_NAMES)}",
-            where=where,
-            fix="name one of them",
-            code=f"{role}-column",
-        )
-    _check_distinct(role, found, where)
-
-
-def _check_distinct(role: str, found: Sequence[str], where: str) -> None:
-    if len(set(found)) < len(found):
-        raise HeadstartError(
-            f"several columns are called {short_label(found[0])}",
-            where=where,
-            fix="give each column another name in the first row",
-            code="column-names",
-        )
 
 
 def _not_found(role: str, names: Sequence[str], where: str) -> HeadstartError:

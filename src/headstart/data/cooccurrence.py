@@ -15,7 +15,6 @@ in a huge corpus. 33 MB of reviews with a vocabulary of 8,192 fill a third of th
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,28 +66,16 @@ def ppmi_svd(
     U, S : arrays of shape (vocab_size, width) and (width,)
         Ignored tokens, and those that do not occur, have a row of zeros.
     """
-    counts = count_pairs(
+    pairs, totals = count_pairs(
         documents, vocab_size=vocab_size, window=window, ignore=ignore, progress=progress
     )
-    return truncated_svd(positive_pmi(counts, smoothing=smoothing), width=width, seed=seed)
+    information = positive_pmi(pairs, totals, smoothing=smoothing)
+    return truncated_svd(information, width=width, seed=seed)
 
 
 def scale_columns(vectors: Floats, values: Floats, *, power: float) -> Floats:
     """Return the vectors U·S^power."""
     return np.asarray(vectors * np.where(values > 0, values, 1) ** power, dtype=np.float32)
-
-
-@dataclass(frozen=True)
-class PairCounts:
-    """How often each two tokens occurred together, in both orders (a symmetric matrix).
-
-    `totals` are the row sums, also of pairs that were dropped to save memory; `dropped` is the
-    number of these occurrences.
-    """
-
-    pairs: sparse.csr_array
-    totals: NDArray[np.int64]
-    dropped: int
 
 
 def count_pairs(
@@ -100,8 +87,15 @@ def count_pairs(
     max_pairs: int = MAX_PAIRS,
     chunk_pairs: int = CHUNK_PAIRS,
     progress: ProgressCallback | None = None,
-) -> PairCounts:
-    """Count the pairs of tokens at a distance of 1 to `window`, in one pass over the documents."""
+) -> tuple[sparse.csr_array, NDArray[np.int64]]:
+    """Count the pairs of tokens at a distance of 1 to `window`, in one pass over the documents.
+
+    Returns
+    -------
+    pairs, totals
+        How often each two tokens occurred together, in both orders (a symmetric matrix), and its
+        row sums, also of pairs that were dropped to save memory.
+    """
     # Each two tokens are counted once, the smaller id first: half of the entries.
     upper = sparse.csr_array((vocab_size, vocab_size), dtype=np.int64)
     lost = np.zeros(vocab_size, dtype=np.int64)
@@ -116,13 +110,14 @@ def count_pairs(
         if progress is not None:
             progress(done, None)
     pairs = (upper + upper.T).tocsr()
-    return PairCounts(pairs, pairs.sum(axis=1) + lost, int(lost.sum()) // 2)
+    return pairs, pairs.sum(axis=1) + lost
 
 
-def positive_pmi(counts: PairCounts, *, smoothing: float) -> sparse.csr_array:
+def positive_pmi(
+    pairs: sparse.csr_array, totals: NDArray[np.int64], *, smoothing: float
+) -> sparse.csr_array:
     """Compute max(0, ln(p(token, context) / (p(token) · p(context)))), p(context) smoothed."""
-    pairs, totals = counts.pairs, counts.totals.astype(np.float64)
-    contexts = totals**smoothing * (totals > 0)
+    contexts = totals.astype(np.float64) ** smoothing * (totals > 0)
     with np.errstate(divide="ignore"):  # the log of an absent token's count is never used
         log_tokens = np.log(totals).astype(np.float32)
         log_contexts = np.log(contexts / max(contexts.sum(), 1.0)).astype(np.float32)
@@ -131,9 +126,7 @@ def positive_pmi(counts: PairCounts, *, smoothing: float) -> sparse.csr_array:
     values -= np.repeat(log_tokens, np.diff(pairs.indptr))
     values -= log_contexts[pairs.indices]
     np.maximum(values, 0, out=values)
-    # Copies, because zeros are eliminated in place.
-    places = (pairs.indices.copy(), pairs.indptr.copy())
-    information = sparse.csr_array((values, *places), shape=pairs.shape)
+    information = sparse.csr_array((values, pairs.indices, pairs.indptr), pairs.shape, copy=True)
     information.eliminate_zeros()
     return information
 

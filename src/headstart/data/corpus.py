@@ -7,21 +7,18 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
-from hashlib import sha256
-from itertools import chain, repeat
+from itertools import groupby
 from pathlib import Path
 from typing import Literal, get_args
 
-from headstart.data.conll import SentenceRows
-from headstart.data.dataset import Text, as_text, batched
+from headstart.data.columns import ReadOptions
+from headstart.data.dataset import Text, batched
 from headstart.data.overlap import CHECKED, HeldOutTexts, OverlapKind
 from headstart.data.readers import (
     TEXT_BYTES,
-    ReadOptions,
     embedded_file,
     hub_revision,
     open_rows,
-    read_document,
     strict,
 )
 from headstart.data.sources import (
@@ -30,7 +27,8 @@ from headstart.data.sources import (
     find_sources,
     hash_content,
 )
-from headstart.data.stream import LONGEST_DOCUMENT, Lines, check_text, too_long
+from headstart.data.stream import LONGEST_DOCUMENT, Lines, check_text
+from headstart.data.tokenizers import hash_of
 from headstart.errors import HeadstartError
 from headstart.progress import ProgressCallback
 
@@ -40,15 +38,6 @@ DOCUMENT_WORDS = {
     "blank-line": "documents between blank lines",
     "file": "one document per file",
 }
-
-
-class TextList(list[str]):
-    """Texts in memory as a corpus: documents, and a hash of their content."""
-
-    @property
-    def fingerprint(self) -> str:
-        """A hash of the texts."""
-        return sha256("\0".join(self).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 class Corpus:
@@ -73,39 +62,33 @@ class Corpus:
         name: str,
         sources: Sequence[tuple[Source, Documents]] = (),
         options: ReadOptions | None = None,
+        unread_files: Sequence[str] = (),
     ) -> None:
         self.name = name
-        self.unread_files: list[str] = []
-        self.empty: int | None = None
-        self.overlapping: Counter[OverlapKind] | None = None
-        self.task_text = TextList([])
+        self.unread_files = list(unread_files)
+        self.empty = 0
+        self.overlapping: Counter[OverlapKind] = Counter()
+        self.task_text: list[str] = []
         self._sources = list(sources)
         self._options = options or ReadOptions()
-        self._held_out: HeldOutTexts | None = None
-        self._found: dict[int, OverlapKind] | None = None  # by position, from the first full pass
+        self._held_out = HeldOutTexts([])
         self._task_overlapping: Counter[OverlapKind] = Counter()
-        self._hashes: dict[Path, str] = {}  # shared by copies
-        self._fingerprint: str | None = None
+        self._content: str | None = None  # hashes of the sources; copies share it
 
     def __iter__(self) -> Iterator[str]:
-        empty, overlapping, place = 0, self._task_overlapping.copy(), 0
-        found: dict[int, OverlapKind] = {}
-        if self._held_out is not None:
-            # What the first pass finds is valid as long as the files stay as they are.
-            self._fingerprint = self.fingerprint
-        for batch in batched(self._documents()):
-            for document, kind in zip(batch, self._compare(batch, place), strict=True):
+        empty, overlapping = 0, self._task_overlapping.copy()
+        documents = (text for source, how in self._sources for text in self._read(source, how))
+        for batch in batched(documents):
+            for document, kind in zip(batch, self._held_out.find(batch), strict=True):
                 if kind is not None:
                     overlapping[kind] += 1
-                    found[place] = kind
                 elif document:
-                    yield as_text(document)
+                    yield document
                 else:
                     empty += 1
-                place += 1
         yield from self.task_text
         self._check_unchanged()
-        self.empty, self.overlapping, self._found = empty, overlapping, found
+        self.empty, self.overlapping = empty, overlapping
 
     @property
     def is_task_text(self) -> bool:
@@ -119,9 +102,11 @@ class Corpus:
         It is computed once. From then on a complete pass over a corpus whose files have changed
         ends in an error.
         """
-        if self._fingerprint is None:
-            self._fingerprint = self._compute_fingerprint()
-        return self._fingerprint
+        if self._content is None:
+            self._content = self._hash_sources()
+        held_out = hash_of(CHECKED.encode(), *sorted(self._held_out.keys))
+        task_text = hash_of(*(text.encode("utf-8", "surrogatepass") for text in self.task_text))
+        return hash_of(self._content.encode(), held_out.encode(), task_text.encode())
 
     @property
     def size(self) -> int | None:
@@ -157,9 +142,8 @@ class Corpus:
 
         A document overlaps with a text that it equals, contains, is inside of or nearly equals.
         """
-        earlier = self._held_out.texts if self._held_out is not None else []
         smaller = copy(self)
-        smaller._held_out, smaller._found = HeldOutTexts([*earlier, *texts]), None
+        smaller._held_out = HeldOutTexts([*self._held_out.texts, *texts])
         return smaller.with_task_text(self.task_text)
 
     def with_task_text(self, texts: Iterable[str]) -> "Corpus":
@@ -168,34 +152,17 @@ class Corpus:
         What `without` drops is dropped from them, too.
         """
         same, given = copy(self), list(texts)
-        same._fingerprint = None
-        kinds = [None] * len(given) if self._held_out is None else self._held_out.find(given)
-        same.task_text = TextList(t for t, kind in zip(given, kinds, strict=True) if kind is None)
+        kinds = self._held_out.find(given)
+        same.task_text = [t for t, kind in zip(given, kinds, strict=True) if kind is None]
         same._task_overlapping = Counter(kind for kind in kinds if kind is not None)
         return same
-
-    def _documents(self) -> Iterator[str]:
-        return (text for source, how in self._sources for text in self._read(source, how))
-
-    def _compare(self, documents: Sequence[Text], place: int) -> Iterable[OverlapKind | None]:
-        """Find how documents, the first of which is at `place`, overlap with held-out texts."""
-        if self._held_out is None:
-            return repeat(None, len(documents))
-        if self._found is None:
-            return self._held_out.find(documents)
-        return map(self._found.get, range(place, place + len(documents)))
 
     def _read(self, source: Source, documents: Documents) -> Iterator[str]:
         """Yield every document of a source; one without text is empty."""
         encoding = self._options.encoding
-        if source.kind == "conll":
-            for sentence in SentenceRows(source, encoding):
-                if sentence.problem is not None:
-                    raise sentence.problem
-                yield sentence.text
-        elif source.kind == "text" and documents == "file":
-            text, problem = read_document(source, encoding)
-            yield _checked(text, encoding, problem, source.name)
+        if source.kind == "text" and documents == "file":
+            text = Lines(source, encoding).text(LONGEST_DOCUMENT)
+            yield self._checked(text.strip(), source.name)
         elif source.kind == "text" and documents == "blank-line":
             yield from self._paragraphs(source)
         else:
@@ -203,93 +170,59 @@ class Corpus:
                 yield str(row.text)
 
     def _paragraphs(self, source: Source) -> Iterator[str]:
-        lines: list[str] = []
-        first, length, encoding = 1, 0, self._options.encoding
-        for number, line in enumerate(chain(Lines(source, encoding), [""]), start=1):
-            if line.strip():
-                first = first if lines else number
-                lines.append(line)
-                length += len(line)
-                if length > LONGEST_DOCUMENT:
-                    _checked("", encoding, too_long(), source.row(first))
-            elif lines:
-                yield _checked("\n".join(lines), encoding, None, source.row(first))
-                lines, length = [], 0
+        lines = enumerate(Lines(source, self._options.encoding), start=1)
+        for is_text, group in groupby(lines, key=lambda pair: bool(pair[1].strip())):
+            if is_text:
+                first, text = next(group)
+                for _, line in group:
+                    text += f"\n{line}"
+                    if len(text) > LONGEST_DOCUMENT:
+                        break
+                yield self._checked(text, source.row(first))
 
-    def _compute_fingerprint(self) -> str:
+    def _checked(self, text: str, where: str) -> str:
+        """Return a document, "" if it is blank; what is wrong with it is raised with its place."""
+        try:
+            return check_text(text, self._options.encoding)
+        except HeadstartError as problem:
+            if problem.code == "empty":
+                return ""
+            problem.where = where
+            raise
+
+    def _hash_sources(self) -> str:
         settings: list[str | None] = [self._options.text_column, self._options.encoding]
         for source, documents in self._sources:
-            settings += [source.kind, str(source.gzipped), documents, self._hash(source)]
-        hashed = sha256(json.dumps(settings).encode())
-        if self._held_out is not None:
-            hashed.update(CHECKED.encode())
-            for key in sorted(self._held_out.keys):
-                hashed.update(key)
-        if self.task_text:
-            hashed.update(self.task_text.fingerprint.encode())
-        return hashed.hexdigest()
-
-    def _hash(self, source: Source) -> str:
-        if source.kind == "hub":
-            return f"{source.name}@{hub_revision(source.name)}"
-        path = embedded_file() if source.kind == "embedded" else source.file
-        if path not in self._hashes:
-            self._hashes[path] = hash_content(path)
-        digest = self._hashes[path]
-        return f"{source.name} in {digest}" if source.kind == "embedded" else digest
+            if source.kind == "hub":
+                content = f"{source.name}@{hub_revision(source.name)}"
+            elif source.kind == "embedded":
+                content = f"{source.name} in {hash_content(embedded_file())}"
+            else:
+                content = hash_content(source.file)
+            settings += [source.kind, str(source.gzipped), documents, content]
+        return json.dumps(settings)
 
     def _check_unchanged(self) -> None:
-        """Raise if a file or a dataset of the Hub is no longer what was hashed."""
-        for path, digest in self._hashes.items():
-            if not path.is_file() or hash_content(path) != digest:
-                raise _changed(path)
-        of_hub = any(source.kind == "hub" for source, _ in self._sources)
-        if of_hub and self._fingerprint not in (None, self._compute_fingerprint()):
-            raise _changed(self.name)
+        """Raise if a source is no longer what was hashed."""
+        try:
+            changed = self._content is not None and self._content != self._hash_sources()
+        except OSError:  # a file is gone
+            changed = True
+        if changed:
+            raise HeadstartError(
+                "the corpus changed while it was being read",
+                where=self.name,
+                fix="wait until nothing writes to it any more, then run the command again",
+            )
 
 
-def _changed(where: object) -> HeadstartError:
-    return HeadstartError(
-        "the corpus changed while it was being read",
-        where=where,
-        fix="wait until nothing writes to it any more, then run the command again",
-    )
-
-
-def _checked(text: str, encoding: str, problem: HeadstartError | None, where: str) -> str:
-    found, wrong = check_text(text, encoding)
-    problem = problem or wrong
-    if problem is not None and problem.code != "empty":
-        problem.where = problem.where or where
-        raise problem
-    return found
-
-
-class ProgressCorpus:
-    """A corpus that reports how many bytes of text were read, and of how many.
-
-    Parameters
-    ----------
-    corpus : Corpus
-    progress : callable
-        Called after every document with the bytes so far and `corpus.size`.
-    """
-
-    def __init__(self, corpus: Corpus, progress: ProgressCallback) -> None:
-        self._corpus = corpus
-        self._progress = progress
-
-    @property
-    def fingerprint(self) -> str:
-        """The corpus's hash."""
-        return self._corpus.fingerprint
-
-    def __iter__(self) -> Iterator[str]:
-        done, size = 0, self._corpus.size
-        for text in self._corpus:
-            yield text
-            done += len(text.encode("utf-8", "surrogatepass"))
-            self._progress(done, size)
+def with_progress(corpus: Corpus, progress: ProgressCallback) -> Iterator[str]:
+    """Yield the documents; after each, report the bytes of text so far and `corpus.size`."""
+    done, size = 0, corpus.size
+    for text in corpus:
+        yield text
+        done += len(text.encode("utf-8", "surrogatepass"))
+        progress(done, size)
 
 
 def read_corpus(
@@ -328,15 +261,13 @@ def read_corpus(
         folder = Path(one).expanduser()
         if (folder / "train.label").is_file():
             # The lab's other parts are for validation and test: they must not be pretrained on.
-            found += [(source, "line") for source in find_parts([one]).train]
+            found += [(source, "line") for source in find_parts([one])[0]["train"]]
             continue
         files, others = find_sources(one)
         found += [(file, documents or ("file" if folder.is_dir() else "line")) for file in files]
         unread += others
-    corpus = Corpus(
-        ", ".join(str(one) for one in given), found, ReadOptions(text_column, encoding=encoding)
-    )
-    corpus.unread_files = unread
+    name = ", ".join(str(one) for one in given)
+    corpus = Corpus(name, found, ReadOptions(text_column, encoding=encoding), unread)
     if next(iter(corpus), None) is None:
         raise HeadstartError("there is no text in it", where=corpus.name)
     return corpus

@@ -4,9 +4,11 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
+from itertools import chain
 from typing import Any, Generic, Self, TypeVar
 
 Text = str | tuple[str, str]  # a text, or two that belong together
+Answer = tuple[int, str]  # its first character in the context, and its text
 
 LABELS_MARK = "|"  # between several labels of one text
 SHOWN_NAME = 40  # characters of a label or column in a message
@@ -30,13 +32,13 @@ class Part(ABC):
     dropped: dict[str, int] = field(default_factory=dict, kw_only=True)
 
     def __post_init__(self) -> None:
+        lengths = {len(values) for values in self._per_row().values()}
+        assert len(lengths) < 2, f"lists of different lengths: {lengths}"
         if not self.rows:
-            object.__setattr__(self, "rows", list(range(1, len(self) + 1)))
-        lengths = {name: len(values) for name, values in self._per_row().items()}
-        assert set(lengths.values()) <= {len(self)}, lengths
+            object.__setattr__(self, "rows", list(range(1, sum(lengths) + 1)))
 
-    @abstractmethod
-    def __len__(self) -> int: ...
+    def __len__(self) -> int:
+        return len(self.rows)
 
     @property
     @abstractmethod
@@ -94,9 +96,6 @@ class Dataset(Part):
     weights: list[float] | None = None  # how much each text counts; None: all the same
     several_labels: bool = False
 
-    def __len__(self) -> int:
-        return len(self.labels)
-
     @property
     def keys(self) -> Sequence[Any]:
         return self.texts
@@ -110,19 +109,63 @@ class Dataset(Part):
         # Combinations of labels are too many and too rare to have each in every part.
         return super().classes if self.several_labels else (self.labels, self.label_names)
 
-    def class_counts(self) -> dict[str, int]:
-        """Count the texts of each class, in the order of `label_names`."""
-        counts = Counter(self.labels)
-        return {name: counts[number] for number, name in enumerate(self.label_names)}
+    def label_counts(self) -> dict[str, int]:
+        counts = _count(self.labels, self.label_names)
+        if not self.several_labels:
+            return counts
+        single: Counter[str] = Counter()
+        for combination, count in counts.items():
+            single.update(dict.fromkeys(split_labels(combination), count))
+        return dict(sorted(single.items()))
+
+
+@dataclass(frozen=True)
+class Sentences(Part):
+    """Tagged sentences: words, and the numbers of their tags in `label_names`."""
+
+    words: list[list[str]]
+    tags: list[list[int]]
+    label_names: tuple[str, ...]
+
+    @property
+    def keys(self) -> Sequence[Any]:
+        return [" ".join(words) for words in self.words]
+
+    @property
+    def targets(self) -> Sequence[Hashable]:
+        return [tuple(tags) for tags in self.tags]
 
     def label_counts(self) -> dict[str, int]:
-        if not self.several_labels:
-            return self.class_counts()
-        counts: Counter[str] = Counter()
-        for combination, count in self.class_counts().items():
-            for name in split_labels(combination):
-                counts[name] += count
-        return dict(sorted(counts.items()))
+        return _count(chain.from_iterable(self.tags), self.label_names)
+
+
+@dataclass(frozen=True)
+class Questions(Part):
+    """Questions, the texts that hold the answers, and where: (start, text), none or several."""
+
+    questions: list[str]
+    contexts: list[str]
+    answers: list[list[Answer]]
+
+    @property
+    def keys(self) -> Sequence[Any]:
+        return list(zip(self.questions, self.contexts, strict=True))
+
+    @property
+    def groups(self) -> Sequence[Any]:
+        return self.contexts
+
+    @property
+    def targets(self) -> Sequence[Hashable]:
+        return [tuple(answers) for answers in self.answers]
+
+    def label_counts(self) -> dict[str, int]:
+        return _count([not answers for answers in self.answers], ("answer", "no answer"))
+
+
+def _count(numbers: Iterable[int], names: Sequence[str]) -> dict[str, int]:
+    counts = Counter(numbers)
+    return {name: counts[number] for number, name in enumerate(names)}
 
 
 PartT = TypeVar("PartT", bound=Part)
@@ -134,6 +177,7 @@ class Splits(Generic[PartT]):
     """Train fits the weights, validation selects settings, test reports, once.
 
     `found` says how each file was read and `notes` what was guessed, for the user to check.
+    `whole` has the rows of all parts in one, before overlaps were dropped, where a split made them.
     """
 
     train: PartT
@@ -141,6 +185,7 @@ class Splits(Generic[PartT]):
     test: PartT | None
     found: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    whole: PartT | None = None
 
     def parts(self) -> dict[str, PartT]:
         """Return the parts that exist, by name."""

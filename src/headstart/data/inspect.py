@@ -8,20 +8,19 @@ corpus are looked for among its first documents only, so that memory is limited.
 import re
 import unicodedata
 from array import array
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from headstart.data.corpus import Corpus
 from headstart.data.dataset import Dataset, Part, Splits, Text, as_text, batched, listed
 from headstart.data.overlap import (
-    Example,
     HeldOutTexts,
     Match,
-    Overlap,
     OverlapKind,
     SimilarTexts,
     minhash,
@@ -29,37 +28,34 @@ from headstart.data.overlap import (
 )
 from headstart.data.read import similar_labels
 from headstart.data.tokenizers import Tokenizer
+from headstart.progress import ProgressCallback
 
-PERCENTILES = (5, 25, 50, 75, 95)
+PERCENTILES = {"5": 5, "25": 25, "50": 50, "75": 75, "95": 95, "max": 100}
 EXAMPLES = 3
-# Duplicates within a corpus are looked for up to here.
-CORPUS_DOCUMENTS = 100_000
+# Duplicates within a corpus are looked for up to here. What is remembered of a document takes as
+# much memory as a text of SIGNATURE characters.
 CORPUS_CHARACTERS = 150_000_000
+SIGNATURE = 1_500
 RARE = 0.1  # a class this much rarer than the largest one is easily never predicted
 NO_TEST_PART = (
     "there is no test part: results on validation, which also selects the settings, will look too "
     "good (--test FILE)"
 )
 # How a document relates to a text, seen from the text.
-INVERSE: dict[OverlapKind, OverlapKind] = {
-    "equal": "equal",
-    "similar": "similar",
-    "contains": "inside",
-    "inside": "contains",
-}
-ORDER: tuple[OverlapKind, ...] = ("equal", "similar", "inside", "contains")
-KIND_WORDS = {
+INVERSE: dict[OverlapKind, OverlapKind] = {"contains": "inside", "inside": "contains"}
+KIND_WORDS: dict[OverlapKind, str] = {
     "equal": "equal",
     "similar": "nearly equal",
     "inside": "inside a longer text",
     "contains": "around a shorter one",
 }
+ORDER = tuple(KIND_WORDS)
 DROPPED = {
-    "empty": "without text were dropped",
-    "duplicate": "were dropped from the splits: they repeat another text",
-    "conflicting": "were dropped from the splits: the same text has several labels",
-    "overlap": "were dropped: they overlap with a text of validation or test",
-    "held-out": "were dropped: each overlaps with a held-out text",
+    "empty": "they have no text",
+    "duplicate": "they repeat another text",
+    "conflicting": "the same text has several labels",
+    "overlap": "they overlap with a text of validation or test",
+    "held-out": "they overlap with a held-out text",
 }
 
 
@@ -73,6 +69,7 @@ class PartReport:
 
     name: str
     documents: int = 0
+    bytes: int = 0
     tokens: int = 0
     percentiles: dict[str, int] = field(default_factory=dict)
     cut_documents: int = 0
@@ -80,12 +77,44 @@ class PartReport:
     duplicates: int = 0
     near_duplicates: int = 0
     compared: int = 0  # documents that duplicates were looked for among
-    odd_documents: int = 0
     odd_characters: dict[str, int] = field(default_factory=dict)
     labels: dict[str, int] | None = None
     labelled: int = 0
     classes: bool = False
     dropped: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass
+class Example:
+    """Two texts that overlap: `kind` says how `text` relates to `other`."""
+
+    text: str
+    other: str
+    kind: OverlapKind
+    similarity: float
+
+
+@dataclass
+class Overlap:
+    """Texts of `part` that are also in `other`, each counted once.
+
+    Parameters
+    ----------
+    part, other : the names of the parts.
+    equal, similar, inside, contains : how many of them equal a text of the other part, are nearly
+        equal, are inside of a longer one, or contain one.
+    examples : a few of the pairs.
+    texts : how many texts the part has.
+    """
+
+    part: str
+    other: str
+    equal: int
+    similar: int
+    inside: int
+    contains: int
+    examples: list[Example]
+    texts: int = 0
 
 
 @dataclass
@@ -103,11 +132,11 @@ class Inspection:
     length: int
     unit: str
     found: list[str]
-    parts: list[PartReport]
-    overlaps: list[Overlap]
     conflicts: int
     conflict_examples: list[Conflict]
-    odd_examples: dict[str, str]
+    parts: list[PartReport] = field(default_factory=list)
+    overlaps: list[Overlap] = field(default_factory=list)
+    odd_examples: dict[str, str] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
 
 
@@ -117,7 +146,7 @@ def inspect_data(
     *,
     length: int = 512,
     tokenizer: Tokenizer | None = None,
-    progress: Callable[[int, int | None], None] | None = None,
+    progress: ProgressCallback | None = None,
 ) -> Inspection:
     """Look at a dataset, a corpus or both before training.
 
@@ -139,6 +168,15 @@ def inspect_data(
         Sizes, labels, duplicates, overlaps and odd characters, and the warnings that follow.
     """
     given: dict[str, Part] = {} if splits is None else splits.parts()
+    notes = (*splits.notes, *splits.found) if splits is not None else ()
+    conflicts = _conflicts(given.values())
+    inspection = Inspection(
+        length=length,
+        unit="words" if tokenizer is None else "tokens",
+        found=list(dict.fromkeys([*notes, *(corpus.found if corpus else ())])),
+        conflicts=len(conflicts),
+        conflict_examples=conflicts[:EXAMPLES],
+    )
     total = corpus.size if corpus else 0
     if total is not None:
         total += sum(_size(part.keys) for part in given.values())
@@ -147,168 +185,120 @@ def inspect_data(
         for name, part in given.items()
         if name != "train" or corpus is not None
     }
-    inspector = _Inspector(length, tokenizer, indexes, progress, total)
     names = list(given)
     for place, (name, part) in enumerate(given.items(), start=1):
         counts = part.label_counts()
-        one_each = isinstance(part, Dataset) and not part.several_labels
-        labelled = len(part) if isinstance(part, Dataset) else sum(counts.values())
-        report = PartReport(name, labels=counts, labelled=labelled, classes=one_each)
-        report.dropped = dict(part.dropped)
-        inspector.look_at(report, part.keys, names[place:])
+        report = PartReport(name, labels=counts, dropped=dict(part.dropped))
+        report.classes = isinstance(part, Dataset) and not part.several_labels
+        report.labelled = len(part) if isinstance(part, Dataset) else sum(counts.values())
+        others = {other: indexes[other] for other in names[place:]}
+        _look_at(inspection, report, part.keys, others, tokenizer, progress, total)
     if corpus is not None:
         report = PartReport("corpus")
-        inspector.look_at(report, corpus, names)
-        overlapping = corpus.overlapping.total() if corpus.overlapping else 0
-        dropped = {"empty": corpus.empty or 0, "held-out": overlapping}
+        _look_at(inspection, report, corpus, indexes, tokenizer, progress, total)
+        dropped = {"empty": corpus.empty, "held-out": corpus.overlapping.total()}
         report.dropped = {reason: count for reason, count in dropped.items() if count}
-    conflicts = _conflicts(given.values())
-    notes = (*splits.notes, *splits.found) if splits is not None else ()
-    inspection = Inspection(
-        length=length,
-        unit="words" if tokenizer is None else "tokens",
-        found=list(dict.fromkeys([*notes, *(corpus.found if corpus else ())])),
-        parts=inspector.reports,
-        overlaps=inspector.overlaps(),
-        conflicts=len(conflicts),
-        conflict_examples=conflicts[:EXAMPLES],
-        odd_examples=inspector.odd_examples,
-    )
+    for overlap in inspection.overlaps:
+        overlap.texts = len(given[overlap.part])
     inspection.warnings = _find_warnings(inspection, corpus.unread_files if corpus else [])
     return inspection
 
 
-class _Inspector:
-    """Reads the parts and remembers what it has seen."""
+def _look_at(
+    inspection: Inspection,
+    report: PartReport,
+    texts: Iterable[Text],
+    others: Mapping[str, HeldOutTexts],
+    tokenizer: Tokenizer | None,
+    progress: ProgressCallback | None,
+    total: int | None,
+) -> None:
+    """Fill one part's report, and look for the texts of other parts in it."""
+    inspection.parts.append(report)
+    lengths = array("L")
+    odd: Counter[str] = Counter()
+    seen: set[bytes] = set()
+    similar = SimilarTexts()
+    room = CORPUS_CHARACTERS if report.name == "corpus" else float("inf")
+    # For each other part: the number of a text → how it is in a document of this one.
+    overlaps: dict[str, dict[int, Example]] = {name: {} for name in others}
+    for batch in batched(texts):
+        plain = [as_text(text) for text in batch]
+        units = tokenizer.encode(plain) if tokenizer else map(str.split, plain)
+        lengths.extend(map(len, units))
+        signatures = minhash(plain)
+        for name, index in others.items():
+            for text, matches in zip(plain, index.matches(batch, signatures), strict=True):
+                _note(overlaps[name], index, text, matches)
+        for given, one, signature in zip(batch, plain, signatures, strict=True):
+            found = odd_characters(one)
+            odd.update(found.keys())
+            inspection.odd_examples = found | inspection.odd_examples
+            if room <= 0:
+                continue
+            room -= len(one) + SIGNATURE
+            key = text_key(given)
+            if key in seen:
+                report.duplicates += 1
+            elif similar.find(one, signature):
+                report.near_duplicates += 1  # one of a family is enough in the index
+            else:
+                similar.add(one, signature)
+            seen.add(key)
+            report.compared += 1
+        report.bytes += _size(batch)
+        if progress:
+            progress(sum(part.bytes for part in inspection.parts), total)
+    report.odd_characters = dict(odd.most_common())
+    _measure(report, np.frombuffer(lengths, dtype=np.dtype("L")), inspection.length)
+    inspection.overlaps += [_overlap(name, report.name, pairs) for name, pairs in overlaps.items()]
 
-    def __init__(
-        self,
-        length: int,
-        tokenizer: Tokenizer | None,
-        indexes: dict[str, HeldOutTexts],
-        progress: Callable[[int, int | None], None] | None,
-        bytes_total: int | None,
-    ) -> None:
-        self.length = length
-        self.tokenizer = tokenizer
-        self.progress = progress
-        self.bytes_total = bytes_total
-        self.bytes_done = 0
-        self.reports: list[PartReport] = []
-        self.odd_examples: dict[str, str] = {}
-        self._indexes = indexes  # of the texts that are looked for in other parts
-        # (part of the text, part of the document) → number of the text → how it is in there.
-        self._found: dict[tuple[str, str], dict[int, Example]] = defaultdict(dict)
 
-    def look_at(self, report: PartReport, texts: Iterable[Text], others: Iterable[str]) -> None:
-        """Fill one part's report, and look for the texts of other parts in it."""
-        lengths = array("L")
-        odd: Counter[str] = Counter()
-        characters = 0
-        seen: set[bytes] = set()
-        similar = SimilarTexts()
-        for batch in batched(texts):
-            plain = [as_text(text) for text in batch]
-            lengths.extend(self._count(plain))
-            signatures = minhash(plain)
-            for name in others:
-                index = self._indexes[name]
-                for text, matches in zip(plain, index.matches(batch, signatures), strict=True):
-                    self._note(name, report.name, index, text, matches)
-            for given, one, signature in zip(batch, plain, signatures, strict=True):
-                found = odd_characters(one)
-                report.odd_documents += bool(found)
-                odd.update(found.keys())
-                for kind, example in found.items():
-                    self.odd_examples.setdefault(kind, example)
-                characters += len(one)
-                few = report.compared < CORPUS_DOCUMENTS and characters < CORPUS_CHARACTERS
-                if report.name == "corpus" and not few:
-                    continue
-                key = text_key(given)
-                if key in seen:
-                    report.duplicates += 1
-                elif similar.find(one, signature):
-                    report.near_duplicates += 1  # one of a family is enough in the index
-                else:
-                    similar.add(one, signature)
-                seen.add(key)
-                report.compared += 1
-            self.bytes_done += _size(batch)
-            if self.progress:
-                self.progress(self.bytes_done, self.bytes_total)
-        self._measure(report, lengths)
-        report.odd_characters = dict(odd.most_common())
-        self.reports.append(report)
+def _note(
+    found: dict[int, Example], index: HeldOutTexts, document: str, matches: list[Match]
+) -> None:
+    """Note how texts of an index are in a document; of several ways the closest counts."""
+    for match in matches:
+        kind = INVERSE.get(match.kind, match.kind)
+        old = found.get(match.text)
+        if old is None or ORDER.index(kind) < ORDER.index(old.kind):
+            text = as_text(index.texts[match.text])
+            found[match.text] = Example(text, document, kind, match.similarity)
 
-    def _count(self, texts: Sequence[str]) -> list[int]:
-        if self.tokenizer is None:
-            return [len(text.split()) for text in texts]
-        return [len(ids) for ids in self.tokenizer.encode(texts)]
 
-    def _note(
-        self, part: str, other: str, index: HeldOutTexts, document: str, matches: list[Match]
-    ) -> None:
-        """Note how texts of `part` are in a document of `other`; each counts once."""
-        found = self._found[part, other]
-        for match in matches:
-            kind = INVERSE[match.kind]
-            old = found.get(match.text)
-            if old is None or ORDER.index(kind) < ORDER.index(old.kind):
-                text = as_text(index.texts[match.text])
-                found[match.text] = Example(text, document, kind, match.similarity)
+def _overlap(part: str, other: str, found: dict[int, Example]) -> Overlap:
+    examples = sorted(found.values(), key=lambda one: (ORDER.index(one.kind), -one.similarity))
+    kinds = [example.kind for example in examples]
+    counts = {kind: kinds.count(kind) for kind in ORDER}
+    return Overlap(part, other, **counts, examples=examples[:EXAMPLES])
 
-    def _measure(self, report: PartReport, lengths: "array[int]") -> None:
-        counts = np.frombuffer(lengths, dtype=np.dtype("L"))
-        report.documents, report.tokens = len(counts), int(counts.sum())
-        if not len(counts):
-            return
-        values = np.percentile(counts, PERCENTILES, method="nearest")
-        report.percentiles = {
-            str(p): int(value) for p, value in zip(PERCENTILES, values, strict=True)
-        } | {"max": int(counts.max())}
-        over = counts[counts > self.length]
-        report.cut_documents = len(over)
-        report.cut_tokens = int(over.sum()) - self.length * len(over)
 
-    def overlaps(self) -> list[Overlap]:
-        """List every pair of parts, also those without overlap."""
-        found = []
-        for place, other in enumerate(self.reports):
-            for report in self.reports[place + 1 :]:
-                part, within = (other, report) if report.name == "corpus" else (report, other)
-                examples = list(self._found[part.name, within.name].values())
-                counts = Counter(example.kind for example in examples)
-                examples.sort(key=lambda one: (ORDER.index(one.kind), -one.similarity))
-                found.append(
-                    Overlap(
-                        part.name,
-                        within.name,
-                        part.documents,
-                        **{kind: counts[kind] for kind in ORDER},
-                        examples=examples[:EXAMPLES],
-                    )
-                )
-        return found
+def _measure(report: PartReport, counts: NDArray[np.uint64], length: int) -> None:
+    """Fill in how long the texts of a part are."""
+    report.documents, report.tokens = len(counts), int(counts.sum())
+    if len(counts):
+        values = np.percentile(counts, list(PERCENTILES.values()), method="nearest")
+        report.percentiles = dict(zip(PERCENTILES, map(int, values), strict=True))
+    beyond = counts[counts > length] - length
+    report.cut_documents, report.cut_tokens = len(beyond), int(beyond.sum())
 
 
 def _conflicts(parts: Iterable[Part]) -> list[Conflict]:
-    labels: dict[bytes, dict[str, None]] = defaultdict(dict)
-    texts: dict[bytes, str] = {}
+    found: dict[bytes, Conflict] = {}
     for part in parts:
         if isinstance(part, Dataset):
             for text, label in zip(part.texts, part.labels, strict=True):
-                key = text_key(text)
-                labels[key][part.label_names[label]] = None
-                texts.setdefault(key, as_text(text))
-    return [Conflict(texts[key], list(found)) for key, found in labels.items() if len(found) > 1]
+                one = found.setdefault(text_key(text), Conflict(as_text(text), []))
+                if part.label_names[label] not in one.labels:
+                    one.labels.append(part.label_names[label])
+    return [one for one in found.values() if len(one.labels) > 1]
 
 
 def _size(texts: Iterable[Text]) -> int:
     return sum(len(as_text(text).encode("utf-8", "surrogatepass")) for text in texts)
 
 
-# Characters that are no error but a sign of damage
+# Characters that are not an error but a sign of damage
 
 
 TAGS = "br|p|div|span|a|b|i|u|em|strong|li|ul|ol|td|tr|table|img|font|h[1-6]|html|body|script"
@@ -355,23 +345,31 @@ def odd_characters(text: str) -> dict[str, str]:
 def _find_warnings(inspection: Inspection, unread_files: list[str]) -> list[str]:
     """List every warning, the gravest first."""
     parts = {part.name: part for part in inspection.parts}
-    warnings = [_overlap_warning(overlap) for overlap in inspection.overlaps if overlap.total]
+    warnings = [*filter(None, map(_overlap_warning, inspection.overlaps))]
     if inspection.conflicts:
         warnings.append(
-            f"{_count(inspection.conflicts, 'text')} with several labels: at most one of them is "
+            f"texts with several labels: {inspection.conflicts:,}; at most one of the labels is "
             "correct"
         )
-    for group in similar_labels(parts["train"].labels or ()) if "train" in parts else ():
-        warnings.append(
-            f"labels {listed(group)} differ only in case, white space or Unicode form: are they "
-            "one class?"
-        )
+    if "train" in parts:
+        for group in similar_labels(parts["train"].labels or ()):
+            warnings.append(
+                f"labels {listed(group)} differ only in case, white space or Unicode form: are "
+                "they one class?"
+            )
     for part in inspection.parts:
         warnings += _class_warnings(part)
     if "train" in parts and "test" not in parts:
         warnings.append(NO_TEST_PART)
     for part in inspection.parts:
-        warnings += _loss_warnings(part)
+        for reason, count in part.dropped.items():
+            warnings.append(f"{part.name}: rows dropped because {DROPPED[reason]}: {count:,}")
+        if part.duplicates or part.near_duplicates:
+            among = f" among the first {part.compared:,}" if part.compared < part.documents else ""
+            warnings.append(
+                f"{part.name}: {part.duplicates:,} repeated and {part.near_duplicates:,} nearly "
+                f"repeated texts{among}"
+            )
     cut = [
         f"{part.name} {part.cut_documents:,} of {part.documents:,} ({part.cut_tokens:,} "
         f"{inspection.unit}, {part.cut_tokens / part.tokens:.1%}, would not be read)"
@@ -381,10 +379,13 @@ def _find_warnings(inspection: Inspection, unread_files: list[str]) -> list[str]
     if cut:
         limit = f"{inspection.length:,} {inspection.unit}"
         warnings.append(f"texts longer than {limit}: {'; '.join(cut)}")
-    odd = [f"{part.name} {part.odd_documents:,}" for part in inspection.parts if part.odd_documents]
+    odd = [
+        f"{part.name} {count:,} with {kind.split(' (')[0]}"
+        for part in inspection.parts
+        for kind, count in part.odd_characters.items()
+    ]
     if odd:
-        kinds = "; ".join(kind.split(" (")[0] for kind in inspection.odd_examples)
-        warnings.append(f"texts with odd characters: {', '.join(odd)} ({kinds})")
+        warnings.append(f"texts with odd characters: {', '.join(odd)}")
     if unread_files:
         warnings.append(
             f"{len(unread_files):,} files of other kinds were not read, such as {unread_files[0]}"
@@ -392,27 +393,30 @@ def _find_warnings(inspection: Inspection, unread_files: list[str]) -> list[str]
     return warnings
 
 
-def _overlap_warning(overlap: Overlap) -> str:
-    counts = {kind: getattr(overlap, kind) for kind in ORDER}
-    how = ", ".join(f"{count:,} {KIND_WORDS[kind]}" for kind, count in counts.items() if count)
-    of = f"{overlap.total:,} of {overlap.texts:,} {overlap.part} texts"
-    start = f"{of} are also in {overlap.other} ({how})"
+def _overlap_warning(overlap: Overlap) -> str | None:
+    counts = {words: getattr(overlap, kind) for kind, words in KIND_WORDS.items()}
+    total = sum(counts.values())
+    if not total:
+        return None
+    how = ", ".join(f"{count:,} {words}" for words, count in counts.items() if count)
     if overlap.other != "corpus":
-        return f"{start}: results would look too good (--drop-overlap drops them)"
-    if overlap.part == "train":
-        return f"{start}: harmless, but pretraining sees them without their labels"
+        effect = "results would look too good (--drop-overlap drops them)"
+    elif overlap.part == "train":
+        effect = "harmless, but pretraining sees them without their labels"
+    else:
+        effect = (
+            "pretraining would see validation or test texts (--drop-overlap drops these documents)"
+        )
     return (
-        f"{start}: pretraining would see validation or test texts (--drop-overlap drops these "
-        "documents)"
+        f"{total:,} of {overlap.texts:,} {overlap.part} texts are also in {overlap.other} ({how}): "
+        f"{effect}"
     )
 
 
 def _class_warnings(part: PartReport) -> list[str]:
-    if part.labels is None:
-        return []
-    if not part.documents:
+    if part.labels is not None and not part.documents:
         return [f"{part.name} is empty: there are too few texts to split"]
-    if not part.classes:
+    if part.labels is None or not part.classes:
         return []
     warnings = []
     if missing := [name for name, count in part.labels.items() if not count]:
@@ -425,23 +429,3 @@ def _class_warnings(part: PartReport) -> list[str]:
             "not at accuracy alone"
         )
     return warnings
-
-
-def _loss_warnings(part: PartReport) -> list[str]:
-    warnings = []
-    for reason, count in part.dropped.items():
-        why = DROPPED[reason].replace("were", "was") if count == 1 else DROPPED[reason]
-        warnings.append(f"{part.name}: {_count(count, 'row')} {why}")
-    if part.duplicates or part.near_duplicates:
-        among = ""
-        if part.compared < part.documents:
-            among = f" among the first {part.compared:,} documents"
-        counts = [(part.duplicates, "repeated"), (part.near_duplicates, "nearly repeated")]
-        found = " and ".join(f"{count:,} {how}" for count, how in counts if count)
-        texts = "text" if part.duplicates + part.near_duplicates == 1 else "texts"
-        warnings.append(f"{part.name}: {found} {texts}{among}")
-    return warnings
-
-
-def _count(count: int, unit: str) -> str:
-    return f"{count:,} {unit if count == 1 else unit + 's'}"

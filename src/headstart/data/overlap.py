@@ -15,10 +15,9 @@ takes 2 s before either.
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import chain, pairwise, repeat
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +27,6 @@ from headstart.data.dataset import Text, as_text
 from headstart.data.words import UNSPACED
 
 OverlapKind = Literal["equal", "contains", "inside", "similar"]
-KINDS: tuple[OverlapKind, ...] = get_args(OverlapKind)
 
 SIMILAR = 0.8
 # A text of fewer words would be contained by chance: "one of the best films of the year".
@@ -57,44 +55,6 @@ class Match(NamedTuple):
 
     kind: OverlapKind
     text: int  # its number
-    similarity: float = 1.0
-
-
-@dataclass
-class Overlap:
-    """Texts of `part` that are also in `other`, each counted once.
-
-    Parameters
-    ----------
-    part, other : the names of the parts.
-    texts : how many texts the part has.
-    equal, similar, inside, contains : how many of them equal a text of the other part, are nearly
-        equal, are inside of a longer one, or contain one.
-    examples : a few of the pairs.
-    """
-
-    part: str
-    other: str
-    texts: int
-    equal: int = 0
-    similar: int = 0
-    inside: int = 0
-    contains: int = 0
-    examples: list["Example"] = field(default_factory=list)
-
-    @property
-    def total(self) -> int:
-        """How many texts overlap in any way."""
-        return self.equal + self.similar + self.inside + self.contains
-
-
-@dataclass
-class Example:
-    """Two texts that overlap: `kind` says how `text` relates to `other`."""
-
-    text: str
-    other: str
-    kind: OverlapKind
     similarity: float = 1.0
 
 
@@ -140,7 +100,8 @@ class HeldOutTexts:
         whole = [text if isinstance(text, str) and contained else "" for text in self.texts]
         self._sequences = _WordSequences(whole)
         self._similar = SimilarTexts()
-        self._similar.extend(plain)
+        for text, signature in zip(plain, minhash(plain), strict=True):
+            self._similar.add(text, signature)
 
     def find(self, documents: Sequence[Text]) -> list[OverlapKind | None]:
         """Return how each document overlaps with one of the texts, or None."""
@@ -198,11 +159,6 @@ class SimilarTexts:
         self._texts: list[str] = []
         self._signatures: list[Any] = []
 
-    def extend(self, texts: Sequence[str]) -> None:
-        """Add texts; they are numbered in their order."""
-        for text, signature in zip(texts, minhash(texts), strict=True):
-            self.add(text, signature)
-
     def add(self, text: str, signature: Any) -> None:
         """Add a text with its signature."""
         self._index.insert(len(self._texts), signature)
@@ -211,19 +167,15 @@ class SimilarTexts:
 
     def find(self, text: str, signature: Any) -> Match | None:
         """Find the most similar text, if it is similar enough; every candidate is compared."""
-        candidates = self._index.query(signature)
-        if not candidates:
-            return None
-        likely = [n for n in set(candidates) if signature.jaccard(self._signatures[n]) > ESTIMATED]
+        candidates = sorted(set(self._index.query(signature)))
+        likely = [n for n in candidates if signature.jaccard(self._signatures[n]) > ESTIMATED]
         sequences = set(_sequences(text)) if likely else set()
         best: Match | None = None
-        for number in sorted(likely):
+        for number in likely:
             other = set(_sequences(self._texts[number]))
             similarity = len(sequences & other) / len(sequences | other)
             if similarity >= (SIMILAR if best is None else best.similarity + 1e-12):
                 best = Match("similar", number, similarity)
-            if similarity == 1.0:
-                break
         return best
 
 
@@ -299,11 +251,13 @@ class _WordSequences:
         words = [words_of(document) for document in documents]
         ends = np.cumsum([len(one) for one in words])
         numbers = self._numbers(chain.from_iterable(words), int(ends[-1]))
-        starts, known = self._known(numbers)
+        hashes = self._windows(numbers)
+        starts = np.flatnonzero(self._filter[hashes >> self._shift])
+        places = np.searchsorted(self._hashes, hashes[starts]) % len(self._hashes)
         owners = np.searchsorted(ends, starts, side="right")
         # A sequence that runs over the end of a document is of no document.
-        whole = starts + WINDOW <= ends[owners]
-        starts, known, owners = starts[whole], known[whole], owners[whole]
+        shared = (self._hashes[places] == hashes[starts]) & (starts + WINDOW <= ends[owners])
+        starts, known, owners = starts[shared], places[shared], owners[shared]
         bounds = np.searchsorted(owners, np.arange(len(documents) + 1))
         comparable = [len(one) < LONG for one in words]
         for document in np.unique(owners).tolist():
@@ -346,23 +300,19 @@ class _WordSequences:
             width *= 2
         return hashes
 
-    def _known(self, numbers: Numbers) -> tuple[Numbers, Numbers]:
-        """Find where sequences of the texts begin, and their places in `_hashes`."""
-        hashes = self._windows(numbers)
-        maybe = np.flatnonzero(self._filter[hashes >> self._shift])
-        places = np.minimum(np.searchsorted(self._hashes, hashes[maybe]), len(self._hashes) - 1)
-        same = self._hashes[places] == hashes[maybe]
-        return maybe[same], places[same]
-
 
 def overlap_sentence(counts: Mapping[OverlapKind, int]) -> str:
     """Say how many documents of a corpus were dropped, what was looked for and how sure that is."""
     total = sum(counts.values())
     if not total:
         return f"No document of the corpus overlaps with a validation or test text. {CHECKED}"
-    words = {"equal": "equal", "contains": "containing one", "inside": "inside of one"}
-    words["similar"] = "nearly equal"
-    how = ", ".join(f"{counts.get(kind, 0):,} {words[kind]}" for kind in KINDS)
+    words: dict[OverlapKind, str] = {
+        "equal": "equal",
+        "contains": "containing one",
+        "inside": "inside of one",
+        "similar": "nearly equal",
+    }
+    how = ", ".join(f"{counts.get(kind, 0):,} {words[kind]}" for kind in words)
     documents, were = ("document", "was") if total == 1 else ("documents", "were")
     return (
         f"Because of a validation or test text {total:,} {documents} of the corpus {were} dropped "

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import file_digest
 from pathlib import Path
-from typing import NamedTuple
 
 from headstart.errors import HeadstartError
 
@@ -50,8 +49,11 @@ PART_WORDS = {
 }
 SHARD = re.compile(r"-\d+-of-\d+$")  # as the Hugging Face Hub splits large files
 UNLABELLED = ("unsup", "unlabeled", "unlabelled")  # folders of texts without a class
-LAB_FILES = {"train": "train", "validation": "valid", "test": "test"}
 LISTED = 6  # file names in a message
+UNITS = {  # of the rows, in messages
+    **{"text": "line", "jsonl": "line", "lab": "line"},
+    **{"conll": "sentence", "squad": "question", "classes": "file"},
+}
 
 
 @dataclass(frozen=True)
@@ -64,12 +66,14 @@ class Source:
     kind : csv, tsv, jsonl, json, parquet, text, conll, squad, lab, classes, embedded or hub.
     path : the file, or the folder of class folders; none for names.
     gzipped : whether the file is compressed.
+    part : the part of a dataset of the Hub.
     """
 
     name: str
     kind: str
     path: Path | None = None
     gzipped: bool = False
+    part: str = "train"
 
     @property
     def file(self) -> Path:
@@ -79,22 +83,11 @@ class Source:
 
     def row(self, number: int, line: int | None = None) -> str:
         """Say where a row is: lines of text files, rows of tables, with their first line."""
-        units = {"text": "line", "jsonl": "line", "lab": "line"}
-        units |= {"conll": "sentence", "squad": "question", "classes": "file"}
-        place = f"{self.name}, {units.get(self.kind, 'row')} {number}"
+        place = f"{self.name}, {UNITS.get(self.kind, 'row')} {number}"
         return place if line is None else f"{place} (line {line})"
 
 
-class PartSources(NamedTuple):
-    """The sources of each part; parts without one are split off the training rows.
-
-    `notes` say in words what was made of a folder or of several files.
-    """
-
-    train: list[Source]
-    validation: Source | None = None
-    test: Source | None = None
-    notes: tuple[str, ...] = ()
+PartSources = dict[str, list[Source]]  # of train, validation and test
 
 
 def find_kind(path: Path) -> tuple[str | None, bool]:
@@ -105,11 +98,8 @@ def find_kind(path: Path) -> tuple[str | None, bool]:
     >>> find_kind(Path("reviews.csv.gz"))
     ('csv', True)
     """
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    gzipped = suffixes[-1:] == [".gz"]
-    if gzipped:
-        suffixes.pop()
-    return (SUFFIXES.get(suffixes[-1]) if suffixes else None), gzipped
+    name = path.name.lower()
+    return SUFFIXES.get(Path(name.removesuffix(".gz")).suffix), name.endswith(".gz")
 
 
 def check_kind(path: Path) -> tuple[str, bool]:
@@ -148,14 +138,12 @@ def find_source(given: Given, kind: str | None = None) -> Source:
     if path.is_dir():
         if kind is None and find_classes(path):
             return Source(name, "classes", path)
+        held = ", ".join(one.name for one in _entries(path)[:LISTED])
         raise HeadstartError(
             f"'{name}' is a folder, and one file was expected here",
-            fix=f"name a file ({_listed(_entries(path))}); as unlabelled text: --corpus {path}",
+            fix=f"name a file ({held or READABLE}); as unlabelled text: --corpus {path}",
         )
-    if kind is not None:
-        return Source(name, kind, path, path.suffix.lower() == ".gz")
-    found, gzipped = check_kind(path)
-    return Source(name, found, path, gzipped)
+    return Source(name, kind or check_kind(path)[0], path, find_kind(path)[1])
 
 
 def find_sources(given: Given) -> tuple[list[Source], list[str]]:
@@ -171,13 +159,11 @@ def find_sources(given: Given) -> tuple[list[Source], list[str]]:
         hidden = any(part.startswith(".") for part in file.relative_to(folder).parts)
         if hidden or not file.is_file():
             continue
-        kind, gzipped = find_kind(file)
-        if kind is None and not file.suffix:
-            kind = "text"
+        kind = _text_kind(file)
         if kind is None:
             unread.append(str(file))
         else:
-            sources.append(Source(str(file), kind, file, gzipped))
+            sources.append(Source(str(file), kind, file, find_kind(file)[1]))
     if not sources:
         raise HeadstartError(
             "the folder holds no readable file", where=given, fix=f"readable are {READABLE}"
@@ -185,20 +171,23 @@ def find_sources(given: Given) -> tuple[list[Source], list[str]]:
     return sources, unread
 
 
+def _text_kind(path: Path) -> str | None:
+    """Return the kind of a file of a folder of texts; one without a suffix is plain text."""
+    return find_kind(path)[0] if path.suffix else "text"
+
+
 def find_classes(folder: Path) -> dict[str, list[Path]]:
     """List the text files of each class, where a folder has one subfolder per class.
 
     That is the layout of `sklearn.datasets.load_files`. Any other folder has no classes.
     """
-    folders = [one for one in _entries(folder) if one.is_dir() and one.name not in UNLABELLED]
-    classes: dict[str, list[Path]] = {}
-    for one in folders:
-        files = [file for file in _entries(one) if file.is_file()]
-        classes[one.name] = [f for f in files if find_kind(f)[0] == "text" or not f.suffix]
+    classes = {
+        one.name: [f for f in _entries(one) if f.is_file() and _text_kind(f) == "text"]
+        for one in _entries(folder)
+        if one.is_dir() and one.name not in UNLABELLED
+    }
     parts = all(part_of(name) for name in classes)
-    if len(classes) < 2 or parts or not all(classes.values()):
-        return {}
-    return classes
+    return classes if len(classes) > 1 and not parts and all(classes.values()) else {}
 
 
 def find_parts(
@@ -207,7 +196,7 @@ def find_parts(
     validation: Given | None = None,
     test: Given | None = None,
     kind: str | None = None,
-) -> PartSources:
+) -> tuple[PartSources, list[str]]:
     """Find the sources of each part of a dataset.
 
     Words of a file's name decide, wherever they are: `train.csv`, `reviews_dev.tsv`, `eng.testb`.
@@ -217,26 +206,55 @@ def find_parts(
     given : a folder, a file, a name, or several files.
     validation, test : files that were given for these parts.
     kind : "conll" or "squad": the files are read as this, whatever their names end in.
+
+    Returns
+    -------
+    dict, list of str
+        The sources of train, validation and test, possibly none; and notes about what was made of
+        a folder or of several files.
     """
-    options = {"validation": validation, "test": test}
     folder = Path(given[0]).expanduser()
-    if len(given) == 1 and str(given[0]) not in EMBEDDED_NAMES and folder.is_dir():
-        found, notes = _parts_of_folder(folder, kind)
+    is_folder = len(given) == 1 and _has_files(given[0])
+    if is_folder:
+        sources = [find_source(one, kind) for one in _entries(folder) if _fits(one, kind)]
     else:
-        found, notes = _parts_of_files(given, kind)
-    for part, path in options.items():
-        if path is not None and found.get(part) and len(given) > 1:
+        sources = [find_source(one, kind) for one in given]
+    found = {part: [one for one in sources if part_of(one.name) == part] for part in PART_WORDS}
+    parts = {part: _listed(files) for part, files in found.items() if files}
+    notes = [
+        "parts by the names of the files: "
+        + "; ".join(f"{part} is {names}" for part, names in parts.items())
+    ]
+    if is_folder and not found["train"]:
+        raise HeadstartError(
+            f"'{folder}' is a folder, and no file in it is called train; it holds "
+            + (_listed(sources) or "nothing readable"),
+            fix="call the files train, validation (or valid, dev) and test, or name them: "
+            "TRAIN --validation FILE --test FILE; or make one subfolder per class; unlabelled "
+            f"text is given with --corpus {folder}",
+        )
+    unnamed = any(part_of(one.name) is None for one in sources)
+    if not is_folder and (unnamed or "train" not in parts or len(parts) == 1):
+        found = {"train": sources, "validation": [], "test": []}
+        apart = "to keep them apart: TRAIN --validation FILE --test FILE"
+        notes = [f"{_listed(sources)} are read as one dataset; {apart}"] if len(given) > 1 else []
+    for part, path in {"validation": validation, "test": test}.items():
+        if path is not None and found[part] and len(given) > 1:
             raise HeadstartError(
                 f"there are two {part} files: {found[part][0].name} and {path}",
                 fix=f"give one of them; --{part} names one file",
             )
         if path is not None:
             found[part] = [find_source(path, kind)]
-    for part in ("validation", "test"):
-        if len(found.get(part, [])) > 1:
-            raise _several(folder, part, found[part])
-    only = {part: next(iter(found.get(part, [])), None) for part in ("validation", "test")}
-    return PartSources(found["train"], only["validation"], only["test"], notes)
+    for part, files in found.items():
+        shards = all(SHARD.search(Path(one.name).name.split(".")[0]) for one in files)
+        if len(files) > 1 and is_folder and not shards:
+            raise HeadstartError(
+                f"several files could be the {part} part: {_listed(files)}",
+                where=folder,
+                fix="name the files: TRAIN --validation FILE --test FILE",
+            )
+    return found, notes
 
 
 def part_of(name: Given) -> str | None:
@@ -254,10 +272,13 @@ def part_of(name: Given) -> str | None:
 
 def has_parts(given: str) -> bool:
     """Whether a dataset comes with a test part, so that it is not one file of rows."""
-    if given in EMBEDDED_NAMES or given.startswith("hub:"):
-        return True
+    return given in EMBEDDED_NAMES or given.startswith("hub:") or _has_files(given)
+
+
+def _has_files(given: Given) -> bool:
+    """Whether a dataset is a folder with files, not one with a subfolder per class."""
     folder = Path(given).expanduser()
-    return folder.is_dir() and not find_classes(folder)
+    return str(given) not in EMBEDDED_NAMES and folder.is_dir() and not find_classes(folder)
 
 
 def check_outside(folder: Path, given: Iterable[Given]) -> None:
@@ -274,58 +295,6 @@ def check_outside(folder: Path, given: Iterable[Given]) -> None:
             )
 
 
-def _parts_of_folder(
-    folder: Path, kind: str | None
-) -> tuple[dict[str, list[Source]], tuple[str, ...]]:
-    if kind is None and (folder / "train.label").is_file():
-        files = {part: folder / f"{name}.review.spm" for part, name in LAB_FILES.items()}
-        found = {part: [Source(str(f), "lab", f)] for part, f in files.items() if f.is_file()}
-        if "train" in found:
-            return found, ()
-    if kind is None and (classes := find_classes(folder)):
-        names = _listed([Path(name) for name in classes])
-        return {"train": [Source(str(folder), "classes", folder)]}, (
-            f"one subfolder per class: {len(classes)} classes ({names}), one text per file",
-        )
-    fitting = [one for one in _entries(folder) if _fits(one, kind)]
-    found = {part: [] for part in PART_WORDS}
-    for one in fitting:
-        if part := part_of(one):
-            found[part].append(find_source(one, kind))
-    train = found["train"]
-    if not train:
-        holds = f"; it holds {_listed(fitting)}" if fitting else "; it holds nothing readable"
-        raise HeadstartError(
-            f"'{folder}' is a folder, and no file in it is called train{holds}",
-            fix="call the files train, validation (or valid, dev) and test, or name them: "
-            "TRAIN --validation FILE --test FILE; or make one subfolder per class; unlabelled "
-            f"text is given with --corpus {folder}",
-        )
-    if len(train) > 1 and not all(_is_shard(one.file) for one in train):
-        raise _several(folder, "train", train)
-    return found, (_part_names(found),)
-
-
-def _parts_of_files(
-    given: Sequence[Given], kind: str | None
-) -> tuple[dict[str, list[Source]], tuple[str, ...]]:
-    sources = [find_source(one, kind) for one in given]
-    if len(sources) == 1:
-        return {"train": sources}, ()
-    by_part: dict[str | None, list[Source]] = {}
-    for source in sources:
-        by_part.setdefault(part_of(source.name), []).append(source)
-    single = all(len(by_part.get(part, [])) < 2 for part in ("validation", "test"))
-    if None not in by_part and "train" in by_part and len(by_part) > 1 and single:
-        found = {part: list(files) for part, files in by_part.items() if part is not None}
-        return found, (_part_names(found),)
-    names = ", ".join(Path(source.name).name for source in sources)
-    note = (
-        f"{names} are read as one dataset; to keep them apart: TRAIN --validation FILE --test FILE"
-    )
-    return {"train": sources}, (note,)
-
-
 def _fits(path: Path, kind: str | None) -> bool:
     """Whether a file, or a folder of class folders, can be a part of this kind of dataset."""
     if path.is_dir():
@@ -335,34 +304,16 @@ def _fits(path: Path, kind: str | None) -> bool:
         return found == "json"
     if kind == "conll":  # their suffixes vary
         return found not in TABLES and not path.name.lower().startswith("readme")
-    return found in TABLES
+    return found in (*TABLES, "lab")
 
 
 def _entries(folder: Path) -> list[Path]:
     return [one for one in sorted(folder.iterdir()) if not one.name.startswith(".")]
 
 
-def _is_shard(path: Path) -> bool:
-    return SHARD.search(path.name.split(".")[0]) is not None
-
-
-def _listed(paths: Sequence[Path]) -> str:
-    names = ", ".join(path.name for path in paths[:LISTED])
-    return (names or READABLE) + (", …" if len(paths) > LISTED else "")
-
-
-def _part_names(found: dict[str, list[Source]]) -> str:
-    names = {part: _listed([one.file for one in files]) for part, files in found.items() if files}
-    parts = "; ".join(f"{part} is {name}" for part, name in names.items())
-    return f"parts by the names of the files: {parts}"
-
-
-def _several(folder: Path, part: str, sources: list[Source]) -> HeadstartError:
-    return HeadstartError(
-        f"several files could be the {part} part: {_listed([one.file for one in sources])}",
-        where=folder,
-        fix="name the files: TRAIN --validation FILE --test FILE",
-    )
+def _listed(sources: Sequence[Source]) -> str:
+    names = ", ".join(Path(source.name).name for source in sources[:LISTED])
+    return names + (", …" if len(sources) > LISTED else "")
 
 
 def hash_content(path: Path) -> str:

@@ -99,7 +99,35 @@ def split(part: PartT, seed: int, *, with_test: bool = True) -> Splits[PartT]:
     train, validation, test = sides
     fresh = replace(part, dropped={})
     later = fresh.pick(test) if with_test else None
-    return drop_overlap(Splits(part.pick(train, **dropped), fresh.pick(validation), later))
+    whole = part.pick([*train, *validation, *test], **dropped) if with_test else None
+    parts = Splits(part.pick(train, **dropped), fresh.pick(validation), later, whole=whole)
+    return drop_overlapping(parts)
+
+
+def deal_folds(part: Part, count: int, seed: int) -> list[list[int]]:
+    """Deal rows into stratified folds; rows with the same group text are in the same fold.
+
+    Parameters
+    ----------
+    count : int
+        How many folds; fewer where there are fewer groups.
+    seed : int
+        The same seed gives the same folds, whatever the order of the rows.
+
+    Returns
+    -------
+    list of lists of int
+        The positions of the rows of each fold, ascending; every row is in one fold.
+    """
+    classes, names = part.classes
+    units = _Units(part.keys, classes, names, seed)
+    groups = [text_key(text) for text in part.groups]
+    count = min(count, len(set(groups)))
+    places: dict[bytes, int] = {}
+    for row in sorted(range(len(part)), key=lambda row: (classes[row], units.ranks[row])):
+        places.setdefault(groups[row], len(places) % count)
+    rows = range(len(part))
+    return [[row for row in rows if places[groups[row]] == fold] for fold in range(count)]
 
 
 def _split_groups(part: Part, seed: int, with_test: bool) -> list[list[int]]:
@@ -135,7 +163,7 @@ def _share(count: int, share: float, *, least: int) -> int:
     return 0 if count < least else max(1, round(count * share))
 
 
-def drop_overlap(splits: Splits[PartT]) -> Splits[PartT]:
+def drop_overlapping(splits: Splits[PartT]) -> Splits[PartT]:
     """Drop from training what overlaps with validation or test, and from validation with test.
 
     The test part stays whole, so that results remain comparable.
@@ -198,41 +226,3 @@ def _budget_size(budget: str, available: int, classes: int) -> int:
             fix="every class needs at least one",
         )
     return size
-
-
-def make_splits(
-    train: PartT,
-    validation: PartT | None,
-    test: PartT | None,
-    *,
-    seed: int,
-    drops_overlap: bool,
-    found: Iterable[str] = (),
-    notes: Iterable[str] = (),
-    unit: str | None = None,
-) -> Splits[PartT]:
-    """Complete the parts that have files: others are split off the training rows.
-
-    With a validation part alone there is no test part, as the file was split already.
-
-    Parameters
-    ----------
-    train, validation, test : the rows of the files that were given.
-    seed : of the split, where parts are split off.
-    drops_overlap : whether rows are dropped that a given later part has, too.
-    unit : what rows are called in the error about too few of them; without it, few are accepted.
-    """
-    if validation is not None:
-        splits = Splits(train, validation, test)
-    else:
-        splits = split(train, seed, with_test=test is None)
-        splits = splits if test is None else replace(splits, test=test)
-        if unit is not None and not len(splits.validation):
-            raise HeadstartError(
-                f"{len(train)} {unit} are too few to split a validation part off",
-                where=train.name,
-                fix=f"give more {unit}, or --validation FILE",
-            )
-    splits = replace(splits, found=tuple(found), notes=tuple(notes))
-    several_files = validation is not None or test is not None
-    return drop_overlap(splits) if drops_overlap and several_files else splits

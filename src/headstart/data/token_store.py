@@ -1,12 +1,12 @@
 """The token store: the token ids of a corpus on disk, mapped into memory.
 
-A store is a folder named by a key of the corpus, the tokenizer and the settings, so that the second
+A store is a folder named by a key of the corpus, the tokenizer and the split, so that the second
 request finds it. It is written under a temporary name, synced, and renamed: it is complete or
 absent. A killed writer's folder is removed by the next writer, and a damaged store is made again.
 
-A store has one part, `all`, or two, `train` and `held_out`. A part has two files: where each
-document starts (8 bytes each), and the little-endian ids of all documents. The manifest has a
-checksum of each file, which opening the part checks.
+A store has two parts, `train` and `held_out`. A part has two files: where each document starts (8
+bytes each), and the little-endian ids of all documents. The manifest has a checksum of each file,
+which opening the store checks.
 """
 
 import hashlib
@@ -14,60 +14,37 @@ import json
 import re
 import shutil
 from array import array
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
 from headstart.data.dataset import batched
+from headstart.data.sources import hash_content
 from headstart.data.tokenizers import Tokenizer, Tokens, hash_of
-from headstart.errors import HeadstartError
-from headstart.files import mark_used, sync, write_text
+from headstart.files import mark_used, sync
 
-FORMAT = 4
+FORMAT = 5
 MANIFEST = "manifest.json"
+PARTS = ("train", "held_out")
 INDEX_DTYPE = np.dtype("<u8")
-_THREADS = 2  # one tokenizes new words while the other looks up known ones
 _COUNTED = 1 << 22  # ids at once
 
 
 class TokenStore:
-    """One part of a finished store: documents of ids that stay on disk until they are used.
+    """One part of a finished store: documents of ids that stay on disk until they are used."""
 
-    Parameters
-    ----------
-    folder : Path
-        The store's folder. Missing or damaged files are an error.
-    part : str
-        `all`, `train` or `held_out`.
-    """
-
-    def __init__(self, folder: Path, part: str = "all") -> None:
+    def __init__(self, folder: Path, part: str, dtype: np.dtype[np.unsignedinteger]) -> None:
         self.folder = folder
         self.key = f"{folder.name}/{part}"
-        index, ids = _part_files(folder, part)
-        try:
-            manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-            self.dtype: np.dtype[np.unsignedinteger] = np.dtype(manifest["dtype"])
-            checksums = [manifest["checksums"][path.name] for path in (index, ids)]
-            whole = manifest["format"] == FORMAT and checksums == [_checksum(index), _checksum(ids)]
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
-            whole = False
-        if not whole:
-            raise HeadstartError(
-                "this token store is damaged, or it was never finished",
-                where=folder,
-                fix="delete the folder; the store is made again when it is needed",
-            )
-        self.starts = _map(index, INDEX_DTYPE)
-        self._ids = _map(ids, self.dtype)
+        self.starts = _map(folder / f"{part}-documents.bin", INDEX_DTYPE)
+        self._ids = _map(folder / f"{part}-ids.bin", dtype)
         self.tokens = len(self._ids)
 
     def __len__(self) -> int:
@@ -87,16 +64,6 @@ class TokenStore:
         return total
 
 
-def _part_files(folder: Path, part: str) -> tuple[Path, Path]:
-    """Return the files of a part: where its documents start, and their ids."""
-    return folder / f"{part}-documents.bin", folder / f"{part}-ids.bin"
-
-
-def _checksum(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def _map(path: Path, dtype: np.dtype[Any]) -> NDArray[Any]:
     if path.stat().st_size == 0:
         return np.empty(0, dtype=dtype)  # the system cannot map an empty file
@@ -104,20 +71,12 @@ def _map(path: Path, dtype: np.dtype[Any]) -> NDArray[Any]:
     return np.asarray(np.memmap(path, dtype=dtype, mode="r"))
 
 
-class CorpusLike(Protocol):
-    """Documents, and a fingerprint of their content."""
-
-    @property
-    def fingerprint(self) -> str: ...
-
-    def __iter__(self) -> Iterator[str]: ...
-
-
 def store_corpus(
-    corpus: CorpusLike,
+    documents: Iterable[str],
     tokenizer: Tokenizer,
     folder: Path,
     *,
+    fingerprint: str,
     split: "CorpusSplit | None" = None,
 ) -> list[TokenStore]:
     """Open the store of a corpus, or make it; the corpus is read at most once.
@@ -126,112 +85,85 @@ def store_corpus(
 
     Parameters
     ----------
-    corpus : CorpusLike
+    documents : iterable of str
     tokenizer : Tokenizer
     folder : Path
         The folder of all stores.
+    fingerprint : str
+        A hash of the documents.
     split : CorpusSplit, optional
-        Which documents are held out; `choose_split` makes it.
+        Which documents are held out; `choose_split` makes it. By default none is.
 
     Returns
     -------
     list of TokenStore
-        The whole corpus; with a split, the documents to train on and those held out.
+        The documents to train on and those held out.
     """
-    names = ["all"] if split is None else ["train", "held_out"]
-    key = store_key(corpus, tokenizer, split)
-    place, temporary = folder / key, folder / f"{key}.part"
-    if stores := _open_parts(place, names):
-        return stores
-    folder.mkdir(parents=True, exist_ok=True)
-    with FileLock(folder / f"{key}.lock"):
-        if stores := _open_parts(place, names):  # another process has made it
-            return stores
-        for old in (temporary, place):
-            shutil.rmtree(old, ignore_errors=True)
-        for leftover in folder.glob("*.part"):  # of killed writers
-            remove_store(leftover)
-        try:
-            temporary.mkdir()
-            _write_store(corpus, tokenizer, split, temporary, names)
-            temporary.replace(place)
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
-        sync(folder)
-        return [TokenStore(place, name) for name in names]
+    split = split or CorpusSplit(0)
+    settings = (str(FORMAT), fingerprint, tokenizer.fingerprint, str(split))
+    place = folder / hash_of(*(one.encode() for one in settings))[:32]
+    if not is_complete(place):
+        folder.mkdir(parents=True, exist_ok=True)
+        with FileLock(place.with_suffix(".lock")):
+            if not is_complete(place):  # else another process has made it meanwhile
+                _make_store(documents, tokenizer, split, place)
+    mark_used(place / MANIFEST)
+    return [TokenStore(place, part, tokenizer.dtype) for part in PARTS]
 
 
-def store_key(corpus: CorpusLike, tokenizer: Tokenizer, split: "CorpusSplit | None" = None) -> str:
-    """Return the name of a store: another text, tokenizer or split gives another one."""
-    parts = (str(FORMAT), corpus.fingerprint, tokenizer.fingerprint, str(split))
-    return hash_of(*(part.encode() for part in parts))[:32]
+def is_complete(folder: Path) -> bool:
+    """Return whether a store is there and its files have not changed since it was made."""
+    path = folder / MANIFEST
+    return path.is_file() and path.read_bytes() == _manifest(folder)
 
 
-def _open_parts(folder: Path, names: list[str]) -> list[TokenStore]:
-    """Open every part; none where the store is missing or damaged."""
-    try:
-        stores = [TokenStore(folder, name) for name in names]
-    except HeadstartError:
-        return []
-    mark_used(folder / MANIFEST)
-    return stores
+def _manifest(folder: Path) -> bytes:
+    """Return the content of a manifest: the checksum of every other file."""
+    checksums = {path.name: hash_content(path) for path in sorted(folder.glob("*.bin"))}
+    return json.dumps(checksums, indent=2).encode()
 
 
-def _write_store(
-    corpus: CorpusLike,
-    tokenizer: Tokenizer,
-    split: "CorpusSplit | None",
-    folder: Path,
-    names: list[str],
+def _make_store(
+    documents: Iterable[str], tokenizer: Tokenizer, split: "CorpusSplit", place: Path
 ) -> None:
-    paths = [_part_files(folder, name) for name in names]
-    lengths = [array("Q") for _ in names]
-    documents = corpus if split is None else split.documents(corpus)
+    temporary = place.with_suffix(".part")
+    for old in (temporary, place):
+        shutil.rmtree(old, ignore_errors=True)
+    for leftover in place.parent.glob("*.part"):  # of killed writers
+        remove_store(leftover)
+    try:
+        temporary.mkdir()
+        _write_parts(documents, tokenizer, split, temporary)
+        (temporary / MANIFEST).write_bytes(_manifest(temporary))
+        for path in (*temporary.iterdir(), temporary):
+            sync(path)
+        temporary.replace(place)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+    sync(place.parent)
+
+
+def _write_parts(
+    documents: Iterable[str], tokenizer: Tokenizer, split: "CorpusSplit", folder: Path
+) -> None:
+    lengths = [array("Q") for _ in PARTS]
     with ExitStack() as stack:
-        files = [stack.enter_context(ids.open("wb")) for _, ids in paths]
-        for batch, encoded in _encode_in_order(tokenizer, batched(documents)):
-            for text, ids in zip(batch, encoded, strict=True):
-                part = split is not None and split.holds_out(text)
-                files[part].write(ids.tobytes())
-                lengths[part].append(len(ids))
-    for (index, _), counts in zip(paths, lengths, strict=True):
+        files = [stack.enter_context((folder / f"{part}-ids.bin").open("wb")) for part in PARTS]
+        for batch in batched(split.documents(documents)):
+            for text, ids in zip(batch, tokenizer.encode_arrays(batch), strict=True):
+                held_out = split.holds_out(text)
+                files[held_out].write(ids.tobytes())
+                lengths[held_out].append(len(ids))
+    for part, counts in zip(PARTS, lengths, strict=True):
         starts = np.zeros(len(counts) + 1, dtype=INDEX_DTYPE)
         np.cumsum(counts, out=starts[1:])
-        index.write_bytes(starts.tobytes())
-    written = [path for both in paths for path in both]
-    for path in written:
-        sync(path)
-    manifest = {
-        "format": FORMAT,
-        "dtype": tokenizer.dtype.str,
-        "checksums": {path.name: _checksum(path) for path in written},
-    }
-    write_text(folder / MANIFEST, json.dumps(manifest, indent=2) + "\n")
-
-
-def _encode_in_order(
-    tokenizer: Tokenizer, batches: Iterable[list[str]]
-) -> Iterator[tuple[list[str], list[Tokens]]]:
-    """Encode batches in threads, a few ahead of the writer, in the order of the corpus.
-
-    Threads are enough: the libraries release the interpreter while they tokenize.
-    """
-    waiting: deque[tuple[list[str], Future[list[Tokens]]]] = deque()
-    with ThreadPoolExecutor(_THREADS) as pool:
-        for batch in batches:
-            waiting.append((batch, pool.submit(tokenizer.encode_arrays, batch)))
-            if len(waiting) > _THREADS:
-                first, future = waiting.popleft()
-                yield first, future.result()
-        for first, future in waiting:
-            yield first, future.result()
+        (folder / f"{part}-documents.bin").write_bytes(starts.tobytes())
 
 
 def remove_store(folder: Path) -> bool:
     """Remove a store or a half-written one; return False where a process holds its lock."""
-    lock = folder.with_name(f"{folder.name.removesuffix('.part')}.lock")
     try:
-        with FileLock(lock, blocking=False):
+        with FileLock(folder.with_suffix(".lock"), blocking=False):
             shutil.rmtree(folder, ignore_errors=True)
             return True
     except Timeout:
@@ -256,12 +188,12 @@ class CorpusSplit:
     limit : int
         Documents whose hash is below it are held out.
     chunk_bytes : int
-        If not 0, documents are cut into chunks of about this size or more, which are the
-        documents of the split.
+        Documents of twice this size or more are cut into chunks, which are the documents of the
+        split.
     """
 
     limit: int
-    chunk_bytes: int = 0
+    chunk_bytes: int = _HASHES  # no document is that long
 
     @classmethod
     def of_share(cls, share: float) -> "CorpusSplit":
@@ -275,10 +207,19 @@ class CorpusSplit:
     def documents(self, corpus: Iterable[str]) -> Iterator[str]:
         """Yield the documents of the split: those of the corpus, whole or in chunks."""
         for document in corpus:
-            if self.chunk_bytes:
-                yield from _cut(document, self.chunk_bytes)
-            else:
-                yield document
+            yield from self._cut(document)
+
+    def _cut(self, document: str) -> Iterator[str]:
+        """Cut a document into chunks of about equal length, at white space where there is some."""
+        count = max(1, min(MAX_CHUNKS, len(_encode(document)) // self.chunk_bytes))
+        step = len(document) // count
+        start = 0
+        for number in range(1, count):
+            space = _SPACE.search(document, number * step, (number + 1) * step)
+            end = space.end() if space else number * step
+            yield document[start:end]
+            start = end
+        yield document[start:]
 
 
 def choose_split(corpus: Iterable[str], share: float, *, min_bytes: int) -> CorpusSplit:
@@ -329,19 +270,6 @@ def _find_limit(
         if held_out >= min_bytes:
             return value + 1 if held_out <= min(max_share * total, total - min_bytes) else None
     return None
-
-
-def _cut(document: str, min_bytes: int) -> Iterator[str]:
-    """Cut a document into chunks of about equal length, at white space where there is some."""
-    count = max(1, min(MAX_CHUNKS, len(_encode(document)) // min_bytes))
-    step = len(document) // count
-    start = 0
-    for number in range(1, count):
-        space = _SPACE.search(document, number * step, (number + 1) * step)
-        end = space.end() if space else number * step
-        yield document[start:end]
-        start = end
-    yield document[start:]
 
 
 def _encode(document: str) -> bytes:

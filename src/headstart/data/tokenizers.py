@@ -10,10 +10,9 @@ import re
 import subprocess
 import sys
 from abc import ABC, abstractmethod
-from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache, cached_property
-from itertools import chain
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal
 
@@ -23,7 +22,6 @@ import tokenizers
 from numpy.typing import NDArray
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
-from headstart.config import check_number
 from headstart.errors import HeadstartError
 from headstart.files import replacing, write_text
 
@@ -42,9 +40,13 @@ SPECIAL_NAMES = {
 
 
 class Tokenizer(ABC):
-    """Text to ids and back. The id of a special token that the vocabulary lacks is `None`."""
+    """Text to ids and back. The id of a special token that the vocabulary lacks is `None`.
+
+    `fingerprint` is equal for tokenizers with the same ids for every text.
+    """
 
     vocab_size: int
+    fingerprint: str
     pad_id: int | None = None
     unknown_id: int | None = None
     begin_id: int | None = None
@@ -52,11 +54,6 @@ class Tokenizer(ABC):
     mask_id: int | None = None
     separator_id: int | None = None
     separators: int = 1  # between the two texts of a pair (RoBERTa: 2)
-
-    @property
-    @abstractmethod
-    def fingerprint(self) -> str:
-        """A hash that is equal for tokenizers with the same ids for every text."""
 
     @abstractmethod
     def encode_arrays(self, texts: Sequence[str]) -> list[Tokens]:
@@ -83,16 +80,12 @@ class Tokenizer(ABC):
         """The smallest type that holds every id, little-endian on every machine."""
         return np.dtype("<u2" if self.vocab_size <= 1 << 16 else "<u4")
 
-    @property
+    @cached_property
     def specials(self) -> dict[str, int]:
         """The ids that text never becomes, by role. Text can become the unknown token."""
         roles = ("pad", "begin", "end", "mask", "separator")
         ids = {role: getattr(self, f"{role}_id") for role in roles}
         return {role: number for role, number in ids.items() if number is not None}
-
-    @cached_property
-    def _special_ids(self) -> frozenset[int]:
-        return frozenset(self.specials.values())
 
     def _without_specials(self, ids: list[int]) -> list[int]:
         """Replace special tokens that a text spelled by the unknown token, or drop them.
@@ -100,12 +93,11 @@ class Tokenizer(ABC):
         Byte-level tokenizers never need it; vocabularies of whole words and SentencePiece's
         user-defined symbols do.
         """
-        specials = self._special_ids
+        specials = set(self.specials.values())
         if specials.isdisjoint(ids):
             return ids
-        if self.unknown_id is None:
-            return [number for number in ids if number not in specials]
-        return [self.unknown_id if number in specials else number for number in ids]
+        replaced = [self.unknown_id if number in specials else number for number in ids]
+        return [number for number in replaced if number is not None]
 
 
 # Byte-level tokenizers first split a text with GPT-2's pattern, then tokenize each part. So a text
@@ -127,35 +119,6 @@ _PART = re.compile(
 )
 _MAX_CACHE_BYTES = 48 << 20  # then the cache starts anew
 _BYTES_PER_PART = 160  # two Python objects and an entry of the dictionary
-_PARTS_AT_ONCE = 512
-
-
-class WordCache:
-    """Ids of the parts of texts, stored as bytes that only need joining. Threads may share it."""
-
-    def __init__(
-        self,
-        encode: Callable[[list[str]], list[list[int]]],
-        dtype: np.dtype[np.unsignedinteger],
-    ) -> None:
-        self._encode = encode
-        self._dtype = dtype
-        self._typecode = "H" if dtype.itemsize == 2 else "I"
-        self._known: dict[str, bytes] = {}
-        self._bytes = 0
-
-    def encode(self, texts: Sequence[str]) -> list[Tokens]:
-        """Return the ids of each text, equal to those of tokenizing it as a whole."""
-        known = self._known  # another thread may start a new one meanwhile
-        split = [_PART.findall(text) for text in texts]
-        new = list(set().union(*split).difference(known))
-        for part, ids in zip(new, self._encode(new), strict=True):
-            known[part] = array(self._typecode, ids).tobytes()
-            self._bytes += _BYTES_PER_PART + 6 * len(part)
-        joined = [b"".join(map(known.__getitem__, parts)) for parts in split]
-        if self._bytes > _MAX_CACHE_BYTES:
-            self._known, self._bytes = {}, 0
-        return [np.frombuffer(ids, self._dtype) for ids in joined]
 
 
 class JsonTokenizer(Tokenizer):
@@ -167,45 +130,54 @@ class JsonTokenizer(Tokenizer):
         inner.encode_special_tokens = True  # the library does not save this in its file
         self._inner = inner
         self._settings: dict[str, Any] = json.loads(inner.to_str())
+        self.fingerprint = hash_of(b"tokenizers", inner.to_str().encode())
         self.vocab_size = max(inner.get_vocab(with_added_tokens=True).values(), default=-1) + 1
         names = {token["content"] for token in self._settings["added_tokens"] if token["special"]}
         for role, candidates in SPECIAL_NAMES.items():
             name = next((name for name in candidates if name in names), None)
-            if role == "unknown" and name is None:
-                name = self._unknown_of_model()
             setattr(self, f"{role}_id", None if name is None else inner.token_to_id(name))
+        if self.unknown_id is None:
+            model = self._settings["model"]
+            unknown = model.get("unk_token")
+            self.unknown_id = model.get("unk_id") if unknown is None else inner.token_to_id(unknown)
         if self._settings["post_processor"] is not None:
             self._read_template({inner.token_to_id(name) for name in names})
-        self._cache = WordCache(self._encode_parts, self.dtype) if self._can_split() else None
+        self._known: dict[str, bytes] = {}  # ids of the parts of texts
+        self._known_bytes = 0
 
     @classmethod
     def read(cls, path: Path) -> "JsonTokenizer":
         """Read a `tokenizer.json`; one with expressions is first tried in another process."""
         try:
             inner = tokenizers.Tokenizer.from_file(str(path))
-            check_tokenizer(inner, path)
-            return cls(inner)
-        except HeadstartError:
-            raise
+            problem = find_problem(inner.to_str())
+            if problem is None:
+                return cls(inner)
         except Exception as error:  # the library raises bare exceptions
-            raise HeadstartError(
-                f"this is not a tokenizer.json: {error}",
-                where=path,
-                fix="give a file that the tokenizers library wrote",
-            ) from error
+            problem = str(error)
+        raise HeadstartError(
+            f"this tokenizer cannot be used: {problem}",
+            where=path,
+            fix="give a tokenizer.json that you trust, or train one: headstart tokenizer CORPUS",
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Copies must not read text as special tokens, which the library's own copies do.
         return _from_json, (self._inner.to_str(),)
 
-    @cached_property
-    def fingerprint(self) -> str:
-        return hash_of(b"tokenizers", self._inner.to_str().encode())
-
     def encode_arrays(self, texts: Sequence[str]) -> list[Tokens]:
-        if self._cache is not None:
-            return self._cache.encode(texts)
-        return [np.array(ids, dtype=self.dtype) for ids in self._encode_whole(list(texts))]
+        if not self._can_split:
+            return [np.array(ids, dtype=self.dtype) for ids in self._encode_whole(list(texts))]
+        known = self._known  # another thread may start a new one meanwhile
+        split = [_PART.findall(text) for text in texts]
+        new = list(set().union(*split).difference(known))
+        for part, ids in zip(new, self._encode_whole(new), strict=True):
+            known[part] = np.array(ids, dtype=self.dtype).tobytes()
+            self._known_bytes += _BYTES_PER_PART + 6 * len(part)
+        if self._known_bytes > _MAX_CACHE_BYTES:
+            self._known, self._known_bytes = {}, 0
+        joined = (b"".join(map(known.__getitem__, parts)) for parts in split)
+        return [np.frombuffer(ids, self.dtype) for ids in joined]
 
     def decode(self, ids: Sequence[int]) -> str:
         return self._inner.decode(list(ids), skip_special_tokens=True)
@@ -229,40 +201,30 @@ class JsonTokenizer(Tokenizer):
         encodings = self._inner.encode_batch_fast(texts, add_special_tokens=False)
         return [self._without_specials(encoding.ids) for encoding in encodings]
 
-    def _encode_parts(self, parts: list[str]) -> list[list[int]]:
-        """Encode very short texts, many of them as the words of one text."""
-        batch = [parts[i : i + _PARTS_AT_ONCE] for i in range(0, len(parts), _PARTS_AT_ONCE)]
-        encodings = self._inner.encode_batch(batch, is_pretokenized=True, add_special_tokens=False)
-        result = []
-        for words, encoding in zip(batch, encodings, strict=True):
-            ids, start = encoding.ids, 0
-            lengths = np.bincount(np.array(encoding.word_ids, np.int64), minlength=len(words))
-            for end in np.cumsum(lengths).tolist():
-                result.append(self._without_specials(ids[start:end]))
-                start = end
-        return result
-
     def _read_template(self, specials: set[int | None]) -> None:
-        """Take the special tokens around a text from the file's template rather than by name."""
-        before, *after = _special_runs(self._inner.encode("a"))
-        if after and len(before) == 1 and before[0] in specials:
+        """Take the special tokens around texts from the file's template rather than by name."""
+        encoding = self._inner.encode("a", "b")
+        owners = zip(encoding.sequence_ids, encoding.ids, strict=True)
+        # The ids in front of, between and behind the two texts.
+        runs: list[list[int]] = [[]]
+        for owner, group in groupby(owners, key=lambda pair: pair[0]):
+            if owner is None:
+                runs[-1] = [number for _, number in group]
+            else:
+                runs.append([])
+        if len(runs) != 3:
+            return
+        before, between, after = runs
+        if len(before) == 1 and before[0] in specials:
             self.begin_id = before[0]
-        if after and len(after[0]) == 1 and after[0][0] in specials:
-            self.end_id = after[0][0]
-        runs = _special_runs(self._inner.encode("a", "b"))
-        if len(runs) == 3 and {*runs[1]} == {self.separator_id}:
-            self.separators = len(runs[1])
+        if len(after) == 1 and after[0] in specials:
+            self.end_id = after[0]
+        if {*between} == {self.separator_id}:
+            self.separators = len(between)
 
-    def _unknown_of_model(self) -> str | None:
-        model = self._settings["model"]
-        if model["type"] == "Unigram":
-            number = model.get("unk_id")
-            return None if number is None else str(model["vocab"][number][0])
-        name: str | None = model.get("unk_token")
-        return name
-
+    @cached_property
     def _can_split(self) -> bool:
-        """Return whether a text's ids are those of its parts (see `WordCache`)."""
+        """Whether a text's ids are those of its parts (see `_PART`)."""
         before = self._settings["pre_tokenizer"] or {}
         return (
             self._settings["normalizer"] is None
@@ -278,26 +240,14 @@ def _from_json(text: str) -> JsonTokenizer:
     return JsonTokenizer(tokenizers.Tokenizer.from_str(text))
 
 
-def _special_runs(encoding: tokenizers.Encoding) -> list[list[int]]:
-    """Return the ids before, between and after the texts of an encoding."""
-    runs: list[list[int]] = [[]]
-    before: int | None = None
-    for number, text in zip(encoding.ids, encoding.sequence_ids, strict=True):
-        if text is None:
-            runs[-1].append(number)
-        elif text != before:
-            runs.append([])
-            before = text
-    return runs
-
-
 # The regular expressions and replacements of a foreign tokenizer.json may run forever or multiply
 # a text. So a file that has some tokenizes a few short texts of its own characters in another
 # process first, with limits on time and memory.
 CHECK_SECONDS = 20.0  # a usable tokenizer takes milliseconds
 CHECK_MEMORY = 4 << 30
 MAX_GROWTH = 32  # characters that a normalizer may make of one
-_RISKY = {"Replace", "Split", "Precompiled"}  # steps whose behaviour the file defines
+_RISKY = re.compile(r'"type": "(Replace|Split|Precompiled)"')  # the file defines what they do
+_PATTERN = re.compile(r'"(?:Regex|String|content)": ("(?:[^"\\]|\\.)*+")')
 _CHECK = """
 import json, sys
 try:
@@ -319,26 +269,19 @@ for text in texts:
 """
 
 
-def check_tokenizer(inner: tokenizers.Tokenizer, where: Path) -> None:
-    """Reject a tokenizer whose expressions take forever or multiply the text."""
-    text = inner.to_str()
-    steps = [step for key, step in json.loads(text).items() if key != "model"]
-    strings = list(_strings(steps))
-    if not _RISKY.isdisjoint(value for key, value in strings if key == "type"):
-        patterns = {value for key, value in strings if key in ("Regex", "String", "content")}
-        characters = sorted({*"".join(patterns), *"a 0.\n"})[:64]
-        problem = _try_tokenizer(text, "".join(characters))
-        if problem is not None:
-            raise HeadstartError(
-                f"this tokenizer cannot be used: {problem}",
-                where=where,
-                fix="use one that you trust, or train one: headstart tokenizer CORPUS",
-            )
-
-
 @cache
-def _try_tokenizer(text: str, characters: str) -> str | None:
-    """Tokenize in another process; return the problem, if there is one."""
+def find_problem(text: str) -> str | None:
+    """Return why the expressions of a tokenizer.json cannot be used: they never end, or the like.
+
+    Parameters
+    ----------
+    text : the file as the library writes it.
+    """
+    steps = json.dumps({key: step for key, step in json.loads(text).items() if key != "model"})
+    if not _RISKY.search(steps):
+        return None
+    patterns = map(json.loads, _PATTERN.findall(steps))
+    characters = "".join(sorted({*"".join(patterns), *"a 0.\n"})[:64])
     limits = [str(CHECK_MEMORY), str(MAX_GROWTH)]
     command = [sys.executable, "-c", _CHECK, json.dumps(characters), *limits]
     try:
@@ -347,40 +290,17 @@ def _try_tokenizer(text: str, characters: str) -> str | None:
         )
     except subprocess.TimeoutExpired:
         return f"a text of 2,000 characters takes it more than {CHECK_SECONDS:.0f} s"
-    except OSError:  # no process can be started here: use it unchecked
-        return None
-    if not done.returncode:
-        return None
     lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
-    return lines[-1] if lines else "the library failed"
-
-
-def _strings(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
-    """Yield every string of a JSON value with the key that it has."""
-    if isinstance(value, str):
-        yield key, value
-    elif isinstance(value, dict):
-        for name, inner in value.items():
-            yield from _strings(inner, name)
-    elif isinstance(value, list):
-        for inner in value[:1_000]:
-            yield from _strings(inner, key)
+    return (lines or ["the library failed"])[-1] if done.returncode else None
 
 
 class SentencePieceTokenizer(Tokenizer):
     """A SentencePiece model with its normalization and special tokens."""
 
-    def __init__(self, model: bytes, *, where: Path | None = None) -> None:
+    def __init__(self, model: bytes) -> None:
         self._model = model
-        self._processor = processor = sentencepiece.SentencePieceProcessor()
-        try:
-            processor.load_from_serialized_proto(model)
-        except RuntimeError as error:
-            raise HeadstartError(
-                "this is not a SentencePiece model",
-                where=where,
-                fix="give the .model file that SentencePiece wrote, not its .vocab",
-            ) from error
+        self._processor = processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+        self.fingerprint = hash_of(b"sentencepiece", model)
         self.vocab_size = processor.get_piece_size()
         defined = {
             "pad": processor.pad_id(),
@@ -389,19 +309,29 @@ class SentencePieceTokenizer(Tokenizer):
             "end": processor.eos_id(),
         }
         for role, names in SPECIAL_NAMES.items():
-            ids = [defined.get(role, -1), *(self._find(name) for name in names)]
-            setattr(self, f"{role}_id", next((number for number in ids if number >= 0), None))
+            ids = [defined.get(role, -1), *map(processor.piece_to_id, names)]
+            known = [n for n in ids if n >= 0 and (role == "unknown" or n != processor.unk_id())]
+            setattr(self, f"{role}_id", known[0] if known else None)
 
-    @cached_property
-    def fingerprint(self) -> str:
-        return hash_of(b"sentencepiece", self._model)
+    @classmethod
+    def read(cls, path: Path) -> "SentencePieceTokenizer":
+        """Read a `.model` file."""
+        try:
+            return cls(path.read_bytes())
+        except RuntimeError as error:
+            raise HeadstartError(
+                "this is not a SentencePiece model",
+                where=path,
+                fix="give the .model file that SentencePiece wrote, not its .vocab",
+            ) from error
 
     def encode_arrays(self, texts: Sequence[str]) -> list[Tokens]:
         encoded = self._processor.encode(list(texts), out_type=int)
         return [np.array(self._without_specials(ids), dtype=self.dtype) for ids in encoded]
 
     def decode(self, ids: Sequence[int]) -> str:
-        text: str = self._processor.decode([i for i in ids if i not in self._special_ids])
+        specials = self.specials.values()
+        text: str = self._processor.decode([i for i in ids if i not in specials])
         return text
 
     def tokenize(self, text: str) -> list[str]:
@@ -412,11 +342,6 @@ class SentencePieceTokenizer(Tokenizer):
         with replacing(path) as temporary:
             temporary.write_bytes(self._model)
         return path
-
-    def _find(self, name: str) -> int:
-        """Return the id of a token, or -1."""
-        number: int = self._processor.piece_to_id(name)
-        return -1 if number == self._processor.unk_id() else number
 
 
 LAB_SPECIALS = ["<sos>", "<pad>", "<eos>", "<oov>"]
@@ -439,25 +364,26 @@ class LabTokenizer(Tokenizer):
         # A special token that a text spells is not in the dictionary, hence unknown.
         self._ids = {token: i for i, token in enumerate(self._tokens) if i >= len(LAB_SPECIALS)}
         self.vocab_size = len(self._tokens)
+        fingerprint = "" if model is None else model.fingerprint
+        self.fingerprint = hash_of(b"lab", "\n".join(self._tokens).encode(), fingerprint.encode())
 
     @classmethod
     def read(cls, path: Path) -> "LabTokenizer":
         """Read a `dict.txt`, and the SentencePiece model in its folder if there is one."""
-        fix = "give the lab's dict.txt, a tokenizer.json or a SentencePiece .model"
+        tokens = []
         try:
             lines = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
-        except UnicodeDecodeError as error:
-            raise HeadstartError(f"byte {error.start} is not UTF-8", where=path, fix=fix) from error
-        tokens = []
-        for number, line in enumerate(lines, start=1):
-            token, _, count = line.rpartition(" ")
-            if not token or not count.isdecimal():
-                raise HeadstartError(
-                    f"line {number} is not a token and its count: {line[:60]!r}",
-                    where=path,
-                    fix=fix,
-                )
-            tokens.append(token)
+            for number, line in enumerate(lines, start=1):
+                token, _, count = line.rpartition(" ")
+                if not token or not count.isdecimal():
+                    raise ValueError(f"line {number} is {line[:60]!r}")
+                tokens.append(token)
+        except ValueError as error:  # also of bytes that are not UTF-8
+            raise HeadstartError(
+                f"this file does not have a token and its count in every line: {error}",
+                where=path,
+                fix="give the lab's dict.txt, a tokenizer.json or a SentencePiece .model",
+            ) from error
         found = sorted(path.parent.glob("*.model"))
         if len(found) > 1:
             raise HeadstartError(
@@ -466,13 +392,7 @@ class LabTokenizer(Tokenizer):
                 where=path.parent,
                 fix="keep only the one that tokenized the texts",
             )
-        loaded = [SentencePieceTokenizer(model.read_bytes(), where=model) for model in found]
-        return cls(tokens, *loaded)
-
-    @cached_property
-    def fingerprint(self) -> str:
-        model = "" if self._model is None else self._model.fingerprint
-        return hash_of(b"lab", "\n".join(self._tokens).encode(), model.encode())
+        return cls(tokens, *map(SentencePieceTokenizer.read, found))
 
     def encode_arrays(self, texts: Sequence[str]) -> list[Tokens]:
         ids, unknown = self._ids, self.unknown_id
@@ -482,7 +402,8 @@ class LabTokenizer(Tokenizer):
         ]
 
     def decode(self, ids: Sequence[int]) -> str:
-        tokens = [self._tokens[i] for i in ids if i not in self._special_ids]
+        specials = self.specials.values()
+        tokens = [self._tokens[i] for i in ids if i not in specials]
         return "".join(tokens).replace(WORD_START, " ").strip()
 
     def tokenize(self, text: str) -> list[str]:
@@ -501,6 +422,13 @@ class LabTokenizer(Tokenizer):
         return self._model.tokenize(text)
 
 
+READERS: dict[str, Callable[[Path], Tokenizer]] = {
+    ".json": JsonTokenizer.read,
+    ".txt": LabTokenizer.read,
+    ".model": SentencePieceTokenizer.read,
+}
+
+
 def load_tokenizer(path: Path | str) -> Tokenizer:
     """Read a tokenizer from its file, or from a folder that holds one.
 
@@ -511,30 +439,20 @@ def load_tokenizer(path: Path | str) -> Tokenizer:
         # The lab's folder has a SentencePiece model next to its dictionary.
         patterns = ("tokenizer.json", "dict.txt", "*.model")
         found = [file for pattern in patterns for file in sorted(path.glob(pattern))]
-        if not found:
-            raise HeadstartError(
-                "the folder holds no tokenizer",
-                where=path,
-                fix="make one with: headstart tokenizer CORPUS --out tokenizer.json",
-            )
-        path = found[0]
+        path = found[0] if found else path / "tokenizer.json"
     if not path.is_file():
         raise HeadstartError(
             "there is no such tokenizer file",
             where=path,
             fix="check the path, or make one with: headstart tokenizer CORPUS --out FILE",
         )
-    if path.suffix == ".json":
-        return JsonTokenizer.read(path)
-    if path.suffix == ".txt":
-        return LabTokenizer.read(path)
-    if path.suffix == ".model":
-        return SentencePieceTokenizer(path.read_bytes(), where=path)
-    raise HeadstartError(
-        f"{path.name} is not a tokenizer that Headstart knows",
-        where=path,
-        fix="give a tokenizer.json, a SentencePiece .model or a dict.txt",
-    )
+    if path.suffix not in READERS:
+        raise HeadstartError(
+            f"{path.name} is not a tokenizer that Headstart knows",
+            where=path,
+            fix="give a tokenizer.json, a SentencePiece .model or a dict.txt",
+        )
+    return READERS[path.suffix](path)
 
 
 TRAINED_SPECIALS = [names[0] for names in SPECIAL_NAMES.values()]
@@ -564,11 +482,6 @@ def train_tokenizer(
     JsonTokenizer
         Its `vocab_size` is the number of tokens that were found.
     """
-    check_number("vocab_size", vocab_size)
-    texts = iter(corpus)
-    first = next(texts, None)
-    if first is None:
-        raise HeadstartError("the corpus has no text to train a tokenizer on")
     if vocab_size < MIN_VOCAB_SIZE:
         raise HeadstartError(
             f"a vocabulary of {vocab_size} is too small",
@@ -590,7 +503,7 @@ def train_tokenizer(
         trainer = trainers.UnigramTrainer(unk_token="[UNK]", **settings)
     inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
     inner.decoder = decoders.ByteLevel()
-    inner.train_from_iterator(chain([first], texts), trainer)
+    inner.train_from_iterator(corpus, trainer)
     return JsonTokenizer(_reproducible(inner) if kind == "unigram" else inner)
 
 

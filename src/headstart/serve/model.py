@@ -7,7 +7,6 @@ import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,12 +22,6 @@ SURROGATE = re.compile("[\ud800-\udfff]")
 
 class InvalidInputError(HeadstartError):
     """An input that no model could answer; `where` is its place in the request."""
-
-
-class ExactRow(NamedTuple):
-    """A row whose answer is explained where it is made, because a sum says it."""
-
-    row: Any
 
 
 class Question(NamedTuple):
@@ -144,15 +137,7 @@ class ServedModel:
 
     def answer(self, rows: Sequence[Any]) -> list[dict[str, Any]]:
         """One answer per row of questions, as `headstart predict --json` prints it."""
-        plain = [one.row if type(one) is ExactRow else one for one in rows]
-        answers = self.run.predict(plain)
-        for row, answer in zip(rows, answers, strict=True):
-            if type(row) is ExactRow:
-                column = self.labels.index(_best(answer))
-                found = self.run.explain_exactly(row.row, column)
-                assert found is not None
-                answer["explanation"] = self._document(found)
-        return answers
+        return self.run.predict(rows)
 
     def join(self, question: Question, answers: Sequence[dict[str, Any]]) -> dict[str, Any]:
         """The answer to a question, from those to its rows."""
@@ -177,15 +162,7 @@ class ServedModel:
             return [len(text.split()) for text in texts]
         return [len(ids) for ids in tokenizer.encode_arrays(texts)]
 
-    @cached_property
-    def _exact(self) -> bool:
-        """Whether answers are sums over words; it depends on the kind of run and of input."""
-        row = self.read([self.sample()])[0].rows[0]
-        return self.explains and self.run.explain_exactly(row, 0) is not None
-
     def _explained(self, row: Any, size: int) -> Question:
-        if self._exact:
-            return Question((ExactRow(row),), size)
         found = occlude(row)
         return Question((row, *found.without), size, found)
 

@@ -1,11 +1,13 @@
 """Every number that the verdict and the report show, computed once from the results table.
 
-Differences have one sign convention: the arm that is named first minus the other one.
+Differences have one sign convention: the arm that is named first minus the other one. The steps of
+`arms.CHAIN` are what a study is about; their decisions come from closed testing. All other pairs
+of arms at a budget are one family, corrected by Holm's method.
 """
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
 from typing import Any
 
@@ -17,18 +19,21 @@ from headstart.study.labels_needed import LabelSavings, LabelsNeeded, label_savi
 from headstart.study.results import Results
 from headstart.study.statistics import (
     claimed_steps,
+    closed_p_values,
     detectable_difference,
+    holm_p_values,
     mean_interval,
     named_budgets,
     paired_difference,
     seed_variance,
     shared_level,
-    standing_out,
 )
 
 Series = tuple[str, str]  # arm, objective ("" for an arm that depends on none)
+Pair = tuple[Series, Series]
 ALL_BUDGETS = 0
 GOAL_STEP = 0.05  # the goal of the labels-needed column is a multiple of it
+CHEAPER = 2.0  # times smaller or faster, to matter
 
 
 @dataclass(frozen=True)
@@ -46,8 +51,7 @@ class Difference:
     """The score of `first` minus that of `second`, on the same seeds and test rows.
 
     `significant` is the decision after the correction for several comparisons; `detectable` is
-    the true difference that such a comparison finds with a power of 80 %; `effect` names the
-    ingredient that `first` has and `second` lacks, where there is only one.
+    the true difference that such a comparison finds with a power of 80 %.
     """
 
     first: Series
@@ -56,7 +60,11 @@ class Difference:
     interval: Interval
     significant: bool
     detectable: float
-    effect: str = ""
+
+    @property
+    def effect(self) -> str:
+        """What `first` has and `second` lacks, where they are a step of the chain."""
+        return find_arm(self.first[0]).effect
 
     def reversed(self) -> "Difference":
         """Return the difference with the other sign: `second` minus `first`."""
@@ -88,57 +96,77 @@ class Cost:
     timed: frozenset[tuple[Any, Any]] = frozenset()  # (workers, threads) while it was timed
     selected: str = ""  # settings that model selection chose
 
-    def times_smaller(self, other: "Cost") -> float:
-        """Return how many times smaller than the other it is; 0 where that is unknown."""
-        return other.bytes / self.bytes if self.bytes and other.bytes else 0.0
-
-    def times_faster(self, other: "Cost") -> float:
-        """Return how many times faster it predicts; 0 unless both were timed in the same way.
+    def times_cheaper(self, other: "Cost") -> dict[str, float]:
+        """Return how many times "smaller" and "faster" than the other it is, where it is known.
 
         A network that is timed next to other jobs is not compared with an arm timed alone.
         """
-        comparable = len(self.timed) == 1 and self.timed == other.timed
+        found = {}
+        if self.bytes and other.bytes:
+            found["smaller"] = other.bytes / self.bytes
+        comparable = self.timed == other.timed and len(self.timed) == 1
         comparable &= (None, None) not in self.timed
-        if not (comparable and self.milliseconds and other.milliseconds):
-            return 0.0
-        return other.milliseconds / self.milliseconds
+        if comparable and self.milliseconds and other.milliseconds:
+            found["faster"] = other.milliseconds / self.milliseconds
+        return found
 
 
-@dataclass
+def analyse(results: Results) -> "Analysis":
+    """Compute everything that verdict and report show."""
+    return Analysis(results)
+
+
 class Analysis:
     """The numbers of a study.
 
-    `chain` holds the arms of `arms.CHAIN` that were run, and `taken` is the recommended arm, which
-    `best/` holds.
+    Parameters
+    ----------
+    results : Results
+        Of the finished runs, at least one; arms are compared on the seeds that they share.
+
+    Attributes
+    ----------
+    every : all arms with a score, in the order of the study.
+    most : the largest budget with a score.
+    scores, costs : by arm and budget.
+    chain : the arms of `arms.CHAIN` that were run.
+    selected : the arm that model selection chose, without the test part; it is recommended.
+    differences : by first arm, second arm and budget.
+    steps, savings : of the chain, by objective.
+    winners : by budget, the arm that is significantly better than all others.
+    goal, needed : a round score that the recommended arm reaches, and the labels for it by arm.
     """
 
-    results: Results
-    chain: list[Arm]
-    scores: list[Score]
-    curves: list[Curve]
-    costs: dict[tuple[Series, int], Cost]
-    taken: Series
-    differences: list[Difference] = field(default_factory=list)
-    steps: dict[str, list[Difference]] = field(default_factory=dict)  # by objective, over budgets
-    savings: dict[str, LabelSavings] = field(default_factory=dict)  # by objective
-    alternatives: list[Difference] = field(default_factory=list)  # recommended arm − each other
-    winners: dict[int, Series] = field(default_factory=dict)  # significantly best at a budget
-    goal: float = 0.0  # a round score that the recommended arm reaches
-    needed: dict[Series, LabelsNeeded] = field(default_factory=dict)  # labels for the goal
-
-    def score(self, series: Series, labels: int) -> Score | None:
-        """Return the score of an arm at a budget."""
-        return next((s for s in self.scores if (s.series, s.labels) == (series, labels)), None)
+    def __init__(self, results: Results) -> None:
+        self.results, self.runs = results, results.runs
+        self.budgets: list[int] = results.about["budgets"]
+        tables = {key: results.scores(*key) for key in self.runs}
+        same_budget = [(a, b) for a, b in combinations(tables, 2) if a[2] == b[2]]
+        self.variance = seed_variance(tables, same_budget, folds=results.about["folds"])
+        self.scores: dict[tuple[Series, int], Score] = {}
+        for (arm, objective, labels), table in tables.items():
+            seeds = self.runs[arm, objective, labels]
+            means = dict(zip(seeds, map(float, table.mean(1)), strict=True))
+            interval = mean_interval(table, self.variance)
+            self.scores[(arm, objective), labels] = Score((arm, objective), labels, interval, means)
+        self.every = list(dict.fromkeys(series for series, _ in self.scores))
+        self.most = max(labels for _, labels in self.scores)
+        self.costs = {key: find_cost(results, *key) for key in self.scores}
+        self.curves = make_curves(_epoch_values(results))
+        self.references = [one for one in self.every if find_arm(one[0]).is_reference]
+        self.selected = self._selected()
+        self._compare()
+        self.winners = {labels: self._winner(labels) for labels in self.budgets}
+        best = self.scores[self.selected, self.most].interval.value
+        steps = math.floor(best / GOAL_STEP + 1e-9)
+        self.goal = max(GOAL_STEP, round(steps * GOAL_STEP, 2))
+        self.needed = self.labels_needed(self.goal)
 
     def difference(self, first: Series, second: Series, labels: int) -> Difference | None:
-        """Return a difference that was computed for the verdict."""
-        wanted = (first, second, labels)
-        return next((d for d in self.differences if (d.first, d.second, d.labels) == wanted), None)
-
-    @property
-    def every(self) -> list[Series]:
-        """All arms with a score, in the order of the study."""
-        return list(dict.fromkeys(score.series for score in self.scores))
+        """Return the difference of two arms at a budget, where they were compared."""
+        found = self.differences.get((first, second, labels))
+        other_way = self.differences.get((second, first, labels))
+        return other_way.reversed() if found is None and other_way else found
 
     @property
     def objective(self) -> str:
@@ -152,168 +180,133 @@ class Analysis:
         """The compared arms, headline arm first; the first two arms where none is compared."""
         if not self.steps:
             return self.every[:2]
-        return [series_of(arm, self.objective) for arm in reversed(self.chain)]
+        return [_series_of(arm, self.objective) for arm in reversed(self.chain)]
 
-    @property
-    def references(self) -> list[Series]:
-        """The arms that the headline arm is compared with besides its control."""
-        return [one for one in self.every if find_arm(one[0]).is_reference]
+    def labels_needed(self, goal: float) -> dict[Series, LabelsNeeded]:
+        """Estimate the labels that each arm needs for a goal, a score between 0 and 1."""
+        found = {}
+        for series in self.every:
+            budgets = [labels for one, labels in self.scores if one == series]
+            shared = self._shared([series], budgets)
+            if shared is not None:
+                found[series] = labels_needed(budgets, shared[0], goal, self.variance)
+        return found
 
-
-def series_of(arm: Arm, objective: str) -> Series:
-    """Return the series of an arm; one that depends on no objective has an empty one."""
-    return (arm.name, objective if arm.uses_objective else "")
-
-
-def analyse(results: Results) -> Analysis:
-    """Compute everything that verdict and report show.
-
-    Parameters
-    ----------
-    results : Results
-        Of the finished runs, at least one; arms are compared on the seeds that they share.
-    """
-    tables = _Tables(results)
-    scores = []
-    for key, table in tables.every.items():
-        seeds = dict(zip(results.runs[key], map(float, table.mean(1)), strict=True))
-        scores.append(Score(key[:2], key[2], mean_interval(table, tables.variance), seeds))
-    costs = {(score.series, score.labels): find_cost(results, score) for score in scores}
-    chain = [ARMS[name] for name in CHAIN if any(arm == name for arm, _, _ in results.runs)]
-    curves = make_curves(_epoch_values(results))
-    found = Analysis(results, chain, scores, curves, costs, _taken(results, scores))
-    objectives = sorted({objective for arm, objective, _ in results.runs if arm == CHAIN[-1]})
-    for objective in objectives if len(chain) > 1 else []:
-        _compare(found, tables, objective, shared_level(len(objectives)))
-    for labels in results.about["budgets"]:
-        _find_winner(found, tables, labels)
-    _find_alternatives(found, tables)
-    best = next(s for s in scores if (s.series, s.labels) == (found.taken, _most(scores)))
-    steps = math.floor(best.interval.value / GOAL_STEP + 1e-9)
-    found.goal = max(GOAL_STEP, round(steps * GOAL_STEP, 2))
-    found.needed = arm_labels(results, found.goal)
-    return found
-
-
-class _Tables:
-    """Row scores of every arm and budget, and the variance between seeds pooled over them."""
-
-    def __init__(self, results: Results) -> None:
-        self.results, self.runs = results, results.runs
-        self.every = {key: results.scores(*key) for key in results.runs}
-        keys: list[Hashable] = list(self.every)
-        pairs = [(a, b) for a, b in combinations(self.every, 2) if a[2] == b[2]]
-        self.variance = seed_variance(dict(zip(keys, self.every.values(), strict=True)), pairs)
-
-    def shared(
-        self, every: Sequence[Series], budgets: Sequence[int]
-    ) -> tuple[np.ndarray, ...] | None:
-        """Return (budgets, seeds, rows) of each arm, of the seeds that all have at all budgets."""
+    def _shared(self, every: Sequence[Series], budgets: Sequence[int]) -> np.ndarray | None:
+        """Return (arms, budgets, seeds, rows) of the seeds that all arms have at all budgets."""
         keys = [(*series, labels) for series in every for labels in budgets]
         seeds = sorted(set.intersection(*(set(self.runs.get(key, [])) for key in keys)))
         if not seeds:
             return None
         tables = np.array([self.results.scores(*key, seeds) for key in keys])
-        return tuple(tables.reshape(len(every), len(budgets), *tables.shape[1:]))
+        return tables.reshape(len(every), len(budgets), *tables.shape[1:])
 
-    def difference(
-        self, first: Series, second: Series, labels: int, level: float
-    ) -> Difference | None:
-        """Compare two arms at one budget."""
-        tables = self.shared((first, second), [labels])
-        return self.compare((first, second), labels, tables, level) if tables else None
-
-    def compare(
-        self, pair: tuple[Series, Series], labels: int, tables: Sequence[np.ndarray], level: float
+    def _difference(
+        self, pair: Pair, labels: int, tables: np.ndarray, level: float, *, significant: bool
     ) -> Difference:
-        """Compare two tables (budgets, seeds, rows) by their means over budgets."""
-        one, other = (table.mean(0) for table in tables)
+        """Compare two arms by the means of their tables over budgets."""
+        one, other = tables.mean(1)
         interval = paired_difference(one, other, self.variance, level)
         detectable = detectable_difference(one, other, self.variance, level)
-        return Difference(*pair, labels, interval, interval.excludes(0), detectable)
+        return Difference(*pair, labels, interval, significant, detectable)
+
+    def _compare(self) -> None:
+        """Compare the arms of the chain step by step, and other pairs of arms."""
+        self.differences: dict[tuple[Series, Series, int], Difference] = {}
+        self.steps: dict[str, list[Difference]] = {}
+        self.savings: dict[str, LabelSavings] = {}
+        self.chain = [ARMS[name] for name in CHAIN if any(arm == name for arm, _ in self.every)]
+        objectives = sorted({objective for arm, objective in self.every if arm == CHAIN[-1]})
+        level = shared_level(max(1, len(objectives)))
+        others: list[Pair] = []
+        for objective in objectives if len(self.chain) > 1 else []:
+            chain = [_series_of(arm, objective) for arm in self.chain]
+            claimed = self._compare_steps(objective, chain, level)
+            for pair, is_claimed in claimed.items():
+                for labels in self.budgets:
+                    self._compare_pairs([pair], labels, level, allowed=is_claimed)
+            others += [(chain[-1], other) for other in (chain[0], *self.references)]
+        for labels in self.budgets:
+            pairs = list(others)
+            if labels == self.most:
+                pairs += [(self.selected, other) for other in self.every]
+            self._compare_pairs(pairs, labels, level)
+
+    def _compare_steps(
+        self, objective: str, chain: Sequence[Series], level: float
+    ) -> dict[Pair, bool]:
+        """Compare the steps by their means over all budgets; return which ones are claimed."""
+        pairs = [(after, before) for before, after in pairwise(chain)]
+        whole = self._shared(chain, self.budgets)  # the same seeds for every step: they add up
+        if whole is None:
+            return dict.fromkeys(pairs, False)
+        claimed = claimed_steps(whole, self.variance, level)
+        self.steps[objective] = [
+            self._difference(pair, ALL_BUDGETS, whole[[k + 1, k]], level, significant=claimed[k])
+            for k, pair in enumerate(pairs)
+        ]
+        for step in self.steps[objective]:
+            self.differences[step.first, step.second, ALL_BUDGETS] = step
+        if len(self.budgets) > 1:
+            self.savings[objective] = label_savings(
+                self.budgets, whole[-1], whole[-2], self.variance
+            )
+        return dict(zip(pairs, claimed, strict=True))
+
+    def _compare_pairs(
+        self, pairs: Sequence[Pair], labels: int, level: float, *, allowed: bool = True
+    ) -> None:
+        """Compare pairs of arms at a budget that were not compared yet, as one family."""
+        tables: dict[Pair, np.ndarray] = {}
+        p_values = []
+        for first, second in pairs:
+            shared = self._shared((first, second), [labels])
+            known = first == second or self.difference(first, second, labels)
+            if known or shared is None or (first, second) in tables:
+                continue
+            tables[first, second] = shared
+            group = sorted({*named_budgets(self.budgets), labels})
+            whole = self._shared((first, second), group)
+            closed = [1.0] * len(group)
+            if whole is not None:
+                closed = closed_p_values(whole[0], whole[1], self.variance)
+            p_values.append(closed[group.index(labels)])
+        for (pair, table), p in zip(tables.items(), holm_p_values(p_values), strict=True):
+            found = self._difference(
+                pair, labels, table, level, significant=allowed and p < 1 - level
+            )
+            self.differences[(*pair, labels)] = found
+
+    def _winner(self, labels: int) -> Series | None:
+        """Find the arm that is significantly better than every other one at a budget."""
+        scores = {one: s.interval.value for (one, n), s in self.scores.items() if n == labels}
+        if len(scores) < 2:
+            return None
+        best = max(scores, key=lambda one: scores[one])
+        level = shared_level(len(scores) - 1)
+        for other in scores:
+            shared = self._shared((best, other), [labels])
+            if other != best and (
+                shared is None
+                or not paired_difference(shared[0, 0], shared[1, 0], self.variance, level).excludes(
+                    0
+                )
+            ):
+                return None
+        return best
+
+    def _selected(self) -> Series:
+        """Return the arm that model selection chose; where none is recorded, the best score."""
+        last = [series for series, labels in self.scores if labels == self.most]
+        best = self.results.about["best"]
+        chosen = (best.get("arm", ""), best.get("objective", ""))
+        if chosen in last:
+            return chosen
+        return max(last, key=lambda one: self.scores[one, self.most].interval.value)
 
 
-def _compare(found: Analysis, tables: _Tables, objective: str, level: float) -> None:
-    """Add the differences, steps, tests and savings of one objective."""
-    budgets = found.results.about["budgets"]
-    named = named_budgets(budgets)
-    chain = [series_of(arm, objective) for arm in found.chain]
-    headline = chain[-1]
-    pairs = [(after, before) for before, after in pairwise(chain)]
-    references = [(headline, reference) for reference in found.references]
-    for first, second in dict.fromkeys([*pairs, (headline, chain[0]), *references]):
-        for labels in budgets:
-            one = tables.difference(first, second, labels, level)
-            group = sorted({*named, labels})
-            both = tables.shared((first, second), group)
-            if one is not None:
-                clear = standing_out(both[0], both[1], tables.variance, level) if both else []
-                significant = bool(clear) and clear[group.index(labels)]
-                found.differences.append(replace(one, significant=significant))
-    whole = tables.shared(chain, budgets)  # the same seeds for every step: they add up
-    if whole is None:
-        return
-    claimed = claimed_steps(np.array(whole), tables.variance, level)
-    found.steps[objective] = [
-        replace(
-            tables.compare(pair, ALL_BUDGETS, (whole[k + 1], whole[k]), level),
-            significant=claimed[k],
-            effect=found.chain[k + 1].effect,
-        )
-        for k, pair in enumerate(pairs)
-    ]
-    found.differences += found.steps[objective]
-    if len(budgets) > 1:
-        found.savings[objective] = label_savings(budgets, whole[-1], whole[-2], tables.variance)
-
-
-def _find_winner(found: Analysis, tables: _Tables, labels: int) -> None:
-    """Find the arm that is significantly better than every other one at a budget, if any is."""
-    scores = [score for score in found.scores if score.labels == labels]
-    if len(scores) < 2:
-        return
-    best = max(scores, key=lambda score: score.interval.value)
-    level = shared_level(len(scores) - 1)
-    gaps = [
-        tables.difference(best.series, one.series, labels, level)
-        for one in scores
-        if one is not best
-    ]
-    if all(gap is not None and gap.significant for gap in gaps):
-        found.winners[labels] = best.series
-
-
-def _find_alternatives(found: Analysis, tables: _Tables) -> None:
-    """Compare the recommended arm with every other one at the largest budget.
-
-    A pair that the verdict compares has the verdict's interval and decision; the others share 5 %.
-    """
-    labels, taken = _most(found.scores), found.taken
-    others = [s.series for s in found.scores if s.labels == labels and s.series != taken]
-    known = {one: found.difference(taken, one, labels) for one in others}
-    for one in others:
-        other_way = found.difference(one, taken, labels)
-        if known[one] is None and other_way is not None:
-            known[one] = other_way.reversed()
-    level = shared_level(max(1, sum(difference is None for difference in known.values())))
-    for one, difference in known.items():
-        difference = difference or tables.difference(taken, one, labels, level)
-        if difference is not None:
-            found.alternatives.append(difference)
-
-
-def _taken(results: Results, scores: Sequence[Score]) -> Series:
-    """Return the arm in `best/`; where none is recorded, the one with the highest score."""
-    last = {score.series: score for score in scores if score.labels == _most(scores)}
-    best = results.about["best"]
-    taken = (best.get("arm", ""), best.get("objective", ""))
-    if taken in last:
-        return taken
-    return max(last, key=lambda series: last[series].interval.value)
-
-
-def _most(scores: Sequence[Score]) -> int:
-    return max(score.labels for score in scores)
+def _series_of(arm: Arm, objective: str) -> Series:
+    return (arm.name, objective if arm.uses_objective else "")
 
 
 def _epoch_values(results: Results) -> dict[tuple[Series, int], dict[int, list[float]]]:
@@ -338,44 +331,39 @@ def make_curves(lines: Mapping[tuple[Series, int], dict[int, list[float]]]) -> l
         (series, labels) → seed → values by epoch. The variance between seeds is pooled over the
         arms of a budget, epoch by epoch.
     """
-    means: dict[tuple[Series, int], list[Interval]] = {key: [] for key in lines}
-    for labels in {labels for _, labels in lines}:
-        same = {key: seeds for key, seeds in lines.items() if key[1] == labels}
-        shortest = {key: min(map(len, seeds.values())) for key, seeds in same.items()}
-        for epoch in range(max(shortest.values())):
-            reached = [key for key in same if epoch < shortest[key]]
-            columns: dict[Hashable, np.ndarray] = {
-                key: np.array([[values[epoch]] for values in same[key].values()]) for key in reached
-            }
+    curves = [Curve(*key, seeds, []) for key, seeds in lines.items()]
+    for epoch in range(max((len(v) for c in curves for v in c.seeds.values()), default=0)):
+        for labels in {curve.labels for curve in curves}:
+            columns = {}
+            for place, curve in enumerate(curves):
+                values = [line[epoch : epoch + 1] for line in curve.seeds.values()]
+                if curve.labels == labels and all(values):
+                    columns[place] = np.array(values)
             variance = seed_variance(columns, [])
-            for key in reached:
-                means[key].append(mean_interval(columns[key], variance))
-    return [Curve(*key, seeds, means[key]) for key, seeds in lines.items()]
+            for place, column in columns.items():
+                curves[place].mean.append(mean_interval(column, variance))
+    return curves
 
 
-def find_cost(results: Results, score: Score) -> Cost:
+def find_cost(results: Results, series: Series, labels: int) -> Cost:
     """Compute the cost of an arm at a budget from the facts of its runs."""
-    wanted = (*score.series, score.labels)
-    every = results.about["facts"]
+    every, wanted = results.about["facts"], (*series, labels)
     facts = [one for one in every if (one["arm"], one["objective"], one["labels"]) == wanted]
-    seconds, predicting, size = (
-        _mean([one[name] for one in facts if name in one])
-        for name in ("seconds", "test_seconds", "bytes")
-    )
+
+    def mean(name: str, unit: float) -> float | None:
+        values = [one[name] for one in facts if name in one]
+        return float(np.mean(values)) / unit if values else None
+
     return Cost(
-        minutes=None if seconds is None else seconds / 60,
-        bytes=size,
-        milliseconds=None if predicting is None else 1000 * predicting / len(results.rows),
+        minutes=mean("seconds", 60),
+        bytes=mean("bytes", 1),
+        milliseconds=mean("test_seconds", len(results.rows) / 1000),
         timed=frozenset((one.get("workers"), one.get("threads")) for one in facts),
-        selected=_selected(facts),
+        selected=_selected_settings(facts),
     )
 
 
-def _mean(values: Sequence[float]) -> float | None:
-    return float(np.mean(values)) if values else None
-
-
-def _selected(facts: Sequence[Mapping[str, Any]]) -> str:
+def _selected_settings(facts: Sequence[Mapping[str, Any]]) -> str:
     """Write the selected settings: each one, lowest to highest over seeds."""
     values: dict[str, set[float]] = {}
     for one in facts:
@@ -389,14 +377,3 @@ def _selected(facts: Sequence[Mapping[str, Any]]) -> str:
     if found and tries:
         found.append(f"{tries} tries")
     return ", ".join(found)
-
-
-def arm_labels(results: Results, goal: float) -> dict[Series, LabelsNeeded]:
-    """Estimate the labels that each arm needs for a goal, a score between 0 and 1."""
-    tables, found = _Tables(results), {}
-    for series in dict.fromkeys((arm, objective) for arm, objective, _ in results.runs):
-        budgets = [labels for arm, objective, labels in results.runs if (arm, objective) == series]
-        shared = tables.shared([series], budgets)
-        if shared is not None:
-            found[series] = labels_needed(budgets, shared[0], goal, tables.variance)
-    return found

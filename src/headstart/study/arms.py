@@ -40,7 +40,8 @@ class Arm:
     label, phrase : for people; `phrase` is a part of a sentence.
     description : one sentence.
     fit : how it is trained, a key of `jobs.FITS`.
-    estimator : of a linear arm, as "module:class".
+    estimator : as "module:class"; saved runs of this class name the arm. The linear arm of tasks
+        without classes has several.
     start : what a network starts from: the weights of the base, those before its first step of
         pretraining, or random ones.
     settings : in which a network differs from fine-tuning the base, for `FinetuneConfig`.
@@ -129,7 +130,7 @@ ARMS: dict[str, Arm] = {
             label="linear model",
             description="TF-IDF and one logistic regression per label, or a linear tagger of "
             "words.",
-            fit="task_linear",
+            fit="linear",
             colours=Colours("#767676", "#9a9a9a", "#666666", "#b0b0b0"),
             tasks=LINEAR_TASKS,
             usual=LINEAR_TASKS,
@@ -213,6 +214,7 @@ ARMS: dict[str, Arm] = {
             description="The probabilities of other arms, combined with weights fitted to "
             "out-of-fold predictions.",
             fit="stack",
+            estimator="headstart.baselines.stack:Stack",
             colours=Colours("#009e73", "#2cc496", "#007a59", "#2cc496"),
             needs=frozenset({"arms"}),
             tasks=CLASS_TASKS,

@@ -16,9 +16,11 @@ from typing import Any
 import numpy as np
 
 from headstart.baselines.finetune_arm import STACK, save_arm
-from headstart.baselines.stack import MEMBERS, StackClassifier
+from headstart.baselines.stack import MEMBERS, Stack
 from headstart.config import FinetuneConfig, StudyConfig
 from headstart.evaluation.calibration import log_loss, normalized
+from headstart.files import write_text
+from headstart.model_card import CARD
 from headstart.run import ClassifierRun, Run, read_summary, write_summary
 from headstart.study.data import StudyData, has_classes
 from headstart.study.jobs import JobResult, oof_of, run_file, shared_rows, unpack
@@ -41,10 +43,12 @@ def measure(results: Sequence[JobResult], data: StudyData, *, selection: str) ->
         return {one.job: -one.value("validation", data.task.metric) for one in results}
     found = {}
     for one in results:
-        rows = shared_rows([other for other in results if other.job.seed == one.job.seed])
+        place = (one.job.seed, one.job.fold)
+        alike = [other for other in results if (other.job.seed, other.job.fold) == place]
+        rows = shared_rows(alike)
         oof = oof_of(one, rows)
         if has_classes(data.task):
-            train = data.rows(one.job.labels, one.job.seed).train
+            train = data.rows(one.job.labels, *place).train
             found[one.job] = log_loss(normalized(oof), np.asarray(train.labels)[rows])
         else:
             found[one.job] = -float(oof.mean())
@@ -57,7 +61,7 @@ def choose_best(losses: Mapping[Job, float]) -> Job:
     for job in losses:
         arms.setdefault((job.arm, job.objective), []).append(job)
     best = min(arms.values(), key=lambda jobs: float(np.mean([losses[job] for job in jobs])))
-    return min(best, key=lambda job: (losses[job], job.seed))
+    return min(best, key=lambda job: (losses[job], job.seed, job.fold))
 
 
 def save_best(
@@ -68,19 +72,25 @@ def save_best(
     Returns
     -------
     The best job, and the one whose run is saved. They differ where the best one cannot be saved,
-    such as the linear model of a task without classes.
+    such as the trivial one, and in a study in folds, where the best arm is trained on all rows.
     """
     place, last = folder / BEST, plan.budgets[-1]
     largest = [one for job, one in results.items() if job.labels == last and not job.select]
     losses = measure(largest, data, selection=config.selection)
     best = choose_best(losses)
     if not place.is_dir():
-        parts = {job: _parts(folder, plan, config, results, job) for job in losses}
+        parts = {job: _parts(folder, plan, config, results, plan.saved(job)) for job in losses}
         usable = {job: loss for job, loss in losses.items() if parts[job]}
         if not usable:
             return best, None
         chosen = choose_best(usable)
-        _write_run(place, chosen, parts[chosen], config, data, results)
+        new = place.with_name(f".{place.name}.part")  # so that it is there whole or not at all
+        shutil.rmtree(new, ignore_errors=True)
+        _write_run(new, plan.saved(chosen), parts[chosen], config, data, results)
+        more = _expected(new, chosen, data, results) if data.folds else {}
+        summary = {**read_summary(new), "run": str(place), TRAINING: asdict(plan.saved(chosen))}
+        write_summary(summary | more, new)
+        new.replace(place)
     shutil.rmtree(folder / "runs", ignore_errors=True)
     return best, Job(**read_summary(place, needs=(TRAINING,))[TRAINING])
 
@@ -98,16 +108,14 @@ def _parts(
 
 
 def _write_run(
-    place: Path,
+    new: Path,
     job: Job,
     parts: dict[str, Path],
     config: StudyConfig,
     data: StudyData,
     results: Mapping[Job, JobResult],
 ) -> None:
-    """Write a run into a folder beside its place first, so that it is there whole or not at all."""
-    new = place.with_name(f".{place.name}.part")
-    shutil.rmtree(new, ignore_errors=True)
+    """Write the run of a job into a new folder."""
     weights = results[job].facts.get("weights")
     if weights is None:
         unpack(parts[job.arm].read_bytes(), new)
@@ -118,15 +126,33 @@ def _write_run(
             unpack(path.read_bytes(), member)
             members[safe_name(arm)] = Run.open(member)
         settings: Any = {**config.dataset_settings(), "arm": STACK, "seed": job.seed}
-        scorer = StackClassifier(members, [weights[arm] for arm in parts])
+        scorer = Stack.with_weights([weights[arm] for arm in parts], members)
         save_arm(
-            ClassifierRun(new, data.task, scorer),  # type: ignore[arg-type]
+            ClassifierRun(new, data.task, scorer),
             FinetuneConfig(**settings),
-            data.rows(job.labels, job.seed),
+            data.rows(job.labels, job.seed, job.fold),
             new,
             arm=STACK,
             role="measured it",
         )
-    summary = {**read_summary(new), "run": str(place), TRAINING: asdict(job)}
-    write_summary(summary, new)
-    new.replace(place)
+
+
+def _expected(
+    new: Path, job: Job, data: StudyData, results: Mapping[Job, JobResult]
+) -> dict[str, Any]:
+    """Add to the card what the folds measured: all rows trained the run, and none can judge it."""
+    found = [one for one in results if one.run == {**job.run, "seed": one.seed} and one.fold]
+    metric, folds = data.task.metric, data.fold_count
+    value = np.average(
+        [results[one].value("test", metric) for one in found],
+        weights=[len(data.fold(one.seed, one.fold).rows) for one in found],
+    )
+    card = new / CARD
+    write_text(
+        card,
+        card.read_text(encoding="utf-8")
+        + f"\n## Expected {metric}\n\n{value:.1%} on new texts, measured in {folds} folds of the "
+        f"{len(data.splits.train):,} labelled rows. Then all of them trained this model: the "
+        "evaluation above is of rows that it was trained on.\n",
+    )
+    return {"expected": {metric: float(value), "folds": folds}}

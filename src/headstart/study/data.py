@@ -1,16 +1,17 @@
 """The data of a study: labelled parts, the corpus without held-out texts, label budgets, notes."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from headstart.config import PretrainConfig, StudyConfig
 from headstart.data.corpus import Corpus, read_corpus
 from headstart.data.dataset import Dataset, Splits
 from headstart.data.inspect import NO_TEST_PART, inspect_data
 from headstart.data.overlap import OverlapKind, text_key
-from headstart.data.splits import take_budget
+from headstart.data.splits import deal_folds, drop_overlapping, take_budget
 from headstart.data.tokenizers import hash_of
 from headstart.errors import HeadstartError
 from headstart.study.arms import CLASS_TASKS
@@ -21,7 +22,20 @@ from headstart.training.corpus import open_corpus
 
 USUAL_BUDGETS = (100, 400)  # and all labels
 FEW_TEST_ROWS = 100
+LEAST_TEST_ROWS, FOLDS = 200, 5  # with fewer that are split off, a study is made in folds
 LEAST_OWN_BYTES = 4_096  # of training texts, to be pretrained on: some rows of 128 tokens
+
+
+class Fold(NamedTuple):
+    """One fold of a seed: the positions of its rows, its parts, and its corpus, if it has one.
+
+    Its test part are the rows of the fold, and they draw the curves of validation, too. The
+    training part are all other rows that do not overlap with them.
+    """
+
+    rows: list[int]
+    splits: Splits[Any]
+    corpus: Corpus | None
 
 
 @dataclass(frozen=True)
@@ -31,16 +45,24 @@ class StudyData:
     Parameters
     ----------
     task : with the labels of all training rows.
-    splits : train, validation and test.
+    splits : train, validation and test; in a study in folds, each of them is all rows.
     corpus : without validation and test texts, and with the training texts; None if no arm needs
         one.
     budgets : numbers of labelled rows, ascending.
-    all_labels : labelled rows that a training could have.
+    all_labels : labelled rows that a training could have; in a study in folds, in any fold.
     notes : what a person should know about the data.
     one_order : whether every seed has all labels in the same order, so that it can use what
         another seed has selected; otherwise in the order in which `finetune` draws them.
     dropped : documents dropped from the corpus, by their kind of overlap with held-out texts.
-    shared_test : whether the test part is the validation part, too.
+    shared_test : whether the rows that are reported on select the arm that is saved.
+    folds : by seed and number from 1, in a study in folds.
+
+    In a study in folds each seed deals the rows into folds in its own way, and every row of a fold
+    is judged by the training without it. The predictions of one seed's folds are one row of the
+    table (seeds, rows). Rows of the same fold share a training, so their errors are correlated;
+    because each seed has other folds, the variance between seeds contains this part, too
+    (`statistics.py` has what it does not contain). With the same folds for every seed, the
+    intervals would miss it.
     """
 
     task: Task[Any]
@@ -52,15 +74,28 @@ class StudyData:
     notes: list[str] = field(default_factory=list)
     dropped: dict[OverlapKind, int] = field(default_factory=dict)
     shared_test: bool = False
+    folds: dict[tuple[int, int], Fold] = field(default_factory=dict)
 
-    def rows(self, labels: int, seed: int) -> Splits[Any]:
-        """Return the rows of a budget and seed as training part: the same for every arm.
+    def rows(self, labels: int, seed: int, fold: int = 0) -> Splits[Any]:
+        """Return the rows of a budget, seed and fold as training part: the same for every arm.
 
         A smaller budget is contained in a larger one of the same seed. With all labels, every
-        seed has the same rows.
+        seed has the same rows. Fold 0 is the whole training part.
         """
+        splits = self.fold(seed, fold).splits
         seed = 0 if self.one_order and labels == self.all_labels else seed
-        return replace(self.splits, train=take_budget(self.splits.train, str(labels), seed))
+        return replace(splits, train=take_budget(splits.train, str(labels), seed))
+
+    def fold(self, seed: int, fold: int) -> Fold:
+        """Return a fold; number 0 is the whole study, with one test part."""
+        test: Any = self.splits.test
+        whole = Fold(list(range(len(test))), self.splits, self.corpus)
+        return self.folds[seed, fold] if fold else whole
+
+    @property
+    def fold_count(self) -> int:
+        """The number of folds; 1 in a study with one test part."""
+        return max((fold for _, fold in self.folds), default=1)
 
     @property
     def identity(self) -> dict[str, str]:
@@ -81,11 +116,18 @@ def read_data(config: StudyConfig, callback: Callback) -> StudyData:
     if splits.test is None:
         splits, note = _make_test(task, splits, config.split_seed, shared=shared)
         notes.append(note)
-    assert splits.test is not None
-    all_labels = len(take_budget(splits.train, "all", 0))
-    budgets = find_budgets(config, task, splits.train, all_labels)
     _check_parts(splits)
-    if len(splits.test) < FEW_TEST_ROWS:
+    dealt, every = _deal_folds(config, splits), splits.whole
+    splits = replace(splits, whole=None)
+    inspected = replace(splits, test=None) if shared else splits
+    if dealt:
+        notes.append(
+            f"judged in {max(fold for _, fold in dealt)} folds: every one of the {len(every):,} "
+            f"labelled rows once, in each seed; a test part would have {len(splits.test):,} rows"
+        )
+        task, shared = kind.from_rows(every), config.selection == "none"
+        splits, inspected = Splits(every, every, every), Splits(every, every.pick([]), None)
+    elif len(splits.test) < FEW_TEST_ROWS:
         notes.append(
             f"the test part has only {len(splits.test):,} rows: each of them is "
             f"{100 / len(splits.test):.1f} points of the metric"
@@ -95,22 +137,72 @@ def read_data(config: StudyConfig, callback: Callback) -> StudyData:
     if config.corpus:
         read = read_corpus(config.corpus, encoding=config.encoding, documents=config.documents)
         corpus = read.without(held_out)
-    inspected = replace(splits, test=None) if shared else splits
     found = inspect_data(inspected, corpus, progress=callback.stage("looking at the data"))
-    notes += [one for one in found.warnings if not (shared and one == NO_TEST_PART)]
-    dropped = dict(corpus.overlapping or {}) if corpus is not None else {}
-    if corpus is not None and config.task_text:
+    warnings = [one for one in found.warnings if inspected.test or one != NO_TEST_PART]
+    notes += [one for one in warnings if not (dealt and one.startswith("validation is empty"))]
+    dropped = dict(corpus.overlapping) if corpus is not None else {}
+    if corpus is not None and config.task_text and not dealt:
         corpus = corpus.with_task_text(task.texts(splits.train))
+    folds = {}
+    for key, rows in dealt.items():
+        parts = _fold_parts(splits.train, rows)
+        own = corpus
+        if config.uses_own_texts:
+            own = _own_texts(config, task, parts.train, task.texts(parts.validation))
+        folds[key] = Fold(rows, parts, own)
     if config.uses_own_texts:
-        corpus = _own_texts(config, task, splits.train, held_out)
+        corpus = _own_texts(config, task, splits.train, [] if dealt else held_out)
         notes.append(
             f"no corpus was given: {corpus.name}, {len(corpus.task_text):,} of them, are the "
-            "corpus, without their labels"
+            "corpus, without their labels" + (", in each fold without its rows" if dealt else "")
         )
     if config.base:
         notes += _seen_by_base(Path(config.base), held_out)
-    one_order = config.selection == "budget"
-    return StudyData(task, splits, corpus, budgets, all_labels, one_order, notes, dropped, shared)
+    trains = [fold.splits.train for fold in folds.values()] or [splits.train]
+    least = min((take_budget(train, "all", 0) for train in trains), key=len)
+    return StudyData(
+        task,
+        splits,
+        corpus,
+        find_budgets(config, task, least, len(least)),
+        len(least),
+        config.selection == "budget",
+        notes,
+        dropped,
+        shared,
+        folds,
+    )
+
+
+def _deal_folds(config: StudyConfig, splits: Any) -> dict[tuple[int, int], list[int]]:
+    """Return the positions of each fold's rows by seed and number; none without folds."""
+    few = splits.whole is not None and len(splits.test) < LEAST_TEST_ROWS
+    count = config.folds or (FOLDS if few else 1)
+    if count == 1:
+        return {}
+    if splits.whole is None:
+        raise HeadstartError(
+            "--folds is for a dataset without parts: this one has its own",
+            fix="do not give --folds, or give all rows in one file",
+        )
+    found: dict[tuple[int, int], list[int]] = {}
+    for seed in range(config.seeds):
+        dealt = deal_folds(splits.whole, count, 1_000 * config.split_seed + seed)
+        found |= {(seed, number): rows for number, rows in enumerate(dealt, start=1)}
+    return found
+
+
+def _fold_parts(every: Any, rows: list[int]) -> Splits[Any]:
+    """Return the parts of a fold; training rows that overlap with its rows are dropped."""
+    held, others = every.pick(rows), set(range(len(every))) - set(rows)
+    parts = drop_overlapping(Splits(every.pick(sorted(others)), held, None))
+    return replace(parts, test=held)
+
+
+def split_sizes(data: StudyData) -> dict[str, int]:
+    """Return the rows of each part by name; in a study in folds, all of them are one part."""
+    parts = {"labelled": data.splits.train} if data.folds else data.splits.parts()
+    return {name: len(part) for name, part in parts.items()}
 
 
 def has_classes(task: Task[Any]) -> bool:
@@ -189,7 +281,7 @@ def _check_parts(splits: Splits[Any]) -> None:
         )
 
 
-def _own_texts(config: StudyConfig, task: Task[Any], train: Any, held_out: list[str]) -> Corpus:
+def _own_texts(config: StudyConfig, task: Task[Any], train: Any, held_out: Sequence[str]) -> Corpus:
     """Make a corpus of the training texts."""
     name = f"the training texts of {train.name}"
     corpus = Corpus(name).without(held_out).with_task_text(task.texts(train))
@@ -213,7 +305,7 @@ def _seen_by_base(base: Path, held_out: list[str]) -> list[str]:
     for _ in corpus:  # counts the dropped ones
         pass
     wanted = {text_key(text) for text in held_out}
-    seen = sum((corpus.overlapping or {}).values())
+    seen = corpus.overlapping.total()
     seen += sum(text_key(text) in wanted for text in corpus.task_text)
     if not seen:
         return []

@@ -15,11 +15,12 @@ import traceback
 from collections.abc import Callable
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from headstart.config import StudyConfig
-from headstart.errors import HeadstartError
+from headstart.errors import HeadstartError, need_packages
 from headstart.machine import choose_threads, usable_cores
 
 MOST_JOBS = 4  # on this machine, where no number is given
@@ -136,7 +137,8 @@ class RayExecutor(Executor):
     """Run jobs on a Ray cluster, or on one that is started here."""
 
     def __init__(self, config: StudyConfig) -> None:
-        ray = _load("ray", "ray")
+        need_packages("ray", "ray")
+        ray: Any = import_module("ray")
         super().__init__()
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         address = config.address or os.environ.get("RAY_ADDRESS")
@@ -173,7 +175,8 @@ class SlurmExecutor(Executor):
     """Run each job as a job of Slurm, through submitit; `--address local` tries it without."""
 
     def __init__(self, config: StudyConfig, jobs: int, folder: Path) -> None:
-        submitit = _load("submitit", "slurm")
+        need_packages("slurm", "submitit")
+        submitit: Any = import_module("submitit")
         super().__init__()
         self._jobs: list[Any] = []
         cluster = "local" if config.address == "local" else "slurm"
@@ -227,14 +230,3 @@ def job_error(error: BaseException) -> BaseException:
     if isinstance(error, MemoryError):
         return HeadstartError("a training ran out of memory", fix=LESS_MEMORY)
     return error
-
-
-def _load(module: str, extra: str) -> Any:
-    try:
-        return __import__(module)
-    except ImportError:
-        raise HeadstartError(
-            f"{module} is not installed",
-            fix=f"pip install 'headstart[{extra}]'",
-            code="missing-package",
-        ) from None

@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import load_file
 
-from headstart.baselines.baselines import LINEAR_ARMS, LINEAR_MODELS
-from headstart.baselines.finetune_arm import save_arm
-from headstart.baselines.stack import Stack, fit_out_of_fold, over_all_classes
+from headstart.baselines.baselines import LINEAR_MODELS, texts_and_labels
+from headstart.baselines.finetune_arm import LINEAR_ARMS, save_arm
+from headstart.baselines.stack import Stack, fit_out_of_fold
 from headstart.checksums import load_arrays, save_arrays
 from headstart.config import FinetuneConfig, StudyConfig
 from headstart.data.dataset import Splits
@@ -33,10 +33,10 @@ from headstart.evaluation.calibration import at_temperature
 from headstart.evaluation.metrics import classification_metrics
 from headstart.files import replacing
 from headstart.objectives import OBJECTIVES
-from headstart.run import ClassifierRun, write_temperature
+from headstart.run import ClassifierRun, over_all_labels, write_temperature
 from headstart.study.arms import Arm, find_arm
 from headstart.study.data import has_classes
-from headstart.study.plan import Job, Plan, safe_name
+from headstart.study.plan import Job, Plan, find_epochs, safe_name
 from headstart.study.selection import (
     Selection,
     budget_folds,
@@ -203,7 +203,7 @@ def run_job(
             **fitted.facts,
         }
         run = None
-        save = job.labels == plan.budgets[-1]  # it may become `best/`
+        save = job.labels >= plan.budgets[-1] and job == plan.saved(job)  # it may become `best/`
         if save:
             fitted.save()
         if context.folder.is_dir():
@@ -335,13 +335,13 @@ def network_config(context: JobContext) -> FinetuneConfig:
     study, job, arm = context.config, context.job, context.arm
     settings: dict[str, Any] = {
         **study.dataset_settings(),
-        "epochs": context.plan.epochs[job.labels],
+        "epochs": find_epochs(study, job.labels),
         "labels": str(job.labels) if study.task == "classification" else None,
         "length": study.length,
         "device": "cpu",
         "seed": job.seed,
         "threads": context.plan.threads,
-        "precision": study.precision,
+        "precision": context.plan.precision,
     }
     own = f"{job.objective}-{job.seed % study.bases}"  # seeds take turns with several bases
     base = context.inputs.get(arm.name if arm.is_foreign else own)
@@ -374,74 +374,51 @@ class _Epochs(Callback):
 
 
 def fit_linear(context: JobContext) -> Fitted:
-    """Fit a scikit-learn estimator of class probabilities, which selects its own C in folds."""
-    rows, task = context.rows, context.task
-    module, _, name = context.arm.estimator.partition(":")
+    """Fit a scikit-learn estimator, which selects its own C in folds."""
+    rows, task, arm = context.rows, context.task, context.arm
+    estimator: Any = LINEAR_MODELS[task.name][1]
+    if arm.estimator:
+        module, _, name = arm.estimator.partition(":")
+        estimator = getattr(import_module(module), name)
     given: dict[str, Any] = {}
-    if "vectors" in context.arm.needs:
+    if "vectors" in arm.needs:
         given["vectors"] = load_file(context.inputs["vectors"])["vectors"]
         given["tokenizer"] = load_tokenizer(context.inputs["tokenizer"])
-    classifier = getattr(import_module(module), name)(**given)
+    classifier = estimator(**given)
     folds = [] if context.config.selection == "none" else budget_folds(task, rows.train)
-    classifier.fit(rows.train.texts, rows.train.labels, folds=folds)
-
-    def every_class(probabilities: Array) -> Array:
-        return over_all_classes(
-            probabilities, classifier.classes_.tolist(), range(len(task.labels))
-        )
-
+    classifier.fit(*texts_and_labels(task, rows.train), folds=folds)
+    run = ClassifierRun(context.folder, task, classifier)
     found = Selection({}, tries=len(classifier.Cs))
-    if len(classifier.oof_rows_):
-        oof = every_class(classifier.oof_proba_)
-        found = replace(found, oof=oof, oof_rows=classifier.oof_rows_)
-    return Fitted(
-        lambda part: every_class(classifier.predict_proba(part.texts)),
-        found,
-        {"chosen": {"C": classifier.C_}},
-        save=lambda: _save_classifier(context, classifier),
-    )
+    if folds:
+        scores = [
+            over_all_labels(one, classifier.classes_, len(task.labels))
+            for one in classifier.oof_scores_
+        ]
+        found = out_of_fold(task, rows.train, folds, scores, tries=found.tries, calibrate=False)
+
+    def predict(part: Any) -> Any:
+        scores = run.scores(part).values
+        return at_temperature(scores, 1.0) if has_classes(task) else scores
+
+    facts = {"chosen": {"C": classifier.C_[0]}} if len(classifier.C_) == 1 else {}
+    return Fitted(predict, found, facts, save=lambda: _save_classifier(context, run))
 
 
-def _save_classifier(context: JobContext, classifier: Any) -> None:
+def _save_classifier(context: JobContext, run: ClassifierRun) -> None:
     job, study = context.job, context.config
     # `finetune` has fewer arms than a study: the config names only those that it can train.
     arm: Any = {"arm": job.arm} if job.arm in LINEAR_ARMS else {}
-    save_arm(
-        ClassifierRun(context.folder, context.task, classifier),  # type: ignore[arg-type]
-        FinetuneConfig(**study.dataset_settings(), **arm, seed=job.seed),
-        context.rows,
-        context.folder,
-        arm=job.arm,
-        role="measured it",
-    )
-
-
-def fit_task_linear(context: JobContext) -> Fitted:
-    """Fit the linear model of a task without classes; held-out rows select its C."""
-    task, rows = context.task, context.rows
-    fit = LINEAR_MODELS[task.name][1]
-    folds = budget_folds(task, rows.train)
-    if not folds:
-        return Fitted(fit(task, rows.train, rows.validation), Selection({}))
-    parts = [_fold_rows(context, fold) for fold in folds]
-    scores = [fit(task, train, held)(held) for train, held in parts]
-    predict = fit(task, *parts[0], refit=rows.train)
-    return Fitted(predict, out_of_fold(task, rows.train, folds, scores))
-
-
-def _fold_rows(context: JobContext, fold: Any) -> tuple[Any, Any]:
-    pick, train = context.task.pick, context.rows.train
-    return pick(train, fold.train.tolist()), pick(train, fold.held.tolist())
+    config = FinetuneConfig(**study.dataset_settings(), **arm, seed=job.seed)
+    save_arm(run, config, context.rows, context.folder, arm=job.arm, role="measured it")
 
 
 def fit_trivial(context: JobContext) -> Fitted:
     """Predict without reading: the majority class, the most frequent labels, no entity …"""
     task, train = context.task, context.rows.train
-    folds, found = budget_folds(task, train), Selection({})
-    if folds:
-        parts = [_fold_rows(context, fold) for fold in folds]
-        scores = [task.trivial(*part)[1] for part in parts]
-        found = out_of_fold(task, train, folds, scores)
+    folds = budget_folds(task, train)
+    parts = [[task.pick(train, rows.tolist()) for rows in (one.train, one.held)] for one in folds]
+    scores = [task.trivial(*part)[1] for part in parts]
+    found = out_of_fold(task, train, folds, scores) if folds else Selection({})
 
     def predict(rows: Any) -> Any:
         scores = task.trivial(train, rows)[1]
@@ -456,7 +433,7 @@ def fit_trivial(context: JobContext) -> Fitted:
 def fit_stack(context: JobContext) -> Fitted:
     """Combine the predictions of other arms, with weights fitted to out-of-fold predictions."""
     members, rows = context.needed, context.rows
-    found, stack = Selection({}), Stack.equal(len(members))
+    found, stack = Selection({}), Stack.with_weights([1 / len(members)] * len(members))
     shared = shared_rows(members)
     if len(shared):
         labels = np.asarray(rows.train.labels)[shared]
@@ -489,7 +466,6 @@ def oof_of(result: JobResult, rows: Array) -> Array:
 FITS: dict[str, Callable[[JobContext], Fitted]] = {
     "network": fit_network,
     "linear": fit_linear,
-    "task_linear": fit_task_linear,
     "trivial": fit_trivial,
     "stack": fit_stack,
 }

@@ -17,15 +17,19 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-from headstart.config import FinetuneConfig, PretrainConfig, StudyConfig
+import torch
+
+from headstart.config import FinetuneConfig, Precision, PretrainConfig, StudyConfig
 from headstart.data.corpus import Corpus
+from headstart.data.splits import take_budget
 from headstart.errors import HeadstartError
 from headstart.files import write_text
 from headstart.folds import FOLDS, HELD_BACK, MANY
-from headstart.machine import choose_threads
+from headstart.machine import choose_precision, choose_threads
 from headstart.study.arms import Arm, find_arm
 from headstart.study.data import StudyData
 from headstart.study.executors import job_threads, parallel_jobs
+from headstart.study.results import RUN
 from headstart.study.selection import TRIES, long_epochs
 from headstart.training.finetune import finetune
 from headstart.training.pretrain import pretrain
@@ -39,6 +43,7 @@ BYTES_PER_TOKEN = 4.0  # about
 LEAST_PRETRAINING = 0.25  # of the planned steps: less is another question
 LEAST_SEEDS = 2  # one seed knows nothing of its own variance
 TIMED_ROWS, TIMED_BYTES = 2_000, 500_000  # of labelled rows and of the corpus, for timed steps
+TRAINING_SECONDS = 0.2  # of each training, however few its rows are
 LINEAR_SECONDS = 3.0  # for each MB of labelled text
 PREPARING_SECONDS = 1.0  # for each MB of the corpus: tokenizer, store and co-occurrences
 REPORT_SECONDS = 15.0
@@ -46,10 +51,11 @@ REPORT_SECONDS = 15.0
 
 @dataclass(frozen=True, order=True)
 class Job:
-    """One training: arm × objective × labelled rows used × seed.
+    """One training: arm × objective × labelled rows used × seed × fold.
 
     `objective` is "" for an arm that depends on none. With `select` it is the selection of a
-    setting that every seed of the same base shares.
+    setting that every seed of the same base shares. Folds are counted from 1; 0 is the whole
+    training part: in a study in folds, that is a model that may become `best/`.
     """
 
     arm: str
@@ -57,18 +63,20 @@ class Job:
     labels: int
     seed: int
     select: bool = False
+    fold: int = 0
 
     @property
     def name(self) -> str:
         """A name for files that sorts by what it says."""
         last = f"base-{self.seed}-selection" if self.select else f"seed-{self.seed}"
+        last += f"-fold-{self.fold}" if self.fold else ""
         parts = [safe_name(self.arm), self.objective, f"{self.labels:06d}", last]
         return "-".join(part for part in parts if part)
 
     @property
     def run(self) -> dict[str, Any]:
         """The columns of the results table that name it."""
-        return {name: value for name, value in asdict(self).items() if name != "select"}
+        return {name: getattr(self, name) for name in RUN}
 
 
 def safe_name(arm: str) -> str:
@@ -85,26 +93,30 @@ class Plan:
 
     Parameters
     ----------
-    epochs : of each budget, in the usual setting.
     pretrain_steps : of each objective; 0 where nothing is pretrained.
     jobs : how many run at the same time.
     threads, pretrain_threads : of each job, and of pretraining, which runs alone.
+    precision : of every network.
     all_labels : labelled rows that a training could have.
     tries : settings that each network tries.
     cuts : what was reduced to fit into the minutes, in words.
+    folds : of each seed; 1 in a study with one test part.
+    rows : labelled rows, on all of which `best/` is trained in a study in folds.
     """
 
     seeds: list[int]
     budgets: list[int]
-    epochs: dict[int, int]
     pretrain_steps: int
     jobs: int
     threads: int
     pretrain_threads: int
+    precision: Precision
     all_labels: int
     tries: int = TRIES
     seconds: float = 0.0
     cuts: list[str] = field(default_factory=list)
+    folds: int = 1
+    rows: int = 0
 
     def trainings(self, config: StudyConfig) -> list[Job]:
         """List every training, in the order in which they are started.
@@ -115,30 +127,56 @@ class Plan:
         slow = [arm for arm in config.arm_table if arm.is_network or "arms" in arm.needs]
         quick = [arm for arm in config.arm_table if arm not in slow]
         found = [
-            Job(arm.name, "", labels, seed)
+            Job(arm.name, "", labels, seed, fold=fold)
             for arm in quick
             for labels in self.budgets
-            for seed in self.seeds
+            for seed, fold in self.places
         ]
         found += [
-            Job(arm.name, objective, labels, seed)
+            Job(arm.name, objective, labels, seed, fold=fold)
             for labels in self.budgets
-            for seed in self.seeds
+            for seed, fold in self.places
             for arm in slow
             for objective in _objectives(arm, config)
         ]
         return found
 
+    @property
+    def places(self) -> list[tuple[int, int]]:
+        """Every seed and fold; the fold is 0 in a study with one test part."""
+        folds = range(1, self.folds + 1) if self.folds > 1 else [0]
+        return [(seed, fold) for seed in self.seeds for fold in folds]
+
+    def text_places(self, config: StudyConfig) -> list[tuple[int, int]]:
+        """Return the seeds and folds that have a tokenizer and a base to themselves.
+
+        They are one, (0, 0), unless the training texts of each fold are its corpus.
+        """
+        return [(0, 0), *(self.places if self.folds > 1 and not config.corpus else [])]
+
+    def base_numbers(self, config: StudyConfig, seed: int) -> list[int]:
+        """Return which of several bases a place needs: seeds take turns with them."""
+        alone = len(self.text_places(config)) > 1
+        return [seed % config.bases] if alone else list(range(config.bases))
+
+    def saved(self, job: Job) -> Job:
+        """Return the training whose run is saved if this one is the best."""
+        return replace(job, labels=self.rows, seed=0, fold=0) if self.folds > 1 else job
+
     def all_jobs(self, config: StudyConfig) -> list[Job]:
-        """List every job: the trainings, and before them the selections that they share."""
-        found = dict[Job, None]()
-        for job in self.trainings(config):
+        """List every job: trainings, the selections that they share, and what may be saved."""
+        found, trainings = dict[Job, None](), self.trainings(config)
+        for job in trainings:
             found |= dict.fromkeys([*self.selections(job, config), job])
-        return list(found)
+        return list(found | dict.fromkeys(map(self.saved, trainings)))
+
+    def same_rows(self, job: Job) -> bool:
+        """Whether every seed trains on the rows of this job: all labels."""
+        return self.folds == 1 and job.labels == self.all_labels
 
     def selections(self, job: Job, config: StudyConfig) -> list[Job]:
         """Return the selection that seeds share: with all labels, they have the same rows."""
-        shared = job.labels == self.all_labels and len(self.seeds) > config.bases
+        shared = self.same_rows(job) and len(self.seeds) > config.bases
         if shared and config.selection == "budget" and find_arm(job.arm).is_network:
             return [replace(job, seed=job.seed % config.bases, select=True)]
         return []
@@ -159,13 +197,13 @@ class Plan:
     def same_as(self, job: Job) -> Job | None:
         """Return the job of another seed that has the same result: same rows, nothing random."""
         first = replace(job, seed=self.seeds[0])
-        same = job.labels == self.all_labels and not find_arm(job.arm).varies_with_seed
+        same = self.same_rows(job) and not find_arm(job.arm).varies_with_seed
         return first if same and job != first else None
 
     def every_fold(self, job: Job, config: StudyConfig) -> bool:
         """Whether a network predicts the rows of every fold, or of the first one alone."""
         stack = any("arms" in arm.needs for arm in config.arm_table)
-        return job.labels == self.budgets[-1] or (stack and find_arm(job.arm).stackable)
+        return job.labels >= self.budgets[-1] or (stack and find_arm(job.arm).stackable)
 
 
 def _objectives(arm: Arm, config: StudyConfig) -> list[str]:
@@ -199,15 +237,18 @@ def make_plan(config: StudyConfig, data: StudyData) -> Plan:
     if config.needs_base and not config.base:
         passes = round(MOST_PASSES * corpus_bytes / BYTES_PER_TOKEN)
         steps = max(1, (config.tokens or min(TOKENS, passes)) // PretrainConfig.batch_tokens)
+    rows = len(take_budget(data.splits.train, "all", 0))
     plan = Plan(
         seeds=list(range(config.seeds)),
         budgets=data.budgets,
-        epochs={labels: find_epochs(config, labels) for labels in data.budgets},
         pretrain_steps=steps,
         jobs=jobs,
         threads=job_threads(config, jobs),
         pretrain_threads=choose_threads(config.threads),
+        precision=config.precision or _fastest_precision(config),
         all_labels=data.all_labels,
+        folds=data.fold_count,
+        rows=rows,
     )
     texts = data.task.texts(data.splits.train)
     speed = Speed(
@@ -217,6 +258,14 @@ def make_plan(config: StudyConfig, data: StudyData) -> Plan:
         corpus_bytes,
     )
     return fit_plan(config, plan, speed)
+
+
+def _fastest_precision(config: StudyConfig) -> Precision:
+    """Return bf16 where it is faster on this machine; other machines may not have it."""
+    if config.executor != "local" or not config.has_networks:
+        return "fp32"
+    found: Precision = choose_precision(torch.device("cpu"))["precision"]
+    return found
 
 
 def find_epochs(config: StudyConfig, labels: int) -> int:
@@ -256,7 +305,7 @@ def time_row(config: StudyConfig, data: StudyData, plan: Plan, name: str) -> flo
         device="cpu",
         epochs=1,
         threads=plan.threads,
-        precision=config.precision,
+        precision=plan.precision,
     )
     seconds = finetune(timed, None, splits=rows, dry_run=True).plan["seconds"]
     return float(seconds) / count
@@ -298,7 +347,7 @@ def pretrain_config(
         held_out=config.held_out,
         steps=plan.pretrain_steps or None,
         threads=plan.pretrain_threads,
-        precision=config.precision,
+        precision=plan.precision,
         device="cpu",
         **config.sizes(),
     )
@@ -325,7 +374,7 @@ def fit_plan(config: StudyConfig, plan: Plan, speed: Speed) -> Plan:
         plan = timed(replace(plan, seeds=plan.seeds[:-1]))
     while True:
         if plan.seconds > goal and plan.pretrain_steps:
-            spent = config.bases * sum(speed.step_seconds.values())
+            spent = _pretrainings(config, plan) * sum(speed.step_seconds.values())
             steps = wanted.pretrain_steps - int((plan.seconds - goal) / spent) - 1
             least = int(LEAST_PRETRAINING * wanted.pretrain_steps)
             plan = timed(replace(plan, pretrain_steps=max(least, steps, 1)))
@@ -354,28 +403,39 @@ def study_seconds(config: StudyConfig, plan: Plan, speed: Speed) -> float:
         for job in plan.all_jobs(config)
         if plan.same_as(job) is None
     ]
-    pretraining = config.bases * plan.pretrain_steps * sum(speed.step_seconds.values())
-    preparing = PREPARING_SECONDS * speed.corpus_bytes / 1e6
+    steps = _pretrainings(config, plan) * plan.pretrain_steps
+    pretraining = steps * sum(speed.step_seconds.values())
+    corpora = len(plan.text_places(config))
+    preparing = corpora * PREPARING_SECONDS * speed.corpus_bytes / 1e6
     jobs = max(sum(seconds) / plan.jobs, max(seconds))
     return preparing + pretraining + jobs + REPORT_SECONDS
 
 
+def _pretrainings(config: StudyConfig, plan: Plan) -> int:
+    """Count the pretrainings of each objective."""
+    return sum(len(plan.base_numbers(config, seed)) for seed, _ in plan.text_places(config))
+
+
 def job_seconds(job: Job, config: StudyConfig, plan: Plan, speed: Speed) -> float:
     """Estimate the seconds of a job from the rows that it trains on, in all epochs."""
-    arm, usual = find_arm(job.arm), plan.epochs[job.labels]
+    arm, usual = find_arm(job.arm), find_epochs(config, job.labels)
     if not arm.is_network:
         megabytes = job.labels * speed.row_bytes / 1e6
-        return 0.0 if "arms" in arm.needs else LINEAR_SECONDS * megabytes * (FOLDS + 1)
+        linear = LINEAR_SECONDS * megabytes * (FOLDS + 1) + TRAINING_SECONDS
+        return 0.0 if "arms" in arm.needs else linear
     long = usual if config.epochs else long_epochs(usual)
     last = long if plan.tries > 1 and arm.start == "random" else usual
-    epochs = 0.0 if job.select else float(last)
+    epochs, trainings = (0.0, 0) if job.select else (float(last), 1)
     if config.selection == "budget" and (job.select or not plan.selections(job, config)):
         many = job.labels >= MANY
         tried = usual + long if plan.tries > 1 else usual
+        trainings += plan.tries
         if plan.every_fold(job, config) and not many:
             tried += (FOLDS - 1) * last
+            trainings += FOLDS - 1
         epochs += tried * (1 - 1 / HELD_BACK if many else 1 - 1 / FOLDS)
-    return epochs * job.labels * speed.row_seconds[arm.name if arm.is_foreign else ""]
+    rows = epochs * job.labels * speed.row_seconds[arm.name if arm.is_foreign else ""]
+    return rows + trainings * TRAINING_SECONDS
 
 
 def _cuts(wanted: Plan, plan: Plan) -> list[str]:
@@ -441,7 +501,6 @@ def read_plan(path: Path, *, fix: str) -> Plan:
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
         known = {one.name: values[one.name] for one in fields(Plan)}
-        known["epochs"] = {int(labels): count for labels, count in values["epochs"].items()}
         return Plan(**known)
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         raise HeadstartError("the study's plan is damaged", where=path, fix=fix) from None
@@ -449,7 +508,7 @@ def read_plan(path: Path, *, fix: str) -> Plan:
 
 def check_plan(plan: Plan, path: Path, config: StudyConfig, data: StudyData) -> Plan:
     """Return the plan, if it fits the config and the data."""
-    fits = set(plan.budgets) <= set(data.budgets) and set(plan.epochs) >= set(plan.budgets)
+    fits = set(plan.budgets) <= set(data.budgets) and plan.folds == data.fold_count
     if not plan.budgets or not fits or not set(plan.seeds) <= set(range(config.seeds)):
         raise HeadstartError(
             "this plan was made for other data or other settings",

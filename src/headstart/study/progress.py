@@ -46,7 +46,7 @@ class StudyCallbacks(Callbacks, StudyCallback):
 class ProgressFile(StudyCallback):
     """Append the events of a study to a file in its folder, over all of its sessions.
 
-    A study makes its folder when its plan is there; what happens before is written then. Steps of
+    A study makes its folder when its plan is there; what happens before is not written. Steps of
     pretraining are not repeated here: they are in `bases/…/metrics.jsonl`.
 
     Parameters
@@ -63,7 +63,6 @@ class ProgressFile(StudyCallback):
 
     def __init__(self, folder: Path, *, clock: Callable[[], float] = time.time) -> None:
         self.path, self._clock = folder / PROGRESS_FILE, clock
-        self._waiting: list[dict[str, Any]] | None = []  # until the folder exists
         self._study: Study | None = None
 
     def stage(self, name: str) -> ProgressCallback:
@@ -80,11 +79,9 @@ class ProgressFile(StudyCallback):
 
     def on_plan(self, study: "Study") -> None:
         self._study = study
-        before, self._waiting = self._waiting or [], None
         with suppress(OSError):
             if self.path.is_file() and not self.path.read_bytes().endswith(b"\n"):
                 self._append("\n")  # a kill cut the last line of the session before
-        self._append("".join(json.dumps(line) + "\n" for line in before))
         config, plan = study.config, study.plan
         self.write(
             "plan",
@@ -114,12 +111,10 @@ class ProgressFile(StudyCallback):
         self.write(event, **vars(job), **known)
 
     def write(self, event: str, **content: Any) -> None:
-        """Append one event."""
-        line = {"time": round(self._clock(), 3), "event": event, **content}
-        if self._waiting is None:
+        """Append one event, once the study has begun."""
+        if self._study is not None:
+            line = {"time": round(self._clock(), 3), "event": event, **content}
             self._append(json.dumps(line) + "\n")
-        else:
-            self._waiting.append(line)
 
     def _append(self, text: str) -> None:
         # A study does not depend on being watched: it goes on where this cannot be written.

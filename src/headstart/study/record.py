@@ -17,7 +17,7 @@ from headstart.machine import look_up
 from headstart.model.counts import count_parameters
 from headstart.run import NetworkRun
 from headstart.study.arms import find_arm
-from headstart.study.data import gold_names, has_classes
+from headstart.study.data import gold_names, has_classes, split_sizes
 from headstart.study.jobs import JobResult
 from headstart.study.plan import Job
 from headstart.study.results import Results, make_results, run_predictions
@@ -41,7 +41,10 @@ def make_study_results(study: "Study", best: Job, saved: Job | None, *, command:
     test, task = study.data.splits.test, study.data.task
     assert test is not None
     numbers = np.asarray(test.rows, dtype=np.int64)
-    done = [study.results[job] for job in study.trainings]
+    runs: dict[tuple[Any, ...], list[JobResult]] = {}  # of the folds of each run
+    for job in study.trainings:
+        runs.setdefault(tuple(job.run.values()), []).append(study.results[job])
+    done = list(runs.values())
     named = zip(numbers.tolist(), map(as_text, test.keys), gold_names(task, test), strict=True)
     about = _about(study, command)
     return make_results(
@@ -51,17 +54,42 @@ def make_study_results(study: "Study", best: Job, saved: Job | None, *, command:
             "saved": {} if saved is None else saved.run,
             "facts": _facts(study, about["pretraining"]),
         },
-        [{**one.job.run, **value} for one in done for value in one.values],
-        [run_predictions(one.job.run, numbers, **_predictions(one, study)) for one in done],
+        [{**folds[0].job.run, **value} for folds in done for value in _values(folds, study)],
+        [
+            run_predictions(folds[0].job.run, numbers, **_predictions(folds, study))
+            for folds in done
+        ],
         [{"row": row, "text": text, "gold": gold} for row, text, gold in named],
     )
 
 
-def _predictions(one: JobResult, study: "Study") -> dict[str, Any]:
+def _predictions(folds: Sequence[JobResult], study: "Study") -> dict[str, Any]:
+    """Join the predictions of a run's folds in the order of the test rows."""
+    places = [study.data.fold(one.job.seed, one.job.fold).rows for one in folds]
+    order = np.argsort(np.concatenate(places))
     if not has_classes(study.data.task):
-        return {"scores": one.scores}
+        return {"scores": np.concatenate([one.scores for one in folds])[order]}
     test: Any = study.data.splits.test
-    return {"gold": np.asarray(test.labels), "probabilities": one.probabilities}
+    probabilities = np.concatenate([one.probabilities for one in folds])[order]
+    return {"gold": np.asarray(test.labels), "probabilities": probabilities}
+
+
+def _values(folds: Sequence[JobResult], study: "Study") -> list[dict[str, Any]]:
+    """Average the values of a run's folds by their test rows, up to the last epoch of all."""
+    found: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for one in folds:
+        for value in one.values:
+            found.setdefault((value["epoch"], value["split"], value["metric"]), []).append(value)
+    weights = [len(study.data.fold(one.job.seed, one.job.fold).rows) for one in folds]
+    return [
+        {
+            **same[0],
+            "value": float(np.average([one["value"] for one in same], weights=weights)),
+            "seconds": float(np.mean([one["seconds"] for one in same])),
+        }
+        for same in found.values()
+        if len(same) == len(folds)
+    ]
 
 
 def _facts(study: "Study", pretraining: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -74,6 +102,9 @@ def _facts(study: "Study", pretraining: Sequence[dict[str, Any]]) -> list[dict[s
     found: dict[Job, dict[str, Any]] = {}
     for job in study.trainings:  # the members of a stack come before it
         facts = found[job] = dict(study.results[job].facts)
+        saved = study.results[plan.saved(job)].facts
+        if job.labels == plan.budgets[-1] and "bytes" in saved:
+            facts["bytes"] = saved["bytes"]
         weights = facts.get("weights", {})
         members = [found[one] for one in plan.needed(job, config) if weights.get(one.arm)]
         for name in ("seconds", "test_seconds", "bytes") if members else ():
@@ -85,6 +116,8 @@ def _facts(study: "Study", pretraining: Sequence[dict[str, Any]]) -> list[dict[s
         arm = find_arm(job.arm)
         if arm.start == "base" and "base" in arm.needs:
             facts["seconds"] += lasts.get(job.objective, {}).get("seconds", 0.0)
+    for facts in found.values():  # as if each fold had predicted all rows
+        facts["test_seconds"] *= plan.folds
     return [{**job.run, **facts} for job, facts in found.items()]
 
 
@@ -98,7 +131,7 @@ def _about(study: "Study", command: str) -> dict[str, Any]:
         "label_names": list(data.task.labels),
         "task": data.task.name,
         "metric": data.task.metric,
-        "splits": {name: len(part) for name, part in data.splits.parts().items()},
+        "splits": split_sizes(data),
         "command": command,
         "seeds": plan.seeds,
         "budgets": plan.budgets,
@@ -112,6 +145,7 @@ def _about(study: "Study", command: str) -> dict[str, Any]:
             "trainings at the same time": plan.jobs,
             "threads of each": plan.threads,
             "threads of pretraining": plan.pretrain_threads,
+            "precision": plan.precision,
         },
         "minutes": study.minutes,
         "warnings": [*data.notes, *_notes(study)],
@@ -120,6 +154,7 @@ def _about(study: "Study", command: str) -> dict[str, Any]:
         "parameters": _parameters(study),
         "pretraining": _pretraining(study),
         "all_labels": data.all_labels,
+        "folds": plan.folds,
         "cuts": plan.cuts,
         "selection": config.selection,
         "shared_test": data.shared_test,
@@ -161,7 +196,12 @@ def _notes(study: "Study") -> list[str]:
     if config.needs_base:
         steps = study.plan.pretrain_steps
         how = f"{steps * PretrainConfig.batch_tokens:,} tokens" if steps else "elsewhere"
-        if config.bases > 1:
+        if len(study.plan.text_places(config)) > 1:
+            notes.append(
+                f"a base was pretrained for every seed and fold ({how} each), on the texts of its "
+                "training rows: the intervals are over pretrainings too"
+            )
+        elif config.bases > 1:
             notes.append(
                 f"{config.bases} bases were pretrained from different seeds ({how} each), and the "
                 "seeds of the study take turns with them: the intervals are over pretrainings too"

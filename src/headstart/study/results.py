@@ -60,6 +60,7 @@ DEFAULTS: dict[str, Any] = {
     "metric": "accuracy",
     "splits": {},  # rows of train, validation, test
     "all_labels": 0,  # labelled rows that a training could have; 0: unknown
+    "folds": 1,  # of each seed; 1: one test part
     "selection": "budget",  # settings are selected on: "budget" or "none"
     "shared_test": False,  # whether the test rows are the validation rows, too
     "warnings": [],

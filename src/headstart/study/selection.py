@@ -116,8 +116,9 @@ def out_of_fold(
     *,
     setting: Setting | None = None,
     tries: int = 0,
+    calibrate: bool = True,
 ) -> Selection:
-    """Join the scores of each fold's held-out rows, and fit the temperature to them."""
+    """Join the scores of each fold's held-out rows, and `calibrate`: fit a temperature to them."""
     found, classes = list(scores), has_classes(task)
     if not classes:
         held = [task.pick(train, fold.held.tolist()) for fold in parts]
@@ -129,8 +130,9 @@ def out_of_fold(
     order = np.argsort(rows)
     oof, rows = np.concatenate(found).astype(np.float64)[order], rows[order]
     temperature = 1.0
-    if classes:
+    if classes and calibrate:
         temperature = fit_temperature(oof, np.asarray(train.labels)[rows])
+    if classes:
         oof = at_temperature(oof, temperature)
     return Selection(setting or {}, tries, temperature, oof, rows)
 

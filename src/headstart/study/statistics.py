@@ -20,13 +20,19 @@ added to each cell of the table of two classifiers (Agresti and Min, 2005, Stati
 24), and two successes and two failures to a mean (Agresti and Coull, 1998, The American
 Statistician 52). No interval has zero width, and none leaves the possible range.
 
+**Folds.** In a study in folds, every seed deals the rows into other folds, so the variance between
+seeds contains that of trainings, which the rows of a fold share. All trainings are made of the same
+labelled rows, which no variance between seeds shows: variances are multiplied by
+1 + 1 / (folds − 1), where the last term is test rows by training rows, as Nadeau and Bengio (2003,
+Machine Learning 52) propose.
+
 **Several questions.** Looking several times must not be several chances to err. A study asks one
 question about all budgets for each objective, which shares the 5 % (`shared_level`). The whole
 difference between the headline arm and its control is a sum of steps, and a step is claimed only
 where both exclude zero; a single budget is claimed only where the mean over every group of named
-budgets that it belongs to excludes zero, too (`standing_out`): closed testing (Marcus, Peritz and
-Gabriel, 1976, Biometrika 63). Unlike dividing the 5 %, this leaves the intervals as narrow as they
-are.
+budgets that it belongs to excludes zero, too (`closed_p_values`): closed testing (Marcus, Peritz
+and Gabriel, 1976, Biometrika 63). Unlike dividing the 5 %, this leaves the intervals as narrow as
+they are. All other pairs of arms at a budget are corrected together (`holm_p_values`).
 
 `research/statistics.md` has the coverage of these intervals in simulated studies.
 """
@@ -62,11 +68,14 @@ class Prior:
         Degrees of freedom that it counts for, in addition to those of the table itself.
     total : float
         Degrees of freedom of all tables together: no interval uses more.
+    widening : float
+        What every variance of a mean is multiplied by.
     """
 
     ratio: float = 1.0
     weight: float = 0.0
     total: float = math.inf
+    widening: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -78,7 +87,10 @@ class SeedVariance:
 
 
 def seed_variance(
-    tables: Mapping[Key, np.ndarray], pairs: Iterable[tuple[Key, Key]] | None = None
+    tables: Mapping[Key, np.ndarray],
+    pairs: Iterable[tuple[Key, Key]] | None = None,
+    *,
+    folds: int = 1,
 ) -> SeedVariance:
     """Pool the variance between seeds over the tables of a study.
 
@@ -89,6 +101,8 @@ def seed_variance(
     pairs : iterable of pairs of keys, optional
         Tables that are compared, for example arms at the same budget; by default all. Pairs of
         different shapes are skipped.
+    folds : int
+        Of each seed; 1 where no test row trains any run.
 
     Returns
     -------
@@ -101,8 +115,10 @@ def seed_variance(
         for first, second in (combinations(parts, 2) if pairs is None else pairs)
         if first in parts and second in parts and tables[first].shape == tables[second].shape
     ]
+    widening = 1 + 1 / (folds - 1) if folds > 1 else 1.0
     if not compared:
-        return SeedVariance(_pool(list(parts.values()), len(parts)))
+        alone = _pool(list(parts.values()), len(parts), widening)
+        return SeedVariance(alone, Prior(widening=widening))
     gaps = [_Parts(np.subtract(tables[a], tables[b], dtype=float)) for a, b in compared]
     # Arms share the labelled rows of a seed: the variance that differences lack is correlated.
     # (`fsum` does not depend on the order of the tables.)
@@ -112,20 +128,21 @@ def seed_variance(
     # The differences of k arms are k − 1 independent ones, as each arm has k − 1 partners.
     partners = 2 * len(compared) / len(parts)
     return SeedVariance(
-        _pool(list(parts.values()), len(parts) / (1 + partners * shared**2)),
-        _pool(gaps, len(parts) * partners / (1 + partners)),
+        _pool(list(parts.values()), len(parts) / (1 + partners * shared**2), widening),
+        _pool(gaps, len(parts) * partners / (1 + partners), widening),
     )
 
 
-def _pool(parts: Sequence["_Parts"], independent: float) -> Prior:
+def _pool(parts: Sequence["_Parts"], independent: float, widening: float) -> Prior:
     """Average the ratios of tables of which so many are independent."""
     known = [part for part in parts if part.residual > 0]
     if not known:
-        return Prior()
+        return Prior(widening=widening)
     freedom = sum(part.seeds - 1 for part in known)
     ratio = math.fsum((part.seeds - 1) * part.between / part.residual for part in known) / freedom
     total = max(1.0, freedom * min(1.0, independent / len(parts)))
-    return Prior(ratio * (1 + 1 / total), PRIOR_WEIGHT, total)  # the ratio is an estimate, too
+    ratio *= 1 + 1 / total  # it is an estimate, too
+    return Prior(ratio, PRIOR_WEIGHT, total, widening)
 
 
 class _Parts:
@@ -185,7 +202,7 @@ class _Parts:
         if variance == 0:
             return 0.0, freedom
         spread = by_seeds**2 / freedom + self.by_rows**2 / max(1, self.rows - 1)
-        return math.sqrt(variance), variance**2 / spread
+        return math.sqrt(prior.widening * variance), variance**2 / spread
 
 
 def mean_interval(
@@ -211,7 +228,7 @@ def mean_interval(
     prior = Prior() if variance is None else variance.scores
     error, freedom = parts.error(prior)
     if parts.seeds == 1 < parts.rows:
-        error, freedom = math.sqrt(parts.by_rows), parts.rows - 1
+        error, freedom = math.sqrt(prior.widening * parts.by_rows), parts.rows - 1
     return _interval(parts, error, freedom, level, (0.0, 1.0))
 
 
@@ -298,7 +315,7 @@ def mean_covariance(scores: np.ndarray, variance: SeedVariance | None = None) ->
         wider = float(stats.t.ppf(0.975, freedom) / stats.norm.ppf(0.975))
         covariance[place, place] += 1 / (rows + 4) ** 2
         covariance[place, place] += wider**2 * max(0.0, by_seeds - parts.residual / parts.seeds)
-    return covariance
+    return prior.widening * covariance
 
 
 def is_equivalent(difference: Interval) -> bool:
@@ -316,27 +333,40 @@ def named_budgets(budgets: Sequence[int]) -> list[int]:
     return sorted({budgets[0], budgets[-1]})
 
 
-def standing_out(
-    first: np.ndarray,
-    second: np.ndarray,
-    variance: SeedVariance | None = None,
-    level: float = LEVEL,
-) -> list[bool]:
-    """Decide which of the named budgets may be claimed, by closed testing.
+def closed_p_values(
+    first: np.ndarray, second: np.ndarray, variance: SeedVariance | None = None
+) -> list[float]:
+    """Compute p-values of the named budgets, corrected by closed testing.
 
     Parameters
     ----------
     first, second : arrays of shape (budgets, seeds, rows)
         The named budgets and no others.
-    variance, level
+    variance
         As of `paired_difference`.
+
+    Returns
+    -------
+    list of float
+        For each budget the largest p-value of the groups of budgets that it belongs to.
     """
-    found = [True] * len(first)
+    found = [0.0] * len(first)
     for size in range(1, len(first) + 1):
         for group in map(list, combinations(range(len(first)), size)):
-            mean = paired_difference(first[group].mean(0), second[group].mean(0), variance, level)
-            if not mean.excludes(0):
-                found = [stands and k not in group for k, stands in enumerate(found)]
+            parts, prior = _gaps(first[group].mean(0), second[group].mean(0), variance)
+            error, freedom = parts.error(prior)
+            p = 2 * float(stats.t.sf(abs(parts.centre) / error, freedom)) if error else 1.0
+            for budget in group:
+                found[budget] = max(found[budget], p)
+    return found
+
+
+def holm_p_values(p_values: Sequence[float]) -> list[float]:
+    """Correct the p-values of several questions (Holm, 1979, Scandinavian J. Statistics 6)."""
+    found, largest = [0.0] * len(p_values), 0.0
+    for place, k in enumerate(sorted(range(len(p_values)), key=lambda k: p_values[k])):
+        largest = max(largest, min(1.0, (len(p_values) - place) * p_values[k]))
+        found[k] = largest
     return found
 
 

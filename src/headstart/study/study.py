@@ -2,6 +2,7 @@
 
     config.toml    the settings that were given     plan.json     what will be done
     bases/         the pretrained bases: one per objective, or --bases of them
+    folds/         the same of each fold, where its training texts are the corpus
     jobs/          one file for each finished job
     runs/          runs that may become the best one, until it is chosen
     progress.jsonl what happened so far, for other processes (`progress.py`)
@@ -117,9 +118,16 @@ class Study:
         kind: Any = "causal" if causal else "masked"
         return preset(self.config.preset, objective=kind, **sizes)
 
-    def base_folder(self, objective: str, number: int = 0) -> Path:
+    def text_folder(self, seed: int = 0, fold: int = 0) -> Path:
+        """Return where the tokenizer, the vectors and the bases of a seed and fold are."""
+        if fold and (seed, fold) in self.plan.text_places(self.config):
+            return self.folder / "folds" / f"seed-{seed}-fold-{fold}"
+        return self.folder
+
+    def base_folder(self, objective: str, number: int = 0, place: Path | None = None) -> Path:
         """Return where a base is: the one that was given, or the study's own of this number."""
-        folder = self.folder / "bases" / (f"{objective}-{number}" if number else objective)
+        name = f"{objective}-{number}" if number else objective
+        folder = (place or self.folder) / "bases" / name
         return local_base(self.config.base, folder) if self.config.base else folder
 
     def unfinished(self, arms: Collection[str]) -> list[Job]:
@@ -239,19 +247,19 @@ def _run_all(study: Study, executor: executors.Executor, callback: StudyCallback
     table, every = study.config.arm_table, set(study.config.arms)
     quick = {arm.name for arm in table if not arm.needs and not arm.is_network}
     with_text = {arm.name for arm in table if arm.needs & {"tokenizer", "vectors"}}
-    inputs = Inputs()
-    run_jobs(study, quick, inputs, executor, callback)
-    if study.unfinished(with_text):
-        inputs = prepare_text(study, callback)
-    if study.unfinished(every):
-        inputs = replace(inputs, paths=inputs.paths | prepare_bases(study, callback))
+    run_jobs(study, quick, {}, executor, callback)
+    inputs = {}
+    for place in study.plan.text_places(study.config) if study.unfinished(every) else []:
+        paths = prepare_text(study, place, callback) if study.unfinished(with_text) else {}
+        paths |= prepare_bases(study, place, callback)
+        inputs[study.text_folder(*place)] = Inputs(paths)
     run_jobs(study, every, inputs, executor, callback)
 
 
 def run_jobs(
     study: Study,
     arms: set[str],
-    inputs: Inputs,
+    inputs: dict[Path, Inputs],
     executor: executors.Executor,
     callback: StudyCallback,
 ) -> None:
@@ -259,7 +267,7 @@ def run_jobs(
     plan, config = study.plan, study.config
     waiting = study.unfinished(arms)
     if config.executor == "ray" and waiting:
-        inputs = inputs.packed()
+        inputs = {place: one.packed() for place, one in inputs.items()}
     running: dict[Future[JobResult], Job] = {}
     while waiting or running:
         needed = {job: plan.needed(job, config) for job in waiting}
@@ -276,11 +284,11 @@ def run_jobs(
                 job,
                 config,
                 plan,
-                study.data.rows(job.labels, job.seed),
+                study.data.rows(job.labels, job.seed, job.fold),
                 study.data.task,
-                inputs,
+                inputs.get(study.text_folder(job.seed, job.fold), Inputs()),
                 found,
-                executor.report,
+                executor.report if job in study.trainings else executors.ignore,
             )
             running[future] = job
         done, _ = wait(running, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
@@ -297,34 +305,39 @@ def _finish(study: Study, result: JobResult, callback: StudyCallback) -> None:
     write_result(result, study.folder)
     study.results[result.job] = replace(result, run=None)
     write_text(study.folder / MINUTES, f"{study.minutes:.3f}\n")
-    metric = study.data.task.metric
-    value = None if result.job.select else result.value("validation", metric)
+    is_measured = result.job in study.trainings
+    value = result.value("validation", study.data.task.metric) if is_measured else None
     callback.on_job(result.job, "done", None, value)
 
 
-def prepare_text(study: Study, callback: StudyCallback) -> Inputs:
-    """Write the tokenizer and, for arms that need them, the PPMI-SVD vectors of the corpus."""
-    config, folder = study.config, study.folder / "tokenizer"
+def prepare_text(study: Study, place: tuple[int, int], callback: StudyCallback) -> dict[str, str]:
+    """Write the tokenizer and, for arms that need them, the PPMI-SVD vectors of the corpus.
+
+    Returns
+    -------
+    The paths of both by name, for the jobs of a place: a seed and a fold.
+    """
+    config, folder = study.config, study.text_folder(*place) / "tokenizer"
     paths = {"tokenizer": str(folder)}
-    objective = config.objectives[0]
-    if study.data.corpus is None:
+    objective, corpus = config.objectives[0], study.data.fold(*place).corpus
+    if corpus is None:
         if config.base:
-            return Inputs()
+            return {}
         if config.tokenizer:
             tokenizer = load_tokenizer(Path(config.tokenizer))
         else:
-            texts = study.data.task.texts(study.data.splits.train)
+            texts = study.data.task.texts(study.data.fold(*place).splits.train)
             size = study.network(objective).base.vocab_size
             tokenizer = train_tokenizer(texts, vocab_size=size)
         folder.mkdir(parents=True, exist_ok=True)
         tokenizer.save(folder)  # the same every time, also after a kill
-        return Inputs(paths)
+        return paths
     settings = pretrain_config(config, study.plan, objective)
-    prepared = prepare_corpus(settings, callback=callback, corpus=study.data.corpus)
+    prepared = prepare_corpus(settings, callback=callback, corpus=corpus)
     folder.mkdir(parents=True, exist_ok=True)
     prepared.tokenizer.save(folder)
     if any("vectors" in arm.needs for arm in config.arm_table):
-        path = study.folder / "vectors.safetensors"
+        path = folder.with_name("vectors.safetensors")
         paths["vectors"] = str(path)
         if not path.is_file():
             # U·S does better in a classifier than U·√S, with which a base starts.
@@ -332,42 +345,47 @@ def prepare_text(study: Study, callback: StudyCallback) -> Inputs:
             vectors = cooccurrence_vectors(prepared, width=width, power=1.0, callback=callback)
             with replacing(path) as temporary:
                 save_arrays({"vectors": vectors}, temporary)
-    return Inputs(paths)
+    return paths
 
 
-def prepare_bases(study: Study, callback: StudyCallback) -> dict[str, str]:
-    """Pretrain the bases that are not finished; return all of them by name.
+def prepare_bases(study: Study, place: tuple[int, int], callback: StudyCallback) -> dict[str, str]:
+    """Pretrain the bases of a place that are not finished; return all of them by name.
 
     By default a base is pretrained once, not once per seed: the seeds of a study vary the labelled
     rows and the head, and its intervals do not include how another pretraining would have gone.
-    With `--bases` there are several, and the seeds take turns with them.
+    With `--bases` there are several, and the seeds take turns with them. In a study in folds whose
+    training texts are the corpus, each fold of each seed has its base.
     """
     config, found = study.config, {}
-    for objective, number in product(config.objectives, range(config.bases)):
+    places = study.plan.text_places(config)
+    numbers = study.plan.base_numbers(config, place[0])
+    for objective, number in product(config.objectives, numbers):
         if config.needs_base or (config.base and config.has_networks):
-            folder = study.base_folder(objective, number)
+            folder = study.base_folder(objective, number, study.text_folder(*place))
             found[f"{objective}-{number}"] = str(folder)
             if not config.base and not (folder / SUMMARY).is_file():
-                _pretrain(study, objective, number, callback)
+                callback.on_pretraining(objective, number or places.index(place))
+                _pretrain(study, place, objective, number, callback)
     for arm in config.arm_table:
         if arm.is_foreign:
-            place = study.folder / "bases" / safe_name(arm.name)
-            found[arm.name] = str(local_base(arm.name, place))
+            folder = study.folder / "bases" / safe_name(arm.name)
+            found[arm.name] = str(local_base(arm.name, folder))
     return found
 
 
-def _pretrain(study: Study, objective: str, number: int, callback: StudyCallback) -> None:
-    folder = study.base_folder(objective, number)
+def _pretrain(
+    study: Study, place: tuple[int, int], objective: str, number: int, callback: StudyCallback
+) -> None:
+    folder = study.base_folder(objective, number, study.text_folder(*place))
     resume = is_run(folder)
     if not resume:
         shutil.rmtree(folder, ignore_errors=True)  # killed before it was a run
-    callback.on_pretraining(objective, number)
     initial = any(arm.start == "initial" for arm in study.config.arm_table)
     pretrain(
         pretrain_config(study.config, study.plan, objective, seed=number),
         folder,
         resume=resume,
         callbacks=[callback],
-        corpus=study.data.corpus,
+        corpus=study.data.fold(*place).corpus,
         save_initial=folder / INITIAL if initial else None,
     )

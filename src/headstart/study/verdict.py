@@ -9,20 +9,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from headstart.evaluation.metrics import Interval
-from headstart.study.analysis import (
-    Analysis,
-    Cost,
-    Difference,
-    Series,
-)
-from headstart.study.arms import CHAIN, Arm, arm_label, find_arm
+from headstart.study.analysis import CHEAPER, Analysis, Cost, Difference, Series
+from headstart.study.arms import CHAIN, arm_label, find_arm
 from headstart.study.labels_needed import LabelSavings
 from headstart.study.results import Results
 from headstart.study.statistics import is_equivalent, named_budgets
 
-CHEAPER = 2.0  # times smaller or faster, to be mentioned
 MOST_SENTENCES = 3
 MOST_ALTERNATIVES = 2
 
@@ -76,9 +71,7 @@ def series_name(series: Series, results: Results) -> str:
 
 def labels_name(labels: int, results: Results | None = None) -> str:
     """Write a number of labels; "all" where these are all labelled rows of the training part."""
-    if results is None:
-        return f"{labels:,} labels"
-    about = results.about
+    about: dict[str, Any] = results.about if results else {"all_labels": math.inf}
     every = about["all_labels"] or about["splits"].get("train", 0)
     return f"all {labels:,} labels" if labels >= every > 0 else f"{labels:,} labels"
 
@@ -118,11 +111,12 @@ def verdict(analysis: Analysis) -> Verdict:
         return Verdict(_without_comparison(analysis), reduced)
     objective, headline = analysis.objective, analysis.contenders[0]
     steps = analysis.steps[objective]
-    found = _effect(analysis, steps[-1], _subject(analysis, objective))
+    controls = [arm.phrase or arm.label for arm in analysis.chain]
+    found = _effect(analysis, steps[-1])
     if len(steps) > 1 and steps[0].interval.bounded:
-        found.append(_first_step(analysis, steps))
-    if steps[-1].significant and find_arm(CHAIN[1]) not in analysis.chain:
-        missing = find_arm(CHAIN[1])
+        found.append(_first_step(analysis, steps, controls[0]))
+    missing = find_arm(CHAIN[1])
+    if steps[-1].significant and missing not in analysis.chain:
         found.append(
             f"The study has no arm “{missing.label}”, so this includes whatever {missing.effect} "
             "adds."
@@ -137,33 +131,24 @@ def verdict(analysis: Analysis) -> Verdict:
             found.append(f"Compared with {names[0]}, {names[1]} is {' and '.join(compared)}.")
     if steps[-1].significant and objective in analysis.savings:
         name = series_name(headline, results)
-        other = _control(analysis.chain[-2])
-        found += _savings(results, analysis.savings[objective], name, other)
+        found += _savings(results, analysis.savings[objective], name, controls[-2])
     claims = tuple(step.effect for step in steps if step.significant)
     return Verdict(found[:MOST_SENTENCES], found[MOST_SENTENCES:] + reduced, claims)
 
 
-def _subject(analysis: Analysis, objective: str) -> str:
-    about, effect = analysis.results.about, analysis.steps[objective][-1].effect
-    name = f"{objective} {effect}" if len(analysis.steps) > 1 else effect
-    return name if about["corpus"].startswith("the base ") else f"{name} on your text"
-
-
-def _control(arm: Arm) -> str:
-    return arm.phrase or arm.label
-
-
-def _effect(analysis: Analysis, step: Difference, subject: str) -> list[str]:
+def _effect(analysis: Analysis, step: Difference) -> list[str]:
     """Say what the headline arm's own ingredient adds, at the named budgets."""
     results, overall = analysis.results, step.interval
-    metric = f"test {metric_name(results.about['metric'])}"
-    gaps = _named(analysis, step.first, step.second)
+    subject = f"{step.first[1]} {step.effect}" if len(analysis.steps) > 1 else step.effect
+    if not results.about["corpus"].startswith("the base "):
+        subject += " on your text"
     if not overall.bounded:
         seeds = len(results.about["seeds"])
         few = "One seed" if seeds == 1 else f"{seeds} seeds"
         return [f"{few} cannot show whether {subject} helps: run with --seeds {max(3, seeds + 1)}."]
-    several = len(results.about["budgets"]) > 1
-    average = " on average over all label budgets" if several else ""
+    metric = f"test {metric_name(results.about['metric'])}"
+    gaps = _named(analysis, step.first, step.second)
+    average = " on average over all label budgets" if len(analysis.budgets) > 1 else ""
     if not step.significant:
         change = f"{metric}{average}, compared with {series_name(step.second, results)}"
         return _unclaimed(step, gaps, subject, change)
@@ -180,10 +165,9 @@ def _effect(analysis: Analysis, step: Difference, subject: str) -> list[str]:
     for gap in gaps:
         if not gap.significant:
             word = "gain" if gap.interval.value >= 0 else "loss"
-            corrected = " after correction for several budgets" * gap.interval.excludes(0)
             found.append(
                 f"With {labels_name(gap.labels, results)} the {word} of "
-                f"{points(gap.interval.value)} is not significant{corrected} "
+                f"{points(gap.interval.value)} is not significant{_corrected(gap)} "
                 f"({within(gap.interval)})."
             )
     return found
@@ -194,16 +178,14 @@ def _unclaimed(
 ) -> list[str]:
     """Say that there is no difference, or that this study cannot show one."""
     overall = difference.interval
-    level = f"{100 * overall.level:.3g} % CI"
-    size = f"{signed(overall.value)} points ({level} {within(overall)})"
+    size = f"{signed(overall.value)} points ({_level(overall)} {within(overall)})"
     change = f"it changes {changed}, by {size}"
     if overall.excludes(0):
-        change += ", which is not significant after correction for several comparisons"
+        change += f", which is not significant{_corrected(difference)}"
     directions = {gap.interval.value > 0 for gap in gaps if gap.interval.excludes(0)}
+    found = [f"This study does not show whether {subject} helps: {change}."]
     if is_equivalent(overall):
         found = [f"{_capital(subject)} makes no difference here: {change}."]
-    else:
-        found = [f"This study does not show whether {subject} helps: {change}."]
     if len(directions) > 1:
         each = [f"{within(gap.interval)} with {labels_name(gap.labels)}" for gap in gaps]
         found.append(f"Label budgets point in opposite directions: {' and '.join(each)}.")
@@ -218,38 +200,42 @@ def _unclaimed(
 
 
 def _named(analysis: Analysis, first: Series, second: Series) -> list[Difference]:
-    budgets = named_budgets(analysis.results.about["budgets"])
+    budgets = named_budgets(analysis.budgets)
     found = [analysis.difference(first, second, labels) for labels in budgets]
     return [gap for gap in found if gap is not None and gap.interval.bounded]
 
 
+def _level(interval: Interval) -> str:
+    return f"{100 * interval.level:.3g} % CI"
+
+
 def _ci(difference: Interval) -> str:
     """Write the interval of a change by its size: both ends without sign where both are losses."""
-    level = f"{100 * difference.level:.3g} % CI"
     if difference.high < 0:
-        return f"({level} {signed(-difference.high)} to {signed(-difference.low)})"
-    return f"({level} {within(difference)})"
+        reach = f"{signed(-difference.high)} to {signed(-difference.low)}"
+        return f"({_level(difference)} {reach})"
+    return f"({_level(difference)} {within(difference)})"
 
 
-def _change(interval: Interval) -> str:
-    """Write a signed difference with its interval."""
-    return f"{signed(interval.value)} points, {within(interval)}"
+def _corrected(gap: Difference) -> str:
+    """Explain a difference that is not significant although its interval excludes zero."""
+    return " after correction for several comparisons" if gap.interval.excludes(0) else ""
 
 
 def _compared(gap: Difference, where: str = "") -> str:
     """Say how the first arm of a difference compares with the second."""
     if gap.significant:
-        judged = "better" if gap.interval.value > 0 else "worse"
-        return f"{points(gap.interval.value)} {judged}{where} {_ci(gap.interval)}"
-    judged = "as good" if is_equivalent(gap.interval) else "not significantly different"
-    return f"{judged}{where} ({_change(gap.interval)})"
+        word = "better" if gap.interval.value > 0 else "worse"
+        return f"{points(gap.interval.value)} {word}{where} {_ci(gap.interval)}"
+    word = "as good" if is_equivalent(gap.interval) else "not significantly different"
+    change = f"{signed(gap.interval.value)} points, {within(gap.interval)}"
+    return f"{word}{_corrected(gap)}{where} ({change})"
 
 
-def _first_step(analysis: Analysis, steps: Sequence[Difference]) -> str:
+def _first_step(analysis: Analysis, steps: Sequence[Difference], control: str) -> str:
     """Say what the ingredient before the headline arm's own adds over the control."""
-    first, control = steps[0], _control(analysis.chain[0])
-    total = sum(step.interval.value for step in steps)
-    average = " on average" if len(analysis.results.about["budgets"]) > 1 else ""
+    first, total = steps[0], sum(step.interval.value for step in steps)
+    average = " on average" if len(analysis.budgets) > 1 else ""
     if first.significant and first.interval.value > max(0.0, total / 2):
         change = f"{signed(first.interval.value)} points{average}, {within(first.interval)}"
         return f"Most of the gain over {control} comes from {first.effect} ({change})."
@@ -270,7 +256,7 @@ def _savings(results: Results, savings: LabelSavings, name: str, other: str) -> 
 
 def _without_comparison(analysis: Analysis) -> list[str]:
     results = analysis.results
-    scores = [s for s in analysis.scores if s.labels == results.about["budgets"][-1]]
+    scores = [score for score in analysis.scores.values() if score.labels == analysis.most]
     best = max(scores, key=lambda score: score.interval.value)
     labels, name = labels_name(best.labels, results), series_name(best.series, results)
     metric = f"test {metric_name(results.about['metric'])}"
@@ -295,73 +281,70 @@ class Recommendation:
 
 
 def recommend(analysis: Analysis, folder: Path) -> Recommendation:
-    """Recommend the arm that model selection chose.
+    """Recommend the arm that model selection chose, and name cheaper ones that do not differ.
 
     Parameters
     ----------
     analysis : Analysis
-        Its alternatives carry the verdict's corrected decisions.
     folder : Path
         The study's folder, for the command.
     """
-    results, taken = analysis.results, analysis.taken
-    labels = max(score.labels for score in analysis.scores)
-    score, cost = analysis.score(taken, labels), analysis.costs[taken, labels]
-    assert score is not None
+    results, taken = analysis.results, analysis.selected
+    interval = analysis.scores[taken, analysis.most].interval
     name = series_name(taken, results)
     metric = metric_name(results.about["metric"])
-    expected = f"{100 * score.interval.value:.1f} % {metric} on new texts"
-    if score.interval.bounded:
-        expected += f" (95 % CI {within(score.interval)})"
-    else:
-        expected += " (too few seeds or test rows for an interval)"
-    found = [f"Take {name}: expect {expected}{_cost_words(cost)}."]
+    reach = "too few seeds or test rows for an interval"
+    if interval.bounded:
+        reach = f"95 % CI {within(interval)}"
+    expected = f"{100 * interval.value:.1f} % {metric} on new texts ({reach})"
+    cost = cost_words(analysis.costs[taken, analysis.most])
+    costs = f"; it costs {', '.join(cost.values())}" if cost else ""
+    found = [f"Take {name}: expect {expected}{costs}."]
     if results.about["shared_test"]:
         found.append(
             "The same rows chose it among the arms, so expect a little less on new texts; a "
             "separate test file (--test FILE) would tell."
         )
-    found += _alternatives(analysis, cost, labels)
+    found += _cheaper(analysis)
     command = f"headstart predict {folder / 'best'} --input texts.csv"
     saved = results.about.get("saved") or {}
+    held = (saved.get("arm", ""), saved.get("objective", ""))
     if not saved:
         command = f"# {name} cannot be saved: there is no {folder / 'best'}"
-    elif (saved["arm"], saved["objective"]) != taken:
-        other = series_name((saved["arm"], saved["objective"]), results)
-        found.append(f"{_capital(name)} cannot be saved as a run: best/ holds {other}.")
+    elif held != taken:
+        other = series_name(held, results)
+        found.append(f"The folder best/ holds {other}, which is the best that can be saved.")
     return Recommendation(taken, found, command)
 
 
-def _alternatives(analysis: Analysis, cost: Cost, labels: int) -> list[str]:
-    """Name smaller or faster arms that are not significantly worse."""
-    results, found = analysis.results, []
-    for gap in sorted(analysis.alternatives, key=lambda gap: gap.interval.value):
-        other = analysis.costs[gap.second, labels]
+def _cheaper(analysis: Analysis) -> list[str]:
+    """Name cheaper arms that are not significantly worse."""
+    results, most = analysis.results, analysis.most
+    cost = analysis.costs[analysis.selected, most]
+    gaps = [analysis.difference(analysis.selected, one, most) for one in analysis.every]
+    compared = [gap for gap in gaps if gap is not None and gap.interval.bounded]
+    found = []
+    for gap in sorted(compared, key=lambda gap: gap.interval.value):
         ratios = [
             f"{float(f'{ratio:.2g}'):,g} times {word}"
-            for ratio, word in (
-                (other.times_smaller(cost), "smaller"),
-                (other.times_faster(cost), "faster"),
-            )
+            for word, ratio in analysis.costs[gap.second, most].times_cheaper(cost).items()
             if ratio >= CHEAPER
         ]
-        behind = gap.significant and gap.interval.value > 0
-        if behind or not ratios or not gap.interval.bounded:
+        if not ratios or (gap.significant and gap.interval.value > 0):
             continue
         names = [series_name(one, results) for one in (gap.first, gap.second)]
-        cheaper = " and ".join(ratios)
-        found.append(
-            f"Compared with {names[0]}, {names[1]} is {cheaper}, and {_compared(gap.reversed())}."
-        )
+        change = f"{' and '.join(ratios)}, and {_compared(gap.reversed())}"
+        found.append(f"Compared with {names[0]}, {names[1]} is {change}.")
     return found[:MOST_ALTERNATIVES]
 
 
-def _cost_words(cost: Cost) -> str:
-    found = []
+def cost_words(cost: Cost) -> dict[str, str]:
+    """Write the measured parts of a cost: time to train, size, time per text."""
+    found = {}
     if cost.minutes is not None:
-        found.append(f"{minutes_words(cost.minutes)} to train")
+        found["minutes"] = f"{minutes_words(cost.minutes)} to train"
     if cost.bytes is not None:
-        found.append(f"{size_words(cost.bytes)} on disk")
+        found["bytes"] = f"{size_words(cost.bytes)} on disk"
     if cost.milliseconds is not None:
-        found.append(f"{max(0.01, cost.milliseconds):.2g} ms per text")
-    return f"; it costs {', '.join(found)}" if found else ""
+        found["milliseconds"] = f"{max(0.01, cost.milliseconds):.2g} ms per text"
+    return found

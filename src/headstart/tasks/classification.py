@@ -18,8 +18,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from torch import Tensor
 
 from headstart.config import Pooling
-from headstart.data.dataset import Dataset, Splits, as_text, split_labels
-from headstart.data.read import read_dataset, read_labelled
+from headstart.data.dataset import Dataset, as_text, split_labels
 from headstart.errors import HeadstartError
 from headstart.evaluation.calibration import (
     CERTAINTY_NOTE,
@@ -67,15 +66,6 @@ class Classification(Task[Dataset]):
     has_temperature: ClassVar[bool] = True
     metric_names: ClassVar[tuple[str, ...]] = ("accuracy", "macro_f1")
     metric = "accuracy"
-    read_settings: ClassVar[dict[str, Any]] = {}  # of `read_dataset` and `read_labelled`
-
-    @classmethod
-    def read(cls, sources: Sequence[str], **how: Any) -> Splits[Dataset]:
-        return read_dataset(sources, **cls.read_settings, **how)
-
-    def read_all(self, source: str, **how: Any) -> Dataset:
-        rows = read_labelled(source, self.labels, **self.read_settings, **how)
-        return self.match_labels(rows, source)
 
     def match_labels(self, rows: Dataset, where: str) -> Dataset:
         numbers = self.label_numbers(rows.label_names, where)
@@ -185,8 +175,6 @@ class Pairs(Classification):
     texts_per_row: ClassVar[int] = 2
     supports_windows: ClassVar[bool] = False  # a window could hold only one of the two texts
 
-    read_settings: ClassVar[dict[str, Any]] = {"pairs": True}
-
     def unlabelled(self, inputs: Sequence[Any]) -> Dataset:
         return super().unlabelled([tuple(pair) for pair in inputs])
 
@@ -227,7 +215,6 @@ class MultiLabel(Classification):
     has_temperature: ClassVar[bool] = False  # one number would not calibrate every label
     metric_names: ClassVar[tuple[str, ...]] = ("micro_f1", "macro_f1", "accuracy")
     metric = "micro_f1"
-    read_settings: ClassVar[dict[str, Any]] = {"several_labels": True}
 
     @classmethod
     def from_rows(cls, train: Dataset) -> "MultiLabel":

@@ -17,8 +17,7 @@ from scipy.special import log_softmax, logsumexp
 from torch import Tensor
 
 from headstart.config import Pooling
-from headstart.data.dataset import Splits
-from headstart.data.squad import Questions, read_question_file, read_questions
+from headstart.data.dataset import Questions
 from headstart.data.words import find_words, first_sentence
 from headstart.errors import HeadstartError
 from headstart.evaluation.metrics import RowScores, exact_match, mean_scores, span_f1
@@ -85,13 +84,6 @@ class Spans(Task[Questions]):
     row_name: ClassVar[str] = "questions"
     metric_names: ClassVar[tuple[str, ...]] = ("exact_match", "f1")
     metric = "f1"
-
-    @classmethod
-    def read(cls, sources: Sequence[str], **how: Any) -> Splits[Questions]:
-        return read_questions(sources, **how)
-
-    def read_all(self, source: str, **how: Any) -> Questions:
-        return read_question_file(source, encoding=how.get("encoding", "utf-8"))
 
     @classmethod
     def from_rows(cls, train: Questions) -> "Spans":

@@ -17,8 +17,7 @@ from scipy.special import softmax
 from torch import Tensor
 
 from headstart.config import Pooling
-from headstart.data.conll import Sentences, read_sentences, read_tagged
-from headstart.data.dataset import Splits
+from headstart.data.dataset import Sentences
 from headstart.data.words import split_words
 from headstart.evaluation.metrics import (
     EntityCounts,
@@ -69,13 +68,6 @@ class Tagging(Task[Sentences]):
         super().__init__(labels)
         self.entities = any(tag != "O" for tag in labels) and all(map(is_entity_tag, labels))
         self.metric = "f1" if self.entities else "accuracy"
-
-    @classmethod
-    def read(cls, sources: Sequence[str], **how: Any) -> Splits[Sentences]:
-        return read_sentences(sources, **how)
-
-    def read_all(self, source: str, **how: Any) -> Sentences:
-        return read_tagged(source, self.labels, encoding=how.get("encoding", "utf-8"))
 
     def match_labels(self, rows: Sentences, where: str) -> Sentences:
         numbers = self.label_numbers(rows.label_names, where)

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from headstart.config import Pooling
 from headstart.data.dataset import Part, Splits, short_label
+from headstart.data.read import read_dataset, read_labelled
 from headstart.errors import HeadstartError
 from headstart.evaluation.calibration import at_temperature, fit_temperature, log_loss
 from headstart.evaluation.metrics import RowScores
@@ -106,13 +107,14 @@ class Task(ABC, Generic[Rows]):
         return {"loss": self.mean_loss(scores, rows, temperature), **values}
 
     @classmethod
-    @abstractmethod
     def read(cls, sources: Sequence[str], **how: Any) -> "Splits[Rows]":
         """Read labelled files; `how` is what `data.read.read_dataset` takes."""
+        return read_dataset(sources, task=cls.name, **how)
 
-    @abstractmethod
     def read_all(self, source: str, **how: Any) -> Rows:
         """Read every row of one file, with this task's labels only."""
+        rows: Rows = read_labelled(source, self.labels, task=self.name, **how)
+        return self.match_labels(rows, source)
 
     @classmethod
     def from_rows(cls, train: Rows) -> "Task[Rows]":

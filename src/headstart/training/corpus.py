@@ -7,9 +7,9 @@ from typing import Any
 
 from headstart.config import PretrainConfig
 from headstart.data.batches import TokenSource
-from headstart.data.corpus import Corpus, ProgressCorpus, TextList, read_corpus
+from headstart.data.columns import ReadOptions
+from headstart.data.corpus import Corpus, read_corpus, with_progress
 from headstart.data.read import guess_task, read_texts
-from headstart.data.readers import ReadOptions
 from headstart.data.token_store import CorpusSplit, choose_split, store_corpus
 from headstart.data.tokenizers import Tokenizer, hash_of, load_tokenizer, train_tokenizer
 from headstart.errors import HeadstartError
@@ -75,8 +75,13 @@ def prepare_corpus(
     small = corpus.size is not None and corpus.size < SMALL_CORPUS
     share = config.held_out or (0.1 if small else 0.01)
     split = choose_split(corpus, share, min_bytes=BYTES_PER_TOKEN * config.length)
-    read = ProgressCorpus(corpus, callback.stage("tokenizing"))
-    train, held_out = store_corpus(read, tokenizer, folder, split=split)
+    train, held_out = store_corpus(
+        with_progress(corpus, callback.stage("tokenizing")),
+        tokenizer,
+        folder,
+        fingerprint=corpus.fingerprint,
+        split=split,
+    )
     if min(train.tokens, held_out.tokens) <= config.length:
         raise HeadstartError(
             f"the corpus is too small: {train.tokens:,} tokens to train on and "
@@ -102,10 +107,13 @@ def _task_source(
     if not corpus.task_text or corpus.is_task_text:
         return None
     documents = split.documents(corpus.task_text)
-    kept = TextList(text for text in documents if not split.holds_out(text))
-    if not kept:
-        return None
-    (store,) = store_corpus(kept, tokenizer, cache_folder() / "stores")
+    kept = [text for text in documents if not split.holds_out(text)]
+    store, _ = store_corpus(
+        kept,
+        tokenizer,
+        cache_folder() / "stores",
+        fingerprint=hash_of(*(text.encode("utf-8", "surrogatepass") for text in kept)),
+    )
     if store.tokens <= config.length:  # not one row
         return None
     return TokenSource(store, tokenizer, length=config.length)
@@ -159,7 +167,7 @@ def find_tokenizer(config: PretrainConfig, corpus: Corpus, callback: Callback) -
     except (OSError, UnicodeDecodeError, HeadstartError):
         pass  # not trained yet, or damaged
     trained = train_tokenizer(
-        ProgressCorpus(corpus, callback.stage("training the tokenizer")),
+        with_progress(corpus, callback.stage("training the tokenizer")),
         vocab_size=vocab_size,
         kind=config.tokenizer_kind,
     )

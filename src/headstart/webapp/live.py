@@ -25,7 +25,6 @@ from headstart.study.report.charts import (
 from headstart.study.verdict import labels_name, metric_name
 from headstart.training.callbacks import METRICS_FILE, loss_curve, read_metrics
 
-BEGINNING = "reading the dataset"  # the first stage of a session: what was before is nobody's work
 TRAINING = ("start", "epoch", "done")  # the events of trainings
 PACE_STEPS = 50  # of the latest steps, whose pace is the pace now
 
@@ -62,7 +61,7 @@ class LiveStudy:
         if kind == "plan":
             self.plan, self.stage, self.ended = event, "starting", False
             self.running.clear()  # with the session before
-        elif self.last is not None and event.get("name") != BEGINNING:
+        elif self.last is not None:
             self.spent += now - self.last
         self.last = now
         if kind in ("stage", "pretraining"):
@@ -76,7 +75,7 @@ class LiveStudy:
         self.ended = kind == "finished"
 
     def _take_job(self, event: dict[str, Any], now: float) -> None:
-        job = Job(*(event[part] for part in ("arm", "objective", "labels", "seed", "select")))
+        job = Job(**{name: event[name] for name in Job.__match_args__})
         if event["event"] == "start":
             self.running[job] = now
         elif event["event"] == "epoch":
@@ -85,7 +84,7 @@ class LiveStudy:
         else:
             self.running.pop(job, None)
             self.seconds[job] = event["seconds"]
-            if not job.select:
+            if "value" in event:
                 self.finished[job] = event["value"]
 
     @property
@@ -96,7 +95,7 @@ class LiveStudy:
         # A mean ends with its shortest seed: finished seeds are not cut by those under way.
         for run, epochs in self.epochs.items():
             key = ((run.arm, run.objective), run.labels)
-            if run in self.finished or key not in finished:
+            if (run in self.finished or key not in finished) and run.fold <= 1:
                 seeds[key][run.seed] = [epochs[number] for number in sorted(epochs)]
         return make_curves(seeds)
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
-from headstart.data.columns import Columns, choose_columns
-from headstart.data.readers import ReadOptions, open_rows, open_table
+from headstart.data.columns import Columns, ReadOptions, choose_columns
+from headstart.data.readers import open_rows, open_table
 from headstart.data.sources import READABLE, SUFFIXES, TABLES, check_kind, find_source
 from headstart.errors import HeadstartError
 from headstart.webapp.workspace import clean_name
@@ -89,13 +89,13 @@ def first_rows(path: Path, name: str) -> dict[str, Any]:
             raise row.problem
         rows.append([_cell(row.columns.get(name)) for name in table.names[:SHOWN_COLUMNS]])
     try:
-        found = choose_columns(table.names, table.sample, Columns())
+        found = choose_columns(table.names, table.sample, ReadOptions())
     except HeadstartError:  # the user has to choose
         found = Columns()
     return {
         "columns": table.names,
         "rows": rows,
-        "text_column": found.text or "",
+        "text_column": found.text,
         "label_column": found.label or "",
     }
 

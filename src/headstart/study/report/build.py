@@ -251,7 +251,7 @@ class _Figures:
         analysis, budgets = self.analysis, self.results.about["budgets"]
         lines = []
         for series in analysis.every:
-            scores = [score for score in analysis.scores if score.series == series]
+            scores = [score for score in analysis.scores.values() if score.series == series]
             lines.append(
                 Line(
                     series_name(series, self.results),
@@ -261,8 +261,8 @@ class _Figures:
                     dash=self._dash(series),
                 )
             )
-        values = [v for score in analysis.scores for v in score.seeds.values()]
-        limits = limits_of(values, [score.interval for score in analysis.scores])
+        values = [v for score in analysis.scores.values() for v in score.seeds.values()]
+        limits = limits_of(values, [score.interval for score in analysis.scores.values()])
         axis = Axis(
             "labelled rows (log scale)",
             budgets,
@@ -339,7 +339,7 @@ def _score_rows(analysis: Analysis) -> list[dict[str, Any]]:
     for series in analysis.every:
         cells: list[dict[str, Any]] = []
         for labels in analysis.results.about["budgets"]:
-            score = analysis.score(series, labels)
+            score = analysis.scores.get((series, labels))
             if score is None:
                 cells.append({"value": "–", "small": "", "best": False})
             elif score.interval.bounded:
@@ -418,7 +418,7 @@ def _sample(prompt: str, text: str) -> tuple[str, str]:
 def _shown(analysis: Analysis) -> list[Series]:
     """Return the arms that are shown row by row: the recommended one and the two compared."""
     labels = analysis.results.about["budgets"][-1]
-    every = dict.fromkeys([analysis.taken, *analysis.contenders[:2]])
+    every = dict.fromkeys([analysis.selected, *analysis.contenders[:2]])
     runs = analysis.results.runs
     return [s for s in every if (*s, labels) in runs and analysis.results.has_classes]
 
@@ -517,21 +517,19 @@ def write_tables(folder: Path, analysis: Analysis) -> list[Path]:
     """
     metric = analysis.results.about["metric"]
     scores: list[Sequence[object]] = []
-    for score in analysis.scores:
+    for score in analysis.scores.values():
         ends = (score.interval.value, score.interval.low, score.interval.high)
         scores.append((*score.series, score.labels, None, metric, *ends))
         scores += [
             (*score.series, score.labels, seed, metric, value, None, None)
             for seed, value in score.seeds.items()
         ]
-    pairs = {(d.first, d.second, d.labels): d for d in analysis.alternatives}
-    pairs |= {(d.first, d.second, d.labels): d for d in analysis.differences}
     differences = [
         (
             *(*d.first, *d.second, None if d.labels == ALL_BUDGETS else d.labels, metric),
             *(d.interval.value, d.interval.low, d.interval.high, d.significant),
         )
-        for d in pairs.values()
+        for d in analysis.differences.values()
     ]
     curves = [
         (*curve.series, curve.labels, seed, epoch, metric, value)

@@ -69,7 +69,8 @@ function usualChoices(study) {
 
 function planParts(study, fixed, start, go) {
   const { plan } = study;
-  const formula = `${plural(plan.arms.length, "arm")} × ${plural(plan.seeds.length, "seed")} × ` +
+  const folds = plan.folds > 1 ? ` × ${plan.folds} folds` : "";
+  const formula = `${plural(plan.arms.length, "arm")} × ${plural(plan.seeds.length, "seed")}${folds} × ` +
     `${plan.budgets.map(count).join(", ")} labels`;
   const facts = [`${plural(plan.trainings, "training")}: ${formula}.`];
   if (plan.pretrain_steps) facts.push(`One pretraining of ${count(plan.pretrain_steps)} steps comes first.`);

@@ -4,7 +4,6 @@ import { announce, bar, duration, el, errorBox, percent } from "./dom.js";
 
 const METHODS = {
   occlusion: "Each word was left out in turn; marked is how much the answer’s odds change without it.",
-  contributions: "The answer’s odds are a sum over the words; marked is each word’s part of it.",
 };
 
 export function tryPanel({ path, refresh }) {
