@@ -310,7 +310,8 @@ def fit_network(context: JobContext) -> Fitted:
     write_temperature(found.temperature, context.folder)
 
     def predict(rows: Any) -> Any:
-        scores = run.scores(rows).values
+        evaluated = rows is context.rows.validation  # after the last epoch
+        scores = run.validation_scores if evaluated else run.scores(rows).values
         return at_temperature(scores, found.temperature) if has_classes(context.task) else scores
 
     chosen = {"chosen": found.setting, "temperature": found.temperature}

@@ -25,7 +25,7 @@ LARGE_VOCABULARY = 4 * (NUM_FREQUENT + NUM_SAMPLED)
 HELD_OUT_ROWS = 64  # enough for a stable loss, few enough to take a second
 # Products in bf16 are prepared for each length (oneDNN caches the last thousand): a few lengths
 # that come again save more time than their padding costs.
-BF16_MULTIPLE = 16
+BF16_MULTIPLE = 8
 
 
 class CorpusBatches:

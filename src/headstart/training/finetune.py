@@ -14,6 +14,7 @@ from typing import Any
 from headstart.config import FinetuneConfig
 from headstart.data.dataset import Splits
 from headstart.lock import locked
+from headstart.machine import autocast
 from headstart.run import SUMMARY, NetworkRun, write_rows, write_summary, write_task
 from headstart.tasks import find_task
 from headstart.training.batches import EpochBatches, Validation
@@ -107,7 +108,8 @@ def finetune(
         step = trainer.checkpoints.last_step() if resume and trainer.checkpoints else 0
         callback.on_start(run, step)
         if not step and config.head_init == "probe":
-            fit_head(start.model, train, weights, progress=callback.stage("fitting the head"))
+            with autocast(config.precision or "fp32", trainer.device):
+                fit_head(start.model, train, weights, progress=callback.stage("fitting the head"))
         only_last = folder is None and config.selection_metric == "last"
         every = plan["steps"] if only_last else batches.steps_per_epoch
         state = trainer.fit(plan["steps"], evaluate_every=every, resume=bool(step))

@@ -2,7 +2,9 @@
 
 import json
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -189,8 +191,8 @@ def start_model(config: FinetuneConfig, task: Task[Any], texts: Sequence[str]) -
         chosen = preset(config.preset, objective=config.objective, **sizes)
         headless = build_model(chosen.base, seed=config.seed)
     else:
-        run = NetworkRun.open(config.base)
-        tokenizer, headless = run.tokenizer, run.model
+        run = _open_base(config.base, _weights_version(config.base))
+        tokenizer, headless = run.tokenizer, deepcopy(run.model)
         length = reading_length(run, config.base)
         chosen = preset_of(headless.base.config)
         if config.fresh:
@@ -213,6 +215,19 @@ def start_model(config: FinetuneConfig, task: Task[Any], texts: Sequence[str]) -
         swapped.base.requires_grad_(False)
     scratch = config.base is None or config.fresh
     return StartModel(tokenizer, swapped, [] if scratch else rows, length)
+
+
+@lru_cache(maxsize=1)
+def _open_base(base: str, version: tuple[int, ...]) -> NetworkRun:
+    """Open a base, or return the one that was opened last: a job of a study uses one five times."""
+    return NetworkRun.open(base)
+
+
+def _weights_version(base: str) -> tuple[int, ...]:
+    """Return what changes with the files of a base: their times and sizes."""
+    folder = Path(hf_name(base) or base)
+    found = sorted(folder.iterdir()) if folder.is_dir() else []
+    return tuple(number for one in found for number in (one.stat().st_mtime_ns, one.stat().st_size))
 
 
 def read_splits(config: FinetuneConfig, callback: Callback) -> Splits[Any]:

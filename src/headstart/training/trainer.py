@@ -264,7 +264,10 @@ class Trainer:
         state = self.state
         self.model.train()
         seed = np.random.SeedSequence([self.config.seed, step]).generate_state(1)[0]
-        torch.manual_seed(int(seed))  # for dropout
+        # For dropout. torch.manual_seed formats a stack trace for CUDA: 5 % of a short step.
+        torch.default_generator.manual_seed(int(seed))
+        if self.device.type == "cuda":
+            torch.cuda.manual_seed(int(seed))
         loss, tokens = self.gradients(step)
         self._check_loss(loss)
         norm = clip_gradients(self.model.parameters(), CLIP)
