@@ -4,6 +4,7 @@ import csv
 import itertools
 import re
 import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -231,6 +232,29 @@ def test_odd_studies_get_a_complete_report(tmp_path, recipe):
     assert tuple(re.findall(r'<section id="(\w+)"', page)) == SECTIONS
     assert not re.search(r"\b(nan|inf|None)\b", text_of(page))
     assert report.verdict.sentences
+
+
+def test_a_study_in_folds_speaks_of_labelled_rows_and_folds(tmp_path):
+    """There is no test part, and no budget is all labels: each fold lacks its own rows."""
+    about = {"folds": 5, "all_labels": 80, "splits": {"labelled": 100}}
+    recipe = Recipe(budgets=(20, 80), test_rows=100, about=about)
+    report = build_report(fake_study(tmp_path, recipe))
+    page = text_of(report.path.read_text())
+    assert "3 seeds, 100 labelled rows in 5 folds" in page
+    assert "Accuracy on 100 labelled rows in 5 folds" in page
+    assert "all 80 labels" not in page
+    assert report.recommendation.sentences[1] == (
+        "This was measured in 5 folds, each with 80 labels for training; best/ is trained on all "
+        "100 labelled rows."
+    )
+
+
+def test_a_task_without_labels_lists_none(tmp_path):
+    """Answers in a text: "0 labels: ." was listed."""
+    results = read_results(f1_study(tmp_path))
+    about = {**results.about, "task": "spans", "label_names": []}
+    write_results(tmp_path, replace(results, about=about))
+    assert "0 labels:" not in text_of(build_report(tmp_path).path.read_text())
 
 
 def test_a_study_without_a_finished_run_is_an_error(tmp_path):

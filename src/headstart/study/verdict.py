@@ -71,9 +71,11 @@ def series_name(series: Series, results: Results) -> str:
 
 def labels_name(labels: int, results: Results | None = None) -> str:
     """Write a number of labels; "all" where these are all labelled rows of the training part."""
-    about: dict[str, Any] = results.about if results else {"all_labels": math.inf}
+    about: dict[str, Any] = results.about if results else {"all_labels": math.inf, "folds": 1}
     every = about["all_labels"] or about["splits"].get("train", 0)
-    return f"all {labels:,} labels" if labels >= every > 0 else f"{labels:,} labels"
+    if labels >= every > 0 and about["folds"] == 1:  # a fold lacks its own rows
+        return f"all {labels:,} labels"
+    return f"{labels:,} labels"
 
 
 def size_words(count: float) -> str:
@@ -157,11 +159,13 @@ def _effect(analysis: Analysis, step: Difference) -> list[str]:
         for gap in gaps
         if gap.significant
     ]
-    found = []
+    changes, said = [], ""
     for interval, where in claims or [(overall, average)]:
-        verb = "raises" if interval.value >= 0 else "lowers"
-        change = f"{verb} {metric} by {points(interval.value)}{where} {_ci(interval)}"
-        found.append(_capital(f"{subject} {change}."))
+        verb = f"{'raises' if interval.value >= 0 else 'lowers'} {metric} "
+        by = f"by {points(interval.value)}{where} {_ci(interval)}"
+        changes.append(by if verb == said else verb + by)
+        said = verb
+    found = [_capital(f"{subject} {' and '.join(changes)}.")]
     for gap in gaps:
         if not gap.significant:
             word = "gain" if gap.interval.value >= 0 else "loss"
@@ -190,10 +194,10 @@ def _unclaimed(
         each = [f"{within(gap.interval)} with {labels_name(gap.labels)}" for gap in gaps]
         found.append(f"Label budgets point in opposite directions: {' and '.join(each)}.")
     elif difference.detectable >= 1:
-        found.append("The test rows are too few to find any difference.")
+        found.append("There are too few rows to find any difference.")
     elif not is_equivalent(overall):
         found.append(
-            f"With these seeds and test rows it would find differences of about "
+            f"With these seeds and rows it would find differences of about "
             f"{points(difference.detectable)} or more (power 80 %)."
         )
     return found
@@ -293,13 +297,18 @@ def recommend(analysis: Analysis, folder: Path) -> Recommendation:
     interval = analysis.scores[taken, analysis.most].interval
     name = series_name(taken, results)
     metric = metric_name(results.about["metric"])
-    reach = "too few seeds or test rows for an interval"
+    reach = "too few seeds or rows for an interval"
     if interval.bounded:
         reach = f"95 % CI {within(interval)}"
     expected = f"{100 * interval.value:.1f} % {metric} on new texts ({reach})"
     cost = cost_words(analysis.costs[taken, analysis.most])
     costs = f"; it costs {', '.join(cost.values())}" if cost else ""
     found = [f"Take {name}: expect {expected}{costs}."]
+    if results.about["folds"] > 1:
+        found.append(
+            f"This was measured in {results.about['folds']} folds, each with {analysis.most:,} "
+            f"labels for training; best/ is trained on all {len(results.rows):,} labelled rows."
+        )
     if results.about["shared_test"]:
         found.append(
             "The same rows chose it among the arms, so expect a little less on new texts; a "
@@ -332,9 +341,9 @@ def _cheaper(analysis: Analysis) -> list[str]:
         ]
         if not ratios or (gap.significant and gap.interval.value > 0):
             continue
-        names = [series_name(one, results) for one in (gap.first, gap.second)]
-        change = f"{' and '.join(ratios)}, and {_compared(gap.reversed())}"
-        found.append(f"Compared with {names[0]}, {names[1]} is {change}.")
+        names = [series_name(one, results) for one in (gap.second, gap.first)]
+        change = f"{' and '.join(ratios)} than {names[1]}, and {_compared(gap.reversed())}"
+        found.append(_capital(f"{names[0]} is {change}."))
     return found[:MOST_ALTERNATIVES]
 
 
