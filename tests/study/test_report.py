@@ -249,6 +249,21 @@ def test_a_study_in_folds_speaks_of_labelled_rows_and_folds(tmp_path):
     )
 
 
+def test_a_reason_that_all_arms_share_is_given_once(tmp_path):
+    """Each line of the table of costs said that two budgets make no curve."""
+    recipe = Recipe(budgets=(100, 400), test_rows=100)
+    page = text_of(build_report(fake_study(tmp_path, recipe)).path.read_text())
+    assert page.count("2 label budgets: at least 3 make a curve") == 1
+
+
+def test_the_page_has_the_macro_f1_that_notes_about_rare_classes_point_to(report):
+    results = read_results(report.path.parent)
+    probabilities = np.concatenate(results.probabilities("pretrained", "causal", 1600))
+    found = classification_metrics(probabilities, np.tile(results.gold, 3))["macro_f1"]
+    said = text_of(report.path.read_text()).partition("Macro-F1:")[2]
+    assert f"pretrained {100 * found:.1f} %" in said[:60]
+
+
 def test_a_task_without_labels_lists_none(tmp_path):
     """Answers in a text: "0 labels: ." was listed."""
     results = read_results(f1_study(tmp_path))

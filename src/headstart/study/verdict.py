@@ -6,10 +6,13 @@ those of the arm named first minus the other.
 """
 
 import math
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from headstart.evaluation.metrics import Interval
 from headstart.study.analysis import CHEAPER, Analysis, Cost, Difference, Series
@@ -88,6 +91,11 @@ def minutes_words(minutes: float) -> str:
     return f"{minutes:,.1f} min" if minutes >= 1 else f"{60 * minutes:,.1f} s"
 
 
+def milliseconds_words(milliseconds: float) -> str:
+    """Write a time per text in milliseconds: never zero."""
+    return f"{max(0.01, milliseconds):.2g}"
+
+
 def _capital(sentence: str) -> str:
     return sentence[:1].upper() + sentence[1:]
 
@@ -130,6 +138,8 @@ def verdict(analysis: Analysis) -> Verdict:
         ]
         if compared:
             names = [series_name(one, results) for one in (reference, headline)]
+            said = compared[0].partition(" with ")[0] + " "
+            compared[1:] = [one.removeprefix(said) for one in compared[1:]]
             found.append(f"Compared with {names[0]}, {names[1]} is {' and '.join(compared)}.")
     if steps[-1].significant and objective in analysis.savings:
         name = series_name(headline, results)
@@ -152,8 +162,8 @@ def _effect(analysis: Analysis, step: Difference) -> list[str]:
     gaps = _named(analysis, step.first, step.second)
     average = " on average over all label budgets" if len(analysis.budgets) > 1 else ""
     if not step.significant:
-        change = f"{metric}{average}, compared with {series_name(step.second, results)}"
-        return _unclaimed(step, gaps, subject, change)
+        compared = f"{average}, compared with {series_name(step.second, results)}"
+        return _unclaimed(step, gaps, subject, metric, compared)
     claims = [
         (gap.interval, f" with {labels_name(gap.labels, results)}")
         for gap in gaps
@@ -178,12 +188,12 @@ def _effect(analysis: Analysis, step: Difference) -> list[str]:
 
 
 def _unclaimed(
-    difference: Difference, gaps: Sequence[Difference], subject: str, changed: str
+    difference: Difference, gaps: Sequence[Difference], subject: str, metric: str, compared: str
 ) -> list[str]:
     """Say that there is no difference, or that this study cannot show one."""
     overall = difference.interval
     size = f"{signed(overall.value)} points ({_level(overall)} {within(overall)})"
-    change = f"it changes {changed}, by {size}"
+    change = f"it changes {metric} by {size}{compared}"
     if overall.excludes(0):
         change += f", which is not significant{_corrected(difference)}"
     directions = {gap.interval.value > 0 for gap in gaps if gap.interval.excludes(0)}
@@ -309,13 +319,22 @@ def recommend(analysis: Analysis, folder: Path) -> Recommendation:
             f"This was measured in {results.about['folds']} folds, each with {analysis.most:,} "
             f"labels for training; best/ is trained on all {len(results.rows):,} labelled rows."
         )
+    if results.has_classes:
+        counts = np.bincount(results.gold.astype(int))
+        share, largest = counts.max() / counts.sum(), results.about["label_names"][counts.argmax()]
+        if interval.low <= share:
+            found.append(
+                f"For comparison: always predicting “{largest}” is correct for {100 * share:.1f} % "
+                "of these rows."
+            )
     if results.about["shared_test"]:
         found.append(
             "The same rows chose it among the arms, so expect a little less on new texts; a "
             "separate test file (--test FILE) would tell."
         )
     found += _cheaper(analysis)
-    command = f"headstart predict {folder / 'best'} --input texts.csv"
+    files = ["--input", "texts.csv", "--output", "predictions.csv"]
+    command = shlex.join(["headstart", "predict", str(folder / "best"), *files])
     saved = results.about.get("saved") or {}
     held = (saved.get("arm", ""), saved.get("objective", ""))
     if not saved:
@@ -355,5 +374,5 @@ def cost_words(cost: Cost) -> dict[str, str]:
     if cost.bytes is not None:
         found["bytes"] = f"{size_words(cost.bytes)} on disk"
     if cost.milliseconds is not None:
-        found["milliseconds"] = f"{max(0.01, cost.milliseconds):.2g} ms per text"
+        found["milliseconds"] = f"{milliseconds_words(cost.milliseconds)} ms per text"
     return found
