@@ -23,6 +23,7 @@ from headstart.study.statistics import is_equivalent, named_budgets
 
 MOST_SENTENCES = 3
 MOST_ALTERNATIVES = 2
+FILE_KINDS = {"tagging": "conll", "spans": "json"}  # that predictions are read from and written to
 
 
 # Numbers in words.
@@ -333,7 +334,8 @@ def recommend(analysis: Analysis, folder: Path) -> Recommendation:
             "separate test file (--test FILE) would tell."
         )
     found += _cheaper(analysis)
-    files = ["--input", "texts.csv", "--output", "predictions.csv"]
+    kind = FILE_KINDS.get(results.about["task"], "csv")
+    files = ["--input", f"texts.{kind}", "--output", f"predictions.{kind}"]
     command = shlex.join(["headstart", "predict", str(folder / "best"), *files])
     saved = results.about.get("saved") or {}
     held = (saved.get("arm", ""), saved.get("objective", ""))
