@@ -80,6 +80,8 @@ def fit_regression(
     with warnings.catch_warnings(), _thread_pools().limit(limits=1):
         # A fit that is cut short at a large C is still a fair candidate.
         warnings.simplefilter("ignore", ConvergenceWarning)
+        # Many classes of one or two rows are still classes.
+        warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
         model.fit(features, np.asarray(labels), sample_weight=weights)
     return model
 

@@ -75,6 +75,7 @@ SUMMARY_FORMS: dict[str, Form] = {
     "validation": is_numbers,
     "truncated": is_numbers,
     "epochs": is_table,
+    "expected": is_numbers,
 }
 CALIBRATION_FORMS: dict[str, Form] = {
     "temperature": lambda value: isinstance(value, int | float) and LOWEST <= value <= HIGHEST
@@ -623,9 +624,13 @@ def drop_seen(task: Task[Any], rows: Any, folder: Path) -> tuple[Any, NDArray[np
         return rows, None
     others = np.setdiff1d(np.arange(len(rows)), seen)
     if len(rows) and not len(others):
+        expected = read_summary(folder, default={}).get("expected", {})
+        measured = ""
+        if task.metric in expected:  # `best/` of a study in folds
+            measured = f"; folds of its study measured {task.metric} {expected[task.metric]:.1%}"
         raise HeadstartError(
             f"the run has seen all of these {len(rows):,} {task.row_name}: they trained it or "
-            "selected its weights",
+            f"selected its weights{measured}",
             where=folder,
             fix="name a file with labelled texts that the run has not seen",
         )

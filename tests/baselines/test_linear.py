@@ -130,6 +130,13 @@ def test_many_classes(kind):
     assert model.score([f"about {name}" for name in names], names) == 1
 
 
+@pytest.mark.filterwarnings("error")
+def test_many_classes_of_one_or_two_rows_are_fitted_without_a_warning():
+    names = np.array([f"topic{number % 20}" for number in range(30)])
+    texts = [f"{name} number {row}" for row, name in enumerate(names)]
+    assert TfidfClassifier().fit(texts, names, validation=(texts, names)).score(texts, names) == 1
+
+
 def test_no_more_features_than_allowed(monkeypatch):
     monkeypatch.setattr("headstart.baselines.linear.MAX_FEATURES", 10)
     assert TfidfClassifier(C=1).fit(TEXTS, LABELS).coef_.shape == (1, 20)

@@ -81,7 +81,16 @@ def test_the_recommendation_has_the_expected_score_its_interval_and_its_cost():
         "ms per text",
     ):
         assert words in found.sentences[0]
-    assert found.command == "headstart predict mine/best --input texts.csv"
+    files = "--input texts.csv --output predictions.csv"
+    assert found.command == f"headstart predict mine/best {files}"
+
+
+def test_the_majority_class_is_mentioned_where_the_interval_holds_its_accuracy():
+    """30 rows, 20 of one class: an accuracy of 68 % says nothing."""
+    for start, mentioned in ((-2.0, True), (2.0, False)):
+        skill = dict.fromkeys(ARMS, (start, 0.0))
+        sentences = recommend(study(skill=skill), Path("mine")).sentences
+        assert any("always predicting “" in one for one in sentences) == mentioned
 
 
 def test_rows_that_selected_the_arm_and_judge_it_are_mentioned():

@@ -3,6 +3,7 @@
 import pytest
 
 from headstart.config import PretrainConfig, StudyConfig
+from headstart.data import stream
 from headstart.errors import HeadstartError
 from headstart.study.data import find_budgets, read_data
 from headstart.study.plan import make_plan, pretrain_config
@@ -47,6 +48,15 @@ def test_corpus_texts_that_hold_rows_to_be_judged_are_dropped_and_counted(tmp_pa
     found = read(config)
     assert sum(found.dropped.values()) == sum(clean.dropped.values()) + 3
     assert not set(found.corpus) & set(judged)
+
+
+def test_the_dataset_is_read_once(tmp_path, monkeypatch):
+    """Finding 39: a study's CSV was scanned four times."""
+    config, passes = small_config(tmp_path, corpus=[]), []
+    real = stream.Lines.__iter__
+    monkeypatch.setattr(stream.Lines, "__iter__", lambda lines: passes.append(1) or real(lines))
+    read(config)
+    assert len(passes) == 1
 
 
 def test_what_a_document_is_and_how_many_are_held_out_reaches_the_base(tmp_path):

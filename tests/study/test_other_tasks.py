@@ -1,5 +1,8 @@
 """Studies of pairs, of several labels, of tags and of answers, each by its own metric."""
 
+import shlex
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -130,6 +133,19 @@ def test_the_report_names_the_metric_of_the_task(study):
     assert f"Test {name} by number of labels" in page
     if name != "accuracy":
         assert "accuracy" not in page.lower()
+
+
+def test_the_recommended_command_reads_and_writes_files_of_the_task(study, tmp_path):
+    """It named no --output, and CSV files also where predictions are not written as CSV."""
+    words = shlex.split(build_report(study.folder).recommendation.command)
+    kind = Path(words[-1]).suffix
+    assert words[:-1] == [
+        *("headstart", "predict", str(study.folder / "best")),
+        *("--input", f"texts{kind}", "--output"),
+    ]
+    output = tmp_path / words[-1]
+    Run.open(study.folder / "best").predict_file(study.config.dataset[0], output)
+    assert output.is_file()
 
 
 def test_a_budget_is_nested_and_the_same_for_every_arm(study):

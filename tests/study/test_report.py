@@ -4,6 +4,7 @@ import csv
 import itertools
 import re
 import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -231,6 +232,44 @@ def test_odd_studies_get_a_complete_report(tmp_path, recipe):
     assert tuple(re.findall(r'<section id="(\w+)"', page)) == SECTIONS
     assert not re.search(r"\b(nan|inf|None)\b", text_of(page))
     assert report.verdict.sentences
+
+
+def test_a_study_in_folds_speaks_of_labelled_rows_and_folds(tmp_path):
+    """There is no test part, and no budget is all labels: each fold lacks its own rows."""
+    about = {"folds": 5, "all_labels": 80, "splits": {"labelled": 100}}
+    recipe = Recipe(budgets=(20, 80), test_rows=100, about=about)
+    report = build_report(fake_study(tmp_path, recipe))
+    page = text_of(report.path.read_text())
+    assert "3 seeds, 100 labelled rows in 5 folds" in page
+    assert "Accuracy on 100 labelled rows in 5 folds" in page
+    assert "all 80 labels" not in page
+    assert report.recommendation.sentences[1] == (
+        "This was measured in 5 folds, each with 80 labels for training; best/ is trained on all "
+        "100 labelled rows."
+    )
+
+
+def test_a_reason_that_all_arms_share_is_given_once(tmp_path):
+    """Each line of the table of costs said that two budgets make no curve."""
+    recipe = Recipe(budgets=(100, 400), test_rows=100)
+    page = text_of(build_report(fake_study(tmp_path, recipe)).path.read_text())
+    assert page.count("2 label budgets: at least 3 make a curve") == 1
+
+
+def test_the_page_has_the_macro_f1_that_notes_about_rare_classes_point_to(report):
+    results = read_results(report.path.parent)
+    probabilities = np.concatenate(results.probabilities("pretrained", "causal", 1600))
+    found = classification_metrics(probabilities, np.tile(results.gold, 3))["macro_f1"]
+    said = text_of(report.path.read_text()).partition("Macro-F1:")[2]
+    assert f"pretrained {100 * found:.1f} %" in said[:60]
+
+
+def test_a_task_without_labels_lists_none(tmp_path):
+    """Answers in a text: "0 labels: ." was listed."""
+    results = read_results(f1_study(tmp_path))
+    about = {**results.about, "task": "spans", "label_names": []}
+    write_results(tmp_path, replace(results, about=about))
+    assert "0 labels:" not in text_of(build_report(tmp_path).path.read_text())
 
 
 def test_a_study_without_a_finished_run_is_an_error(tmp_path):

@@ -12,6 +12,7 @@ from headstart.config import PRESET_SETTINGS, FinetuneConfig, PretrainConfig
 from headstart.data import cooccurrence
 from headstart.errors import HeadstartError
 from headstart.run import NetworkRun, Run
+from headstart.study import study as study_module
 from headstart.study.jobs import INITIAL, result_file
 from headstart.study.progress import StudyCallback
 from headstart.study.results import read_results
@@ -120,6 +121,18 @@ def test_a_finished_study_that_is_started_again_trains_nothing(finished):
     run_config(finished.config, finished.folder, jobs)
     assert jobs.done == []
     assert (finished.folder / "values.parquet").read_bytes() == before
+
+
+def test_a_result_is_read_only_where_a_study_resumes_and_then_once(finished, tmp_path, monkeypatch):
+    """Finding 39: each finished training was read three times."""
+    read, real = [], study_module.read_result
+    monkeypatch.setattr(
+        study_module, "read_result", lambda folder, job: read.append(job) or real(folder, job)
+    )
+    small_study(tmp_path, arms=["tfidf"])
+    assert read == []
+    run_config(finished.config, finished.folder)
+    assert sorted(read) == sorted(finished.jobs)
 
 
 def test_a_study_goes_on_with_its_own_settings_only(finished):

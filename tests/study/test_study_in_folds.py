@@ -88,6 +88,8 @@ def test_best_is_trained_on_all_rows_and_says_what_the_folds_expect(finished):
     assert expected["folds"] == 5
     assert expected["accuracy"] == pytest.approx(scores.mean())
     assert "measured in 5 folds" in (best.folder / CARD).read_text()
+    with pytest.raises(HeadstartError, match=f"folds .* accuracy {scores.mean():.1%}"):
+        best.evaluate(finished.data.splits.train)
 
 
 def test_the_study_says_that_it_is_in_folds_and_counts_their_trainings(finished):

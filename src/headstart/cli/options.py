@@ -192,7 +192,7 @@ def with_task(given: dict[str, Any]) -> dict[str, Any]:
     from headstart.data.columns import ReadOptions
     from headstart.data.read import guess_task
 
-    names = ("text_column", "label_column", "encoding")
+    names = ("text_column", "second_column", "label_column", "encoding")
     options = ReadOptions(**{name: given[name] for name in names if given.get(name)})
     task, why = guess_task(given["dataset"], options)
     if why is None:

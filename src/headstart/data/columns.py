@@ -4,7 +4,7 @@ A guess is by the values of the first rows: texts are the longest cells, labels 
 recur. What was guessed is part of `Columns.words`, which every command prints.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,10 +26,12 @@ OTHER_NAMES = (
     "", "id", "ids", "idx", "index", "number", "row", "date", "time", "timestamp", "url", "title",
     "author", "source", "file", "filename", "lang", "language",
 )
-PAIR_NAMES = (
+CLEAR_PAIRS = (  # no other task has such columns
     ("premise", "hypothesis"), ("sentence1", "sentence2"), ("sentence_1", "sentence_2"),
-    ("text1", "text2"), ("text_1", "text_2"), ("text_a", "text_b"), ("first", "second"),
-    ("question1", "question2"), ("question", "answer"), ("query", "document"),
+    ("text1", "text2"), ("text_1", "text_2"), ("text_a", "text_b"), ("question1", "question2"),
+)
+PAIR_NAMES = (
+    *CLEAR_PAIRS, ("first", "second"), ("question", "answer"), ("query", "document"),
     ("question", "sentence"), ("question", "context"),
 )
 # fmt: on
@@ -174,6 +176,13 @@ def _choose_pair(names: Sequence[str], options: ReadOptions, where: str) -> tupl
             code="second-column",
         )
     return texts[0], texts[1], f"{listed(texts)} are the only columns left"
+
+
+def names_a_pair(names: Iterable[str], options: ReadOptions) -> bool:
+    """Check whether two columns are called as the texts of a pair are, and none is chosen."""
+    plain = set(map(_plain, names))
+    chosen = options.text_column is not None and options.second_column is None
+    return not chosen and any(plain >= set(pair) for pair in CLEAR_PAIRS)
 
 
 def _choose_label(

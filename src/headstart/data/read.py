@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from headstart.data.columns import ReadOptions
+from headstart.data.columns import ReadOptions, names_a_pair
 from headstart.data.dataset import (
     Dataset,
     Questions,
@@ -294,15 +294,19 @@ def guess_task(
         return "tagging", f"{path.name} has words and tags: the task is tagging"
     if kind not in TABLES:
         return "classification", None
-    source, cells = find_source(path), list[object]()
+    source, first = find_source(path), list[Row]()
+    label = ""
     try:
         start = Lines(source, options.encoding).start if kind == "json" else ""
         if '"paragraphs"' in start and '"qas"' in start:
             return "spans", f"{path.name} has questions in SQuAD's form: the task is spans"
-        rows = open_rows(source, options, labels="several")
-        cells = [row.columns.get(rows.columns.label or "") for row in islice(rows, GUESS_ROWS)]
+        rows = open_rows(source, options, labels="several", all_columns=True)
+        label, first = rows.columns.label or "", list(islice(rows, GUESS_ROWS))
     except HeadstartError:
         pass  # the reading of all rows has the message
+    if first and names_a_pair(first[0].columns, options):
+        return "pairs", f"{path.name} has two columns of texts: the task is pairs"
+    cells = [row.columns.get(label) for row in first]
     if any(isinstance(one, list) or (isinstance(one, str) and "|" in one) for one in cells):
         return "multi-label", f"rows of {path.name} have several labels: the task is multi-label"
     return "classification", None

@@ -139,7 +139,7 @@ def read_data(config: StudyConfig, callback: Callback) -> StudyData:
         corpus = read.without(held_out)
     found = inspect_data(inspected, corpus, progress=callback.stage("looking at the data"))
     warnings = [one for one in found.warnings if inspected.test or one != NO_TEST_PART]
-    notes += [one for one in warnings if not (dealt and one.startswith("validation is empty"))]
+    notes += [one for one in warnings if not (dealt and one.startswith("validation"))]
     dropped = dict(corpus.overlapping) if corpus is not None else {}
     if corpus is not None and config.task_text and not dealt:
         corpus = corpus.with_task_text(task.texts(splits.train))

@@ -241,7 +241,7 @@ def _pretraining(study: "Study") -> list[dict[str, Any]]:
 def samples(run: NetworkRun, texts: Sequence[str]) -> list[dict[str, str]]:
     """Continue the first words of texts with a causal base, or fill gaps with a masked one."""
     found: list[dict[str, str]] = []
-    for text in texts:
+    for text in dict.fromkeys(texts):  # the same question is asked about many texts
         with suppress(HeadstartError):  # longer than the base has positions
             found += _sample(run, text.split())
         if len(found) == PROMPTS:

@@ -6,10 +6,13 @@ those of the arm named first minus the other.
 """
 
 import math
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from headstart.evaluation.metrics import Interval
 from headstart.study.analysis import CHEAPER, Analysis, Cost, Difference, Series
@@ -20,6 +23,7 @@ from headstart.study.statistics import is_equivalent, named_budgets
 
 MOST_SENTENCES = 3
 MOST_ALTERNATIVES = 2
+FILE_KINDS = {"tagging": "conll", "spans": "json"}  # that predictions are read from and written to
 
 
 # Numbers in words.
@@ -71,9 +75,11 @@ def series_name(series: Series, results: Results) -> str:
 
 def labels_name(labels: int, results: Results | None = None) -> str:
     """Write a number of labels; "all" where these are all labelled rows of the training part."""
-    about: dict[str, Any] = results.about if results else {"all_labels": math.inf}
+    about: dict[str, Any] = results.about if results else {"all_labels": math.inf, "folds": 1}
     every = about["all_labels"] or about["splits"].get("train", 0)
-    return f"all {labels:,} labels" if labels >= every > 0 else f"{labels:,} labels"
+    if labels >= every > 0 and about["folds"] == 1:  # a fold lacks its own rows
+        return f"all {labels:,} labels"
+    return f"{labels:,} labels"
 
 
 def size_words(count: float) -> str:
@@ -84,6 +90,11 @@ def size_words(count: float) -> str:
 def minutes_words(minutes: float) -> str:
     """Write a time to train: seconds below a minute."""
     return f"{minutes:,.1f} min" if minutes >= 1 else f"{60 * minutes:,.1f} s"
+
+
+def milliseconds_words(milliseconds: float) -> str:
+    """Write a time per text in milliseconds: never zero."""
+    return f"{max(0.01, milliseconds):.2g}"
 
 
 def _capital(sentence: str) -> str:
@@ -128,6 +139,8 @@ def verdict(analysis: Analysis) -> Verdict:
         ]
         if compared:
             names = [series_name(one, results) for one in (reference, headline)]
+            said = compared[0].partition(" with ")[0] + " "
+            compared[1:] = [one.removeprefix(said) for one in compared[1:]]
             found.append(f"Compared with {names[0]}, {names[1]} is {' and '.join(compared)}.")
     if steps[-1].significant and objective in analysis.savings:
         name = series_name(headline, results)
@@ -150,18 +163,20 @@ def _effect(analysis: Analysis, step: Difference) -> list[str]:
     gaps = _named(analysis, step.first, step.second)
     average = " on average over all label budgets" if len(analysis.budgets) > 1 else ""
     if not step.significant:
-        change = f"{metric}{average}, compared with {series_name(step.second, results)}"
-        return _unclaimed(step, gaps, subject, change)
+        compared = f"{average}, compared with {series_name(step.second, results)}"
+        return _unclaimed(step, gaps, subject, metric, compared)
     claims = [
         (gap.interval, f" with {labels_name(gap.labels, results)}")
         for gap in gaps
         if gap.significant
     ]
-    found = []
+    changes, said = [], ""
     for interval, where in claims or [(overall, average)]:
-        verb = "raises" if interval.value >= 0 else "lowers"
-        change = f"{verb} {metric} by {points(interval.value)}{where} {_ci(interval)}"
-        found.append(_capital(f"{subject} {change}."))
+        verb = f"{'raises' if interval.value >= 0 else 'lowers'} {metric} "
+        by = f"by {points(interval.value)}{where} {_ci(interval)}"
+        changes.append(by if verb == said else verb + by)
+        said = verb
+    found = [_capital(f"{subject} {' and '.join(changes)}.")]
     for gap in gaps:
         if not gap.significant:
             word = "gain" if gap.interval.value >= 0 else "loss"
@@ -174,12 +189,12 @@ def _effect(analysis: Analysis, step: Difference) -> list[str]:
 
 
 def _unclaimed(
-    difference: Difference, gaps: Sequence[Difference], subject: str, changed: str
+    difference: Difference, gaps: Sequence[Difference], subject: str, metric: str, compared: str
 ) -> list[str]:
     """Say that there is no difference, or that this study cannot show one."""
     overall = difference.interval
     size = f"{signed(overall.value)} points ({_level(overall)} {within(overall)})"
-    change = f"it changes {changed}, by {size}"
+    change = f"it changes {metric} by {size}{compared}"
     if overall.excludes(0):
         change += f", which is not significant{_corrected(difference)}"
     directions = {gap.interval.value > 0 for gap in gaps if gap.interval.excludes(0)}
@@ -190,10 +205,10 @@ def _unclaimed(
         each = [f"{within(gap.interval)} with {labels_name(gap.labels)}" for gap in gaps]
         found.append(f"Label budgets point in opposite directions: {' and '.join(each)}.")
     elif difference.detectable >= 1:
-        found.append("The test rows are too few to find any difference.")
+        found.append("There are too few rows to find any difference.")
     elif not is_equivalent(overall):
         found.append(
-            f"With these seeds and test rows it would find differences of about "
+            f"With these seeds and rows it would find differences of about "
             f"{points(difference.detectable)} or more (power 80 %)."
         )
     return found
@@ -293,20 +308,35 @@ def recommend(analysis: Analysis, folder: Path) -> Recommendation:
     interval = analysis.scores[taken, analysis.most].interval
     name = series_name(taken, results)
     metric = metric_name(results.about["metric"])
-    reach = "too few seeds or test rows for an interval"
+    reach = "too few seeds or rows for an interval"
     if interval.bounded:
         reach = f"95 % CI {within(interval)}"
     expected = f"{100 * interval.value:.1f} % {metric} on new texts ({reach})"
     cost = cost_words(analysis.costs[taken, analysis.most])
     costs = f"; it costs {', '.join(cost.values())}" if cost else ""
     found = [f"Take {name}: expect {expected}{costs}."]
+    if results.about["folds"] > 1:
+        found.append(
+            f"This was measured in {results.about['folds']} folds, each with {analysis.most:,} "
+            f"labels for training; best/ is trained on all {len(results.rows):,} labelled rows."
+        )
+    if results.has_classes:
+        counts = np.bincount(results.gold.astype(int))
+        share, largest = counts.max() / counts.sum(), results.about["label_names"][counts.argmax()]
+        if interval.low <= share:
+            found.append(
+                f"For comparison: always predicting “{largest}” is correct for {100 * share:.1f} % "
+                "of these rows."
+            )
     if results.about["shared_test"]:
         found.append(
             "The same rows chose it among the arms, so expect a little less on new texts; a "
             "separate test file (--test FILE) would tell."
         )
     found += _cheaper(analysis)
-    command = f"headstart predict {folder / 'best'} --input texts.csv"
+    kind = FILE_KINDS.get(results.about["task"], "csv")
+    files = ["--input", f"texts.{kind}", "--output", f"predictions.{kind}"]
+    command = shlex.join(["headstart", "predict", str(folder / "best"), *files])
     saved = results.about.get("saved") or {}
     held = (saved.get("arm", ""), saved.get("objective", ""))
     if not saved:
@@ -332,9 +362,9 @@ def _cheaper(analysis: Analysis) -> list[str]:
         ]
         if not ratios or (gap.significant and gap.interval.value > 0):
             continue
-        names = [series_name(one, results) for one in (gap.first, gap.second)]
-        change = f"{' and '.join(ratios)}, and {_compared(gap.reversed())}"
-        found.append(f"Compared with {names[0]}, {names[1]} is {change}.")
+        names = [series_name(one, results) for one in (gap.second, gap.first)]
+        change = f"{' and '.join(ratios)} than {names[1]}, and {_compared(gap.reversed())}"
+        found.append(_capital(f"{names[0]} is {change}."))
     return found[:MOST_ALTERNATIVES]
 
 
@@ -346,5 +376,5 @@ def cost_words(cost: Cost) -> dict[str, str]:
     if cost.bytes is not None:
         found["bytes"] = f"{size_words(cost.bytes)} on disk"
     if cost.milliseconds is not None:
-        found["milliseconds"] = f"{max(0.01, cost.milliseconds):.2g} ms per text"
+        found["milliseconds"] = f"{milliseconds_words(cost.milliseconds)} ms per text"
     return found

@@ -19,8 +19,8 @@ import numpy as np
 from markupsafe import Markup, escape
 
 from headstart.errors import HeadstartError
-from headstart.evaluation.calibration import calibration_error, reliability_bins
-from headstart.evaluation.metrics import Interval
+from headstart.evaluation.calibration import reliability_bins
+from headstart.evaluation.metrics import Interval, classification_metrics
 from headstart.files import escape_formula, write_text
 from headstart.lab import PRESET
 from headstart.study.analysis import ALL_BUDGETS, Analysis, Cost, Series, analyse
@@ -50,6 +50,7 @@ from headstart.study.verdict import (
     Verdict,
     labels_name,
     metric_name,
+    milliseconds_words,
     minutes_words,
     recommend,
     rounded,
@@ -362,7 +363,7 @@ def _cost_rows(analysis: Analysis) -> list[dict[str, Any]]:
         cells = [
             "–" if cost.minutes is None else minutes_words(cost.minutes),
             "–" if cost.bytes is None else size_words(cost.bytes),
-            "–" if cost.milliseconds is None else f"{cost.milliseconds:.2g}",
+            "–" if cost.milliseconds is None else milliseconds_words(cost.milliseconds),
         ]
         needed = labels_cell(analysis.needed.get(series), labels)
         key = _key(series, analysis.results)
@@ -438,10 +439,13 @@ def _confusions(analysis: Analysis) -> list[dict[str, Any]]:
         counts = np.zeros((len(names), len(names)))
         np.add.at(counts, (gold, probabilities.argmax(1)), 1)
         shares = counts / np.maximum(counts.sum(1, keepdims=True), 1)
-        error = calibration_error(probabilities, gold)
+        measured = classification_metrics(probabilities, gold)
         rows = [(name, line.tolist()) for name, line in zip(names, shares, strict=True)]
         key = _key(series, analysis.results)
-        found.append({"key": key, "rows": rows, "error": f"{100 * error:.1f} %"})
+        error, macro_f1 = (
+            f"{100 * measured[name]:.1f} %" for name in ("calibration_error", "macro_f1")
+        )
+        found.append({"key": key, "rows": rows, "error": error, "macro_f1": macro_f1})
     return found
 
 
@@ -487,7 +491,8 @@ def _networks(results: Results) -> list[dict[str, Any]]:
     found = []
     for objective, document in results.about["parameters"].items():
         config = document.get("config", {})
-        kinds = (("vocab_size", "tokens"), ("width", "wide"), ("layers", "layers"))
+        layers = "layer" if config.get("layers") == 1 else "layers"
+        kinds = (("vocab_size", "tokens"), ("width", "wide"), ("layers", layers))
         sizes = [f"{config[key]:,} {word}" for key, word in kinds if key in config]
         found.append({"objective": objective, "sizes": ", ".join(sizes), **document})
     return found
