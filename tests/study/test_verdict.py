@@ -140,6 +140,14 @@ def test_without_both_arms_nothing_is_said_about_pretraining():
     assert "says nothing about pretraining" in found.sentences[1]
 
 
+def test_a_highest_score_of_another_arm_than_the_recommended_one_is_compared_with_it():
+    skill = {"tfidf": (0.3, 0.2), "nb": (0.35, 0.2)}
+    for seeds, words in ((3, "points, "), (1, "not comparable")):
+        found = judged(seeds=seeds, skill=skill, about={"best": {"arm": "tfidf", "objective": ""}})
+        assert found.sentences[1].startswith("Compared with TF-IDF, which model selection chose")
+        assert words in found.sentences[1]
+
+
 def test_two_objectives_name_the_one_that_the_verdict_is_about():
     found = judged(objectives=("causal", "masked"))
     assert "ausal pretraining" in found.sentences[0] or "asked pretraining" in found.sentences[0]

@@ -276,8 +276,15 @@ def _without_comparison(analysis: Analysis) -> list[str]:
     labels, name = labels_name(best.labels, results), series_name(best.series, results)
     metric = f"test {metric_name(results.about['metric'])}"
     highest = "has the highest" if len(scores) > 1 else "has a"
+    found = [f"With {labels} {name} {highest} {metric}: {percent(best.interval)}."]
+    gap = analysis.difference(best.series, analysis.selected, analysis.most)
+    if gap is not None:
+        selected = series_name(analysis.selected, results)
+        how = "not comparable: there are too few seeds or rows"
+        how = _compared(gap) if gap.interval.bounded else how
+        found.append(f"Compared with {selected}, which model selection chose, it is {how}.")
     return [
-        f"With {labels} {name} {highest} {metric}: {percent(best.interval)}.",
+        *found,
         f"The study does not have both {CHAIN[0]} and {CHAIN[-1]}, so it says nothing about "
         "pretraining.",
     ]
