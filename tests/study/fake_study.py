@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from headstart.arms import find_arm
 from headstart.model.counts import count_parameters
 from headstart.model.presets import preset
-from headstart.study.arms import find_arm
 from headstart.study.report.build import build_report
 from headstart.study.results import Results, make_results, run_predictions, write_results
 

@@ -2,9 +2,9 @@
 
 import pytest
 
+from headstart.arms import ARMS, arm_order, find_arm
 from headstart.config import StudyConfig
 from headstart.errors import HeadstartError
-from headstart.study.arms import ARMS, arm_order, find_arm
 from headstart.study.jobs import FITS, JobContext, network_config
 from headstart.study.plan import Job, Plan
 

@@ -5,13 +5,13 @@ import pytest
 
 from headstart.config import StudyConfig
 from headstart.errors import HeadstartError
+from headstart.evaluation import metric_name
 from headstart.run import Run
 from headstart.study.jobs import Inputs, run_job, unpack
 from headstart.study.plan import find_epochs
 from headstart.study.report.build import build_report
 from headstart.study.results import read_results
 from headstart.study.study import plan_study
-from headstart.study.verdict import metric_name
 from tests.labelled import TINY, write_conll, write_squad
 from tests.study.small_study import results_of, run_config
 

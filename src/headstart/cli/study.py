@@ -10,10 +10,10 @@ import typer
 from rich.live import Live
 from rich.table import Table
 
+from headstart.arms import arm_label
 from headstart.cli.console import (
     duration,
     messages,
-    metric_name,
     note,
     print_json,
     record_table,
@@ -24,7 +24,7 @@ from headstart.cli.options import Debug, DryRun, Json, from_config, option, with
 from headstart.cli.training import TrainDisplay
 from headstart.config import PretrainConfig, StudyConfig, pin_base
 from headstart.errors import HeadstartError
-from headstart.study.arms import arm_label
+from headstart.evaluation import metric_name
 from headstart.study.progress import StudyCallback
 
 TRIES = (

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from headstart.arms import ARMS, CHAIN, Arm, find_arm
 from headstart.evaluation.metrics import Interval
-from headstart.study.arms import ARMS, CHAIN, Arm, find_arm
 from headstart.study.labels_needed import LabelSavings, LabelsNeeded, label_savings, labels_needed
 from headstart.study.results import Results
 from headstart.study.statistics import (

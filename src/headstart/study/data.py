@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from headstart.arms import CLASS_TASKS
 from headstart.config import PretrainConfig, StudyConfig
 from headstart.data.corpus import Corpus, read_corpus
 from headstart.data.dataset import Dataset, Splits
@@ -14,7 +15,6 @@ from headstart.data.overlap import OverlapKind, text_key
 from headstart.data.splits import deal_folds, drop_overlapping, take_budget
 from headstart.data.tokenizers import hash_of
 from headstart.errors import HeadstartError
-from headstart.study.arms import CLASS_TASKS
 from headstart.tasks import find_task
 from headstart.tasks.task import Task
 from headstart.training.callbacks import Callback

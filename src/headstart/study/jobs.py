@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import load_file
 
+from headstart.arms import Arm, find_arm
 from headstart.baselines.baselines import LINEAR_MODELS, texts_and_labels
 from headstart.baselines.finetune_arm import LINEAR_ARMS, save_arm
 from headstart.baselines.stack import Stack, fit_out_of_fold
@@ -34,7 +35,6 @@ from headstart.evaluation.metrics import classification_metrics
 from headstart.files import replacing
 from headstart.objectives import OBJECTIVES
 from headstart.run import ClassifierRun, over_all_labels, write_temperature
-from headstart.study.arms import Arm, find_arm
 from headstart.study.data import has_classes
 from headstart.study.plan import Job, Plan, find_epochs, safe_name
 from headstart.study.selection import (

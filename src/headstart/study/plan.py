@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from headstart.arms import Arm, find_arm
 from headstart.config import FinetuneConfig, Precision, PretrainConfig, StudyConfig
 from headstart.data.corpus import Corpus
 from headstart.data.splits import take_budget
@@ -26,7 +27,6 @@ from headstart.errors import HeadstartError
 from headstart.files import write_text
 from headstart.folds import FOLDS, HELD_BACK, MANY
 from headstart.machine import choose_precision, choose_threads
-from headstart.study.arms import Arm, find_arm
 from headstart.study.data import StudyData
 from headstart.study.executors import job_threads, parallel_jobs
 from headstart.study.results import RUN

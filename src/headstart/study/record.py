@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from headstart.arms import find_arm
 from headstart.config import PretrainConfig, StudyConfig
 from headstart.data.dataset import as_text
 from headstart.data.overlap import overlap_sentence
@@ -16,7 +17,6 @@ from headstart.language_model import GAP, fill, generate
 from headstart.machine import look_up
 from headstart.model.counts import count_parameters
 from headstart.run import NetworkRun
-from headstart.study.arms import find_arm
 from headstart.study.data import gold_names, has_classes, split_sizes
 from headstart.study.jobs import JobResult
 from headstart.study.plan import Job

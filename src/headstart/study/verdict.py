@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from headstart.arms import CHAIN, arm_label, find_arm
+from headstart.evaluation import metric_name
 from headstart.evaluation.metrics import Interval
 from headstart.study.analysis import CHEAPER, Analysis, Cost, Difference, Series
-from headstart.study.arms import CHAIN, arm_label, find_arm
 from headstart.study.labels_needed import LabelSavings
 from headstart.study.results import Results
 from headstart.study.statistics import is_equivalent, named_budgets
@@ -50,17 +51,6 @@ def percent(interval: Interval) -> str:
 def rounded(labels: float) -> str:
     """Write an estimated number with two significant digits."""
     return f"{float(f'{labels:.2g}'):,.0f}"
-
-
-def metric_name(metric: str) -> str:
-    """Write a metric's name for people.
-
-    Example
-    -------
-    >>> metric_name("micro_f1"), metric_name("exact_match")
-    ('micro-F1', 'exact match')
-    """
-    return metric.replace("_f1", "-F1").replace("f1", "F1").replace("_", " ")
 
 
 def series_name(series: Series, results: Results) -> str:

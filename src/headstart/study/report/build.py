@@ -18,13 +18,14 @@ import jinja2
 import numpy as np
 from markupsafe import Markup, escape
 
+from headstart.arms import arm_label, find_arm
 from headstart.errors import HeadstartError
+from headstart.evaluation import metric_name
 from headstart.evaluation.calibration import calibration_error, reliability_bins
 from headstart.evaluation.metrics import Interval
 from headstart.files import escape_formula, write_text
 from headstart.lab import PRESET
 from headstart.study.analysis import ALL_BUDGETS, Analysis, Cost, Series, analyse
-from headstart.study.arms import arm_label, find_arm
 from headstart.study.labels_needed import FARTHEST, LabelsNeeded
 from headstart.study.report.charts import (
     COLOURS,
@@ -49,7 +50,6 @@ from headstart.study.verdict import (
     Recommendation,
     Verdict,
     labels_name,
-    metric_name,
     minutes_words,
     recommend,
     rounded,

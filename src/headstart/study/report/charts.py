@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from html import escape
 from typing import Any
 
+from headstart.arms import ARMS, arm_label, find_arm
 from headstart.evaluation.metrics import Interval
 from headstart.study.analysis import Curve, Difference
-from headstart.study.arms import ARMS, arm_label, find_arm
 from headstart.study.verdict import labels_name, percent, signed
 
 Place = tuple[float, float]
