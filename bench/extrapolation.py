@@ -84,8 +84,10 @@ def back_test(folder: Path) -> None:
     """Hide the last budgets of a study, one, two, … of them, as long as three are left."""
     runs: dict[tuple[str, str], dict[tuple[int, int], np.ndarray]] = defaultdict(dict)
     results = read_results(folder)
-    for (arm, objective, labels), seeds in results.runs.items():
-        for seed, right in zip(seeds, results.scores(arm, objective, labels), strict=True):
+    for arm, objective, labels in results.runs:
+        for seed, right in zip(
+            results.about["seeds"], results.scores(arm, objective, labels), strict=True
+        ):
             runs[arm, objective][labels, seed] = right
     inside = total = 0
     for (arm, _), table in runs.items():

@@ -90,10 +90,10 @@ def test_the_scores_of_the_rows_have_the_metric_as_their_mean(study):
         (v["arm"], v["objective"], v["labels"], v["seed"]): v["value"]
         for v in values_of_test(results, metric)
     }
-    for run, seeds in results.runs.items():
+    for run in results.runs:
         scores = results.scores(*run)
         assert scores.shape[1] == len(study.data.splits.test)
-        for seed, one in zip(seeds, scores, strict=True):
+        for seed, one in zip(study.plan.seeds, scores, strict=True):
             assert one.mean() == pytest.approx(values[*run, seed], abs=1e-6)
 
 

@@ -46,22 +46,22 @@ class PowerLaws:
     c: np.ndarray
     rising: float
 
-    def score(self, labels: float, level: float = LEVEL) -> Interval:
+    def score(self, labels: float) -> Interval:
         """Predict the score with so many labels."""
         found = np.clip(1 - self.c - self.a * labels**-self.b, 0, 1)
-        return _quantiles(found, level)
+        return _quantiles(found)
 
-    def labels(self, goal: float, level: float = LEVEL) -> Interval:
+    def labels(self, goal: float) -> Interval:
         """Predict the labels that a score needs; infinite where it is never reached."""
         room = (1 - goal) - self.c
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             found = np.where(room > 0, (self.a / room) ** (1 / self.b), np.inf)
-        return _quantiles(found, level)
+        return _quantiles(found)
 
 
-def _quantiles(found: np.ndarray, level: float) -> Interval:
+def _quantiles(found: np.ndarray) -> Interval:
     """Median and interval. No interpolation: between a number and infinity lies nothing."""
-    ends = np.quantile(found, [(1 - level) / 2, 0.5, (1 + level) / 2], method="nearest")
+    ends = np.quantile(found, [(1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2], method="nearest")
     low, middle, high = map(float, ends)
     return Interval(middle, low, high, "posterior of a power law")
 
@@ -70,9 +70,6 @@ def fit_power_laws(
     budgets: Sequence[int],
     scores: np.ndarray,
     variance: SeedVariance | None = None,
-    *,
-    draws: int = DRAWS,
-    seed: int = 0,
 ) -> PowerLaws:
     """Draw power laws from their posterior, given one arm's scores.
 
@@ -84,8 +81,6 @@ def fit_power_laws(
         At least two seeds.
     variance : SeedVariance, optional
         Pooled over the study.
-    draws, seed
-        Of the posterior.
     """
     errors = np.maximum(1 - scores.mean((1, 2)), LEAST_ERROR)
     precision = np.linalg.inv(mean_covariance(scores, variance))
@@ -102,11 +97,11 @@ def fit_power_laws(
     positive = stats.norm.logcdf(amount / spread)
     weight = np.log(spread) + positive - 0.5 * misfit
     chance = np.exp(weight - weight.max()).ravel()
-    random = np.random.default_rng(seed)
-    picked = random.choice(chance.size, draws, p=chance / chance.sum())
+    random = np.random.default_rng(0)
+    picked = random.choice(chance.size, DRAWS, p=chance / chance.sum())
     slope, floor = np.unravel_index(picked, weight.shape)
     lowest = stats.norm.cdf(-amount[slope, floor] / spread[slope, 0])  # amounts are positive
-    normal = stats.norm.ppf(lowest + (1 - lowest) * random.random(draws))
+    normal = stats.norm.ppf(lowest + (1 - lowest) * random.random(DRAWS))
     b, drawn = SLOPES[slope], amount[slope, floor] + spread[slope, 0] * normal
     off = precision @ (x - (precision @ x).sum() / precision.sum())
     rising = float(stats.norm.cdf(-(off @ errors) / math.sqrt(off @ x)))
@@ -170,32 +165,14 @@ def labels_to_reach(budgets: Sequence[int], scores: np.ndarray, goal: float) -> 
     return float(budgets[k - 1] * (budgets[k] / budgets[k - 1]) ** share)
 
 
-@dataclass(frozen=True)
-class LabelSavings:
-    """At how many labels one arm reaches what another reaches with the most that were tried.
-
-    `labels`, `low` and `high` are 0 for "fewer than the fewest tried" and infinite for "not within
-    this range"; `labels` lies between the other two.
-    """
-
-    goal: float  # the score that the other arm reaches with the most labels
-    most: int
-    fewest: int
-    labels: float
-    low: float
-    high: float
-
-
 def label_savings(
     budgets: Sequence[int],
     first: np.ndarray,
     second: np.ndarray,
     variance: SeedVariance | None = None,
     *,
-    level: float = LEVEL,
     draws: int = DRAWS,
-    seed: int = 0,
-) -> LabelSavings:
+) -> Interval:
     """Find at how many labels `first` reaches what `second` reaches with the most of them.
 
     Parameters
@@ -205,17 +182,22 @@ def label_savings(
     first, second : arrays of shape (budgets, seeds, rows)
     variance : SeedVariance, optional
         Pooled over the study.
-    level, draws, seed
-        Of the interval and its draws.
+    draws : int
+        Of the posterior, for the interval.
+
+    Returns
+    -------
+    Interval
+        0 stands for fewer labels than the fewest tried, infinity for more than the most; the value
+        lies between the ends.
     """
     curves = np.concatenate([first, second[-1:]])
     means = curves.mean((1, 2))
     labels, low, high = labels_to_reach(budgets, means[:-1], means[-1]), 0.0, math.inf
     if curves.shape[1] > 1:
-        random = np.random.default_rng(seed)
+        random = np.random.default_rng(0)
         drawn = random.multivariate_normal(means, mean_covariance(curves, variance), draws)
         found = [labels_to_reach(budgets, curve[:-1], curve[-1]) for curve in drawn]
-        ends = np.quantile(found, [(1 - level) / 2, (1 + level) / 2], method="nearest")
+        ends = np.quantile(found, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], method="nearest")
         low, high = map(float, ends)
-    labels = min(max(labels, low), high)
-    return LabelSavings(float(means[-1]), budgets[-1], budgets[0], labels, low, high)
+    return Interval(min(max(labels, low), high), low, high, "draws of the measured curves")

@@ -260,5 +260,5 @@ def _sample(run: NetworkRun, words: list[str]) -> list[dict[str, str]]:
         words[len(words) // 2] = GAP
         prompt = " ".join(words)
         filled = " · ".join(word.strip() for word, _ in fill(run, prompt)[0])
-        return [{"prompt": prompt, "text": filled}]
+        return [{"prompt": prompt, "text": f"{prompt} → {filled}"}]
     return []

@@ -9,13 +9,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from headstart.arms import CHAIN, arm_label, find_arm
 from headstart.evaluation import metric_name
 from headstart.evaluation.metrics import Interval
-from headstart.study.analysis import CHEAPER, Analysis, Cost, Difference, Series
-from headstart.study.labels_needed import LabelSavings
+from headstart.study.analysis import ALL_BUDGETS, CHEAPER, Analysis, Cost, Difference, Series
 from headstart.study.results import Results
 from headstart.study.statistics import is_equivalent, named_budgets
 
@@ -61,9 +59,8 @@ def series_name(series: Series, results: Results) -> str:
 
 def labels_name(labels: int, results: Results | None = None) -> str:
     """Write a number of labels; "all" where these are all labelled rows of the training part."""
-    about: dict[str, Any] = results.about if results else {"all_labels": math.inf}
-    every = about["all_labels"] or about["splits"].get("train", 0)
-    return f"all {labels:,} labels" if labels >= every > 0 else f"{labels:,} labels"
+    every = results.about["all_labels"] if results else math.inf
+    return f"all {labels:,} labels" if labels >= every else f"{labels:,} labels"
 
 
 def size_words(count: float) -> str:
@@ -99,12 +96,10 @@ def verdict(analysis: Analysis) -> Verdict:
     reduced = [f"Reduced to fit into the time limit: {'; '.join(cuts)}."] if cuts else []
     if not analysis.steps:
         return Verdict(_without_comparison(analysis), reduced)
-    objective, headline = analysis.objective, analysis.contenders[0]
-    steps = analysis.steps[objective]
-    controls = [arm.phrase or arm.label for arm in analysis.chain]
+    headline, steps = analysis.contenders[0], analysis.steps[analysis.objective]
     found = _effect(analysis, steps[-1])
     if len(steps) > 1 and steps[0].interval.bounded:
-        found.append(_first_step(analysis, steps, controls[0]))
+        found.append(_first_step(analysis, steps))
     missing = find_arm(CHAIN[1])
     if steps[-1].significant and missing not in analysis.chain:
         found.append(
@@ -112,16 +107,13 @@ def verdict(analysis: Analysis) -> Verdict:
             "adds."
         )
     for reference in analysis.references:
-        compared = [
-            _compared(gap, f" with {labels_name(gap.labels, results)}")
-            for gap in _named(analysis, headline, reference)
-        ]
-        if compared:
+        gaps = _named(analysis, headline, reference)
+        if gaps:
             names = [series_name(one, results) for one in (reference, headline)]
-            found.append(f"Compared with {names[0]}, {names[1]} is {' and '.join(compared)}.")
-    if steps[-1].significant and objective in analysis.savings:
-        name = series_name(headline, results)
-        found += _savings(results, analysis.savings[objective], name, controls[-2])
+            compared = " and ".join(_compared(gap, _where(analysis, gap)) for gap in gaps)
+            found.append(f"Compared with {names[0]}, {names[1]} is {compared}.")
+    if steps[-1].significant and len(analysis.budgets) > 1:
+        found += _savings(analysis)
     claims = tuple(step.effect for step in steps if step.significant)
     return Verdict(found[:MOST_SENTENCES], found[MOST_SENTENCES:] + reduced, claims)
 
@@ -133,58 +125,50 @@ def _effect(analysis: Analysis, step: Difference) -> list[str]:
     if not results.about["corpus"].startswith("the base "):
         subject += " on your text"
     if not overall.bounded:
-        seeds = len(results.about["seeds"])
-        few = "One seed" if seeds == 1 else f"{seeds} seeds"
-        return [f"{few} cannot show whether {subject} helps: run with --seeds {max(3, seeds + 1)}."]
+        seeds = max(3, len(results.about["seeds"]) + 1)
+        return [f"So few seeds cannot show whether {subject} helps: run with --seeds {seeds}."]
     metric = f"test {metric_name(results.about['metric'])}"
     gaps = _named(analysis, step.first, step.second)
-    average = " on average over all label budgets" if len(analysis.budgets) > 1 else ""
     if not step.significant:
-        change = f"{metric}{average}, compared with {series_name(step.second, results)}"
-        return _unclaimed(step, gaps, subject, change)
-    claims = [
-        (gap.interval, f" with {labels_name(gap.labels, results)}")
-        for gap in gaps
-        if gap.significant
+        return _unclaimed(analysis, step, gaps, subject, metric)
+    claimed = [gap for gap in gaps if gap.significant] or [step]
+    verbs = {True: "raises", False: "lowers"}
+    found = [
+        f"{subject} {verbs[gap.interval.value >= 0]} {metric} by "
+        f"{_size(gap, _where(analysis, gap))}."
+        for gap in claimed
     ]
-    found = []
-    for interval, where in claims or [(overall, average)]:
-        verb = "raises" if interval.value >= 0 else "lowers"
-        change = f"{verb} {metric} by {points(interval.value)}{where} {_ci(interval)}"
-        found.append(_capital(f"{subject} {change}."))
-    for gap in gaps:
-        if not gap.significant:
-            word = "gain" if gap.interval.value >= 0 else "loss"
-            found.append(
-                f"With {labels_name(gap.labels, results)} the {word} of "
-                f"{points(gap.interval.value)} is not significant{_corrected(gap)} "
-                f"({within(gap.interval)})."
-            )
-    return found
+    found += [
+        f"{_where(analysis, gap).lstrip()} the {'gain' if gap.interval.value >= 0 else 'loss'} of "
+        f"{points(gap.interval.value)} is not significant{_corrected(gap)} "
+        f"({within(gap.interval)})."
+        for gap in gaps
+        if not gap.significant
+    ]
+    return [_capital(sentence) for sentence in found]
 
 
 def _unclaimed(
-    difference: Difference, gaps: Sequence[Difference], subject: str, changed: str
+    analysis: Analysis, step: Difference, gaps: Sequence[Difference], subject: str, metric: str
 ) -> list[str]:
     """Say that there is no difference, or that this study cannot show one."""
-    overall = difference.interval
-    size = f"{signed(overall.value)} points ({_level(overall)} {within(overall)})"
-    change = f"it changes {changed}, by {size}"
+    overall, other = step.interval, series_name(step.second, analysis.results)
+    change = (
+        f"it changes {metric}{_where(analysis, step)}, compared with {other}, by "
+        f"{signed(overall.value)} points ({_level(overall)} {within(overall)})"
+    )
     if overall.excludes(0):
-        change += f", which is not significant{_corrected(difference)}"
-    directions = {gap.interval.value > 0 for gap in gaps if gap.interval.excludes(0)}
+        change += f", which is not significant{_corrected(step)}"
     found = [f"This study does not show whether {subject} helps: {change}."]
     if is_equivalent(overall):
         found = [f"{_capital(subject)} makes no difference here: {change}."]
-    if len(directions) > 1:
+    if len({gap.interval.value > 0 for gap in gaps if gap.interval.excludes(0)}) > 1:
         each = [f"{within(gap.interval)} with {labels_name(gap.labels)}" for gap in gaps]
         found.append(f"Label budgets point in opposite directions: {' and '.join(each)}.")
-    elif difference.detectable >= 1:
-        found.append("The test rows are too few to find any difference.")
     elif not is_equivalent(overall):
         found.append(
-            f"With these seeds and test rows it would find differences of about "
-            f"{points(difference.detectable)} or more (power 80 %)."
+            "With these seeds and test rows it would find differences of about "
+            f"{points(min(1.0, step.detectable))} or more (power 80 %)."
         )
     return found
 
@@ -195,16 +179,22 @@ def _named(analysis: Analysis, first: Series, second: Series) -> list[Difference
     return [gap for gap in found if gap is not None and gap.interval.bounded]
 
 
+def _where(analysis: Analysis, gap: Difference) -> str:
+    """Write the budget of a difference, with a blank before it."""
+    if gap.labels != ALL_BUDGETS:
+        return f" with {labels_name(gap.labels, analysis.results)}"
+    return " on average over all label budgets" if len(analysis.budgets) > 1 else ""
+
+
 def _level(interval: Interval) -> str:
     return f"{100 * interval.level:.3g} % CI"
 
 
-def _ci(difference: Interval) -> str:
-    """Write the interval of a change by its size: both ends without sign where both are losses."""
-    if difference.high < 0:
-        reach = f"{signed(-difference.high)} to {signed(-difference.low)}"
-        return f"({_level(difference)} {reach})"
-    return f"({_level(difference)} {within(difference)})"
+def _size(gap: Difference, words: str) -> str:
+    """Write the size of a significant difference, then `words`, then its interval, no signs."""
+    ends = sorted(map(abs, (gap.interval.low, gap.interval.high)))
+    reach = " to ".join(map(signed, ends))
+    return f"{points(gap.interval.value)}{words} ({_level(gap.interval)} {reach})"
 
 
 def _corrected(gap: Difference) -> str:
@@ -215,44 +205,43 @@ def _corrected(gap: Difference) -> str:
 def _compared(gap: Difference, where: str = "") -> str:
     """Say how the first arm of a difference compares with the second."""
     if gap.significant:
-        word = "better" if gap.interval.value > 0 else "worse"
-        return f"{points(gap.interval.value)} {word}{where} {_ci(gap.interval)}"
+        return _size(gap, f" {'better' if gap.interval.value > 0 else 'worse'}{where}")
     word = "as good" if is_equivalent(gap.interval) else "not significantly different"
     change = f"{signed(gap.interval.value)} points, {within(gap.interval)}"
     return f"{word}{_corrected(gap)}{where} ({change})"
 
 
-def _first_step(analysis: Analysis, steps: Sequence[Difference], control: str) -> str:
+def _first_step(analysis: Analysis, steps: Sequence[Difference]) -> str:
     """Say what the ingredient before the headline arm's own adds over the control."""
     first, total = steps[0], sum(step.interval.value for step in steps)
-    average = " on average" if len(analysis.budgets) > 1 else ""
+    control, where = analysis.chain[0].phrase, _where(analysis, first)
     if first.significant and first.interval.value > max(0.0, total / 2):
-        change = f"{signed(first.interval.value)} points{average}, {within(first.interval)}"
+        change = f"{points(first.interval.value)}{where}, {within(first.interval)}"
         return f"Most of the gain over {control} comes from {first.effect} ({change})."
-    return f"Compared with {control}, {first.effect} alone is {_compared(first, average)}."
+    return f"Compared with {control}, {first.effect} alone is {_compared(first, where)}."
 
 
-def _savings(results: Results, savings: LabelSavings, name: str, other: str) -> list[str]:
+def _savings(analysis: Analysis) -> list[str]:
     """Say how many labels replace all labels of the other arm, where the interval is bounded."""
-    if not (math.isfinite(savings.high) and math.isfinite(savings.labels)):
+    savings = analysis.label_savings()
+    if not savings.bounded:
         return []
-    fewest = f"fewer than {savings.fewest:,}"
-    low = rounded(savings.low) if savings.low else fewest
-    reach = f"{low} to {rounded(savings.high)}" if savings.high else fewest
-    needs = f"about {rounded(savings.labels)}" if savings.labels else fewest
-    goal = f"what {other} needs {labels_name(savings.most, results)} for"
-    return [_capital(f"{name} reaches with {needs} labels (95 % CI {reach}) {goal}.")]
+    labels, low, high = (
+        rounded(number) if number else f"fewer than {analysis.budgets[0]:,}"
+        for number in (savings.value, savings.low, savings.high)
+    )
+    name, other = series_name(analysis.contenders[0], analysis.results), analysis.chain[-2].phrase
+    goal = f"what {other} needs {labels_name(analysis.most, analysis.results)} for"
+    return [_capital(f"{name} reaches with {labels} labels (95 % CI {low} to {high}) {goal}.")]
 
 
 def _without_comparison(analysis: Analysis) -> list[str]:
-    results = analysis.results
-    scores = [score for score in analysis.scores.values() if score.labels == analysis.most]
-    best = max(scores, key=lambda score: score.interval.value)
-    labels, name = labels_name(best.labels, results), series_name(best.series, results)
-    metric = f"test {metric_name(results.about['metric'])}"
-    highest = "has the highest" if len(scores) > 1 else "has a"
+    results, most = analysis.results, analysis.most
+    best = max(analysis.every, key=lambda one: analysis.scores[one, most].value)
+    score = f"test {metric_name(results.about['metric'])}: {percent(analysis.scores[best, most])}"
+    highest = f"{series_name(best, results)} has the highest {score}"
     return [
-        f"With {labels} {name} {highest} {metric}: {percent(best.interval)}.",
+        f"With {labels_name(most, results)} {highest}.",
         f"The study does not have both {CHAIN[0]} and {CHAIN[-1]}, so it says nothing about "
         "pretraining.",
     ]
@@ -280,31 +269,28 @@ def recommend(analysis: Analysis, folder: Path) -> Recommendation:
         The study's folder, for the command.
     """
     results, taken = analysis.results, analysis.selected
-    interval = analysis.scores[taken, analysis.most].interval
-    name = series_name(taken, results)
+    interval, name = analysis.scores[taken, analysis.most], series_name(taken, results)
     metric = metric_name(results.about["metric"])
-    reach = "too few seeds or test rows for an interval"
-    if interval.bounded:
-        reach = f"95 % CI {within(interval)}"
-    expected = f"{100 * interval.value:.1f} % {metric} on new texts ({reach})"
+    reach = f" (95 % CI {within(interval)})" if interval.bounded else ""
+    expected = f"{100 * interval.value:.1f} % {metric} on new texts{reach}"
     cost = cost_words(analysis.costs[taken, analysis.most])
-    costs = f"; it costs {', '.join(cost.values())}" if cost else ""
-    found = [f"Take {name}: expect {expected}{costs}."]
+    found = [f"Take {name}: expect {expected}; it costs {cost}."]
     if results.about["shared_test"]:
         found.append(
             "The same rows chose it among the arms, so expect a little less on new texts; a "
             "separate test file (--test FILE) would tell."
         )
     found += _cheaper(analysis)
-    command = f"headstart predict {folder / 'best'} --input texts.csv"
-    saved = results.about.get("saved") or {}
-    held = (saved.get("arm", ""), saved.get("objective", ""))
+    saved = results.about["saved"]
     if not saved:
-        command = f"# {name} cannot be saved: there is no {folder / 'best'}"
-    elif held != taken:
+        return Recommendation(
+            taken, found, f"# {name} cannot be saved: there is no {folder / 'best'}"
+        )
+    held = (saved["arm"], saved["objective"])
+    if held != taken:
         other = series_name(held, results)
         found.append(f"The folder best/ holds {other}, which is the best that can be saved.")
-    return Recommendation(taken, found, command)
+    return Recommendation(taken, found, f"headstart predict {folder / 'best'} --input texts.csv")
 
 
 def _cheaper(analysis: Analysis) -> list[str]:
@@ -320,21 +306,15 @@ def _cheaper(analysis: Analysis) -> list[str]:
             for word, ratio in analysis.costs[gap.second, most].times_cheaper(cost).items()
             if ratio >= CHEAPER
         ]
-        if not ratios or (gap.significant and gap.interval.value > 0):
-            continue
-        names = [series_name(one, results) for one in (gap.first, gap.second)]
-        change = f"{' and '.join(ratios)}, and {_compared(gap.reversed())}"
-        found.append(f"Compared with {names[0]}, {names[1]} is {change}.")
+        if ratios and not (gap.significant and gap.interval.value > 0):
+            names = [series_name(one, results) for one in (gap.first, gap.second)]
+            change = f"{' and '.join(ratios)}, and {_compared(gap.reversed())}"
+            found.append(f"Compared with {names[0]}, {names[1]} is {change}.")
     return found[:MOST_ALTERNATIVES]
 
 
-def cost_words(cost: Cost) -> dict[str, str]:
-    """Write the measured parts of a cost: time to train, size, time per text."""
-    found = {}
-    if cost.minutes is not None:
-        found["minutes"] = f"{minutes_words(cost.minutes)} to train"
-    if cost.bytes is not None:
-        found["bytes"] = f"{size_words(cost.bytes)} on disk"
-    if cost.milliseconds is not None:
-        found["milliseconds"] = f"{max(0.01, cost.milliseconds):.2g} ms per text"
-    return found
+def cost_words(cost: Cost) -> str:
+    """Write a cost: time to train, size if known, time per text."""
+    size = f"{size_words(cost.bytes)} on disk, " if cost.bytes else ""
+    speed = f"{max(0.01, cost.milliseconds):.2g} ms per text"
+    return f"{minutes_words(cost.minutes)} to train, {size}{speed}"
