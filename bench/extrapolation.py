@@ -65,7 +65,7 @@ def simulate(name: str, studies: int, first: int = 0) -> None:
             found = laws.score(labels)
             inside[labels] += found.low <= 1 - TRUTHS[name](labels) <= found.high
             width[labels].append(100 * (found.high - found.low))
-        needed = labels_needed(SHOWN, table, goal, variance).labels
+        needed = labels_needed(SHOWN, table, goal, variance)
         if needed is not None:
             answered += 1
             right += needed.low <= HIDDEN[0] <= needed.high

@@ -61,18 +61,16 @@ def test_budgets_that_share_their_test_rows_are_not_taken_for_independent():
     [
         ((100, 400), (0.6, 0.7), 0.8, "at least 3"),
         (BUDGETS, (0.7, 0.6, 0.5), 0.8, "does not clearly rise"),
-        (BUDGETS, (0.6, 0.7, 0.75), 0.99, "if ever"),
+        (BUDGETS, (0.6, 0.7, 0.75), 0.99, "perhaps never"),
         (BUDGETS, (0.8, 0.85, 0.9), 0.6, "fewer than 100"),
     ],
 )
 def test_where_there_is_no_number_there_is_a_reason(budgets, accuracies, goal, reason):
-    found = labels_needed(budgets, table(accuracies), goal)
-    assert found.labels is None
-    assert reason in found.reason
+    assert reason in labels_needed(budgets, table(accuracies), goal)
 
 
 def test_one_seed_gives_no_number():
-    assert "one seed" in labels_needed(BUDGETS, table([0.6, 0.7, 0.8], seeds=1), 0.75).reason
+    assert "one seed" in labels_needed(BUDGETS, table([0.6, 0.7, 0.8], seeds=1), 0.75)
 
 
 def test_half_way_between_budgets_is_half_way_on_a_log_scale():

@@ -7,7 +7,8 @@ from headstart.config import StudyConfig
 from headstart.errors import HeadstartError
 from headstart.evaluation import metric_name
 from headstart.run import Run
-from headstart.study.jobs import Inputs, run_job, unpack
+from headstart.study.executors import unpack
+from headstart.study.jobs import run_job
 from headstart.study.plan import find_epochs
 from headstart.study.report.build import build_report
 from headstart.study.results import read_results
@@ -114,7 +115,7 @@ def test_the_best_arm_that_can_be_saved_predicts_the_task(study):
 def test_the_linear_model_of_a_task_is_saved_and_opened(study, tmp_path):
     (first, *_), test = results_of(study, "linear", labels=40), study.data.splits.test
     rows, config = study.data.rows(40, first.job.seed), study.config
-    again = run_job(first.job, config, study.plan, rows, study.data.task, Inputs())
+    again = run_job(first.job, config, study.plan, rows, study.data.task, {})
     unpack(again.run, tmp_path / "run")
     run = Run.open(tmp_path / "run")
     metrics = run.task.metrics(run.scores(test).values, test)

@@ -143,7 +143,7 @@ def labels(
         return
     metric, most = metric_name(found.about["metric"]), found.about["budgets"][-1]
     goal = f"{100 * target:g} % {metric}"
-    if all(one.labels is None for one in needed.values()):
+    if all(isinstance(one, str) for one in needed.values()):
         means = {one: found.scores(*one, most).mean() for one in needed}
         best = max(means, key=lambda one: means[one])
         highest = f"the highest test score is {means[best]:.1%} ({series_name(best, found)}"
@@ -151,7 +151,7 @@ def labels(
         write(
             "No estimate for {goal}: {reason}; {highest}.",
             goal=goal,
-            reason=needed[best].reason,
+            reason=needed[best],
             highest=highest,
         )
         return
@@ -166,13 +166,13 @@ def labels(
 
 def _labels_document(series: tuple[str, str], needed: Any) -> dict[str, Any]:
     """Return an arm's labels as plain data; an unbounded end is None."""
-    found = needed.labels
-    ends = (found.value, found.low, found.high) if found else (None, None, None)
+    reason = needed if isinstance(needed, str) else ""
+    ends = (None, None, None) if reason else (needed.value, needed.low, needed.high)
     shown = [None if end is None or math.isinf(end) else round(end) for end in ends]
     return {
         **dict(zip(("arm", "objective"), series, strict=True)),
         **dict(zip(("labels", "low", "high"), shown, strict=True)),
-        "reason": needed.reason,
+        "reason": reason,
     }
 
 
@@ -311,33 +311,25 @@ def plan_lines(study: Any) -> list[str]:
     config, plan, task = study.config, study.plan, study.data.task
     named = config.name or dataset_name(config.dataset)
     parts = ", ".join(f"{count:,} {name}" for name, count in split_sizes(study.data).items())
+    labels = f", {len(task.labels)} labels" if task.labels else ""
     folds = f" × {plan.folds} folds" if plan.folds > 1 else ""
-    kinds = f"{len(task.labels)} classes"
-    if not config.has_classes:
-        labels = f"{len(task.labels)} labels" if task.labels else "answers in the text"
-        kinds = f"{task.name}, {labels}, compared by {metric_name(task.metric)}"
     lines = [
-        f"dataset: {named}, {parts} {task.row_name}, {kinds}",
+        f"dataset: {named}, {parts} {task.row_name}{labels}, compared by "
+        f"{metric_name(task.metric)}",
         f"plan: {', '.join(config.arms)} × {len(plan.seeds)} seeds{folds} × "
-        f"{', '.join(f'{n:,}' for n in plan.budgets)} labels = {len(study.trainings)} trainings",
+        f"{', '.join(f'{n:,}' for n in plan.budgets)} labels = {len(study.trainings)} trainings, "
+        f"{plan.jobs} at the same time",
     ]
     if config.has_networks:
         epochs = ", ".join(f"{find_epochs(config, n)} at {n:,}" for n in plan.budgets)
-        where = "" if config.executor == "local" else f" on {config.executor}"
-        lines.append(f"  epochs: {epochs} labels; {plan.jobs} at the same time{where}")
+        lines.append(f"  epochs: {epochs} labels")
         if config.selection == "budget" and plan.tries > 1:
             lines.append(TRIES)
     if plan.pretrain_steps:
-        own = config.uses_own_texts
-        corpus = "the training texts (no --corpus)" if own else ", ".join(config.corpus)
-        times = "once for all seeds" if config.bases == 1 else f"{config.bases} times, by seed"
-        if len(plan.text_places(config)) > 1:
-            times = "once for each seed and fold"
-        tokens = plan.pretrain_steps * PretrainConfig.batch_tokens
-        objectives = f"{', '.join(config.objectives)}, {tokens:,} tokens each, {times}"
-        lines.append(f"  pretraining on {corpus}: {objectives}")
-        if config.task_text and not own and not folds:
-            lines.append("  the training texts join the corpus, without labels")
+        corpus = ", ".join(config.corpus) or "the training texts (no --corpus)"
+        times = plan.pretrainings(config)
+        tokens = f"{times} × {plan.pretrain_steps * PretrainConfig.batch_tokens:,} tokens"
+        lines.append(f"  pretraining on {corpus}: {', '.join(config.objectives)}, {tokens}")
     lines.append(f"  about {duration(plan.seconds)}")
     lines += [f"  reduced: {cut}" for cut in plan.cuts]
     if study.resumed:

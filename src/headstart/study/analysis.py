@@ -15,7 +15,7 @@ import numpy as np
 
 from headstart.arms import ARMS, CHAIN, Arm, find_arm
 from headstart.evaluation.metrics import Interval
-from headstart.study.labels_needed import LabelsNeeded, label_savings, labels_needed
+from headstart.study.labels_needed import label_savings, labels_needed
 from headstart.study.results import Results
 from headstart.study.statistics import (
     claimed_steps,
@@ -162,8 +162,8 @@ class Analysis:
             return self.every[:2]
         return [_series_of(arm, self.objective) for arm in reversed(self.chain)]
 
-    def labels_needed(self, goal: float) -> dict[Series, LabelsNeeded]:
-        """Estimate the labels that each arm needs for a goal, a score between 0 and 1."""
+    def labels_needed(self, goal: float) -> dict[Series, Interval | str]:
+        """Estimate the labels that each arm needs for a goal, or say why there is no number."""
         scores = dict(zip(self.every, self._tables(self.every, self.budgets), strict=True))
         return {
             series: labels_needed(self.budgets, table, goal, self.variance)
@@ -172,9 +172,8 @@ class Analysis:
 
     def label_savings(self) -> Interval:
         """Estimate at how many labels the headline arm reaches its control with all labels."""
-        return label_savings(
-            self.budgets, *self._tables(self.contenders[:2], self.budgets), self.variance
-        )
+        first, second = self._tables(self.contenders[:2], self.budgets)
+        return label_savings(self.budgets, first, second, self.variance)
 
     def _tables(self, every: Sequence[Series], budgets: Sequence[int]) -> np.ndarray:
         """Return the row scores of arms, (arms, budgets, seeds, rows)."""
@@ -221,7 +220,8 @@ class Analysis:
         p_values: dict[Pair, float] = {}
         for pair in pairs:
             if pair[0] != pair[1] and not self.difference(*pair, labels):
-                closed = closed_p_values(*self._tables(pair, group), self.variance)
+                first, second = self._tables(pair, group)
+                closed = closed_p_values(first, second, self.variance)
                 p_values[pair] = closed[group.index(labels)]
         for pair, p in zip(p_values, holm_p_values([*p_values.values()]), strict=True):
             self._add_difference(pair, labels, level, significant=allowed and p < 1 - level)
@@ -231,8 +231,9 @@ class Analysis:
         best = max(self.every, key=lambda one: self.scores[one, labels].value)
         others = [one for one in self.every if one != best]
         level = shared_level(max(1, len(others)))
+        table = self.tables[best, labels]
         gaps = [
-            paired_difference(*self._tables((best, one), [labels])[:, 0], self.variance, level)
+            paired_difference(table, self.tables[one, labels], self.variance, level)
             for one in others
         ]
         return best if gaps and all(gap.excludes(0) for gap in gaps) else None

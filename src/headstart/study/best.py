@@ -2,19 +2,20 @@
 
 Arms are compared at the largest budget by the log-loss of their out-of-fold predictions, on the
 same rows for all of them, averaged over the seeds: it moves in smaller steps than the accuracy of a
-few rows. The test part has no influence. Where an arm has no out-of-fold predictions (nothing or
-the validation part selected, or the rows are too few), all arms are compared on the validation
-part.
+few rows. The lowest loss is taken, also where it is lower by chance: there is no other tie-break.
+The test part has no influence. Where an arm has no out-of-fold
+predictions (nothing or the validation part selected, or the rows are too few), all arms are
+compared on the validation part.
 """
 
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from headstart.arms import find_arm
 from headstart.baselines.finetune_arm import STACK, save_arm
 from headstart.baselines.stack import MEMBERS, Stack
 from headstart.config import FinetuneConfig, StudyConfig
@@ -23,11 +24,11 @@ from headstart.files import write_text
 from headstart.model_card import CARD
 from headstart.run import ClassifierRun, Run, read_summary, write_summary
 from headstart.study.data import StudyData, has_classes
-from headstart.study.jobs import JobResult, oof_of, run_file, shared_rows, unpack
+from headstart.study.executors import unpack
+from headstart.study.jobs import JobResult, oof_of, run_file, shared_rows
 from headstart.study.plan import Job, Plan, safe_name
 
 BEST = "best"
-TRAINING = "training"  # in the summary of `best/`: which job it is
 
 
 def measure(results: Sequence[JobResult], data: StudyData, *, selection: str) -> dict[Job, float]:
@@ -72,69 +73,60 @@ def save_best(
     Returns
     -------
     The best job, and the one whose run is saved. They differ where the best one cannot be saved,
-    such as the trivial one, and in a study in folds, where the best arm is trained on all rows.
+    as the trivial one, and in a study in folds, where the best arm is trained on all rows.
     """
-    place, last = folder / BEST, plan.budgets[-1]
-    largest = [one for job, one in results.items() if job.labels == last and not job.select]
+    place, most = folder / BEST, plan.budgets[-1]
+    largest = [results[job] for job in plan.trainings(config) if job.labels == most]
     losses = measure(largest, data, selection=config.selection)
-    best = choose_best(losses)
+    usable = {job: loss for job, loss in losses.items() if find_arm(job.arm).fit != "trivial"}
+    if not usable:
+        return choose_best(losses), None
+    chosen = choose_best(usable)
+    saved = plan.saved(chosen)
     if not place.is_dir():
-        parts = {job: _parts(folder, plan, config, results, plan.saved(job)) for job in losses}
-        usable = {job: loss for job, loss in losses.items() if parts[job]}
-        if not usable:
-            return best, None
-        chosen = choose_best(usable)
         new = place.with_name(f".{place.name}.part")  # so that it is there whole or not at all
         shutil.rmtree(new, ignore_errors=True)
-        _write_run(new, plan.saved(chosen), parts[chosen], config, data, results)
+        _write_run(new, saved, folder, plan, config, data, results)
         more = _expected(new, chosen, data, results) if data.folds else {}
-        summary = {**read_summary(new), "run": str(place), TRAINING: asdict(plan.saved(chosen))}
-        write_summary(summary | more, new)
+        write_summary({**read_summary(new), "run": str(place), **more}, new)
         new.replace(place)
     shutil.rmtree(folder / "runs", ignore_errors=True)
-    return best, Job(**read_summary(place, needs=(TRAINING,))[TRAINING])
-
-
-def _parts(
-    folder: Path, plan: Plan, config: StudyConfig, results: Mapping[Job, JobResult], job: Job
-) -> dict[str, Path]:
-    """Return the archives that a job's run is made of, by name; none where one is missing."""
-    weights = results[job].facts.get("weights")
-    members = [job]
-    if weights is not None:
-        members = [one for one in plan.needed(job, config) if weights[one.arm]]
-    found = {one.arm: run_file(folder, plan.same_as(one) or one) for one in members}
-    return found if all(path.is_file() for path in found.values()) else {}
+    return choose_best(losses), saved
 
 
 def _write_run(
     new: Path,
     job: Job,
-    parts: dict[str, Path],
+    folder: Path,
+    plan: Plan,
     config: StudyConfig,
     data: StudyData,
     results: Mapping[Job, JobResult],
 ) -> None:
-    """Write the run of a job into a new folder."""
+    """Write the run of a job into a new folder: its archive, or a stack of those of its members."""
+
+    def unpack_run(one: Job, place: Path) -> None:
+        unpack(run_file(folder, plan.same_as(one) or one).read_bytes(), place)
+
     weights = results[job].facts.get("weights")
     if weights is None:
-        unpack(parts[job.arm].read_bytes(), new)
-    else:
-        members: dict[str, Run] = {}
-        for arm, path in parts.items():
-            member = new / MEMBERS / safe_name(arm)
-            unpack(path.read_bytes(), member)
-            members[safe_name(arm)] = Run.open(member)
-        settings: Any = {**config.dataset_settings(), "arm": STACK, "seed": job.seed}
-        scorer = Stack.with_weights([weights[arm] for arm in parts], members)
-        save_arm(
-            ClassifierRun(new, data.task, scorer),
-            FinetuneConfig(**settings),
-            data.rows(job.labels, job.seed, job.fold),
-            new,
-            arm=STACK,
-            role="measured it",
-        )
+        unpack_run(job, new)
+        return
+    members: dict[str, Run] = {}
+    used = [one for one in plan.needed(job, config) if weights[one.arm]]
+    for one in used:
+        unpack_run(one, new / MEMBERS / safe_name(one.arm))
+        members[safe_name(one.arm)] = Run.open(new / MEMBERS / safe_name(one.arm))
+    settings: Any = {**config.dataset_settings(), "arm": STACK, "seed": job.seed}
+    scorer = Stack.with_weights([weights[one.arm] for one in used], members)
+    save_arm(
+        ClassifierRun(new, data.task, scorer),
+        FinetuneConfig(**settings),
+        data.rows(job.labels, job.seed, job.fold),
+        new,
+        arm=STACK,
+        role="measured it",
+    )
 
 
 def _expected(

@@ -108,20 +108,12 @@ def fit_power_laws(
     return PowerLaws(drawn * np.exp(b * centre), b, floors[floor], rising)
 
 
-@dataclass(frozen=True)
-class LabelsNeeded:
-    """The labels that one arm needs with their interval, or the reason why there is no number."""
-
-    labels: Interval | None
-    reason: str = ""
-
-
 def labels_needed(
     budgets: Sequence[int],
     scores: np.ndarray,
     goal: float,
     variance: SeedVariance | None = None,
-) -> LabelsNeeded:
+) -> Interval | str:
     """Predict the labels that an arm needs to reach the score `goal`.
 
     Parameters
@@ -130,23 +122,27 @@ def labels_needed(
         As of `fit_power_laws`.
     goal : float
         Between 0 and 1.
+
+    Returns
+    -------
+    Interval or str
+        The labels with their interval, or the reason why there is no number.
     """
     if len(budgets) < FEWEST_BUDGETS:
         few = "one label budget" if len(budgets) == 1 else f"{len(budgets)} label budgets"
-        return LabelsNeeded(None, f"{few}: at least {FEWEST_BUDGETS} make a curve")
+        return f"{few}: at least {FEWEST_BUDGETS} make a curve"
     if scores.shape[1] < 2:
-        return LabelsNeeded(None, "one seed: the variance between seeds is unknown")
+        return "one seed: the variance between seeds is unknown"
     laws = fit_power_laws(budgets, scores, variance)
     if laws.rising < RISING:
-        return LabelsNeeded(None, "the score does not clearly rise with labels")
+        return "the score does not clearly rise with labels"
     found, farthest = laws.labels(goal), FARTHEST * budgets[-1]
     if found.high <= budgets[0]:
-        return LabelsNeeded(None, f"fewer than {budgets[0]:,}, the fewest tried")
-    if found.low > farthest:
-        return LabelsNeeded(None, f"more than {farthest:,.0f}, if ever")
+        return f"fewer than {budgets[0]:,}, the fewest tried"
     if found.value > farthest:
-        return LabelsNeeded(None, f"more than {float(f'{found.low:.2g}'):,.0f}, perhaps never")
-    return LabelsNeeded(found)
+        least = min(found.low, farthest)
+        return f"more than {float(f'{least:.2g}'):,.0f}, perhaps never"
+    return found
 
 
 def labels_to_reach(budgets: Sequence[int], scores: np.ndarray, goal: float) -> float:

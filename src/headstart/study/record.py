@@ -194,34 +194,26 @@ def _notes(study: "Study") -> list[str]:
             "is saved, and nothing else"
         )
     if config.needs_base:
-        steps = study.plan.pretrain_steps
-        how = f"{steps * PretrainConfig.batch_tokens:,} tokens" if steps else "elsewhere"
+        steps, over = study.plan.pretrain_steps, "are over pretrainings, too"
+        how = f"{steps * PretrainConfig.batch_tokens:,} tokens each" if steps else "elsewhere"
+        times = f"{config.bases} times, and seeds take turns with the bases"
         if len(study.plan.text_places(config)) > 1:
-            notes.append(
-                f"a base was pretrained for every seed and fold ({how} each), on the texts of its "
-                "training rows: the intervals are over pretrainings too"
-            )
-        elif config.bases > 1:
-            notes.append(
-                f"{config.bases} bases were pretrained from different seeds ({how} each), and the "
-                "seeds of the study take turns with them: the intervals are over pretrainings too"
-            )
-        else:
-            notes.append(
-                f"each base was pretrained once ({how}): the intervals are over labelled rows, "
-                "heads and test rows, not over pretrainings"
-            )
+            times = "for every seed and fold, on the texts of its training rows"
+        elif config.bases == 1:
+            times = "once for each objective"
+            over = "are over labelled rows, heads and test rows, not over pretrainings"
+        notes.append(f"bases were pretrained {times} ({how}): the intervals {over}")
     return notes
 
 
 def _parameters(study: "Study") -> dict[str, Any]:
     """Count the parameters of each objective's network."""
-    if not study.config.has_networks:
-        return {}
-    found, classes = {}, max(2, len(study.data.task.labels))
-    for objective in study.config.objectives:
-        found[objective] = count_parameters(study.network(objective), classes).document()
-    return found
+    classes = max(2, len(study.data.task.labels))
+    return {
+        objective: count_parameters(study.network(objective), classes).document()
+        for objective in study.config.objectives
+        if study.config.has_networks
+    }
 
 
 def _pretraining(study: "Study") -> list[dict[str, Any]]:
@@ -239,26 +231,22 @@ def _pretraining(study: "Study") -> list[dict[str, Any]]:
 
 
 def samples(run: NetworkRun, texts: Sequence[str]) -> list[dict[str, str]]:
-    """Continue the first words of texts with a causal base, or fill gaps with a masked one."""
+    """Continue the first words of texts with a causal base, or fill a gap with a masked one."""
+    least = 1 if run.causal else 3
     found: list[dict[str, str]] = []
-    for text in texts:
+    for words in [words for words in map(str.split, texts) if len(words) >= least][:PROMPTS]:
         with suppress(HeadstartError):  # longer than the base has positions
-            found += _sample(run, text.split())
-        if len(found) == PROMPTS:
-            break
+            found.append(_sample(run, words[:12]))
     return found
 
 
-def _sample(run: NetworkRun, words: list[str]) -> list[dict[str, str]]:
-    if run.causal and words:
+def _sample(run: NetworkRun, words: list[str]) -> dict[str, str]:
+    if run.causal:
         prompt = " ".join(words[:3])[:60]
         tokens = [token for token, _ in generate(run, prompt, tokens=24)]
-        ids = [*run.tokenizer.encode([prompt])[0], *tokens]
-        return [{"prompt": prompt, "text": run.tokenizer.decode(ids)}]
-    if not run.causal and len(words) > 2 and run.tokenizer.mask_id is not None:
-        words = words[:12]
+        text = run.tokenizer.decode([*run.tokenizer.encode([prompt])[0], *tokens])
+    else:
         words[len(words) // 2] = GAP
         prompt = " ".join(words)
-        filled = " · ".join(word.strip() for word, _ in fill(run, prompt)[0])
-        return [{"prompt": prompt, "text": f"{prompt} → {filled}"}]
-    return []
+        text = f"{prompt} → " + " · ".join(word.strip() for word, _ in fill(run, prompt)[0])
+    return {"prompt": prompt, "text": text}

@@ -286,9 +286,8 @@ def _interval(
     if reach >= (limits[1] - limits[0]) / 2:
         return Interval(parts.mean, -math.inf, math.inf, "unknown", level)
     low, high = max(limits[0], parts.centre - reach), min(limits[1], parts.centre + reach)
-    over = "rows of one seed" if parts.seeds == 1 else "seeds and rows"
-    method = f"t over {over}, {freedom:.1f} degrees of freedom"
-    return Interval(parts.mean, min(low, parts.mean), max(high, parts.mean), method, level)
+    low, high = min(low, parts.mean), max(high, parts.mean)
+    return Interval(parts.mean, low, high, "t over seeds and rows", level)
 
 
 def mean_covariance(scores: np.ndarray, variance: SeedVariance | None = None) -> np.ndarray:

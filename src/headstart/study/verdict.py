@@ -214,7 +214,8 @@ def _compared(gap: Difference, where: str = "") -> str:
 def _first_step(analysis: Analysis, steps: Sequence[Difference]) -> str:
     """Say what the ingredient before the headline arm's own adds over the control."""
     first, total = steps[0], sum(step.interval.value for step in steps)
-    control, where = analysis.chain[0].phrase, _where(analysis, first)
+    control = analysis.chain[0].phrase
+    where = _where(analysis, first).removesuffix(" over all label budgets")
     if first.significant and first.interval.value > max(0.0, total / 2):
         change = f"{points(first.interval.value)}{where}, {within(first.interval)}"
         return f"Most of the gain over {control} comes from {first.effect} ({change})."

@@ -25,7 +25,7 @@ from headstart.evaluation.metrics import Interval
 from headstart.files import escape_formula, write_text
 from headstart.lab import PRESET
 from headstart.study.analysis import ALL_BUDGETS, Analysis, Series
-from headstart.study.labels_needed import FARTHEST, LabelsNeeded
+from headstart.study.labels_needed import FARTHEST
 from headstart.study.report.charts import (
     COLOURS,
     HALF,
@@ -362,14 +362,13 @@ def _cost_rows(analysis: Analysis) -> list[dict[str, Any]]:
     return rows
 
 
-def labels_cell(needed: LabelsNeeded, most: int) -> tuple[str, str]:
+def labels_cell(needed: Interval | str, most: int) -> tuple[str, str]:
     """Write the labels that an arm needs, and their interval or the reason why there is none."""
-    found = needed.labels
-    if found is None:
-        return "", needed.reason
+    if isinstance(needed, str):
+        return "", needed
     end = FARTHEST * most
-    high = f"more than {rounded(end)}" if found.high > end else rounded(found.high)
-    return rounded(found.value), f"{rounded(found.low)} to {high}"
+    high = f"more than {rounded(end)}" if needed.high > end else rounded(needed.high)
+    return rounded(needed.value), f"{rounded(needed.low)} to {high}"
 
 
 def _pretraining(part: Mapping[str, Any]) -> dict[str, Any]:
