@@ -201,14 +201,12 @@ class StudyDisplay(TrainDisplay, StudyCallback):
     def __init__(self) -> None:
         super().__init__()
         self.study: Any = None
-        self.values: dict[tuple[str, str, int], dict[tuple[int, int], float]] = {}
         self.running: dict[tuple[str, str, int], str] = {}
         self._live: Live | None = None
 
     def on_plan(self, study: Any) -> None:
         self.end_stage()
         self.study = study
-        self.values = {_cell(job): {} for job in study.trainings}
         for line in plan_lines(study):
             messages().print(line, soft_wrap=True)
         if study.data.dropped:
@@ -217,11 +215,6 @@ class StudyDisplay(TrainDisplay, StudyCallback):
             note(overlap_sentence(study.data.dropped))
         for one in study.data.notes:
             note(one)
-        metric = study.data.task.metric
-        for job in study.trainings:
-            if job in study.results:
-                value = study.results[job].value("validation", metric)
-                self.values[_cell(job)][job.seed, job.fold] = value
 
     def on_pretraining(self, objective: str, number: int) -> None:
         self.end_stage()
@@ -240,11 +233,9 @@ class StudyDisplay(TrainDisplay, StudyCallback):
         self.running[key] = f"epoch {epoch}" if epoch else "selecting" if job.select else "…"
         if event == "done":
             self.running.pop(key)
-            if value is not None:
-                self.values[key][job.seed, job.fold] = value
-                if not messages().is_terminal and self._is_full(key):
-                    where = f"{self._name(key)}, {job.labels:,} labels"
-                    messages().print(f"{where}: {self._metric()} {self._words(key)}")
+            if not messages().is_terminal and self._is_full(key):
+                where = f"{self._name(key)}, {job.labels:,} labels"
+                messages().print(f"{where}: {self._metric()} {self._words(key)}")
         if self._live is None and messages().is_terminal:
             self.end_stage()
             self._live = Live(
@@ -259,20 +250,20 @@ class StudyDisplay(TrainDisplay, StudyCallback):
         """End the bar or the table; a complete table stays on the screen."""
         shown, self._live = self._live, None
         super().end_stage()
-        if shown is not None and all(map(self._is_full, self.values)):
+        if shown is not None and all(map(self._is_full, map(_cell, self.study.trainings))):
             messages().print(self.table())
 
     def table(self) -> Table:
         """Make the table of all trainings so far."""
-        budgets = self.study.plan.budgets
-        done = sum(map(len, self.values.values()))
+        budgets, trainings = self.study.plan.budgets, self.study.trainings
+        done = sum(job in self.study.results for job in trainings)
         left = self.study.seconds_left()
         more = f", about {duration(left)} left" if left else ""
-        finished = f"{done} of {len(self.study.trainings)} trainings{more}"
+        finished = f"{done} of {len(trainings)} trainings{more}"
         title = f"mean {self._metric()}; {finished}"
         columns = {title: "", **{f"{labels:,} labels": "" for labels in budgets}}
         rows = []
-        for arm, objective in dict.fromkeys((arm, objective) for arm, objective, _ in self.values):
+        for arm, objective in dict.fromkeys((job.arm, job.objective) for job in trainings):
             cells = {f"{n:,} labels": self._words((arm, objective, n)) for n in budgets}
             rows.append({title: self._name((arm, objective, 0)), **cells})
         return record_table(rows, columns)
@@ -283,12 +274,21 @@ class StudyDisplay(TrainDisplay, StudyCallback):
         return metric if self.study.plan.folds > 1 else f"validation {metric}"
 
     def _is_full(self, key: tuple[str, str, int]) -> bool:
-        return len(self.values[key]) == len(self.study.plan.places)
+        return len(self._scores(key)) == len(self.study.plan.places)
+
+    def _scores(self, key: tuple[str, str, int]) -> list[float]:
+        """Return the validation scores of a cell's finished trainings."""
+        finished, metric = self.study.results.items(), self.study.data.task.metric
+        return [
+            one.value("validation", metric)
+            for job, one in finished
+            if _cell(job) == key and not job.select
+        ]
 
     def _words(self, key: tuple[str, str, int]) -> str:
         """Write a cell: the mean, the finished seeds, and what is running."""
-        values = self.values[key]
-        mean = f"{sum(values.values()) / len(values):.1%}" if values else "–"
+        values = self._scores(key)
+        mean = f"{sum(values) / len(values):.1%}" if values else "–"
         seeds = f" {len(values)}/{len(self.study.plan.places)}" if values else ""
         running = f" {self.running[key]}" if key in self.running else ""
         return f"{mean}{seeds}{running}"

@@ -10,7 +10,7 @@ from headstart.config import PretrainConfig, StudyConfig
 from headstart.data.corpus import Corpus, read_corpus
 from headstart.data.dataset import Dataset, Splits
 from headstart.data.inspect import NO_TEST_PART, inspect_data
-from headstart.data.overlap import OverlapKind, text_key
+from headstart.data.overlap import OverlapKind
 from headstart.data.splits import deal_folds, drop_overlapping, take_budget
 from headstart.errors import HeadstartError
 from headstart.tasks import find_task
@@ -276,9 +276,7 @@ def _seen_by_base(base: Path, held_out: list[str]) -> list[str]:
         return ["the base's corpus is not here, so whether it holds test rows is not known"]
     for _ in corpus:  # counts the dropped ones
         pass
-    wanted = {text_key(text) for text in held_out}
     seen = corpus.overlapping.total()
-    seen += sum(text_key(text) in wanted for text in corpus.task_text)
     if not seen:
         return []
     return [

@@ -98,12 +98,11 @@ class LocalExecutor(Executor):
     Parameters
     ----------
     jobs : how many processes.
-    folder : for their temporary files, which a killed process leaves behind; emptied and removed.
+    folder : for their temporary files, which killed processes leave behind; `stop` removes it.
     """
 
     def __init__(self, jobs: int, folder: Path) -> None:
-        shutil.rmtree(folder, ignore_errors=True)  # of a driver that was killed
-        folder.mkdir(parents=True)
+        folder.mkdir(parents=True, exist_ok=True)  # of a driver that was killed, it is still there
         self._folder = folder
         spawn = multiprocessing.get_context("spawn")  # forked threads of PyTorch would hang
         super().__init__(_report)

@@ -125,10 +125,9 @@ class Results:
 
     @cached_property
     def gold(self) -> np.ndarray:
-        """The gold classes of the test rows as indices, (rows,); empty without classes."""
+        """The gold classes of the test rows as indices, (rows,), of a task with classes."""
         names = {name: index for index, name in enumerate(self.about["label_names"])}
-        gold = self.rows["gold"].to_pylist()
-        return np.array([names[name] for name in gold]) if set(gold) <= set(names) else np.zeros(0)
+        return np.array([names[name] for name in self.rows["gold"].to_pylist()])
 
     @cached_property
     def has_classes(self) -> bool:
