@@ -16,14 +16,14 @@ from pathlib import Path
 import numpy as np
 from scipy import stats
 
-from headstart.study.labels_needed import (
+from headstart.study.results import read_results
+from headstart.study.statistics import (
     FARTHEST,
     FEWEST_BUDGETS,
     fit_power_laws,
     labels_needed,
+    seed_variance,
 )
-from headstart.study.results import read_results
-from headstart.study.statistics import seed_variance
 
 SEEDS, ROWS = 3, 800
 SHOWN, HIDDEN = (100, 200, 400, 800), (1600, 3200, 8000)

@@ -10,7 +10,7 @@ import headstart
 from headstart.config import FinetuneConfig
 from headstart.run import Run, evaluation_rows
 from headstart.study import study as driver
-from headstart.study.best import measure, save_best
+from headstart.study.record import measure, save_best
 from tests.study.small_study import results_of, small_study
 
 ARMS = ["tfidf", "nb", "cooc-lr", "scratch", "pretrained", "stack"]
@@ -30,7 +30,7 @@ def trained(tmp_path_factory):
 def choose(study, results, folder):
     """Let `best/` be chosen in a copy of the study's folder."""
     shutil.copytree(study.folder / "runs", folder / "runs")
-    return save_best(folder, study.config, study.plan, study.data, results)[0]
+    return save_best(replace(study, folder=folder, results=results))[0]
 
 
 def with_oof(study, good):
@@ -84,16 +84,16 @@ def test_without_out_of_fold_predictions_of_one_arm_validation_compares_all(trai
 def test_an_arm_that_cannot_be_saved_leaves_best_to_another(trained, tmp_path):
     shutil.copytree(trained.folder / "runs", tmp_path / "runs")
     results = with_oof(trained, "trivial")
-    best, saved = save_best(tmp_path, trained.config, trained.plan, trained.data, results)
+    study = replace(trained, folder=tmp_path, results=results)
+    best, saved = save_best(study)
     assert best.arm == "trivial"
     assert saved.arm == Run.open(tmp_path / "best").facts()["kind"] == "tfidf"
-    trivial = trained.config.replace(arms=["trivial"])
-    assert save_best(tmp_path, trivial, trained.plan, trained.data, results) == (best, None)
+    alone = replace(study, config=trained.config.replace(arms=["trivial"]))
+    assert save_best(alone) == (best, None)
 
 
 def test_best_is_chosen_once(tmp_path):
     study = small_study(tmp_path, arms=["trivial", "tfidf"], corpus=None, labels=["20"])
     run = Run.open(study.folder / "best")
     assert run.facts()["kind"] == "tfidf"
-    again = save_best(study.folder, study.config, study.plan, study.data, study.results)
-    assert [job.arm for job in again] == ["tfidf", "tfidf"]
+    assert [job.arm for job in save_best(study)] == ["tfidf", "tfidf"]

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from headstart.study.labels_needed import (
+from headstart.study.statistics import (
     fit_power_laws,
     label_savings,
     labels_needed,

@@ -15,13 +15,14 @@ import numpy as np
 
 from headstart.arms import ARMS, CHAIN, Arm, find_arm
 from headstart.evaluation.metrics import Interval
-from headstart.study.labels_needed import label_savings, labels_needed
 from headstart.study.results import Results
 from headstart.study.statistics import (
     claimed_steps,
     closed_p_values,
     detectable_difference,
     holm_p_values,
+    label_savings,
+    labels_needed,
     mean_interval,
     named_budgets,
     paired_difference,

@@ -316,6 +316,7 @@ def network_config(context: JobContext) -> FinetuneConfig:
         "epochs": find_epochs(study, job.labels),
         "labels": str(job.labels) if study.task == "classification" else None,
         "length": study.length,
+        **({} if arm.is_foreign else {"preset": study.preset}),
         "device": "cpu",
         "seed": job.seed,
         "threads": context.plan.threads,
@@ -323,8 +324,6 @@ def network_config(context: JobContext) -> FinetuneConfig:
     }
     own = f"{job.objective}-{job.seed % study.bases}"  # seeds take turns with several bases
     base = context.inputs.get(safe_name(arm.name) if arm.is_foreign else own)
-    if not arm.is_foreign:
-        settings["preset"] = study.preset
     if base is None:
         causal = OBJECTIVES[job.objective].attention == "causal"
         settings["objective"] = "causal" if causal else "masked"

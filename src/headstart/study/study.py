@@ -32,7 +32,6 @@ from headstart.model.presets import Preset, preset, preset_of
 from headstart.objectives import OBJECTIVES
 from headstart.run import SUMMARY, NetworkRun
 from headstart.study import executors
-from headstart.study.best import save_best
 from headstart.study.data import StudyData, read_data
 from headstart.study.jobs import (
     INITIAL,
@@ -56,7 +55,7 @@ from headstart.study.plan import (
     write_plan,
 )
 from headstart.study.progress import StudyCallback
-from headstart.study.record import make_study_results
+from headstart.study.record import make_study_results, save_best
 from headstart.study.results import Results, write_results
 from headstart.training.corpus import prepare_corpus
 from headstart.training.initialization import cooccurrence_vectors, local_base
@@ -231,7 +230,7 @@ def finish_study(study: Study, callback: StudyCallback, *, command: str = "") ->
             _run_all(study, executor, callback)
         finally:
             executor.stop()
-        best, saved = save_best(folder, config, study.plan, study.data, study.results)
+        best, saved = save_best(study)
         results = make_study_results(study, best, saved, command=command)
         write_results(folder, results)
     return results

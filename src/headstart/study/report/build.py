@@ -25,7 +25,6 @@ from headstart.evaluation.metrics import Interval
 from headstart.files import escape_formula, write_text
 from headstart.lab import PRESET
 from headstart.study.analysis import ALL_BUDGETS, Analysis, Series
-from headstart.study.labels_needed import FARTHEST
 from headstart.study.report.charts import (
     COLOURS,
     HALF,
@@ -45,6 +44,7 @@ from headstart.study.report.charts import (
     whole_percent,
 )
 from headstart.study.results import Results, read_results
+from headstart.study.statistics import FARTHEST
 from headstart.study.verdict import (
     Recommendation,
     Verdict,
