@@ -185,5 +185,5 @@ def test_a_goal_that_is_not_a_share_says_how_to_write_it(headstart, tmp_path):
 def test_a_folder_that_is_no_study_is_one_message_and_code_2(headstart, tmp_path):
     result = headstart("report", tmp_path)
     assert result.returncode == 2
-    assert "this folder has no study.json" in result.stderr
+    assert "study.json is missing or damaged" in result.stderr
     assert "Traceback" not in result.stderr

@@ -146,13 +146,14 @@ def labels(
     if all(isinstance(one, str) for one in needed.values()):
         means = {one: found.scores(*one, most).mean() for one in needed}
         best = max(means, key=lambda one: means[one])
-        highest = f"the highest test score is {means[best]:.1%} ({series_name(best, found)}"
-        highest += f", {most:,} labels)"
         write(
-            "No estimate for {goal}: {reason}; {highest}.",
+            "No estimate for {goal}: {reason}; the highest test score is {score:.1%} ({name}, "
+            "{most:,} labels).",
             goal=goal,
             reason=needed[best],
-            highest=highest,
+            score=means[best],
+            name=series_name(best, found),
+            most=most,
         )
         return
     write("Labels for {goal}, with 95 % intervals:", goal=goal)

@@ -8,11 +8,10 @@ Amounts are in tokens and epochs, not in minutes: the same command gives the sam
 """
 
 import hashlib
-import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -24,7 +23,7 @@ from headstart.config import FinetuneConfig, Precision, PretrainConfig, StudyCon
 from headstart.data.corpus import Corpus
 from headstart.data.splits import take_budget
 from headstart.errors import HeadstartError
-from headstart.files import write_text
+from headstart.files import read_object
 from headstart.folds import FOLDS, HELD_BACK, MANY
 from headstart.machine import choose_precision, choose_threads
 from headstart.study.data import StudyData
@@ -34,12 +33,12 @@ from headstart.study.selection import TRIES, long_epochs
 from headstart.training.finetune import finetune
 from headstart.training.pretrain import pretrain
 
-PLAN_FILE = "plan.json"
 # Epochs that are not given: so many, or as many as STEPS steps allow where the labels are many.
 EPOCHS, STEPS, FEWEST_EPOCHS = 5, 500, 2
 TOKENS = 2_600_000  # of pretraining
 MOST_PASSES = 10  # over a corpus that is smaller than that
 BYTES_PER_TOKEN = 4.0  # about
+UNKNOWN_BYTES = round(TOKENS * BYTES_PER_TOKEN / 2)  # of a corpus whose files do not tell
 LEAST_PRETRAINING = 0.25  # of the planned steps: less is another question
 LEAST_SEEDS = 2  # one seed knows nothing of its own variance
 TIMED_ROWS, TIMED_BYTES = 2_000, 500_000  # of labelled rows and of the corpus, for timed steps
@@ -229,7 +228,7 @@ class Speed(NamedTuple):
 def make_plan(config: StudyConfig, data: StudyData) -> Plan:
     """Look at the data and the machine, time a few steps, and fit the study into the minutes."""
     jobs = parallel_jobs(config)
-    corpus_bytes = 0 if data.corpus is None else corpus_size(data.corpus)
+    corpus_bytes = 0 if data.corpus is None else data.corpus.size or UNKNOWN_BYTES
     steps = 0
     if config.needs_base and not config.base:
         passes = round(MOST_PASSES * corpus_bytes / BYTES_PER_TOKEN)
@@ -273,11 +272,6 @@ def find_epochs(config: StudyConfig, labels: int) -> int:
         return config.epochs or usual.epochs
     steps = -(-labels // usual.batch_size)
     return min(EPOCHS, max(FEWEST_EPOCHS, STEPS // steps))
-
-
-def corpus_size(corpus: Corpus) -> int:
-    """Return the bytes of text, as files tell; else half of what the usual tokens would be."""
-    return round(TOKENS * BYTES_PER_TOKEN / 2) if corpus.size is None else corpus.size
 
 
 def time_row(config: StudyConfig, data: StudyData, plan: Plan, name: str) -> float:
@@ -476,23 +470,12 @@ def seconds_left(
     return left / parallel
 
 
-def write_plan(plan: Plan, folder: Path) -> None:
-    """Save the plan for a study that is started again."""
-    write_text(folder / PLAN_FILE, json.dumps(asdict(plan), indent=2, ensure_ascii=False) + "\n")
-
-
 def read_plan(path: Path) -> Plan:
     """Read a plan: a study's own, or what `--dry-run --json` printed."""
-    try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-        known = {one.name: values[one.name] for one in fields(Plan)}
-        return Plan(**known)
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
-        raise HeadstartError(
-            "the study's plan is damaged",
-            where=path,
-            fix="make it again with --dry-run --json, or start the study in another --out",
-        ) from None
+    names = [one.name for one in fields(Plan)]
+    fix = "make it again with --dry-run --json, or start the study in another --out"
+    values = read_object(path, needs=names, fix=fix)
+    return Plan(**{name: values[name] for name in names})
 
 
 def check_plan(plan: Plan, path: Path, config: StudyConfig, data: StudyData) -> Plan:

@@ -23,7 +23,7 @@ import pyarrow.parquet as parquet
 
 from headstart.arms import CLASS_TASKS
 from headstart.errors import HeadstartError
-from headstart.files import check_format, replacing, write_format, write_text
+from headstart.files import check_format, read_object, replacing, write_format, write_text
 
 RUN = ("arm", "objective", "labels", "seed")
 _RUN_FIELDS = [
@@ -206,21 +206,9 @@ def write_results(folder: Path, results: Results) -> None:
 
 def read_results(folder: Path) -> Results:
     """Read a study; a missing or damaged file is an error that names it."""
-    path = folder / "study.json"
-    if not path.is_file():
-        raise HeadstartError(
-            "this folder has no study.json",
-            where=folder,
-            fix="name the folder that `headstart compare … --out DIR` wrote",
-        )
     check_format(folder)
-    try:
-        about = json.loads(path.read_text(encoding="utf-8"))
-        missing = [name for name in ABOUT if name not in about]
-    except (TypeError, ValueError) as error:
-        raise HeadstartError(f"this is not a study: {error}", where=path) from error
-    if missing:
-        raise HeadstartError(f"this is not a study: no {', '.join(missing)}", where=path)
+    fix = "name the folder that `headstart compare … --out DIR` wrote"
+    about = read_object(folder / "study.json", needs=ABOUT, fix=fix)
     return Results(about, *(_read_table(folder, name) for name in SCHEMAS))
 
 

@@ -16,7 +16,7 @@ import shutil
 import time
 from collections.abc import Collection
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -26,7 +26,7 @@ from headstart.config import PRESET_SETTINGS, StudyConfig, is_run
 from headstart.data.sources import check_outside
 from headstart.data.tokenizers import hash_of, load_tokenizer, train_tokenizer
 from headstart.errors import HeadstartError
-from headstart.files import IDENTITY, check_folder, replacing, write_text
+from headstart.files import check_folder, replacing, write_text
 from headstart.lock import locked
 from headstart.model.presets import Preset, preset, preset_of
 from headstart.objectives import OBJECTIVES
@@ -43,7 +43,6 @@ from headstart.study.jobs import (
     write_result,
 )
 from headstart.study.plan import (
-    PLAN_FILE,
     Job,
     Plan,
     check_plan,
@@ -52,7 +51,6 @@ from headstart.study.plan import (
     read_plan,
     safe_name,
     seconds_left,
-    write_plan,
 )
 from headstart.study.progress import StudyCallback
 from headstart.study.record import make_study_results, save_best
@@ -60,7 +58,12 @@ from headstart.study.results import Results, write_results
 from headstart.training.corpus import prepare_corpus
 from headstart.training.initialization import cooccurrence_vectors, local_base
 from headstart.training.pretrain import pretrain
-from headstart.training.run_files import base_fingerprint, check_identity
+from headstart.training.run_files import (
+    PLAN_FILE,
+    base_fingerprint,
+    check_identity,
+    write_start,
+)
 
 MINUTES = "minutes.txt"
 POLL_SECONDS = 0.2
@@ -220,9 +223,7 @@ def finish_study(study: Study, callback: StudyCallback, *, command: str = "") ->
                 code="locked",
             )
         if not study.resumed:
-            write_plan(study.plan, folder)
-            write_text(folder / IDENTITY, json.dumps(_identity(config, study.data)) + "\n")
-            config.save(folder)  # last: with it, this is a study
+            write_start(folder, config, _identity(config, study.data), asdict(study.plan))
         callback.on_plan(study)
         report = partial(_report_epoch, callback)
         executor = executors.make_executor(config, study.plan.jobs, folder, report)

@@ -17,6 +17,7 @@ from typing import Any
 import jinja2
 import numpy as np
 from markupsafe import Markup, escape
+from sklearn.metrics import confusion_matrix
 
 from headstart.arms import arm_label, find_arm
 from headstart.evaluation import metric_name
@@ -406,9 +407,8 @@ def _confusions(analysis: Analysis) -> list[dict[str, Any]]:
     names = analysis.results.about["label_names"]
     for series in _shown(analysis)[:2]:
         probabilities, gold = _probabilities(analysis, series)
-        counts = np.zeros((len(names), len(names)))
-        np.add.at(counts, (gold, probabilities.argmax(1)), 1)
-        shares = counts / np.maximum(counts.sum(1, keepdims=True), 1)
+        classes = np.arange(len(names))
+        shares = confusion_matrix(gold, probabilities.argmax(1), labels=classes, normalize="true")
         error = f"{100 * calibration_error(probabilities, gold):.1f} %"
         rows = [*zip(names, shares.tolist(), strict=True)]
         found.append({"key": _key(series, analysis.results), "rows": rows, "error": error})
