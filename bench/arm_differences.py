@@ -21,9 +21,9 @@ def main() -> None:
     given = parser.parse_args()
     right: dict[tuple[str, int], dict[int, np.ndarray]] = {}
     results = read_results(given.study)
-    for (arm, objective, labels), seeds in results.runs.items():
+    for arm, objective, labels in results.runs:
         scores = results.scores(arm, objective, labels)
-        right[arm, labels] = dict(zip(seeds, scores, strict=True))
+        right[arm, labels] = dict(zip(results.about["seeds"], scores, strict=True))
     for pair in given.pairs:
         first, second = pair.split(",")
         for labels in sorted({labels for arm, labels in right if arm == first}):

@@ -16,14 +16,14 @@ from pathlib import Path
 import numpy as np
 from scipy import stats
 
-from headstart.study.labels_needed import (
+from headstart.study.results import read_results
+from headstart.study.statistics import (
     FARTHEST,
     FEWEST_BUDGETS,
     fit_power_laws,
     labels_needed,
+    seed_variance,
 )
-from headstart.study.results import read_results
-from headstart.study.statistics import seed_variance
 
 SEEDS, ROWS = 3, 800
 SHOWN, HIDDEN = (100, 200, 400, 800), (1600, 3200, 8000)
@@ -65,7 +65,7 @@ def simulate(name: str, studies: int, first: int = 0) -> None:
             found = laws.score(labels)
             inside[labels] += found.low <= 1 - TRUTHS[name](labels) <= found.high
             width[labels].append(100 * (found.high - found.low))
-        needed = labels_needed(SHOWN, table, goal, variance).labels
+        needed = labels_needed(SHOWN, table, goal, variance)
         if needed is not None:
             answered += 1
             right += needed.low <= HIDDEN[0] <= needed.high
@@ -84,8 +84,10 @@ def back_test(folder: Path) -> None:
     """Hide the last budgets of a study, one, two, … of them, as long as three are left."""
     runs: dict[tuple[str, str], dict[tuple[int, int], np.ndarray]] = defaultdict(dict)
     results = read_results(folder)
-    for (arm, objective, labels), seeds in results.runs.items():
-        for seed, right in zip(seeds, results.scores(arm, objective, labels), strict=True):
+    for arm, objective, labels in results.runs:
+        for seed, right in zip(
+            results.about["seeds"], results.scores(arm, objective, labels), strict=True
+        ):
             runs[arm, objective][labels, seed] = right
     inside = total = 0
     for (arm, _), table in runs.items():

@@ -21,7 +21,7 @@ import tempfile
 from pathlib import Path
 
 from headstart.config import StudyConfig
-from headstart.study.analysis import analyse
+from headstart.study.analysis import Analysis
 from headstart.study.study import run_study
 from headstart.study.verdict import verdict
 
@@ -60,7 +60,7 @@ def one_study(folder: Path, rows: int, seed: int) -> tuple[bool, str]:
         **SIZES,
     )
     results = run_study(config, folder / "study", command="null study")
-    found = verdict(analyse(results))
+    found = verdict(Analysis(results))
     accuracy = [f"{results.scores(*run).mean():.0%}" for run in results.runs]
     return bool(found.claims), f"{' '.join(accuracy)}: {found.sentences[0]}"
 

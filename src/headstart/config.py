@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin, get_type_hints
 
+from headstart.arms import ARMS, CLASS_TASKS, Arm, arm_order, find_arm, usual_arms
 from headstart.errors import HeadstartError
 from headstart.files import check_format, write_format, write_text
-from headstart.study.arms import ARMS, CLASS_TASKS, Arm, arm_order, find_arm, usual_arms
 
 CONFIG_FILE = "config.toml"
 HF = "hf:"  # before the path or the Hub's name of a model in Hugging Face's form

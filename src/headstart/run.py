@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError
 
+from headstart.arms import ARMS
 from headstart.checksums import load_arrays, save_arrays
 from headstart.config import hf_name
 from headstart.data.columns import ReadOptions
@@ -53,7 +54,6 @@ from headstart.predictions import (
     write_predictions,
 )
 from headstart.progress import ProgressCallback
-from headstart.study.arms import ARMS
 from headstart.tasks import find_task
 from headstart.tasks.classification import Classification
 from headstart.tasks.examples import Examples, Long, Output, TextEncoding, run_network

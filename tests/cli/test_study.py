@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 
 from headstart.cli.study import StudyDisplay
+from headstart.study.jobs import JobResult
 from headstart.study.plan import Job
 from tests.corpora import write_corpus
 from tests.labelled import dataset, write_csv
@@ -77,11 +78,14 @@ def test_the_table_has_arms_by_budgets_with_means_and_progress():
         config=SimpleNamespace(objectives=["causal"]),
         data=SimpleNamespace(task=task),
         trainings=jobs,
+        results={},
         seconds_left=lambda: 61.0,
     )
-    display.values = {(job.arm, job.objective, job.labels): {} for job in jobs}
-    display.on_job(jobs[0], "done", value=0.5)
-    display.on_job(jobs[1], "done", value=0.6)
+    for job, score in zip(jobs, (0.5, 0.6), strict=False):
+        display.study.results[job] = JobResult(
+            job, [{"epoch": None, "split": "validation", "metric": "accuracy", "value": score}]
+        )
+        display.on_job(job, "done", value=score)
     display.on_job(jobs[2], "epoch", 3, 0.4)
     console = Console(width=100, file=StringIO())
     console.print(display.table())
@@ -181,5 +185,5 @@ def test_a_goal_that_is_not_a_share_says_how_to_write_it(headstart, tmp_path):
 def test_a_folder_that_is_no_study_is_one_message_and_code_2(headstart, tmp_path):
     result = headstart("report", tmp_path)
     assert result.returncode == 2
-    assert "this folder has no study.json" in result.stderr
+    assert "study.json is missing or damaged" in result.stderr
     assert "Traceback" not in result.stderr

@@ -6,15 +6,16 @@ difficulty, with the seed (shared by the arms, and each run's own) and by chance
 """
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from headstart.arms import find_arm
 from headstart.model.counts import count_parameters
 from headstart.model.presets import preset
-from headstart.study.arms import find_arm
 from headstart.study.report.build import build_report
 from headstart.study.results import Results, make_results, run_predictions, write_results
 
@@ -33,6 +34,25 @@ SKILL = {
     "tfidf": (0.22, 0.30),
     "stack": (0.66, 0.18),
 }
+
+
+FACTS = {"seconds": 20.0, "test_seconds": 1.0, "workers": 1, "threads": 1, "tries": 0}
+ABOUT: dict[str, Any] = {  # where a study says nothing else
+    **{"dataset": "x", "corpus": "", "task": "classification", "metric": "accuracy"},
+    **{"label_names": ["a", "b"], "splits": {}, "command": "", "seeds": [0, 1, 2], "folds": 1},
+    **{"all_labels": 1_000_000, "selection": "budget", "shared_test": False, "cuts": []},
+    **{"warnings": [], "task_texts": 0, "overlap_checked": "", "parameters": {}},
+    **{"pretraining": [], "saved": {}, "versions": {"headstart": "0.1.0"}, "machine": {}},
+    "minutes": 1.0,
+}
+
+
+def facts_of(budgets: Sequence[int], *series: tuple[str, str]) -> dict[str, Any]:
+    """The part of `about` that says which run is the best, and what each of them costs."""
+    arms = [{"arm": arm, "objective": objective} for arm, objective in series]
+    facts = [{**arm, "labels": labels, "seed": 0, **FACTS} for arm in arms for labels in budgets]
+    return {"budgets": list(budgets), "arms": [arm for arm, _ in series], "best": arms[0],
+            "facts": facts}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -79,7 +99,7 @@ def fake_results(recipe: Recipe) -> Results:
         probabilities = _predict(skill, gold, difficulty, recipe, random)
         predictions.append(run_predictions(run, numbers, gold=gold, probabilities=probabilities))
         values += _values(run, float((probabilities.argmax(1) == gold).mean()), random)
-        facts.append({**run, "seconds": 20.0, **recipe.facts.get(run["arm"], {})})
+        facts.append({**run, **FACTS, **recipe.facts.get(run["arm"], {})})
     about = {**_about(recipe), "facts": facts, **recipe.about}
     return make_results(about, values, predictions, _rows(numbers, gold, recipe, random))
 
@@ -140,7 +160,11 @@ def _rows(
 
 def _about(recipe: Recipe) -> dict[str, Any]:
     counts = count_parameters(preset(recipe.preset), len(recipe.label_names)).document()
+    last = next(reversed(recipe.skill))
+    best = {"arm": last, "objective": recipe.objectives[0] * find_arm(last).uses_objective}
     return {
+        **ABOUT,
+        **{"best": best, "saved": best, "all_labels": recipe.budgets[-1]},
         "dataset": "rotten-tomatoes",
         "corpus": "imdb",
         "label_names": list(recipe.label_names),
@@ -150,7 +174,7 @@ def _about(recipe: Recipe) -> dict[str, Any]:
         "budgets": list(recipe.budgets),
         "arms": list(recipe.skill),
         "versions": {"headstart": "0.1.0", "python": "3.11.2", "torch": "2.13.0"},
-        "machine": {"processor": "a laptop", "cores": 2, "memory_gb": 8.0},
+        "machine": {"processor": "a laptop", "cores": 2, "memory": "8.0 GB"},
         "minutes": 8.4,
         "warnings": [
             "14 texts are in train and in test; they were dropped from train",
@@ -185,7 +209,9 @@ def _pretraining(objective: str, tokens: int) -> dict[str, Any]:
         {"prompt": "i would not", "text": "i would not recommend this to anyone who has seen"},
     ]
     if objective == "masked":
-        samples = [{"prompt": "a very [MASK] film", "text": "good · bad · funny · strange"}]
+        samples = [
+            {"prompt": "a very [MASK] film", "text": "a very [MASK] film → good · bad · funny"}
+        ]
     return {"objective": objective, "points": points, "samples": samples}
 
 

@@ -2,11 +2,11 @@
 
 import pytest
 
+from headstart.arms import ARMS, arm_order, find_arm
 from headstart.config import StudyConfig
 from headstart.errors import HeadstartError
-from headstart.study.arms import ARMS, arm_order, find_arm
 from headstart.study.jobs import FITS, JobContext, network_config
-from headstart.study.plan import Job, Plan
+from headstart.study.plan import Job, Plan, safe_name
 
 
 def test_every_arm_can_be_fitted():
@@ -30,7 +30,7 @@ def test_a_model_of_hugging_face_is_trained_with_the_precision_of_the_study(tmp_
     """Finding 23: `--precision` was dropped."""
     name = "hf:owner/model"
     config = StudyConfig.create(dataset=["d"], arms=[name, "tfidf"], epochs=3)
-    paths = {name: str(tmp_path)}
+    paths = {safe_name(name): str(tmp_path)}
     plan = Plan(
         seeds=[1], budgets=[20], pretrain_steps=0, jobs=1, threads=2,
         pretrain_threads=2, precision="bf16", all_labels=40,

@@ -10,7 +10,7 @@ import headstart
 from headstart.config import FinetuneConfig
 from headstart.run import Run, evaluation_rows
 from headstart.study import study as driver
-from headstart.study.best import choose_best, measure, save_best
+from headstart.study.record import measure, save_best
 from tests.study.small_study import results_of, small_study
 
 ARMS = ["tfidf", "nb", "cooc-lr", "scratch", "pretrained", "stack"]
@@ -24,13 +24,13 @@ def trained(tmp_path_factory):
         patch.setattr(driver, "save_best", lambda *_: (None, None))
         patch.setattr(driver, "make_study_results", lambda *_, **__: None)
         patch.setattr(driver, "write_results", lambda *_: None)
-        return small_study(folder, arms=ARMS, labels=["60"], tokens=2 * 2048)
+        return small_study(folder, arms=["trivial", *ARMS], labels=["60"], tokens=2 * 2048)
 
 
 def choose(study, results, folder):
     """Let `best/` be chosen in a copy of the study's folder."""
     shutil.copytree(study.folder / "runs", folder / "runs")
-    return save_best(folder, study.config, study.plan, study.data, results)[0]
+    return save_best(replace(study, folder=folder, results=results))[0]
 
 
 def with_oof(study, good):
@@ -81,20 +81,19 @@ def test_without_out_of_fold_predictions_of_one_arm_validation_compares_all(trai
     assert list(found.values()) == losses
 
 
-def test_an_arm_that_cannot_be_saved_leaves_best_to_another(tmp_path):
-    study = small_study(tmp_path, arms=["trivial", "tfidf"], corpus=None, labels=["20"])
-    shutil.rmtree(study.folder / "best")
-    results = with_oof(study, "trivial")
-    best, saved = save_best(study.folder, study.config, study.plan, study.data, results)
-    assert best == results_of(study, "trivial")[0].job
-    assert saved is None
-    losses = measure(list(study.results.values()), study.data, selection="budget")
-    assert choose_best(losses).arm == "tfidf"
+def test_an_arm_that_cannot_be_saved_leaves_best_to_another(trained, tmp_path):
+    shutil.copytree(trained.folder / "runs", tmp_path / "runs")
+    results = with_oof(trained, "trivial")
+    study = replace(trained, folder=tmp_path, results=results)
+    best, saved = save_best(study)
+    assert best.arm == "trivial"
+    assert saved.arm == Run.open(tmp_path / "best").facts()["kind"] == "tfidf"
+    alone = replace(study, config=trained.config.replace(arms=["trivial"]))
+    assert save_best(alone) == (best, None)
 
 
 def test_best_is_chosen_once(tmp_path):
     study = small_study(tmp_path, arms=["trivial", "tfidf"], corpus=None, labels=["20"])
     run = Run.open(study.folder / "best")
     assert run.facts()["kind"] == "tfidf"
-    again = save_best(study.folder, study.config, study.plan, study.data, study.results)
-    assert [job.arm for job in again] == ["tfidf", "tfidf"]
+    assert [job.arm for job in save_best(study)] == ["tfidf", "tfidf"]

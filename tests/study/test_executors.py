@@ -2,6 +2,7 @@
 
 import os
 import signal
+import tempfile
 import time
 from concurrent.futures import wait
 from pathlib import Path
@@ -16,9 +17,10 @@ from headstart.study.executors import (
     job_error,
     job_threads,
     make_executor,
+    pack,
     parallel_jobs,
 )
-from headstart.study.jobs import Inputs
+from headstart.study.jobs import local_inputs
 from tests.study.small_study import run_config, small_config
 
 
@@ -42,13 +44,13 @@ def fail(how):
     raise ZeroDivisionError("a bug of ours")
 
 
-def process_number():
-    return os.getpid()
+def make_temporary_folder():
+    return os.getpid(), Path(tempfile.mkdtemp())
 
 
 @pytest.fixture
-def local():
-    executor = LocalExecutor(2)
+def local(tmp_path):
+    executor = LocalExecutor(2, tmp_path / "temporary")
     yield executor
     executor.stop()
 
@@ -87,10 +89,13 @@ def test_a_job_that_ends_badly_says_why(local, how, kind, words):
 
 
 @pytest.mark.slow
-def test_stopping_ends_processes_that_still_work(local):
-    number = local.submit(process_number).result()
+def test_stopping_ends_processes_that_still_work_and_removes_their_temporary_files(local, tmp_path):
+    number, place = local.submit(make_temporary_folder).result()
+    assert place.is_dir()
+    assert place.is_relative_to(tmp_path)
     local.submit(time.sleep, 1000)
     local.stop()
+    assert not list(tmp_path.iterdir())
     with pytest.raises(ProcessLookupError):
         os.kill(number, 0)
 
@@ -131,8 +136,9 @@ def test_inputs_are_the_same_in_an_archive(tmp_path):
     (tmp_path / "tokenizer" / "tokenizer.json").write_text("{}")
     (tmp_path / "vectors").write_bytes(b"numbers")
     paths = {name: str(tmp_path / name) for name in ("tokenizer", "vectors")}
-    packed = Inputs(paths | {"again": paths["vectors"]}).packed()
-    with packed.local() as found:
+    with local_inputs(paths) as found:
+        assert found == paths
+    with local_inputs(pack(paths | {"again": paths["vectors"]})) as found:
         assert set(found) == {"tokenizer", "vectors", "again"}
         assert not set(found.values()) & set(paths.values())
         assert Path(found["tokenizer"], "tokenizer.json").read_text() == "{}"

@@ -8,13 +8,14 @@ import pytest
 
 from headstart.config import StudyConfig
 from headstart.errors import HeadstartError
+from headstart.evaluation import metric_name
 from headstart.run import Run
-from headstart.study.jobs import Inputs, run_job, unpack
+from headstart.study.executors import unpack
+from headstart.study.jobs import run_job
 from headstart.study.plan import find_epochs
 from headstart.study.report.build import build_report
 from headstart.study.results import read_results
 from headstart.study.study import plan_study
-from headstart.study.verdict import metric_name
 from tests.labelled import TINY, write_conll, write_squad
 from tests.study.small_study import results_of, run_config
 
@@ -93,10 +94,10 @@ def test_the_scores_of_the_rows_have_the_metric_as_their_mean(study):
         (v["arm"], v["objective"], v["labels"], v["seed"]): v["value"]
         for v in values_of_test(results, metric)
     }
-    for run, seeds in results.runs.items():
+    for run in results.runs:
         scores = results.scores(*run)
         assert scores.shape[1] == len(study.data.splits.test)
-        for seed, one in zip(seeds, scores, strict=True):
+        for seed, one in zip(study.plan.seeds, scores, strict=True):
             assert one.mean() == pytest.approx(values[*run, seed], abs=1e-6)
 
 
@@ -117,7 +118,7 @@ def test_the_best_arm_that_can_be_saved_predicts_the_task(study):
 def test_the_linear_model_of_a_task_is_saved_and_opened(study, tmp_path):
     (first, *_), test = results_of(study, "linear", labels=40), study.data.splits.test
     rows, config = study.data.rows(40, first.job.seed), study.config
-    again = run_job(first.job, config, study.plan, rows, study.data.task, Inputs())
+    again = run_job(first.job, config, study.plan, rows, study.data.task, {})
     unpack(again.run, tmp_path / "run")
     run = Run.open(tmp_path / "run")
     metrics = run.task.metrics(run.scores(test).values, test)

@@ -7,16 +7,10 @@ import pytest
 
 from headstart.errors import HeadstartError
 from headstart.study.results import make_results, read_results, run_predictions, write_results
-from tests.study.fake_study import Recipe, fake_study
+from tests.study.fake_study import ABOUT, Recipe, facts_of, fake_study
 
-ABOUT = {
-    "dataset": "tickets",
-    "label_names": ["a", "b"],
-    "command": "headstart compare",
-    "seeds": [0, 1],
-    "budgets": [5],
-    "arms": ["pretrained", "tfidf"],
-}
+STUDY = {**ABOUT, **facts_of([5], ("pretrained", ""), ("tfidf", "")), "seeds": [0, 1]}
+ROWS = [{"row": number, "text": "", "gold": "a"} for number in (3, 7, 2)]
 
 
 def run(arm, seed, **arrays):
@@ -41,29 +35,29 @@ def test_scores_are_one_where_the_prediction_is_correct():
         for arm in ("tfidf", "pretrained")
         for seed in (0, 1)
     ]
-    results = make_results(ABOUT, [], parts, [])
-    assert list(results.runs) == [("pretrained", "", 5), ("tfidf", "", 5)]
+    results = make_results(STUDY, [], parts, ROWS)
+    assert results.runs == [("pretrained", "", 5), ("tfidf", "", 5)]
     assert results.scores("tfidf", "", 5).tolist() == [[1, 1, 0], [1, 1, 0]]
-    assert results.scores("tfidf", "", 5, [1]).shape == (1, 3)
     assert results.probabilities("tfidf", "", 5).shape == (2, 3, 2)
 
 
 def test_a_task_without_classes_has_scores_of_its_own():
-    results = make_results(ABOUT, [], [run("tfidf", 0, scores=np.array([0.5, 1.0, 0.25]))], [])
-    assert results.scores("tfidf", "", 5).tolist() == [[0.5, 1.0, 0.25]]
+    parts = [run("tfidf", seed, scores=np.array([0.5, 1.0, 0.25])) for seed in (0, 1)]
+    results = make_results(STUDY, [], parts, ROWS)
+    assert results.scores("tfidf", "", 5).tolist() == [[0.5, 1.0, 0.25]] * 2
 
 
 def test_a_folder_that_is_not_a_study_is_named(tmp_path):
-    with pytest.raises(HeadstartError, match=r"this folder has no study\.json"):
+    with pytest.raises(HeadstartError, match=r"study\.json is missing or damaged"):
         read_results(tmp_path)
 
 
-def test_a_study_that_lacks_a_name_says_which(tmp_path):
+def test_a_study_that_lacks_a_name_is_damaged(tmp_path):
     fake_study(tmp_path, Recipe(test_rows=20))
     about = json.loads((tmp_path / "study.json").read_text())
     del about["budgets"]
     (tmp_path / "study.json").write_text(json.dumps(about))
-    with pytest.raises(HeadstartError, match="not a study: no budgets"):
+    with pytest.raises(HeadstartError, match=r"study\.json is missing or damaged"):
         read_results(tmp_path)
 
 

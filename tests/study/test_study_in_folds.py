@@ -40,9 +40,8 @@ def test_every_row_is_judged_once_by_each_seed(finished):
     data, rows = finished.data, results.rows["row"].to_pylist()
     assert sorted(rows) == sorted(set(rows))
     assert len(rows) == len(data.splits.train)
-    for (arm, objective, labels), seeds in results.runs.items():
-        assert seeds == [0, 1]
-        assert results.scores(arm, objective, labels).shape == (2, len(rows))
+    for run in results.runs:
+        assert results.scores(*run).shape == (2, len(rows))
     for seed in (0, 1):
         positions = [data.fold(seed, fold).rows for fold in range(1, 6)]
         assert sorted(np.concatenate(positions)) == list(range(len(rows)))

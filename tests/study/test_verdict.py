@@ -1,16 +1,14 @@
 """The sentences say what the numbers say, and nothing where there is nothing."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pyarrow.compute as compute
 import pytest
 
-from headstart.study.analysis import analyse
-from headstart.study.results import Results, make_results, run_predictions
+from headstart.study.analysis import Analysis
+from headstart.study.results import make_results, run_predictions
 from headstart.study.verdict import recommend, verdict
-from tests.study.fake_study import Recipe, fake_results
+from tests.study.fake_study import ABOUT, Recipe, facts_of, fake_results
 
 ALIKE = {"scratch": (0.3, 0.2), "pretrained": (0.3, 0.2), "tfidf": (0.4, 0.2)}
 COOC_ALONE = {"scratch": (0.1, 0.2), "cooc-init": (0.5, 0.2), "pretrained": (0.5, 0.2)}
@@ -18,7 +16,7 @@ COOC = "co-occurrence initialisation"
 
 
 def judged(**recipe):
-    return verdict(analyse(fake_results(Recipe(**recipe))))
+    return verdict(Analysis(fake_results(Recipe(**recipe))))
 
 
 def constructed(gaps, **about):
@@ -31,18 +29,10 @@ def constructed(gaps, **about):
                 scores = np.where(rows < correct, [[0.0], [1.0]], [[1.0], [0.0]]).T
                 gold = np.ones(1000, dtype=int)
                 parts.append(run_predictions(run, rows, gold=gold, probabilities=scores))
-    arms = ["scratch", "pretrained"]
-    names = {"dataset": "x", "label_names": ["a", "b"], "command": "", "seeds": [0, 1, 2]}
     named = [{"row": int(row), "text": "", "gold": "b"} for row in rows]
-    about = {**names, "budgets": budgets, "arms": arms, **about}
-    return verdict(analyse(make_results(about, [], parts, named)))
-
-
-def without(results: Results, arm: str, seed: int) -> Results:
-    """The results of a study in which one run is missing."""
-    table = results.predictions
-    missing = compute.and_(compute.equal(table["arm"], arm), compute.equal(table["seed"], seed))
-    return replace(results, predictions=table.filter(compute.invert(missing)))
+    facts = facts_of(budgets, ("scratch", "causal"), ("pretrained", "causal"))
+    about = {**ABOUT, **facts, **about}
+    return verdict(Analysis(make_results(about, [], parts, named)))
 
 
 def test_a_clear_gain_is_told_with_its_interval_and_what_it_comes_from():
@@ -155,19 +145,11 @@ def test_two_objectives_name_the_one_that_the_verdict_is_about():
 
 @pytest.mark.parametrize("metric", ["micro_f1", "exact_match"])
 def test_another_metric_is_named_and_accuracy_is_not(metric):
-    analysis = analyse(fake_results(Recipe(about={"metric": metric, "task": "multi-label"})))
+    analysis = Analysis(fake_results(Recipe(about={"metric": metric, "task": "multi-label"})))
     advice = recommend(analysis, Path("mine"))
     text = " ".join([*verdict(analysis).sentences, *verdict(analysis).details, *advice.sentences])
     assert "accuracy" not in text
     assert {"micro_f1": "micro-F1", "exact_match": "exact match"}[metric] in text
-
-
-def test_an_unfinished_study_uses_the_seeds_that_both_arms_have():
-    results = without(fake_results(Recipe()), "pretrained", 2)
-    first, second = ("pretrained", "causal"), ("cooc-init", "causal")
-    means = [results.scores(*series, 1600, [0, 1]).mean() for series in (first, second)]
-    gap = analyse(results).difference(first, second, 1600)
-    assert gap.interval.value == pytest.approx(means[0] - means[1])
 
 
 @pytest.mark.slow

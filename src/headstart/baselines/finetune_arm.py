@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from headstart.arms import CLASS_TASKS
 from headstart.baselines.baselines import fit_classifier
 from headstart.baselines.linear import LinearTextClassifier, NaiveBayesClassifier, TfidfClassifier
 from headstart.baselines.stack import MEMBERS, Stack, member_proba
@@ -35,7 +36,6 @@ from headstart.training.initialization import read_splits
 from headstart.training.run_files import TASK_LIMITS, start_config
 
 NETWORK, STACK = "network", "stack"
-TASKS = ("classification", "pairs")  # one class per row
 LINEAR_ARMS: dict[str, type[LinearTextClassifier]] = {
     "tfidf": TfidfClassifier,
     "nb": NaiveBayesClassifier,
@@ -86,9 +86,9 @@ def finetune_arm(
 
 def check_arm(config: FinetuneConfig) -> None:
     """Reject tasks and settings that an arm does not have."""
-    if config.task not in TASKS:
+    if config.task not in CLASS_TASKS:
         raise HeadstartError(
-            f"the arm {config.arm} is for the tasks {' and '.join(TASKS)}, not for {config.task}",
+            f"the arm {config.arm} is for {' and '.join(CLASS_TASKS)}, not for {config.task}",
             fix="do not give --arm: a network does every task",
         )
     if config.arm == STACK:

@@ -2,7 +2,7 @@
 
 `TfidfClassifier` is what any text model must beat. `NaiveBayesClassifier` is strong on short texts
 with few labels. `CooccurrenceClassifier` reads PPMI-SVD vectors of the corpus. To add one, compute
-its features in a subclass and add an entry to `study/arms.py`.
+its features in a subclass and add an entry to `arms.py`.
 """
 
 import json

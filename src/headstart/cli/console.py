@@ -159,17 +159,6 @@ def duration(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
 
 
-def metric_name(name: str) -> str:
-    """Write a metric's name for people.
-
-    Example
-    -------
-    >>> metric_name("macro_f1"), metric_name("exact_match")
-    ('macro-F1', 'exact match')
-    """
-    return name.replace("_f1", "-F1").replace("f1", "F1").replace("_", " ")
-
-
 def shortened(text: str, length: int = 160) -> str:
     """Write the beginning of a text in one line, with invisible characters as escapes.
 

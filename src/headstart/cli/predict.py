@@ -12,7 +12,6 @@ from headstart.cli.console import (
     facts_table,
     interval,
     messages,
-    metric_name,
     note,
     print_json,
     progress_bar,
@@ -25,6 +24,7 @@ from headstart.cli.options import Baselines, Debug, Json, Threads, from_config, 
 from headstart.cli.training import baseline_table, find_baselines
 from headstart.config import DatasetSettings, FinetuneConfig, PretrainConfig, is_run
 from headstart.errors import HeadstartError
+from headstart.evaluation import metric_name
 
 METHODS = {
     "occlusion": "Each word is removed in turn; the numbers are what the label's log-odds lose.",

@@ -10,10 +10,10 @@ import typer
 from rich.live import Live
 from rich.table import Table
 
+from headstart.arms import arm_label
 from headstart.cli.console import (
     duration,
     messages,
-    metric_name,
     note,
     print_json,
     record_table,
@@ -24,7 +24,7 @@ from headstart.cli.options import Debug, DryRun, Json, from_config, option, with
 from headstart.cli.training import TrainDisplay
 from headstart.config import PretrainConfig, StudyConfig, pin_base
 from headstart.errors import HeadstartError
-from headstart.study.arms import arm_label
+from headstart.evaluation import metric_name
 from headstart.study.progress import StudyCallback
 
 TRIES = (
@@ -143,16 +143,17 @@ def labels(
         return
     metric, most = metric_name(found.about["metric"]), found.about["budgets"][-1]
     goal = f"{100 * target:g} % {metric}"
-    if all(one.labels is None for one in needed.values()):
+    if all(isinstance(one, str) for one in needed.values()):
         means = {one: found.scores(*one, most).mean() for one in needed}
         best = max(means, key=lambda one: means[one])
-        highest = f"the highest test score is {means[best]:.1%} ({series_name(best, found)}"
-        highest += f", {most:,} labels)"
         write(
-            "No estimate for {goal}: {reason}; {highest}.",
+            "No estimate for {goal}: {reason}; the highest test score is {score:.1%} ({name}, "
+            "{most:,} labels).",
             goal=goal,
-            reason=needed[best].reason,
-            highest=highest,
+            reason=needed[best],
+            score=means[best],
+            name=series_name(best, found),
+            most=most,
         )
         return
     write("Labels for {goal}, with 95 % intervals:", goal=goal)
@@ -166,13 +167,13 @@ def labels(
 
 def _labels_document(series: tuple[str, str], needed: Any) -> dict[str, Any]:
     """Return an arm's labels as plain data; an unbounded end is None."""
-    found = needed.labels
-    ends = (found.value, found.low, found.high) if found else (None, None, None)
+    reason = needed if isinstance(needed, str) else ""
+    ends = (None, None, None) if reason else (needed.value, needed.low, needed.high)
     shown = [None if end is None or math.isinf(end) else round(end) for end in ends]
     return {
         **dict(zip(("arm", "objective"), series, strict=True)),
         **dict(zip(("labels", "low", "high"), shown, strict=True)),
-        "reason": needed.reason,
+        "reason": reason,
     }
 
 
@@ -201,14 +202,12 @@ class StudyDisplay(TrainDisplay, StudyCallback):
     def __init__(self) -> None:
         super().__init__()
         self.study: Any = None
-        self.values: dict[tuple[str, str, int], dict[tuple[int, int], float]] = {}
         self.running: dict[tuple[str, str, int], str] = {}
         self._live: Live | None = None
 
     def on_plan(self, study: Any) -> None:
         self.end_stage()
         self.study = study
-        self.values = {_cell(job): {} for job in study.trainings}
         for line in plan_lines(study):
             messages().print(line, soft_wrap=True)
         if study.data.dropped:
@@ -217,11 +216,6 @@ class StudyDisplay(TrainDisplay, StudyCallback):
             note(overlap_sentence(study.data.dropped))
         for one in study.data.notes:
             note(one)
-        metric = study.data.task.metric
-        for job in study.trainings:
-            if job in study.results:
-                value = study.results[job].value("validation", metric)
-                self.values[_cell(job)][job.seed, job.fold] = value
 
     def on_pretraining(self, objective: str, number: int) -> None:
         self.end_stage()
@@ -240,11 +234,9 @@ class StudyDisplay(TrainDisplay, StudyCallback):
         self.running[key] = f"epoch {epoch}" if epoch else "selecting" if job.select else "…"
         if event == "done":
             self.running.pop(key)
-            if value is not None:
-                self.values[key][job.seed, job.fold] = value
-                if not messages().is_terminal and self._is_full(key):
-                    where = f"{self._name(key)}, {job.labels:,} labels"
-                    messages().print(f"{where}: {self._metric()} {self._words(key)}")
+            if not messages().is_terminal and self._is_full(key):
+                where = f"{self._name(key)}, {job.labels:,} labels"
+                messages().print(f"{where}: {self._metric()} {self._words(key)}")
         if self._live is None and messages().is_terminal:
             self.end_stage()
             self._live = Live(
@@ -259,20 +251,20 @@ class StudyDisplay(TrainDisplay, StudyCallback):
         """End the bar or the table; a complete table stays on the screen."""
         shown, self._live = self._live, None
         super().end_stage()
-        if shown is not None and all(map(self._is_full, self.values)):
+        if shown is not None and all(map(self._is_full, map(_cell, self.study.trainings))):
             messages().print(self.table())
 
     def table(self) -> Table:
         """Make the table of all trainings so far."""
-        budgets = self.study.plan.budgets
-        done = sum(map(len, self.values.values()))
+        budgets, trainings = self.study.plan.budgets, self.study.trainings
+        done = sum(job in self.study.results for job in trainings)
         left = self.study.seconds_left()
         more = f", about {duration(left)} left" if left else ""
-        finished = f"{done} of {len(self.study.trainings)} trainings{more}"
+        finished = f"{done} of {len(trainings)} trainings{more}"
         title = f"mean {self._metric()}; {finished}"
         columns = {title: "", **{f"{labels:,} labels": "" for labels in budgets}}
         rows = []
-        for arm, objective in dict.fromkeys((arm, objective) for arm, objective, _ in self.values):
+        for arm, objective in dict.fromkeys((job.arm, job.objective) for job in trainings):
             cells = {f"{n:,} labels": self._words((arm, objective, n)) for n in budgets}
             rows.append({title: self._name((arm, objective, 0)), **cells})
         return record_table(rows, columns)
@@ -283,12 +275,21 @@ class StudyDisplay(TrainDisplay, StudyCallback):
         return metric if self.study.plan.folds > 1 else f"validation {metric}"
 
     def _is_full(self, key: tuple[str, str, int]) -> bool:
-        return len(self.values[key]) == len(self.study.plan.places)
+        return len(self._scores(key)) == len(self.study.plan.places)
+
+    def _scores(self, key: tuple[str, str, int]) -> list[float]:
+        """Return the validation scores of a cell's finished trainings."""
+        finished, metric = self.study.results.items(), self.study.data.task.metric
+        return [
+            one.value("validation", metric)
+            for job, one in finished
+            if _cell(job) == key and not job.select
+        ]
 
     def _words(self, key: tuple[str, str, int]) -> str:
         """Write a cell: the mean, the finished seeds, and what is running."""
-        values = self.values[key]
-        mean = f"{sum(values.values()) / len(values):.1%}" if values else "–"
+        values = self._scores(key)
+        mean = f"{sum(values) / len(values):.1%}" if values else "–"
         seeds = f" {len(values)}/{len(self.study.plan.places)}" if values else ""
         running = f" {self.running[key]}" if key in self.running else ""
         return f"{mean}{seeds}{running}"
@@ -311,33 +312,25 @@ def plan_lines(study: Any) -> list[str]:
     config, plan, task = study.config, study.plan, study.data.task
     named = config.name or dataset_name(config.dataset)
     parts = ", ".join(f"{count:,} {name}" for name, count in split_sizes(study.data).items())
+    labels = f", {len(task.labels)} labels" if task.labels else ""
     folds = f" × {plan.folds} folds" if plan.folds > 1 else ""
-    kinds = f"{len(task.labels)} classes"
-    if not config.has_classes:
-        labels = f"{len(task.labels)} labels" if task.labels else "answers in the text"
-        kinds = f"{task.name}, {labels}, compared by {metric_name(task.metric)}"
     lines = [
-        f"dataset: {named}, {parts} {task.row_name}, {kinds}",
+        f"dataset: {named}, {parts} {task.row_name}{labels}, compared by "
+        f"{metric_name(task.metric)}",
         f"plan: {', '.join(config.arms)} × {len(plan.seeds)} seeds{folds} × "
-        f"{', '.join(f'{n:,}' for n in plan.budgets)} labels = {len(study.trainings)} trainings",
+        f"{', '.join(f'{n:,}' for n in plan.budgets)} labels = {len(study.trainings)} trainings, "
+        f"{plan.jobs} at the same time",
     ]
     if config.has_networks:
         epochs = ", ".join(f"{find_epochs(config, n)} at {n:,}" for n in plan.budgets)
-        where = "" if config.executor == "local" else f" on {config.executor}"
-        lines.append(f"  epochs: {epochs} labels; {plan.jobs} at the same time{where}")
+        lines.append(f"  epochs: {epochs} labels")
         if config.selection == "budget" and plan.tries > 1:
             lines.append(TRIES)
     if plan.pretrain_steps:
-        own = config.uses_own_texts
-        corpus = "the training texts (no --corpus)" if own else ", ".join(config.corpus)
-        times = "once for all seeds" if config.bases == 1 else f"{config.bases} times, by seed"
-        if len(plan.text_places(config)) > 1:
-            times = "once for each seed and fold"
-        tokens = plan.pretrain_steps * PretrainConfig.batch_tokens
-        objectives = f"{', '.join(config.objectives)}, {tokens:,} tokens each, {times}"
-        lines.append(f"  pretraining on {corpus}: {objectives}")
-        if config.task_text and not own and not folds:
-            lines.append("  the training texts join the corpus, without labels")
+        corpus = ", ".join(config.corpus) or "the training texts (no --corpus)"
+        times = plan.pretrainings(config)
+        tokens = f"{times} × {plan.pretrain_steps * PretrainConfig.batch_tokens:,} tokens"
+        lines.append(f"  pretraining on {corpus}: {', '.join(config.objectives)}, {tokens}")
     lines.append(f"  about {duration(plan.seconds)}")
     lines += [f"  reduced: {cut}" for cut in plan.cuts]
     if study.resumed:

@@ -14,7 +14,6 @@ from headstart.cli.console import (
     duration,
     interval,
     messages,
-    metric_name,
     note,
     print_json,
     record_table,
@@ -35,6 +34,7 @@ from headstart.cli.options import (
 )
 from headstart.config import Config, FinetuneConfig, PretrainConfig, is_run, pin_base
 from headstart.errors import HeadstartError
+from headstart.evaluation import metric_name
 from headstart.training.callbacks import Callback, find_trackers
 
 FORMATS = {  # other metrics are shares

@@ -1,27 +1,24 @@
 """The data of a study: labelled parts, the corpus without held-out texts, label budgets, notes."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from headstart.arms import CLASS_TASKS
 from headstart.config import PretrainConfig, StudyConfig
 from headstart.data.corpus import Corpus, read_corpus
 from headstart.data.dataset import Dataset, Splits
 from headstart.data.inspect import NO_TEST_PART, inspect_data
-from headstart.data.overlap import OverlapKind, text_key
+from headstart.data.overlap import OverlapKind
 from headstart.data.splits import deal_folds, drop_overlapping, take_budget
-from headstart.data.tokenizers import hash_of
 from headstart.errors import HeadstartError
-from headstart.study.arms import CLASS_TASKS
 from headstart.tasks import find_task
 from headstart.tasks.task import Task
 from headstart.training.callbacks import Callback
 from headstart.training.corpus import open_corpus
 
 USUAL_BUDGETS = (100, 400)  # and all labels
-FEW_TEST_ROWS = 100
 LEAST_TEST_ROWS, FOLDS = 200, 5  # with fewer that are split off, a study is made in folds
 LEAST_OWN_BYTES = 4_096  # of training texts, to be pretrained on: some rows of 128 tokens
 
@@ -97,13 +94,6 @@ class StudyData:
         """The number of folds; 1 in a study with one test part."""
         return max((fold for _, fold in self.folds), default=1)
 
-    @property
-    def identity(self) -> dict[str, str]:
-        """Fingerprints of the dataset and the corpus."""
-        content = [_content(part) for part in self.splits.parts().values()]
-        identity = {"dataset": hash_of(json.dumps(content, default=list).encode())}
-        return identity if self.corpus is None else {**identity, "corpus": self.corpus.fingerprint}
-
 
 def read_data(config: StudyConfig, callback: Callback) -> StudyData:
     """Read and check everything; nothing is written."""
@@ -127,11 +117,6 @@ def read_data(config: StudyConfig, callback: Callback) -> StudyData:
         )
         task, shared = kind.from_rows(every), config.selection == "none"
         splits, inspected = Splits(every, every, every), Splits(every, every.pick([]), None)
-    elif len(splits.test) < FEW_TEST_ROWS:
-        notes.append(
-            f"the test part has only {len(splits.test):,} rows: each of them is "
-            f"{100 / len(splits.test):.1f} points of the metric"
-        )
     held_out = [text for part in (splits.validation, splits.test) for text in task.texts(part)]
     corpus = None
     if config.corpus:
@@ -259,26 +244,13 @@ def _make_test(
     )
 
 
-def _content(part: Any) -> list[Any]:
-    """Return what a part holds, as plain values."""
-    if isinstance(part, Dataset):
-        return [part.texts, part.labels]
-    apart = ("name", "dropped", "rows", "files")
-    return [value for name, value in vars(part).items() if name not in apart]
-
-
 def _check_parts(splits: Splits[Any]) -> None:
     for name, part in splits.parts().items():
-        if not len(part):
+        if len(part) < (2 if name == "test" else 1):  # one row gives no interval
             raise HeadstartError(
-                f"the {name} part has no rows: there are too few texts to split",
+                f"the {name} part has too few rows: {len(part)}",
                 fix="label more texts, or give the parts as files: --validation FILE --test FILE",
             )
-    if splits.test is not None and len(splits.test) < 2:
-        raise HeadstartError(
-            "the test part has one row: no interval can be computed from it",
-            fix="label more texts, or give a larger test part: --test FILE",
-        )
 
 
 def _own_texts(config: StudyConfig, task: Task[Any], train: Any, held_out: Sequence[str]) -> Corpus:
@@ -304,9 +276,7 @@ def _seen_by_base(base: Path, held_out: list[str]) -> list[str]:
         return ["the base's corpus is not here, so whether it holds test rows is not known"]
     for _ in corpus:  # counts the dropped ones
         pass
-    wanted = {text_key(text) for text in held_out}
     seen = corpus.overlapping.total()
-    seen += sum(text_key(text) in wanted for text in corpus.task_text)
     if not seen:
         return []
     return [

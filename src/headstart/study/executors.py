@@ -5,11 +5,15 @@ jobs have reported, and `stop()`. `report` is the picklable function that jobs r
 a cluster it does nothing.
 """
 
+import io
 import multiprocessing
 import os
 import pickle
 import queue
+import shutil
 import signal
+import tarfile
+import tempfile
 import threading
 import traceback
 from collections.abc import Callable
@@ -45,6 +49,21 @@ def job_threads(config: StudyConfig, jobs: int) -> int:
     return config.cores or 1
 
 
+def pack(folders: dict[str, str]) -> bytes:
+    """Return an archive of folders and files, each under a name."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        for name, place in folders.items():
+            archive.add(place, arcname=name)
+    return buffer.getvalue()
+
+
+def unpack(archive: bytes, folder: Path) -> None:
+    """Write the content of an archive into a folder."""
+    with tarfile.open(fileobj=io.BytesIO(archive)) as opened:
+        opened.extractall(folder, filter="data")
+
+
 def ignore(*event: object) -> None:
     """Receive an event and do nothing."""
 
@@ -61,6 +80,10 @@ class Executor:
         future.set_result(fn(*args))
         return future
 
+    def ship(self, paths: dict[str, str]) -> Any:
+        """Return what jobs are given in place of files of the study: here, their paths."""
+        return paths
+
     def events(self) -> list[tuple[Any, ...]]:
         """Return the epochs that jobs elsewhere reported since the last call."""
         return []
@@ -70,14 +93,22 @@ class Executor:
 
 
 class LocalExecutor(Executor):
-    """Run jobs in processes of this machine, which end with this one."""
+    """Run jobs in processes of this machine, which end with this one.
 
-    def __init__(self, jobs: int) -> None:
+    Parameters
+    ----------
+    jobs : how many processes.
+    folder : for their temporary files, which killed processes leave behind; `stop` removes it.
+    """
+
+    def __init__(self, jobs: int, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)  # of a driver that was killed, it is still there
+        self._folder = folder
         spawn = multiprocessing.get_context("spawn")  # forked threads of PyTorch would hang
         super().__init__(_report)
         self._queue = spawn.Queue()
         self._pool = ProcessPoolExecutor(
-            jobs, mp_context=spawn, initializer=_start_worker, initargs=(self._queue,)
+            jobs, mp_context=spawn, initializer=_start_worker, initargs=(self._queue, folder)
         )
 
     def submit(self, fn: Callable[..., Any], *args: Any) -> "Future[Any]":
@@ -100,11 +131,12 @@ class LocalExecutor(Executor):
         for worker in workers:
             worker.kill()
             worker.join()
+        shutil.rmtree(self._folder, ignore_errors=True)
 
 
-def _start_worker(reports: Any) -> None:
+def _start_worker(reports: Any, folder: Path) -> None:
     global _reports
-    _reports = reports
+    _reports, tempfile.tempdir = reports, str(folder)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the driver's
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
@@ -153,18 +185,16 @@ class RayExecutor(Executor):
             ) from error
         memory = {"memory": config.memory * 1e9} if config.memory else {}
         self._options = {"num_cpus": config.cores or 1, "num_gpus": config.gpus or 0, **memory}
-        self._ray, self._stored = ray, dict[int, tuple[Any, Any]]()
+        self._ray = ray
+
+    def ship(self, paths: dict[str, str]) -> Any:
+        """Store an archive, once for all jobs: other machines do not have the study's folder."""
+        return self._ray.put(pack(paths))
 
     def submit(self, fn: Callable[..., Any], *args: Any) -> "Future[Any]":
-        """Submit a task; arguments that several tasks share are stored once."""
-        remote = self._ray.remote(**self._options)(fn)
-        future: Future[Any] = remote.remote(*map(self._store, args)).future()
+        """Submit a task."""
+        future: Future[Any] = self._ray.remote(**self._options)(fn).remote(*args).future()
         return future
-
-    def _store(self, value: Any) -> Any:
-        if id(value) not in self._stored:  # the value is kept, so that its id is not used again
-            self._stored[id(value)] = value, self._ray.put(value)
-        return self._stored[id(value)][1]
 
     def stop(self) -> None:
         """Leave the cluster, which ends the tasks of this driver."""
@@ -219,7 +249,7 @@ def make_executor(
         return RayExecutor(config)
     if config.executor == "slurm":
         return SlurmExecutor(config, jobs, folder)
-    return Executor(report) if jobs == 1 else LocalExecutor(jobs)
+    return Executor(report) if jobs == 1 else LocalExecutor(jobs, folder / "temporary")
 
 
 def job_error(error: BaseException) -> BaseException:

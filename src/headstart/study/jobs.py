@@ -4,14 +4,12 @@ A job is a pure function of its rows and of files: `run_job` reads no study fold
 so that it runs in any process on any machine. What it returns is what the driver writes.
 """
 
-import io
 import json
-import tarfile
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
@@ -21,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import load_file
 
+from headstart.arms import Arm, find_arm
 from headstart.baselines.baselines import LINEAR_MODELS, texts_and_labels
 from headstart.baselines.finetune_arm import LINEAR_ARMS, save_arm
 from headstart.baselines.stack import Stack, fit_out_of_fold
@@ -34,8 +33,8 @@ from headstart.evaluation.metrics import classification_metrics
 from headstart.files import replacing
 from headstart.objectives import OBJECTIVES
 from headstart.run import ClassifierRun, over_all_labels, write_temperature
-from headstart.study.arms import Arm, find_arm
 from headstart.study.data import has_classes
+from headstart.study.executors import pack, unpack
 from headstart.study.plan import Job, Plan, find_epochs, safe_name
 from headstart.study.selection import (
     Selection,
@@ -53,8 +52,6 @@ INITIAL = "initial"  # the folder of a base's weights before the first step, ins
 # A random head on a frozen base has few weights: at the usual rate it would still be on its way
 # when the steps are over. A linear probe is where it should be.
 FROZEN_LEARNING_RATE = 3e-3
-CLASS_METRICS = ("accuracy", "macro_f1", "loss")
-NOT_A_METRIC = ("epoch", "step", "best", "seconds", "train_loss", "validation_loss")
 ARRAYS = ("probabilities", "validation_probabilities", "scores", "oof", "oof_rows")
 Array = NDArray[Any]
 
@@ -93,30 +90,20 @@ class JobResult:
         return float(found[0]["value"])
 
 
-@dataclass(frozen=True)
-class Inputs:
-    """The files and folders that jobs read, by name: tokenizer, vectors, bases.
+# The files and folders that jobs read, by name: tokenizer, vectors, bases; or an archive of them,
+# for machines that do not have the study's folder.
+Inputs = dict[str, str] | bytes
 
-    `archive` holds them for machines that do not have the study's folder.
-    """
 
-    paths: dict[str, str] = field(default_factory=dict)
-    archive: bytes | None = None
-
-    def packed(self) -> "Inputs":
-        """Copy with everything in an archive."""
-        named = {safe_name(name): path for name, path in self.paths.items()}
-        return replace(self, archive=pack(named))
-
-    @contextmanager
-    def local(self) -> Iterator[dict[str, str]]:
-        """Give the paths on this machine."""
-        if self.archive is None:
-            yield self.paths
-            return
-        with tempfile.TemporaryDirectory(prefix="headstart-") as folder:
-            unpack(self.archive, Path(folder))
-            yield {name: str(Path(folder) / safe_name(name)) for name in self.paths}
+@contextmanager
+def local_inputs(inputs: Inputs) -> Iterator[dict[str, str]]:
+    """Give the paths on this machine, by name."""
+    if isinstance(inputs, dict):
+        yield inputs
+        return
+    with tempfile.TemporaryDirectory(prefix="headstart-") as folder:
+        unpack(inputs, Path(folder))
+        yield {path.name: str(path) for path in Path(folder).iterdir()}
 
 
 @dataclass(frozen=True)
@@ -174,7 +161,7 @@ def run_job(
     report : receives the job, the epoch and its validation metric.
     """
     started = time.monotonic()
-    with inputs.local() as paths, tempfile.TemporaryDirectory(prefix="headstart-") as place:
+    with local_inputs(inputs) as paths, tempfile.TemporaryDirectory(prefix="headstart-") as place:
         context = JobContext(
             job,
             find_arm(job.arm),
@@ -188,7 +175,14 @@ def run_job(
             lambda epoch, value: report(job, epoch, value),
         )
         if job.select:
-            return _selection_result(job, select_for_network(context), started)
+            found = select_for_network(context)
+            facts = {
+                "seconds": round(time.monotonic() - started, 3),
+                "chosen": found.setting,
+                "tries": found.tries,
+                "temperature": found.temperature,
+            }
+            return JobResult(job, facts=facts, oof=found.oof, oof_rows=found.oof_rows)
         fitted = FITS[context.arm.fit](context)
         validation = fitted.predict(rows.validation)
         predicting = time.monotonic()
@@ -202,25 +196,15 @@ def run_job(
             "threads": plan.threads,
             **fitted.facts,
         }
-        run = None
         save = job.labels >= plan.budgets[-1] and job == plan.saved(job)  # it may become `best/`
         if save:
             fitted.save()
+        run = None
         if context.folder.is_dir():
             files = [path for path in context.folder.rglob("*") if path.is_file()]
             facts["bytes"] = sum(path.stat().st_size for path in files)
             run = pack({".": str(context.folder)}) if save else None
     return _result(context, fitted, facts, validation, test, run)
-
-
-def _selection_result(job: Job, found: Selection, started: float) -> JobResult:
-    facts = {
-        "seconds": round(time.monotonic() - started, 3),
-        "chosen": found.setting,
-        "tries": found.tries,
-        "temperature": found.temperature,
-    }
-    return JobResult(job, facts=facts, oof=found.oof, oof_rows=found.oof_rows)
 
 
 def _result(
@@ -233,8 +217,7 @@ def _result(
 ) -> JobResult:
     """Measure predictions, and put everything together."""
     task, rows, found = context.task, context.rows, fitted.selection
-    values, seconds = _epoch_values(fitted.epochs), facts["seconds"]
-    arrays: dict[str, Array] = {}
+    values, arrays = _epoch_values(fitted.epochs, task), dict[str, Array]()
     part: Any
     for split, predicted, part in (
         ("validation", validation, rows.validation),
@@ -243,21 +226,11 @@ def _result(
         if has_classes(task):
             predicted = np.asarray(predicted, dtype=np.float32)
             measured = classification_metrics(predicted, part.labels)
-            measured = {name: measured[name] for name in CLASS_METRICS}
             name = "probabilities" if split == "test" else "validation_probabilities"
             arrays[name] = predicted
         else:
             measured = task.metrics(predicted, part)
-        values += [
-            {
-                "epoch": None,
-                "split": split,
-                "metric": name,
-                "value": float(value),
-                "seconds": seconds,
-            }
-            for name, value in measured.items()
-        ]
+        values += _values(None, split, measured, facts["seconds"])
     if not has_classes(task):
         arrays["scores"] = task.row_scores(test, rows.test)[task.metric].per_row()
     oof = np.asarray(found.oof, dtype=np.float32)
@@ -266,24 +239,24 @@ def _result(
     )
 
 
-def _epoch_values(epochs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def _epoch_values(epochs: Sequence[dict[str, Any]], task: Task[Any]) -> list[dict[str, Any]]:
     """List the values of each epoch; seconds count from the beginning of the training."""
     values, seconds = [], 0.0
     for row in epochs:
         seconds += row["seconds"]
-        named = [("train", "loss", "train_loss"), ("validation", "loss", "validation_loss")]
-        named += [("validation", name, name) for name in row if name not in NOT_A_METRIC]
-        values += [
-            {
-                "epoch": row["epoch"],
-                "split": split,
-                "metric": metric,
-                "value": float(row[name]),
-                "seconds": seconds,
-            }
-            for split, metric, name in named
-        ]
+        measured = {name: row[name] for name in task.metric_names if name in row}
+        measured["loss"] = row["validation_loss"]
+        values += _values(row["epoch"], "train", {"loss": row["train_loss"]}, seconds)
+        values += _values(row["epoch"], "validation", measured, seconds)
     return values
+
+
+def _values(
+    epoch: int | None, split: str, measured: Mapping[str, float], seconds: float
+) -> list[dict[str, Any]]:
+    """Make rows of the results table."""
+    same = {"epoch": epoch, "split": split, "seconds": seconds}
+    return [{**same, "metric": name, "value": float(value)} for name, value in measured.items()]
 
 
 # Networks
@@ -309,13 +282,22 @@ def fit_network(context: JobContext) -> Fitted:
     run = finetune(final, context.folder, splits=context.rows, callbacks=[_Epochs(context)])
     write_temperature(found.temperature, context.folder)
 
-    def predict(rows: Any) -> Any:
+    def scores(rows: Any) -> Any:
         evaluated = rows is context.rows.validation  # after the last epoch
-        scores = run.validation_scores if evaluated else run.scores(rows).values
-        return at_temperature(scores, found.temperature) if has_classes(context.task) else scores
+        return run.validation_scores if evaluated else run.scores(rows).values
 
     chosen = {"chosen": found.setting, "temperature": found.temperature}
+    predict = _predictor(context.task, scores, found)
     return Fitted(predict, found, chosen, run.summary["epochs"])
+
+
+def _predictor(
+    task: Task[Any], scores: Callable[[Any], Any], found: Selection
+) -> Callable[[Any], Any]:
+    """Return a function that turns rows into probabilities, or into scores without classes."""
+    if not has_classes(task):
+        return scores
+    return lambda rows: at_temperature(scores(rows), found.temperature)
 
 
 def select_for_network(context: JobContext) -> Selection:
@@ -339,15 +321,14 @@ def network_config(context: JobContext) -> FinetuneConfig:
         "epochs": find_epochs(study, job.labels),
         "labels": str(job.labels) if study.task == "classification" else None,
         "length": study.length,
+        **({} if arm.is_foreign else {"preset": study.preset}),
         "device": "cpu",
         "seed": job.seed,
         "threads": context.plan.threads,
         "precision": context.plan.precision,
     }
     own = f"{job.objective}-{job.seed % study.bases}"  # seeds take turns with several bases
-    base = context.inputs.get(arm.name if arm.is_foreign else own)
-    if not arm.is_foreign:
-        settings["preset"] = study.preset
+    base = context.inputs.get(safe_name(arm.name) if arm.is_foreign else own)
     if base is None:
         causal = OBJECTIVES[job.objective].attention == "causal"
         settings["objective"] = "causal" if causal else "masked"
@@ -397,10 +378,7 @@ def fit_linear(context: JobContext) -> Fitted:
         ]
         found = out_of_fold(task, rows.train, folds, scores, tries=found.tries, calibrate=False)
 
-    def predict(part: Any) -> Any:
-        scores = run.scores(part).values
-        return at_temperature(scores, 1.0) if has_classes(task) else scores
-
+    predict = _predictor(task, lambda part: run.scores(part).values, found)
     facts = {"chosen": {"C": classifier.C_[0]}} if len(classifier.C_) == 1 else {}
     return Fitted(predict, found, facts, save=lambda: _save_classifier(context, run))
 
@@ -420,12 +398,7 @@ def fit_trivial(context: JobContext) -> Fitted:
     parts = [[task.pick(train, rows.tolist()) for rows in (one.train, one.held)] for one in folds]
     scores = [task.trivial(*part)[1] for part in parts]
     found = out_of_fold(task, train, folds, scores) if folds else Selection({})
-
-    def predict(rows: Any) -> Any:
-        scores = task.trivial(train, rows)[1]
-        return at_temperature(scores, found.temperature) if has_classes(task) else scores
-
-    return Fitted(predict, found)
+    return Fitted(_predictor(task, lambda rows: task.trivial(train, rows)[1], found), found)
 
 
 # Stacks
@@ -473,25 +446,6 @@ FITS: dict[str, Callable[[JobContext], Fitted]] = {
 
 
 # Files
-
-
-def pack(folders: dict[str, str]) -> bytes:
-    """Return an archive of folders and files, each under a name; checkpoints are not in it."""
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w") as archive:
-        for name, place in folders.items():
-            archive.add(place, arcname=name, filter=_without_checkpoints)
-    return buffer.getvalue()
-
-
-def _without_checkpoints(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
-    return None if "checkpoints" in Path(member.name).parts else member
-
-
-def unpack(archive: bytes, folder: Path) -> None:
-    """Write the content of an archive into a folder."""
-    with tarfile.open(fileobj=io.BytesIO(archive)) as opened:
-        opened.extractall(folder, filter="data")
 
 
 def write_result(result: JobResult, folder: Path) -> None:

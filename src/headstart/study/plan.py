@@ -8,25 +8,24 @@ Amounts are in tokens and epochs, not in minutes: the same command gives the sam
 """
 
 import hashlib
-import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import torch
 
+from headstart.arms import Arm, find_arm
 from headstart.config import FinetuneConfig, Precision, PretrainConfig, StudyConfig
 from headstart.data.corpus import Corpus
 from headstart.data.splits import take_budget
 from headstart.errors import HeadstartError
-from headstart.files import write_text
+from headstart.files import read_object
 from headstart.folds import FOLDS, HELD_BACK, MANY
 from headstart.machine import choose_precision, choose_threads
-from headstart.study.arms import Arm, find_arm
 from headstart.study.data import StudyData
 from headstart.study.executors import job_threads, parallel_jobs
 from headstart.study.results import RUN
@@ -34,12 +33,12 @@ from headstart.study.selection import TRIES, long_epochs
 from headstart.training.finetune import finetune
 from headstart.training.pretrain import pretrain
 
-PLAN_FILE = "plan.json"
 # Epochs that are not given: so many, or as many as STEPS steps allow where the labels are many.
 EPOCHS, STEPS, FEWEST_EPOCHS = 5, 500, 2
 TOKENS = 2_600_000  # of pretraining
 MOST_PASSES = 10  # over a corpus that is smaller than that
 BYTES_PER_TOKEN = 4.0  # about
+UNKNOWN_BYTES = round(TOKENS * BYTES_PER_TOKEN / 2)  # of a corpus whose files do not tell
 LEAST_PRETRAINING = 0.25  # of the planned steps: less is another question
 LEAST_SEEDS = 2  # one seed knows nothing of its own variance
 TIMED_ROWS, TIMED_BYTES = 2_000, 500_000  # of labelled rows and of the corpus, for timed steps
@@ -124,22 +123,14 @@ class Plan:
         Quick arms go first. Of the others, those that are compared run next to each other, so that
         a busy hour hits all of them.
         """
-        slow = [arm for arm in config.arm_table if arm.is_network or "arms" in arm.needs]
-        quick = [arm for arm in config.arm_table if arm not in slow]
         found = [
-            Job(arm.name, "", labels, seed, fold=fold)
-            for arm in quick
-            for labels in self.budgets
-            for seed, fold in self.places
-        ]
-        found += [
             Job(arm.name, objective, labels, seed, fold=fold)
+            for arm in config.arm_table
+            for objective in _objectives(arm, config)
             for labels in self.budgets
             for seed, fold in self.places
-            for arm in slow
-            for objective in _objectives(arm, config)
         ]
-        return found
+        return sorted(found, key=_place_among_compared)
 
     @property
     def places(self) -> list[tuple[int, int]]:
@@ -154,10 +145,9 @@ class Plan:
         """
         return [(0, 0), *(self.places if self.folds > 1 and not config.corpus else [])]
 
-    def base_numbers(self, config: StudyConfig, seed: int) -> list[int]:
-        """Return which of several bases a place needs: seeds take turns with them."""
-        alone = len(self.text_places(config)) > 1
-        return [seed % config.bases] if alone else list(range(config.bases))
+    def pretrainings(self, config: StudyConfig) -> int:
+        """Count the bases of each objective: `--bases`, or one for each seed and fold."""
+        return max(config.bases, len(self.text_places(config)))
 
     def saved(self, job: Job) -> Job:
         """Return the training whose run is saved if this one is the best."""
@@ -206,6 +196,12 @@ class Plan:
         return job.labels >= self.budgets[-1] or (stack and find_arm(job.arm).stackable)
 
 
+def _place_among_compared(job: Job) -> tuple[int, ...]:
+    """Sort networks and stacks by budget, seed and fold, after all quick arms."""
+    slow = find_arm(job.arm).varies_with_seed
+    return (job.labels, job.seed, job.fold) if slow else ()
+
+
 def _objectives(arm: Arm, config: StudyConfig) -> list[str]:
     """Return the objectives that an arm is trained for; one empty name where it uses none."""
     members = config.members if "arms" in arm.needs else [arm]
@@ -232,7 +228,7 @@ class Speed(NamedTuple):
 def make_plan(config: StudyConfig, data: StudyData) -> Plan:
     """Look at the data and the machine, time a few steps, and fit the study into the minutes."""
     jobs = parallel_jobs(config)
-    corpus_bytes = 0 if data.corpus is None else corpus_size(data.corpus)
+    corpus_bytes = 0 if data.corpus is None else data.corpus.size or UNKNOWN_BYTES
     steps = 0
     if config.needs_base and not config.base:
         passes = round(MOST_PASSES * corpus_bytes / BYTES_PER_TOKEN)
@@ -251,8 +247,9 @@ def make_plan(config: StudyConfig, data: StudyData) -> Plan:
         rows=rows,
     )
     texts = data.task.texts(data.splits.train)
+    networks = {arm.name if arm.is_foreign else "" for arm in config.arm_table if arm.is_network}
     speed = Speed(
-        {name: time_row(config, data, plan, name) for name in _networks(config)},
+        {name: time_row(config, data, plan, name) for name in networks},
         {name: time_step(config, data, plan, name) for name in config.objectives if steps},
         sum(len(text.encode()) for text in texts) / len(data.splits.train),
         corpus_bytes,
@@ -275,17 +272,6 @@ def find_epochs(config: StudyConfig, labels: int) -> int:
         return config.epochs or usual.epochs
     steps = -(-labels // usual.batch_size)
     return min(EPOCHS, max(FEWEST_EPOCHS, STEPS // steps))
-
-
-def corpus_size(corpus: Corpus) -> int:
-    """Return the bytes of text, as files tell; else half of what the usual tokens would be."""
-    return round(TOKENS * BYTES_PER_TOKEN / 2) if corpus.size is None else corpus.size
-
-
-def _networks(config: StudyConfig) -> list[str]:
-    foreign = [arm.name for arm in config.arm_table if arm.is_foreign]
-    own = any(arm.is_network and not arm.is_foreign for arm in config.arm_table)
-    return [""] * own + foreign
 
 
 def time_row(config: StudyConfig, data: StudyData, plan: Plan, name: str) -> float:
@@ -374,7 +360,7 @@ def fit_plan(config: StudyConfig, plan: Plan, speed: Speed) -> Plan:
         plan = timed(replace(plan, seeds=plan.seeds[:-1]))
     while True:
         if plan.seconds > goal and plan.pretrain_steps:
-            spent = _pretrainings(config, plan) * sum(speed.step_seconds.values())
+            spent = plan.pretrainings(config) * sum(speed.step_seconds.values())
             steps = wanted.pretrain_steps - int((plan.seconds - goal) / spent) - 1
             least = int(LEAST_PRETRAINING * wanted.pretrain_steps)
             plan = timed(replace(plan, pretrain_steps=max(least, steps, 1)))
@@ -403,17 +389,12 @@ def study_seconds(config: StudyConfig, plan: Plan, speed: Speed) -> float:
         for job in plan.all_jobs(config)
         if plan.same_as(job) is None
     ]
-    steps = _pretrainings(config, plan) * plan.pretrain_steps
+    steps = plan.pretrainings(config) * plan.pretrain_steps
     pretraining = steps * sum(speed.step_seconds.values())
     corpora = len(plan.text_places(config))
     preparing = corpora * PREPARING_SECONDS * speed.corpus_bytes / 1e6
     jobs = max(sum(seconds) / plan.jobs, max(seconds))
     return preparing + pretraining + jobs + REPORT_SECONDS
-
-
-def _pretrainings(config: StudyConfig, plan: Plan) -> int:
-    """Count the pretrainings of each objective."""
-    return sum(len(plan.base_numbers(config, seed)) for seed, _ in plan.text_places(config))
 
 
 def job_seconds(job: Job, config: StudyConfig, plan: Plan, speed: Speed) -> float:
@@ -425,17 +406,15 @@ def job_seconds(job: Job, config: StudyConfig, plan: Plan, speed: Speed) -> floa
         return 0.0 if "arms" in arm.needs else linear
     long = usual if config.epochs else long_epochs(usual)
     last = long if plan.tries > 1 and arm.start == "random" else usual
-    epochs, trainings = (0.0, 0) if job.select else (float(last), 1)
+    trainings = [] if job.select else [float(last)]  # the epochs of each, in all of the rows
     if config.selection == "budget" and (job.select or not plan.selections(job, config)):
-        many = job.labels >= MANY
-        tried = usual + long if plan.tries > 1 else usual
-        trainings += plan.tries
+        many, tried = job.labels >= MANY, [usual, long][: plan.tries]
         if plan.every_fold(job, config) and not many:
-            tried += (FOLDS - 1) * last
-            trainings += FOLDS - 1
-        epochs += tried * (1 - 1 / HELD_BACK if many else 1 - 1 / FOLDS)
-    rows = epochs * job.labels * speed.row_seconds[arm.name if arm.is_foreign else ""]
-    return rows + trainings * TRAINING_SECONDS
+            tried += [last] * (FOLDS - 1)
+        share = 1 - 1 / (HELD_BACK if many else FOLDS)
+        trainings += [share * epochs for epochs in tried]
+    row_seconds = speed.row_seconds[arm.name if arm.is_foreign else ""]
+    return sum(trainings) * job.labels * row_seconds + len(trainings) * TRAINING_SECONDS
 
 
 def _cuts(wanted: Plan, plan: Plan) -> list[str]:
@@ -491,19 +470,12 @@ def seconds_left(
     return left / parallel
 
 
-def write_plan(plan: Plan, folder: Path) -> None:
-    """Save the plan for a study that is started again."""
-    write_text(folder / PLAN_FILE, json.dumps(asdict(plan), indent=2, ensure_ascii=False) + "\n")
-
-
-def read_plan(path: Path, *, fix: str) -> Plan:
+def read_plan(path: Path) -> Plan:
     """Read a plan: a study's own, or what `--dry-run --json` printed."""
-    try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-        known = {one.name: values[one.name] for one in fields(Plan)}
-        return Plan(**known)
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
-        raise HeadstartError("the study's plan is damaged", where=path, fix=fix) from None
+    names = [one.name for one in fields(Plan)]
+    fix = "make it again with --dry-run --json, or start the study in another --out"
+    values = read_object(path, needs=names, fix=fix)
+    return Plan(**{name: values[name] for name in names})
 
 
 def check_plan(plan: Plan, path: Path, config: StudyConfig, data: StudyData) -> Plan:

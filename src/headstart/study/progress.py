@@ -124,15 +124,9 @@ class ProgressFile(StudyCallback):
 
 def read_progress(folder: Path) -> list[dict[str, Any]]:
     """Read the events of a study so far, without a line that a kill cut short."""
-    path = folder / PROGRESS_FILE
-    if not path.is_file():
-        return []
-    found = []
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
-        try:
-            event = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(event, dict) and isinstance(event.get("event"), str):
-            found.append(event)
+    path, found = folder / PROGRESS_FILE, []
+    text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+    for line in text.splitlines():
+        with suppress(ValueError):
+            found.append(json.loads(line))
     return found

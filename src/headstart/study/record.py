@@ -1,6 +1,15 @@
-"""The results of a study from the results of its jobs, and what else the report needs to know."""
+"""What a finished study leaves: its results from those of its jobs, and the best model in `best/`.
 
-from collections.abc import Sequence
+The best arm, whatever its kind, is found at the largest budget by the log-loss of out-of-fold
+predictions, on the same rows for all arms, averaged over the seeds: it moves in smaller steps than
+the accuracy of a few rows. The lowest loss is taken, also where it is lower by chance: there is no
+other tie-break. The test part has no influence. Where an arm has no out-of-fold predictions
+(nothing or the validation part selected, or the rows are too few), all arms are compared on the
+validation part.
+"""
+
+import shutil
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
@@ -8,18 +17,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from headstart.config import PretrainConfig, StudyConfig
+from headstart.arms import find_arm
+from headstart.baselines.finetune_arm import STACK, save_arm
+from headstart.baselines.stack import MEMBERS, Stack
+from headstart.config import FinetuneConfig, StudyConfig
 from headstart.data.dataset import as_text
 from headstart.data.overlap import overlap_sentence
 from headstart.errors import HeadstartError
+from headstart.evaluation.calibration import log_loss, normalized
+from headstart.files import write_text
 from headstart.language_model import GAP, fill, generate
 from headstart.machine import look_up
 from headstart.model.counts import count_parameters
-from headstart.run import NetworkRun
-from headstart.study.arms import find_arm
-from headstart.study.data import gold_names, has_classes, split_sizes
-from headstart.study.jobs import JobResult
-from headstart.study.plan import Job
+from headstart.model_card import CARD
+from headstart.run import ClassifierRun, NetworkRun, Run, read_summary, write_summary
+from headstart.study.data import StudyData, gold_names, has_classes, split_sizes
+from headstart.study.executors import unpack
+from headstart.study.jobs import JobResult, oof_of, run_file, shared_rows
+from headstart.study.plan import Job, safe_name
 from headstart.study.results import Results, make_results, run_predictions
 from headstart.training.callbacks import METRICS_FILE, loss_curve, read_metrics
 
@@ -28,6 +43,7 @@ if TYPE_CHECKING:  # study.py imports this module
 
 VERSIONS = ("headstart", "torch", "tokenizers", "scikit-learn", "numpy")
 PROMPTS = 3
+BEST = "best"
 
 
 def make_study_results(study: "Study", best: Job, saved: Job | None, *, command: str) -> Results:
@@ -194,34 +210,25 @@ def _notes(study: "Study") -> list[str]:
             "is saved, and nothing else"
         )
     if config.needs_base:
-        steps = study.plan.pretrain_steps
-        how = f"{steps * PretrainConfig.batch_tokens:,} tokens" if steps else "elsewhere"
-        if len(study.plan.text_places(config)) > 1:
-            notes.append(
-                f"a base was pretrained for every seed and fold ({how} each), on the texts of its "
-                "training rows: the intervals are over pretrainings too"
+        count = study.plan.pretrainings(config)
+        over = f"each objective has {count} bases: the intervals are over pretrainings, too"
+        if count == 1:
+            over = (
+                "each objective has one base: the intervals are over labelled rows, heads and test "
+                "rows, not over pretrainings"
             )
-        elif config.bases > 1:
-            notes.append(
-                f"{config.bases} bases were pretrained from different seeds ({how} each), and the "
-                "seeds of the study take turns with them: the intervals are over pretrainings too"
-            )
-        else:
-            notes.append(
-                f"each base was pretrained once ({how}): the intervals are over labelled rows, "
-                "heads and test rows, not over pretrainings"
-            )
+        notes.append(over)
     return notes
 
 
 def _parameters(study: "Study") -> dict[str, Any]:
     """Count the parameters of each objective's network."""
-    if not study.config.has_networks:
-        return {}
-    found, classes = {}, max(2, len(study.data.task.labels))
-    for objective in study.config.objectives:
-        found[objective] = count_parameters(study.network(objective), classes).document()
-    return found
+    classes = max(2, len(study.data.task.labels))
+    return {
+        objective: count_parameters(study.network(objective), classes).document()
+        for objective in study.config.objectives
+        if study.config.has_networks
+    }
 
 
 def _pretraining(study: "Study") -> list[dict[str, Any]]:
@@ -239,26 +246,135 @@ def _pretraining(study: "Study") -> list[dict[str, Any]]:
 
 
 def samples(run: NetworkRun, texts: Sequence[str]) -> list[dict[str, str]]:
-    """Continue the first words of texts with a causal base, or fill gaps with a masked one."""
+    """Continue the first words of texts with a causal base, or fill a gap with a masked one."""
+    least = 1 if run.causal else 3
     found: list[dict[str, str]] = []
-    for text in dict.fromkeys(texts):  # the same question is asked about many texts
+    every = map(str.split, dict.fromkeys(texts))  # the same question is asked about many texts
+    for words in [words for words in every if len(words) >= least][:PROMPTS]:
         with suppress(HeadstartError):  # longer than the base has positions
-            found += _sample(run, text.split())
-        if len(found) == PROMPTS:
-            break
+            found.append(_sample(run, words[:12]))
     return found
 
 
-def _sample(run: NetworkRun, words: list[str]) -> list[dict[str, str]]:
-    if run.causal and words:
+def _sample(run: NetworkRun, words: list[str]) -> dict[str, str]:
+    if run.causal:
         prompt = " ".join(words[:3])[:60]
         tokens = [token for token, _ in generate(run, prompt, tokens=24)]
-        ids = [*run.tokenizer.encode([prompt])[0], *tokens]
-        return [{"prompt": prompt, "text": run.tokenizer.decode(ids)}]
-    if not run.causal and len(words) > 2 and run.tokenizer.mask_id is not None:
-        words = words[:12]
+        text = run.tokenizer.decode([*run.tokenizer.encode([prompt])[0], *tokens])
+    else:
         words[len(words) // 2] = GAP
         prompt = " ".join(words)
-        filled = " · ".join(word.strip() for word, _ in fill(run, prompt)[0])
-        return [{"prompt": prompt, "text": filled}]
-    return []
+        text = f"{prompt} → " + " · ".join(word.strip() for word, _ in fill(run, prompt)[0])
+    return {"prompt": prompt, "text": text}
+
+
+# The best model.
+
+
+def measure(results: Sequence[JobResult], data: StudyData, *, selection: str) -> dict[Job, float]:
+    """Measure losses of the same budget on the same rows: out-of-fold, or of validation.
+
+    The loss of a task without classes is the negative metric.
+    """
+    if selection != "budget" or not all(len(one.oof_rows) for one in results):
+        # Without any selection there is no temperature either, and losses say little.
+        by_loss = has_classes(data.task) and selection == "budget"
+        if by_loss:
+            return {one.job: one.value("validation", "loss") for one in results}
+        return {one.job: -one.value("validation", data.task.metric) for one in results}
+    found = {}
+    for one in results:
+        place = (one.job.seed, one.job.fold)
+        alike = [other for other in results if (other.job.seed, other.job.fold) == place]
+        rows = shared_rows(alike)
+        oof = oof_of(one, rows)
+        if has_classes(data.task):
+            train = data.rows(one.job.labels, *place).train
+            found[one.job] = log_loss(normalized(oof), np.asarray(train.labels)[rows])
+        else:
+            found[one.job] = -float(oof.mean())
+    return found
+
+
+def choose_best(losses: Mapping[Job, float]) -> Job:
+    """Return the best seed of the arm with the lowest mean loss."""
+    arms: dict[tuple[str, str], list[Job]] = {}
+    for job in losses:
+        arms.setdefault((job.arm, job.objective), []).append(job)
+    best = min(arms.values(), key=lambda jobs: float(np.mean([losses[job] for job in jobs])))
+    return min(best, key=lambda job: (losses[job], job.seed, job.fold))
+
+
+def save_best(study: "Study") -> tuple[Job, Job | None]:
+    """Write `best/`, if it is not there yet; the runs of all other jobs are deleted.
+
+    Returns
+    -------
+    The best job, and the one whose run is saved. They differ where the best one cannot be saved,
+    as the trivial one, and in a study in folds, where the best arm is trained on all rows.
+    """
+    place, most = study.folder / BEST, study.plan.budgets[-1]
+    largest = [study.results[job] for job in study.trainings if job.labels == most]
+    losses = measure(largest, study.data, selection=study.config.selection)
+    usable = {job: loss for job, loss in losses.items() if find_arm(job.arm).fit != "trivial"}
+    if not usable:
+        return choose_best(losses), None
+    chosen = choose_best(usable)
+    saved = study.plan.saved(chosen)
+    if not place.is_dir():
+        new = place.with_name(f".{place.name}.part")  # so that it is there whole or not at all
+        shutil.rmtree(new, ignore_errors=True)
+        _write_run(new, saved, study)
+        more = _expected(new, chosen, study) if study.data.folds else {}
+        write_summary({**read_summary(new), "run": str(place), **more}, new)
+        new.replace(place)
+    shutil.rmtree(study.folder / "runs", ignore_errors=True)
+    return choose_best(losses), saved
+
+
+def _write_run(new: Path, job: Job, study: "Study") -> None:
+    """Write the run of a job into a new folder: its archive, or a stack of those of its members."""
+    weights = study.results[job].facts.get("weights")
+    if weights is None:
+        _unpack_run(job, study, new)
+        return
+    members: dict[str, Run] = {}
+    used = [one for one in study.plan.needed(job, study.config) if weights[one.arm]]
+    for one in used:
+        place = new / MEMBERS / safe_name(one.arm)
+        _unpack_run(one, study, place)
+        members[place.name] = Run.open(place)
+    settings: Any = {**study.config.dataset_settings(), "arm": STACK, "seed": job.seed}
+    scorer = Stack.with_weights([weights[one.arm] for one in used], members)
+    save_arm(
+        ClassifierRun(new, study.data.task, scorer),
+        FinetuneConfig(**settings),
+        study.data.rows(job.labels, job.seed, job.fold),
+        new,
+        arm=STACK,
+        role="measured it",
+    )
+
+
+def _unpack_run(job: Job, study: "Study", place: Path) -> None:
+    unpack(run_file(study.folder, study.plan.same_as(job) or job).read_bytes(), place)
+
+
+def _expected(new: Path, job: Job, study: "Study") -> dict[str, Any]:
+    """Add to the card what the folds measured: all rows trained the run, and none can judge it."""
+    data, results = study.data, study.results
+    found = [one for one in results if one.run == {**job.run, "seed": one.seed} and one.fold]
+    metric, folds = data.task.metric, data.fold_count
+    value = np.average(
+        [results[one].value("test", metric) for one in found],
+        weights=[len(data.fold(one.seed, one.fold).rows) for one in found],
+    )
+    card = new / CARD
+    write_text(
+        card,
+        card.read_text(encoding="utf-8")
+        + f"\n## Expected {metric}\n\n{value:.1%} on new texts, measured in {folds} folds of the "
+        f"{len(data.splits.train):,} labelled rows. Then all of them trained this model: the "
+        "evaluation above is of rows that it was trained on.\n",
+    )
+    return {"expected": {metric: float(value), "folds": folds}}

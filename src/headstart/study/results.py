@@ -21,8 +21,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as parquet
 
+from headstart.arms import CLASS_TASKS
 from headstart.errors import HeadstartError
-from headstart.files import check_format, replacing, write_format, write_text
+from headstart.files import check_format, read_object, replacing, write_format, write_text
 
 RUN = ("arm", "objective", "labels", "seed")
 _RUN_FIELDS = [
@@ -54,28 +55,34 @@ SCHEMAS = {
     ),
     "rows": pa.schema([("row", pa.int64()), ("text", pa.string()), ("gold", pa.string())]),
 }
-DEFAULTS: dict[str, Any] = {
-    "corpus": "",  # what the base was pretrained on
-    "task": "classification",
-    "metric": "accuracy",
-    "splits": {},  # rows of train, validation, test
-    "all_labels": 0,  # labelled rows that a training could have; 0: unknown
-    "folds": 1,  # of each seed; 1: one test part
-    "selection": "budget",  # settings are selected on: "budget" or "none"
-    "shared_test": False,  # whether the test rows are the validation rows, too
-    "warnings": [],
-    "cuts": [],  # what was reduced to fit into the minutes
-    "task_texts": 0,  # training texts that joined pretraining, without labels
-    "overlap_checked": "",  # what was searched and found, in a sentence
-    "parameters": {},  # objective -> the document of `headstart params --json`
-    "pretraining": [],  # {"objective", "points": [{"step", "tokens", "seconds", …}], "samples"}
-    "best": {},  # the run that `best/` holds: arm, objective, labels, seed
-    "versions": {},
-    "machine": {},
-    "minutes": 0.0,
-    "facts": [],  # of each run: RUN and seconds, test_seconds, workers, threads, bytes, chosen, …
+ABOUT = {
+    "dataset": "its name",
+    "corpus": "what the base was pretrained on",
+    "task": "its name",
+    "metric": "the name of the one that is compared",
+    "label_names": "of the task",
+    "splits": "rows of train, validation, test; of a study in folds, labelled rows",
+    "all_labels": "labelled rows that a training could have",
+    "command": "that was typed",
+    "seeds": "0, 1, …",
+    "budgets": "numbers of labels, ascending",
+    "arms": "their names, in the order of the study",
+    "folds": "of each seed; 1: one test part",
+    "selection": 'settings are selected on: "budget" or "none"',
+    "shared_test": "whether the test rows are the validation rows, too",
+    "warnings": "sentences",
+    "cuts": "what was reduced to fit into the minutes",
+    "task_texts": "training texts that joined pretraining, without labels",
+    "overlap_checked": "what was searched and found, in a sentence",
+    "parameters": "objective → the document of `headstart params --json`",
+    "pretraining": '{"objective", "points": [{"step", "tokens", "seconds", …}], "samples"}',
+    "best": "the run that model selection chose: arm, objective, labels, seed",
+    "saved": "the run that `best/` holds; empty where none can be saved",
+    "versions": "by package",
+    "machine": "what the times depend on",
+    "minutes": "of all sessions",
+    "facts": "of each run: RUN, seconds, test_seconds, workers, threads, tries; bytes, chosen, …",
 }
-REQUIRED = ("dataset", "label_names", "command", "seeds", "budgets", "arms")
 
 
 @dataclass(frozen=True)
@@ -85,9 +92,10 @@ class Results:
     Parameters
     ----------
     about : dict
-        Everything but the measured numbers; its names are `REQUIRED` and `DEFAULTS`.
+        Everything but the measured numbers; its names are in `ABOUT`.
     values, predictions, rows : pyarrow.Table
-        See `SCHEMAS`. The predictions of a run are consecutive and in the order of `rows`.
+        See `SCHEMAS`. Every arm has a run with every budget and seed, and the predictions of a run
+        are consecutive and in the order of `rows`.
     """
 
     about: dict[str, Any]
@@ -96,62 +104,48 @@ class Results:
     rows: pa.Table
 
     @cached_property
-    def runs(self) -> dict[tuple[str, str, int], list[int]]:
-        """(arm, objective, labels) → seeds with predictions, both in order of the study."""
-        found: dict[tuple[str, str, int], list[int]] = {}
+    def runs(self) -> list[tuple[str, str, int]]:
+        """(arm, objective, labels) in the order of the study; each was run with every seed."""
         order = {arm: place for place, arm in enumerate(self.about["arms"])}
-        for run in sorted(self._slices, key=lambda run: (order.get(run[0], len(order)), *run)):
-            found.setdefault(run[:3], []).append(run[3])
-        return found
+        return sorted({run[:3] for run in self._starts}, key=lambda run: (order[run[0]], *run))
 
-    def scores(
-        self, arm: str, objective: str, labels: int, seeds: Sequence[int] | None = None
-    ) -> np.ndarray:
+    def scores(self, arm: str, objective: str, labels: int) -> np.ndarray:
         """Return each row's contribution to the metric as an array (seeds, rows).
 
         0 or 1 where a row is wrong or right; otherwise numbers whose mean is the metric.
         """
-        chosen = self.runs[arm, objective, labels] if seeds is None else seeds
-        return np.array(
-            [self._score[self._slices[arm, objective, labels, seed]] for seed in chosen]
-        )
+        names = ("gold", "predicted", "score")
+        columns = np.array([self._column(name, arm, objective, labels) for name in names], float)
+        gold, predicted, score = columns
+        return np.where(np.isnan(score), gold == predicted, score)
 
     def probabilities(self, arm: str, objective: str, labels: int) -> np.ndarray:
         """Return the probabilities of all classes as an array (seeds, rows, classes)."""
-        slices = [
-            self._slices[arm, objective, labels, s] for s in self.runs[arm, objective, labels]
-        ]
-        parts = [self.predictions["probabilities"][part].to_pylist() for part in slices]
-        return np.asarray(parts, dtype=np.float64)
+        return np.array(self._column("probabilities", arm, objective, labels), dtype=np.float64)
 
     @cached_property
     def gold(self) -> np.ndarray:
-        """The gold classes of the test rows as indices, (rows,); empty without classes."""
+        """The gold classes of the test rows as indices, (rows,), of a task with classes."""
         names = {name: index for index, name in enumerate(self.about["label_names"])}
-        gold = self.rows["gold"].to_pylist()
-        return np.array([names[name] for name in gold]) if set(gold) <= set(names) else np.zeros(0)
+        return np.array([names[name] for name in self.rows["gold"].to_pylist()])
 
     @cached_property
     def has_classes(self) -> bool:
         """Whether each row has one class, and a probability for each class."""
-        return self.about["task"] in ("classification", "pairs")
+        return self.about["task"] in CLASS_TASKS
 
     @cached_property
-    def _slices(self) -> dict[tuple[str, str, int, int], slice]:
-        table = self.predictions.select(RUN)
-        if len(table) == 0:
-            return {}
-        codes = np.array([column.dictionary_encode().combine_chunks().indices for column in table])
-        starts = [0, *(np.flatnonzero((codes[:, 1:] != codes[:, :-1]).any(0)) + 1).tolist()]
-        keys = [tuple(row.values()) for row in table.take(starts).to_pylist()]
-        ends = [*starts[1:], len(table)]
-        return {key: slice(*part) for key, *part in zip(keys, starts, ends, strict=True)}
+    def _starts(self) -> dict[tuple[str, str, int, int], int]:
+        """Where the predictions of each run begin."""
+        starts = list(range(0, len(self.predictions), len(self.rows)))
+        runs = self.predictions.select(RUN).take(starts).to_pylist()
+        return {tuple(run.values()): start for run, start in zip(runs, starts, strict=True)}
 
-    @cached_property
-    def _score(self) -> np.ndarray:
-        names = ("gold", "predicted", "score")
-        gold, predicted, score = (self.predictions[name].to_numpy().astype(float) for name in names)
-        return np.where(np.isnan(score), gold == predicted, score)
+    def _column(self, name: str, *run: str | int) -> list[list[Any]]:
+        """Return a column of the predictions by seed and row."""
+        starts = [self._starts[*run, seed] for seed in self.about["seeds"]]
+        column, count = self.predictions[name], len(self.rows)
+        return [column.slice(start, count).to_pylist() for start in starts]
 
 
 def run_predictions(
@@ -173,21 +167,15 @@ def run_predictions(
     gold, probabilities : arrays (rows,) and (rows, classes)
         For tasks with one class per row.
     scores : array (rows,)
-        For the other tasks: what each row adds to the metric.
+        For the other tasks, in their place: what each row adds to the metric.
     """
-    count = len(rows)
-    empty = [None] * count
-    columns: dict[str, Any] = {name: [run[name]] * count for name in RUN}
-    columns["row"] = np.asarray(rows, dtype=np.int64)
-    columns |= {"gold": empty, "predicted": empty, "probabilities": empty, "score": empty}
-    if scores is not None:
-        columns["score"] = np.asarray(scores, dtype=np.float64)
+    columns: dict[str, Any] = {name: [run[name]] * len(rows) for name in RUN} | {"row": rows}
+    columns |= dict.fromkeys(("gold", "predicted", "probabilities", "score"), [None] * len(rows))
+    if probabilities is None:
+        columns["score"] = scores
     else:
-        assert gold is not None
-        assert probabilities is not None
-        columns["gold"] = np.asarray(gold, dtype=np.int64)
-        columns["predicted"] = probabilities.argmax(axis=1).astype(np.int64)
-        columns["probabilities"] = list(np.asarray(probabilities, dtype=np.float32))
+        columns["predicted"] = probabilities.argmax(axis=1)
+        columns |= {"gold": gold, "probabilities": list(probabilities.astype(np.float32))}
     return pa.table(columns, schema=SCHEMAS["predictions"])
 
 
@@ -198,11 +186,10 @@ def make_results(
     rows: Iterable[Mapping[str, Any]],
 ) -> Results:
     """Make the results of a study from plain rows and the tables of `run_predictions`."""
-    parts = [SCHEMAS["predictions"].empty_table(), *predictions]
     return Results(
-        {**DEFAULTS, **about},
+        dict(about),
         pa.Table.from_pylist(list(values), schema=SCHEMAS["values"]),
-        pa.concat_tables(parts).combine_chunks(),
+        pa.concat_tables(predictions).combine_chunks(),
         pa.Table.from_pylist(list(rows), schema=SCHEMAS["rows"]),
     )
 
@@ -219,20 +206,14 @@ def write_results(folder: Path, results: Results) -> None:
 
 def read_results(folder: Path) -> Results:
     """Read a study; a missing or damaged file is an error that names it."""
-    path = _existing(folder, "study.json")
     check_format(folder)
-    try:
-        about = json.loads(path.read_text(encoding="utf-8"))
-        missing = [name for name in REQUIRED if name not in about]
-    except (TypeError, ValueError) as error:
-        raise HeadstartError(f"this is not a study: {error}", where=path) from error
-    if missing:
-        raise HeadstartError(f"this is not a study: no {', '.join(missing)}", where=path)
-    return Results({**DEFAULTS, **about}, *(_read_table(folder, name) for name in SCHEMAS))
+    fix = "name the folder that `headstart compare … --out DIR` wrote"
+    about = read_object(folder / "study.json", needs=ABOUT, fix=fix)
+    return Results(about, *(_read_table(folder, name) for name in SCHEMAS))
 
 
 def _read_table(folder: Path, name: str) -> pa.Table:
-    path = _existing(folder, f"{name}.parquet")
+    path = folder / f"{name}.parquet"
     try:
         return parquet.read_table(path, schema=SCHEMAS[name]).combine_chunks()
     except (pa.ArrowInvalid, pa.ArrowTypeError, OSError) as error:
@@ -241,14 +222,3 @@ def _read_table(folder: Path, name: str) -> pa.Table:
             where=path,
             fix="run `headstart compare` again with the same options; finished jobs are reused",
         ) from error
-
-
-def _existing(folder: Path, name: str) -> Path:
-    path = folder / name
-    if not path.is_file():
-        raise HeadstartError(
-            f"this folder has no {name}",
-            where=folder,
-            fix="name the folder that `headstart compare … --out DIR` wrote",
-        )
-    return path

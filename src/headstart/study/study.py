@@ -5,6 +5,7 @@
     folds/         the same of each fold, where its training texts are the corpus
     jobs/          one file for each finished job
     runs/          runs that may become the best one, until it is chosen
+    temporary/     files of the processes that jobs run in, while they run
     progress.jsonl what happened so far, for other processes (`progress.py`)
     best/          the best model, whatever its kind, ready for `headstart predict`
 and, at the end, what `results.py` and `report/` write. Only this module writes the folder.
@@ -15,24 +16,22 @@ import shutil
 import time
 from collections.abc import Collection
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 from headstart.checksums import save_arrays
 from headstart.config import PRESET_SETTINGS, StudyConfig, is_run
 from headstart.data.sources import check_outside
-from headstart.data.tokenizers import load_tokenizer, train_tokenizer
+from headstart.data.tokenizers import hash_of, load_tokenizer, train_tokenizer
 from headstart.errors import HeadstartError
-from headstart.files import IDENTITY, check_folder, replacing, write_text
+from headstart.files import check_folder, replacing, write_text
 from headstart.lock import locked
 from headstart.model.presets import Preset, preset, preset_of
 from headstart.objectives import OBJECTIVES
 from headstart.run import SUMMARY, NetworkRun
 from headstart.study import executors
-from headstart.study.best import save_best
 from headstart.study.data import StudyData, read_data
 from headstart.study.jobs import (
     INITIAL,
@@ -44,7 +43,6 @@ from headstart.study.jobs import (
     write_result,
 )
 from headstart.study.plan import (
-    PLAN_FILE,
     Job,
     Plan,
     check_plan,
@@ -53,15 +51,19 @@ from headstart.study.plan import (
     read_plan,
     safe_name,
     seconds_left,
-    write_plan,
 )
 from headstart.study.progress import StudyCallback
-from headstart.study.record import make_study_results
+from headstart.study.record import make_study_results, save_best
 from headstart.study.results import Results, write_results
 from headstart.training.corpus import prepare_corpus
 from headstart.training.initialization import cooccurrence_vectors, local_base
 from headstart.training.pretrain import pretrain
-from headstart.training.run_files import base_fingerprint, check_identity
+from headstart.training.run_files import (
+    PLAN_FILE,
+    base_fingerprint,
+    check_identity,
+    write_start,
+)
 
 MINUTES = "minutes.txt"
 POLL_SECONDS = 0.2
@@ -111,12 +113,10 @@ class Study:
         if self.config.base:
             return preset_of(NetworkRun.open(self.config.base).model.base.config)
         causal = OBJECTIVES[objective].attention == "causal"
-        sizes = self.config.sizes()
-        tokenizer = self.folder / "tokenizer"
+        sizes, tokenizer = self.config.sizes(), self.folder / "tokenizer"
         if any(tokenizer.glob("*.*")):  # a small corpus has fewer tokens than the preset
             sizes["vocab_size"] = load_tokenizer(tokenizer).vocab_size
-        kind: Any = "causal" if causal else "masked"
-        return preset(self.config.preset, objective=kind, **sizes)
+        return preset(self.config.preset, objective="causal" if causal else "masked", **sizes)
 
     def text_folder(self, seed: int = 0, fold: int = 0) -> Path:
         """Return where the tokenizer, the vectors and the bases of a seed and fold are."""
@@ -159,11 +159,9 @@ def plan_study(
     data = read_data(config, callback)
     if resumed:
         check_identity(_identity(config, data), folder)
-        fix = "choose another --out, or delete this folder and start anew"
-        planned = read_plan(folder / PLAN_FILE, fix=fix)
-        planned = replace(planned, jobs=executors.parallel_jobs(config))
+        planned = replace(read_plan(folder / PLAN_FILE), jobs=executors.parallel_jobs(config))
     elif plan is not None:
-        planned = check_plan(read_plan(plan, fix="make it again"), plan, config, data)
+        planned = check_plan(read_plan(plan), plan, config, data)
     else:
         callback.stage("timing the first steps")
         planned = make_plan(config, data)
@@ -178,7 +176,10 @@ def plan_study(
 
 def _identity(config: StudyConfig, data: StudyData) -> dict[str, str]:
     """Return what must be the same when a study goes on: data, base, tokenizer and preset."""
-    identity = dict(data.identity)
+    content = [(part.keys, part.targets) for part in data.splits.parts().values()]
+    identity = {"dataset": hash_of(json.dumps(content).encode())}
+    if data.corpus is not None:
+        identity["corpus"] = data.corpus.fingerprint
     usual = PRESET_SETTINGS.get(config.preset, {}).get("finetune", {})
     if usual:
         identity["preset's settings"] = json.dumps(usual, sort_keys=True)
@@ -222,9 +223,7 @@ def finish_study(study: Study, callback: StudyCallback, *, command: str = "") ->
                 code="locked",
             )
         if not study.resumed:
-            write_plan(study.plan, folder)
-            write_text(folder / IDENTITY, json.dumps(_identity(config, study.data)) + "\n")
-            config.save(folder)  # last: with it, this is a study
+            write_start(folder, config, _identity(config, study.data), asdict(study.plan))
         callback.on_plan(study)
         report = partial(_report_epoch, callback)
         executor = executors.make_executor(config, study.plan.jobs, folder, report)
@@ -232,7 +231,7 @@ def finish_study(study: Study, callback: StudyCallback, *, command: str = "") ->
             _run_all(study, executor, callback)
         finally:
             executor.stop()
-        best, saved = save_best(folder, config, study.plan, study.data, study.results)
+        best, saved = save_best(study)
         results = make_study_results(study, best, saved, command=command)
         write_results(folder, results)
     return results
@@ -248,11 +247,11 @@ def _run_all(study: Study, executor: executors.Executor, callback: StudyCallback
     quick = {arm.name for arm in table if not arm.needs and not arm.is_network}
     with_text = {arm.name for arm in table if arm.needs & {"tokenizer", "vectors"}}
     run_jobs(study, quick, {}, executor, callback)
-    inputs = {}
+    inputs: dict[Path, Inputs] = {}
     for place in study.plan.text_places(study.config) if study.unfinished(every) else []:
         paths = prepare_text(study, place, callback) if study.unfinished(with_text) else {}
         paths |= prepare_bases(study, place, callback)
-        inputs[study.text_folder(*place)] = Inputs(paths)
+        inputs[study.text_folder(*place)] = executor.ship(paths)
     run_jobs(study, every, inputs, executor, callback)
 
 
@@ -266,8 +265,6 @@ def run_jobs(
     """Run the unfinished jobs of some arms, each as soon as those that it needs are finished."""
     plan, config = study.plan, study.config
     waiting = study.unfinished(arms)
-    if config.executor == "ray" and waiting:
-        inputs = {place: one.packed() for place, one in inputs.items()}
     running: dict[Future[JobResult], Job] = {}
     while waiting or running:
         needed = {job: plan.needed(job, config) for job in waiting}
@@ -286,7 +283,7 @@ def run_jobs(
                 plan,
                 study.data.rows(job.labels, job.seed, job.fold),
                 study.data.task,
-                inputs.get(study.text_folder(job.seed, job.fold), Inputs()),
+                inputs.get(study.text_folder(job.seed, job.fold), {}),
                 found,
                 executor.report if job in study.trainings else executors.ignore,
             )
@@ -318,31 +315,30 @@ def prepare_text(study: Study, place: tuple[int, int], callback: StudyCallback) 
     The paths of both by name, for the jobs of a place: a seed and a fold.
     """
     config, folder = study.config, study.text_folder(*place) / "tokenizer"
-    paths = {"tokenizer": str(folder)}
-    objective, corpus = config.objectives[0], study.data.fold(*place).corpus
-    if corpus is None:
-        if config.base:
-            return {}
-        if config.tokenizer:
-            tokenizer = load_tokenizer(Path(config.tokenizer))
-        else:
-            texts = study.data.task.texts(study.data.fold(*place).splits.train)
-            size = study.network(objective).base.vocab_size
-            tokenizer = train_tokenizer(texts, vocab_size=size)
-        folder.mkdir(parents=True, exist_ok=True)
-        tokenizer.save(folder)  # the same every time, also after a kill
-        return paths
-    settings = pretrain_config(config, study.plan, objective)
-    prepared = prepare_corpus(settings, callback=callback, corpus=corpus)
+    data = study.data.fold(*place)
+    if data.corpus is None and config.base:
+        return {}
+    network = study.network(config.objectives[0]).base
+    if data.corpus is not None:
+        settings = pretrain_config(config, study.plan, config.objectives[0])
+        prepared = prepare_corpus(settings, callback=callback, corpus=data.corpus)
+        tokenizer = prepared.tokenizer
+    elif config.tokenizer:
+        tokenizer = load_tokenizer(Path(config.tokenizer))
+    else:
+        texts = study.data.task.texts(data.splits.train)
+        tokenizer = train_tokenizer(texts, vocab_size=network.vocab_size)
     folder.mkdir(parents=True, exist_ok=True)
-    prepared.tokenizer.save(folder)
+    tokenizer.save(folder)  # the same every time, also after a kill
+    paths = {"tokenizer": str(folder)}
     if any("vectors" in arm.needs for arm in config.arm_table):
         path = folder.with_name("vectors.safetensors")
         paths["vectors"] = str(path)
         if not path.is_file():
             # U·S does better in a classifier than U·√S, with which a base starts.
-            width = study.network(objective).base.width
-            vectors = cooccurrence_vectors(prepared, width=width, power=1.0, callback=callback)
+            vectors = cooccurrence_vectors(
+                prepared, width=network.width, power=1.0, callback=callback
+            )
             with replacing(path) as temporary:
                 save_arrays({"vectors": vectors}, temporary)
     return paths
@@ -358,34 +354,29 @@ def prepare_bases(study: Study, place: tuple[int, int], callback: StudyCallback)
     """
     config, found = study.config, {}
     places = study.plan.text_places(config)
-    numbers = study.plan.base_numbers(config, place[0])
-    for objective, number in product(config.objectives, numbers):
-        if config.needs_base or (config.base and config.has_networks):
-            folder = study.base_folder(objective, number, study.text_folder(*place))
-            found[f"{objective}-{number}"] = str(folder)
-            if not config.base and not (folder / SUMMARY).is_file():
-                callback.on_pretraining(objective, number or places.index(place))
-                _pretrain(study, place, objective, number, callback)
+    initial = any(arm.start == "initial" for arm in config.arm_table)
+    for objective, number in product(config.objectives, range(config.bases)):
+        if not config.needs_base and not (config.base and config.has_networks):
+            continue
+        seed = number if len(places) == 1 else 0  # the bases of folds differ already
+        folder = study.base_folder(objective, seed, study.text_folder(*place))
+        found[f"{objective}-{number}"] = str(folder)
+        if config.base or (folder / SUMMARY).is_file():
+            continue
+        callback.on_pretraining(objective, seed or places.index(place))
+        resume = is_run(folder)
+        if not resume:
+            shutil.rmtree(folder, ignore_errors=True)  # killed before it was a run
+        pretrain(
+            pretrain_config(config, study.plan, objective, seed=seed),
+            folder,
+            resume=resume,
+            callbacks=[callback],
+            corpus=study.data.fold(*place).corpus,
+            save_initial=folder / INITIAL if initial else None,
+        )
     for arm in config.arm_table:
         if arm.is_foreign:
             folder = study.folder / "bases" / safe_name(arm.name)
-            found[arm.name] = str(local_base(arm.name, folder))
+            found[folder.name] = str(local_base(arm.name, folder))
     return found
-
-
-def _pretrain(
-    study: Study, place: tuple[int, int], objective: str, number: int, callback: StudyCallback
-) -> None:
-    folder = study.base_folder(objective, number, study.text_folder(*place))
-    resume = is_run(folder)
-    if not resume:
-        shutil.rmtree(folder, ignore_errors=True)  # killed before it was a run
-    initial = any(arm.start == "initial" for arm in study.config.arm_table)
-    pretrain(
-        pretrain_config(study.config, study.plan, objective, seed=number),
-        folder,
-        resume=resume,
-        callbacks=[callback],
-        corpus=study.data.fold(*place).corpus,
-        save_initial=folder / INITIAL if initial else None,
-    )

@@ -5,19 +5,17 @@ budgets. The metric's name is written as it is given; no sentence assumes accura
 those of the arm named first minus the other.
 """
 
-import math
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from headstart.arms import CHAIN, arm_label, find_arm
+from headstart.evaluation import metric_name
 from headstart.evaluation.metrics import Interval
-from headstart.study.analysis import CHEAPER, Analysis, Cost, Difference, Series
-from headstart.study.arms import CHAIN, arm_label, find_arm
-from headstart.study.labels_needed import LabelSavings
+from headstart.study.analysis import ALL_BUDGETS, CHEAPER, Analysis, Cost, Difference, Series
 from headstart.study.results import Results
 from headstart.study.statistics import is_equivalent, named_budgets
 
@@ -56,17 +54,6 @@ def rounded(labels: float) -> str:
     return f"{float(f'{labels:.2g}'):,.0f}"
 
 
-def metric_name(metric: str) -> str:
-    """Write a metric's name for people.
-
-    Example
-    -------
-    >>> metric_name("micro_f1"), metric_name("exact_match")
-    ('micro-F1', 'exact match')
-    """
-    return metric.replace("_f1", "-F1").replace("f1", "F1").replace("_", " ")
-
-
 def series_name(series: Series, results: Results) -> str:
     """Write an arm's label, with its objective where the study has several."""
     several = len(results.about["pretraining"]) > 1 and series[1]
@@ -75,11 +62,9 @@ def series_name(series: Series, results: Results) -> str:
 
 def labels_name(labels: int, results: Results | None = None) -> str:
     """Write a number of labels; "all" where these are all labelled rows of the training part."""
-    about: dict[str, Any] = results.about if results else {"all_labels": math.inf, "folds": 1}
-    every = about["all_labels"] or about["splits"].get("train", 0)
-    if labels >= every > 0 and about["folds"] == 1:  # a fold lacks its own rows
+    if results and results.about["folds"] == 1 and labels >= results.about["all_labels"]:
         return f"all {labels:,} labels"
-    return f"{labels:,} labels"
+    return f"{labels:,} labels"  # in a study in folds never all: a fold lacks its own rows
 
 
 def size_words(count: float) -> str:
@@ -120,12 +105,10 @@ def verdict(analysis: Analysis) -> Verdict:
     reduced = [f"Reduced to fit into the time limit: {'; '.join(cuts)}."] if cuts else []
     if not analysis.steps:
         return Verdict(_without_comparison(analysis), reduced)
-    objective, headline = analysis.objective, analysis.contenders[0]
-    steps = analysis.steps[objective]
-    controls = [arm.phrase or arm.label for arm in analysis.chain]
+    headline, steps = analysis.contenders[0], analysis.steps[analysis.objective]
     found = _effect(analysis, steps[-1])
     if len(steps) > 1 and steps[0].interval.bounded:
-        found.append(_first_step(analysis, steps, controls[0]))
+        found.append(_first_step(analysis, steps))
     missing = find_arm(CHAIN[1])
     if steps[-1].significant and missing not in analysis.chain:
         found.append(
@@ -133,18 +116,15 @@ def verdict(analysis: Analysis) -> Verdict:
             "adds."
         )
     for reference in analysis.references:
-        compared = [
-            _compared(gap, f" with {labels_name(gap.labels, results)}")
-            for gap in _named(analysis, headline, reference)
-        ]
-        if compared:
+        gaps = _named(analysis, headline, reference)
+        if gaps:
             names = [series_name(one, results) for one in (reference, headline)]
-            said = compared[0].partition(" with ")[0] + " "
-            compared[1:] = [one.removeprefix(said) for one in compared[1:]]
+            compared = [_compared(gap, _where(analysis, gap)) for gap in gaps]
+            same = compared[0].partition(" with ")[0] + " "
+            compared[1:] = [one.removeprefix(same) for one in compared[1:]]
             found.append(f"Compared with {names[0]}, {names[1]} is {' and '.join(compared)}.")
-    if steps[-1].significant and objective in analysis.savings:
-        name = series_name(headline, results)
-        found += _savings(results, analysis.savings[objective], name, controls[-2])
+    if steps[-1].significant and len(analysis.budgets) > 1:
+        found += _savings(analysis)
     claims = tuple(step.effect for step in steps if step.significant)
     return Verdict(found[:MOST_SENTENCES], found[MOST_SENTENCES:] + reduced, claims)
 
@@ -156,60 +136,50 @@ def _effect(analysis: Analysis, step: Difference) -> list[str]:
     if not results.about["corpus"].startswith("the base "):
         subject += " on your text"
     if not overall.bounded:
-        seeds = len(results.about["seeds"])
-        few = "One seed" if seeds == 1 else f"{seeds} seeds"
-        return [f"{few} cannot show whether {subject} helps: run with --seeds {max(3, seeds + 1)}."]
+        seeds = max(3, len(results.about["seeds"]) + 1)
+        return [f"So few seeds cannot show whether {subject} helps: run with --seeds {seeds}."]
     metric = f"test {metric_name(results.about['metric'])}"
     gaps = _named(analysis, step.first, step.second)
-    average = " on average over all label budgets" if len(analysis.budgets) > 1 else ""
     if not step.significant:
-        compared = f"{average}, compared with {series_name(step.second, results)}"
-        return _unclaimed(step, gaps, subject, metric, compared)
-    claims = [
-        (gap.interval, f" with {labels_name(gap.labels, results)}")
+        return _unclaimed(analysis, step, gaps, subject, metric)
+    changes, last = [], ""
+    for gap in [gap for gap in gaps if gap.significant] or [step]:
+        verb = f"{'raises' if gap.interval.value >= 0 else 'lowers'} {metric} "
+        size = f"by {_size(gap, _where(analysis, gap))}"
+        changes.append(size if verb == last else verb + size)
+        last = verb
+    found = [f"{subject} {' and '.join(changes)}."]
+    found += [
+        f"{_where(analysis, gap).lstrip()} the {'gain' if gap.interval.value >= 0 else 'loss'} of "
+        f"{points(gap.interval.value)} is not significant{_corrected(gap)} "
+        f"({within(gap.interval)})."
         for gap in gaps
-        if gap.significant
+        if not gap.significant
     ]
-    changes, said = [], ""
-    for interval, where in claims or [(overall, average)]:
-        verb = f"{'raises' if interval.value >= 0 else 'lowers'} {metric} "
-        by = f"by {points(interval.value)}{where} {_ci(interval)}"
-        changes.append(by if verb == said else verb + by)
-        said = verb
-    found = [_capital(f"{subject} {' and '.join(changes)}.")]
-    for gap in gaps:
-        if not gap.significant:
-            word = "gain" if gap.interval.value >= 0 else "loss"
-            found.append(
-                f"With {labels_name(gap.labels, results)} the {word} of "
-                f"{points(gap.interval.value)} is not significant{_corrected(gap)} "
-                f"({within(gap.interval)})."
-            )
-    return found
+    return [_capital(sentence) for sentence in found]
 
 
 def _unclaimed(
-    difference: Difference, gaps: Sequence[Difference], subject: str, metric: str, compared: str
+    analysis: Analysis, step: Difference, gaps: Sequence[Difference], subject: str, metric: str
 ) -> list[str]:
     """Say that there is no difference, or that this study cannot show one."""
-    overall = difference.interval
+    overall, other = step.interval, series_name(step.second, analysis.results)
     size = f"{signed(overall.value)} points ({_level(overall)} {within(overall)})"
-    change = f"it changes {metric} by {size}{compared}"
+    change = f"it changes {metric} by {size}{_where(analysis, step)}, compared with {other}"
     if overall.excludes(0):
-        change += f", which is not significant{_corrected(difference)}"
-    directions = {gap.interval.value > 0 for gap in gaps if gap.interval.excludes(0)}
+        change += f", which is not significant{_corrected(step)}"
     found = [f"This study does not show whether {subject} helps: {change}."]
     if is_equivalent(overall):
         found = [f"{_capital(subject)} makes no difference here: {change}."]
-    if len(directions) > 1:
+    if len({gap.interval.value > 0 for gap in gaps if gap.interval.excludes(0)}) > 1:
         each = [f"{within(gap.interval)} with {labels_name(gap.labels)}" for gap in gaps]
         found.append(f"Label budgets point in opposite directions: {' and '.join(each)}.")
-    elif difference.detectable >= 1:
+    elif step.detectable >= 1:
         found.append("There are too few rows to find any difference.")
     elif not is_equivalent(overall):
         found.append(
-            f"With these seeds and rows it would find differences of about "
-            f"{points(difference.detectable)} or more (power 80 %)."
+            "With these seeds and rows it would find differences of about "
+            f"{points(step.detectable)} or more (power 80 %)."
         )
     return found
 
@@ -220,16 +190,22 @@ def _named(analysis: Analysis, first: Series, second: Series) -> list[Difference
     return [gap for gap in found if gap is not None and gap.interval.bounded]
 
 
+def _where(analysis: Analysis, gap: Difference) -> str:
+    """Write the budget of a difference, with a blank before it."""
+    if gap.labels != ALL_BUDGETS:
+        return f" with {labels_name(gap.labels, analysis.results)}"
+    return " on average over all label budgets" if len(analysis.budgets) > 1 else ""
+
+
 def _level(interval: Interval) -> str:
     return f"{100 * interval.level:.3g} % CI"
 
 
-def _ci(difference: Interval) -> str:
-    """Write the interval of a change by its size: both ends without sign where both are losses."""
-    if difference.high < 0:
-        reach = f"{signed(-difference.high)} to {signed(-difference.low)}"
-        return f"({_level(difference)} {reach})"
-    return f"({_level(difference)} {within(difference)})"
+def _size(gap: Difference, words: str) -> str:
+    """Write the size of a significant difference, then `words`, then its interval, no signs."""
+    ends = sorted(map(abs, (gap.interval.low, gap.interval.high)))
+    reach = " to ".join(map(signed, ends))
+    return f"{points(gap.interval.value)}{words} ({_level(gap.interval)} {reach})"
 
 
 def _corrected(gap: Difference) -> str:
@@ -240,44 +216,44 @@ def _corrected(gap: Difference) -> str:
 def _compared(gap: Difference, where: str = "") -> str:
     """Say how the first arm of a difference compares with the second."""
     if gap.significant:
-        word = "better" if gap.interval.value > 0 else "worse"
-        return f"{points(gap.interval.value)} {word}{where} {_ci(gap.interval)}"
+        return _size(gap, f" {'better' if gap.interval.value > 0 else 'worse'}{where}")
     word = "as good" if is_equivalent(gap.interval) else "not significantly different"
     change = f"{signed(gap.interval.value)} points, {within(gap.interval)}"
     return f"{word}{_corrected(gap)}{where} ({change})"
 
 
-def _first_step(analysis: Analysis, steps: Sequence[Difference], control: str) -> str:
+def _first_step(analysis: Analysis, steps: Sequence[Difference]) -> str:
     """Say what the ingredient before the headline arm's own adds over the control."""
     first, total = steps[0], sum(step.interval.value for step in steps)
-    average = " on average" if len(analysis.budgets) > 1 else ""
+    control = analysis.chain[0].phrase
+    where = _where(analysis, first).removesuffix(" over all label budgets")
     if first.significant and first.interval.value > max(0.0, total / 2):
-        change = f"{signed(first.interval.value)} points{average}, {within(first.interval)}"
+        change = f"{points(first.interval.value)}{where}, {within(first.interval)}"
         return f"Most of the gain over {control} comes from {first.effect} ({change})."
-    return f"Compared with {control}, {first.effect} alone is {_compared(first, average)}."
+    return f"Compared with {control}, {first.effect} alone is {_compared(first, where)}."
 
 
-def _savings(results: Results, savings: LabelSavings, name: str, other: str) -> list[str]:
+def _savings(analysis: Analysis) -> list[str]:
     """Say how many labels replace all labels of the other arm, where the interval is bounded."""
-    if not (math.isfinite(savings.high) and math.isfinite(savings.labels)):
+    savings = analysis.label_savings()
+    if not savings.bounded:
         return []
-    fewest = f"fewer than {savings.fewest:,}"
-    low = rounded(savings.low) if savings.low else fewest
-    reach = f"{low} to {rounded(savings.high)}" if savings.high else fewest
-    needs = f"about {rounded(savings.labels)}" if savings.labels else fewest
-    goal = f"what {other} needs {labels_name(savings.most, results)} for"
-    return [_capital(f"{name} reaches with {needs} labels (95 % CI {reach}) {goal}.")]
+    labels, low, high = (
+        rounded(number) if number else f"fewer than {analysis.budgets[0]:,}"
+        for number in (savings.value, savings.low, savings.high)
+    )
+    name, other = series_name(analysis.contenders[0], analysis.results), analysis.chain[-2].phrase
+    goal = f"what {other} needs {labels_name(analysis.most, analysis.results)} for"
+    return [_capital(f"{name} reaches with {labels} labels (95 % CI {low} to {high}) {goal}.")]
 
 
 def _without_comparison(analysis: Analysis) -> list[str]:
-    results = analysis.results
-    scores = [score for score in analysis.scores.values() if score.labels == analysis.most]
-    best = max(scores, key=lambda score: score.interval.value)
-    labels, name = labels_name(best.labels, results), series_name(best.series, results)
-    metric = f"test {metric_name(results.about['metric'])}"
-    highest = "has the highest" if len(scores) > 1 else "has a"
-    found = [f"With {labels} {name} {highest} {metric}: {percent(best.interval)}."]
-    gap = analysis.difference(best.series, analysis.selected, analysis.most)
+    results, most = analysis.results, analysis.most
+    best = max(analysis.every, key=lambda one: analysis.scores[one, most].value)
+    score = f"test {metric_name(results.about['metric'])}: {percent(analysis.scores[best, most])}"
+    highest = "has the highest" if len(analysis.every) > 1 else "has a"
+    found = [f"With {labels_name(most, results)} {series_name(best, results)} {highest} {score}."]
+    gap = analysis.difference(best, analysis.selected, most)
     if gap is not None:
         selected = series_name(analysis.selected, results)
         how = "not comparable: there are too few seeds or rows"
@@ -312,16 +288,14 @@ def recommend(analysis: Analysis, folder: Path) -> Recommendation:
         The study's folder, for the command.
     """
     results, taken = analysis.results, analysis.selected
-    interval = analysis.scores[taken, analysis.most].interval
-    name = series_name(taken, results)
+    interval, name = analysis.scores[taken, analysis.most], series_name(taken, results)
     metric = metric_name(results.about["metric"])
     reach = "too few seeds or rows for an interval"
     if interval.bounded:
         reach = f"95 % CI {within(interval)}"
     expected = f"{100 * interval.value:.1f} % {metric} on new texts ({reach})"
     cost = cost_words(analysis.costs[taken, analysis.most])
-    costs = f"; it costs {', '.join(cost.values())}" if cost else ""
-    found = [f"Take {name}: expect {expected}{costs}."]
+    found = [f"Take {name}: expect {expected}; it costs {cost}."]
     if results.about["folds"] > 1:
         found.append(
             f"This was measured in {results.about['folds']} folds, each with {analysis.most:,} "
@@ -344,11 +318,13 @@ def recommend(analysis: Analysis, folder: Path) -> Recommendation:
     kind = FILE_KINDS.get(results.about["task"], "csv")
     files = ["--input", f"texts.{kind}", "--output", f"predictions.{kind}"]
     command = shlex.join(["headstart", "predict", str(folder / "best"), *files])
-    saved = results.about.get("saved") or {}
-    held = (saved.get("arm", ""), saved.get("objective", ""))
+    saved = results.about["saved"]
     if not saved:
-        command = f"# {name} cannot be saved: there is no {folder / 'best'}"
-    elif held != taken:
+        return Recommendation(
+            taken, found, f"# {name} cannot be saved: there is no {folder / 'best'}"
+        )
+    held = (saved["arm"], saved["objective"])
+    if held != taken:
         other = series_name(held, results)
         found.append(f"The folder best/ holds {other}, which is the best that can be saved.")
     return Recommendation(taken, found, command)
@@ -367,21 +343,15 @@ def _cheaper(analysis: Analysis) -> list[str]:
             for word, ratio in analysis.costs[gap.second, most].times_cheaper(cost).items()
             if ratio >= CHEAPER
         ]
-        if not ratios or (gap.significant and gap.interval.value > 0):
-            continue
-        names = [series_name(one, results) for one in (gap.second, gap.first)]
-        change = f"{' and '.join(ratios)} than {names[1]}, and {_compared(gap.reversed())}"
-        found.append(_capital(f"{names[0]} is {change}."))
+        if ratios and not (gap.significant and gap.interval.value > 0):
+            names = [series_name(one, results) for one in (gap.second, gap.first)]
+            change = f"{' and '.join(ratios)} than {names[1]}, and {_compared(gap.reversed())}"
+            found.append(_capital(f"{names[0]} is {change}."))
     return found[:MOST_ALTERNATIVES]
 
 
-def cost_words(cost: Cost) -> dict[str, str]:
-    """Write the measured parts of a cost: time to train, size, time per text."""
-    found = {}
-    if cost.minutes is not None:
-        found["minutes"] = f"{minutes_words(cost.minutes)} to train"
-    if cost.bytes is not None:
-        found["bytes"] = f"{size_words(cost.bytes)} on disk"
-    if cost.milliseconds is not None:
-        found["milliseconds"] = f"{milliseconds_words(cost.milliseconds)} ms per text"
-    return found
+def cost_words(cost: Cost) -> str:
+    """Write a cost: time to train, size if known, time per text."""
+    size = f"{size_words(cost.bytes)} on disk, " if cost.bytes else ""
+    speed = f"{milliseconds_words(cost.milliseconds)} ms per text"
+    return f"{minutes_words(cost.minutes)} to train, {size}{speed}"

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from headstart.study.arms import ARMS
+from headstart.arms import ARMS
 from headstart.webapp.workspace import AppStudy
 
 TASKS = ("classification", "pairs", "multi-label")  # those whose rows are rows of a table

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from headstart.arms import arm_label
 from headstart.errors import HeadstartError
+from headstart.evaluation import metric_name
 from headstart.study.analysis import Curve, Series, make_curves
-from headstart.study.arms import arm_label
 from headstart.study.plan import REPORT_SECONDS, Job, seconds_left
 from headstart.study.progress import PROGRESS_FILE, read_progress
 from headstart.study.report.build import Figure
@@ -22,7 +23,7 @@ from headstart.study.report.charts import (
     loss_chart,
     variable,
 )
-from headstart.study.verdict import labels_name, metric_name
+from headstart.study.verdict import labels_name
 from headstart.training.callbacks import METRICS_FILE, loss_curve, read_metrics
 
 TRAINING = ("start", "epoch", "done")  # the events of trainings

@@ -10,11 +10,12 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
+from itertools import accumulate
 from typing import Any
 
+from headstart.arms import ARMS, arm_label, find_arm
 from headstart.evaluation.metrics import Interval
 from headstart.study.analysis import Curve, Difference
-from headstart.study.arms import ARMS, arm_label, find_arm
 from headstart.study.verdict import labels_name, percent, signed
 
 Place = tuple[float, float]
@@ -157,14 +158,10 @@ def ticks(low: float, high: float, wanted: int = 4) -> list[float]:
 def spread(places: Sequence[float], gap: float, low: float, high: float) -> list[float]:
     """Move labels apart until none overlaps, as little as possible, and keep them inside."""
     order = sorted(range(len(places)), key=lambda i: places[i])
-    moved = [places[i] for i in order]
-    for k in range(1, len(moved)):
-        moved[k] = max(moved[k], moved[k - 1] + gap)
-    if moved and moved[-1] > high:
-        moved[-1] = high
-        for k in range(len(moved) - 2, -1, -1):
-            moved[k] = min(moved[k], moved[k + 1] - gap)
-    moved[:1] = [max(low, first) for first in moved[:1]]
+    moved = [*accumulate((places[i] for i in order), lambda before, at: max(before + gap, at))]
+    moved[-1] = min(moved[-1], high)
+    moved = [*accumulate(reversed(moved), lambda after, at: min(after - gap, at))][::-1]
+    moved[0] = max(low, moved[0])
     return [moved[order.index(i)] for i in range(len(places))]
 
 
