@@ -157,6 +157,15 @@ def test_a_stop_while_a_dead_worker_is_replaced_ends_every_worker(classifier, de
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_stop_right_after_the_start_is_heard(classifier, number):
+    process, _ = started(classifier)
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+
+
+@pytest.mark.slow
 def test_a_dead_worker_is_replaced(classifier):
     process, said = started(classifier, "--workers", 2, "--threads", 1)
     try:
@@ -167,6 +176,10 @@ def test_a_dead_worker_is_replaced(classifier):
         )
         second.kill()  # only the new one is left
         wait_for(lambda: answers(said["address"]))
+        with urllib.request.urlopen(f"{said['address']}/metrics", timeout=30) as reply:
+            page = reply.read().decode()
+        assert "headstart_queue_texts 0.0" in page
+        assert 'headstart_requests_total{path="/predict",status="200"}' in page
     finally:
         code, errors = stopped(process)
     assert code == 0, errors

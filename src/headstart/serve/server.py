@@ -132,8 +132,13 @@ def _run_here(
     config: uvicorn.Config, listening: socket.socket, announce: Callable[[], None]
 ) -> bool:
     server = uvicorn.Server(config)
+
+    def stop(*_: Any) -> None:
+        """Stop a server that is starting; uvicorn also raises its signal again after the end."""
+        server.should_exit = True
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, signal.SIG_IGN)  # uvicorn raises the signal again when it has stopped
+        signal.signal(number, stop)
     announce()  # the socket listens already
     server.run(sockets=[listening])
     return not server.force_exit
