@@ -21,7 +21,7 @@ import tempfile
 from collections import defaultdict
 from pathlib import Path
 
-from headstart.serve.model import ServedModel
+from headstart.run import Run
 from peers.load import TOLERANCE, Load, closed_loop, connect, open_loop, request, sum_of
 from peers.server_process import make_run, memory, ours, plain
 from reviews import read_reviews
@@ -78,7 +78,7 @@ def speed(folder: Path, texts: list[str], seconds: float, rounds: int, onnx: boo
 
 def overload(folder: Path, texts: list[str], pace: float, seconds: float) -> None:
     """Three times what it can, in an open loop; every answer is compared with the text's own."""
-    alone = ServedModel.open(folder / "run").predict(texts)
+    alone = Run.open(folder / "run").predict(texts)
     expected = {text: one["probability"] for text, one in zip(texts, alone, strict=True)}
     with ours(folder / "run") as (port, process):
         ask(port, texts, 64, 2.0)

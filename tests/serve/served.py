@@ -5,6 +5,7 @@ import contextlib
 import threading
 
 import torch
+import uvicorn
 from starlette.testclient import TestClient
 
 from headstart.data.tokenizers import train_tokenizer
@@ -12,10 +13,8 @@ from headstart.model.model import build_model
 from headstart.model.presets import preset
 from headstart.run import NetworkRun
 from headstart.serve.app import create_app
-from headstart.serve.model import ServedModel
-from headstart.serve.server import bind, make_server
-from headstart.serve.service import Service
-from headstart.serve.settings import ServeSettings
+from headstart.serve.server import make_config
+from headstart.serve.settings import ServeConfig, bind
 from headstart.tasks import find_task
 from tests.labelled import TINY, dataset
 
@@ -27,12 +26,13 @@ LABELS = {
     "spans": ("no answer",),
 }
 TEXTS = dataset(40).texts
-# Of all lengths: an answer must not depend on what it is padded to.
+# Of all lengths: a response must not depend on what it is padded to.
 MIXED = [" ".join(TEXTS[: 1 + place % 7])[: 20 + 37 * place] for place in range(40)]
+ADDRESS = "http://127.0.0.1:8000"
 
 
 def save_random_run(folder, task="classification", seed=0, labels=None):
-    """Write a run whose weights are drawn, strong enough that every text has its own answer."""
+    """Write a run with random weights, strong enough that every text has its own prediction."""
     texts = dataset(60).texts
     tokenizer = train_tokenizer(texts, vocab_size=300)
     kind = find_task(task)(labels or LABELS[task])
@@ -47,28 +47,27 @@ def save_random_run(folder, task="classification", seed=0, labels=None):
     return folder
 
 
-def service_of(folder, **settings):
-    """A service of the run; its threads start with the server."""
-    return Service(lambda: ServedModel.open(folder), ServeSettings(**settings))
+def client_of(app):
+    """A client of the routes, without a socket; bugs are responses, as in a real server."""
+    return TestClient(app, base_url=ADDRESS, raise_server_exceptions=False)
 
 
 @contextlib.contextmanager
 def served(folder, **settings):
-    """A client of the run's routes, without a socket."""
-    with TestClient(create_app(service_of(folder, **settings))) as client:
+    """A client of the run's routes."""
+    with client_of(create_app(folder, ServeConfig(**settings))) as client:
         yield client
 
 
 @contextlib.contextmanager
-def listening(service):
+def listening(folder, **settings):
     """A server with a real socket, in a thread: its port and itself."""
-    socket = bind(ServeSettings(port=0))
-    ready = threading.Event()
-    server = make_server(service, ready=ready.set)
+    config = ServeConfig(**settings)
+    socket = bind("127.0.0.1", 0)
+    server = uvicorn.Server(make_config(create_app(folder, config), config))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [socket]})
     thread.start()
     try:
-        assert ready.wait(30)
         yield socket.getsockname()[1], server
     finally:
         server.should_exit = True
@@ -77,9 +76,9 @@ def listening(service):
 
 
 class FakeModel:
-    """Answers with the text in capitals, as slowly as `gate` says, and keeps its batches."""
+    """Replies with the text in capitals, as slowly as `gate` says, and records its batches."""
 
-    explains, labels, name, task, fields = False, (), "fake", "fake", ("text",)
+    name, task, fields = "fake", "fake", ("text",)
 
     def __init__(self):
         self.gate = threading.Event()
@@ -87,18 +86,16 @@ class FakeModel:
         self.started = threading.Event()
         self.busy = 0
         self.batches = []
+        self.run = self
 
-    def answer(self, rows):
+    def predict(self, rows):
         self.started.set()
         self.busy += 1
         assert self.gate.wait(30)
         self.batches.append(list(rows))
         if any("broken" in row for row in rows):
             raise RuntimeError("a bug at /secret/place.py")
-        return [{"text": row.upper()} for row in rows]
-
-    def join(self, question, answers):
-        return answers[0]
+        return [row.upper() for row in rows]
 
 
 async def until(condition):

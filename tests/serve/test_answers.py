@@ -7,7 +7,7 @@ import pytest
 
 from headstart.errors import HeadstartError
 from headstart.run import Run
-from headstart.serve.model import InvalidInputError, ServedModel
+from headstart.serve.model import ServedModel
 from tests.baselines.saved import classifier_run
 from tests.serve.served import LABELS, MIXED, TEXTS, save_random_run, served
 
@@ -30,16 +30,10 @@ def any_task(request, tmp_path_factory):
     return save_random_run(folder, request.param)
 
 
-def texts_of(given):
-    return [given] if isinstance(given, str) else list(given.values())
-
-
-def test_a_model_answers_as_headstart_predict_does(any_task):
-    model = ServedModel.open(any_task)
-    given = INPUTS[model.task]
-    texts = texts_of(given)
-    asked = texts[0] if len(texts) == 1 else tuple(texts)
-    assert model.predict([given]) == Run.open(any_task).predict([asked])
+def predicted(folder, given):
+    """What `headstart predict` says about an input."""
+    row = given if isinstance(given, str) else tuple(given.values())
+    return Run.open(folder).predict([row])[0]
 
 
 def test_each_task_answers_in_the_form_of_hugging_faces_pipeline(any_task):
@@ -50,13 +44,20 @@ def test_each_task_answers_in_the_form_of_hugging_faces_pipeline(any_task):
         found = reply.json()
         several = client.post("/predict", json={"inputs": [INPUTS[task]] * 2}).json()
     assert len(several) == 2
+    wanted = predicted(any_task, INPUTS[task])
     if task == "spans":
+        assert found["score"] == pytest.approx(wanted["probability"], abs=TOLERANCE)
         assert set(found) == {"answer", "score", "start", "end"}
         assert QUESTION["context"][found["start"] : found["end"]] == found["answer"]
         return
     names = {"entity_group", "word", "score", "start", "end"}
     names = names if task == "tagging" else {"label", "score"}
     assert all(set(one) == names for one in found)
+    if task == "tagging":
+        assert [one["word"] for one in found] == [one["text"] for one in wanted["entities"]]
+        return
+    scores = {one["label"]: one["score"] for one in found}
+    assert scores == pytest.approx(wanted["probabilities"], abs=TOLERANCE)
     if task in ("classification", "pairs"):
         assert {one["label"] for one in found} == set(LABELS[task])
         assert sum(one["score"] for one in found) == pytest.approx(1)
@@ -76,25 +77,29 @@ def test_every_word_has_its_tag_where_that_is_wanted(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["tfidf", "nb", "stack"])
-def test_a_run_without_a_network_answers_and_explains(kind, classifier, tmp_path):
+def test_a_run_without_a_network_answers_and_explains(kind, tmp_path):
     classifier_run(kind).save(tmp_path / kind)
-    model = ServedModel.open(tmp_path / kind)
-    answer = model.predict([TEXTS[0]], explain=True)[0]
-    wanted = model.run.explain(TEXTS[0])
-    assert answer["label"] == model.run.predict([TEXTS[0]])[0]["label"]
-    assert answer["explanation"]["method"] == wanted.method
-    effects = [one["effect"] for one in answer["explanation"]["effects"]]
+    body = {"inputs": TEXTS[0], "parameters": {"explain": True}}
+    with served(tmp_path / kind) as client:
+        first = client.post("/predict", json=body).json()[0]
+    run = Run.open(tmp_path / kind)
+    wanted = run.explain(TEXTS[0])
+    assert first["label"] == run.predict([TEXTS[0]])[0]["label"]
+    assert first["explanation"]["method"] == wanted.method
+    effects = [one["effect"] for one in first["explanation"]["effects"]]
     assert effects == pytest.approx([one.effect for one in wanted.effects], abs=1e-4)
 
 
-def test_an_export_to_onnx_answers_as_its_run_does(classifier, tmp_path):
+def test_an_export_to_onnx_answers_as_its_run_does(client, classifier, tmp_path):
     pytest.importorskip("onnxruntime")
     from headstart.interop.exporters import ExportOptions, export_run
 
     export_run(classifier, "onnx", tmp_path / "exported", ExportOptions())
-    exported, run = ServedModel.open(tmp_path / "exported"), ServedModel.open(classifier)
-    for ours, theirs in zip(exported.predict(MIXED), run.predict(MIXED), strict=True):
-        assert ours["probability"] == pytest.approx(theirs["probability"], abs=1e-4)
+    body = {"inputs": MIXED}
+    with served(tmp_path / "exported") as exported:
+        theirs = exported.post("/predict", json=body).json()
+    for one, other in zip(client.post("/predict", json=body).json(), theirs, strict=True):
+        assert other[0]["score"] == pytest.approx(one[0]["score"], abs=1e-4)
 
 
 def test_a_study_is_served_by_its_best_under_its_own_name(tmp_path):
@@ -124,11 +129,19 @@ def test_explanations_over_http_are_those_of_headstart_predict(client, classifie
 
 
 def test_the_words_of_a_pair_are_placed_in_the_text_that_they_are_of(tmp_path):
-    model = ServedModel.open(save_random_run(tmp_path / "pairs", "pairs"))
-    effects = model.predict([PAIR], explain=True)[0]["explanation"]["effects"]
+    body = {"inputs": PAIR, "parameters": {"explain": True}}
+    with served(save_random_run(tmp_path / "pairs", "pairs")) as client:
+        effects = client.post("/predict", json=body).json()[0]["explanation"]["effects"]
     assert {one["input"] for one in effects} == set(PAIR)
     for one in effects:
         assert PAIR[one["input"]][one["start"] : one["end"]] == one["text"]
+
+
+def test_tags_are_not_explained(tmp_path):
+    body = {"inputs": "Ada lives", "parameters": {"explain": True}}
+    with served(save_random_run(tmp_path / "tagger", "tagging")) as client:
+        reply = client.post("/predict", json=body)
+    assert (reply.status_code, reply.json()["where"]) == (422, "parameters.explain")
 
 
 def test_an_answer_is_the_same_alone_and_under_load(client):
@@ -154,16 +167,32 @@ def test_an_answer_is_the_same_alone_and_under_load(client):
 @pytest.mark.parametrize(
     ("given", "place"),
     [
-        (["fine", ""], "inputs[1]"),
-        (["fine", " \n"], "inputs[1]"),
-        ([3], "inputs[0]"),
-        ([{"text": "a", "text_pair": "b"}], "inputs[0]"),
-        ([{"text": None}], "inputs[0].text"),
-        (["a\0b"], "inputs[0]"),
-        (["half \ud83d"], "inputs[0]"),
+        ('["fine", ""]', "inputs[1]"),
+        ('["fine", " \\n"]', "inputs[1]"),
+        ("[3]", "inputs[0]"),
+        ('[{"text": "a", "text_pair": "b"}]', "inputs[0]"),
+        ('"a\\u0000b"', "inputs"),
+        ('["half \\ud83d"]', "inputs[0]"),
+        ("null", "inputs"),
     ],
 )
-def test_an_input_that_cannot_be_answered_is_named_by_its_place(classifier, given, place):
-    with pytest.raises(InvalidInputError) as error:
-        ServedModel.open(classifier).read(given)
-    assert error.value.where == place
+def test_an_input_that_cannot_be_answered_is_named_by_its_place(client, given, place):
+    headers = {"Content-Type": "application/json"}
+    reply = client.post("/predict", content=f'{{"inputs": {given}}}', headers=headers)
+    found = reply.json()
+    assert (reply.status_code, found["code"], found["where"]) == (422, "invalid", place)
+    assert "inputs" in found["fix"]
+
+
+@pytest.mark.parametrize(
+    ("given", "place"),
+    [
+        ({"text": "a"}, "inputs.text_pair"),
+        ([PAIR, {"text": "a", "text_pair": ""}], "inputs[1].text_pair"),
+        ([PAIR, "one text"], "inputs[1]"),
+    ],
+)
+def test_an_input_of_two_texts_needs_both(tmp_path, given, place):
+    with served(save_random_run(tmp_path / "pairs", "pairs")) as client:
+        reply = client.post("/predict", json={"inputs": given})
+    assert (reply.status_code, reply.json()["where"]) == (422, place)

@@ -1,5 +1,6 @@
 """`headstart serve` as a person starts it: messages, signals, workers; and the page about it."""
 
+import contextlib
 import json
 import re
 import shlex
@@ -7,13 +8,17 @@ import signal
 import socket
 import subprocess
 import sys
+import time
+import urllib.error
 import urllib.request
 
+import psutil
 import pytest
-from starlette.testclient import TestClient
 
+from headstart.serve.app import create_app
+from headstart.serve.settings import ServeConfig
 from tests.pages import read_blocks, recipe_of, words_of
-from tests.serve.served import create_app, save_random_run, service_of
+from tests.serve.served import client_of, save_random_run
 
 PAGE = "docs/serving.md"
 
@@ -74,17 +79,36 @@ def started(*arguments):
     return process, json.loads(said)
 
 
-def ask(address, text="the old cat"):
+def ask(address, text="the old cat", **headers):
     body = json.dumps({"inputs": text}).encode()
-    with urllib.request.urlopen(f"{address}/predict", body, timeout=30) as reply:
+    headers = {"Content-Type": "application/json", **headers}
+    request = urllib.request.Request(f"{address}/predict", body, headers)
+    with urllib.request.urlopen(request, timeout=30) as reply:
         return {one["label"] for one in json.load(reply)}
 
 
-def reloads(address, result):
-    with urllib.request.urlopen(f"{address}/metrics", timeout=30) as reply:
-        page = reply.read().decode()
-    found = re.findall(rf'headstart_reloads_total{{result="{result}"}} (\S+)', page)
-    return sum(map(float, found))
+def stopped(process):
+    """Stop a server with SIGTERM: its exit code and what it said."""
+    process.send_signal(signal.SIGTERM)
+    _, errors = process.communicate(timeout=60)
+    return process.returncode, errors
+
+
+def wait_for(condition, seconds=120):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not become so"
+        time.sleep(0.05)
+
+
+def workers_of(process):
+    """The workers of a server that has several."""
+    found = []
+    for one in psutil.Process(process.pid).children(recursive=True):
+        with contextlib.suppress(psutil.Error):  # it has ended meanwhile
+            if "spawn_main" in " ".join(one.cmdline()):
+                found.append(one)
+    return found
 
 
 @pytest.mark.slow
@@ -99,20 +123,89 @@ def test_signals_reload_and_stop_a_server(tmp_path, workers):
         weights = (folder / "model.safetensors").read_bytes()
         (folder / "model.safetensors").write_bytes(weights[:1_000])
         process.send_signal(signal.SIGHUP)
-        while reloads(address, "refused") < workers:
+        if workers > 1:
+            wait_for(lambda: len(workers_of(process)) == 3)  # the one that cannot open the run
+            wait_for(lambda: len(workers_of(process)) == 2)
+        for _ in range(50):
             assert ask(address) == {"old", "older"}
+            time.sleep(0.1)
         for path in (tmp_path / "next").iterdir():
             path.replace(folder / path.name)
         process.send_signal(signal.SIGHUP)
-        while reloads(address, "taken") < workers:
-            assert ask(address) in ({"old", "older"}, {"new", "newer"})
-        assert ask(address) == {"new", "newer"}
+        wait_for(lambda: ask(address) == {"new", "newer"})
     finally:
-        process.send_signal(signal.SIGTERM)
-        _, errors = process.communicate(timeout=60)
-    assert process.returncode == 0, errors
+        code, errors = stopped(process)
+    assert code == 0, errors
     assert "Traceback" not in errors
-    assert "the old one goes on" in errors
+    assert re.search("the old one stays|keeping worker", errors)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("delay", [0.0, 0.1, 0.6])
+def test_a_stop_while_a_dead_worker_is_replaced_ends_every_worker(classifier, delay):
+    process, said = started(classifier, "--workers", 2, "--threads", 1)
+    assert ask(said["address"]) == {"animal", "person"}
+    family = workers_of(process)
+    assert len(family) == 2
+    family[0].kill()
+    time.sleep(delay)
+    family += workers_of(process)
+    code, errors = stopped(process)
+    assert code == 0, errors
+    assert "at once" not in errors
+    assert not psutil.wait_procs(family, timeout=10)[1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_stop_right_after_the_start_is_heard(classifier, number):
+    process, _ = started(classifier)
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+
+
+@pytest.mark.slow
+def test_a_dead_worker_is_replaced(classifier):
+    process, said = started(classifier, "--workers", 2, "--threads", 1)
+    try:
+        first, second = workers_of(process)
+        first.kill()
+        wait_for(
+            lambda: len(psutil.Process(process.pid).children()) >= 2 and not first.is_running()
+        )
+        second.kill()  # only the new one is left
+        wait_for(lambda: answers(said["address"]))
+        with urllib.request.urlopen(f"{said['address']}/metrics", timeout=30) as reply:
+            page = reply.read().decode()
+        assert "headstart_queue_texts 0.0" in page
+        assert 'headstart_requests_total{path="/predict",status="200"}' in page
+    finally:
+        code, errors = stopped(process)
+    assert code == 0, errors
+    assert "died" in errors
+
+
+def answers(address):
+    try:
+        return bool(ask(address))
+    except OSError:
+        return False
+
+
+@pytest.mark.slow
+def test_a_server_without_a_token_rejects_pages_of_other_sites(classifier):
+    process, said = started(classifier, "--no-token")
+    try:
+        for headers, status in (
+            ({"Content-Type": "text/plain"}, 415),
+            ({"Host": "evil.example"}, 400),
+        ):
+            with pytest.raises(urllib.error.HTTPError) as error:
+                ask(said["address"], **headers)
+            assert error.value.code == status
+    finally:
+        assert stopped(process)[0] == 0
 
 
 def requests_of_the_page():
@@ -125,7 +218,7 @@ def requests_of_the_page():
     ]
 
 
-def test_every_curl_line_of_the_page_is_answered(tmp_path):
+def test_every_curl_line_of_the_page_is_answered(tmp_path, monkeypatch):
     """As `curl` would send it; the shape of the answer is the one that the page shows."""
     runs = {
         name: save_random_run(tmp_path / name, task, labels=labels)
@@ -139,8 +232,10 @@ def test_every_curl_line_of_the_page_is_answered(tmp_path):
     ports = {8000: "reviews", 8001: "pairs", 8002: "tagger", 8003: "answers"}
     lines = requests_of_the_page()
     assert len(lines) >= 8
-    services = {port: service_of(runs[name], token="s3cret") for port, name in ports.items()}
-    clients = {port: TestClient(create_app(service)) for port, service in services.items()}
+    monkeypatch.setenv("HEADSTART_TOKEN", "s3cret")
+    clients = {
+        port: client_of(create_app(runs[name], ServeConfig())) for port, name in ports.items()
+    }
     for client in clients.values():
         client.__enter__()
     try:

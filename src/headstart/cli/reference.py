@@ -7,12 +7,13 @@ from pathlib import Path
 
 from headstart.cli.options import help_text
 from headstart.config import FinetuneConfig, PretrainConfig, Setting, StudyConfig
+from headstart.serve.settings import ServeConfig
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference.md"
 INTRODUCTION = """\
 # Reference of settings
 
-This page is generated from `src/headstart/config.py` by `python -m headstart.cli.reference`.
+This page is generated from the config classes by `python -m headstart.cli.reference`.
 
 Every setting is an option on the command line, a line of a TOML file (`--config FILE`; names with
 underscores) and, for `finetune`, a parameter of `HeadstartClassifier`. Where no default is listed,
@@ -23,7 +24,7 @@ the value comes from the data, the preset or the machine.
 def reference_page() -> str:
     """Return the text of the page."""
     lines = [INTRODUCTION]
-    for config in (PretrainConfig, FinetuneConfig, StudyConfig):
+    for config in (PretrainConfig, FinetuneConfig, StudyConfig, ServeConfig):
         lines += [f"## headstart {config.command}", ""]
         settings = config.settings()
         lines += [*_table([one for one in settings if not one.advanced]), "", "Advanced:", ""]

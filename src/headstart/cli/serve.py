@@ -11,63 +11,24 @@ from typing import Annotated, Any
 import typer
 
 from headstart.cli.console import messages, print_json, styled, write
-from headstart.cli.options import Debug, Json, option
+from headstart.cli.options import Debug, Json, from_config, option
 from headstart.errors import HeadstartError, need_packages
-from headstart.serve.settings import ServeSettings
+from headstart.serve.settings import ServeConfig, bind
 
 PACKAGES = ("fastapi", "uvicorn", "prometheus_client")
-DEFAULT = ServeSettings()
-TOKEN = "HEADSTART_TOKEN"
 READY = (
-    "[bold]{name}[/] ({task}) listens at [bold]{address}/predict[/]; {address}/docs describes the "
-    "requests\n[dim]Ctrl-C stops it, SIGHUP opens a newer run[/]"
+    "[bold]{name}[/] ({task}) listens at [bold]{address}/predict[/]; {address}/openapi.json "
+    "describes the requests\n[dim]Ctrl-C stops it, SIGHUP opens a newer run[/]"
 )
 
 
+@from_config(ServeConfig)
 def serve(
+    given: dict[str, Any],
     run: Annotated[
         Path,
         typer.Argument(help="A fine-tuned run, a study (its best arm), or an export to ONNX."),
     ],
-    host: Annotated[
-        str, typer.Option(help="The address to listen at.", rich_help_panel="Output")
-    ] = DEFAULT.host,
-    port: Annotated[
-        int, typer.Option(help="The port; 0 finds a free one.", rich_help_panel="Output")
-    ] = DEFAULT.port,
-    name: Annotated[
-        str | None, option(help="The model's name in requests; by default the folder's.")
-    ] = None,
-    workers: Annotated[
-        int, typer.Option(help="Processes.", rich_help_panel="Machine")
-    ] = DEFAULT.workers,
-    threads: Annotated[
-        int | None,
-        option(help="Batches at the same time; by default one per core.", panel="Machine"),
-    ] = None,
-    token_file: Annotated[
-        Path | None,
-        option(help=f"A file with the token that clients must send; by default ${TOKEN}."),
-    ] = None,
-    no_token: Annotated[
-        bool, option("--no-token", help="Accept other machines without a token.")
-    ] = False,
-    queue: Annotated[
-        int, typer.Option(help="Texts that may wait.", rich_help_panel="Advanced")
-    ] = DEFAULT.queue,
-    max_bytes: Annotated[
-        int, typer.Option(help="Bytes of one request.", rich_help_panel="Advanced")
-    ] = DEFAULT.max_bytes,
-    max_texts: Annotated[
-        int, typer.Option(help="Texts of one request.", rich_help_panel="Advanced")
-    ] = DEFAULT.max_texts,
-    max_tokens: Annotated[
-        int, typer.Option(help="Tokens of one request.", rich_help_panel="Advanced")
-    ] = DEFAULT.max_tokens,
-    deadline: Annotated[
-        float,
-        typer.Option(help="Seconds that a request may take.", rich_help_panel="Advanced"),
-    ] = DEFAULT.deadline,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -76,72 +37,42 @@ def serve(
     headstart serve runs/classifier
     """
     need_packages("serve", *PACKAGES)
-    settings = ServeSettings(
-        host=host,
-        port=port,
-        workers=workers,
-        threads=threads,
-        token=_read_token(token_file),
-        no_token=no_token,
-        queue=queue,
-        max_bytes=max_bytes,
-        max_texts=max_texts,
-        max_tokens=max_tokens,
-        deadline=deadline,
-    )
-    settings.check()
-    from headstart.serve.model import ServedModel
-    from headstart.serve.server import address_of, bind, run_server
-    from headstart.serve.service import Service
-    from headstart.serve.workers import Supervisor
+    config = ServeConfig.create(**given)
+    from headstart.serve.server import run_server
 
-    log_messages()
-    open_model = partial(ServedModel.open, run, name=name)
-    with bind(settings) as listening:
-        ready = partial(_print_ready, address_of(listening), json)
-        if workers > 1:
-            supervisor = Supervisor(open_model, settings, listening, prepare=log_messages)
-            finished = supervisor.run(ready)
-        else:
-            service = Service(open_model, settings)
-            ready = partial(ready, service.model.facts())
-            finished = run_server(service, listening, ready=ready)
-    if not finished:
+    if not run_server(run, config, ready=partial(_print_ready, json), log_config=LOG_CONFIG):
         messages().print("stopped at once, after a second signal")
         raise typer.Exit(130)
     messages().print("stopped: every accepted request has its response")
 
 
-def _read_token(path: Path | None) -> str | None:
-    """Read it from the file or the environment; every user can read a command line."""
-    if path is None:
-        return os.environ.get(TOKEN)
-    return path.expanduser().read_text(encoding="utf-8").strip()
-
-
-def _print_ready(address: str, json: bool, facts: dict[str, Any]) -> None:
+def _print_ready(json: bool, address: str, facts: dict[str, Any]) -> None:
     if json:
         print_json({"address": address, "pid": os.getpid(), "model": facts})
     else:
         messages().print(styled(READY, address=address, **facts), soft_wrap=True)
 
 
-class _Messages(logging.Handler):
+class MessageHandler(logging.Handler):
     """Prints the server's log where the command line prints its messages."""
 
     def emit(self, record: logging.LogRecord) -> None:
         messages().print(self.format(record), soft_wrap=True)
 
 
-def log_messages() -> None:
-    """Print the server's log; of uvicorn only errors."""
-    handler = _Messages()
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-    for name, level in (("headstart.serve", logging.INFO), ("uvicorn", logging.ERROR)):
-        logger = logging.getLogger(name)
-        logger.handlers = [handler]
-        logger.setLevel(level)
-        logger.propagate = False
+# For this process and for every worker; of uvicorn only errors.
+LOG_CONFIG = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"plain": {"format": "%(asctime)s %(levelname)s %(message)s"}},
+    "handlers": {
+        "messages": {"class": f"{__name__}.{MessageHandler.__name__}", "formatter": "plain"}
+    },
+    "loggers": {
+        "headstart.serve": {"level": "INFO", "handlers": ["messages"], "propagate": False},
+        "uvicorn": {"level": "ERROR", "handlers": ["messages"], "propagate": False},
+    },
+}
 
 
 def app(
@@ -170,12 +101,11 @@ def app(
     """
     need_packages("serve", *PACKAGES)
     from headstart.lock import locked
-    from headstart.serve.server import bind
     from headstart.webapp.workspace import default_folder
 
     place = (folder or default_folder()).expanduser().resolve()
     try:
-        with locked(place / "server", "app"), bind(ServeSettings(port=port)) as listening:
+        with locked(place / "server", "app"), bind("127.0.0.1", port) as listening:
             _serve_page(place, listening, upload_mb, json=json, browser=browser)
     except HeadstartError as error:
         if error.code == "locked" and (place / "address").is_file():

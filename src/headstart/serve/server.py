@@ -1,142 +1,186 @@
-"""One server process: uvicorn, the signals that it obeys, and an orderly end."""
+"""uvicorn: one server in this process, or several workers behind one address.
+
+The model and the application are imported late: a worker must answer uvicorn's first health check
+soon after its start.
+"""
 
 import asyncio
 import logging
+import os
 import signal
 import socket
 import sys
-import threading
+import tempfile
 from collections.abc import Callable
 from contextlib import suppress
-from types import FrameType
+from functools import partial
+from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import uvicorn
+from uvicorn.config import STARTUP_FAILURE
+from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.supervisors.multiprocess import Multiprocess
 
-from headstart.errors import HeadstartError
-from headstart.serve.app import create_app
-from headstart.serve.connections import BoundedProtocol, Sweeper, connection_limit
-from headstart.serve.service import Service
-from headstart.serve.settings import ServeSettings
+from headstart.errors import HeadstartError, explain
+from headstart.serve.settings import READ_SECONDS, ServeConfig, address_of, bind
 
 log = logging.getLogger("headstart.serve")
 
-BACKLOG = 2_048
+Ready = Callable[[str, dict[str, Any]], None]
 IDLE_SECONDS = 30  # of a connection between two requests
-SWITCH_SECONDS = 0.0005  # the event loop and the model's thread take turns more often than usual
+START_SECONDS = 60  # for a worker to open the run, or to answer a health check
+MOST_FILES = 65_536
+SPARE_FILES = 128  # for the model, logs and libraries
 
 
-class _Server(uvicorn.Server):
-    """uvicorn's server, which reloads on SIGHUP and whose end is no signal but an exit code."""
+class Protocol(H11Protocol):
+    """uvicorn's protocol on h11, which also closes connections that never send a request.
 
-    def __init__(
-        self, config: uvicorn.Config, service: Service, ready: Callable[[], Any] | None
-    ) -> None:
-        super().__init__(config)
-        self.service = service
-        self.ready = ready
+    The one on h11, because it limits the head of a request; the faster one does not.
+    """
 
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        self.service.stopping = True
-        # Who asks twice does not want to wait.
-        self.force_exit = self.force_exit or (self.should_exit and sig == signal.SIGINT)
-        self.should_exit = True
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self.loop.call_later(READ_SECONDS, self._close_without_request)
 
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        if hasattr(signal, "SIGHUP") and threading.current_thread() is threading.main_thread():
-            loop = asyncio.get_running_loop()
-            loop.add_signal_handler(signal.SIGHUP, self.service.reload)
-        if self.ready is not None:
+    def _close_without_request(self) -> None:
+        if self.cycle is None:  # uvicorn declares it without None
+            self.transport.close()  # type: ignore[unreachable]
+
+
+class Workers(Multiprocess):
+    """uvicorn's manager of processes; says when all workers answer."""
+
+    ready: Callable[[], None]
+
+    def init_processes(self) -> None:
+        super().init_processes()
+        if all(one.wait_until_ready(START_SECONDS, self.should_exit) for one in self.processes):
             self.ready()
 
-    async def main_loop(self) -> None:
-        settings = self.service.settings
-        sweeper = Sweeper(
-            self.server_state,
-            first_seconds=settings.read_seconds,
-            next_seconds=IDLE_SECONDS + settings.read_seconds,
-            answer_seconds=2 * settings.read_seconds + settings.deadline,
+    def keep_subprocess_alive(self) -> None:
+        for one in self.processes:
+            one.child_conn.close()  # the worker's end; while it is open, its death is not noticed
+        super().keep_subprocess_alive()
+
+
+def run_server(
+    folder: Path, config: ServeConfig, *, ready: Ready, log_config: dict[str, Any] | None = None
+) -> bool:
+    """Serve a run until SIGTERM or SIGINT; every accepted request is answered first.
+
+    Parameters
+    ----------
+    folder : the run, as `ServedModel.open` takes it.
+    ready : called with the address and the facts of the model when requests are answered.
+    log_config : for `logging.config`, here and in every worker.
+
+    Returns
+    -------
+    bool
+        Whether everything was answered; a second Ctrl-C does not wait for that.
+    """
+    from headstart.serve.app import create_app
+    from headstart.serve.model import ServedModel
+
+    with bind(config.host, config.port) as listening:
+        model = ServedModel.open(folder, config.name)
+        announce = partial(ready, address_of(listening), model.facts())
+        if config.workers == 1:
+            app = create_app(folder, config, model)
+            if hasattr(signal, "SIGHUP"):
+                reload = app.state.service.reload
+                signal.signal(signal.SIGHUP, lambda *_: Thread(target=reload, daemon=True).start())
+            return _run_here(make_config(app, config, log_config), listening, announce)
+        del model
+        _run_workers(
+            make_config(partial(_worker_app, folder, config), config, log_config),
+            listening,
+            announce,
         )
-        task = asyncio.get_running_loop().create_task(sweeper.run())
-        try:
-            await super().main_loop()
-        finally:
-            task.cancel()
+        return True
 
 
-def bind(settings: ServeSettings) -> socket.socket:
-    """A listening socket; an address that cannot be had is one clear message."""
-    try:
-        family, kind, protocol, _, address = socket.getaddrinfo(
-            settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        # With the protocol's number, or asyncio leaves Nagle's algorithm on: 40 ms a request.
-        listening = socket.socket(family, kind, protocol)
-    except OSError as error:
-        raise HeadstartError(
-            f"there is no address {settings.host}: {error.strerror}", fix="use --host 127.0.0.1"
-        ) from None
-    try:
-        if sys.platform != "win32":  # there it would let two servers share an address
-            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind(address)
-        listening.listen(BACKLOG)
-        listening.set_inheritable(True)
-    except OSError as error:
-        listening.close()
-        raise HeadstartError(
-            f"{settings.host}:{settings.port} cannot be used: {error.strerror}",
-            fix="choose another --port (0 finds a free one), or stop what listens there",
-        ) from None
-    return listening
-
-
-def address_of(listening: socket.socket) -> str:
-    """Where a browser finds the server."""
-    host, port = listening.getsockname()[:2]
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-
-def make_server(service: Service, *, ready: Callable[[], Any] | None = None) -> uvicorn.Server:
-    """A server that is not running yet; its `run` takes the socket of `bind`."""
-    settings = service.settings
-    config = uvicorn.Config(
-        create_app(service),
-        http=BoundedProtocol,
+def make_config(
+    app: Callable[..., Any], config: ServeConfig, log_config: dict[str, Any] | None = None
+) -> uvicorn.Config:
+    """Return uvicorn's settings for an application; for workers, of a function that makes it."""
+    return uvicorn.Config(
+        app,
+        factory=config.workers > 1,
+        workers=config.workers,
+        http=Protocol,
         ws="none",
         lifespan="on",
-        log_config=None,
+        log_config=log_config,
         access_log=False,
         proxy_headers=False,  # nobody looks at a client's address
         server_header=False,
         date_header=False,
-        backlog=BACKLOG,
+        headers=[("X-Content-Type-Options", "nosniff"), ("Cache-Control", "no-store")],
+        backlog=2_048,
+        limit_concurrency=_connection_limit(),
         timeout_keep_alive=IDLE_SECONDS,
-        timeout_graceful_shutdown=int(settings.deadline + settings.read_seconds) + 1,
+        timeout_graceful_shutdown=int(config.deadline + READ_SECONDS) + 1,
+        timeout_worker_healthcheck=START_SECONDS,
     )
-    return _Server(config, service, ready)
 
 
-def run_server(
-    service: Service, listening: socket.socket, *, ready: Callable[[], Any] | None = None
+def _run_here(
+    config: uvicorn.Config, listening: socket.socket, announce: Callable[[], None]
 ) -> bool:
-    """Serve until SIGTERM or SIGINT; every request that was accepted is answered first.
+    server = uvicorn.Server(config)
 
-    Parameters
-    ----------
-    service : with its model opened.
-    listening : from `bind`.
-    ready : called when requests are answered.
+    def stop(*_: Any) -> None:
+        """Stop a server that is starting; uvicorn also raises its signal again after the end."""
+        server.should_exit = True
 
-    Returns
-    -------
-    Whether everything was answered; a second Ctrl-C does not wait for that.
-    """
-    sys.setswitchinterval(SWITCH_SECONDS)
-    BoundedProtocol.limit = connection_limit()
-    server = make_server(service, ready=ready)
-    with suppress(KeyboardInterrupt):
-        server.run(sockets=[listening])
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop)
+    announce()  # the socket listens already
+    server.run(sockets=[listening])
     return not server.force_exit
+
+
+def _run_workers(
+    config: uvicorn.Config, listening: socket.socket, announce: Callable[[], None]
+) -> None:
+    logging.getLogger("uvicorn.error").setLevel(logging.INFO)  # of this process: about workers
+    with tempfile.TemporaryDirectory(prefix="headstart-metrics-") as shared:
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = shared
+        workers = Workers(config, [listening])
+        workers.ready = announce
+        workers.run()
+    if any(one.exitcode == STARTUP_FAILURE for one in workers.processes):
+        raise HeadstartError(
+            "a worker could not start",
+            fix="look at the messages above; fewer --workers need less memory",
+            code="worker",
+        )
+
+
+def _worker_app(folder: Path, config: ServeConfig) -> Any:
+    """Make the application of a worker; uvicorn stops, or keeps the old worker, if that fails."""
+    try:
+        from headstart.serve.app import create_app
+
+        return create_app(folder, config)
+    except Exception as error:
+        log.error("a worker cannot start: %s", explain(error) or error)
+        sys.exit(STARTUP_FAILURE)
+
+
+def _connection_limit() -> int:
+    """Raise the limit of open files as far as allowed; connections may use all but a few."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return 5_000
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    allowed = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
+    with suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+        soft = allowed
+    return max(64, soft - SPARE_FILES)

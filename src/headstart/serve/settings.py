@@ -1,88 +1,115 @@
-"""What a server is told at its start: address, limits, and who may ask."""
+"""The settings of a server, the address it listens at, and its token.
+
+Nothing here needs the extra `serve`.
+"""
 
 import ipaddress
+import os
 import socket
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
 
-from headstart.config import check_number
+from headstart.config import Config, setting
 from headstart.errors import HeadstartError
 
+TOKEN = "HEADSTART_TOKEN"
+READ_SECONDS = 10.0  # for the first request of a connection, and for the body of each
 # Requests stay here, whatever the environment says about OpenTelemetry.
 NO_TELEMETRY: Any = dict.fromkeys(("tracing", "metrics", "logs", "auto_configure"), False)
 
 
-@dataclass(frozen=True)
-class ServeSettings:
-    """Everything that can be set; a problem is one message that names the option.
+@dataclass(kw_only=True)
+class ServeConfig(Config):
+    """The settings of `headstart serve`; the token itself is not one, `read_token` reads it."""
 
-    Parameters
-    ----------
-    token : what clients send as `Authorization: Bearer …`; without one, anyone who reaches the
-        address may ask.
-    no_token : whether an address that other machines reach may do without one.
-    queue : texts that may wait for the model; a request that does not fit is refused with 429.
-    max_bytes, max_texts, max_tokens : of one request.
-    deadline : seconds from a request's last byte to its answer.
-    read_seconds : how long a client may take to send its request.
-    threads : batches that the model runs at the same time; by default one per core, shared out
-        among the workers.
-    """
+    command: ClassVar[str] = "serve"
 
-    host: str = "127.0.0.1"
-    port: int = 8000
-    workers: int = 1
-    threads: int | None = None
-    token: str | None = field(default=None, repr=False)
-    no_token: bool = False
-    queue: int = 1_024
-    max_bytes: int = 1_048_576
-    max_texts: int = 256
-    max_tokens: int = 65_536
-    deadline: float = 30.0
-    read_seconds: float = 10.0
+    host: str = setting("127.0.0.1", "The address to listen at.", panel="Output")
+    port: int = setting(
+        8000, "The port; 0 finds a free one.", minimum=0, maximum=65_535, panel="Output"
+    )
+    name: str | None = setting(
+        None, "The model's name in requests; by default the folder's.", panel="Output"
+    )
+    token: bool = setting(True, "Require a token where other machines can ask.", panel="Output")
+    token_file: str | None = setting(
+        None, f"A file with the token that clients must send; by default ${TOKEN}.", panel="Output"
+    )
+    workers: int = setting(1, "Processes.", minimum=1, maximum=512, panel="Machine")
+    threads: int | None = setting(
+        None,
+        "Batches at the same time; by default one per core.",
+        minimum=1,
+        maximum=512,
+        panel="Machine",
+    )
+    queue: int = setting(1_024, "Texts that may wait.", minimum=1, advanced=True)
+    max_bytes: int = setting(1_048_576, "Bytes of one request.", minimum=1, advanced=True)
+    max_texts: int = setting(256, "Texts of one request.", minimum=1, advanced=True)
+    max_tokens: int = setting(65_536, "Tokens of one request.", minimum=1, advanced=True)
+    deadline: float = setting(30.0, "Seconds that a request may take.", above=0, advanced=True)
 
-    def check(self) -> None:
-        """Refuse what cannot be, before anything is opened."""
-        for name in ("workers", "queue", "max_bytes", "max_texts", "max_tokens"):
-            check_number(name, getattr(self, name), minimum=1)
-        if self.threads is not None:
-            check_number("threads", self.threads, minimum=1)
-        if not 0 <= self.port <= 65_535:
-            raise HeadstartError(f"--port is {self.port}; it must lie between 0 and 65535")
-        for name in ("deadline", "read_seconds"):
-            check_number(name, getattr(self, name), minimum=0.001)
+    def problems(self) -> list[str]:
+        """Describe settings that do not go together; an unprotected address is one of them."""
+        found = []
         if self.max_texts > self.queue:
-            raise HeadstartError(
-                f"--max-texts is {self.max_texts:,} and --queue {self.queue:,}: a request with so "
-                "many texts could never wait for its turn",
-                fix="give a larger --queue or a smaller --max-texts",
+            found.append(
+                f"a request of --max-texts {self.max_texts:,} does not fit --queue {self.queue:,}"
             )
-        if self.token is not None and not (self.token.isascii() and self.token.isprintable()):
+        if self.read_token() is None and self.token and not is_loopback(self.host):
+            found.append(
+                f"{self.host} can be reached from other machines, and no token is set: set {TOKEN} "
+                "(openssl rand -hex 32 makes one), or allow everybody with --no-token"
+            )
+        return found
+
+    def read_token(self) -> str | None:
+        """Read the token from the file or the environment; every user can read a command line."""
+        if self.token_file is not None:
+            token = Path(self.token_file).expanduser().read_text(encoding="utf-8").strip()
+        elif TOKEN in os.environ:
+            token = os.environ[TOKEN]
+        else:
+            return None
+        if not token.strip() or not token.isascii() or not token.isprintable():
             raise HeadstartError(
-                "the token has characters that HTTP headers cannot carry",
+                "the token is empty, or has characters that HTTP headers cannot carry",
                 fix="use letters, digits and punctuation: openssl rand -hex 32 makes one",
+                code="config",
             )
-        if self.token is not None and not self.token.strip():
-            raise HeadstartError("the token is empty", fix="openssl rand -hex 32 makes one")
-        if self.token is None and not self.no_token and not is_loopback(self.host):
-            raise HeadstartError(
-                f"{self.host} can be reached from other machines, and no token is set: anyone "
-                "could ask",
-                fix="set HEADSTART_TOKEN (openssl rand -hex 32 makes one), or say --no-token",
-            )
+        return token
 
 
 def is_loopback(host: str) -> bool:
     """Whether only this machine reaches the address; a name counts with all of its addresses."""
     try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        pass
-    try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    except OSError:
+    except (OSError, UnicodeError):
         raise HeadstartError(
-            f"there is no address called {host!r}", fix="use --host 127.0.0.1"
+            f"there is no address {host!r}", fix="use --host 127.0.0.1", code="config"
         ) from None
     return all(ipaddress.ip_address(str(entry[4][0])).is_loopback for entry in found)
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """Listen at an address; one that cannot be used is one message."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        listening = socket.create_server((host, port), family=family, backlog=2_048)
+    except OSError as error:
+        raise HeadstartError(
+            f"{host}:{port} cannot be used: {error.strerror}",
+            fix="choose another --port (0 finds a free one), or stop what listens there",
+            code="address",
+        ) from None
+    # Opened again with the number of its protocol: without it, asyncio leaves Nagle's algorithm
+    # on, which takes 40 ms per request.
+    return socket.socket(fileno=listening.detach())
+
+
+def address_of(listening: socket.socket) -> str:
+    """Return the URL of a listening socket, as this machine can open it."""
+    host, port = listening.getsockname()[:2]
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
