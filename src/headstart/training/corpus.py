@@ -13,7 +13,7 @@ from headstart.data.read import guess_task, read_texts
 from headstart.data.token_store import CorpusSplit, choose_split, store_corpus
 from headstart.data.tokenizers import Tokenizer, hash_of, load_tokenizer, train_tokenizer
 from headstart.errors import HeadstartError
-from headstart.files import cache_folder, mark_used, write_text
+from headstart.files import cache_folder, write_text
 from headstart.model.presets import Preset, PresetObjective, preset
 from headstart.objectives import OBJECTIVES
 from headstart.run import NetworkRun
@@ -162,7 +162,6 @@ def find_tokenizer(config: PretrainConfig, corpus: Corpus, callback: Callback) -
     try:
         tokenizer = load_tokenizer(path)
         if checksum.read_text(encoding="utf-8").strip() == tokenizer.fingerprint:
-            mark_used(path)
             return tokenizer
     except (OSError, UnicodeDecodeError, HeadstartError):
         pass  # not trained yet, or damaged

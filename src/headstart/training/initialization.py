@@ -25,7 +25,7 @@ from headstart.data.dataset import Splits
 from headstart.data.splits import take_budget
 from headstart.data.tokenizers import Tokenizer, hash_of, load_tokenizer, train_tokenizer
 from headstart.errors import HeadstartError
-from headstart.files import cache_folder, mark_used, replacing, write_text
+from headstart.files import cache_folder, replacing, write_text
 from headstart.folds import make_folds
 from headstart.linear import MAXIMUM_SHARE, POOLED_CS, FoldFeatures, fit_regression, select_C
 from headstart.model.attention import SelfAttention
@@ -114,7 +114,6 @@ def cooccurrence_vectors(
     path = cache_folder() / "cooccurrences" / f"{name}.safetensors"
     try:
         cached: dict[str, Any] = load_arrays(path, fix="delete the file")[0]
-        mark_used(path)
         return scale_columns(cached["vectors"], cached["values"], power=power)
     except (OSError, HeadstartError, KeyError):
         pass  # not computed yet, or damaged
