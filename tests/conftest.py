@@ -155,13 +155,7 @@ def sentences() -> list[str]:
     return SENTENCES
 
 
-@pytest.fixture(scope="session", params=["bpe", "unigram"])
-def trained(request: pytest.FixtureRequest) -> JsonTokenizer:
-    """A tokenizer of either kind, trained on a few sentences."""
-    return train_tokenizer(SENTENCES, vocab_size=500, kind=request.param)
-
-
 @pytest.fixture(scope="session")
 def bpe() -> JsonTokenizer:
-    """The default kind."""
+    """A tokenizer that was trained on a few sentences."""
     return train_tokenizer(SENTENCES, vocab_size=500)

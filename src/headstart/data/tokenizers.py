@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache, cached_property
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import sentencepiece
@@ -459,23 +459,17 @@ TRAINED_SPECIALS = [names[0] for names in SPECIAL_NAMES.values()]
 MIN_VOCAB_SIZE = 256 + len(TRAINED_SPECIALS)
 
 
-def train_tokenizer(
-    corpus: Iterable[str],
-    *,
-    vocab_size: int,
-    kind: Literal["bpe", "unigram"] = "bpe",
-) -> JsonTokenizer:
-    """Train a byte-level BPE or unigram tokenizer; the corpus is read once and never stored.
+def train_tokenizer(corpus: Iterable[str], *, vocab_size: int) -> JsonTokenizer:
+    """Train a byte-level BPE tokenizer; the corpus is read once and never stored.
 
-    Both kinds contain the 256 bytes, so that any text in any language has ids and is decoded
-    unchanged, and both split a text into words first, so that no token reaches across them.
+    It contains the 256 bytes, so that any text in any language has ids and is decoded unchanged,
+    and it splits a text into words first, so that no token reaches across them.
 
     Parameters
     ----------
     corpus : iterable of str
     vocab_size : int
         The largest number of tokens. A small corpus may not have that many.
-    kind : "bpe" or "unigram"
 
     Returns
     -------
@@ -488,42 +482,17 @@ def train_tokenizer(
             fix=f"ask for at least {MIN_VOCAB_SIZE}: 256 bytes and "
             f"{len(TRAINED_SPECIALS)} special tokens",
         )
-    settings: dict[str, Any] = {
-        "vocab_size": vocab_size,
-        "special_tokens": TRAINED_SPECIALS,
-        "initial_alphabet": pre_tokenizers.ByteLevel.alphabet(),
-        "show_progress": False,
-    }
-    trainer: trainers.Trainer
-    if kind == "bpe":
-        inner = tokenizers.Tokenizer(models.BPE())
-        trainer = trainers.BpeTrainer(**settings)
-    else:
-        inner = tokenizers.Tokenizer(models.Unigram())
-        trainer = trainers.UnigramTrainer(unk_token="[UNK]", **settings)
+    inner = tokenizers.Tokenizer(models.BPE())
     inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
     inner.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocab_size,
+        special_tokens=TRAINED_SPECIALS,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
     inner.train_from_iterator(corpus, trainer)
-    return JsonTokenizer(_reproducible(inner) if kind == "unigram" else inner)
-
-
-def _reproducible(inner: tokenizers.Tokenizer) -> tokenizers.Tokenizer:
-    """Return the same unigram model without what differs from training to training.
-
-    The library sums in the order in which its threads finish, and ranks the bytes that the corpus
-    hardly has in the order of a hash table.
-    """
-    settings = json.loads(inner.to_str())
-    vocabulary = settings["model"]["vocab"]
-    specials, tokens = vocabulary[: len(TRAINED_SPECIALS)], vocabulary[len(TRAINED_SPECIALS) :]
-    rarest = min((score for token, score in tokens if len(token) > 1), default=0.0)
-    for entry in tokens:
-        if len(entry[0]) == 1 and entry[1] < rarest:
-            entry[1] = rarest - 1
-        entry[1] = round(entry[1], 6)
-    tokens.sort(key=lambda entry: (-entry[1], entry[0]))
-    settings["model"]["vocab"] = specials + tokens
-    return tokenizers.Tokenizer.from_str(json.dumps(settings))
+    return JsonTokenizer(inner)
 
 
 def hash_of(*parts: bytes) -> str:

@@ -1,6 +1,5 @@
 """From a corpus to data that can be trained on: tokenizer, token stores, task text."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -155,8 +154,7 @@ def find_tokenizer(config: PretrainConfig, corpus: Corpus, callback: Callback) -
     if config.base is not None:
         return NetworkRun.open(config.base).tokenizer
     vocab_size = network_preset(config).base.vocab_size
-    settings = json.dumps([config.tokenizer_kind, vocab_size, 1])
-    name = hash_of(corpus.fingerprint.encode(), settings.encode())[:32]
+    name = hash_of(corpus.fingerprint.encode(), f"bpe {vocab_size}".encode())[:32]
     path = cache_folder() / "tokenizers" / f"{name}.json"
     checksum = path.with_suffix(".sha256")
     try:
@@ -166,9 +164,7 @@ def find_tokenizer(config: PretrainConfig, corpus: Corpus, callback: Callback) -
     except (OSError, UnicodeDecodeError, HeadstartError):
         pass  # not trained yet, or damaged
     trained = train_tokenizer(
-        with_progress(corpus, callback.stage("training the tokenizer")),
-        vocab_size=vocab_size,
-        kind=config.tokenizer_kind,
+        with_progress(corpus, callback.stage("training the tokenizer")), vocab_size=vocab_size
     )
     path.parent.mkdir(parents=True, exist_ok=True)
     trained.save(path)

@@ -239,9 +239,7 @@ def _new_tokenizer(config: FinetuneConfig, texts: Sequence[str]) -> Tokenizer:
     if config.tokenizer:
         return load_tokenizer(Path(config.tokenizer))
     chosen = preset(config.preset, objective=config.objective, **config.sizes())
-    return train_tokenizer(
-        texts, vocab_size=chosen.base.vocab_size, kind=config.tokenizer_kind or "bpe"
-    )
+    return train_tokenizer(texts, vocab_size=chosen.base.vocab_size)
 
 
 def reading_length(base: Any, name: str) -> int:
