@@ -594,10 +594,8 @@ class FinetuneConfig(DatasetSettings, NetworkSettings, MachineSettings):
         None, "Use only so many labelled training rows, drawn by the seed: 100 or 10%.",
         panel="Data",
     )  # fmt: skip
-    arm: Literal["network", "tfidf", "nb", "stack"] = setting(
-        "network",
-        "network; tfidf or nb: linear classifiers without a network; stack: TF-IDF and a network.",
-        panel="Model",
+    arm: Literal["network", "tfidf", "nb"] = setting(
+        "network", "network; tfidf or nb: linear classifiers without a network.", panel="Model"
     )
     fresh: bool = setting(
         False, "Use the base's network, but start it from scratch.", panel="Model", advanced=True

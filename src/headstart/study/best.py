@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from headstart.baselines.finetune_arm import STACK, save_arm
+from headstart.baselines.finetune_arm import save_arm
 from headstart.baselines.stack import MEMBERS, Stack
 from headstart.config import FinetuneConfig, StudyConfig
 from headstart.evaluation.calibration import log_loss, normalized
@@ -125,14 +125,14 @@ def _write_run(
             member = new / MEMBERS / safe_name(arm)
             unpack(path.read_bytes(), member)
             members[safe_name(arm)] = Run.open(member)
-        settings: Any = {**config.dataset_settings(), "arm": STACK, "seed": job.seed}
+        settings: Any = {**config.dataset_settings(), "seed": job.seed}
         scorer = Stack.with_weights([weights[arm] for arm in parts], members)
         save_arm(
             ClassifierRun(new, data.task, scorer),
             FinetuneConfig(**settings),
             data.rows(job.labels, job.seed, job.fold),
             new,
-            arm=STACK,
+            arm=job.arm,
             role="measured it",
         )
 
