@@ -11,7 +11,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, islice, zip_longest
+from itertools import chain, groupby, islice, zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -473,13 +473,34 @@ def _open_parquet(source: Source, encoding: str) -> Table:
 # Plain text, the lab's files, class folders
 
 
+DOCUMENT_WORDS = {
+    "line": "one text per line",
+    "blank-line": "texts between blank lines",
+    "file": "one text per file",
+}
+
+
 def _open_text(source: Source, encoding: str) -> Table:
     lines = Lines(source, encoding)
 
     def records(label: str | None, only: Sequence[str]) -> Iterator[Row]:
-        return (Row(number, {"text": text}) for number, text in enumerate(lines, start=1))
+        numbered = enumerate(lines, start=1)
+        if source.documents == "line":
+            yield from (Row(number, {"text": line}) for number, line in numbered)
+        elif source.documents == "file":
+            text = lines.text(LONGEST_DOCUMENT).strip()
+            yield Row(1, {"text": text}, file=source.name)
+        else:
+            for is_text, group in groupby(numbered, key=lambda pair: bool(pair[1].strip())):
+                if is_text:
+                    number, text = next(group)
+                    for _, line in group:
+                        if len(text) <= LONGEST_DOCUMENT:
+                            text += f"\n{line}"
+                    yield Row(number, {"text": text})
 
-    return Table("one text per line", ["text"], [], records, lines)
+    found = f"plain text, {DOCUMENT_WORDS[source.documents]}"
+    return Table(found, ["text"], [], records, lines)
 
 
 def _open_lab(source: Source, encoding: str) -> Table:
