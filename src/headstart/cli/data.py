@@ -214,9 +214,7 @@ def tokenizer(
 
 
 def tokenize(
-    file: Annotated[
-        Path, typer.Argument(help="tokenizer.json, SentencePiece .model, dict.txt, or a folder.")
-    ],
+    file: Annotated[Path, typer.Argument(help="tokenizer.json, the lab's dict.txt, or a folder.")],
     texts: Annotated[list[str], typer.Argument(help="The texts to tokenize.")],
     json: Json = False,
     debug: Debug = False,

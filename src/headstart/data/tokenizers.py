@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import sentencepiece
 import tokenizers
 from numpy.typing import NDArray
+from sentencepiece import SentencePieceProcessor
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
 from headstart.errors import HeadstartError
@@ -90,8 +90,7 @@ class Tokenizer(ABC):
     def _without_specials(self, ids: list[int]) -> list[int]:
         """Replace special tokens that a text spelled by the unknown token, or drop them.
 
-        Byte-level tokenizers never need it; vocabularies of whole words and SentencePiece's
-        user-defined symbols do.
+        Byte-level tokenizers never need it; vocabularies of whole words do.
         """
         specials = set(self.specials.values())
         if specials.isdisjoint(ids):
@@ -294,56 +293,6 @@ def find_problem(text: str) -> str | None:
     return (lines or ["the library failed"])[-1] if done.returncode else None
 
 
-class SentencePieceTokenizer(Tokenizer):
-    """A SentencePiece model with its normalization and special tokens."""
-
-    def __init__(self, model: bytes) -> None:
-        self._model = model
-        self._processor = processor = sentencepiece.SentencePieceProcessor(model_proto=model)
-        self.fingerprint = hash_of(b"sentencepiece", model)
-        self.vocab_size = processor.get_piece_size()
-        defined = {
-            "pad": processor.pad_id(),
-            "unknown": processor.unk_id(),
-            "begin": processor.bos_id(),
-            "end": processor.eos_id(),
-        }
-        for role, names in SPECIAL_NAMES.items():
-            ids = [defined.get(role, -1), *map(processor.piece_to_id, names)]
-            known = [n for n in ids if n >= 0 and (role == "unknown" or n != processor.unk_id())]
-            setattr(self, f"{role}_id", known[0] if known else None)
-
-    @classmethod
-    def read(cls, path: Path) -> "SentencePieceTokenizer":
-        """Read a `.model` file."""
-        try:
-            return cls(path.read_bytes())
-        except RuntimeError as error:
-            raise HeadstartError(
-                "this is not a SentencePiece model",
-                where=path,
-                fix="give the .model file that SentencePiece wrote, not its .vocab",
-            ) from error
-
-    def encode_arrays(self, texts: Sequence[str]) -> list[Tokens]:
-        encoded = self._processor.encode(list(texts), out_type=int)
-        return [np.array(self._without_specials(ids), dtype=self.dtype) for ids in encoded]
-
-    def decode(self, ids: Sequence[int]) -> str:
-        specials = self.specials.values()
-        text: str = self._processor.decode([i for i in ids if i not in specials])
-        return text
-
-    def tokenize(self, text: str) -> list[str]:
-        return [self._processor.id_to_piece(number) for number in self.encode([text])[0]]
-
-    def save(self, path: Path) -> Path:
-        path = path / "sentencepiece.model" if path.is_dir() else path
-        with replacing(path) as temporary:
-            temporary.write_bytes(self._model)
-        return path
-
-
 LAB_SPECIALS = ["<sos>", "<pad>", "<eos>", "<oov>"]
 WORD_START = "▁"
 
@@ -358,14 +307,14 @@ class LabTokenizer(Tokenizer):
 
     begin_id, pad_id, end_id, unknown_id = range(4)
 
-    def __init__(self, tokens: Sequence[str], model: SentencePieceTokenizer | None = None) -> None:
+    def __init__(self, tokens: Sequence[str], model: bytes = b"") -> None:
         self._tokens = [*LAB_SPECIALS, *tokens]
         self._model = model
+        self._processor = SentencePieceProcessor(model_proto=model) if model else None
         # A special token that a text spells is not in the dictionary, hence unknown.
         self._ids = {token: i for i, token in enumerate(self._tokens) if i >= len(LAB_SPECIALS)}
         self.vocab_size = len(self._tokens)
-        fingerprint = "" if model is None else model.fingerprint
-        self.fingerprint = hash_of(b"lab", "\n".join(self._tokens).encode(), fingerprint.encode())
+        self.fingerprint = hash_of(b"lab", "\n".join(self._tokens).encode(), model)
 
     @classmethod
     def read(cls, path: Path) -> "LabTokenizer":
@@ -382,7 +331,7 @@ class LabTokenizer(Tokenizer):
             raise HeadstartError(
                 f"this file does not have a token and its count in every line: {error}",
                 where=path,
-                fix="give the lab's dict.txt, a tokenizer.json or a SentencePiece .model",
+                fix="give the lab's dict.txt or a tokenizer.json",
             ) from error
         found = sorted(path.parent.glob("*.model"))
         if len(found) > 1:
@@ -392,7 +341,14 @@ class LabTokenizer(Tokenizer):
                 where=path.parent,
                 fix="keep only the one that tokenized the texts",
             )
-        return cls(tokens, *map(SentencePieceTokenizer.read, found))
+        try:
+            return cls(tokens, *(model.read_bytes() for model in found))
+        except RuntimeError as error:
+            raise HeadstartError(
+                "this is not a SentencePiece model",
+                where=found[0],
+                fix="give the .model file that SentencePiece wrote, not its .vocab",
+            ) from error
 
     def encode_arrays(self, texts: Sequence[str]) -> list[Tokens]:
         ids, unknown = self._ids, self.unknown_id
@@ -412,34 +368,33 @@ class LabTokenizer(Tokenizer):
     def save(self, path: Path) -> Path:
         path = path / "dict.txt" if path.is_dir() else path
         write_text(path, "".join(f"{token} 1\n" for token in self._tokens[len(LAB_SPECIALS) :]))
-        if self._model is not None:
-            self._model.save(path.parent)
+        if self._model:
+            with replacing(path.with_name("sentencepiece.model")) as temporary:
+                temporary.write_bytes(self._model)
         return path
 
     def _split(self, text: str) -> list[str]:
-        if self._model is None or WORD_START in text:
+        if self._processor is None or WORD_START in text:
             return text.split()
-        return self._model.tokenize(text)
+        return list(self._processor.encode(text, out_type=str))
 
 
 READERS: dict[str, Callable[[Path], Tokenizer]] = {
     ".json": JsonTokenizer.read,
     ".txt": LabTokenizer.read,
-    ".model": SentencePieceTokenizer.read,
 }
 
 
 def load_tokenizer(path: Path | str) -> Tokenizer:
     """Read a tokenizer from its file, or from a folder that holds one.
 
-    Known are `tokenizer.json`, the lab's `dict.txt` and a SentencePiece `.model`.
+    Known are `tokenizer.json` and the lab's `dict.txt`.
     """
     path = Path(path)
     if path.is_dir():
-        # The lab's folder has a SentencePiece model next to its dictionary.
-        patterns = ("tokenizer.json", "dict.txt", "*.model")
-        found = [file for pattern in patterns for file in sorted(path.glob(pattern))]
-        path = found[0] if found else path / "tokenizer.json"
+        lab = path / "dict.txt"
+        path = path / "tokenizer.json"
+        path = lab if lab.is_file() and not path.is_file() else path
     if not path.is_file():
         raise HeadstartError(
             "there is no such tokenizer file",
@@ -450,7 +405,7 @@ def load_tokenizer(path: Path | str) -> Tokenizer:
         raise HeadstartError(
             f"{path.name} is not a tokenizer that Headstart knows",
             where=path,
-            fix="give a tokenizer.json, a SentencePiece .model or a dict.txt",
+            fix="give a tokenizer.json or a dict.txt",
         )
     return READERS[path.suffix](path)
 
