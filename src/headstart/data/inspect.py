@@ -26,7 +26,6 @@ from headstart.data.overlap import (
     minhash,
     text_key,
 )
-from headstart.data.read import similar_labels
 from headstart.data.tokenizers import Tokenizer
 from headstart.progress import ProgressCallback
 
@@ -351,12 +350,6 @@ def _find_warnings(inspection: Inspection, unread_files: list[str]) -> list[str]
             f"texts with several labels: {inspection.conflicts:,}; at most one of the labels is "
             "correct"
         )
-    if "train" in parts:
-        for group in similar_labels(parts["train"].labels or ()):
-            warnings.append(
-                f"labels {listed(group)} differ only in case, white space or Unicode form: are "
-                "they one class?"
-            )
     for part in inspection.parts:
         warnings += _class_warnings(part)
     if "train" in parts and "test" not in parts:
