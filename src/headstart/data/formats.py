@@ -350,7 +350,7 @@ def _open_squad(source: Source, encoding: str) -> Table:
             except HeadstartError as problem:
                 yield Row(number, cells, problem)
 
-    return Table("questions in SQuAD's JSON", ["id", "question", "context"], [], records)
+    return Table("questions in SQuAD's JSON", ["id", "question", "context", "label"], [], records)
 
 
 def _read_answers(context: Any, entry: Mapping[str, Any]) -> list[Answer]:
@@ -414,7 +414,7 @@ def _open_conll(source: Source, encoding: str) -> Table:
             tags.append(tag)
             size += len(word) + 1
 
-    return Table("words and tags", ["text"], [], records, lines)
+    return Table("words and tags", ["text", "label"], [], records, lines)
 
 
 def _sentence(number: int, words: list[str], tags: list[str], wrong: str) -> Row:
