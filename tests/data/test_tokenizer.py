@@ -10,7 +10,7 @@ import sentencepiece
 import tokenizers
 from tokenizers import models, pre_tokenizers, processors
 
-from headstart.data.tokenizers import JsonTokenizer, load_tokenizer
+from headstart.data.tokenizers import Tokenizer, load_tokenizer
 from headstart.errors import HeadstartError
 
 BERT_WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "film", "good"]
@@ -63,7 +63,7 @@ def test_gpt2s_kind_of_json_has_an_end_and_no_pad():
     inner = tokenizers.Tokenizer(models.BPE({"a": 0, "Ġ": 1}, []))
     inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     inner.add_special_tokens(["<|endoftext|>"])
-    tokenizer = JsonTokenizer(inner)
+    tokenizer = Tokenizer(inner)
     assert tokenizer.specials == {"end": 2}
     assert tokenizer.encode(["a a"]) == [[0, 1, 0]]
 

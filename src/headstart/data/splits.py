@@ -21,7 +21,7 @@ BETWEEN = "\ufdd0"  # two texts, in a hash
 
 
 def _ranks(texts: Sequence[Text], part: Part, seed: int) -> list[bytes]:
-    """Return the place of each row in the shuffled order: a hash of its class and one text of it."""
+    """Return each row's place in the shuffled order: a hash of its class and a text of it."""
     ranks = []
     numbers, names = part.classes
     for text, number in zip(texts, numbers, strict=True):

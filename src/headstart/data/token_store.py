@@ -2,8 +2,8 @@
 
 A store is a folder named by a key of the corpus, the tokenizer and the split, so that the second
 request finds it. It is written under a temporary name, synced, and renamed: it is complete or
-absent. What a killed writer left is removed by the next writer of the same store, and a damaged store is
-made again.
+absent. What a killed writer left is removed by the next writer of the same store, and a damaged
+store is made again.
 
 A store has two parts, `train` and `held_out`. A part has two files: where each document starts (8
 bytes each), and the little-endian ids of all documents. The manifest has a checksum of each file,

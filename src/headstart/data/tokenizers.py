@@ -9,7 +9,6 @@ import json
 import re
 import subprocess
 import sys
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, cached_property
 from itertools import groupby
@@ -32,44 +31,104 @@ Tokens = NDArray[np.unsignedinteger]
 SPECIAL_NAMES = {
     "pad": ("[PAD]", "<pad>", "<|pad|>", "<|padding|>"),
     "unknown": ("[UNK]", "<unk>", "<|unk|>"),
-    "begin": ("[BOS]", "<s>", "<bos>", "<|begin_of_text|>", "[CLS]"),
+    "begin": ("[BOS]", "<s>", "<sos>", "<bos>", "<|begin_of_text|>", "[CLS]"),
     "end": ("[EOS]", "</s>", "<eos>", "<|end_of_text|>", "<|endoftext|>", "[SEP]"),
     "mask": ("[MASK]", "<mask>", "<|mask|>"),
     "separator": ("[SEP]", "<sep>", "</s>"),
 }
 
 
-class Tokenizer(ABC):
-    """Text to ids and back. The id of a special token that the vocabulary lacks is `None`.
+# Byte-level tokenizers first split a text with GPT-2's pattern, then tokenize each part. So a text
+# can be split wherever that pattern always splits and each part looked up in a cache: the ids are
+# the same, and a lookup is much faster than tokenizing (bench/store.py measures it). These splits
+# hold in every version of Unicode:
+# - after Latin or Cyrillic letters, ASCII digits, or ASCII punctuation except the apostrophe
+#   (which begins parts such as "'ll"), before an ASCII character of another kind;
+# - before a single space between two visible characters.
+# What is between such places (other scripts, line breaks, several spaces) is one part.
+_LETTERS = "A-Za-zÀ-ÖØ-öø-ɏЀ-ҁ"
+_MARKS = r"!-&(-/:-@\[-`{-~"
+_VISIBLE = r"[!-~\w]"  # characters that no version of Unicode calls a space
+_PART = re.compile(
+    rf" ?[{_LETTERS}]++(?=[ -@\[-`{{-~\n]|\Z)"
+    rf"| ?[{_MARKS}]++(?=[ \nA-Za-z0-9]|\Z)"
+    r"| ?[0-9]++(?=[ -/:-~\n]|\Z)"
+    rf"|(?s:.+?)(?:(?<={_VISIBLE})(?= {_VISIBLE})|\Z)"
+)
+_MAX_CACHE_BYTES = 48 << 20  # then the cache starts anew
+_BYTES_PER_PART = 160  # two Python objects and an entry of the dictionary
 
-    `fingerprint` is equal for tokenizers with the same ids for every text.
+
+class Tokenizer:
+    """A `tokenizers.Tokenizer` that never truncates, pads or reads text as special tokens.
+
+    The id of a special token that the vocabulary lacks is `None`. `fingerprint` is equal for
+    tokenizers with the same ids for every text.
     """
 
-    vocab_size: int
-    fingerprint: str
-    pad_id: int | None = None
-    unknown_id: int | None = None
-    begin_id: int | None = None
-    end_id: int | None = None
-    mask_id: int | None = None
-    separator_id: int | None = None
-    separators: int = 1  # between the two texts of a pair (RoBERTa: 2)
+    pad_id: int | None
+    unknown_id: int | None
+    begin_id: int | None
+    end_id: int | None
+    mask_id: int | None
+    separator_id: int | None
+    separators = 1  # between the two texts of a pair (RoBERTa: 2)
 
-    @abstractmethod
+    def __init__(self, inner: tokenizers.Tokenizer) -> None:
+        inner.no_truncation()
+        inner.no_padding()
+        inner.encode_special_tokens = True  # the library does not save this in its file
+        self._inner = inner
+        self._settings: dict[str, Any] = json.loads(inner.to_str())
+        self.fingerprint = hash_of(b"tokenizers", inner.to_str().encode())
+        self.vocab_size = max(inner.get_vocab(with_added_tokens=True).values(), default=-1) + 1
+        names = {token["content"] for token in self._settings["added_tokens"] if token["special"]}
+        for role, candidates in SPECIAL_NAMES.items():
+            name = next((name for name in candidates if name in names), None)
+            setattr(self, f"{role}_id", None if name is None else inner.token_to_id(name))
+        if self.unknown_id is None:
+            model = self._settings["model"]
+            unknown = model.get("unk_token")
+            self.unknown_id = model.get("unk_id") if unknown is None else inner.token_to_id(unknown)
+        if self._settings["post_processor"] is not None:
+            self._read_template({inner.token_to_id(name) for name in names})
+        self._known: dict[str, bytes] = {}  # ids of the parts of texts
+        self._known_bytes = 0
+
+    @classmethod
+    def read(cls, path: Path) -> "Tokenizer":
+        """Read a `tokenizer.json`; one with expressions is first tried in another process."""
+        try:
+            inner = tokenizers.Tokenizer.from_file(str(path))
+            problem = find_problem(inner.to_str())
+            if problem is None:
+                return cls(inner)
+        except Exception as error:  # the library raises bare exceptions
+            problem = str(error)
+        raise HeadstartError(
+            f"this tokenizer cannot be used: {problem}",
+            where=path,
+            fix="give a tokenizer.json that you trust, or train one: headstart tokenizer CORPUS",
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Copies must not read text as special tokens, which the library's own copies do.
+        return _from_json, (self._inner.to_str(),)
+
     def encode_arrays(self, texts: Sequence[str]) -> list[Tokens]:
         """Return the ids of each text as an array of `dtype`, without special tokens."""
-
-    @abstractmethod
-    def decode(self, ids: Sequence[int]) -> str:
-        """Return the text of `ids` without special tokens."""
-
-    @abstractmethod
-    def tokenize(self, text: str) -> list[str]:
-        """Return the tokens of a text as readable strings, one for each id."""
-
-    @abstractmethod
-    def save(self, path: Path) -> Path:
-        """Write the file that `load_tokenizer` reads; in a folder, under its default name."""
+        if not self._can_split:
+            return [np.array(ids, dtype=self.dtype) for ids in self._encode_whole(list(texts))]
+        known = self._known  # another thread may start a new one meanwhile
+        split = [_PART.findall(text) for text in texts]
+        new = list(set().union(*split).difference(known))
+        for part, ids in zip(new, self._encode_whole(new), strict=True):
+            known[part] = np.array(ids, dtype=self.dtype).tobytes()
+            self._known_bytes += _BYTES_PER_PART + 6 * len(part)
+        if self._known_bytes > _MAX_CACHE_BYTES:
+            self._known, self._known_bytes = {}, 0
+        joined = (b"".join(map(known.__getitem__, parts)) for parts in split)
+        return [np.frombuffer(ids, self.dtype) for ids in joined]
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Return the ids of each text as a list, without special tokens."""
@@ -98,96 +157,19 @@ class Tokenizer(ABC):
         replaced = [self.unknown_id if number in specials else number for number in ids]
         return [number for number in replaced if number is not None]
 
-
-# Byte-level tokenizers first split a text with GPT-2's pattern, then tokenize each part. So a text
-# can be split wherever that pattern always splits and each part looked up in a cache: the ids are
-# the same, and a lookup is much faster than tokenizing (bench/store.py measures it). These splits
-# hold in every version of Unicode:
-# - after Latin or Cyrillic letters, ASCII digits, or ASCII punctuation except the apostrophe
-#   (which begins parts such as "'ll"), before an ASCII character of another kind;
-# - before a single space between two visible characters.
-# What is between such places (other scripts, line breaks, several spaces) is one part.
-_LETTERS = "A-Za-zÀ-ÖØ-öø-ɏЀ-ҁ"
-_MARKS = r"!-&(-/:-@\[-`{-~"
-_VISIBLE = r"[!-~\w]"  # characters that no version of Unicode calls a space
-_PART = re.compile(
-    rf" ?[{_LETTERS}]++(?=[ -@\[-`{{-~\n]|\Z)"
-    rf"| ?[{_MARKS}]++(?=[ \nA-Za-z0-9]|\Z)"
-    r"| ?[0-9]++(?=[ -/:-~\n]|\Z)"
-    rf"|(?s:.+?)(?:(?<={_VISIBLE})(?= {_VISIBLE})|\Z)"
-)
-_MAX_CACHE_BYTES = 48 << 20  # then the cache starts anew
-_BYTES_PER_PART = 160  # two Python objects and an entry of the dictionary
-
-
-class JsonTokenizer(Tokenizer):
-    """A `tokenizers.Tokenizer` that never truncates, pads or reads text as special tokens."""
-
-    def __init__(self, inner: tokenizers.Tokenizer) -> None:
-        inner.no_truncation()
-        inner.no_padding()
-        inner.encode_special_tokens = True  # the library does not save this in its file
-        self._inner = inner
-        self._settings: dict[str, Any] = json.loads(inner.to_str())
-        self.fingerprint = hash_of(b"tokenizers", inner.to_str().encode())
-        self.vocab_size = max(inner.get_vocab(with_added_tokens=True).values(), default=-1) + 1
-        names = {token["content"] for token in self._settings["added_tokens"] if token["special"]}
-        for role, candidates in SPECIAL_NAMES.items():
-            name = next((name for name in candidates if name in names), None)
-            setattr(self, f"{role}_id", None if name is None else inner.token_to_id(name))
-        if self.unknown_id is None:
-            model = self._settings["model"]
-            unknown = model.get("unk_token")
-            self.unknown_id = model.get("unk_id") if unknown is None else inner.token_to_id(unknown)
-        if self._settings["post_processor"] is not None:
-            self._read_template({inner.token_to_id(name) for name in names})
-        self._known: dict[str, bytes] = {}  # ids of the parts of texts
-        self._known_bytes = 0
-
-    @classmethod
-    def read(cls, path: Path) -> "JsonTokenizer":
-        """Read a `tokenizer.json`; one with expressions is first tried in another process."""
-        try:
-            inner = tokenizers.Tokenizer.from_file(str(path))
-            problem = find_problem(inner.to_str())
-            if problem is None:
-                return cls(inner)
-        except Exception as error:  # the library raises bare exceptions
-            problem = str(error)
-        raise HeadstartError(
-            f"this tokenizer cannot be used: {problem}",
-            where=path,
-            fix="give a tokenizer.json that you trust, or train one: headstart tokenizer CORPUS",
-        )
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # Copies must not read text as special tokens, which the library's own copies do.
-        return _from_json, (self._inner.to_str(),)
-
-    def encode_arrays(self, texts: Sequence[str]) -> list[Tokens]:
-        if not self._can_split:
-            return [np.array(ids, dtype=self.dtype) for ids in self._encode_whole(list(texts))]
-        known = self._known  # another thread may start a new one meanwhile
-        split = [_PART.findall(text) for text in texts]
-        new = list(set().union(*split).difference(known))
-        for part, ids in zip(new, self._encode_whole(new), strict=True):
-            known[part] = np.array(ids, dtype=self.dtype).tobytes()
-            self._known_bytes += _BYTES_PER_PART + 6 * len(part)
-        if self._known_bytes > _MAX_CACHE_BYTES:
-            self._known, self._known_bytes = {}, 0
-        joined = (b"".join(map(known.__getitem__, parts)) for parts in split)
-        return [np.frombuffer(ids, self.dtype) for ids in joined]
-
     def decode(self, ids: Sequence[int]) -> str:
+        """Return the text of `ids` without special tokens."""
         return self._inner.decode(list(ids), skip_special_tokens=True)
 
     def tokenize(self, text: str) -> list[str]:
+        """Return the tokens of a text as readable strings, one for each id."""
         tokens = [self._inner.id_to_token(number) or "" for number in self.encode([text])[0]]
         if (self._settings["decoder"] or {}).get("type") != "ByteLevel":
             return tokens
         return [self._inner.decoder.decode([token]) for token in tokens]
 
     def save(self, path: Path) -> Path:
+        """Write the file that `load_tokenizer` reads; in a folder, under its default name."""
         path = path / "tokenizer.json" if path.is_dir() else path
         write_text(path, self.to_json())
         return path
@@ -235,8 +217,8 @@ class JsonTokenizer(Tokenizer):
         )
 
 
-def _from_json(text: str) -> JsonTokenizer:
-    return JsonTokenizer(tokenizers.Tokenizer.from_str(text))
+def _from_json(text: str) -> Tokenizer:
+    return Tokenizer(tokenizers.Tokenizer.from_str(text))
 
 
 # The regular expressions and replacements of a foreign tokenizer.json may run forever or multiply
@@ -293,7 +275,7 @@ def find_problem(text: str) -> str | None:
     return (lines or ["the library failed"])[-1] if done.returncode else None
 
 
-LAB_SPECIALS = ["<sos>", "<pad>", "<eos>", "<oov>"]
+LAB_SPECIALS = ("<sos>", "<pad>", "<eos>", "<oov>")
 WORD_START = "▁"
 
 
@@ -305,16 +287,17 @@ class LabTokenizer(Tokenizer):
     model in the folder of `dict.txt`; without one, its words are the tokens.
     """
 
-    begin_id, pad_id, end_id, unknown_id = range(4)
-
     def __init__(self, tokens: Sequence[str], model: bytes = b"") -> None:
-        self._tokens = [*LAB_SPECIALS, *tokens]
-        self._model = model
+        words = {token: number for number, token in enumerate(tokens, start=len(LAB_SPECIALS))}
+        specials = {token: number for number, token in enumerate(LAB_SPECIALS)}
+        inner = tokenizers.Tokenizer(models.WordLevel(words | specials, unk_token="<oov>"))
+        inner.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+        inner.decoder = decoders.Metaspace()
+        inner.add_special_tokens(list(LAB_SPECIALS[:3]))
+        super().__init__(inner)
+        self.fingerprint = hash_of(self.fingerprint.encode(), model)
+        self._tokens, self._model = tokens, model
         self._processor = SentencePieceProcessor(model_proto=model) if model else None
-        # A special token that a text spells is not in the dictionary, hence unknown.
-        self._ids = {token: i for i, token in enumerate(self._tokens) if i >= len(LAB_SPECIALS)}
-        self.vocab_size = len(self._tokens)
-        self.fingerprint = hash_of(b"lab", "\n".join(self._tokens).encode(), model)
 
     @classmethod
     def read(cls, path: Path) -> "LabTokenizer":
@@ -350,37 +333,29 @@ class LabTokenizer(Tokenizer):
                 fix="give the .model file that SentencePiece wrote, not its .vocab",
             ) from error
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return LabTokenizer, (self._tokens, self._model)
+
     def encode_arrays(self, texts: Sequence[str]) -> list[Tokens]:
-        ids, unknown = self._ids, self.unknown_id
-        return [
-            np.array([ids.get(token, unknown) for token in self._split(text)], dtype=self.dtype)
-            for text in texts
-        ]
+        return super().encode_arrays([self._split(text) for text in texts])
 
-    def decode(self, ids: Sequence[int]) -> str:
-        specials = self.specials.values()
-        tokens = [self._tokens[i] for i in ids if i not in specials]
-        return "".join(tokens).replace(WORD_START, " ").strip()
-
-    def tokenize(self, text: str) -> list[str]:
-        return [self._tokens[number] for number in self.encode([text])[0]]
+    def _split(self, text: str) -> str:
+        """Separate the tokens of a text by spaces."""
+        if self._processor is None or WORD_START in text:
+            return text
+        return " ".join(self._processor.encode(text, out_type=str))
 
     def save(self, path: Path) -> Path:
         path = path / "dict.txt" if path.is_dir() else path
-        write_text(path, "".join(f"{token} 1\n" for token in self._tokens[len(LAB_SPECIALS) :]))
+        write_text(path, "".join(f"{token} 1\n" for token in self._tokens))
         if self._model:
             with replacing(path.with_name("sentencepiece.model")) as temporary:
                 temporary.write_bytes(self._model)
         return path
 
-    def _split(self, text: str) -> list[str]:
-        if self._processor is None or WORD_START in text:
-            return text.split()
-        return list(self._processor.encode(text, out_type=str))
-
 
 READERS: dict[str, Callable[[Path], Tokenizer]] = {
-    ".json": JsonTokenizer.read,
+    ".json": Tokenizer.read,
     ".txt": LabTokenizer.read,
 }
 
@@ -414,7 +389,7 @@ TRAINED_SPECIALS = [names[0] for names in SPECIAL_NAMES.values()]
 MIN_VOCAB_SIZE = 256 + len(TRAINED_SPECIALS)
 
 
-def train_tokenizer(corpus: Iterable[str], *, vocab_size: int) -> JsonTokenizer:
+def train_tokenizer(corpus: Iterable[str], *, vocab_size: int) -> Tokenizer:
     """Train a byte-level BPE tokenizer; the corpus is read once and never stored.
 
     It contains the 256 bytes, so that any text in any language has ids and is decoded unchanged,
@@ -428,7 +403,7 @@ def train_tokenizer(corpus: Iterable[str], *, vocab_size: int) -> JsonTokenizer:
 
     Returns
     -------
-    JsonTokenizer
+    Tokenizer
         Its `vocab_size` is the number of tokens that were found.
     """
     if vocab_size < MIN_VOCAB_SIZE:
@@ -447,7 +422,7 @@ def train_tokenizer(corpus: Iterable[str], *, vocab_size: int) -> JsonTokenizer:
         show_progress=False,
     )
     inner.train_from_iterator(corpus, trainer)
-    return JsonTokenizer(inner)
+    return Tokenizer(inner)
 
 
 def hash_of(*parts: bytes) -> str:
