@@ -337,29 +337,25 @@ def _open_squad(source: Source, encoding: str) -> Table:
 
     def records(label: str | None, only: Sequence[str]) -> Iterator[Row]:
         for number, (paragraph, entry) in enumerate(entries, start=1):
-            if not isinstance(entry, dict):
-                wrong = HeadstartError("an object with a question was expected", fix=SQUAD_FORM)
-                yield Row(number, {}, wrong)
-                continue
-            name = str(number if entry.get("id") is None else entry["id"])
-            cells = {"id": name, "question": entry.get("question")}
-            cells["context"] = paragraph.get("context")
+            cells: dict[str, Any] = {}
             try:
-                answers = [] if label is None else _read_answers(cells["context"], entry)
-                yield Row(number, cells, label=answers)
+                name = str(number if entry.get("id") is None else entry["id"])
+                cells = {"id": name, "question": entry.get("question")}
+                cells["context"] = paragraph.get("context")
+                yield Row(number, cells, label=_read_answers(cells["context"], entry, label))
             except HeadstartError as problem:
                 yield Row(number, cells, problem)
+            except (KeyError, TypeError, ValueError, AttributeError) as error:
+                wrong = HeadstartError(f"the question is incomplete: {error!r}", fix=SQUAD_FORM)
+                yield Row(number, cells, wrong)
 
-    return Table("questions in SQuAD's JSON", ["id", "question", "context", "label"], [], records)
+    names = ["id", "question", "context", "label"]
+    return Table("questions in SQuAD's JSON", names, [], records)
 
 
-def _read_answers(context: Any, entry: Mapping[str, Any]) -> list[Answer]:
-    try:
-        given = [] if entry.get("is_impossible") else entry.get("answers", [])
-        answers = [(int(one["answer_start"]), str(one["text"])) for one in given]
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        what = f"the question is incomplete: {error!r}"
-        raise HeadstartError(what, fix=SQUAD_FORM) from None
+def _read_answers(context: Any, entry: Mapping[str, Any], label: str | None) -> list[Answer]:
+    given = [] if label is None or entry.get("is_impossible") else entry.get("answers", [])
+    answers = [(int(one["answer_start"]), str(one["text"])) for one in given]
     for start, text in answers:
         found = check_text(context)[start : start + len(text)]
         if found != text or not text:

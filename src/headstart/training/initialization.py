@@ -27,7 +27,7 @@ from headstart.data.tokenizers import Tokenizer, hash_of, load_tokenizer, train_
 from headstart.errors import HeadstartError
 from headstart.files import cache_folder, replacing, write_text
 from headstart.folds import make_folds
-from headstart.linear import MAXIMUM_SHARE, POOLED_CS, FoldFeatures, fit_regression, select_C
+from headstart.linear import POOLED_CS, FoldFeatures, fit_regression, pooled_scale, select_C
 from headstart.model.attention import SelfAttention
 from headstart.model.checkpoint import CONFIG
 from headstart.model.config import LanguageModelingConfig, MaskedNextSentenceConfig
@@ -306,7 +306,7 @@ def fit_head(
     features = probe_features(model, examples, progress)
     center = features.mean(axis=0)
     features -= center
-    scale = _feature_scale(features, halves=head.config.pooling == "mean+max" and not head.dense)
+    scale = pooled_scale(features, halves=head.config.pooling == "mean+max" and not head.dense)
     features *= scale
     if targets.ndim == 1:
         fitted = _fit(features, targets, weights)
@@ -363,17 +363,6 @@ def _sample(targets: NDArray[Any]) -> NDArray[np.int64]:
     if targets.ndim > 1:
         return np.sort(drawn)
     return np.union1d(drawn, np.unique(targets, return_index=True)[1])
-
-
-def _feature_scale(centered: Floats, *, halves: bool) -> Floats:
-    """One scale for all columns, or one each for means and maxima (baselines/cooccurrence.py)."""
-    parts = np.split(centered, 2, axis=1) if halves else [centered]
-    shares = (1.0, MAXIMUM_SHARE)
-    scales = [
-        share / part.std() if part.std() > 0 else 0.0
-        for part, share in zip(parts, shares, strict=False)
-    ]
-    return np.repeat(scales, parts[0].shape[1])
 
 
 def _for_every_class(fitted: Any, classes: int) -> tuple[Floats, Floats]:
