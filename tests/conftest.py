@@ -15,7 +15,7 @@ from unittest import mock
 import pytest
 from hypothesis import settings
 
-from headstart.data.tokenizers import JsonTokenizer, train_tokenizer
+from headstart.data.tokenizers import Tokenizer, train_tokenizer
 from headstart.machine import make_bf16_safe
 
 # Tests run side by side, and networks this small only lose by sharing their work out.
@@ -155,13 +155,7 @@ def sentences() -> list[str]:
     return SENTENCES
 
 
-@pytest.fixture(scope="session", params=["bpe", "unigram"])
-def trained(request: pytest.FixtureRequest) -> JsonTokenizer:
-    """A tokenizer of either kind, trained on a few sentences."""
-    return train_tokenizer(SENTENCES, vocab_size=500, kind=request.param)
-
-
 @pytest.fixture(scope="session")
-def bpe() -> JsonTokenizer:
-    """The default kind."""
+def bpe() -> Tokenizer:
+    """A tokenizer that was trained on a few sentences."""
     return train_tokenizer(SENTENCES, vocab_size=500)

@@ -245,7 +245,7 @@ OPTIONS = {
     "compare": options_of(StudyConfig),
     "generate": "seed temperature tokens top-k top-p",
     "params": "classes feed-forward-width heads layers objective preset vocab-size width",
-    "tokenizer": "encoding tokenizer-kind text-column vocab-size",
+    "tokenizer": "encoding text-column vocab-size",
 }
 
 

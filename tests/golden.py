@@ -299,7 +299,6 @@ def pretrain(data: Data) -> Iterator[tuple[str, Facts]]:
         yield f"{preset}, sampled", _pretraining(data, f"{preset}-s", *given, *sampled, wide=True)
     given = ["--preset", "lab", "--objective", "masked"]
     yield "lab, masked", _pretraining(data, "lab-masked", *given, *full)
-    yield "unigram", _pretraining(data, "unigram", "--tokenizer-kind", "unigram", *full)
     given = ["--base", data.base("causal"), "--seed", 1]
     yield "continued", _pretraining(data, "continued", *given, *full, sizes=[])
 

@@ -179,12 +179,6 @@ def test_a_classifier_without_a_network_is_an_estimator_too(arm, tmp_path):
         assert np.array_equal(other.predict(TEXTS), fitted.predict(TEXTS))
 
 
-def test_a_stack_is_an_estimator_too(tmp_path):
-    fitted = estimator(epochs=1, arm="stack").fit(TEXTS, LABELS)
-    again = pickle.loads(pickle.dumps(fitted))
-    assert np.array_equal(again.predict_proba(TEXTS), fitted.predict_proba(TEXTS))
-
-
 @pytest.mark.parametrize(
     ("texts", "labels", "message"),
     [

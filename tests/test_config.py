@@ -46,7 +46,6 @@ def test_a_share_given_as_a_percentage_is_explained_and_names_no_other_setting()
         {"freeze": True},
         {"base": "runs/x", "width": 8},
         {"base": "runs/x", "objective": "causal"},
-        {"base": "runs/x", "tokenizer_kind": "bpe"},
         {"labels": "100", "task": "tagging"},
         {"pooling": "max", "task": "spans"},
         {"task": "ranking"},

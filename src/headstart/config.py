@@ -531,9 +531,6 @@ class PretrainConfig(NetworkSettings, MachineSettings):
         "causal", "What is predicted: the next token, or hidden tokens.", panel="Model",
         choices=OBJECTIVES,
     )  # fmt: skip
-    tokenizer_kind: Literal["bpe", "unigram"] = setting(
-        "bpe", "The tokenizer that is trained.", panel="Model", advanced=True
-    )
     embedding_init: Literal["cooccurrence", "random"] = setting(
         "cooccurrence", "First values of the embedding: PPMI-SVD vectors of the corpus, or random.",
         panel="Model",
@@ -597,10 +594,8 @@ class FinetuneConfig(DatasetSettings, NetworkSettings, MachineSettings):
         None, "Use only so many labelled training rows, drawn by the seed: 100 or 10%.",
         panel="Data",
     )  # fmt: skip
-    arm: Literal["network", "tfidf", "nb", "stack"] = setting(
-        "network",
-        "network; tfidf or nb: linear classifiers without a network; stack: TF-IDF and a network.",
-        panel="Model",
+    arm: Literal["network", "tfidf", "nb"] = setting(
+        "network", "network; tfidf or nb: linear classifiers without a network.", panel="Model"
     )
     fresh: bool = setting(
         False, "Use the base's network, but start it from scratch.", panel="Model", advanced=True
@@ -608,10 +603,6 @@ class FinetuneConfig(DatasetSettings, NetworkSettings, MachineSettings):
     objective: Literal["causal", "masked"] | None = setting(
         None, "Without a base: the attention of the network; by default the preset's.",
         panel="Model", advanced=True,
-    )  # fmt: skip
-    tokenizer_kind: Literal["bpe", "unigram"] | None = setting(
-        None, "Without a base: the tokenizer that is trained; by default bpe.", panel="Model",
-        advanced=True,
     )  # fmt: skip
     pooling: Pooling | None = setting(
         None, "How a text's hidden states become one vector; by default the preset's way.",
@@ -675,8 +666,7 @@ class FinetuneConfig(DatasetSettings, NetworkSettings, MachineSettings):
             problems += [f"{name} is for whole texts, not for {self.task}" for name in given]
         if self.long == "windows" and self.task == "pairs":
             problems.append("pairs cannot be read in windows: one would hold only one of the texts")
-        decided = ("objective", "tokenizer_kind")
-        return problems + self.base_problems(("fresh", "freeze"), decided)
+        return problems + self.base_problems(("fresh", "freeze"), ("objective",))
 
     @property
     def long_token_dropout(self) -> float:

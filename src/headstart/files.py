@@ -5,7 +5,7 @@ import json
 import os
 import secrets
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -126,16 +126,13 @@ def sync(path: Path) -> None:
 
 
 def cache_folder() -> Path:
-    """`$HEADSTART_CACHE`, or the place where this system keeps caches."""
+    """`$HEADSTART_CACHE`, or the place where this system keeps caches.
+
+    It holds token stores, tokenizers and PPMI-SVD vectors. All of it can be made again.
+    """
     if given := os.environ.get("HEADSTART_CACHE"):
         return Path(given).expanduser()
     return user_cache_path("headstart", appauthor=False)
-
-
-def mark_used(path: Path) -> None:
-    """Let the file's time be now: what is not used for months may be removed from the cache."""
-    with suppress(OSError):  # a cache that can only be read is used all the same
-        os.utime(path)
 
 
 FORMAT_FILE = "format.json"

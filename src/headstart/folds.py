@@ -4,7 +4,6 @@ Rows that select settings are part of the label budget. A small budget is cut in
 each row selects once and trains otherwise; of a large one a tenth is held out.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -61,8 +60,3 @@ def make_folds(labels: ArrayLike, count: int = FOLDS) -> list[Fold]:
         folds.append(Fold(np.flatnonzero(~held), np.flatnonzero(held)))
     enough = all(len(np.unique(y[fold.train])) > 1 and len(fold.held) for fold in folds)
     return folds if enough else []
-
-
-def held_rows(folds: Sequence[Fold]) -> RowNumbers:
-    """Every row that is held back by one of the folds, in order."""
-    return np.sort(np.concatenate([fold.held for fold in folds]))

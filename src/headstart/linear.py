@@ -71,6 +71,17 @@ def select_C(
     return best
 
 
+def pooled_scale(centered: NDArray[Any], *, halves: bool = True) -> NDArray[np.float64]:
+    """Return one scale for all columns, or one each for the halves of means and of maxima."""
+    parts = np.split(centered, 2, axis=1) if halves else [centered]
+    shares = (1.0, MAXIMUM_SHARE)
+    scales = [
+        share / part.std() if part.std() > 0 else 0.0
+        for part, share in zip(parts, shares, strict=False)
+    ]
+    return np.repeat(scales, parts[0].shape[1])
+
+
 def fit_regression(
     features: Any, labels: ArrayLike, C: float, weights: ArrayLike | None = None
 ) -> LogisticRegression:

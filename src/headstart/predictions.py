@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyarrow.parquet import ParquetWriter
 
 from headstart.data.columns import ReadOptions
-from headstart.data.dataset import LABELS_MARK, as_text
+from headstart.data.dataset import LABELS_MARK, as_text, batched
 from headstart.data.formats import Row, ends_in_tags
 from headstart.data.readers import Rows, open_rows
 from headstart.data.sources import find_kind, find_source
@@ -138,16 +138,11 @@ def open_inputs(task: Task[Any], source: str | Path, options: ReadOptions) -> Ro
 
 def input_chunks(task: Task[Any], rows: Rows) -> Iterator[list[InputRow]]:
     """Group the rows of an opened file into chunks of limited size."""
-    chunk: list[InputRow] = []
-    size = 0
-    for row in rows:
-        chunk.append(_input_row(task, row, rows.source.kind))
-        size += len(as_text(row.text))
-        if len(chunk) >= CHUNK_ROWS or size >= CHUNK_CHARACTERS:
-            yield chunk
-            chunk, size = [], 0
-    if chunk:
-        yield chunk
+    kind = rows.source.kind
+    chunks = batched(
+        rows, lambda row: len(as_text(row.text)), most=CHUNK_CHARACTERS, count=CHUNK_ROWS
+    )
+    return ([_input_row(task, row, kind) for row in chunk] for chunk in chunks)
 
 
 def _has_tags(path: Path, kind: str | None, encoding: str, tags: Sequence[str]) -> bool:

@@ -1,17 +1,14 @@
-"""`finetune --arm` trains a linear classifier or a stack, and says what it cannot do."""
-
-import json
+"""`finetune --arm` trains a linear classifier, and says what it cannot do."""
 
 import numpy as np
 import pytest
 
 from headstart.baselines.finetune_arm import finetune_arm
-from headstart.baselines.stack import MEMBERS
 from headstart.config import FinetuneConfig
 from headstart.errors import HeadstartError
 from headstart.explain import OCCLUSION
 from headstart.run import Run
-from tests.labelled import config, dataset, splits, write_csv
+from tests.labelled import dataset, splits, write_csv
 
 
 @pytest.fixture(scope="module")
@@ -39,28 +36,13 @@ def test_the_outcome_is_told_in_words(data, tmp_path, headstart):
     assert "tfidf, on validation: accuracy" in " ".join(result.stdout.split())
 
 
-def test_a_stack_joins_tfidf_and_a_network(tmp_path):
-    parts = splits(rows=60, wrong=0.2)
-    made = finetune_arm(config(arm="stack", epochs=2), tmp_path / "run", splits=parts)
-    summary = made.summary
-    opened = Run.open(tmp_path / "run")
-    assert set(summary["weights"]) <= {"tfidf", "network"}
-    kept = {path.name for path in (tmp_path / "run" / MEMBERS).iterdir()}
-    assert kept == set(summary["weights"])
-    assert opened.evaluate(parts.test)["accuracy"] > 0.5
-    assert np.allclose(opened.predict_proba(parts.test.texts).sum(axis=1), 1)
-    again = finetune_arm(config(arm="stack", epochs=2), tmp_path / "run", splits=parts, resume=True)
-    assert again.summary == json.loads((tmp_path / "run" / "summary.json").read_text())
-
-
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({"arm": "cooccurrence"}, "choose network, tfidf, nb, stack"),
+        ({"arm": "cooccurrence"}, "choose network, tfidf, nb"),
         ({"arm": "tfidf", "epochs": 3}, "does not take --epochs"),
         ({"arm": "nb", "base": "runs/base"}, "does not take --base"),
         ({"arm": "tfidf", "task": "tagging"}, "not for tagging"),
-        ({"arm": "stack", "task": "multi-label"}, "not for multi-label"),
     ],
 )
 def test_what_an_arm_cannot_do_is_said_before_the_work(tmp_path, changes, told):
@@ -103,12 +85,12 @@ def test_a_linear_arm_has_no_plan_to_show(data, tmp_path, headstart):
 
 
 def test_an_arm_killed_before_its_summary_was_written_is_resumed(tmp_path, monkeypatch):
-    def killed(*given):
+    def killed(*given, **named):
         raise KeyboardInterrupt
 
     settings = FinetuneConfig.create(dataset=["generated"], arm="tfidf", threads=1)
     with monkeypatch.context() as patched:
-        patched.setattr("headstart.baselines.finetune_arm._write_card", killed)
+        patched.setattr("headstart.baselines.finetune_arm.write_card", killed)
         with pytest.raises(KeyboardInterrupt):
             finetune_arm(settings, tmp_path / "run", splits=splits())
     run = finetune_arm(settings, tmp_path / "run", splits=splits(), resume=True)

@@ -127,5 +127,5 @@ def test_it_is_an_estimator_of_scikit_learn():
     half = np.full((4, 2), 0.5)
     stack = clone(Stack()).fit([half, half], [0, 1, 0, 1])
     assert stack.get_params() == {"members": None}
-    assert stack.predict([half, half]).shape == (4,)
+    assert stack.predict_proba([half, half]).shape == (4, 2)
     assert Stack.with_weights([0.5, 0.5]).predict_proba([half, half]).tolist() == half.tolist()

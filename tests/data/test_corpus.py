@@ -39,7 +39,7 @@ def test_a_file_of_a_folder_is_a_document(write):
     folder = write("f/a.txt.gz", "first").parent
     corpus = read_corpus(folder)
     assert list(corpus) == ["first", "second\nfile"]
-    assert corpus.found == [f"{folder}: plain text, one document per file (2 files)"]
+    assert corpus.found == [f"{folder}: plain text, one text per file (2 files)"]
 
 
 def test_lines_of_the_files_of_a_folder_may_be_documents(write):

@@ -107,9 +107,8 @@ def test_a_half_written_store_is_removed_and_never_used(bpe, tmp_path, sentences
     corpus = ListCorpus(sentences)
     key = store_of(corpus, bpe, tmp_path / "elsewhere").folder.name
     folder = tmp_path / "stores"
-    for name in (f"{key}.part", "another.part"):
-        (folder / name).mkdir(parents=True)
-        (folder / name / "train-ids.bin").write_bytes(b"half")
+    (folder / f"{key}.part").mkdir(parents=True)
+    (folder / f"{key}.part" / "train-ids.bin").write_bytes(b"half")
     assert is_complete(store_of(corpus, bpe, folder).folder)
     assert folders(folder) == [key]
 

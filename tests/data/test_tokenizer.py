@@ -10,7 +10,7 @@ import sentencepiece
 import tokenizers
 from tokenizers import models, pre_tokenizers, processors
 
-from headstart.data.tokenizers import JsonTokenizer, load_tokenizer
+from headstart.data.tokenizers import Tokenizer, load_tokenizer
 from headstart.errors import HeadstartError
 
 BERT_WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "film", "good"]
@@ -63,32 +63,35 @@ def test_gpt2s_kind_of_json_has_an_end_and_no_pad():
     inner = tokenizers.Tokenizer(models.BPE({"a": 0, "Ġ": 1}, []))
     inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     inner.add_special_tokens(["<|endoftext|>"])
-    tokenizer = JsonTokenizer(inner)
+    tokenizer = Tokenizer(inner)
     assert tokenizer.specials == {"end": 2}
     assert tokenizer.encode(["a a"]) == [[0, 1, 0]]
 
 
-def test_a_sentencepiece_model_is_read(sentencepiece_file):
-    tokenizer = load_tokenizer(sentencepiece_file)
-    assert tokenizer.vocab_size == 110
-    assert (tokenizer.unknown_id, tokenizer.begin_id, tokenizer.end_id) == (0, 1, 2)
-    assert tokenizer.pad_id is None
-    assert tokenizer.decode(tokenizer.encode(["The film"])[0]) == "The film"
-    assert "".join(tokenizer.tokenize("The film")) == "▁The▁film"
+def test_a_dictionary_with_a_sentencepiece_model_reads_plain_text(sentencepiece_file, tmp_path):
+    """An unknown token, and a symbol that the dictionary lacks, are `<oov>`."""
+    folder = sentencepiece_file.parent
+    model = sentencepiece.SentencePieceProcessor(model_file=str(sentencepiece_file))
+    tokens = model.encode("The film", out_type=str)
+    (folder / "dict.txt").write_text("".join(f"{one} 1\n" for one in tokens), encoding="utf-8")
+    tokenizer = load_tokenizer(folder)
+    ids = tokenizer.encode(["The film"])
+    assert ids == tokenizer.encode([" ".join(tokens)]) == [[*range(4, 4 + len(tokens))]]
+    assert 3 in tokenizer.encode(["The <mask> film 家"])[0]
+    for copied in (copy.deepcopy(tokenizer), pickle.loads(pickle.dumps(tokenizer))):
+        assert copied.encode(["The film"]) == ids
+    saved = tmp_path / "run"
+    saved.mkdir()
+    tokenizer.save(saved)
+    assert load_tokenizer(saved).fingerprint == tokenizer.fingerprint
 
 
-def test_a_sentencepiece_mask_never_comes_from_text(sentencepiece_file):
-    tokenizer = load_tokenizer(sentencepiece_file)
-    assert tokenizer.mask_id is not None
-    assert tokenizer.mask_id not in tokenizer.encode(["The <mask> film"])[0]
-
-
-def test_a_sentencepiece_model_survives_saving(sentencepiece_file, tmp_path):
-    tokenizer = load_tokenizer(sentencepiece_file)
-    folder = tmp_path / "run"
-    folder.mkdir()
-    tokenizer.save(folder)
-    assert load_tokenizer(folder).fingerprint == tokenizer.fingerprint
+def test_a_file_next_to_a_dictionary_that_is_not_a_model_gets_a_message(tmp_path):
+    (tmp_path / "dict.txt").write_text("▁The 1\n", encoding="utf-8")
+    (tmp_path / "a.model").write_bytes(b"not a model")
+    with pytest.raises(HeadstartError, match="not a SentencePiece model") as caught:
+        load_tokenizer(tmp_path)
+    assert caught.value.where == str(tmp_path / "a.model")
 
 
 def test_a_copy_reads_no_text_as_special_tokens(bert_file):
@@ -111,7 +114,6 @@ def test_another_vocabulary_has_another_fingerprint(bert_file, tmp_path):
     [
         ("tokenizer.json", b"{}"),
         ("tokenizer.json", b"\xff\xfe"),
-        ("a.model", b"not a model"),
         ("dict.txt", b"one two three\n"),
         ("dict.txt", b"caf\xe9 1\n"),
         ("a.bin", b""),

@@ -14,38 +14,37 @@ texts_with_specials = st.lists(st.sampled_from([*SPECIAL_WORDS, " ", "a"]) | st.
 @given(text=st.text())
 @example(text="two  spaces, a\ttab\r\nand \x85 \u2028 odd \x1c ones ")
 @example(text="e\u0301 👩‍👩‍👧 \x00 \ufeff �")
-def test_any_text_comes_back_unchanged(trained, text):
-    assert trained.decode(trained.encode([text])[0]) == text
+def test_any_text_comes_back_unchanged(bpe, text):
+    assert bpe.decode(bpe.encode([text])[0]) == text
 
 
 @given(text=texts_with_specials)
-def test_ids_are_in_range(trained, text):
-    assert all(0 <= number < trained.vocab_size for number in trained.encode([text])[0])
+def test_ids_are_in_range(bpe, text):
+    assert all(0 <= number < bpe.vocab_size for number in bpe.encode([text])[0])
 
 
 @given(text=texts_with_specials)
 @example(text="[MASK]")
 @example(text=" [MASK][PAD] [EOS]")
-def test_no_text_becomes_a_special(trained, text):
-    assert trained.specials.keys() == {"pad", "begin", "end", "mask", "separator"}
-    assert set(trained.specials.values()).isdisjoint(trained.encode([text])[0])
+def test_no_text_becomes_a_special(bpe, text):
+    assert bpe.specials.keys() == {"pad", "begin", "end", "mask", "separator"}
+    assert set(bpe.specials.values()).isdisjoint(bpe.encode([text])[0])
 
 
-def test_the_six_specials_have_ids_of_their_own(trained):
-    assert len({*trained.specials.values(), trained.unknown_id}) == 6
+def test_the_six_specials_have_ids_of_their_own(bpe):
+    assert len({*bpe.specials.values(), bpe.unknown_id}) == 6
 
 
-def test_pieces_read_like_the_text(trained):
-    assert "".join(trained.tokenize("The film, didn't")) == "The film, didn't"
+def test_pieces_read_like_the_text(bpe):
+    assert "".join(bpe.tokenize("The film, didn't")) == "The film, didn't"
 
 
 def test_a_token_that_is_part_of_a_character_is_shown_as_one(bpe):
     assert "".join(bpe.tokenize("a🐈")) == "a����"
 
 
-@pytest.mark.parametrize("kind", ["bpe", "unigram"])
-def test_training_twice_gives_the_same_tokenizer(kind, sentences):
-    first, second = (train_tokenizer(sentences, vocab_size=400, kind=kind) for _ in range(2))
+def test_training_twice_gives_the_same_tokenizer(sentences):
+    first, second = (train_tokenizer(sentences, vocab_size=400) for _ in range(2))
     assert first.fingerprint == second.fingerprint
 
 
@@ -54,11 +53,11 @@ def test_the_corpus_is_read_once(sentences):
     assert once.fingerprint == train_tokenizer(sentences, vocab_size=300).fingerprint
 
 
-def test_a_saved_tokenizer_is_the_same_when_loaded(trained, tmp_path):
-    loaded = load_tokenizer(trained.save(tmp_path))
-    assert loaded.fingerprint == trained.fingerprint
-    assert loaded.encode(["a [MASK] film"]) == trained.encode(["a [MASK] film"])
-    assert loaded.mask_id == trained.mask_id
+def test_a_saved_tokenizer_is_the_same_when_loaded(bpe, tmp_path):
+    loaded = load_tokenizer(bpe.save(tmp_path))
+    assert loaded.fingerprint == bpe.fingerprint
+    assert loaded.encode(["a [MASK] film"]) == bpe.encode(["a [MASK] film"])
+    assert loaded.mask_id == bpe.mask_id
 
 
 def test_a_vocabulary_without_room_for_the_bytes_is_refused(sentences):
@@ -66,8 +65,7 @@ def test_a_vocabulary_without_room_for_the_bytes_is_refused(sentences):
         train_tokenizer(sentences, vocab_size=MIN_VOCAB_SIZE - 1)
 
 
-@pytest.mark.parametrize("kind", ["bpe", "unigram"])
-def test_a_tiny_corpus_gives_a_smaller_vocabulary_than_asked_for(kind):
-    tokenizer = train_tokenizer(["ab"], vocab_size=1000, kind=kind)
+def test_a_tiny_corpus_gives_a_smaller_vocabulary_than_asked_for():
+    tokenizer = train_tokenizer(["ab"], vocab_size=1000)
     assert MIN_VOCAB_SIZE <= tokenizer.vocab_size < 1000
     assert tokenizer.decode(tokenizer.encode(["zebra"])[0]) == "zebra"

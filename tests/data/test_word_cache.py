@@ -16,8 +16,8 @@ WORDS = st.lists(
 @settings(max_examples=500)
 @given(texts=st.lists(TRICKY | WORDS | st.text(), max_size=4))
 @example(texts=["He said:'twas  ''tis"])
-def test_cached_ids_are_those_of_the_whole_text(trained, texts):
-    assert trained.encode(texts) == trained._encode_whole(texts)
+def test_cached_ids_are_those_of_the_whole_text(bpe, texts):
+    assert bpe.encode(texts) == bpe._encode_whole(texts)
 
 
 @given(text=TRICKY | st.text())

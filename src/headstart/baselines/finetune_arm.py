@@ -1,10 +1,8 @@
-"""`headstart finetune --arm`: TF-IDF, naive Bayes, or a stack of TF-IDF and a network.
+"""`headstart finetune --arm`: TF-IDF or naive Bayes in place of a network.
 
-The validation part selects C and the temperature of a linear arm, as it selects a network's epoch,
-and the weights of a stack.
+The validation part selects C and the temperature, as it selects a network's epoch.
 """
 
-import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,28 +12,18 @@ from typing import Any
 from headstart.arms import CLASS_TASKS
 from headstart.baselines.baselines import fit_classifier
 from headstart.baselines.linear import LinearTextClassifier, NaiveBayesClassifier, TfidfClassifier
-from headstart.baselines.stack import MEMBERS, Stack, member_proba
-from headstart.config import DatasetSettings, FinetuneConfig, is_run
+from headstart.config import DatasetSettings, FinetuneConfig
 from headstart.data.dataset import Dataset, Splits
 from headstart.errors import HeadstartError
 from headstart.lock import locked
 from headstart.model_card import CardScore, usage, write_card
-from headstart.run import (
-    SUMMARY,
-    ClassifierRun,
-    NetworkRun,
-    Run,
-    read_summary,
-    write_rows,
-    write_summary,
-)
+from headstart.run import SUMMARY, ClassifierRun, Run, read_summary, write_rows, write_summary
 from headstart.tasks import find_task
 from headstart.training.callbacks import Callback, Callbacks
 from headstart.training.finetune import finetune
 from headstart.training.initialization import read_splits
 from headstart.training.run_files import TASK_LIMITS, start_config
 
-NETWORK, STACK = "network", "stack"
 LINEAR_ARMS: dict[str, type[LinearTextClassifier]] = {
     "tfidf": TfidfClassifier,
     "nb": NaiveBayesClassifier,
@@ -56,7 +44,7 @@ def finetune_arm(
     callbacks: Sequence[Callback] = (),
 ) -> Run:
     """Train the arm that the config names; parameters and result are those of `finetune`."""
-    if config.arm == NETWORK:
+    if config.arm not in LINEAR_ARMS:
         return finetune(config, folder, splits=splits, resume=resume, callbacks=callbacks)
     weights = getattr(getattr(splits, "train", None), "weights", None)
     if weights is not None and len(set(weights)) > 1:
@@ -64,7 +52,6 @@ def finetune_arm(
             f"the arm {config.arm} takes no weights of rows", fix="do not give sample_weight"
         )
     check_arm(config)
-    callback = Callbacks(callbacks)
     started = time.monotonic()
     with locked(folder):
         sources = config.dataset if splits is None else []
@@ -72,13 +59,10 @@ def finetune_arm(
         if resume and (folder / SUMMARY).is_file():
             read_summary(folder, needs=("validation",))  # a damaged one is reported
             return Run.open(folder)
-        parts: Any = read_splits(config, callback) if splits is None else splits
+        parts: Any = read_splits(config, Callbacks(callbacks)) if splits is None else splits
         config.save(folder)
-        if config.arm == STACK:
-            run = _fit_stack(config, folder, parts, callback)
-        else:
-            task: Any = find_task(config.task).from_rows(parts.train)
-            run = fit_classifier(LINEAR_ARMS[config.arm](), task, parts.train, parts.validation)
+        task: Any = find_task(config.task).from_rows(parts.train)
+        run = fit_classifier(LINEAR_ARMS[config.arm](), task, parts.train, parts.validation)
         run = replace(run, folder=folder, splits=parts)
         summary = save_arm(run, config, parts, folder, arm=config.arm, started=started)
     return replace(run, summary=summary)
@@ -91,8 +75,6 @@ def check_arm(config: FinetuneConfig) -> None:
             f"the arm {config.arm} is for {' and '.join(CLASS_TASKS)}, not for {config.task}",
             fix="do not give --arm: a network does every task",
         )
-    if config.arm == STACK:
-        return
     given = [
         one.name
         for one in config.settings()
@@ -102,7 +84,7 @@ def check_arm(config: FinetuneConfig) -> None:
         raise HeadstartError(
             f"the arm {config.arm} has no network, so it does not take "
             + ", ".join(f"--{name.replace('_', '-')}" for name in given),
-            fix="do not give it; --arm stack joins TF-IDF and a network",
+            fix="do not give it",
         )
 
 
@@ -145,21 +127,16 @@ def save_arm(
     if started is not None:
         summary["seconds"] = time.monotonic() - started
     measure = run.task.intervals(scores, splits.validation)[run.task.metric]
-    _write_card(run, summary, measure, folder, role)
-    write_summary(summary, folder)
-    return summary
-
-
-def _write_card(
-    run: ClassifierRun, summary: dict[str, Any], measure: dict[str, Any], folder: Path, role: str
-) -> None:
-    part = f"validation, {summary['validation_rows']:,} rows"
-    trained = f"{summary['train_rows']:,} trained it, {summary['validation_rows']:,} {role}"
-    facts = {name: summary[name] for name in ("task", "arm", "seed")}
+    rows = summary["validation_rows"]
+    part = f"validation, {rows:,} rows"
     write_card(
         folder,
         title=f"A model for {run.task.name}, made with Headstart",
-        facts={**facts, "labels": ", ".join(run.labels[:30]), "rows": trained},
+        facts={
+            **{name: summary[name] for name in ("task", "arm", "seed")},
+            "labels": ", ".join(run.labels[:30]),
+            "rows": f"{summary['train_rows']:,} trained it, {rows:,} {role}",
+        },
         scores=[
             CardScore(run.task.metric, measure["value"], part, measure["low"], measure["high"])
         ],
@@ -167,28 +144,5 @@ def _write_card(
         use=usage(run.task.texts_per_row),
         limits=TASK_LIMITS,
     )
-
-
-def _fit_stack(
-    config: FinetuneConfig, folder: Path, splits: Any, callback: Callback
-) -> ClassifierRun:
-    """Fine-tune a network, fit TF-IDF, and fit the weights of both to the validation rows."""
-    place = folder / MEMBERS / NETWORK
-    finetune(
-        config.replace(arm=NETWORK),
-        place,
-        splits=splits,
-        resume=is_run(place),
-        callbacks=[callback],
-    )
-    task: Any = find_task(config.task).from_rows(splits.train)
-    linear = fit_classifier(TfidfClassifier(), task, splits.train, splits.validation)
-    members: dict[str, Run] = {"tfidf": linear, NETWORK: NetworkRun.open(place)}
-    validation = splits.validation
-    probabilities = [member_proba(run, validation.texts) for run in members.values()]
-    weights = Stack().fit(probabilities, validation.labels).weights_
-    used = {name: weight for name, weight in zip(members, weights, strict=True) if weight}
-    if NETWORK not in used:
-        shutil.rmtree(place)
-    stack = Stack.with_weights(list(used.values()), {name: members[name] for name in used})
-    return ClassifierRun(folder, task, stack)
+    write_summary(summary, folder)
+    return summary

@@ -28,7 +28,7 @@ from headstart.data.tokenizers import Tokenizer, load_tokenizer
 from headstart.errors import HeadstartError
 from headstart.files import replacing, write_text
 from headstart.folds import Fold, make_folds
-from headstart.linear import MAXIMUM_SHARE, POOLED_CS, FoldFeatures, fit_regression, select_C
+from headstart.linear import POOLED_CS, FoldFeatures, fit_regression, pooled_scale, select_C
 from headstart.run import over_all_labels
 from headstart.tasks.classification import CERTAIN
 
@@ -364,10 +364,7 @@ class CooccurrenceClassifier(LinearTextClassifier):
     def _fit_features(self, texts: Sequence[Any], labels: Any) -> Floats:
         pooled = self._pool(texts)
         self.center_ = pooled.mean(axis=0)
-        spread = [half.std() for half in np.split(pooled - self.center_, 2, axis=1)]
-        shares = [1 / one if one > 0 else 0.0 for one in spread]
-        self.scale_ = np.repeat(shares, self.vectors.shape[1])
-        self.scale_[self.vectors.shape[1] :] *= MAXIMUM_SHARE
+        self.scale_ = pooled_scale(pooled - self.center_)
         return (pooled - self.center_) * self.scale_
 
     def _features(self, texts: Sequence[Any]) -> Floats:

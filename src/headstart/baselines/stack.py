@@ -91,10 +91,6 @@ class Stack(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return np.asarray(softmax(self._mix(X), axis=1))
 
-    def predict(self, X: Sequence[ArrayLike]) -> NDArray[np.int64]:
-        """Return the most probable class of each row."""
-        return np.asarray(self.predict_proba(X).argmax(axis=1))
-
     def _mix(self, X: Sequence[ArrayLike]) -> Floats:
         """Sum weighted log-probabilities; dropping a member of weight 0 changes no bit."""
         logs = _logs(X)
@@ -111,7 +107,12 @@ class Stack(BaseEstimator):  # type: ignore[misc]
 
     def scores(self, texts: Sequence[Any]) -> Floats:
         """Compute logits (texts, classes) from the members' predictions."""
-        return self._mix([member_proba(run, texts) for run in self.members.values()])
+        found = []
+        for run in self.members.values():
+            scores = run.scores(run.task.unlabelled(texts)).values
+            proba = run.task.probabilities(scores, run.temperature)
+            found.append(np.asarray(proba, np.float32))  # as the weights were fitted
+        return self._mix(found)
 
     def write(self, folder: Path) -> tuple[dict[str, Any], list[Path]]:
         """Write the members that are not in the folder yet; return settings for `read`."""
@@ -139,13 +140,6 @@ class Stack(BaseEstimator):  # type: ignore[misc]
 
     def _named_weights(self) -> dict[str, float]:
         return dict(zip(self.members, self.weights_.tolist(), strict=True))
-
-
-def member_proba(run: Run, texts: Sequence[Any]) -> NDArray[np.float32]:
-    """Predict texts in the precision of the predictions that weights are fitted to."""
-    task: Any = run.task
-    scores = run.scores(task.unlabelled(texts)).values
-    return np.asarray(task.probabilities(scores, run.temperature), dtype=np.float32)
 
 
 def fit_out_of_fold(probabilities: Sequence[ArrayLike], labels: ArrayLike) -> tuple[Stack, Floats]:

@@ -173,9 +173,7 @@ def _overlaps(overlaps: list[Any]) -> list[RenderableType]:
     return [record_table(rows, OVERLAP_COLUMNS), Text(OVERLAP_HELP, style="dim"), *examples]
 
 
-@from_config(
-    PretrainConfig, only=("corpus", "vocab_size", "tokenizer_kind", "text_column", "encoding")
-)
+@from_config(PretrainConfig, only=("corpus", "vocab_size", "text_column", "encoding"))
 def tokenizer(
     given: dict[str, Any],
     out: Annotated[Path, option(help="The file to write: tokenizer.json.")],
@@ -198,29 +196,25 @@ def tokenizer(
     from headstart.model.presets import preset
 
     size = config.vocab_size or preset(config.preset).base.vocab_size
-    kind = config.tokenizer_kind
     documents = read_corpus(config.corpus, text_column=config.text_column, encoding=config.encoding)
     with progress_bar("training the tokenizer", "MB", scale=1e6) as show:
-        trained = train_tokenizer(with_progress(documents, show), vocab_size=size, kind=kind)
+        trained = train_tokenizer(with_progress(documents, show), vocab_size=size)
     trained.save(out)
     facts = {
         "file": str(out),
-        "kind": kind,
         "vocab_size": trained.vocab_size,
         "fingerprint": trained.fingerprint,
     }
     if json:
         print_json(facts)
         return
-    write("{file}: {vocab_size:,} tokens ({kind})", **facts)
+    write("{file}: {vocab_size:,} tokens", **facts)
     if trained.vocab_size < size:
         write("The corpus has no more tokens than that: --vocab-size is {size:,}.", size=size)
 
 
 def tokenize(
-    file: Annotated[
-        Path, typer.Argument(help="tokenizer.json, SentencePiece .model, dict.txt, or a folder.")
-    ],
+    file: Annotated[Path, typer.Argument(help="tokenizer.json, the lab's dict.txt, or a folder.")],
     texts: Annotated[list[str], typer.Argument(help="The texts to tokenize.")],
     json: Json = False,
     debug: Debug = False,

@@ -115,7 +115,7 @@ def finetune(
     headstart finetune reviews.csv --base runs/base --out runs/classifier
     """
     config, resume = make_config(FinetuneConfig, given, out, resume=resume, source="dataset")
-    if config.arm in ("network", "stack") and config.base is None and not resume:
+    if config.arm == "network" and config.base is None and not resume:
         note(SCRATCH)
     if dry_run and config.arm in ("tfidf", "nb"):
         raise HeadstartError(

@@ -14,7 +14,7 @@ stay exact, so the PMI of a pair that is left can only be too low, and only for 
 in a huge corpus. 33 MB of reviews with a vocabulary of 8,192 fill a third of the matrix.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from scipy import sparse
 from sklearn.utils.extmath import randomized_svd
 from threadpoolctl import threadpool_limits
 
+from headstart.data.dataset import batched
 from headstart.progress import ProgressCallback
 
 TokenIds = NDArray[np.integer]
@@ -102,7 +103,7 @@ def count_pairs(
     ignored = np.zeros(vocab_size, dtype=bool)
     ignored[list(ignore)] = True
     done = 0
-    for chunk in _chunks(documents, chunk_pairs // window):
+    for chunk in batched(documents, len, most=chunk_pairs // window, count=chunk_pairs):
         upper = upper + _count_chunk(chunk, ignored, window)
         if upper.nnz > max_pairs:
             upper = _drop_rarest(upper, max_pairs // 2, lost)
@@ -154,20 +155,6 @@ def truncated_svd(information: sparse.csr_array, *, width: int, seed: int) -> tu
     values[: len(s)] = np.where(above_rounding, s, 0)
     vectors[np.diff(information.indptr) == 0] = 0  # else about 1e-9, by rounding
     return vectors, values
-
-
-def _chunks(documents: Iterable[TokenIds], size: int) -> Iterator[list[TokenIds]]:
-    """Group documents into lists of `size` tokens or a little more."""
-    chunk: list[TokenIds] = []
-    tokens = 0
-    for document in documents:
-        chunk.append(document)
-        tokens += len(document)
-        if tokens >= size:
-            yield chunk
-            chunk, tokens = [], 0
-    if chunk:
-        yield chunk
 
 
 def _count_chunk(

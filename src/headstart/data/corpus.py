@@ -7,37 +7,18 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
-from itertools import groupby
+from dataclasses import replace
 from pathlib import Path
-from typing import Literal, get_args
+from typing import get_args
 
 from headstart.data.columns import ReadOptions
 from headstart.data.dataset import Text, batched
 from headstart.data.overlap import CHECKED, HeldOutTexts, OverlapKind
-from headstart.data.readers import (
-    TEXT_BYTES,
-    embedded_file,
-    hub_revision,
-    open_rows,
-    strict,
-)
-from headstart.data.sources import (
-    Source,
-    find_parts,
-    find_sources,
-    hash_content,
-)
-from headstart.data.stream import LONGEST_DOCUMENT, Lines, check_text
+from headstart.data.readers import TEXT_BYTES, embedded_file, hub_revision, open_rows, strict
+from headstart.data.sources import Documents, Source, find_parts, find_sources, hash_content
 from headstart.data.tokenizers import hash_of
 from headstart.errors import HeadstartError
 from headstart.progress import ProgressCallback
-
-Documents = Literal["line", "blank-line", "file"]  # what one document of a plain text file is
-DOCUMENT_WORDS = {
-    "line": "one document per line",
-    "blank-line": "documents between blank lines",
-    "file": "one document per file",
-}
 
 
 class Corpus:
@@ -46,7 +27,7 @@ class Corpus:
     Parameters
     ----------
     name : what messages call it.
-    sources : the files, each with what one of its documents is.
+    sources : the files.
     options : how tables are read.
 
     Attributes
@@ -60,7 +41,7 @@ class Corpus:
     def __init__(
         self,
         name: str,
-        sources: Sequence[tuple[Source, Documents]] = (),
+        sources: Sequence[Source] = (),
         options: ReadOptions | None = None,
         unread_files: Sequence[str] = (),
     ) -> None:
@@ -77,8 +58,8 @@ class Corpus:
 
     def __iter__(self) -> Iterator[str]:
         empty, overlapping = 0, self._task_overlapping.copy()
-        documents = (text for source, how in self._sources for text in self._read(source, how))
-        for batch in batched(documents):
+        rows = (row for one in self._sources for row in strict(open_rows(one, self._options)))
+        for batch in batched(str(row.text) for row in rows):
             for document, kind in zip(batch, self._held_out.find(batch), strict=True):
                 if kind is not None:
                     overlapping[kind] += 1
@@ -112,7 +93,7 @@ class Corpus:
     def size(self) -> int | None:
         """About how many bytes of text there are, for progress; None where that is not known."""
         sizes = []
-        for source, _ in self._sources:
+        for source in self._sources:
             if source.kind == "embedded":
                 sizes.append(TEXT_BYTES[source.name])
             elif source.kind in ("hub", "parquet") or source.gzipped:
@@ -124,14 +105,7 @@ class Corpus:
     @property
     def found(self) -> list[str]:
         """How the sources are read, for the user to check."""
-        kinds: Counter[str] = Counter()
-        for source, documents in self._sources:
-            if source.kind == "text":
-                kinds[f"plain text, {DOCUMENT_WORDS[documents]}"] += 1
-            elif source.kind == "conll":
-                kinds["sentences of CoNLL files"] += 1
-            else:
-                kinds[open_rows(source, self._options).found] += 1
+        kinds = Counter(open_rows(source, self._options).found for source in self._sources)
         return [
             f"{self.name}: {kind}" + (f" ({count:,} files)" if count > 1 else "")
             for kind, count in kinds.items()
@@ -157,49 +131,16 @@ class Corpus:
         same._task_overlapping = Counter(kind for kind in kinds if kind is not None)
         return same
 
-    def _read(self, source: Source, documents: Documents) -> Iterator[str]:
-        """Yield every document of a source; one without text is empty."""
-        encoding = self._options.encoding
-        if source.kind == "text" and documents == "file":
-            text = Lines(source, encoding).text(LONGEST_DOCUMENT)
-            yield self._checked(text.strip(), source.name)
-        elif source.kind == "text" and documents == "blank-line":
-            yield from self._paragraphs(source)
-        else:
-            for row in strict(open_rows(source, self._options)):
-                yield str(row.text)
-
-    def _paragraphs(self, source: Source) -> Iterator[str]:
-        lines = enumerate(Lines(source, self._options.encoding), start=1)
-        for is_text, group in groupby(lines, key=lambda pair: bool(pair[1].strip())):
-            if is_text:
-                first, text = next(group)
-                for _, line in group:
-                    text += f"\n{line}"
-                    if len(text) > LONGEST_DOCUMENT:
-                        break
-                yield self._checked(text, source.row(first))
-
-    def _checked(self, text: str, where: str) -> str:
-        """Return a document, "" if it is blank; what is wrong with it is raised with its place."""
-        try:
-            return check_text(text, self._options.encoding)
-        except HeadstartError as problem:
-            if problem.code == "empty":
-                return ""
-            problem.where = where
-            raise
-
     def _hash_sources(self) -> str:
         settings: list[str | None] = [self._options.text_column, self._options.encoding]
-        for source, documents in self._sources:
+        for source in self._sources:
             if source.kind == "hub":
                 content = f"{source.name}@{hub_revision(source.name)}"
             elif source.kind == "embedded":
                 content = f"{source.name} in {hash_content(embedded_file())}"
             else:
                 content = hash_content(source.file)
-            settings += [source.kind, str(source.gzipped), documents, content]
+            settings += [source.kind, str(source.gzipped), source.documents, content]
         return json.dumps(settings)
 
     def _check_unchanged(self) -> None:
@@ -255,16 +196,17 @@ def read_corpus(
             fix=f"--documents is one of {', '.join(get_args(Documents))}",
         )
     given = [sources] if isinstance(sources, str | Path) else list(sources)
-    found: list[tuple[Source, Documents]] = []
+    found: list[Source] = []
     unread: list[str] = []
     for one in given:
         folder = Path(one).expanduser()
         if (folder / "train.label").is_file():
             # The lab's other parts are for validation and test: they must not be pretrained on.
-            found += [(source, "line") for source in find_parts([one])[0]["train"]]
+            found += find_parts([one])[0]["train"]
             continue
         files, others = find_sources(one)
-        found += [(file, documents or ("file" if folder.is_dir() else "line")) for file in files]
+        how = documents or ("file" if folder.is_dir() else "line")
+        found += [replace(file, documents=how) for file in files]
         unread += others
     name = ", ".join(str(one) for one in given)
     corpus = Corpus(name, found, ReadOptions(text_column, encoding=encoding), unread)

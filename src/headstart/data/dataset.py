@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import chain
 from typing import Any, Generic, Self, TypeVar
@@ -169,7 +169,7 @@ def _count(numbers: Iterable[int], names: Sequence[str]) -> dict[str, int]:
 
 
 PartT = TypeVar("PartT", bound=Part)
-TextT = TypeVar("TextT", bound=Text)
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
@@ -213,20 +213,25 @@ def as_text(text: Text) -> str:
     return text if isinstance(text, str) else " ¦ ".join(text)
 
 
-# Texts that are tokenized or compared together: enough for NumPy, little for memory.
-BATCH_CHARACTERS = 1 << 20
-BATCH_TEXTS = 1 << 12
+def batched(
+    items: Iterable[Item],
+    size: Callable[[Any], int] = lambda text: len(as_text(text)),
+    *,
+    most: int = 1 << 20,
+    count: int = 1 << 12,
+) -> Iterator[list[Item]]:
+    """Group items into lists that reach a total size of `most` or have `count` of them.
 
-
-def batched(texts: Iterable[TextT]) -> Iterator[list[TextT]]:
-    """Group texts into lists of limited size."""
-    batch: list[TextT] = []
-    characters = 0
-    for text in texts:
-        batch.append(text)
-        characters += len(as_text(text))
-        if characters >= BATCH_CHARACTERS or len(batch) >= BATCH_TEXTS:
+    By default the items are texts and their size is in characters: enough of them to be tokenized
+    or compared together, and little memory.
+    """
+    batch: list[Item] = []
+    total = 0
+    for item in items:
+        batch.append(item)
+        total += size(item)
+        if total >= most or len(batch) >= count:
             yield batch
-            batch, characters = [], 0
+            batch, total = [], 0
     if batch:
         yield batch

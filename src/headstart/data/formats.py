@@ -11,7 +11,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, islice, zip_longest
+from itertools import chain, groupby, islice, zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -337,29 +337,25 @@ def _open_squad(source: Source, encoding: str) -> Table:
 
     def records(label: str | None, only: Sequence[str]) -> Iterator[Row]:
         for number, (paragraph, entry) in enumerate(entries, start=1):
-            if not isinstance(entry, dict):
-                wrong = HeadstartError("an object with a question was expected", fix=SQUAD_FORM)
-                yield Row(number, {}, wrong)
-                continue
-            name = str(number if entry.get("id") is None else entry["id"])
-            cells = {"id": name, "question": entry.get("question")}
-            cells["context"] = paragraph.get("context")
+            cells: dict[str, Any] = {}
             try:
-                answers = [] if label is None else _read_answers(cells["context"], entry)
-                yield Row(number, cells, label=answers)
+                name = str(number if entry.get("id") is None else entry["id"])
+                cells = {"id": name, "question": entry.get("question")}
+                cells["context"] = paragraph.get("context")
+                yield Row(number, cells, label=_read_answers(cells["context"], entry, label))
             except HeadstartError as problem:
                 yield Row(number, cells, problem)
+            except (KeyError, TypeError, ValueError, AttributeError) as error:
+                wrong = HeadstartError(f"the question is incomplete: {error!r}", fix=SQUAD_FORM)
+                yield Row(number, cells, wrong)
 
-    return Table("questions in SQuAD's JSON", ["id", "question", "context"], [], records)
+    names = ["id", "question", "context", "label"]
+    return Table("questions in SQuAD's JSON", names, [], records)
 
 
-def _read_answers(context: Any, entry: Mapping[str, Any]) -> list[Answer]:
-    try:
-        given = [] if entry.get("is_impossible") else entry.get("answers", [])
-        answers = [(int(one["answer_start"]), str(one["text"])) for one in given]
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        what = f"the question is incomplete: {error!r}"
-        raise HeadstartError(what, fix=SQUAD_FORM) from None
+def _read_answers(context: Any, entry: Mapping[str, Any], label: str | None) -> list[Answer]:
+    given = [] if label is None or entry.get("is_impossible") else entry.get("answers", [])
+    answers = [(int(one["answer_start"]), str(one["text"])) for one in given]
     for start, text in answers:
         found = check_text(context)[start : start + len(text)]
         if found != text or not text:
@@ -414,7 +410,7 @@ def _open_conll(source: Source, encoding: str) -> Table:
             tags.append(tag)
             size += len(word) + 1
 
-    return Table("words and tags", ["text"], [], records, lines)
+    return Table("words and tags", ["text", "label"], [], records, lines)
 
 
 def _sentence(number: int, words: list[str], tags: list[str], wrong: str) -> Row:
@@ -473,13 +469,34 @@ def _open_parquet(source: Source, encoding: str) -> Table:
 # Plain text, the lab's files, class folders
 
 
+DOCUMENT_WORDS = {
+    "line": "one text per line",
+    "blank-line": "texts between blank lines",
+    "file": "one text per file",
+}
+
+
 def _open_text(source: Source, encoding: str) -> Table:
     lines = Lines(source, encoding)
 
     def records(label: str | None, only: Sequence[str]) -> Iterator[Row]:
-        return (Row(number, {"text": text}) for number, text in enumerate(lines, start=1))
+        numbered = enumerate(lines, start=1)
+        if source.documents == "line":
+            yield from (Row(number, {"text": line}) for number, line in numbered)
+        elif source.documents == "file":
+            text = lines.text(LONGEST_DOCUMENT).strip()
+            yield Row(1, {"text": text}, file=source.name)
+        else:
+            for is_text, group in groupby(numbered, key=lambda pair: bool(pair[1].strip())):
+                if is_text:
+                    number, text = next(group)
+                    for _, line in group:
+                        if len(text) <= LONGEST_DOCUMENT:
+                            text += f"\n{line}"
+                    yield Row(number, {"text": text})
 
-    return Table("one text per line", ["text"], [], records, lines)
+    found = f"plain text, {DOCUMENT_WORDS[source.documents]}"
+    return Table(found, ["text"], [], records, lines)
 
 
 def _open_lab(source: Source, encoding: str) -> Table:

@@ -6,7 +6,8 @@ Training raises the first `Row.problem` (`strict`), prediction writes it into it
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, distribution
 from itertools import islice
 from pathlib import Path
@@ -42,7 +43,6 @@ class Rows:
     label_names: list[str] | None = None
     lines: Lines | None = None
     spellings: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
-    _names: dict[str, str] = field(default_factory=dict)  # labels that were checked already
 
     @property
     def share(self) -> float | None:
@@ -76,17 +76,12 @@ class Rows:
         return Row(row.number, cells, None, text, label, row.words, row.line, row.file)
 
     def _label(self, value: object) -> str:
-        if isinstance(value, str) and value in self._names:
-            return self._names[value]
         names = set()
         for one in [value] if self.labels == "one" else list_labels(value):
             name = name_label(one, self.label_names)
             self.spellings[name].add(str(one).strip())
             names.add(name)
-        joined = LABELS_MARK.join(sorted(names))
-        if isinstance(value, str):
-            self._names[value] = joined
-        return joined
+        return LABELS_MARK.join(sorted(names))
 
 
 def strict(rows: Iterable[Row]) -> Iterator[Row]:
@@ -117,8 +112,6 @@ def open_rows(
     all_columns : whether `Row.columns` needs every column.
     """
     options, labelled = options or ReadOptions(), labels != "none"
-    if source.kind in ("conll", "squad"):  # their columns have no names
-        options = ReadOptions(encoding=options.encoding)
     table = open_table(source, options.encoding)
     if labelled and "label" not in table.names and source.kind in ("text", "lab"):
         missing = f"there is no {lab_label_file(source).name} in the same folder"
@@ -129,26 +122,20 @@ def open_rows(
             "Parquet with a text and a label column",
             code="no-labels",
         )
-    own_labels = labelled and source.kind in ("conll", "squad")
     columns = choose_columns(
-        table.names,
-        table.sample,
-        options,
-        pairs=pairs,
-        labelled=labelled and not own_labels,
-        where=source.name,
+        table.names, table.sample, options, pairs=pairs, labelled=labelled, where=source.name
     )
-    if own_labels:
-        columns = replace(columns, label="label")
     found = table.found
     if source.kind in TABLES:
         found = f"{found}, {columns.words(labelled)}"
-    needed = [*columns.texts, *([columns.label] if columns.label else [])]
+    # In a table without labels, the column that could have them shows where rows were swallowed.
+    label = columns.label if labelled or source.kind in TABLES else None
+    needed = [*columns.texts, *filter(None, [label])]
     return Rows(
         source,
         found,
         columns,
-        table.records(columns.label, [] if all_columns else needed),
+        table.records(label, [] if all_columns else needed),
         labels,
         options.encoding,
         table.label_names.get(columns.label or "") if labelled else None,
@@ -257,26 +244,33 @@ PATIENCE = 10.0  # seconds for the Hub's first response
 RETRIES = 3  # five seconds apart; the default of 20 looks like a hang
 
 
-def hub_revision(name: str) -> str:
-    """Return the newest revision of a dataset of the Hub; every failure is one message."""
-    repository, _ = _hub_names(name)
-    from huggingface_hub import HfApi
-    from huggingface_hub.errors import RepositoryNotFoundError
-
+@contextmanager
+def _reading_from_hub(name: str) -> Iterator[None]:
+    """Make one message of whatever the Hub's libraries and their transport raise."""
     try:
-        return HfApi().dataset_info(repository, timeout=PATIENCE).sha or ""
-    except RepositoryNotFoundError:
+        yield
+    except Exception as error:
         raise HeadstartError(
-            f"the Hugging Face Hub has no public dataset '{repository}'",
-            fix="check the name; a private one needs `hf auth login` first",
-        ) from None
-    except Exception as error:  # the Hub's library passes on its transport's errors
-        raise HeadstartError(
-            f"the Hugging Face Hub cannot be reached ({error})",
+            f"the dataset cannot be read from the Hugging Face Hub: {error}",
             where=name,
-            fix="check the network; without one, use files or the built-in names "
-            "rotten-tomatoes and imdb",
+            fix="check the name, hub:owner/name or hub:owner/name/config, and the network; a "
+            "private dataset needs `hf auth login`; without a network, use files or the built-in "
+            "names rotten-tomatoes and imdb",
         ) from error
+
+
+def _hub_names(name: str) -> tuple[str, str | None]:
+    """Return the repository and the configuration."""
+    parts = name.removeprefix("hub:").split("/")
+    return "/".join(parts[:2]), "/".join(parts[2:]) or None
+
+
+def hub_revision(name: str) -> str:
+    """Return the newest revision of a dataset of the Hub."""
+    from huggingface_hub import HfApi
+
+    with _reading_from_hub(name):
+        return HfApi().dataset_info(_hub_names(name)[0], timeout=PATIENCE).sha or ""
 
 
 def open_hub(name: str) -> tuple[str, dict[str, Any]]:
@@ -291,15 +285,9 @@ def open_hub(name: str) -> tuple[str, dict[str, Any]]:
     datasets.disable_progress_bars()
     datasets.config.STREAMING_READ_MAX_RETRIES = RETRIES
     datasets.config.STREAMING_OPEN_MAX_RETRIES = RETRIES
-    try:
+    with _reading_from_hub(name):
         splits = datasets.load_dataset(repository, config, revision=revision, streaming=True)
-    except Exception as error:
-        raise HeadstartError(
-            f"the dataset cannot be read: {error}",
-            where=name,
-            fix="a dataset with several configurations is written hub:owner/name/config",
-        ) from error
-    return revision, hub_parts(splits)
+        return revision, hub_parts(splits)
 
 
 def hub_parts(splits: Mapping[str, Any]) -> dict[str, Any]:
@@ -312,34 +300,20 @@ def _open_hub(source: Source) -> Table:
     revision, parts = open_hub(source.name)
     if source.part not in parts:
         raise HeadstartError(f"the dataset has no {source.part} split", where=source.name)
-    return hub_table(parts[source.part], f"Hugging Face Hub, revision {revision[:12]}")
+    found = f"Hugging Face Hub, revision {revision[:12]}"
+    return hub_table(parts[source.part], found, source.name)
 
 
-def hub_table(split: Any, found: str) -> Table:
+def hub_table(split: Any, found: str, name: str) -> Table:
     """Read a streamed split as a table."""
 
     def records(label: str | None, only: Sequence[str]) -> Iterator[Row]:
-        try:
+        with _reading_from_hub(name):
             for number, cells in enumerate(split, start=1):
                 yield Row(number, cells)
-        except Exception as error:  # whatever the transport or the dataset's files raise
-            raise HeadstartError(
-                f"reading from the Hugging Face Hub broke off ({error})",
-                fix="try again; for a bad connection, download the files and name them",
-            ) from error
 
     sample = [row.columns for row in islice(records(None, []), 100)]
     names = list(getattr(split, "column_names", None) or find_keys(sample))
     features = getattr(split, "features", None) or {}
     declared = {name: one.names for name, one in features.items() if hasattr(one, "names")}
     return Table(found, names, sample, records, label_names=declared)
-
-
-def _hub_names(name: str) -> tuple[str, str | None]:
-    parts = name.removeprefix("hub:").split("/")
-    if not 1 <= len(parts) <= 3 or not all(parts):
-        raise HeadstartError(
-            f"'{name}' is not a name on the Hub",
-            fix="the form is hub:owner/name or hub:owner/name/config",
-        )
-    return "/".join(parts[:2]), parts[2] if len(parts) == 3 else None

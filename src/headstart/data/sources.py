@@ -5,10 +5,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import file_digest
 from pathlib import Path
+from typing import Literal
 
 from headstart.errors import HeadstartError
 
 Given = str | Path
+Documents = Literal["line", "blank-line", "file"]
 
 TABLES = ("csv", "tsv", "jsonl", "json", "parquet", "hub")
 EMBEDDED_NAMES = ("rotten-tomatoes", "imdb")
@@ -67,6 +69,7 @@ class Source:
     path : the file, or the folder of class folders; none for names.
     gzipped : whether the file is compressed.
     part : the part of a dataset of the Hub.
+    documents : what one text of plain text is: a line, what is between blank lines, or the file.
     """
 
     name: str
@@ -74,6 +77,7 @@ class Source:
     path: Path | None = None
     gzipped: bool = False
     part: str = "train"
+    documents: Documents = "line"
 
     @property
     def file(self) -> Path:

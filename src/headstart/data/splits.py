@@ -7,8 +7,7 @@ of the file, another machine or another Python gives the same rows.
 import re
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from hashlib import blake2b
 from itertools import chain
 
@@ -21,64 +20,42 @@ VALIDATION_SHARE = 0.1
 BETWEEN = "\ufdd0"  # two texts, in a hash
 
 
-@dataclass(frozen=True)
-class _Units:
-    """What is split: distinct texts with a class each."""
+def _ranks(texts: Sequence[Text], part: Part, seed: int) -> list[bytes]:
+    """Return each row's place in the shuffled order: a hash of its class and a text of it."""
+    ranks = []
+    numbers, names = part.classes
+    for text, number in zip(texts, numbers, strict=True):
+        hashed = blake2b(digest_size=16, key=str(seed).encode())
+        hashed.update(names[number].encode())
+        hashed.update(b"\0")
+        hashed.update((text if isinstance(text, str) else BETWEEN.join(text)).encode())
+        ranks.append(hashed.digest())
+    return ranks
 
-    texts: Sequence[Text]
-    classes: Sequence[int]
-    names: Sequence[str]
-    seed: int
 
-    @cached_property
-    def ranks(self) -> list[bytes]:
-        """The place of each row in the shuffled order: a hash of its content."""
-        found = []
-        for text, number in zip(self.texts, self.classes, strict=True):
-            hashed = blake2b(digest_size=16, key=str(self.seed).encode())
-            hashed.update(self.names[number].encode())
-            hashed.update(b"\0")
-            hashed.update((text if isinstance(text, str) else BETWEEN.join(text)).encode())
-            found.append(hashed.digest())
-        return found
+def _by_class(rows: Iterable[int], part: Part) -> Iterable[list[int]]:
+    """Group rows by their class."""
+    members, (classes, _) = defaultdict[int, list[int]](list), part.classes
+    for row in rows:
+        members[classes[row]].append(row)
+    return members.values()
 
-    def by_class(self, rows: Iterable[int]) -> dict[int, list[int]]:
-        """Group rows by their class."""
-        members: dict[int, list[int]] = {number: [] for number in range(len(self.names))}
-        for row in rows:
-            members[self.classes[row]].append(row)
-        return members
 
-    def distinct(self, targets: Sequence[Hashable]) -> tuple[list[int], int, int]:
-        """Return one row of each text in shuffled order, and count duplicates and conflicts.
-
-        Texts that have several targets are all dropped: at most one of them is correct.
-        """
-        keys = [text_key(text) for text in self.texts]
-        found: dict[bytes, set[Hashable]] = defaultdict(set)
-        for key, target in zip(keys, targets, strict=True):
-            found[key].add(target)
-        first: dict[bytes, int] = {}
-        for row in sorted(range(len(keys)), key=self.ranks.__getitem__):
-            first.setdefault(keys[row], row)
-        rows = [row for key, row in first.items() if len(found[key]) == 1]
-        conflicting = sum(len(found[key]) > 1 for key in keys)
-        return rows, len(keys) - len(rows) - conflicting, conflicting
-
-    def interleave(self, rows: Iterable[int]) -> list[int]:
-        """Order rows so that every prefix has the classes in their shares, all of them early."""
-        placed = []
-        for members in self.by_class(sorted(rows, key=self.ranks.__getitem__)).values():
-            for position, row in enumerate(members):
-                share = (position + 0.5) / len(members) if position else 0.0
-                placed.append((share, self.ranks[row], row))
-        return [row for _, _, row in sorted(placed)]
+def _interleave(rows: Iterable[int], part: Part, ranks: Sequence[bytes]) -> list[int]:
+    """Order rows so that every prefix has the classes in their shares, all of them early."""
+    placed = []
+    for members in _by_class(sorted(rows, key=ranks.__getitem__), part):
+        for position, row in enumerate(members):
+            share = (position + 0.5) / len(members) if position else 0.0
+            placed.append((share, ranks[row], row))
+    return [row for _, _, row in sorted(placed)]
 
 
 def split(part: PartT, seed: int, *, with_test: bool = True) -> Splits[PartT]:
     """Split rows into stratified parts without a text in common.
 
-    Of equal texts (case and spacing aside) one stays; those with several labels are all dropped.
+    Of equal texts (case and spacing aside) one stays; those with several labels are all dropped:
+    at most one of them is correct. Rows with the same group text, such as a context, stay together.
     A text that overlaps with one of a later part is dropped from the earlier one.
 
     Parameters
@@ -89,19 +66,41 @@ def split(part: PartT, seed: int, *, with_test: bool = True) -> Splits[PartT]:
     with_test : bool
         Without it there are only train and validation.
     """
-    dropped: dict[str, int] = {}
+    groups, ranks = [text_key(text) for text in part.groups], _ranks(part.groups, part, seed)
+    first: dict[bytes, int] = {}  # a row of each group, in shuffled order
+    for row in sorted(range(len(part)), key=ranks.__getitem__):
+        first.setdefault(groups[row], row)
+    units, dropped = list(first.values()), dict[str, int]()
     if part.groups == part.keys:
-        units = _Units(part.keys, *part.classes, seed)
-        rows, dropped["duplicate"], dropped["conflicting"] = units.distinct(part.targets)
-        sides = [units.interleave(side) for side in _stratify(units, rows, with_test)]
+        found: dict[bytes, set[Hashable]] = defaultdict(set)
+        for group, target in zip(groups, part.targets, strict=True):
+            found[group].add(target)
+        units = [row for row in units if len(found[groups[row]]) == 1]
+        conflicting = sum(len(found[group]) > 1 for group in groups)
+        dropped = {"duplicate": len(part) - len(units) - conflicting, "conflicting": conflicting}
+    sides: list[list[int]] = [[], [], []]
+    for members in _by_class(units, part):
+        tests = _share(len(members), TEST_SHARE, least=2) if with_test else 0
+        end = tests + _share(len(members), VALIDATION_SHARE, least=3 if with_test else 2)
+        parts = (members[end:], members[tests:end], members[:tests])
+        sides = [side + more for side, more in zip(sides, parts, strict=True)]
+    if part.groups == part.keys:
+        sides = [_interleave(side, part, ranks) for side in sides]
     else:
-        sides = _split_groups(part, seed, with_test)
+        kept = [{groups[row] for row in side} for side in sides]
+        sides = [[row for row, group in enumerate(groups) if group in side] for side in kept]
     train, validation, test = sides
     fresh = replace(part, dropped={})
     later = fresh.pick(test) if with_test else None
     whole = part.pick([*train, *validation, *test], **dropped) if with_test else None
-    parts = Splits(part.pick(train, **dropped), fresh.pick(validation), later, whole=whole)
-    return drop_overlapping(parts)
+    return drop_overlapping(
+        Splits(part.pick(train, **dropped), fresh.pick(validation), later, whole=whole)
+    )
+
+
+def _share(count: int, share: float, *, least: int) -> int:
+    """Size a part's rows of one class: at least one where the class has `least` rows or more."""
+    return 0 if count < least else max(1, round(count * share))
 
 
 def deal_folds(part: Part, count: int, seed: int) -> list[list[int]]:
@@ -119,48 +118,14 @@ def deal_folds(part: Part, count: int, seed: int) -> list[list[int]]:
     list of lists of int
         The positions of the rows of each fold, ascending; every row is in one fold.
     """
-    classes, names = part.classes
-    units = _Units(part.keys, classes, names, seed)
+    classes, ranks = part.classes[0], _ranks(part.keys, part, seed)
     groups = [text_key(text) for text in part.groups]
     count = min(count, len(set(groups)))
     places: dict[bytes, int] = {}
-    for row in sorted(range(len(part)), key=lambda row: (classes[row], units.ranks[row])):
+    for row in sorted(range(len(part)), key=lambda row: (classes[row], ranks[row])):
         places.setdefault(groups[row], len(places) % count)
     rows = range(len(part))
     return [[row for row in rows if places[groups[row]] == fold] for fold in range(count)]
-
-
-def _split_groups(part: Part, seed: int, with_test: bool) -> list[list[int]]:
-    """Split rows so that those with the same group text, such as a context, stay together."""
-    texts = sorted(set(part.groups), key=str)
-    units = _Units(texts, [0] * len(texts), ("",), seed)
-    rows, *_ = units.distinct([0] * len(texts))
-    groups = [text_key(text) for text in part.groups]
-    sides = []
-    for side in _stratify(units, rows, with_test):
-        keys = {text_key(texts[row]) for row in side}
-        sides.append([row for row, group in enumerate(groups) if group in keys])
-    return sides
-
-
-def _stratify(
-    units: _Units, rows: Sequence[int], with_test: bool
-) -> tuple[list[int], list[int], list[int]]:
-    test: list[int] = []
-    validation: list[int] = []
-    train: list[int] = []
-    for members in units.by_class(rows).values():
-        tests = _share(len(members), TEST_SHARE, least=2) if with_test else 0
-        checks = _share(len(members), VALIDATION_SHARE, least=3 if with_test else 2)
-        test += members[:tests]
-        validation += members[tests : tests + checks]
-        train += members[tests + checks :]
-    return train, validation, test
-
-
-def _share(count: int, share: float, *, least: int) -> int:
-    """Size a part's rows of one class: at least one where the class has `least` rows or more."""
-    return 0 if count < least else max(1, round(count * share))
 
 
 def drop_overlapping(splits: Splits[PartT]) -> Splits[PartT]:
@@ -194,13 +159,14 @@ def take_budget(part: PartT, budget: str, seed: int) -> PartT:
     seed : int
         Which rows; the same ones whatever the order of the dataset.
     """
-    units = _Units(part.keys, *part.classes, seed)
+    texts, (classes, names) = part.keys, part.classes
+    ranks = _ranks(texts, part, seed)
     first: dict[object, int] = {}
-    for row in sorted(range(len(part)), key=units.ranks.__getitem__):
-        first.setdefault((text_key(units.texts[row]), units.classes[row]), row)
-    rows = list(first.values())
-    size = _budget_size(budget, len(rows), len(units.names))
-    return part.pick(units.interleave(rows)[:size], duplicate=len(part) - len(rows))
+    for row in sorted(range(len(part)), key=ranks.__getitem__):
+        first.setdefault((text_key(texts[row]), classes[row]), row)
+    size = _budget_size(budget, len(first), len(names))
+    rows = _interleave(first.values(), part, ranks)[:size]
+    return part.pick(rows, duplicate=len(part) - len(first))
 
 
 def _budget_size(budget: str, available: int, classes: int) -> int:

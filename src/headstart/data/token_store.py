@@ -2,7 +2,8 @@
 
 A store is a folder named by a key of the corpus, the tokenizer and the split, so that the second
 request finds it. It is written under a temporary name, synced, and renamed: it is complete or
-absent. A killed writer's folder is removed by the next writer, and a damaged store is made again.
+absent. What a killed writer left is removed by the next writer of the same store, and a damaged
+store is made again.
 
 A store has two parts, `train` and `held_out`. A part has two files: where each document starts (8
 bytes each), and the little-endian ids of all documents. The manifest has a checksum of each file,
@@ -22,13 +23,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from filelock import FileLock, Timeout
+from filelock import FileLock
 from numpy.typing import NDArray
 
 from headstart.data.dataset import batched
 from headstart.data.sources import hash_content
 from headstart.data.tokenizers import Tokenizer, Tokens, hash_of
-from headstart.files import mark_used, sync
+from headstart.files import sync
 
 FORMAT = 5
 MANIFEST = "manifest.json"
@@ -107,7 +108,6 @@ def store_corpus(
         with FileLock(place.with_suffix(".lock")):
             if not is_complete(place):  # else another process has made it meanwhile
                 _make_store(documents, tokenizer, split, place)
-    mark_used(place / MANIFEST)
     return [TokenStore(place, part, tokenizer.dtype) for part in PARTS]
 
 
@@ -129,8 +129,6 @@ def _make_store(
     temporary = place.with_suffix(".part")
     for old in (temporary, place):
         shutil.rmtree(old, ignore_errors=True)
-    for leftover in place.parent.glob("*.part"):  # of killed writers
-        remove_store(leftover)
     try:
         temporary.mkdir()
         _write_parts(documents, tokenizer, split, temporary)
@@ -158,16 +156,6 @@ def _write_parts(
         starts = np.zeros(len(counts) + 1, dtype=INDEX_DTYPE)
         np.cumsum(counts, out=starts[1:])
         (folder / f"{part}-documents.bin").write_bytes(starts.tobytes())
-
-
-def remove_store(folder: Path) -> bool:
-    """Remove a store or a half-written one; return False where a process holds its lock."""
-    try:
-        with FileLock(folder.with_suffix(".lock"), blocking=False):
-            shutil.rmtree(folder, ignore_errors=True)
-            return True
-    except Timeout:
-        return False
 
 
 # The split of a corpus. A share of a corpus with few documents may be no document at all. Then

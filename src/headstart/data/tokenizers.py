@@ -9,17 +9,16 @@ import json
 import re
 import subprocess
 import sys
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, cached_property
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-import sentencepiece
 import tokenizers
 from numpy.typing import NDArray
+from sentencepiece import SentencePieceProcessor
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
 from headstart.errors import HeadstartError
@@ -32,72 +31,11 @@ Tokens = NDArray[np.unsignedinteger]
 SPECIAL_NAMES = {
     "pad": ("[PAD]", "<pad>", "<|pad|>", "<|padding|>"),
     "unknown": ("[UNK]", "<unk>", "<|unk|>"),
-    "begin": ("[BOS]", "<s>", "<bos>", "<|begin_of_text|>", "[CLS]"),
+    "begin": ("[BOS]", "<s>", "<sos>", "<bos>", "<|begin_of_text|>", "[CLS]"),
     "end": ("[EOS]", "</s>", "<eos>", "<|end_of_text|>", "<|endoftext|>", "[SEP]"),
     "mask": ("[MASK]", "<mask>", "<|mask|>"),
     "separator": ("[SEP]", "<sep>", "</s>"),
 }
-
-
-class Tokenizer(ABC):
-    """Text to ids and back. The id of a special token that the vocabulary lacks is `None`.
-
-    `fingerprint` is equal for tokenizers with the same ids for every text.
-    """
-
-    vocab_size: int
-    fingerprint: str
-    pad_id: int | None = None
-    unknown_id: int | None = None
-    begin_id: int | None = None
-    end_id: int | None = None
-    mask_id: int | None = None
-    separator_id: int | None = None
-    separators: int = 1  # between the two texts of a pair (RoBERTa: 2)
-
-    @abstractmethod
-    def encode_arrays(self, texts: Sequence[str]) -> list[Tokens]:
-        """Return the ids of each text as an array of `dtype`, without special tokens."""
-
-    @abstractmethod
-    def decode(self, ids: Sequence[int]) -> str:
-        """Return the text of `ids` without special tokens."""
-
-    @abstractmethod
-    def tokenize(self, text: str) -> list[str]:
-        """Return the tokens of a text as readable strings, one for each id."""
-
-    @abstractmethod
-    def save(self, path: Path) -> Path:
-        """Write the file that `load_tokenizer` reads; in a folder, under its default name."""
-
-    def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """Return the ids of each text as a list, without special tokens."""
-        return [ids.tolist() for ids in self.encode_arrays(texts)]
-
-    @property
-    def dtype(self) -> np.dtype[np.unsignedinteger]:
-        """The smallest type that holds every id, little-endian on every machine."""
-        return np.dtype("<u2" if self.vocab_size <= 1 << 16 else "<u4")
-
-    @cached_property
-    def specials(self) -> dict[str, int]:
-        """The ids that text never becomes, by role. Text can become the unknown token."""
-        roles = ("pad", "begin", "end", "mask", "separator")
-        ids = {role: getattr(self, f"{role}_id") for role in roles}
-        return {role: number for role, number in ids.items() if number is not None}
-
-    def _without_specials(self, ids: list[int]) -> list[int]:
-        """Replace special tokens that a text spelled by the unknown token, or drop them.
-
-        Byte-level tokenizers never need it; vocabularies of whole words and SentencePiece's
-        user-defined symbols do.
-        """
-        specials = set(self.specials.values())
-        if specials.isdisjoint(ids):
-            return ids
-        replaced = [self.unknown_id if number in specials else number for number in ids]
-        return [number for number in replaced if number is not None]
 
 
 # Byte-level tokenizers first split a text with GPT-2's pattern, then tokenize each part. So a text
@@ -121,8 +59,20 @@ _MAX_CACHE_BYTES = 48 << 20  # then the cache starts anew
 _BYTES_PER_PART = 160  # two Python objects and an entry of the dictionary
 
 
-class JsonTokenizer(Tokenizer):
-    """A `tokenizers.Tokenizer` that never truncates, pads or reads text as special tokens."""
+class Tokenizer:
+    """A `tokenizers.Tokenizer` that never truncates, pads or reads text as special tokens.
+
+    The id of a special token that the vocabulary lacks is `None`. `fingerprint` is equal for
+    tokenizers with the same ids for every text.
+    """
+
+    pad_id: int | None
+    unknown_id: int | None
+    begin_id: int | None
+    end_id: int | None
+    mask_id: int | None
+    separator_id: int | None
+    separators = 1  # between the two texts of a pair (RoBERTa: 2)
 
     def __init__(self, inner: tokenizers.Tokenizer) -> None:
         inner.no_truncation()
@@ -146,7 +96,7 @@ class JsonTokenizer(Tokenizer):
         self._known_bytes = 0
 
     @classmethod
-    def read(cls, path: Path) -> "JsonTokenizer":
+    def read(cls, path: Path) -> "Tokenizer":
         """Read a `tokenizer.json`; one with expressions is first tried in another process."""
         try:
             inner = tokenizers.Tokenizer.from_file(str(path))
@@ -166,6 +116,7 @@ class JsonTokenizer(Tokenizer):
         return _from_json, (self._inner.to_str(),)
 
     def encode_arrays(self, texts: Sequence[str]) -> list[Tokens]:
+        """Return the ids of each text as an array of `dtype`, without special tokens."""
         if not self._can_split:
             return [np.array(ids, dtype=self.dtype) for ids in self._encode_whole(list(texts))]
         known = self._known  # another thread may start a new one meanwhile
@@ -179,16 +130,46 @@ class JsonTokenizer(Tokenizer):
         joined = (b"".join(map(known.__getitem__, parts)) for parts in split)
         return [np.frombuffer(ids, self.dtype) for ids in joined]
 
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """Return the ids of each text as a list, without special tokens."""
+        return [ids.tolist() for ids in self.encode_arrays(texts)]
+
+    @property
+    def dtype(self) -> np.dtype[np.unsignedinteger]:
+        """The smallest type that holds every id, little-endian on every machine."""
+        return np.dtype("<u2" if self.vocab_size <= 1 << 16 else "<u4")
+
+    @cached_property
+    def specials(self) -> dict[str, int]:
+        """The ids that text never becomes, by role. Text can become the unknown token."""
+        roles = ("pad", "begin", "end", "mask", "separator")
+        ids = {role: getattr(self, f"{role}_id") for role in roles}
+        return {role: number for role, number in ids.items() if number is not None}
+
+    def _without_specials(self, ids: list[int]) -> list[int]:
+        """Replace special tokens that a text spelled by the unknown token, or drop them.
+
+        Byte-level tokenizers never need it; vocabularies of whole words do.
+        """
+        specials = set(self.specials.values())
+        if specials.isdisjoint(ids):
+            return ids
+        replaced = [self.unknown_id if number in specials else number for number in ids]
+        return [number for number in replaced if number is not None]
+
     def decode(self, ids: Sequence[int]) -> str:
+        """Return the text of `ids` without special tokens."""
         return self._inner.decode(list(ids), skip_special_tokens=True)
 
     def tokenize(self, text: str) -> list[str]:
+        """Return the tokens of a text as readable strings, one for each id."""
         tokens = [self._inner.id_to_token(number) or "" for number in self.encode([text])[0]]
         if (self._settings["decoder"] or {}).get("type") != "ByteLevel":
             return tokens
         return [self._inner.decoder.decode([token]) for token in tokens]
 
     def save(self, path: Path) -> Path:
+        """Write the file that `load_tokenizer` reads; in a folder, under its default name."""
         path = path / "tokenizer.json" if path.is_dir() else path
         write_text(path, self.to_json())
         return path
@@ -236,8 +217,8 @@ class JsonTokenizer(Tokenizer):
         )
 
 
-def _from_json(text: str) -> JsonTokenizer:
-    return JsonTokenizer(tokenizers.Tokenizer.from_str(text))
+def _from_json(text: str) -> Tokenizer:
+    return Tokenizer(tokenizers.Tokenizer.from_str(text))
 
 
 # The regular expressions and replacements of a foreign tokenizer.json may run forever or multiply
@@ -294,57 +275,7 @@ def find_problem(text: str) -> str | None:
     return (lines or ["the library failed"])[-1] if done.returncode else None
 
 
-class SentencePieceTokenizer(Tokenizer):
-    """A SentencePiece model with its normalization and special tokens."""
-
-    def __init__(self, model: bytes) -> None:
-        self._model = model
-        self._processor = processor = sentencepiece.SentencePieceProcessor(model_proto=model)
-        self.fingerprint = hash_of(b"sentencepiece", model)
-        self.vocab_size = processor.get_piece_size()
-        defined = {
-            "pad": processor.pad_id(),
-            "unknown": processor.unk_id(),
-            "begin": processor.bos_id(),
-            "end": processor.eos_id(),
-        }
-        for role, names in SPECIAL_NAMES.items():
-            ids = [defined.get(role, -1), *map(processor.piece_to_id, names)]
-            known = [n for n in ids if n >= 0 and (role == "unknown" or n != processor.unk_id())]
-            setattr(self, f"{role}_id", known[0] if known else None)
-
-    @classmethod
-    def read(cls, path: Path) -> "SentencePieceTokenizer":
-        """Read a `.model` file."""
-        try:
-            return cls(path.read_bytes())
-        except RuntimeError as error:
-            raise HeadstartError(
-                "this is not a SentencePiece model",
-                where=path,
-                fix="give the .model file that SentencePiece wrote, not its .vocab",
-            ) from error
-
-    def encode_arrays(self, texts: Sequence[str]) -> list[Tokens]:
-        encoded = self._processor.encode(list(texts), out_type=int)
-        return [np.array(self._without_specials(ids), dtype=self.dtype) for ids in encoded]
-
-    def decode(self, ids: Sequence[int]) -> str:
-        specials = self.specials.values()
-        text: str = self._processor.decode([i for i in ids if i not in specials])
-        return text
-
-    def tokenize(self, text: str) -> list[str]:
-        return [self._processor.id_to_piece(number) for number in self.encode([text])[0]]
-
-    def save(self, path: Path) -> Path:
-        path = path / "sentencepiece.model" if path.is_dir() else path
-        with replacing(path) as temporary:
-            temporary.write_bytes(self._model)
-        return path
-
-
-LAB_SPECIALS = ["<sos>", "<pad>", "<eos>", "<oov>"]
+LAB_SPECIALS = ("<sos>", "<pad>", "<eos>", "<oov>")
 WORD_START = "▁"
 
 
@@ -356,16 +287,17 @@ class LabTokenizer(Tokenizer):
     model in the folder of `dict.txt`; without one, its words are the tokens.
     """
 
-    begin_id, pad_id, end_id, unknown_id = range(4)
-
-    def __init__(self, tokens: Sequence[str], model: SentencePieceTokenizer | None = None) -> None:
-        self._tokens = [*LAB_SPECIALS, *tokens]
-        self._model = model
-        # A special token that a text spells is not in the dictionary, hence unknown.
-        self._ids = {token: i for i, token in enumerate(self._tokens) if i >= len(LAB_SPECIALS)}
-        self.vocab_size = len(self._tokens)
-        fingerprint = "" if model is None else model.fingerprint
-        self.fingerprint = hash_of(b"lab", "\n".join(self._tokens).encode(), fingerprint.encode())
+    def __init__(self, tokens: Sequence[str], model: bytes = b"") -> None:
+        words = {token: number for number, token in enumerate(tokens, start=len(LAB_SPECIALS))}
+        specials = {token: number for number, token in enumerate(LAB_SPECIALS)}
+        inner = tokenizers.Tokenizer(models.WordLevel(words | specials, unk_token="<oov>"))
+        inner.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+        inner.decoder = decoders.Metaspace()
+        inner.add_special_tokens(list(LAB_SPECIALS[:3]))
+        super().__init__(inner)
+        self.fingerprint = hash_of(self.fingerprint.encode(), model)
+        self._tokens, self._model = tokens, model
+        self._processor = SentencePieceProcessor(model_proto=model) if model else None
 
     @classmethod
     def read(cls, path: Path) -> "LabTokenizer":
@@ -382,7 +314,7 @@ class LabTokenizer(Tokenizer):
             raise HeadstartError(
                 f"this file does not have a token and its count in every line: {error}",
                 where=path,
-                fix="give the lab's dict.txt, a tokenizer.json or a SentencePiece .model",
+                fix="give the lab's dict.txt or a tokenizer.json",
             ) from error
         found = sorted(path.parent.glob("*.model"))
         if len(found) > 1:
@@ -392,54 +324,52 @@ class LabTokenizer(Tokenizer):
                 where=path.parent,
                 fix="keep only the one that tokenized the texts",
             )
-        return cls(tokens, *map(SentencePieceTokenizer.read, found))
+        try:
+            return cls(tokens, *(model.read_bytes() for model in found))
+        except RuntimeError as error:
+            raise HeadstartError(
+                "this is not a SentencePiece model",
+                where=found[0],
+                fix="give the .model file that SentencePiece wrote, not its .vocab",
+            ) from error
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return LabTokenizer, (self._tokens, self._model)
 
     def encode_arrays(self, texts: Sequence[str]) -> list[Tokens]:
-        ids, unknown = self._ids, self.unknown_id
-        return [
-            np.array([ids.get(token, unknown) for token in self._split(text)], dtype=self.dtype)
-            for text in texts
-        ]
+        return super().encode_arrays([self._split(text) for text in texts])
 
-    def decode(self, ids: Sequence[int]) -> str:
-        specials = self.specials.values()
-        tokens = [self._tokens[i] for i in ids if i not in specials]
-        return "".join(tokens).replace(WORD_START, " ").strip()
-
-    def tokenize(self, text: str) -> list[str]:
-        return [self._tokens[number] for number in self.encode([text])[0]]
+    def _split(self, text: str) -> str:
+        """Separate the tokens of a text by spaces."""
+        if self._processor is None or WORD_START in text:
+            return text
+        return " ".join(self._processor.encode(text, out_type=str))
 
     def save(self, path: Path) -> Path:
         path = path / "dict.txt" if path.is_dir() else path
-        write_text(path, "".join(f"{token} 1\n" for token in self._tokens[len(LAB_SPECIALS) :]))
-        if self._model is not None:
-            self._model.save(path.parent)
+        write_text(path, "".join(f"{token} 1\n" for token in self._tokens))
+        if self._model:
+            with replacing(path.with_name("sentencepiece.model")) as temporary:
+                temporary.write_bytes(self._model)
         return path
-
-    def _split(self, text: str) -> list[str]:
-        if self._model is None or WORD_START in text:
-            return text.split()
-        return self._model.tokenize(text)
 
 
 READERS: dict[str, Callable[[Path], Tokenizer]] = {
-    ".json": JsonTokenizer.read,
+    ".json": Tokenizer.read,
     ".txt": LabTokenizer.read,
-    ".model": SentencePieceTokenizer.read,
 }
 
 
 def load_tokenizer(path: Path | str) -> Tokenizer:
     """Read a tokenizer from its file, or from a folder that holds one.
 
-    Known are `tokenizer.json`, the lab's `dict.txt` and a SentencePiece `.model`.
+    Known are `tokenizer.json` and the lab's `dict.txt`.
     """
     path = Path(path)
     if path.is_dir():
-        # The lab's folder has a SentencePiece model next to its dictionary.
-        patterns = ("tokenizer.json", "dict.txt", "*.model")
-        found = [file for pattern in patterns for file in sorted(path.glob(pattern))]
-        path = found[0] if found else path / "tokenizer.json"
+        lab = path / "dict.txt"
+        path = path / "tokenizer.json"
+        path = lab if lab.is_file() and not path.is_file() else path
     if not path.is_file():
         raise HeadstartError(
             "there is no such tokenizer file",
@@ -450,7 +380,7 @@ def load_tokenizer(path: Path | str) -> Tokenizer:
         raise HeadstartError(
             f"{path.name} is not a tokenizer that Headstart knows",
             where=path,
-            fix="give a tokenizer.json, a SentencePiece .model or a dict.txt",
+            fix="give a tokenizer.json or a dict.txt",
         )
     return READERS[path.suffix](path)
 
@@ -459,27 +389,21 @@ TRAINED_SPECIALS = [names[0] for names in SPECIAL_NAMES.values()]
 MIN_VOCAB_SIZE = 256 + len(TRAINED_SPECIALS)
 
 
-def train_tokenizer(
-    corpus: Iterable[str],
-    *,
-    vocab_size: int,
-    kind: Literal["bpe", "unigram"] = "bpe",
-) -> JsonTokenizer:
-    """Train a byte-level BPE or unigram tokenizer; the corpus is read once and never stored.
+def train_tokenizer(corpus: Iterable[str], *, vocab_size: int) -> Tokenizer:
+    """Train a byte-level BPE tokenizer; the corpus is read once and never stored.
 
-    Both kinds contain the 256 bytes, so that any text in any language has ids and is decoded
-    unchanged, and both split a text into words first, so that no token reaches across them.
+    It contains the 256 bytes, so that any text in any language has ids and is decoded unchanged,
+    and it splits a text into words first, so that no token reaches across them.
 
     Parameters
     ----------
     corpus : iterable of str
     vocab_size : int
         The largest number of tokens. A small corpus may not have that many.
-    kind : "bpe" or "unigram"
 
     Returns
     -------
-    JsonTokenizer
+    Tokenizer
         Its `vocab_size` is the number of tokens that were found.
     """
     if vocab_size < MIN_VOCAB_SIZE:
@@ -488,42 +412,17 @@ def train_tokenizer(
             fix=f"ask for at least {MIN_VOCAB_SIZE}: 256 bytes and "
             f"{len(TRAINED_SPECIALS)} special tokens",
         )
-    settings: dict[str, Any] = {
-        "vocab_size": vocab_size,
-        "special_tokens": TRAINED_SPECIALS,
-        "initial_alphabet": pre_tokenizers.ByteLevel.alphabet(),
-        "show_progress": False,
-    }
-    trainer: trainers.Trainer
-    if kind == "bpe":
-        inner = tokenizers.Tokenizer(models.BPE())
-        trainer = trainers.BpeTrainer(**settings)
-    else:
-        inner = tokenizers.Tokenizer(models.Unigram())
-        trainer = trainers.UnigramTrainer(unk_token="[UNK]", **settings)
+    inner = tokenizers.Tokenizer(models.BPE())
     inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
     inner.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocab_size,
+        special_tokens=TRAINED_SPECIALS,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
     inner.train_from_iterator(corpus, trainer)
-    return JsonTokenizer(_reproducible(inner) if kind == "unigram" else inner)
-
-
-def _reproducible(inner: tokenizers.Tokenizer) -> tokenizers.Tokenizer:
-    """Return the same unigram model without what differs from training to training.
-
-    The library sums in the order in which its threads finish, and ranks the bytes that the corpus
-    hardly has in the order of a hash table.
-    """
-    settings = json.loads(inner.to_str())
-    vocabulary = settings["model"]["vocab"]
-    specials, tokens = vocabulary[: len(TRAINED_SPECIALS)], vocabulary[len(TRAINED_SPECIALS) :]
-    rarest = min((score for token, score in tokens if len(token) > 1), default=0.0)
-    for entry in tokens:
-        if len(entry[0]) == 1 and entry[1] < rarest:
-            entry[1] = rarest - 1
-        entry[1] = round(entry[1], 6)
-    tokens.sort(key=lambda entry: (-entry[1], entry[0]))
-    settings["model"]["vocab"] = specials + tokens
-    return tokenizers.Tokenizer.from_str(json.dumps(settings))
+    return Tokenizer(inner)
 
 
 def hash_of(*parts: bytes) -> str:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headstart.arms import find_arm
-from headstart.baselines.finetune_arm import STACK, save_arm
+from headstart.baselines.finetune_arm import save_arm
 from headstart.baselines.stack import MEMBERS, Stack
 from headstart.config import FinetuneConfig, StudyConfig
 from headstart.data.dataset import as_text
@@ -344,14 +344,14 @@ def _write_run(new: Path, job: Job, study: "Study") -> None:
         place = new / MEMBERS / safe_name(one.arm)
         _unpack_run(one, study, place)
         members[place.name] = Run.open(place)
-    settings: Any = {**study.config.dataset_settings(), "arm": STACK, "seed": job.seed}
+    settings: Any = {**study.config.dataset_settings(), "seed": job.seed}
     scorer = Stack.with_weights([weights[one.arm] for one in used], members)
     save_arm(
         ClassifierRun(new, study.data.task, scorer),
         FinetuneConfig(**settings),
         study.data.rows(job.labels, job.seed, job.fold),
         new,
-        arm=STACK,
+        arm=job.arm,
         role="measured it",
     )
 

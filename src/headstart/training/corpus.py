@@ -1,6 +1,5 @@
 """From a corpus to data that can be trained on: tokenizer, token stores, task text."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from headstart.data.read import guess_task, read_texts
 from headstart.data.token_store import CorpusSplit, choose_split, store_corpus
 from headstart.data.tokenizers import Tokenizer, hash_of, load_tokenizer, train_tokenizer
 from headstart.errors import HeadstartError
-from headstart.files import cache_folder, mark_used, write_text
+from headstart.files import cache_folder, write_text
 from headstart.model.presets import Preset, PresetObjective, preset
 from headstart.objectives import OBJECTIVES
 from headstart.run import NetworkRun
@@ -155,21 +154,17 @@ def find_tokenizer(config: PretrainConfig, corpus: Corpus, callback: Callback) -
     if config.base is not None:
         return NetworkRun.open(config.base).tokenizer
     vocab_size = network_preset(config).base.vocab_size
-    settings = json.dumps([config.tokenizer_kind, vocab_size, 1])
-    name = hash_of(corpus.fingerprint.encode(), settings.encode())[:32]
+    name = hash_of(corpus.fingerprint.encode(), f"bpe {vocab_size}".encode())[:32]
     path = cache_folder() / "tokenizers" / f"{name}.json"
     checksum = path.with_suffix(".sha256")
     try:
         tokenizer = load_tokenizer(path)
         if checksum.read_text(encoding="utf-8").strip() == tokenizer.fingerprint:
-            mark_used(path)
             return tokenizer
     except (OSError, UnicodeDecodeError, HeadstartError):
         pass  # not trained yet, or damaged
     trained = train_tokenizer(
-        with_progress(corpus, callback.stage("training the tokenizer")),
-        vocab_size=vocab_size,
-        kind=config.tokenizer_kind,
+        with_progress(corpus, callback.stage("training the tokenizer")), vocab_size=vocab_size
     )
     path.parent.mkdir(parents=True, exist_ok=True)
     trained.save(path)

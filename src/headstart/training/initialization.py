@@ -27,9 +27,9 @@ from headstart.data.dataset import Splits
 from headstart.data.splits import take_budget
 from headstart.data.tokenizers import Tokenizer, hash_of, load_tokenizer, train_tokenizer
 from headstart.errors import HeadstartError
-from headstart.files import cache_folder, mark_used, replacing, write_text
+from headstart.files import cache_folder, replacing, write_text
 from headstart.folds import make_folds
-from headstart.linear import MAXIMUM_SHARE, POOLED_CS, FoldFeatures, fit_regression, select_C
+from headstart.linear import POOLED_CS, FoldFeatures, fit_regression, pooled_scale, select_C
 from headstart.model.attention import SelfAttention
 from headstart.model.checkpoint import CONFIG
 from headstart.model.config import LanguageModelingConfig, MaskedNextSentenceConfig
@@ -116,7 +116,6 @@ def cooccurrence_vectors(
     path = cache_folder() / "cooccurrences" / f"{name}.safetensors"
     try:
         cached: dict[str, Any] = load_arrays(path, fix="delete the file")[0]
-        mark_used(path)
         return scale_columns(cached["vectors"], cached["values"], power=power)
     except (OSError, HeadstartError, KeyError):
         pass  # not computed yet, or damaged
@@ -255,9 +254,7 @@ def _new_tokenizer(config: FinetuneConfig, texts: Sequence[str]) -> Tokenizer:
     if config.tokenizer:
         return load_tokenizer(Path(config.tokenizer))
     chosen = preset(config.preset, objective=config.objective, **config.sizes())
-    return train_tokenizer(
-        texts, vocab_size=chosen.base.vocab_size, kind=config.tokenizer_kind or "bpe"
-    )
+    return train_tokenizer(texts, vocab_size=chosen.base.vocab_size)
 
 
 def reading_length(base: Any, name: str) -> int:
@@ -324,7 +321,7 @@ def fit_head(
     features = probe_features(model, examples, progress)
     center = features.mean(axis=0)
     features -= center
-    scale = _feature_scale(features, halves=head.config.pooling == "mean+max" and not head.dense)
+    scale = pooled_scale(features, halves=head.config.pooling == "mean+max" and not head.dense)
     features *= scale
     if targets.ndim == 1:
         fitted = _fit(features, targets, weights)
@@ -381,17 +378,6 @@ def _sample(targets: NDArray[Any]) -> NDArray[np.int64]:
     if targets.ndim > 1:
         return np.sort(drawn)
     return np.union1d(drawn, np.unique(targets, return_index=True)[1])
-
-
-def _feature_scale(centered: Floats, *, halves: bool) -> Floats:
-    """One scale for all columns, or one each for means and maxima (baselines/cooccurrence.py)."""
-    parts = np.split(centered, 2, axis=1) if halves else [centered]
-    shares = (1.0, MAXIMUM_SHARE)
-    scales = [
-        share / part.std() if part.std() > 0 else 0.0
-        for part, share in zip(parts, shares, strict=False)
-    ]
-    return np.repeat(scales, parts[0].shape[1])
 
 
 def _for_every_class(fitted: Any, classes: int) -> tuple[Floats, Floats]:

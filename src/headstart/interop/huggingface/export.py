@@ -12,7 +12,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from headstart.config import FinetuneConfig, is_run
-from headstart.data.tokenizers import JsonTokenizer
+from headstart.data.tokenizers import Tokenizer
 from headstart.errors import HeadstartError
 from headstart.files import replacing, write_text
 from headstart.interop.exporters import (
@@ -153,11 +153,11 @@ def with_padding(run: NetworkRun) -> NetworkRun:
     To pad with the end of text would hide a text's own end: a classifier reads its last token.
     """
     tokenizer = run.tokenizer
-    if run.task is None or tokenizer.pad_id is not None or not isinstance(tokenizer, JsonTokenizer):
+    if run.task is None or tokenizer.pad_id is not None:
         return run
     inner = tokenizers.Tokenizer.from_str(tokenizer.to_json())
     inner.add_special_tokens([PADDING])
-    padded = JsonTokenizer(inner)
+    padded = Tokenizer(inner)
     model = copy.deepcopy(run.model)
     base = model.base
     rows = max(base.config.vocab_size, padded.vocab_size)

@@ -6,7 +6,7 @@ from typing import Any
 
 import tokenizers
 
-from headstart.data.tokenizers import JsonTokenizer, Tokenizer
+from headstart.data.tokenizers import Tokenizer
 from headstart.errors import HeadstartError
 from headstart.interop.huggingface.foreign_config import ForeignConfig
 
@@ -15,12 +15,12 @@ def read_tokenizer(folder: Path, config: ForeignConfig) -> Tokenizer:
     """Read `tokenizer.json`, or make it from the older files of BERT and GPT-2."""
     path = folder / "tokenizer.json"
     if path.is_file():
-        return JsonTokenizer.read(path)
+        return Tokenizer.read(path)
     try:
         if (folder / "vocab.txt").is_file():
-            return JsonTokenizer(_word_pieces(folder))
+            return Tokenizer(_word_pieces(folder))
         if (folder / "vocab.json").is_file() and (folder / "merges.txt").is_file():
-            return JsonTokenizer(_byte_pairs(folder))
+            return Tokenizer(_byte_pairs(folder))
     except HeadstartError:
         raise
     except Exception as error:  # the library raises bare exceptions

@@ -6,7 +6,7 @@ from typing import Any
 import tokenizers
 from tokenizers import processors
 
-from headstart.data.tokenizers import JsonTokenizer
+from headstart.data.tokenizers import LabTokenizer
 from headstart.errors import HeadstartError
 from headstart.run import NetworkRun
 from headstart.tasks.examples import between_texts
@@ -34,7 +34,7 @@ def tokenizer_files(run: NetworkRun, *, inputs: list[str]) -> dict[str, str]:
     inputs : list of str
         What the model is given: `input_ids`, `attention_mask`, and perhaps `token_type_ids`.
     """
-    if not isinstance(run.tokenizer, JsonTokenizer):
+    if isinstance(run.tokenizer, LabTokenizer):
         raise HeadstartError(
             "transformers reads tokenizers of the form tokenizer.json, and this run has another",
             where=run.folder,
