@@ -128,7 +128,9 @@ def test_many_rows_or_a_test_part_or_one_fold_need_no_folds(tmp_path):
         read_data(fold_config(tmp_path, folds=3, test=str(path)), Callback())
 
 
-def test_the_plan_of_a_study_in_folds_fits_into_the_minutes(tmp_path):
+def test_the_plan_of_a_study_in_folds_fits_into_the_minutes(tmp_path, monkeypatch):
+    monkeypatch.setattr("headstart.study.plan.time_row", lambda *_: 3e-3)
+    monkeypatch.setattr("headstart.study.plan.time_step", lambda *_: 0.1)
     config = fold_config(tmp_path, corpus=[], labels=["20"], seeds=4)
     whole = plan_study(config, tmp_path / "none").plan
     one = plan_study(config.replace(folds=1), tmp_path / "none").plan

@@ -419,19 +419,18 @@ def job_seconds(job: Job, config: StudyConfig, plan: Plan, speed: Speed) -> floa
 
 def _cuts(wanted: Plan, plan: Plan) -> list[str]:
     """Say what was reduced."""
-    cuts = []
-    if plan.tries != wanted.tries:
-        cuts.append("every network takes the usual learning rate and epochs without a choice")
-    if plan.seeds != wanted.seeds:
-        cuts.append(f"{len(plan.seeds)} seeds instead of {len(wanted.seeds)}")
-    if plan.budgets != wanted.budgets:
-        dropped = [f"{labels:,}" for labels in wanted.budgets if labels not in plan.budgets]
-        cuts.append(f"no trainings with {' and '.join(dropped)} labels")
-    if plan.pretrain_steps != wanted.pretrain_steps:
-        cuts.append(
-            f"{plan.pretrain_steps:,} steps of pretraining instead of {wanted.pretrain_steps:,}"
-        )
-    return cuts
+    dropped = [f"{labels:,}" for labels in wanted.budgets if labels not in plan.budgets]
+    steps = (plan.pretrain_steps, wanted.pretrain_steps)
+    cuts = [
+        (
+            plan.tries != wanted.tries,
+            "every network takes the usual learning rate and epochs without a choice",
+        ),
+        (plan.seeds != wanted.seeds, f"{len(plan.seeds)} seeds instead of {len(wanted.seeds)}"),
+        (bool(dropped), f"no trainings with {' and '.join(dropped)} labels"),
+        (steps[0] != steps[1], f"{steps[0]:,} steps of pretraining instead of {steps[1]:,}"),
+    ]
+    return [words for is_reduced, words in cuts if is_reduced]
 
 
 def seconds_left(
