@@ -86,7 +86,7 @@ UNSEEN = -1e4  # the score of a class that training had no row of: its probabili
 
 # The kinds of classifiers without a network, by `kind` in classifier.json.
 CLASSIFIERS = {arm.name: arm.estimator for arm in ARMS.values() if arm.estimator} | {
-    "tagger": "headstart.baselines.tagger:WordTagger"
+    "tagger": "headstart.baselines.linear:WordTagger"
 }
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.base import clone
 
 from headstart.baselines.baselines import baselines_for
-from headstart.baselines.tagger import WordTagger, word_features
+from headstart.baselines.linear import WordTagger, word_features
 from headstart.tasks import find_task
 from tests.labelled import splits, write_conll, write_squad
 

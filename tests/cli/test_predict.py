@@ -94,7 +94,7 @@ def test_evaluate_counts_questions(answerer, headstart):
         (["ANSWERER", "who lives?"], "texts come in pairs, and 1 was given"),
         (["ANSWERER", "", TEXT], "the question is empty"),
         (["TAGGER", "--input", "CONLL", "--output", "x.csv"], "let the name end in .jsonl or"),
-        (["ANSWERER", "--input", "CONLL", "--output", "x.json"], "no two text columns"),
+        (["ANSWERER", "--input", "CONLL", "--output", "x.json"], "no column 'question'"),
         (["TAGGER", "--input", "missing.conll", "--output", "x.conll"], "there is no file"),
         (["TAGGER", "--input", "EMPTY", "--output", "x.conll"], "the file holds no"),
         (["ANSWERER", "--input", "NOT_SQUAD", "--output", "x.json"], "not SQuAD's JSON"),

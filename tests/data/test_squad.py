@@ -32,7 +32,7 @@ def test_answers_are_not_looked_at(tmp_path):
     [
         ({"id": "x"}, "the text is empty"),
         ({"id": "x", "question": 7}, "the text is not text"),
-        ("who?", "an object with a question was expected"),
+        ("who?", "not a question in SQuAD's form"),
     ],
 )
 def test_a_broken_question_keeps_its_place(tmp_path, asked, reason):

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from headstart.baselines.linear import LinearTextClassifier, TfidfClassifier
-from headstart.baselines.tagger import WordTagger
+from headstart.baselines.linear import LinearTextClassifier, TfidfClassifier, WordTagger
 from headstart.config import FinetuneConfig
 from headstart.errors import HeadstartError
 from headstart.run import ClassifierRun, seen_rows

@@ -346,8 +346,8 @@ def _open_squad(source: Source, encoding: str) -> Table:
             except HeadstartError as problem:
                 yield Row(number, cells, problem)
             except (KeyError, TypeError, ValueError, AttributeError) as error:
-                wrong = HeadstartError(f"the question is incomplete: {error!r}", fix=SQUAD_FORM)
-                yield Row(number, cells, wrong)
+                what = f"this is not a question in SQuAD's form: {error!r}"
+                yield Row(number, cells, HeadstartError(what, fix=SQUAD_FORM))
 
     names = ["id", "question", "context", "label"]
     return Table("questions in SQuAD's JSON", names, [], records)
