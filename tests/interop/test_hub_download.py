@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from headstart.errors import HeadstartError
-from headstart.interop.huggingface.hub import find_folder, pin
+from headstart.interop.hub import find_folder, pin
 
 REVISION = "a" * 40
 FILES = {

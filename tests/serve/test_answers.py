@@ -89,9 +89,13 @@ def test_a_run_without_a_network_answers_and_explains(kind, classifier, tmp_path
 
 def test_an_export_to_onnx_answers_as_its_run_does(classifier, tmp_path):
     pytest.importorskip("onnxruntime")
-    from headstart.interop.exporters import ExportOptions, export_run
+    from headstart.interop.export import export_run
 
-    export_run(classifier, "onnx", tmp_path / "exported", ExportOptions())
+    export_run(
+        classifier,
+        "onnx",
+        tmp_path / "exported",
+    )
     exported, run = ServedModel.open(tmp_path / "exported"), ServedModel.open(classifier)
     for ours, theirs in zip(exported.predict(MIXED), run.predict(MIXED), strict=True):
         assert ours["probability"] == pytest.approx(theirs["probability"], abs=1e-4)

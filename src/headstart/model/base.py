@@ -6,6 +6,7 @@ stack of blocks.
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -124,7 +125,7 @@ class Transformer(nn.Module):
         tokens: Tensor,
         segments: Tensor | None = None,
         token_types: Tensor | None = None,
-        cache: KeyValueCache | None = None,
+        cache: Any = None,
         only_at: Tensor | None = None,
     ) -> Tensor:
         """Compute hidden states (B, T, d).
@@ -136,7 +137,8 @@ class Transformer(nn.Module):
             0 is padding, 1 the row's text; packed rows number their texts 1, 2, 3 … and no text
             sees another. A boolean mask of the real tokens works too. By default all are real.
         token_types : Tensor of shape (B, T), optional
-        cache : KeyValueCache, optional
+        cache : optional
+            From `new_cache`.
             For causal bases with one text per row: the tokens continue those in the cache.
         only_at : Tensor of shape (B, K), optional
             The last block computes only these positions of each row; returns (B, K, d).
@@ -158,6 +160,14 @@ class Transformer(nn.Module):
             layout = (local, local_rotary) if self.config.is_local(number) else (mask, rotary)
             x = block(x, *layout, cache, only_at if last else None)
         return self.final_norm(x)
+
+    def new_cache(self) -> Any:
+        """Make an empty cache of keys and values for `forward`."""
+        return KeyValueCache(self.config.layers)
+
+    def stock_layers(self, kind: str, outputs: int) -> tuple[nn.Module, nn.Linear]:
+        """Make the layers of a head of `transformers`; only its own models have some."""
+        raise HeadstartError(f"this base has no {kind} head of transformers", code="config")
 
     def embed(self, tokens: Tensor, positions: Tensor | None, token_types: Tensor | None) -> Tensor:
         """Compute the input of the first block: token, position and token type embeddings."""

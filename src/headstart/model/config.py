@@ -60,6 +60,9 @@ class BaseConfig(ModelConfig):
     local_rotary_base: float = number(0, 1e12, 10_000.0)
     dropout: float = number(0, 1, 0.0)
     initialization: Literal["normal", "lab"] = "normal"
+    # The config.json of a model of `transformers`, which computes this base; the values above
+    # then describe it.
+    transformers: str | None = None
 
     @property
     def head_width(self) -> int:
@@ -78,6 +81,8 @@ class BaseConfig(ModelConfig):
         return bool(self.local_window) and layer % self.global_every != 0
 
     def problems(self) -> list[str]:
+        if self.transformers is not None:
+            return []
         problems = []
         if self.width % self.heads:
             divisors = [str(n) for n in range(1, 33) if self.width % n == 0]
@@ -114,6 +119,7 @@ class LanguageModelingConfig(ModelConfig):
     tied: bool = True  # the output layer's weight is the embedding
     bias: bool = False
     transform: bool = False  # dense, GELU and norm before the output layer (BERT)
+    stock: bool = False  # the layers that `transformers` has for a base of its own
     kind: Literal["language_modeling"] = "language_modeling"
 
 
@@ -132,11 +138,11 @@ class ClassificationConfig(ModelConfig):
 
     classes: int = number(2, 1_000_000)
     pooling: Pooling
-    dense: bool = False  # a dense layer with an activation before the output (BERT's pooler)
-    dense_activation: Literal["tanh", "relu"] = "tanh"  # relu: DistilBERT
+    dense: bool = False  # a dense layer with tanh before the output (BERT's pooler)
     transform: bool = False  # dense, GELU and norm before the output (ModernBERT)
     bias: bool = True
     dropout: float = number(0, 1, 0.0)
+    stock: bool = False
     kind: Literal["classification"] = "classification"
 
     def problems(self) -> list[str]:
@@ -152,6 +158,7 @@ class TaggingConfig(ModelConfig):
     tags: int = number(2, 1_000_000)
     transform: bool = False
     dropout: float = number(0, 1, 0.0)
+    stock: bool = False
     kind: Literal["tagging"] = "tagging"
 
 
