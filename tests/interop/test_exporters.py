@@ -12,6 +12,8 @@ from headstart.interop.export import Exported, OutputDifference, export_run
 from headstart.model.model import build_model
 from headstart.model.presets import preset
 from headstart.run import NetworkRun
+from tests.labelled import dataset, write_csv
+from tests.study.small_study import run_config, small_config
 
 TINY = {"width": 16, "layers": 2, "heads": 2, "feed_forward_width": 32}
 
@@ -85,3 +87,18 @@ def test_a_causal_base_goes_out_as_llama(run, tmp_path):
     found = export_run(run, "huggingface", tmp_path / "out")
     assert found["model"] == "LlamaForCausalLM"
     assert found["largest_difference"] < 1e-5
+
+
+@pytest.mark.parametrize("to", ["onnx", "huggingface"])
+def test_a_classifier_without_a_network_says_so(to, tmp_path, headstart):
+    """Finding 57: a study may recommend one."""
+    write_csv(tmp_path / "rows.csv", dataset(60))
+    config = small_config(tmp_path, corpus=[], labels=["20"], arms=["tfidf"], seeds=1)
+    run_config(config, tmp_path / "study")
+    found = headstart("export", tmp_path / "study/best", "--to", to, "--out", tmp_path / "out")
+    assert found.returncode == 2
+    assert "it is not a network" in " ".join(found.stderr.split())
+    assert "headstart serve" in " ".join(found.stderr.split())
+    assert not (tmp_path / "out").exists()
+    card = " ".join((tmp_path / "study/best/README.md").read_text().split())
+    assert "cannot be exported" in card

@@ -150,6 +150,12 @@ def save_arm(
     return summary
 
 
+NOT_A_NETWORK = (
+    "It is not a network alone: it runs with headstart predict and headstart serve, and cannot be "
+    "exported to ONNX or transformers."
+)
+
+
 def _write_card(
     run: ClassifierRun, summary: dict[str, Any], measure: dict[str, Any], folder: Path, role: str
 ) -> None:
@@ -165,7 +171,7 @@ def _write_card(
         ],
         fingerprints={},
         use=usage(run.task.texts_per_row),
-        limits=TASK_LIMITS,
+        limits=(*TASK_LIMITS, NOT_A_NETWORK),
     )
 
 

@@ -14,12 +14,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from headstart.config import FinetuneConfig, is_run, read_settings
 from headstart.errors import HeadstartError
 from headstart.evaluation.metrics import Interval
 from headstart.files import check_folder, sync, write_text
+from headstart.model.config import ClassificationConfig
 from headstart.model_card import CARD, table
 from headstart.run import NetworkRun, Run, drop_seen, evaluation_rows, read_summary
 from headstart.tasks.task import Task
@@ -29,7 +32,6 @@ EXPORTERS = {
     "onnx": "headstart.interop.onnx_export",
 }
 MAX_ROWS = 2_000  # of a large test part: it is read twice
-DRAWS = 200
 QUANTILE = 1.96  # of a normal distribution, for 95 %
 # How far the metric may move: rounding turns a tie now and then, 8 bits a few predictions.
 ALLOWED, ALLOWED_INT8 = 0.01, 0.1
@@ -53,6 +55,56 @@ class OutputDifference:
     @property
     def passed(self) -> bool:
         return math.isfinite(self.difference) and self.difference <= self.allowed
+
+
+@dataclass(frozen=True)
+class TrialBatch:
+    """Inputs of a run and of its export."""
+
+    words: str
+    tokens: Tensor  # (B, T)
+    real: Tensor  # (B, T)
+    token_types: Tensor | None = None
+    owners: Tensor | None = None
+
+    @torch.no_grad()
+    def outputs(self, run: NetworkRun) -> Tensor:
+        """Compute the run's outputs, divided by its temperature."""
+        given = (self.tokens, self.real, self.token_types)
+        scores: Tensor = run.model(*given, owners=self.owners)
+        return scores.float() / run.temperature
+
+    def compare(self, ours: Tensor, theirs: Tensor, allowed: float) -> OutputDifference:
+        """Compute the largest difference where the texts are; large outputs may differ more."""
+        if ours.ndim == 3:  # one row per token: what is in the padding means nothing
+            ours, theirs = ours[self.real > 0], theirs[self.real > 0]
+        size = max(1.0, float(ours.abs().max()))
+        return OutputDifference(self.words, float((ours - theirs).abs().max()), allowed * size)
+
+
+def trial_batches(run: NetworkRun) -> Iterator[TrialBatch]:
+    """Yield batches of random tokens: one, many, padded on the right, pairs, and windows."""
+    config = run.model.base.config
+    longest = min(config.max_length, run.length) if config.positions == "learned" else run.length
+    specials = set(run.tokenizer.specials.values())
+    usable = torch.tensor([i for i in range(run.tokenizer.vocab_size) if i not in specials])
+    random = torch.Generator().manual_seed(0)
+    for words, rows, length in (
+        ("one text of one token", 1, 1),
+        (f"one text of {longest} tokens", 1, longest),
+        ("a batch of 4 equally long texts", 4, min(24, longest)),
+    ):
+        tokens = usable[torch.randint(len(usable), (rows, length), generator=random)]
+        yield TrialBatch(words, tokens, torch.ones_like(tokens))
+    lengths = torch.tensor([length, 5, 1, 3]).clamp(max=length)
+    real = (torch.arange(length) < lengths.unsqueeze(1)).long()
+    yield TrialBatch("a batch of 4, padded on the right", tokens, real)
+    if config.token_types > 1:
+        types = (torch.arange(length) >= length // 2).long().expand(4, -1).contiguous()
+        yield TrialBatch("pairs with token types", tokens, real, types)
+    if run.long == "windows" and isinstance(run.model.head_config, ClassificationConfig):
+        owners = torch.tensor([0, 0, 0, 1])
+        yield TrialBatch("a text in three windows and one in one", tokens, real, None, owners)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,10 +155,10 @@ class ExportMetric:
     def describe(self) -> str:
         """Describe the metric of both and their difference."""
         low, high = 100 * self.difference.low, 100 * self.difference.high
+        interval = f" (95 %: {low:+.2f} to {high:+.2f})" if self.difference.bounded else ""
         return (
             f"{self.metric} on {self.measured_on}: {self.export.value:.2%}, the run's "
-            f"{self.run.value:.2%}; difference {100 * self.difference.value:+.2f} points "
-            f"(95 %: {low:+.2f} to {high:+.2f})"
+            f"{self.run.value:.2%}; difference {100 * self.difference.value:+.2f} points{interval}"
         )
 
 
@@ -138,8 +190,8 @@ def export_run(
             f"a classifier of the kind {opened.facts()['kind']!r} has no form of {to}: it is not a "
             "network",
             where=folder,
-            fix="use it with headstart predict and headstart serve, or export a network of the "
-            "study: headstart export STUDY/arms/… (its report has the accuracy of each)",
+            fix="use it with headstart predict and headstart serve, or export a run of headstart "
+            "finetune",
         )
     run = opened
     rows, measured_on = find_test_rows(run, test)
@@ -258,13 +310,12 @@ def measure_export(run: NetworkRun, exported: Run, rows: Any, measured_on: str) 
     """Measure the test metric of run and export, and by how much the export's is higher."""
     task = run.require_task()
     ours, theirs = run.scores(rows).values, exported.scores(rows).values
+    before, after = _with_interval(task, ours, rows), _with_interval(task, theirs, rows)
+    difference = Interval(after.value - before.value, -math.inf, math.inf)
     if task.name in ("classification", "pairs"):
         labels = np.asarray(rows.labels)
         correct = [np.asarray(one).argmax(axis=1) == labels for one in (ours, theirs)]
         difference = paired_share_difference(correct[0], correct[1])
-    else:
-        difference = _bootstrap(task, ours, theirs, rows)
-    before, after = _with_interval(task, ours, rows), _with_interval(task, theirs, rows)
     dataset = measured_on.removeprefix(f"{len(rows):,} rows of ").removeprefix("the test part of ")
     return ExportMetric(task.metric, dataset, len(rows), measured_on, before, after, difference)
 
@@ -287,27 +338,6 @@ def paired_share_difference(first: NDArray[np.bool_], second: NDArray[np.bool_])
     half = QUANTILE * math.sqrt((gained + lost - (gained - lost) ** 2) / rows)
     value = float(second.mean() - first.mean())
     return Interval(value, gained - lost - half, gained - lost + half)
-
-
-def _bootstrap(task: Task[Any], ours: Any, theirs: Any, rows: Any) -> Interval:
-    """Draw rows with replacement, and compare both metrics on the same rows."""
-    random = np.random.default_rng(0)
-    differences = []
-    for draw in range(DRAWS + 1):
-        numbers = np.arange(len(rows)) if not draw else random.integers(len(rows), size=len(rows))
-        drawn = task.pick(rows, numbers.tolist())
-        first, second = (
-            task.metrics(_pick(scores, numbers), drawn)[task.metric] for scores in (ours, theirs)
-        )
-        differences.append(second - first)
-    low, high = np.quantile(differences[1:], [0.025, 0.975])
-    return Interval(float(differences[0]), float(low), float(high))
-
-
-def _pick(scores: Any, numbers: NDArray[np.int64]) -> Any:
-    if isinstance(scores, np.ndarray):
-        return scores[numbers]
-    return [scores[number] for number in numbers]
 
 
 def pipeline_tag(run: NetworkRun) -> str:

@@ -6,7 +6,7 @@ Four of our networks equal one of theirs by renaming (`FORMS`). A run whose base
 
 import copy
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -14,13 +14,13 @@ from typing import Any
 import tokenizers
 import torch
 from tokenizers import processors
-from torch import Tensor, nn
+from torch import nn
 
 from headstart.config import FinetuneConfig, is_run
 from headstart.data.tokenizers import JsonTokenizer
 from headstart.errors import HeadstartError
 from headstart.files import write_text
-from headstart.interop.export import Exported, OutputDifference
+from headstart.interop.export import Exported, OutputDifference, pipeline_tag, trial_batches
 from headstart.interop.huggingface import (
     TASK,
     StockLayers,
@@ -104,7 +104,7 @@ SIZES = {
     "max_position_embeddings": "max_length",
     "attention_dropout": "dropout",
 }
-PLAIN = {"embedding_scale": False, "token_types": 0, "biases": False, "key_value_heads": 0}
+PLAIN = {"embedding_scale": False, "token_types": 0, "biases": False}
 LEARNED = {**PLAIN, "positions": "learned", "norm": "layer", "biases": True}
 FORMS = [
     Form(
@@ -502,8 +502,6 @@ def _write_tokenizer(
 
 
 def _usage(run: NetworkRun) -> str:
-    from headstart.interop.export import pipeline_tag
-
     call = 'model("a text")'
     if run.task is not None and run.task.name == "pairs":
         call = 'model({"text": "first text", "text_pair": "second text"})'
@@ -521,24 +519,21 @@ def _compare(run: NetworkRun, folder: Path, pad: int) -> list[OutputDifference]:
     architecture = auto.AutoConfig.from_pretrained(folder).architectures[0]
     theirs = getattr(auto, architecture).from_pretrained(folder).eval()
     found = [_compare_ids(run, auto.AutoTokenizer.from_pretrained(folder))]
-    for words, tokens, real, types in _inputs(run):
-        given = {"input_ids": tokens.where(real > 0, pad), "attention_mask": real}
-        if types is not None:
-            given["token_type_ids"] = types
+    for batch in trial_batches(run):
+        if batch.owners is not None:
+            continue  # texts are truncated there
+        given = {"input_ids": batch.tokens.where(batch.real > 0, pad), "attention_mask": batch.real}
+        if batch.token_types is not None:
+            given["token_type_ids"] = batch.token_types
         with torch.no_grad():
-            ours = run.model(tokens, real, types).float() / run.temperature
             output = theirs(**given)
         if hasattr(output, "start_logits"):
             scores = torch.stack([output.start_logits, output.end_logits], dim=-1)
         else:
             names = ("logits", "prediction_logits", "last_hidden_state")
             scores = next(getattr(output, name) for name in names if hasattr(output, name))
-        scores = scores[..., : ours.size(-1)]  # without an added padding token
-        if ours.ndim == 3:
-            ours, scores = ours[real > 0], scores[real > 0]
-        size = max(1.0, float(ours.abs().max()))
-        difference = float((ours - scores).abs().max())
-        found.append(OutputDifference(words, difference, ALLOWED * size))
+        ours = batch.outputs(run)
+        found.append(batch.compare(ours, scores[..., : ours.size(-1)], ALLOWED))
     return found
 
 
@@ -554,26 +549,3 @@ def _compare_ids(run: NetworkRun, theirs: Any) -> OutputDifference:
     pair = [*encoding.before, *ids[0], *between_texts(encoding), *ids[1], *after]
     wrong += theirs(TEXTS[0], TEXTS[1])["input_ids"] != pair
     return OutputDifference(f"the ids of {len(TEXTS)} texts and a pair", float(wrong), 0.0)
-
-
-def _inputs(run: NetworkRun) -> Iterator[tuple[str, Tensor, Tensor, Tensor | None]]:
-    """Yield batches of random tokens: words, tokens, which are real, and token types."""
-    config = run.model.base.config
-    longest = min(config.max_length, run.length)
-    specials = set(run.tokenizer.specials.values())
-    usable = torch.tensor([i for i in range(run.tokenizer.vocab_size) if i not in specials])
-    random = torch.Generator().manual_seed(0)
-    for words, rows, length, lengths in (
-        ("one text of one token", 1, 1, None),
-        (f"one text of {longest} tokens", 1, longest, None),
-        ("a batch of 3 texts", 3, 17, None),
-        ("a batch of 3, padded on the right", 3, 17, (17, 5, 1)),
-    ):
-        size = (rows, min(length, longest))
-        tokens = usable[torch.randint(len(usable), size, generator=random)]
-        ends = torch.tensor(lengths or [length] * rows).clamp(max=size[1])
-        real = (torch.arange(size[1]) < ends.unsqueeze(1)).long()
-        types = None
-        if config.token_types > 1:
-            types = (torch.arange(size[1]) >= size[1] // 2).long().expand(size).contiguous()
-        yield words, tokens, real, types

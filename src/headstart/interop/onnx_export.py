@@ -9,7 +9,7 @@ import logging
 import shutil
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from headstart.errors import HeadstartError, need_packages
 from headstart.files import installed_version
-from headstart.interop.export import Exported, OutputDifference
+from headstart.interop.export import Exported, OutputDifference, TrialBatch, trial_batches
 from headstart.interop.onnx_run import FORMAT, MODEL, WINDOWS, OnnxRun, open_export
 from headstart.model.attention import take
 from headstart.model.config import ClassificationConfig
@@ -159,7 +159,7 @@ class ExportedModel(nn.Module):
         if self.foreign:
             return
         if isinstance(base.positions, LearnedPositions):
-            self.table = base.positions.weight[base.positions.offset :]
+            self.table = base.positions.weight
         elif base.positions is not None:
             self.table = base.positions(length, None)
         elif base.rotary is not None:
@@ -356,28 +356,6 @@ def _rounded(rows: NDArray[Any], levels: int) -> tuple[NDArray[np.int8], NDArray
     return np.rint(rows / scale).astype(np.int8), scale.astype(np.float32)
 
 
-@dataclass(frozen=True)
-class TrialBatch:
-    """Inputs of both networks."""
-
-    words: str
-    tokens: Tensor  # (B, T)
-    real: Tensor  # (B, T)
-    token_types: Tensor | None = None
-    owners: Tensor | None = None
-
-    def feeds(self, inputs: list[str]) -> dict[str, NDArray[Any]]:
-        """Return the inputs of the graph."""
-        types, owners = self.token_types, self.owners
-        values = {
-            "input_ids": self.tokens,
-            "attention_mask": self.real,
-            "token_type_ids": torch.zeros_like(self.tokens) if types is None else types,
-            WINDOWS: torch.arange(len(self.tokens)) if owners is None else owners,
-        }
-        return {name: values[name].numpy() for name in inputs}
-
-
 def compare(run: NetworkRun, exported: OnnxRun, *, int8: bool) -> list[OutputDifference]:
     """Compare over batch sizes, lengths, paddings and windows; each text also with itself alone."""
     session, inputs = exported.one_thread, exported.config["inputs"]
@@ -385,62 +363,36 @@ def compare(run: NetworkRun, exported: OnnxRun, *, int8: bool) -> list[OutputDif
     theirs = [one.tolist() for one in exported.tokenizer.encode_arrays(TEXTS)]
     wrong = sum(a != b for a, b in zip(ids, theirs, strict=True))
     found = [OutputDifference(f"the ids of {len(TEXTS)} texts", float(wrong), 0.0)]
-    allowed = ALLOWED_INT8 if int8 else ALLOWED
-    for batch in _batches(run):
-        with torch.no_grad():
-            network = run.model(batch.tokens, batch.real, batch.token_types, owners=batch.owners)
-        ours = network.float().numpy() / exported.temperature
-        output = session.run(["logits"], batch.feeds(inputs))[0][: len(ours)]
-        found.append(_difference(batch.words, ours, output, batch.real, allowed))
+
+    def scores(batch: TrialBatch) -> Tensor:
+        types, owners = batch.token_types, batch.owners
+        values = {
+            "input_ids": batch.tokens,
+            "attention_mask": batch.real,
+            "token_type_ids": torch.zeros_like(batch.tokens) if types is None else types,
+            WINDOWS: torch.arange(len(batch.tokens)) if owners is None else owners,
+        }
+        output = session.run(["logits"], {name: values[name].numpy() for name in inputs})[0]
+        return torch.from_numpy(output)
+
+    for batch in _with_left_padding(run):
+        ours, output = batch.outputs(run), scores(batch)
+        found.append(batch.compare(ours, output[: len(ours)], ALLOWED_INT8 if int8 else ALLOWED))
         if "padded" in batch.words:
-            alone = np.zeros_like(output)
+            alone = torch.zeros_like(output)
             for row, kept in enumerate(batch.real > 0):
                 one = slice(row, row + 1)
-                single = TrialBatch("", batch.tokens[one, kept], batch.real[one, kept])
-                scores = session.run(["logits"], single.feeds(inputs))[0][0]
-                alone[row, kept.numpy() if output.ndim == 3 else slice(None)] = scores
+                single = scores(TrialBatch("", batch.tokens[one, kept], batch.real[one, kept]))[0]
+                alone[row, kept if output.ndim == 3 else slice(None)] = single
             words = f"{batch.words}, compared with each text alone"
-            tipped = ALLOWED_INT8_ALONE if int8 else ALLOWED
-            found.append(_difference(words, alone, output, batch.real, tipped))
+            allowed = ALLOWED_INT8_ALONE if int8 else ALLOWED
+            found.append(replace(batch, words=words).compare(alone, output, allowed))
     return found
 
 
-def _batches(run: NetworkRun) -> Iterator[TrialBatch]:
-    config = run.model.base.config
-    longest = min(config.max_length, run.length) if config.positions == "learned" else run.length
-    random = torch.Generator().manual_seed(0)
-
-    def draw(rows: int, length: int) -> tuple[Tensor, Tensor]:
-        shape = (rows, min(length, longest))
-        tokens = torch.randint(run.tokenizer.vocab_size, shape, generator=random)
-        return tokens, torch.ones(shape, dtype=torch.int64)
-
-    yield TrialBatch("one text of one token", *draw(1, 1))
-    yield TrialBatch(f"one text of {longest} tokens", *draw(1, longest))
-    tokens, real = draw(4, 24)
-    yield TrialBatch("a batch of 4 equally long texts", tokens, real)
-    length = tokens.size(1)
-    lengths = torch.tensor([length, 5, 1, 3]).clamp(max=length)
-    right = (torch.arange(length) < lengths.unsqueeze(1)).long()
-    yield TrialBatch("a batch of 4, padded on the right", tokens, right)
-    if config.transformers is None:
-        yield TrialBatch("a batch of 4, padded on the left", tokens, right.flip(1))
-    if config.token_types > 1:
-        kinds = (torch.arange(length) >= length // 2).long().expand(4, -1).contiguous()
-        yield TrialBatch("pairs with token types", tokens, right, kinds)
-    if run.long == "windows" and isinstance(run.model.head_config, ClassificationConfig):
-        owners = torch.tensor([0, 0, 0, 1])
-        yield TrialBatch("a text in three windows and one in one", tokens, right, None, owners)
-
-
-def _difference(
-    words: str, ours: NDArray[Any], theirs: NDArray[Any], real: Tensor, allowed: float
-) -> OutputDifference:
-    """Compute the largest difference where the texts are, and what is allowed for this size."""
-    if ours.shape != theirs.shape:
-        return OutputDifference(words, float("inf"), allowed)
-    if ours.ndim == 3:  # one row per token: what is in the padding means nothing
-        kept = real.numpy() > 0
-        ours, theirs = ours[kept], theirs[kept]
-    size = max(1.0, float(np.abs(ours).max()))
-    return OutputDifference(words, float(np.abs(ours - theirs).max()), allowed * size)
+def _with_left_padding(run: NetworkRun) -> Iterator[TrialBatch]:
+    for batch in trial_batches(run):
+        yield batch
+        if "right" in batch.words and run.model.base.config.transformers is None:
+            words = batch.words.replace("right", "left")
+            yield replace(batch, words=words, real=batch.real.flip(1))

@@ -305,6 +305,8 @@ def recommend(analysis: Analysis, folder: Path) -> Recommendation:
             "The same rows chose it among the arms, so expect a little less on new texts; a "
             "separate test file (--test FILE) would tell."
         )
+    if find_arm(taken[0]).estimator:
+        found.append("It is not a network alone: it cannot be exported to ONNX or transformers.")
     found += _cheaper(analysis)
     command = f"headstart predict {folder / 'best'} --input texts.csv"
     saved = results.about.get("saved") or {}
