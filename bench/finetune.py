@@ -203,7 +203,7 @@ def show_accuracy_in_8_bits(threads: int, labels: str) -> None:
     from headstart.config import FinetuneConfig
     from headstart.data.read import read_dataset
     from headstart.data.splits import take_budget
-    from headstart.interop.exporters import ExportOptions, export_run
+    from headstart.interop.export import export_run
     from headstart.training.finetune import finetune
 
     splits = read_dataset("rotten-tomatoes")
@@ -214,7 +214,7 @@ def show_accuracy_in_8_bits(threads: int, labels: str) -> None:
         finetune(config, Path(folder) / "run", splits=part)
         for name, int8 in EXPORTED.items():
             out = Path(folder) / f"int8-{int8}"
-            found = export_run(Path(folder) / "run", "onnx", out, ExportOptions(int8=int8))
+            found = export_run(Path(folder) / "run", "onnx", out, int8=int8)
             print(f"  {name}: {found['notes'][-1]}", flush=True)
 
 

@@ -9,8 +9,8 @@ import numpy as np
 from headstart.config import FinetuneConfig
 from headstart.data.dataset import Dataset
 from headstart.data.tokenizers import load_tokenizer
-from headstart.interop.exporters import ExportOptions, export_run
-from headstart.interop.onnx.exported_run import open_export
+from headstart.interop.export import export_run
+from headstart.interop.onnx_run import open_export
 from headstart.machine import resolve_machine
 from headstart.model.model import build_model
 from headstart.model.presets import preset
@@ -92,5 +92,5 @@ class ExportedPredictor(Predictor):
         super().__init__(name, kind, sizes, folder)
         out = folder / "onnx"
         self.run.save(folder / "run")
-        export_run(folder / "run", "onnx", out, ExportOptions(int8=int8))
+        export_run(folder / "run", "onnx", out, int8=int8)
         self.run = open_export(out)

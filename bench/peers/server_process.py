@@ -13,7 +13,7 @@ import psutil
 import torch
 
 from headstart.data.tokenizers import train_tokenizer
-from headstart.interop.exporters import ExportOptions, export_run
+from headstart.interop.export import export_run
 from headstart.model.model import build_model
 from headstart.model.presets import preset, stock_head
 from headstart.run import NetworkRun
@@ -37,7 +37,11 @@ def make_run(folder: Path, texts: list[str]) -> None:
             parameter.mul_(20)
     NetworkRun(folder / "run", model, tokenizer, task, 512, "truncate").save(folder / "run")
     for form in ("huggingface", "onnx"):
-        export_run(folder / "run", form, folder / form, ExportOptions())
+        export_run(
+            folder / "run",
+            form,
+            folder / form,
+        )
 
 
 @contextmanager

@@ -11,7 +11,6 @@ from torch import Tensor
 
 from headstart.config import check_number
 from headstart.errors import HeadstartError
-from headstart.model.attention import KeyValueCache
 from headstart.model.config import LanguageModelingConfig
 from headstart.model.heads import LanguageModelingHead
 from headstart.model.sampled_softmax import chunked_cross_entropy
@@ -70,7 +69,7 @@ def generate(
         raise HeadstartError("there is nothing to continue", fix="give a prompt")
     generator = torch.Generator().manual_seed(seed)
     never = [i for role, i in tokenizer.specials.items() if role != "end"]
-    cache = KeyValueCache(model.base.config.layers)
+    cache = model.base.new_cache()
     fresh = torch.tensor([ids])
     for _ in range(tokens):
         hidden = model.base(fresh, cache=cache)[:, -1:]  # (1, 1, d)

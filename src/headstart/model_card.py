@@ -68,16 +68,16 @@ def write_card(
         probabilities that are all near 1 is added.
     """
     rows = {**facts, "date": time.strftime("%Y-%m-%d", time.gmtime()), "versions": _versions()}
-    parts = [f"# {_plain(title)}", _table([("", ""), *rows.items()]), "## Evaluation"]
+    parts = [f"# {_plain(title)}", table([("", ""), *rows.items()]), "## Evaluation"]
     measured = [("", "", "95 % interval", "measured on")]
     for score in scores:
         value = score.value if isinstance(score.value, str) else f"{score.value:.1%}"
         interval = "" if score.low is None else f"{score.low:.1%} to {score.high:.1%}"
         measured.append((score.name, value, interval, score.measured_on))
-    parts.append(_table(measured) if scores else "It was not measured.")
+    parts.append(table(measured) if scores else "It was not measured.")
     if fingerprints:
         hashes = [(name, f"`{digits[:16]}…`") for name, digits in fingerprints.items()]
-        parts += ["## What it was made from", _table([("", "SHA-256"), *hashes])]
+        parts += ["## What it was made from", table([("", "SHA-256"), *hashes])]
     notes = [CERTAINTY_NOTE] if _certain_validation(folder) else []
     listed = "\n".join(f"- {limit}" for limit in [*limits, *notes])
     parts += ["## Use", use, "## Limits", listed]
@@ -103,7 +103,7 @@ def _certain_validation(folder: Path) -> bool:
     return is_certain(at_temperature(logits, calibration["temperature"]))
 
 
-def _table(rows: Sequence[Sequence[object]]) -> str:
+def table(rows: Sequence[Sequence[object]]) -> str:
     """Make a Markdown table; the first row is its header."""
     lines = ["| " + " | ".join(map(_plain, row)) + " |" for row in rows]
     lines.insert(1, "|---" * len(rows[0]) + "|")

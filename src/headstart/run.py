@@ -130,11 +130,11 @@ class Run(ABC):
         run: Run
         # By their names, because these modules import this one.
         if name is not None:
-            run = import_module("headstart.interop.huggingface.read").open_base(name)
+            run = import_module("headstart.interop.huggingface").open_base(name)
         elif not folder.is_dir():
             raise HeadstartError("there is no such run", where=folder, fix="check the path")
         elif (folder / EXPORTED).is_file():
-            run = import_module("headstart.interop.onnx.exported_run").open_export(folder)
+            run = import_module("headstart.interop.onnx_run").open_export(folder)
         elif (folder / CLASSIFIER).is_file():
             check_format(folder)
             run = _open_classifier(folder)

@@ -18,6 +18,7 @@ BERT = {
 }
 GPT2 = {"n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": LONGEST}
 DISTILBERT = {"dim": 16, "n_layers": 2, "n_heads": 2, "hidden_dim": 24}
+RELATIVE = {"type_vocab_size": 0, "relative_attention": True, "pos_att_type": ["p2c", "c2p"]}
 # By name: the class of settings and of models, and the settings.
 KINDS = {
     "bert": ("Bert", BERT),
@@ -27,13 +28,19 @@ KINDS = {
     "xlm-roberta": ("XLMRoberta", {**BERT, "type_vocab_size": 1, "layer_norm_eps": 1e-5}),
     "distilbert": ("DistilBert", {**DISTILBERT, "max_position_embeddings": LONGEST}),
     "gpt2": ("GPT2", GPT2),
+    "deberta": ("DebertaV2", {**BERT, **RELATIVE}),
+    "electra": ("Electra", {**BERT, "embedding_size": 16}),
+    "qwen2": ("Qwen2", {**BERT, "num_key_value_heads": 1}),
+    "qwen3": ("Qwen3", {**BERT, "num_key_value_heads": 1, "head_dim": 4}),
     "llama": ("Llama", {**BERT, "tie_word_embeddings": True}),
     "llama-grouped": ("Llama", {**BERT, "num_attention_heads": 4, "num_key_value_heads": 2}),
     "mistral": ("Mistral", {**BERT, "num_key_value_heads": 1, "sliding_window": None}),
     "modernbert": ("ModernBert", {**BERT, "layer_types": ["full_attention"] * 2}),
     "modernbert-local": ("ModernBert", {**BERT, "num_hidden_layers": 4, "local_attention": 6}),
 }
-CAUSAL = ("gpt2", "llama", "llama-grouped", "mistral")
+# Whose heads are of another form than ours.
+OTHERS = {"gemma2": ("Gemma2", {**BERT, "num_key_value_heads": 1, "head_dim": 8})}
+CAUSAL = ("gpt2", "llama", "llama-grouped", "mistral", "qwen2", "qwen3")
 
 
 def tokenizer():
@@ -45,7 +52,7 @@ def make(kind: str, ending: str = "", seed: int = 0, **more):
     import transformers
 
     own = tokenizer()
-    name, settings = KINDS[kind]
+    name, settings = {**KINDS, **OTHERS}[kind]
     ids = {"pad_token_id": 1 if "bert" in kind else 0, "bos_token_id": 2, "eos_token_id": 3}
     if kind.startswith("modernbert"):
         ids |= {"cls_token_id": 2, "sep_token_id": 3}

@@ -1,20 +1,19 @@
 """An export is written beside, checked, and kept only if it computes what the run computes."""
 
+import sys
+from types import SimpleNamespace
+
 import pytest
 
 from headstart.data.tokenizers import train_tokenizer
 from headstart.errors import HeadstartError
-from headstart.interop import exporters
-from headstart.interop.exporters import (
-    Exporter,
-    ExportOptions,
-    OutputDifference,
-    Written,
-    export_run,
-)
+from headstart.interop import export
+from headstart.interop.export import Exported, OutputDifference, export_run
 from headstart.model.model import build_model
 from headstart.model.presets import preset
 from headstart.run import NetworkRun
+from tests.labelled import dataset, write_csv
+from tests.study.small_study import run_config, small_config
 
 TINY = {"width": 16, "layers": 2, "heads": 2, "feed_forward_width": 32}
 
@@ -28,24 +27,20 @@ def run(tmp_path_factory):
     return folder
 
 
-class Weights(Exporter):
-    """Writes how many weights there are."""
-
-    name = "count"
-    difference = 0.0
-
-    def write(self, run, folder, options):
-        count = sum(parameter.numel() for parameter in run.model.parameters())
-        (folder / "count.txt").write_text(str(count))
-        return Written(model="a number", library="none", notes=["only a number"])
-
-    def check(self, run, folder, options):
-        return [OutputDifference("everything", self.difference, 0.1)]
-
-
 @pytest.fixture
 def exporter(monkeypatch):
-    monkeypatch.setattr(exporters, "find_exporter", lambda name: Weights())
+    """One that writes a number; `made.difference` is how far it is from the run."""
+    made = SimpleNamespace(difference=0.0)
+
+    def write(run, folder, *, int8):
+        (folder / "count.txt").write_text(str(len(list(run.model.parameters()))))
+        compared = [OutputDifference("everything", made.difference, 0.1)]
+        return Exported(model="a number", library="none", usage="open()", comparisons=compared)
+
+    made.export = write
+    monkeypatch.setitem(sys.modules, "count_exporter", made)
+    monkeypatch.setitem(export.EXPORTERS, "count", "count_exporter")
+    return made
 
 
 def test_the_card_names_what_is_public_and_no_folder_of_a_person(run, exporter, tmp_path):
@@ -54,15 +49,15 @@ def test_the_card_names_what_is_public_and_no_folder_of_a_person(run, exporter, 
         (run / "config.toml").write_text(recipe + f'base = "{base}"\n')
         export_run(run, "count", tmp_path / base[3:7])
         card = (tmp_path / base[3:7] / "README.md").read_text()
-        assert ("base_model: 'owner/name'" in card) == shown
-        assert "datasets:\n- 'imdb'" in card
+        assert ("base_model: owner/name" in card) == shown
+        assert "datasets:\n- imdb" in card
         assert "home/me" not in card
     (run / "config.toml").unlink()
 
 
 @pytest.mark.parametrize("difference", [1.0, float("nan")])
-def test_a_failed_check_leaves_nothing_behind(run, exporter, tmp_path, difference, monkeypatch):
-    monkeypatch.setattr(Weights, "difference", difference)
+def test_a_failed_check_leaves_nothing_behind(run, exporter, tmp_path, difference):
+    exporter.difference = difference
     with pytest.raises(HeadstartError, match="does not compute what the run computes"):
         export_run(run, "count", tmp_path / "out")
     assert not list(tmp_path.iterdir())
@@ -88,6 +83,22 @@ def test_an_unknown_exporter_is_an_error_that_names_the_known_ones(run, tmp_path
 
 
 def test_a_causal_base_goes_out_as_llama(run, tmp_path):
-    found = export_run(run, "huggingface", tmp_path / "out", ExportOptions())
+    pytest.importorskip("transformers")
+    found = export_run(run, "huggingface", tmp_path / "out")
     assert found["model"] == "LlamaForCausalLM"
     assert found["largest_difference"] < 1e-5
+
+
+@pytest.mark.parametrize("to", ["onnx", "huggingface"])
+def test_a_classifier_without_a_network_says_so(to, tmp_path, headstart):
+    """Finding 57: a study may recommend one."""
+    write_csv(tmp_path / "rows.csv", dataset(60))
+    config = small_config(tmp_path, corpus=[], labels=["20"], arms=["tfidf"], seeds=1)
+    run_config(config, tmp_path / "study")
+    found = headstart("export", tmp_path / "study/best", "--to", to, "--out", tmp_path / "out")
+    assert found.returncode == 2
+    assert "it is not a network" in " ".join(found.stderr.split())
+    assert "headstart serve" in " ".join(found.stderr.split())
+    assert not (tmp_path / "out").exists()
+    card = " ".join((tmp_path / "study/best/README.md").read_text().split())
+    assert "cannot be exported" in card

@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from headstart.errors import HeadstartError
-from headstart.interop.huggingface.hub import find_folder, pin
+from headstart.interop.hub import find_folder, pin
 
 REVISION = "a" * 40
 FILES = {
@@ -127,11 +127,3 @@ def test_a_download_that_another_tool_began_is_completed(hub):
     for name in ("config.json", "model.safetensors.index.json", "model-1.safetensors"):
         hf_hub_download("owner/name", name, revision=REVISION)
     assert read(find_folder(f"owner/name@{REVISION}")) == FILES
-
-
-def test_older_weights_that_were_downloaded_need_no_network_either(hub):
-    hub.files = {"config.json": b"{}", "pytorch_model.bin": b"3" * 1_000}
-    folder = find_folder("owner/name")
-    assert read(folder) == hub.files
-    hub.stop()
-    assert find_folder(f"owner/name@{REVISION}") == folder

@@ -117,6 +117,23 @@ def test_it_is_an_arm_beside_others_on_the_same_rows(bert, labelled, tmp_path, h
     assert len(list((out / "jobs").iterdir())) == 4
 
 
+def test_an_arm_of_others_is_trained_in_the_precision_of_the_study(bert, tmp_path, monkeypatch):
+    """Finding 23."""
+    seen = []
+    create = FinetuneConfig.create.__func__
+    monkeypatch.setattr(
+        FinetuneConfig,
+        "create",
+        classmethod(lambda cls, **given: seen.append(given) or create(cls, **given)),
+    )
+    one_arm = {**ONE_ARM, "arms": [bert]}
+    config = small_config(tmp_path, corpus=[], labels=["20"], precision="bf16", jobs=1, **one_arm)
+    run_config(config, tmp_path / "study")
+    trained = [given for given in seen if "base" in given and "dataset" in given]
+    assert trained
+    assert {given.get("precision") for given in trained} == {"bf16"}
+
+
 def test_a_classifier_predicts_as_it_is(tmp_path, headstart_json):
     labels = {0: "bad", 1: "good"}
     theirs = make("roberta", "ForSequenceClassification", id2label=labels)

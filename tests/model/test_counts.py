@@ -84,13 +84,6 @@ def test_every_line_of_any_size_equals_the_real_module(
     assert check_counts(counts) == []
 
 
-def test_grouped_query_attention_equals_the_real_module():
-    chosen = preset("small", vocab_size=50, width=64, heads=4)
-    for biases in (False, True):
-        base = replace(chosen.base, key_value_heads=2, biases=biases)
-        assert check_counts(count_parameters(replace(chosen, base=base))) == []
-
-
 def test_a_formula_is_printed_with_its_numbers():
     counts = count_parameters(preset("lab", vocab_size=100))
     assert counts.in_numbers("n·(4·d² + 4·d)") == "4·(4·200² + 4·200)"

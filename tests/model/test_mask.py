@@ -4,7 +4,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headstart.model.mask import attention_layout, causal_mask, local_mask, segment_mask
+from headstart.model.mask import attention_layout, causal_mask, segment_mask
 
 rows = st.lists(st.integers(0, 3), min_size=1, max_size=12)
 
@@ -53,15 +53,3 @@ def test_a_bidirectional_batch_padded_on_the_right_needs_a_mask_but_no_positions
 def test_a_boolean_mask_of_real_tokens_is_understood():
     mask, _ = attention_layout(torch.tensor([[False, True, True]]), causal=False)
     assert mask[0, 0, 1].tolist() == [False, True, True]
-
-
-def test_a_local_window_hides_what_is_far_away_and_no_row_is_empty():
-    segments = torch.tensor([[1] * 9, [1] * 2 + [0] * 7])
-    mask = local_mask(attention_layout(segments, causal=False)[0], segments, 2)
-    assert mask.any(-1).all()
-    assert mask[0, 0].nonzero().diff(dim=1).abs().max() == 2
-    assert mask[1, 0, 1].tolist() == [True] * 2 + [False] * 7
-
-
-def test_a_short_text_needs_no_local_window():
-    assert local_mask(None, torch.zeros(1, 3), 2) is None

@@ -36,8 +36,6 @@ def segments(kind):
 NETWORKS = {
     "both sides": {},
     "the past": {"objective": "causal"},
-    "shared keys": {"objective": "causal", "key_value_heads": 1},
-    "near tokens": {"local_window": 4, "global_every": 2},
 }
 
 

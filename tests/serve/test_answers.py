@@ -92,9 +92,9 @@ def test_a_run_without_a_network_answers_and_explains(kind, tmp_path):
 
 def test_an_export_to_onnx_answers_as_its_run_does(client, classifier, tmp_path):
     pytest.importorskip("onnxruntime")
-    from headstart.interop.exporters import ExportOptions, export_run
+    from headstart.interop.export import export_run
 
-    export_run(classifier, "onnx", tmp_path / "exported", ExportOptions())
+    export_run(classifier, "onnx", tmp_path / "exported")
     body = {"inputs": MIXED}
     with served(tmp_path / "exported") as exported:
         theirs = exported.post("/predict", json=body).json()

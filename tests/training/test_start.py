@@ -2,7 +2,6 @@
 
 import itertools
 
-import numpy as np
 import pytest
 import torch
 
@@ -10,12 +9,10 @@ from headstart.config import FinetuneConfig, PretrainConfig
 from headstart.data.corpus import Corpus, read_corpus
 from headstart.data.read import read_dataset
 from headstart.model.attention import attend
-from headstart.model.config import BaseConfig, LanguageModelingConfig
-from headstart.model.model import build_model
 from headstart.tasks.classification import Classification
 from headstart.training.callbacks import Callback
 from headstart.training.corpus import MAX_TASK_PASSES, open_corpus, prepare_corpus
-from headstart.training.initialization import initial_model, initialize_embedding, start_model
+from headstart.training.initialization import initial_model, start_model
 from headstart.training.run_files import overlap_note
 from tests.corpora import write_corpus
 from tests.labelled import dataset, write_csv
@@ -73,16 +70,6 @@ def test_a_masked_base_starts_by_averaging_its_neighbours(tmp_path):
     with torch.no_grad():
         attention.query_key_value.weight[:64] = 0
     torch.testing.assert_close(attention(x, None, None)[0], 0.5 * mean)
-
-
-def test_a_masked_base_with_shared_keys_and_values_starts_too():
-    sizes = {"vocab_size": 20, "width": 8, "layers": 1, "heads": 2, "feed_forward_width": 16}
-    base = BaseConfig(**sizes, key_value_heads=1, attention="bidirectional")
-    model = build_model(base, LanguageModelingConfig())
-    vectors = np.random.default_rng(0).normal(size=(20, 8)).astype(np.float32)
-    initialize_embedding(model, vectors)
-    scaled = torch.from_numpy(vectors * np.float32(0.05 / vectors.std()))
-    torch.testing.assert_close(model.base.embedding.weight.detach(), scaled)
 
 
 @pytest.fixture

@@ -24,6 +24,10 @@ from headstart.training.finetune import finetune
 from headstart.training.initialization import read_splits
 from headstart.training.run_files import TASK_LIMITS, start_config
 
+NOT_A_NETWORK = (
+    "It is not a network alone: it runs with headstart predict and headstart serve, and cannot be "
+    "exported to ONNX or transformers."
+)
 LINEAR_ARMS: dict[str, type[LinearTextClassifier]] = {
     "tfidf": TfidfClassifier,
     "nb": NaiveBayesClassifier,
@@ -142,7 +146,7 @@ def save_arm(
         ],
         fingerprints={},
         use=usage(run.task.texts_per_row),
-        limits=TASK_LIMITS,
+        limits=(*TASK_LIMITS, NOT_A_NETWORK),
     )
     write_summary(summary, folder)
     return summary

@@ -157,9 +157,9 @@ def export(
 
     headstart export runs/classifier --to huggingface --out exported
     """
-    from headstart.interop.exporters import ExportOptions, export_run
+    from headstart.interop.export import export_run
 
-    found = export_run(run, to, out, ExportOptions(int8=int8, test=test))
+    found = export_run(run, to, out, int8=int8, test=test)
     if json:
         print_json(found)
         return

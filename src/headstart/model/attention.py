@@ -45,12 +45,9 @@ class SelfAttention(nn.Module):
         self.layer = layer
         self.heads = config.heads
         self.head_width = config.head_width
-        self.key_value_heads = config.key_value_heads or config.heads
-        self.groups = self.heads // self.key_value_heads  # heads that share keys and values
         self.causal = config.attention == "causal"
         self.dropout = config.dropout
-        joined = config.width + 2 * config.key_value_width
-        self.query_key_value = nn.Linear(config.width, joined, bias=config.biases)
+        self.query_key_value = nn.Linear(config.width, 3 * config.width, bias=config.biases)
         self.output = nn.Linear(config.width, config.width, bias=config.biases)
 
     def forward(
@@ -64,8 +61,7 @@ class SelfAttention(nn.Module):
         """Compute (B, T, d) → (B, T, d), or (B, K, d) for the tokens `only_at` (B, K)."""
         if only_at is None:
             joined = _split_heads(self.query_key_value(x), self.head_width)
-            key_end = self.heads + self.key_value_heads
-            query_key, value = joined[:, :key_end], joined[:, key_end:]
+            query_key, value = joined[:, : 2 * self.heads], joined[:, 2 * self.heads :]
             if rotary is not None:
                 query_key = rotate(query_key, rotary)
             query, key = query_key[:, : self.heads], query_key[:, self.heads :]
@@ -83,8 +79,6 @@ class SelfAttention(nn.Module):
             mask = self._mask_rows(mask, only_at, length)
         if cache is not None:
             key, value = cache.extend(self.layer, key, value)
-        if self.groups > 1:
-            key, value = (part.repeat_interleave(self.groups, dim=1) for part in (key, value))
         attended = attend(
             query,
             key,

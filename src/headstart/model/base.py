@@ -6,6 +6,7 @@ stack of blocks.
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -14,7 +15,7 @@ from torch import Tensor, nn
 from headstart.errors import HeadstartError
 from headstart.model.attention import KeyValueCache, SelfAttention, take
 from headstart.model.config import BaseConfig
-from headstart.model.mask import attention_layout, causal_mask, local_mask
+from headstart.model.mask import attention_layout, causal_mask
 from headstart.model.positions import LearnedPositions, RotaryPositions, SinusoidalPositions
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -99,20 +100,15 @@ class Transformer(nn.Module):
         self.embedding = nn.Embedding(config.vocab_size, config.width)
         self.scale = math.sqrt(config.width) if config.embedding_scale else 1.0
         self.positions: SinusoidalPositions | LearnedPositions | None = None
-        self.token_types = self.rotary = self.local_rotary = None
+        self.token_types = self.rotary = None
         if config.token_types:
             self.token_types = nn.Embedding(config.token_types, config.width)
         if config.positions == "sinusoidal":
             self.positions = SinusoidalPositions(config.max_length, config.width)
         elif config.positions == "learned":
-            self.positions = LearnedPositions(
-                config.max_length, config.width, offset=config.position_offset
-            )
+            self.positions = LearnedPositions(config.max_length, config.width)
         elif config.positions == "rotary":
-            length, width = config.max_length, config.head_width
-            self.rotary = RotaryPositions(length, width, config.rotary_base)
-            if config.local_window:
-                self.local_rotary = RotaryPositions(length, width, config.local_rotary_base)
+            self.rotary = RotaryPositions(config.max_length, config.head_width, config.rotary_base)
         self.embedding_norm = make_norm(config) if config.embedding_norm else nn.Identity()
         self.dropout = nn.Dropout(config.dropout)
         self.blocks = nn.ModuleList(Block(config, layer=number) for number in range(config.layers))
@@ -124,7 +120,7 @@ class Transformer(nn.Module):
         tokens: Tensor,
         segments: Tensor | None = None,
         token_types: Tensor | None = None,
-        cache: KeyValueCache | None = None,
+        cache: Any = None,
         only_at: Tensor | None = None,
     ) -> Tensor:
         """Compute hidden states (B, T, d).
@@ -136,7 +132,8 @@ class Transformer(nn.Module):
             0 is padding, 1 the row's text; packed rows number their texts 1, 2, 3 … and no text
             sees another. A boolean mask of the real tokens works too. By default all are real.
         token_types : Tensor of shape (B, T), optional
-        cache : KeyValueCache, optional
+        cache : optional
+            From `new_cache`.
             For causal bases with one text per row: the tokens continue those in the cache.
         only_at : Tensor of shape (B, K), optional
             The last block computes only these positions of each row; returns (B, K, d).
@@ -149,15 +146,18 @@ class Transformer(nn.Module):
             positions = torch.arange(past, length, device=tokens.device).unsqueeze(0)
         x = self.embed(tokens, positions, token_types)  # (B, T, d)
         rotary = None if self.rotary is None else self.rotary(length, positions)
-        local, local_rotary = mask, rotary
-        if self.local_rotary is not None:
-            local = local_mask(mask, tokens, self.config.local_window)
-            local_rotary = self.local_rotary(length, positions)
         for number, block in enumerate(self.blocks):
             last = number == self.config.layers - 1
-            layout = (local, local_rotary) if self.config.is_local(number) else (mask, rotary)
-            x = block(x, *layout, cache, only_at if last else None)
+            x = block(x, mask, rotary, cache, only_at if last else None)
         return self.final_norm(x)
+
+    def new_cache(self) -> Any:
+        """Make an empty cache of keys and values for `forward`."""
+        return KeyValueCache(self.config.layers)
+
+    def stock_layers(self, kind: str, outputs: int) -> tuple[nn.Module, nn.Linear]:
+        """Make the layers of a head of `transformers`; only its own models have some."""
+        raise HeadstartError(f"this base has no {kind} head of transformers", code="config")
 
     def embed(self, tokens: Tensor, positions: Tensor | None, token_types: Tensor | None) -> Tensor:
         """Compute the input of the first block: token, position and token type embeddings."""

@@ -40,11 +40,9 @@ class BaseConfig(ModelConfig):
     layers: int = number(1, 1_024)
     heads: int = number(1, 1_024)
     feed_forward_width: int = number(1, 131_072)
-    key_value_heads: int = number(0, 1_024, 0)  # grouped-query attention; 0: as many as heads
     attention: Attention = "causal"
     positions: Positions = "rotary"
     max_length: int = number(1, 1_048_576, 512)  # number of learned positions
-    position_offset: int = number(0, 1_024, 0)  # unused rows before position 0 (RoBERTa: 2)
     vocab_padding: int = number(0, 1_000_000, 0)  # embedding rows without a token
     norm: Literal["layer", "rms"] = "rms"
     norm_place: Literal["before", "after"] = "before"
@@ -55,29 +53,23 @@ class BaseConfig(ModelConfig):
     embedding_norm: bool = False
     token_types: int = number(0, 1_024, 0)  # number of token type embeddings (BERT: 2)
     rotary_base: float = number(0, 1e12, 10_000.0)
-    local_window: int = number(0, 1_048_576, 0)  # reach of local layers (ModernBERT); 0: none
-    global_every: int = number(1, 1_024, 1)  # with a local window, every n-th layer is global
-    local_rotary_base: float = number(0, 1e12, 10_000.0)
     dropout: float = number(0, 1, 0.0)
     initialization: Literal["normal", "lab"] = "normal"
+    # The config.json of a model of `transformers`, which computes this base; the values above
+    # then describe it.
+    transformers: str | None = None
 
     @property
     def head_width(self) -> int:
         return self.width // self.heads
 
     @property
-    def key_value_width(self) -> int:
-        return (self.key_value_heads or self.heads) * self.head_width
-
-    @property
     def gated(self) -> bool:
         return self.feed_forward in GATED
 
-    def is_local(self, layer: int) -> bool:
-        """Whether the tokens of a layer see only their neighbours."""
-        return bool(self.local_window) and layer % self.global_every != 0
-
     def problems(self) -> list[str]:
+        if self.transformers is not None:
+            return []
         problems = []
         if self.width % self.heads:
             divisors = [str(n) for n in range(1, 33) if self.width % n == 0]
@@ -90,12 +82,6 @@ class BaseConfig(ModelConfig):
                 f"rotary positions need an even head width, not {self.width} / {self.heads} heads "
                 f"= {self.head_width}"
             )
-        if self.key_value_heads and self.heads % self.key_value_heads:
-            problems.append(
-                f"{self.heads} heads are not divisible by {self.key_value_heads} key-value heads"
-            )
-        if self.local_window and (self.attention, self.positions) != ("bidirectional", "rotary"):
-            problems.append("a local window needs bidirectional attention and rotary positions")
         if self.positions == "sinusoidal" and self.width % 2:
             problems.append(f"sinusoidal positions need an even width, not {self.width}")
         if self.vocab_padding >= self.vocab_size:
@@ -114,6 +100,7 @@ class LanguageModelingConfig(ModelConfig):
     tied: bool = True  # the output layer's weight is the embedding
     bias: bool = False
     transform: bool = False  # dense, GELU and norm before the output layer (BERT)
+    stock: bool = False  # the layers that `transformers` has for a base of its own
     kind: Literal["language_modeling"] = "language_modeling"
 
 
@@ -132,11 +119,11 @@ class ClassificationConfig(ModelConfig):
 
     classes: int = number(2, 1_000_000)
     pooling: Pooling
-    dense: bool = False  # a dense layer with an activation before the output (BERT's pooler)
-    dense_activation: Literal["tanh", "relu"] = "tanh"  # relu: DistilBERT
+    dense: bool = False  # a dense layer with tanh before the output (BERT's pooler)
     transform: bool = False  # dense, GELU and norm before the output (ModernBERT)
     bias: bool = True
     dropout: float = number(0, 1, 0.0)
+    stock: bool = False
     kind: Literal["classification"] = "classification"
 
     def problems(self) -> list[str]:
@@ -152,6 +139,7 @@ class TaggingConfig(ModelConfig):
     tags: int = number(2, 1_000_000)
     transform: bool = False
     dropout: float = number(0, 1, 0.0)
+    stock: bool = False
     kind: Literal["tagging"] = "tagging"
 
 

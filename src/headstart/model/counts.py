@@ -19,7 +19,6 @@ SYMBOLS = {
     "c": "classes",
     "p": "learned positions",
     "t": "token types",
-    "k": "key and value width",
 }
 
 
@@ -97,9 +96,8 @@ def count_parameters(preset: Preset, classes: int = 2) -> Counts:
         "n": base.layers,
         "f": base.feed_forward_width,
         "c": classes,
-        "p": base.max_length + base.position_offset,
+        "p": base.max_length,
         "t": base.token_types,
-        "k": base.key_value_width,
     }
 
     def lines(*rows: tuple[str, str, str, str]) -> list[CountLine]:
@@ -112,11 +110,11 @@ def count_parameters(preset: Preset, classes: int = 2) -> Counts:
                 found.append(CountLine(name, formula, count, parameters, note))
         return found
 
-    attention = "4·d²" if base.key_value_width == base.width else "2·d² + 2·d·k"
+    attention = "4·d²"
     feed_forward = "3·d·f" if base.gated else "2·d·f"
     dense, norm, norms, norm_note = "d²", "d", "2·d", "a gain"
     if base.biases:
-        attention += " + 4·d" if base.key_value_width == base.width else " + 2·d + 2·k"
+        attention += " + 4·d"
         feed_forward += " + 2·f + d" if base.gated else " + f + d"
         dense = "d² + d"
     if base.biases and base.norm == "layer":
@@ -265,7 +263,7 @@ def multiplications(base: BaseConfig, head: LanguageModelingConfig) -> dict[str,
         and weight · value) and `output_share`, the output layer's share of the first two.
     """
     d, f = base.width, base.feed_forward_width
-    layers = base.layers * (2 * d * (d + base.key_value_width) + (3 if base.gated else 2) * d * f)
+    layers = base.layers * (4 * d * d + (3 if base.gated else 2) * d * f)
     output_layer = d * base.vocab_size + (d * d if head.transform else 0)
     return {
         "layers": layers,

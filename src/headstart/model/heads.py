@@ -50,8 +50,10 @@ class LanguageModelingHead(nn.Module):
     def __init__(self, base: Transformer, config: LanguageModelingConfig) -> None:
         super().__init__()
         self.config = config
-        self.transform = Transform(base.config) if config.transform else nn.Identity()
+        self.transform: nn.Module = Transform(base.config) if config.transform else nn.Identity()
         self.output = nn.Linear(base.config.width, base.config.vocab_size, bias=config.bias)
+        if config.stock:
+            self.transform, self.output = base.stock_layers(config.kind, base.config.vocab_size)
         if config.tied:
             self.output.weight = base.embedding.weight
 
@@ -92,9 +94,11 @@ class ClassificationHead(nn.Module):
         self.config = config
         width = base.config.width * (2 if config.pooling == "mean+max" else 1)
         self.dense = nn.Linear(width, width) if config.dense else None
-        self.transform = Transform(base.config) if config.transform else nn.Identity()
+        self.transform: nn.Module = Transform(base.config) if config.transform else nn.Identity()
         self.dropout = nn.Dropout(config.dropout)
         self.output = nn.Linear(width, config.classes, bias=config.bias)
+        if config.stock:
+            self.transform, self.output = base.stock_layers(config.kind, config.classes)
 
     def forward(self, hidden: Tensor, segments: Tensor | None = None) -> Tensor:
         return self.classify(pool(hidden, segments, self.config.pooling))
@@ -102,9 +106,7 @@ class ClassificationHead(nn.Module):
     def classify(self, pooled: Tensor) -> Tensor:
         """Compute class scores from pooled vectors: (B, d) or (B, 2d) → (B, classes)."""
         if self.dense is not None:
-            tanh = self.config.dense_activation == "tanh"
-            pooled = self.dense(pooled)
-            pooled = torch.tanh(pooled) if tanh else F.relu(pooled)
+            pooled = torch.tanh(self.dense(pooled))
         return self.output(self.dropout(self.transform(pooled)))
 
 
@@ -114,9 +116,11 @@ class TaggingHead(nn.Module):
     def __init__(self, base: Transformer, config: TaggingConfig) -> None:
         super().__init__()
         self.config = config
-        self.transform = Transform(base.config) if config.transform else nn.Identity()
+        self.transform: nn.Module = Transform(base.config) if config.transform else nn.Identity()
         self.dropout = nn.Dropout(config.dropout)
         self.output = nn.Linear(base.config.width, config.tags)
+        if config.stock:
+            self.transform, self.output = base.stock_layers(config.kind, config.tags)
 
     def forward(self, hidden: Tensor, segments: Tensor | None = None) -> Tensor:
         return self.output(self.dropout(self.transform(hidden)))

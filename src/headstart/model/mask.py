@@ -38,20 +38,6 @@ def segment_mask(segments: Tensor) -> Tensor:
     return segments.unsqueeze(-1) == segments.unsqueeze(-2)
 
 
-def local_mask(mask: Tensor | None, tokens: Tensor, window: int) -> Tensor | None:
-    """Restrict a mask to tokens at most `window` apart: (B, 1, T, T).
-
-    Padding far behind a text would see nothing then, so every token sees itself.
-    """
-    batch, length = tokens.shape
-    if length <= window + 1:
-        return mask
-    position = torch.arange(length, device=tokens.device)
-    distance = (position.unsqueeze(0) - position.unsqueeze(1)).abs()  # (T, T)
-    near = (distance <= window).expand(batch, 1, length, length)
-    return near if mask is None else (near & mask) | (distance == 0)
-
-
 def attention_layout(
     segments: Tensor | None, *, causal: bool
 ) -> tuple[Tensor | None, Tensor | None]:

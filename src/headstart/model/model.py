@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from importlib import import_module
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -147,9 +148,17 @@ class Model(nn.Module):
 def build_model(base: BaseConfig, head: HeadConfig | None = None, *, seed: int = 0) -> Model:
     """Build a model with random weights that depend on the seed alone."""
     with _seeded(seed):
-        transformer = Transformer(base)
-        _initialize(transformer, base)
+        transformer = _new_base(base)
     return Model(transformer, None if head is None else new_head(transformer, head, seed=seed))
+
+
+def _new_base(config: BaseConfig) -> Transformer:
+    if config.transformers is None:
+        base = Transformer(config)
+        _initialize(base, config)
+        return base
+    made: Transformer = import_module("headstart.interop.huggingface").TransformersBase(config)
+    return made
 
 
 def new_head(base: Transformer, config: HeadConfig, *, seed: int) -> Head:

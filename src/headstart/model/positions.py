@@ -49,6 +49,9 @@ def rotate(x: Tensor, rotary: Tensor) -> Tensor:
         From `RotaryPositions`.
     """
     cosine, sine = rotary.to(x.dtype).chunk(2, dim=-1)
+    if torch.compiler.is_exporting():  # one operator of ONNX instead of five
+        halves = (part[:, 0, :, : x.size(-1) // 2] for part in (cosine, sine))
+        return torch.onnx.ops.rotary_embedding(x, *halves)
     first, second = x.chunk(2, dim=-1)
     return x * cosine + torch.cat((-second, first), dim=-1) * sine
 
@@ -102,10 +105,10 @@ class RotaryPositions(_Table):
 class LearnedPositions(nn.Module):
     """One trained vector per position, added to the embedding; the number of them is fixed."""
 
-    def __init__(self, max_length: int, width: int, *, offset: int = 0) -> None:
+    def __init__(self, max_length: int, width: int) -> None:
         super().__init__()
-        self.max_length, self.offset = max_length, offset
-        self.weight = nn.Parameter(torch.empty(offset + max_length, width))
+        self.max_length = max_length
+        self.weight = nn.Parameter(torch.empty(max_length, width))
 
     def forward(self, length: int, positions: Tensor | None) -> Tensor:
         if length > self.max_length:
@@ -113,6 +116,4 @@ class LearnedPositions(nn.Module):
                 f"a text of {length} tokens; this base has learned {self.max_length} positions",
                 fix=f"cut the texts to {self.max_length} tokens, or read them in windows",
             )
-        if positions is None:
-            return self.weight[self.offset : self.offset + length]
-        return self.weight[self.offset + positions]
+        return self.weight[:length] if positions is None else self.weight[positions]

@@ -1,5 +1,6 @@
 """Ready-made networks: values of `BaseConfig` and of the heads that go with them."""
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -182,6 +183,8 @@ def stock_head(head: HeadConfig, base: BaseConfig, *, chosen_pooling: bool = Fal
         The user chose the pooling; it is used where `transformers` supports it.
     """
     causal, rotary = base.attention == "causal", base.positions == "rotary"
+    if base.transformers is not None:
+        return _own_stock_head(head, base)
     if isinstance(head, TaggingConfig | SpansConfig):
         return replace(head, transform=rotary and not causal)
     if not isinstance(head, ClassificationConfig):
@@ -192,5 +195,18 @@ def stock_head(head: HeadConfig, base: BaseConfig, *, chosen_pooling: bool = Fal
         supported = chosen_pooling and head.pooling in ("first", "mean")
         pooling: Pooling = head.pooling if supported else "mean"
         return replace(head, pooling=pooling, dense=False, transform=True)
-    activation: Literal["tanh", "relu"] = "tanh" if base.token_types else "relu"  # DistilBERT
-    return replace(head, pooling="first", dense=True, dense_activation=activation)
+    return replace(head, pooling="first", dense=True)
+
+
+def _own_stock_head(head: HeadConfig, base: BaseConfig) -> HeadConfig:
+    """Return the head that `transformers` has for a base that came from there."""
+    if isinstance(head, TaggingConfig):
+        return replace(head, stock=True)
+    if not isinstance(head, ClassificationConfig):
+        return head
+    pooling: Pooling = "first"
+    if base.attention == "causal":
+        pooling = "last"
+    elif json.loads(str(base.transformers)).get("classifier_pooling") == "mean":
+        pooling = "mean"
+    return replace(head, pooling=pooling, dense=False, dropout=0.0, stock=True)

@@ -314,6 +314,8 @@ def recommend(analysis: Analysis, folder: Path) -> Recommendation:
             "The same rows chose it among the arms, so expect a little less on new texts; a "
             "separate test file (--test FILE) would tell."
         )
+    if find_arm(taken[0]).estimator:
+        found.append("It is not a network alone: it cannot be exported to ONNX or transformers.")
     found += _cheaper(analysis)
     kind = FILE_KINDS.get(results.about["task"], "csv")
     files = ["--input", f"texts.{kind}", "--output", f"predictions.{kind}"]

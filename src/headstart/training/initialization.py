@@ -78,8 +78,7 @@ def initialize_embedding(model: Model, vectors: NDArray[np.float32]) -> None:
 
     A causal base sees the token whose neighbour it must predict, so the vectors help at once. A
     masked base sees them only through attention: there the value and output matrices start as
-    multiples of the identity, so that the neighbours' vectors reach the head. Where keys and
-    values are shared by groups of heads, there is no such identity, and they stay random.
+    multiples of the identity, so that the neighbours' vectors reach the head.
     """
     scaled = torch.from_numpy(vectors * np.float32(EMBEDDING_STD / (float(vectors.std()) or 1.0)))
     known = torch.from_numpy(np.abs(vectors).sum(axis=1) > 0)
@@ -87,7 +86,7 @@ def initialize_embedding(model: Model, vectors: NDArray[np.float32]) -> None:
         if weight.ndim == 2:
             weight[known] = scaled[known].to(weight.dtype)
     base = model.base.config
-    if base.attention == "causal" or base.key_value_width != base.width:
+    if base.attention == "causal":
         return
     for module in model.modules():
         if isinstance(module, SelfAttention):

@@ -121,7 +121,7 @@ def base_fingerprint(base: str) -> str:
     """Return a fingerprint of a base's weights."""
     name = hf_name(base)
     if name is not None:
-        from headstart.interop.huggingface.read import fingerprint
+        from headstart.interop.huggingface import fingerprint
 
         return fingerprint(name)
     return hash_of((Path(base) / WEIGHTS).read_bytes())

@@ -12,8 +12,10 @@ from typing import Any
 from headstart.errors import HeadstartError
 
 NAME = re.compile(r"(?P<name>[\w.-]+(?:/[\w.-]+)?)(?:@(?P<revision>[\w./-]+))?")
-SMALL_FILES = ["config.json", "tokenizer*", "special_tokens_map.json", "vocab.*", "merges.txt"]
-WEIGHTS = ("*.safetensors", "*.bin")  # in the order of preference
+FILES = [
+    *("config.json", "tokenizer*", "special_tokens_map.json", "vocab.*", "merges.txt", "*.model"),
+    *("*.safetensors", "*.safetensors.index.json"),
+]
 
 
 def find_folder(given: str) -> Path:
@@ -61,56 +63,39 @@ def _newest(name: str) -> str:
 
 
 def _download(name: str, revision: str) -> Path:
-    """The files of a revision: those of the cache, which need no network, or the Hub's.
+    """Return the files of a revision: those of the cache, which need no network, or the Hub's.
 
     What an interrupted download left is kept, and completed by the next one.
     """
+    from huggingface_hub import snapshot_download
     from huggingface_hub.utils.tqdm import disable_progress_bars
 
     disable_progress_bars()
-    for weights in WEIGHTS:
-        if (cached := _cached(name, revision, weights)) is not None:
-            return cached
-    for weights in WEIGHTS:
-        found = _get(name, revision, weights)
-        if any(found.glob(weights)):
-            break
-    return found
-
-
-def _cached(name: str, revision: str, weights: str) -> Path | None:
-    """The folder of a download that came to its end."""
+    how: dict[str, Any] = {"revision": revision, "allow_patterns": FILES}
     try:
-        folder = _get(name, revision, weights, local_files_only=True)
-    except HeadstartError:
-        return None
-    # Where another tool began the download, nobody noted which files belong to it.
-    indexes = list(folder.glob(f"{weights}.index.json"))
-    shards = {shard for index in indexes for shard in _shards(index)}
-    there = {path.name for path in folder.iterdir()}
-    whole = "config.json" in there and any(folder.glob(weights)) and shards <= there
-    return folder if whole else None
-
-
-def _shards(index: Path) -> set[str]:
+        folder = Path(snapshot_download(name, local_files_only=True, **how))
+        if _complete(folder):
+            return folder
+    except Exception:
+        pass  # not there yet
     try:
-        return set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
-    except (ValueError, KeyError, AttributeError, TypeError):
-        return set()  # its reader says what is wrong with it
-
-
-def _get(name: str, revision: str, weights: str, **how: Any) -> Path:
-    from huggingface_hub import snapshot_download
-
-    wanted = [*SMALL_FILES, weights, f"{weights}.index.json"]
-    try:
-        return Path(snapshot_download(name, revision=revision, allow_patterns=wanted, **how))
+        return Path(snapshot_download(name, **how))
     except Exception as error:
         raise _refused(name, error) or HeadstartError(
             f"the download from the Hub did not come to its end ({_first_line(error)})",
             where=f"hf:{name}",
             fix="check the network and start the same command again: what was downloaded is kept",
         ) from error
+
+
+def _complete(folder: Path) -> bool:
+    """Whether all files are there; another tool may have downloaded some of them."""
+    index = folder / "model.safetensors.index.json"
+    wanted = {"config.json", "model.safetensors"}
+    if index.is_file():
+        content = json.loads(index.read_text(encoding="utf-8"))
+        wanted = {"config.json", *content["weight_map"].values()}
+    return all((folder / one).is_file() for one in wanted)
 
 
 def _refused(name: str, error: Exception) -> HeadstartError | None:

@@ -1,5 +1,9 @@
-"""An exported ONNX folder, opened: it predicts and is evaluated as the run that it came from."""
+"""An exported ONNX folder, opened: it predicts and is evaluated as the run that it came from.
 
+`model.onnx`, the tokenizer, and a `config.json` that says the rest (docs/onnx.md).
+"""
+
+import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -11,23 +15,20 @@ import numpy as np
 
 from headstart.data.tokenizers import Tokenizer, load_tokenizer
 from headstart.errors import HeadstartError, need_packages
-from headstart.files import read_object, replacing
-from headstart.interop.onnx.export import (
-    CONFIG,
-    FORMAT,
-    MODEL,
-    WINDOWS,
-    write_config,
-)
+from headstart.files import read_object, replacing, write_text
 from headstart.machine import choose_threads
 from headstart.progress import ProgressCallback
-from headstart.run import TASK_FORMS, Run, Scores
+from headstart.run import EXPORTED, TASK_FORMS, Run, Scores
 from headstart.tasks import find_task
 from headstart.tasks.examples import Examples, Ids, Long, Output, TextEncoding
 from headstart.tasks.task import Task
 
 BATCH_TOKENS = 512  # a session has little to do beside products: small batches stay in the cache
 AGAIN = "export the run again"
+MODEL, CONFIG = EXPORTED, "config.json"
+WINDOWS = "overflow_to_sample_mapping"  # as Hugging Face's tokenizers call it
+INPUTS = ("input_ids", "attention_mask", "token_type_ids")
+FORMAT = 2  # raised when files of the version before can no longer be read
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,16 +90,21 @@ class OnnxRun(Run):
     def _run(self, session: Any, examples: Examples, rows: Ids) -> list[Output]:
         """The scores of these examples, in this order."""
         batch = examples.batch(rows)
-        feeds = {"input_ids": batch.tokens.numpy(), "attention_mask": batch.segments.numpy()}
-        if batch.token_types is not None and "token_type_ids" in self.config["inputs"]:
-            feeds["token_type_ids"] = batch.token_types.numpy()
-        if batch.owners is not None:
-            feeds[WINDOWS] = batch.owners.numpy()
+        tokens = batch.tokens.numpy()
+        types, owners = batch.token_types, batch.owners
+        given = {
+            "input_ids": tokens,
+            "attention_mask": batch.segments.numpy(),
+            "token_type_ids": np.zeros_like(tokens) if types is None else types.numpy(),
+            WINDOWS: np.arange(len(tokens)) if owners is None else owners.numpy(),
+        }
+        feeds = {name: given[name] for name in self.config["inputs"]}
         scores: Output = session.run(["logits"], feeds)[0] * np.float32(self.temperature)
         lengths = examples.lengths[rows]
         return [
             one if one.ndim == 1 else one[:length]
-            for one, length in zip(scores, lengths, strict=True)
+            # A text in windows has one row of scores; those behind mean nothing.
+            for one, length in zip(scores[: len(rows)], lengths, strict=True)
         ]
 
     def scores(self, rows: Any, progress: ProgressCallback | None = None) -> Scores:
@@ -117,7 +123,7 @@ class OnnxRun(Run):
         self.tokenizer.save(folder)
         with replacing(folder / MODEL) as temporary:
             temporary.write_bytes(self.graph)
-        write_config(self.config, folder)
+        write_text(folder / CONFIG, json.dumps(self.config, indent=2, ensure_ascii=False) + "\n")
 
 
 def open_export(folder: str | Path) -> OnnxRun:
@@ -130,20 +136,21 @@ def open_export(folder: str | Path) -> OnnxRun:
         raise HeadstartError(
             f"Headstart did not write this {MODEL}", where=folder / CONFIG, fix=AGAIN
         )
-    if number > FORMAT:
+    if number != FORMAT:
         raise HeadstartError(
             f"Headstart {config.get('headstart')} wrote this export, in format {number}; this "
-            f"version reads formats up to {FORMAT}",
+            f"version reads format {FORMAT}",
             where=folder,
-            fix="install that version or a newer one",
+            fix=AGAIN,
         )
     read_object(folder / CONFIG, fix=AGAIN, needs=TASK_FORMS, forms=TASK_FORMS)
     temperature, inputs = config.get("temperature"), config.get("inputs")
     known = isinstance(temperature, int | float) and temperature > 0
-    if not known or not isinstance(inputs, list):
+    known = known and isinstance(inputs, list) and set(inputs) <= {*INPUTS, WINDOWS}
+    if not known:
         raise HeadstartError(f"{CONFIG} is damaged", where=folder / CONFIG, fix=AGAIN)
     task = find_task(config["task"])(config["labels"])
-    return OnnxRun(
+    run = OnnxRun(
         folder,
         (folder / MODEL).read_bytes(),
         config,
@@ -153,6 +160,23 @@ def open_export(folder: str | Path) -> OnnxRun:
         config["long"],
         float(config["temperature"]),
     )
+    _check_outputs(run)
+    return run
+
+
+def _check_outputs(run: OnnxRun) -> None:
+    """Reject a graph with other inputs, or another number of outputs, than config.json says."""
+    session = run.one_thread
+    inputs = {one.name for one in session.get_inputs()}
+    outputs = {one.name: one.shape[-1] for one in session.get_outputs()}
+    labels = 2 if run.task.name == "spans" else len(run.task.labels)
+    if inputs != set(run.config["inputs"]) or outputs.get("logits") != labels:
+        raise HeadstartError(
+            f"{MODEL} has {outputs.get('logits', 'no')} outputs for {labels} labels, and inputs "
+            f"{', '.join(sorted(inputs))}: it does not belong to this {CONFIG}",
+            where=run.folder / MODEL,
+            fix=AGAIN,
+        )
 
 
 def open_session(graph: bytes, *, threads: int, where: Path) -> Any:

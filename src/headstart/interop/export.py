@@ -1,0 +1,418 @@
+"""Write runs for other tools: written, opened again, compared with the run, and only then kept.
+
+Besides the outputs, the test metric is measured through the export, on the same rows as the run's.
+"""
+
+import math
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from headstart.config import FinetuneConfig, is_run, read_settings
+from headstart.errors import HeadstartError
+from headstart.evaluation.metrics import Interval
+from headstart.files import check_folder, sync, write_text
+from headstart.model.config import ClassificationConfig
+from headstart.model_card import CARD, table
+from headstart.run import NetworkRun, Run, drop_seen, evaluation_rows, read_summary
+from headstart.tasks.task import Task
+
+EXPORTERS = {
+    "huggingface": "headstart.interop.huggingface_export",
+    "onnx": "headstart.interop.onnx_export",
+}
+MAX_ROWS = 2_000  # of a large test part: it is read twice
+QUANTILE = 1.96  # of a normal distribution, for 95 %
+# How far the metric may move: rounding turns a tie now and then, 8 bits a few predictions.
+ALLOWED, ALLOWED_INT8 = 0.01, 0.1
+# The Hub's names of what a model does, by the kind of its head.
+PIPELINES = {
+    "classification": "text-classification",
+    "tagging": "token-classification",
+    "spans": "question-answering",
+    "masked_next_sentence": "fill-mask",
+}
+
+
+@dataclass(frozen=True)
+class OutputDifference:
+    """The largest difference between the outputs of an export and of its run."""
+
+    inputs: str  # in words: "a batch of 3, padded on the right"
+    difference: float
+    allowed: float
+
+    @property
+    def passed(self) -> bool:
+        return math.isfinite(self.difference) and self.difference <= self.allowed
+
+
+@dataclass(frozen=True)
+class TrialBatch:
+    """Inputs of a run and of its export."""
+
+    words: str
+    tokens: Tensor  # (B, T)
+    real: Tensor  # (B, T)
+    token_types: Tensor | None = None
+    owners: Tensor | None = None
+
+    @torch.no_grad()
+    def outputs(self, run: NetworkRun) -> Tensor:
+        """Compute the run's outputs, divided by its temperature."""
+        given = (self.tokens, self.real, self.token_types)
+        scores: Tensor = run.model(*given, owners=self.owners)
+        return scores.float() / run.temperature
+
+    def compare(self, ours: Tensor, theirs: Tensor, allowed: float) -> OutputDifference:
+        """Compute the largest difference where the texts are; large outputs may differ more."""
+        if ours.ndim == 3:  # one row per token: what is in the padding means nothing
+            ours, theirs = ours[self.real > 0], theirs[self.real > 0]
+        size = max(1.0, float(ours.abs().max()))
+        return OutputDifference(self.words, float((ours - theirs).abs().max()), allowed * size)
+
+
+def trial_batches(run: NetworkRun) -> Iterator[TrialBatch]:
+    """Yield batches of random tokens: one, many, padded on the right, pairs, and windows."""
+    config = run.model.base.config
+    longest = min(config.max_length, run.length) if config.positions == "learned" else run.length
+    specials = set(run.tokenizer.specials.values())
+    usable = torch.tensor([i for i in range(run.tokenizer.vocab_size) if i not in specials])
+    random = torch.Generator().manual_seed(0)
+    for words, rows, length in (
+        ("one text of one token", 1, 1),
+        (f"one text of {longest} tokens", 1, longest),
+        ("a batch of 4 equally long texts", 4, min(24, longest)),
+    ):
+        tokens = usable[torch.randint(len(usable), (rows, length), generator=random)]
+        yield TrialBatch(words, tokens, torch.ones_like(tokens))
+    lengths = torch.tensor([length, 5, 1, 3]).clamp(max=length)
+    real = (torch.arange(length) < lengths.unsqueeze(1)).long()
+    yield TrialBatch("a batch of 4, padded on the right", tokens, real)
+    if config.token_types > 1:
+        types = (torch.arange(length) >= length // 2).long().expand(4, -1).contiguous()
+        yield TrialBatch("pairs with token types", tokens, real, types)
+    if run.long == "windows" and isinstance(run.model.head_config, ClassificationConfig):
+        owners = torch.tensor([0, 0, 0, 1])
+        yield TrialBatch("a text in three windows and one in one", tokens, real, None, owners)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exported:
+    """What was written into a folder.
+
+    Parameters
+    ----------
+    model : what it is there: "LlamaForCausalLM".
+    library : the Hub's name of the library that opens it.
+    usage : a few lines of Python that open it.
+    comparisons : with the run's outputs.
+    notes : what differs from the run, in words.
+    run : the export, opened; None where its test metric cannot be measured.
+    same_metric : whether the test metric must be that of the run.
+    """
+
+    model: str
+    library: str
+    usage: str
+    comparisons: list[OutputDifference]
+    notes: list[str] = field(default_factory=list)
+    run: Run | None = None
+    same_metric: bool = True
+
+
+@dataclass(frozen=True)
+class ExportMetric:
+    """A metric of the run and of its export on the same rows, each with its interval."""
+
+    metric: str
+    dataset: str
+    rows: int
+    measured_on: str
+    run: Interval
+    export: Interval
+    difference: Interval
+
+    def document(self) -> dict[str, Any]:
+        """Return plain values; a bound that is not known is None, because JSON has no infinity."""
+        found = asdict(self)
+        for name in ("run", "export", "difference"):
+            for end in ("value", "low", "high"):
+                if not math.isfinite(found[name][end]):
+                    found[name][end] = None
+        return found
+
+    def describe(self) -> str:
+        """Describe the metric of both and their difference."""
+        low, high = 100 * self.difference.low, 100 * self.difference.high
+        interval = f" (95 %: {low:+.2f} to {high:+.2f})" if self.difference.bounded else ""
+        return (
+            f"{self.metric} on {self.measured_on}: {self.export.value:.2%}, the run's "
+            f"{self.run.value:.2%}; difference {100 * self.difference.value:+.2f} points{interval}"
+        )
+
+
+def export_run(
+    folder: Path | str, to: str, out: Path, *, int8: bool = False, test: str | None = None
+) -> dict[str, Any]:
+    """Write a run in another tool's form, check it, and only then give it its name.
+
+    Parameters
+    ----------
+    folder : a run.
+    to : a key of `EXPORTERS`.
+    out : a folder that does not exist yet or is empty.
+    int8 : store the weights in 8 bits.
+    test : labelled texts to measure the export on; by default the test part of the run's dataset.
+
+    Returns
+    -------
+    dict
+        What was written, how far its outputs differ from the run's, and its test metric.
+    """
+    if to not in EXPORTERS:
+        known = ", ".join(EXPORTERS)
+        raise HeadstartError(f"runs cannot be exported to {to!r}", fix=f"choose one of: {known}")
+    _check_free(out, folder)
+    opened = Run.open(folder)
+    if not isinstance(opened, NetworkRun):
+        raise HeadstartError(
+            f"a classifier of the kind {opened.facts()['kind']!r} has no form of {to}: it is not a "
+            "network",
+            where=folder,
+            fix="use it with headstart predict and headstart serve, or export a run of headstart "
+            "finetune",
+        )
+    run = opened
+    rows, measured_on = find_test_rows(run, test)
+    with _all_or_nothing(out) as temporary:
+        exported = import_module(EXPORTERS[to]).export(run, temporary, int8=int8)
+        comparisons, notes = list(exported.comparisons), list(exported.notes)
+        _check_differences(comparisons, folder)
+        largest = max((one.difference for one in comparisons), default=None)
+        measured = None
+        if exported.run is not None and rows is None:
+            notes.append(f"its test metric was not measured: {measured_on} (--test FILE)")
+        elif exported.run is not None:
+            measured = measure_export(run, exported.run, rows, measured_on)
+            if run.long == "windows":
+                windows = run.require_task().encode(rows, run.encoding).rows
+                share = f"{(windows > 1).mean():.1%} of {measured_on}"
+                notes.append(f"{share} are longer than a window of {run.length} tokens")
+            if exported.same_metric:
+                allowed = max(ALLOWED_INT8 if int8 else ALLOWED, 1.5 / measured.rows)
+                words = f"{measured.metric} on {measured_on}"
+                difference = abs(measured.difference.value)
+                comparisons.append(OutputDifference(words, difference, allowed))
+                _check_differences(comparisons, folder)
+        write_card(run, exported, comparisons, notes, measured, temporary)
+    return {
+        "run": str(folder),
+        "to": to,
+        "out": str(out),
+        "model": exported.model,
+        "comparisons": [vars(one) for one in comparisons],
+        "largest_difference": largest,
+        "measured": None if measured is None else measured.document(),
+        "notes": notes + ([] if measured is None else [measured.describe()]),
+    }
+
+
+def _check_free(out: Path, run: Path | str) -> None:
+    check_folder(out)
+    if out.resolve().is_relative_to(Path(run).resolve()):
+        raise HeadstartError(
+            "this folder is in the run's own folder", where=out, fix="choose another --out"
+        )
+    if out.is_dir() and any(out.iterdir()):
+        raise HeadstartError(
+            "there is something in this folder already", where=out, fix="choose another --out"
+        )
+
+
+@contextmanager
+def _all_or_nothing(out: Path) -> Iterator[Path]:
+    """Make a folder next to `out` that replaces it on success and is removed otherwise."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(prefix=f".{out.name[:40]}.", suffix=".part", dir=out.parent))
+    try:
+        yield temporary
+        temporary.chmod(0o755)  # mkdtemp's 0700 would lock out everyone else
+        for file in temporary.iterdir():
+            sync(file)
+        if out.is_dir():
+            out.rmdir()  # it is empty
+        temporary.rename(out)
+        sync(out.parent)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _check_differences(comparisons: list[OutputDifference], folder: Path | str) -> None:
+    failed = [one for one in comparisons if not one.passed]
+    if failed:
+        lines = [f"{c.inputs}: {c.difference:.2g}, allowed {c.allowed:.2g}" for c in failed]
+        raise HeadstartError(
+            "the export does not compute what the run computes, and was removed:\n  "
+            + "\n  ".join(lines),
+            where=folder,
+            fix="report it, with the run's config.json: this should not happen",
+        )
+
+
+def find_test_rows(run: NetworkRun, dataset: str | None) -> tuple[Any, str]:
+    """Find the rows to measure an export on: of `dataset`, or the test part of the run's own.
+
+    Returns
+    -------
+    rows, str
+        The rows and their description; without rows the reason why there are none. A `dataset`
+        that cannot be read is an error.
+    """
+    if run.task is None or not is_run(run.folder):
+        base = run.task is None
+        why = "a base has no test part" if base else "the run has no settings with its dataset"
+        if dataset is not None:
+            raise HeadstartError(f"nothing can be measured: {why}", fix="leave --test out")
+        return None, why
+    config = FinetuneConfig.load(run.folder)
+    try:
+        rows, _ = evaluation_rows(config, run.task, dataset)
+        rows, _ = drop_seen(run.task, rows, run.folder)
+    except HeadstartError as error:
+        if dataset is not None:
+            raise
+        return None, error.what
+    names = _names([dataset] if dataset else config.dataset)
+    which = names if dataset else f"the test part of {names}"
+    if len(rows) > MAX_ROWS:
+        drawn = np.random.default_rng(0).permutation(len(rows))[:MAX_ROWS]
+        rows = run.task.pick(rows, sorted(drawn.tolist()))
+    return rows, f"{len(rows):,} rows of {which}"
+
+
+def _names(datasets: list[str]) -> str:
+    """Name datasets without their folders, which are not for a model card."""
+    return ", ".join(Path(name).name for name in datasets)
+
+
+def measure_export(run: NetworkRun, exported: Run, rows: Any, measured_on: str) -> ExportMetric:
+    """Measure the test metric of run and export, and by how much the export's is higher."""
+    task = run.require_task()
+    ours, theirs = run.scores(rows).values, exported.scores(rows).values
+    before, after = _with_interval(task, ours, rows), _with_interval(task, theirs, rows)
+    difference = Interval(after.value - before.value, -math.inf, math.inf)
+    if task.name in ("classification", "pairs"):
+        labels = np.asarray(rows.labels)
+        correct = [np.asarray(one).argmax(axis=1) == labels for one in (ours, theirs)]
+        difference = paired_share_difference(correct[0], correct[1])
+    dataset = measured_on.removeprefix(f"{len(rows):,} rows of ").removeprefix("the test part of ")
+    return ExportMetric(task.metric, dataset, len(rows), measured_on, before, after, difference)
+
+
+def _with_interval(task: Task[Any], scores: Any, rows: Any) -> Interval:
+    found = task.intervals(scores, rows).get(task.metric)
+    if found is not None:
+        return Interval(**found)
+    return Interval(float(task.metrics(scores, rows)[task.metric]), -math.inf, math.inf)
+
+
+def paired_share_difference(first: NDArray[np.bool_], second: NDArray[np.bool_]) -> Interval:
+    """Compute how much larger the second share of the same rows is (Bonett and Price 2012).
+
+    Half a row is added to each kind of disagreement, so that equal columns have an interval, too.
+    """
+    rows = len(first) + 2
+    gained = (int((second & ~first).sum()) + 0.5) / rows
+    lost = (int((first & ~second).sum()) + 0.5) / rows
+    half = QUANTILE * math.sqrt((gained + lost - (gained - lost) ** 2) / rows)
+    value = float(second.mean() - first.mean())
+    return Interval(value, gained - lost - half, gained - lost + half)
+
+
+def pipeline_tag(run: NetworkRun) -> str:
+    """Return the Hub's name of what the run's model does."""
+    head = run.model.head_config
+    if head is not None and head.kind == "language_modeling":
+        return "text-generation" if run.causal else "fill-mask"
+    return PIPELINES.get("" if head is None else head.kind, "feature-extraction")
+
+
+def write_card(
+    run: NetworkRun,
+    exported: Exported,
+    comparisons: list[OutputDifference],
+    notes: list[str],
+    measured: ExportMetric | None,
+    folder: Path,
+) -> None:
+    """Write the `README.md` of an export, with the Hub's front matter."""
+    parts = [f"# {run.folder.name}", f"A run of Headstart, exported as `{exported.model}`."]
+    parts.append(f"```python\n{exported.usage.strip()}\n```")
+    if notes:
+        parts += ["What differs from the run:", "\n".join(f"- {note}" for note in notes)]
+    rows = [(one.inputs, f"{one.difference:.2g}", f"{one.allowed:.2g}") for one in comparisons]
+    parts.append("The export was opened again and compared with the run before it was kept:")
+    parts.append(table([("inputs", "largest difference", "allowed"), *rows]))
+    if measured is not None:
+        found = {"export": measured.export, "run": measured.run, "difference": measured.difference}
+        rows = [
+            (name, f"{one.value:.2%}", f"{one.low:.2%} to {one.high:.2%}" if one.bounded else "")
+            for name, one in found.items()
+        ]
+        header = (f"{measured.metric} on {measured.measured_on}", "", "95 % interval")
+        parts.append(table([header, *rows]))
+    text = "\n\n".join(parts) + "\n"
+    write_text(folder / CARD, f"---\n{_front_matter(run, exported, measured)}\n---\n{text}")
+
+
+def _front_matter(run: NetworkRun, exported: Exported, measured: ExportMetric | None) -> str:
+    """Return the card's data as the Hub reads it."""
+    from huggingface_hub import EvalResult, ModelCardData
+
+    settings = read_settings(run.folder) if is_run(run.folder) else {}
+    name, pinned, _ = str(settings.get("base", "")).removeprefix("hf:").partition("@")
+    used = settings.get("dataset", settings.get("corpus", []))
+    # Where a person keeps a file is nobody's business: only public names.
+    public = [one for one in used if one.startswith("hub:") or one in ("imdb", "rotten-tomatoes")]
+    result = None
+    if run.task is not None:
+        split, value = "test", None if measured is None else round(measured.export.value, 4)
+        if value is None:
+            split = "validation"
+            value = read_summary(run.folder, default={}).get("validation", {}).get(run.task.metric)
+        if isinstance(value, float):
+            dataset = _names(used) or "unknown" if measured is None else measured.dataset
+            metric = run.task.metric
+            if measured is not None and measured.export.bounded:
+                low, high = measured.export.low, measured.export.high
+                metric += f" (95 % interval {low:.4f} to {high:.4f}, {measured.rows:,} rows)"
+            result = EvalResult(
+                task_type=pipeline_tag(run),
+                dataset_type=dataset,
+                dataset_name=dataset,
+                dataset_split=split,
+                metric_type=run.task.metric,
+                metric_name=metric,
+                metric_value=round(value, 4),
+            )
+    data = ModelCardData(
+        library_name=exported.library,
+        pipeline_tag=pipeline_tag(run),
+        tags=["headstart"],
+        base_model=name if pinned else None,  # a folder is nobody else's
+        datasets=[one.removeprefix("hub:") for one in public] or None,
+        model_name=run.folder.name if result else None,
+        eval_results=[result] if result else None,
+    )
+    return data.to_yaml()

@@ -1,1 +1,0 @@
-"""Runs as ONNX graphs: written operator by operator, checked, and opened again to predict."""

@@ -1,0 +1,398 @@
+"""Runs for onnxruntime: `torch.onnx` writes the graph, and the result is compared with the run.
+
+Weights in 8 bits are our own pass over that graph (`quantize`): onnxruntime's dynamic quantization
+has one scale for a whole batch, so that a prediction depends on the other texts of its batch, and
+its weight-only form is half as fast and twice as large. Here every token has its own scale.
+"""
+
+import logging
+import shutil
+import warnings
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from headstart.errors import HeadstartError, need_packages
+from headstart.files import installed_version
+from headstart.interop.export import Exported, OutputDifference, TrialBatch, trial_batches
+from headstart.interop.onnx_run import FORMAT, MODEL, WINDOWS, OnnxRun, open_export
+from headstart.model.attention import take
+from headstart.model.config import ClassificationConfig
+from headstart.model.heads import ClassificationHead
+from headstart.model.model import Model
+from headstart.model.positions import LearnedPositions
+from headstart.run import ROWS, NetworkRun
+from headstart.tasks.examples import between_texts
+
+PACKAGES = ("onnx", "onnxruntime", "onnxscript")
+OPSET = 23  # the first with RMSNormalization, RotaryEmbedding and Attention
+MOST_BYTES = 2**31 - 2**20  # of one protobuf file, with room for the nodes
+LONGEST = 512  # computed positions have no end; the graph has this many, or more where needed
+LEVELS, WEIGHT_LEVELS, ZERO, TINY = 127, 63, 128, 1e-12
+USAGE = """
+from headstart import load
+
+run = load("PATH OF THIS FOLDER")  # docs/onnx.md reads it with onnxruntime and tokenizers alone
+print(run.predict(["a text"]))
+"""
+ALLOWED = 1e-4  # of the outputs' size: rounding adds up over the layers
+# In 8 bits: what it costs in accuracy is measured.
+ALLOWED_INT8 = 0.25
+# Padding changes the rounding of a sum, which may tip a token's rounding to 8 bits.
+ALLOWED_INT8_ALONE = 0.02
+TEXTS = [
+    "A short one.",
+    "Le café était déjà fermé — dommage, n'est-ce pas ? (Oui.) [MASK]",
+    "Москва не сразу строилась. 東京は日本の首都です。 مرحبا بالعالم 🙂",
+]
+
+
+def export(run: NetworkRun, folder: Path, *, int8: bool = False) -> Exported:
+    """Write a run with a task as an ONNX graph with dynamic batch and length, and compare it."""
+    need_packages("onnx", *PACKAGES)
+    count = sum(parameter.numel() for parameter in run.model.parameters())
+    size = count * (1 if int8 else 4)
+    if run.task is None:
+        raise HeadstartError(
+            "this run is a base: it has no head for a task, and ONNX graphs are written of tasks",
+            where=run.folder,
+            fix="fine-tune it first, or export it with --to huggingface",
+        )
+    if size > MOST_BYTES:
+        raise HeadstartError(
+            f"the weights take {size / 2**30:.1f} GB, and one ONNX file holds 2",
+            where=run.folder,
+            fix="export it with --to huggingface" + ("" if int8 else ", or with --int8"),
+        )
+    config = export_config(run, int8=int8)
+    graph = make_graph(
+        run.model, config["inputs"], length=config["max_length"], temperature=run.temperature
+    )
+    graph = quantize(graph) if int8 else graph
+    written = OnnxRun(
+        folder,
+        graph.SerializeToString(),
+        config,
+        run.tokenizer,
+        run.task,
+        run.length,
+        run.long,
+    )
+    written.save(folder)
+    if (run.folder / ROWS).is_file():  # an evaluation drops the rows that trained the run
+        shutil.copyfile(run.folder / ROWS, folder / ROWS)
+    opened = open_export(folder)
+    notes = [
+        f"{MODEL} has {len(written.graph) / 1e6:.1f} MB; the run's weights {count / 2.5e5:.1f}"
+    ]
+    if run.temperature != 1.0:
+        notes.append(
+            f"logits are divided by the temperature {run.temperature:.3f}, fitted on validation: "
+            "their softmax is calibrated"
+        )
+    if int8:
+        notes.append("weights and tokens in 8 bits; every token has its own scale")
+    return Exported(
+        model=f"ONNX graph, {config['precision']}",
+        library="onnx",
+        usage=USAGE,
+        notes=notes,
+        comparisons=compare(run, opened, int8=int8),
+        run=opened,
+    )
+
+
+def export_config(run: NetworkRun, *, int8: bool) -> dict[str, Any]:
+    """Return what a reader of the graph has to know."""
+    base, head, encoding = run.model.base.config, run.model.head_config, run.encoding
+    task = run.require_task()
+    pooling = head.pooling if isinstance(head, ClassificationConfig) else None
+    inputs = ["input_ids", "attention_mask"]
+    inputs += ["token_type_ids"] if base.token_types > 1 else []
+    inputs += [WINDOWS] if run.long == "windows" and pooling is not None else []
+    longest = max(run.length, min(LONGEST, base.max_length))
+    return {
+        "export": "onnx",
+        "format": FORMAT,
+        "headstart": installed_version(),
+        "precision": "int8" if int8 else "float32",
+        "task": task.name,
+        "labels": list(run.labels),
+        "length": run.length,
+        "long": run.long,
+        "max_length": base.max_length if base.positions == "learned" else longest,
+        "pooling": pooling,
+        "inputs": inputs,
+        "temperature": run.temperature,  # the graph's logits are divided by it already
+        "before": encoding.before,
+        "between": between_texts(encoding) if task.texts_per_row == 2 else [],
+        "after": encoding.after,
+    }
+
+
+class ExportedModel(nn.Module):
+    """A model with nothing in `forward` that depends on the values of its inputs.
+
+    Parameters
+    ----------
+    model : Model
+        With a head for a task.
+    length : int
+        The longest row that it must be able to read.
+    temperature : float
+        What the logits are divided by.
+    """
+
+    def __init__(self, model: Model, length: int, temperature: float) -> None:
+        super().__init__()
+        self.model = model
+        self.temperature = temperature
+        base = model.base
+        self.foreign = base.config.transformers is not None
+        self.table: Tensor | None = None
+        if self.foreign:
+            return
+        if isinstance(base.positions, LearnedPositions):
+            self.table = base.positions.weight
+        elif base.positions is not None:
+            self.table = base.positions(length, None)
+        elif base.rotary is not None:
+            self.table = base.rotary(length, None)
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor,
+        token_type_ids: Tensor | None = None,
+        owners: Tensor | None = None,
+    ) -> Tensor:
+        """Compute logits (B, classes), or (B, T, ·) for heads that score tokens."""
+        head, only_at = self.model.head, None
+        real = attention_mask > 0
+        if not isinstance(head, ClassificationHead):
+            hidden = self.hidden(input_ids, attention_mask, token_type_ids, None)
+            scores: Tensor = head(hidden, attention_mask)  # type: ignore[misc]
+            return scores / self.temperature
+        pooling = head.config.pooling
+        if pooling == "first":
+            only_at = real.int().argmax(dim=1, keepdim=True)
+        elif pooling == "last":
+            places = torch.arange(input_ids.size(1), device=input_ids.device)
+            only_at = (real * places).amax(dim=1, keepdim=True)
+        hidden = self.hidden(input_ids, attention_mask, token_type_ids, only_at)
+        parts = []
+        weights = torch.ones_like(attention_mask[:, :1], dtype=hidden.dtype)
+        if only_at is not None:
+            parts.append(_joined(hidden[:, 0], weights, owners))
+        if "mean" in pooling:
+            weights = real.sum(dim=1, keepdim=True).to(hidden.dtype)
+            total = (hidden * real.unsqueeze(-1)).sum(dim=1)
+            parts.append(_joined(total / weights, weights, owners))
+        if "max" in pooling:
+            largest = hidden.masked_fill(~real.unsqueeze(-1), -torch.inf).amax(dim=1)
+            if owners is not None:
+                rows = owners.unsqueeze(1).expand_as(largest)
+                start = torch.full_like(largest, -torch.inf)
+                largest = start.scatter_reduce(0, rows, largest, "amax")
+            parts.append(largest)
+        vectors = parts[0] if len(parts) == 1 else torch.cat(parts, dim=-1)
+        return head.classify(vectors) / self.temperature
+
+    def hidden(
+        self, tokens: Tensor, mask: Tensor, types: Tensor | None, only_at: Tensor | None
+    ) -> Tensor:
+        """Compute hidden states (B, T, d), or (B, 1, d) at `only_at`; padding on either side."""
+        base: Any = self.model.base
+        if self.foreign:
+            given = {} if types is None else {"token_type_ids": types}
+            if base.config.positions == "rotary":  # in every row: onnxruntime does not broadcast
+                places = torch.arange(tokens.size(1), device=tokens.device)
+                given["position_ids"] = places.expand(len(tokens), -1)
+            hidden = base.inner(input_ids=tokens, attention_mask=mask, **given).last_hidden_state
+            return hidden if only_at is None else take(hidden, only_at)
+        length = tokens.size(1)
+        positions = (mask.cumsum(dim=1) - 1).clamp(min=0)
+        seen = (mask > 0)[:, None, None].expand(-1, 1, length, -1)
+        if base.config.attention == "causal":
+            seen = seen & torch.ones(length, length, dtype=torch.bool).tril()
+        seen = seen | torch.eye(length, dtype=torch.bool)  # a row of padding is not empty
+        x = base.embedding(tokens) * base.scale
+        if base.positions is not None:
+            assert self.table is not None
+            x = x + self.table[positions]
+        if base.token_types is not None:
+            x = x + base.token_types(torch.zeros_like(tokens) if types is None else types)
+        x = base.embedding_norm(x)
+        rotary = None if base.rotary is None else self.table[positions].unsqueeze(1)  # type: ignore[index]
+        for block in base.blocks[:-1]:
+            x = block(x, seen, rotary)
+        x = base.blocks[-1](x, seen, rotary, None, only_at)
+        return base.final_norm(x)
+
+
+def _joined(vectors: Tensor, weights: Tensor, owners: Tensor | None) -> Tensor:
+    """Compute the weighted mean of the rows of each text; rows without a text are 0."""
+    if owners is None:
+        return vectors
+    rows = owners.unsqueeze(1)
+    total = torch.zeros_like(weights).scatter_add(0, rows, weights)
+    shares = vectors * weights
+    summed = torch.zeros_like(vectors).scatter_add(0, rows.expand_as(vectors), shares)
+    return summed / total.clamp(min=1)
+
+
+@torch.no_grad()
+def make_graph(model: Model, inputs: list[str], *, length: int, temperature: float = 1.0) -> Any:
+    """Write a model as an ONNX graph with the output `logits` (an `onnx.ModelProto`)."""
+    tokens = torch.arange(1, 7).repeat(2, 1) % model.base.config.vocab_size
+    values = {
+        "input_ids": tokens,
+        "attention_mask": torch.ones_like(tokens),
+        "token_type_ids": torch.zeros_like(tokens),
+        WINDOWS: torch.arange(2),
+    }
+    arguments = {name: values[name] if name in inputs else None for name in values}
+    sizes = {name: {0: "batch", 1: "length"} for name in inputs if name != WINDOWS}
+    shapes = [sizes.get(name, {0: "batch"} if name in inputs else None) for name in values]
+    wrapper = ExportedModel(model, length, temperature).eval()
+    logger = logging.getLogger("torch.onnx")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            program = torch.onnx.export(
+                wrapper,
+                tuple(arguments.values()),
+                dynamo=True,
+                verbose=False,
+                opset_version=OPSET,
+                input_names=inputs,
+                output_names=["logits"],
+                dynamic_shapes=shapes,
+            )
+    except torch.onnx.errors.OnnxExporterError as error:
+        first = str(error).strip().splitlines()[0]
+        raise HeadstartError(
+            f"torch.onnx cannot export this network: {first[:200]}",
+            fix="export it with --to huggingface",
+        ) from error
+    finally:
+        logger.setLevel(level)
+    assert program is not None
+    graph = program.model_proto
+    for node in graph.graph.node:
+        del node.metadata_props[:]  # where the node comes from: more bytes than small weights
+    return graph
+
+
+def quantize(model: Any) -> Any:
+    """Rewrite products with constant matrices, and the embedding, in 8 bits.
+
+    A product becomes one of whole numbers. Its input is rounded with a scale per token, computed
+    in the graph, its weight with a scale per output. Weights use 7 of the 8 bits: so the sums of
+    pairs fit into the 16 bits that CPUs without VNNI have for them, and every CPU computes the
+    same.
+    """
+    from onnx import helper, numpy_helper
+
+    graph = model.graph
+    weights = {one.name: one for one in graph.initializer}
+    nodes: list[Any] = []
+    rounded_inputs: dict[str, tuple[str, str]] = {}
+
+    def constant(name: str, value: NDArray[Any]) -> str:
+        if name not in weights:
+            weights[name] = numpy_helper.from_array(value, name)
+        return name
+
+    def add(operator: str, inputs: list[str], output: str, **attributes: Any) -> str:
+        nodes.append(helper.make_node(operator, inputs, [output], **attributes))
+        return output
+
+    step = constant("int8.step", np.array(1 / LEVELS, dtype=np.float32))
+    zero = constant("int8.zero", np.array(ZERO, dtype=np.uint8))
+    for node in graph.node:
+        name = node.input[1] if node.op_type == "MatMul" else ""
+        if name in weights and len(weights[name].dims) == 2:
+            x, y = node.input[0], node.output[0]
+            if x not in rounded_inputs:
+                axis = constant("int8.axis", np.array([-1], dtype=np.int64))
+                largest = add("ReduceMax", [add("Abs", [x], f"{x}.abs"), axis], f"{x}.max")
+                tiny = constant("int8.tiny", np.array(TINY, dtype=np.float32))
+                largest = add("Max", [largest, tiny], f"{x}.largest")
+                share = add("Div", [x, largest], f"{x}.share")
+                tokens = add("QuantizeLinear", [share, step, zero], f"{x}.int8")
+                rounded_inputs[x] = tokens, largest
+            tokens, largest = rounded_inputs[x]
+            whole, scale = _rounded(numpy_helper.to_array(weights.pop(name)).T, WEIGHT_LEVELS)
+            weight = constant(f"{name}.int8", np.ascontiguousarray(whole.T))
+            scales = constant(f"{name}.scale", scale[:, 0])
+            given = [tokens, weight, step, scales, zero]
+            product = add("MatMulIntegerToFloat", given, f"{y}.product", domain="com.microsoft")
+            add("Mul", [product, largest], y)
+        elif node.op_type == "Gather" and node.input[1] == "input_ids" and node.input[0] in weights:
+            name, ids, y = node.input[0], node.input[1], node.output[0]
+            whole, scale = _rounded(numpy_helper.to_array(weights.pop(name)), LEVELS)
+            rows = add("Gather", [constant(f"{name}.int8", whole), ids], f"{y}.int8")
+            scales = add("Gather", [constant(f"{name}.scale", scale), ids], f"{y}.scale")
+            add("Mul", [add("Cast", [rows], f"{y}.float", to=1), scales], y)
+        else:
+            nodes.append(node)
+    made = helper.make_graph(nodes, graph.name, graph.input, graph.output, [*weights.values()])
+    opsets = [*model.opset_import, helper.make_opsetid("com.microsoft", 1)]
+    return helper.make_model(made, opset_imports=opsets, ir_version=model.ir_version)
+
+
+def _rounded(rows: NDArray[Any], levels: int) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
+    """Return whole numbers and the scale of each row: (rows, 1)."""
+    scale = np.maximum(np.abs(rows).max(axis=1, keepdims=True), TINY) / levels
+    return np.rint(rows / scale).astype(np.int8), scale.astype(np.float32)
+
+
+def compare(run: NetworkRun, exported: OnnxRun, *, int8: bool) -> list[OutputDifference]:
+    """Compare over batch sizes, lengths, paddings and windows; each text also with itself alone."""
+    session, inputs = exported.one_thread, exported.config["inputs"]
+    ids = [one.tolist() for one in run.tokenizer.encode_arrays(TEXTS)]
+    theirs = [one.tolist() for one in exported.tokenizer.encode_arrays(TEXTS)]
+    wrong = sum(a != b for a, b in zip(ids, theirs, strict=True))
+    found = [OutputDifference(f"the ids of {len(TEXTS)} texts", float(wrong), 0.0)]
+
+    def scores(batch: TrialBatch) -> Tensor:
+        types, owners = batch.token_types, batch.owners
+        values = {
+            "input_ids": batch.tokens,
+            "attention_mask": batch.real,
+            "token_type_ids": torch.zeros_like(batch.tokens) if types is None else types,
+            WINDOWS: torch.arange(len(batch.tokens)) if owners is None else owners,
+        }
+        output = session.run(["logits"], {name: values[name].numpy() for name in inputs})[0]
+        return torch.from_numpy(output)
+
+    for batch in _with_left_padding(run):
+        ours, output = batch.outputs(run), scores(batch)
+        found.append(batch.compare(ours, output[: len(ours)], ALLOWED_INT8 if int8 else ALLOWED))
+        if "padded" in batch.words:
+            alone = torch.zeros_like(output)
+            for row, kept in enumerate(batch.real > 0):
+                one = slice(row, row + 1)
+                single = scores(TrialBatch("", batch.tokens[one, kept], batch.real[one, kept]))[0]
+                alone[row, kept if output.ndim == 3 else slice(None)] = single
+            words = f"{batch.words}, compared with each text alone"
+            allowed = ALLOWED_INT8_ALONE if int8 else ALLOWED
+            found.append(replace(batch, words=words).compare(alone, output, allowed))
+    return found
+
+
+def _with_left_padding(run: NetworkRun) -> Iterator[TrialBatch]:
+    for batch in trial_batches(run):
+        yield batch
+        if "right" in batch.words and run.model.base.config.transformers is None:
+            words = batch.words.replace("right", "left")
+            yield replace(batch, words=words, real=batch.real.flip(1))
