@@ -107,7 +107,7 @@ class LiveStudy:
             found.append({"name": name, "colour": f"--{variable(arm)}", "cells": cells})
         return found
 
-    def epoch_figures(self, metric: str) -> list[dict[str, str]]:
+    def epoch_figures(self, metric: str) -> list[dict[str, Any]]:
         """Draw the curves of the objective and label budget that are being trained."""
         if self.latest is None:
             return []
@@ -119,19 +119,20 @@ class LiveStudy:
                     if fold <= 1:
                         lines[cell][seed].append(values[seed, fold, epoch])
         curves = make_curves(lines)
-        limits = limits_of([v for c in curves for line in c.seeds.values() for v in line], [])
+        scores = [value for curve in curves for line in curve.seeds.values() for value in line]
+        limits = limits_of(scores, [mean for curve in curves for mean in curve.mean])
         pictures = [epoch_chart(curves, frame, limits, metric) for frame in (WIDE, PHONE)]
         caption = f"Validation {metric} by epoch, {labels:,} labels"
-        return [_figure(caption, pictures)]
+        return [_figure(caption, pictures, seeds=True)]
 
 
 def _cell(event: dict[str, Any]) -> Cell:
     return (event["arm"], event["objective"]), event["labels"]
 
 
-def _figure(caption: str, pictures: Sequence[Picture]) -> dict[str, str]:
+def _figure(caption: str, pictures: Sequence[Picture], *, seeds: bool = False) -> dict[str, Any]:
     wide, phone = (picture.svg() for picture in pictures)
-    return {"caption": caption, "wide": wide, "phone": phone}
+    return {"caption": caption, "wide": wide, "phone": phone, "seeds": seeds}
 
 
 def live_document(folder: Path, *, running: bool) -> dict[str, Any]:

@@ -103,8 +103,9 @@ async function showStudies(place) {
       compare.disabled = selected.size < 2;
     },
   });
+  const several = studies.filter((study) => study.state === "finished").length > 1;
   const rows = studies.map((study) => el("li", { className: "row", "data-id": study.id },
-    pick(study),
+    several ? pick(study) : null,
     el("div", { className: "what" },
       el("a", { href: `/study/${study.id}` }, study.name),
       el("span", { className: "note" }, `${when(study.created)} · ${bytes(study.bytes)}`,
@@ -115,7 +116,7 @@ async function showStudies(place) {
   place.replaceChildren(
     el("h2", {}, "Studies"),
     el("ul", { className: "rows" }, rows),
-    el("p", { hidden: studies.filter((study) => study.state === "finished").length < 2 }, compare,
+    el("p", { hidden: !several }, compare,
       el("span", { className: "note" }, " Tick two or more that are finished.")));
   return undefined;
 }

@@ -43,7 +43,8 @@ export function tryPanel({ path, refresh }) {
   boxes.append(el("p", { className: "note" }, "Opening the classifier …"), bar(null, "Opening the classifier"));
   get(`${path}/classifier`).then(arrange).catch((error) => element.replaceChildren(errorBox(error)));
   return { element, update: (study) => {
-    if (about.textContent === "") about.replaceChildren(...study.recommendation.map((line) => el("p", { className: "expected" }, line)));
+    if (about.textContent === "") about.replaceChildren(...study.recommendation.map((line) => el("p", { className: "expected" }, line)),
+      el("p", { className: "note" }, "This is what the study recommends; its classifier predicts here."));
     files.update(study);
   } };
 }

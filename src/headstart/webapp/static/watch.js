@@ -10,7 +10,7 @@ const LEADS = {
 export function watchPanel({ path, go, refresh }) {
   const element = el("section", { className: "panel" });
   const status = el("div"), actions = el("p", { className: "actions" }), error = el("div");
-  const arms = el("div"), figures = el("div", { className: "figures show-seeds" });
+  const arms = el("div"), figures = el("div");
   element.append(el("h2", {}, "How it goes"), status, actions, error, figures, arms);
   let watching = null, state = null, live = null, came = 0, clock = null;
 
@@ -62,7 +62,8 @@ export function watchPanel({ path, go, refresh }) {
     live = found;
     came = Date.now();
     showStatus();
-    figures.replaceChildren(...(found.figures ?? []).map((one) => el("figure", {}, el("figcaption", {}, one.caption),
+    figures.replaceChildren(...(found.figures ?? []).map((one) => el("figure", { className: one.seeds ? "show-seeds" : null },
+      el("figcaption", {}, one.caption),
       el("div", { className: "wide" }, trusted(one.wide)), el("div", { className: "phone" }, trusted(one.phone)))));
     globalThis.showValues(figures);
     arms.replaceChildren(...(found.arms?.length ? [armTable(found)] : []));
@@ -96,8 +97,8 @@ function pretrainingFacts(now) {
 function armTable(live) {
   const cell = (one) => el("td", {}, one.value === null ? el("span", { className: "note" }, "–") : percent(one.value),
     one.trainings ? el("small", {}, plural(one.trainings, "training")) : null);
-  return el("div", {},
-    el("h3", {}, `Finished so far: mean validation ${live.metric}`),
+  return el("div", { className: "arms" },
+    el("h3", {}, `Mean validation ${live.metric} of finished trainings`),
     el("div", { className: "scroll" }, el("table", {},
       el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "arm"), live.plan.budgets.map((n) => el("th", { scope: "col" }, plural(n, "label"))))),
       el("tbody", {}, live.arms.map((arm) => el("tr", {},
