@@ -129,6 +129,15 @@ def test_a_column_with_a_name_of_1001_characters_can_be_used(client, upload, fak
     assert f"--text-column={name}" in ended(client, study, "inspect")["result"]["arguments"]
 
 
+def test_another_task_starts_with_its_usual_arms(client, upload, fake_command):
+    fake_command(ECHO)
+    study = upload()
+    assert post(client, study, "plan", seeds=2, arms=["tfidf", "nb"]).status_code == 202
+    found = post(client, study, "inspect", task="multi-label")
+    assert found.status_code == 202
+    assert found.json()["settings"] == {"task": "multi-label", "seeds": 2}
+
+
 def test_a_nul_character_is_a_problem_of_the_setting():
     with pytest.raises(HeadstartError, match="NUL"):
         StudyConfig.create(dataset=["a.csv"], text_column="a\0b")

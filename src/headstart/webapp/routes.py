@@ -144,7 +144,8 @@ def make_routes(studies: Studies, *, most_bytes: int, extra: Sequence[str]) -> A
     @api.post("/{study_id}/inspect", status_code=202)
     def inspect(study_id: str, given: Given) -> dict[str, Any]:
         with studies.lock:
-            study = change_settings(study_id, given, READING)
+            # Another task has other arms.
+            study = change_settings(study_id, given, (*READING, "arms"))
             study.job("plan").forget()
             arguments = ["inspect", *_arguments(study, READING), "--drop-overlap"]
             study.job("inspect").start(arguments, study.files_folder)
@@ -261,17 +262,16 @@ def summary(study: AppStudy) -> dict[str, Any]:
 
 def document(study: AppStudy) -> dict[str, Any]:
     """Describe a study for its page; every tab sees the same."""
-    task = study.settings.get("task") or study.preview["tasks"][0]
     arms = [
         {name: getattr(arm, name) for name in ("name", "label", "description")}
-        | {"usual": task in arm.usual}
+        | {"usual": study.task in arm.usual}
         for arm in ARMS.values()
-        if task in arm.tasks
+        if study.task in arm.tasks
     ]
     return {
         **summary(study),
         "preview": study.preview,
-        "settings": {**study.settings, "task": task},
+        "settings": {**study.settings, "task": study.task},
         "arms": arms,
         "jobs": {kind: _job(study, kind) for kind in KINDS},
         "classifier": study.best.is_dir(),
@@ -300,7 +300,7 @@ def check_settings(
                 )
     kept = {name: value for name, value in study.settings.items() if name not in allowed}
     settings = {**kept, **given}
-    StudyConfig.create(dataset=[study.files["data"]], **settings)
+    StudyConfig.create(**{"dataset": [study.files["data"]], "task": study.task, **settings})
     return settings
 
 
@@ -314,8 +314,11 @@ def _options(settings: dict[str, Any], names: Sequence[str]) -> list[str]:
 
 def _arguments(study: AppStudy, names: Sequence[str]) -> list[str]:
     corpus = [f"--corpus={study.files['corpus']}"] if "corpus" in study.files else []
-    task = {"task": study.preview["tasks"][0]}
-    return [study.files["data"], *corpus, *_options(task | study.settings, names)]
+    return [
+        study.files["data"],
+        *corpus,
+        *_options({"task": study.task, **study.settings}, names),
+    ]
 
 
 def _job(study: AppStudy, kind: str) -> dict[str, Any] | None:

@@ -73,6 +73,11 @@ class AppStudy:
         """The classifier that the study saved."""
         return self.study_folder / "best"
 
+    @property
+    def task(self) -> str:
+        """The task that was chosen, or that the file implies."""
+        return str(self.settings.get("task") or self.preview["tasks"][0])
+
     def job(self, kind: str) -> Job:
         return Job(self.folder, kind)
 
