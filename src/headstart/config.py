@@ -114,7 +114,7 @@ class Setting:
         elif self.choices and value not in self.choices:
             wrong = f"choose {', '.join(self.choices)}"
         elif isinstance(value, str) and not _is_unicode(value):
-            wrong = "it must be valid Unicode"
+            wrong = "it must be valid Unicode without NUL characters"
         elif number:
             wrong = self._bound_problem(value)
         shown = f"{value:,}" if type(value) in (int, float) else repr(value)
@@ -351,8 +351,8 @@ def _parse_type(hint: Any) -> tuple[type, bool, tuple[str, ...]]:
 
 
 def _is_unicode(text: str) -> bool:
-    """Whether UTF-8 has bytes for every character; file names of old systems may not."""
-    return not any("\ud800" <= character <= "\udfff" for character in text)
+    """Whether UTF-8 has bytes for every character, and an argument of a command can hold it."""
+    return not any(one == "\0" or "\ud800" <= one <= "\udfff" for one in text)
 
 
 def _short(text: str) -> str:

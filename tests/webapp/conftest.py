@@ -12,12 +12,10 @@ from dataclasses import dataclass
 import pytest
 from fastapi.testclient import TestClient
 
-from headstart.webapp import commands, study_process
-from headstart.webapp.guard import csrf_token
-from headstart.webapp.server import make_app
+from headstart.webapp import jobs
+from headstart.webapp.server import KEY, make_app
 
-PORT = 8765
-ORIGIN = f"http://127.0.0.1:{PORT}"
+ORIGIN = "http://127.0.0.1:8765"
 TINY = [
     *("--epochs=2", "--tokens=16384", "--threads=1", "--vocab-size=300"),
     *("--width=16", "--layers=1", "--heads=2", "--feed-forward-width=32"),
@@ -29,27 +27,33 @@ FLAGS = (
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 DRIVER = shutil.which("chromedriver")
 TABLE = b"text,label\nfine film,good\nbad film,poor\n"
+ECHO = "import json, sys; print(json.dumps({'warnings': [], 'arguments': sys.argv[1:]}))"
+SLEEPS = "import time; time.sleep(60)"
 
 
 @pytest.fixture
 def app(tmp_path):
-    made = make_app(tmp_path / "app", port=PORT, upload_mb=1)
+    made = make_app(tmp_path / "app", upload_mb=1)
     yield made
-    made.state.services.jobs.stop_all()
+    end_all(made.state.studies)
+
+
+def end_all(studies):
+    """End every command of every study."""
+    for study in studies.all():
+        for kind in ("inspect", "plan", "study", "predict"):
+            study.job(kind).stop(at_once=True)
 
 
 @pytest.fixture
-def services(app):
-    return app.state.services
+def studies(app):
+    return app.state.studies
 
 
 @pytest.fixture
-def client(app, services):
-    """The app's own page: with its key, its origin and its token."""
-    key = services.workspace.key()
-    headers = {"origin": ORIGIN, "x-headstart-token": csrf_token(key)}
-    with TestClient(app, base_url=ORIGIN, headers=headers) as made:
-        made.get("/", params={"key": key})
+def client(app):
+    """The app's own page: with its key."""
+    with TestClient(app, base_url=ORIGIN, headers={KEY: app.state.keys.key}) as made:
         yield made
 
 
@@ -71,8 +75,7 @@ def fake_command(monkeypatch):
 
     def use(program):
         line = lambda arguments: [sys.executable, "-c", program, *arguments]  # noqa: E731
-        monkeypatch.setattr(commands, "command_line", line)
-        monkeypatch.setattr(study_process, "command_line", line)
+        monkeypatch.setattr(jobs, "command_line", line)
 
     return use
 
@@ -86,16 +89,26 @@ def wait_until(what, seconds=120):
     raise AssertionError(f"not within {seconds} seconds: {what}")
 
 
+def ended(client, study, kind):
+    """Wait for the end of a command; returns its document."""
+
+    def look():
+        job = client.get(f"/api/studies/{study['id']}").json()["jobs"][kind]
+        return job["state"] not in ("running", "stopping") and job
+
+    return wait_until(look)
+
+
 @dataclass
 class Served:
     """A server that listens, and where."""
 
     address: str
-    services: object
+    studies: object
 
     @property
     def origin(self):
-        return self.address.partition("/?")[0]
+        return self.address.partition("/#")[0]
 
 
 @contextlib.contextmanager
@@ -103,22 +116,18 @@ def serving(folder, **options):
     """The app on a free port, in a thread of this process."""
     import uvicorn
 
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        port = listening.getsockname()[1]
-        app = make_app(folder, port=port, **options)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        app = make_app(folder, **options)
         config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1)
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
         wait_until(lambda: server.started)
-        services = app.state.services
+        origin = f"http://127.0.0.1:{listening.getsockname()[1]}"
         try:
-            yield Served(f"http://127.0.0.1:{port}/?key={services.workspace.key()}", services)
+            yield Served(f"{origin}/#key={app.state.keys.key}", app.state.studies)
         finally:
-            for study in services.workspace.all():
-                for _ in range(2):  # asked twice, it ends at once
-                    services.processes.stop(study.id)
+            end_all(app.state.studies)
             server.should_exit = True
             thread.join()
 

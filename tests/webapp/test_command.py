@@ -32,27 +32,43 @@ def test_it_prints_its_address_and_listens_on_this_machine_alone(headstart, tmp_
     assert result.returncode == 0, result.stderr
     said = json.loads(result.stdout)
     assert served == [("127.0.0.1", said["port"])]
-    assert said["address"].startswith(f"http://127.0.0.1:{said['port']}/?key=")
+    assert said["address"].startswith(f"http://127.0.0.1:{said['port']}/#key=")
     assert said["address"] in result.stderr
 
 
-def test_the_key_stays_the_same_and_only_its_owner_can_read_it(headstart, tmp_path, served):
-    keys = []
-    for _ in range(2):
-        said = json.loads(app(headstart, tmp_path, "--port", 0, "--json").stdout)
-        keys.append(said["address"].partition("key=")[2])
-    assert keys[0] == keys[1]
-    for name in ("key", "address"):
-        assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o600
-    assert stat.S_IMODE((tmp_path / "studies").stat().st_mode) == 0o700  # nor their data
+def test_each_start_has_another_key_and_only_its_owner_can_read_it(
+    headstart, tmp_path, monkeypatch
+):
+    modes = []
+
+    def serve(self, sockets):
+        modes.append(stat.S_IMODE((tmp_path / "address").stat().st_mode))
+        modes.append(stat.S_IMODE((tmp_path / "studies").stat().st_mode))
+
+    monkeypatch.setattr(uvicorn.Server, "run", serve)
+    said = [json.loads(app(headstart, tmp_path, "--port", 0, "--json").stdout) for _ in range(2)]
+    keys = {one["address"].partition("#key=")[2] for one in said}
+    assert len(keys) == 2
+    assert modes == [0o600, 0o700] * 2
+    saved = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert not any(key in path.read_text() for path in saved for key in keys)
+
+
+def test_the_browsers_command_line_holds_no_key(headstart, tmp_path, served, monkeypatch):
+    opened = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    result = headstart("app", "--folder", tmp_path, "--port", 0, "--json")
+    key = json.loads(result.stdout)["address"].partition("#key=")[2]
+    assert key not in opened[0]
+    assert "#ticket=" in opened[0]
 
 
 def test_a_second_server_says_where_the_first_one_is(headstart, tmp_path, served):
-    first = json.loads(app(headstart, tmp_path, "--port", 0, "--json").stdout)["address"]
     with locked(tmp_path / "server", "app"):
+        (tmp_path / "address").write_text("http://127.0.0.1:1/#key=x\n")
         result = app(headstart, tmp_path, "--port", 0)
     assert result.returncode == 2
-    assert f"open {first}" in result.stderr
+    assert "open http://127.0.0.1:1/#key=x" in result.stderr
 
 
 def test_a_port_that_is_in_use_is_told(headstart, tmp_path, served):

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from headstart.webapp.workspace import PLAN
 from tests.corpora import write_corpus
 from tests.labelled import dataset, write_csv
 from tests.webapp.conftest import TINY, serving, wait_until
@@ -15,19 +14,24 @@ pytestmark = pytest.mark.slow
 
 HOSTILE = "\"><img src=x onerror=document.title='owned'>.csv"
 MARKUP = "<b id=owned>animal</b>"
-# As `compare` does: a plan, an epoch now and then, a report at the end; 130 when interrupted.
-SLOW = """
+# Every command: `inspect` and `compare --dry-run` print at once; a study has an epoch now and then.
+COMMANDS = """
 import json, pathlib, sys, time
+if "inspect" in sys.argv or "--dry-run" in sys.argv:
+    found = {"found": sys.argv[1:], "warnings": ["one note"], "parts": [], "overlaps": [],
+             "conflict_examples": [], "odd_examples": {}, "unit": "words", "seconds": 60,
+             "arms": ["scratch"], "seeds": [0], "folds": 1, "budgets": [20], "trainings": 2,
+             "pretrain_steps": 0, "jobs": 1, "cuts": []}
+    print(json.dumps(found))
+    sys.exit()
 folder = pathlib.Path([a for a in sys.argv if a.startswith("--out=")][0][6:])
 folder.mkdir(exist_ok=True)
-plan = {"event": "plan", "trainings": 2, "seconds": 60, "all_jobs": [], "jobs": 1,
-        "pretrain_steps": 0, "budgets": [20], "seeds": [0], "arms": ["scratch"],
-        "objectives": [], "metric": "accuracy"}
+plan = {"event": "plan", "trainings": 2, "seconds": 60, "pretrain_steps": 0, "budgets": [20],
+        "seeds": [0], "arms": ["scratch"], "objectives": [], "metric": "accuracy"}
 def write(event):
     with (folder / "progress.jsonl").open("a") as file:
         file.write(json.dumps({"time": time.time(), **event}) + "\\n")
-run = {"arm": "scratch", "objective": "causal", "labels": 20, "seed": 0, "select": False,
-       "fold": 0}
+run = {"arm": "scratch", "objective": "causal", "labels": 20, "seed": 0, "select": False, "fold": 0}
 try:
     write(plan)
     for epoch in range(1, 4_000):
@@ -35,13 +39,6 @@ try:
         time.sleep(0.1)
 except KeyboardInterrupt:
     sys.exit(130)
-"""
-
-# As `inspect` does, with its own arguments for what it found.
-SEEN = """
-import json, sys
-print(json.dumps({"found": sys.argv[1:], "warnings": [], "parts": [], "overlaps": [],
-                  "conflict_examples": [], "odd_examples": {}, "unit": "words"}))
 """
 NAMELESS = """
     const named = (e) => e.labels?.length || e.getAttribute("aria-label") || e.textContent.trim();
@@ -96,7 +93,8 @@ class Page:
         return self.see(css).text
 
     def errors(self):
-        return [one for one in self.browser.get_log("browser") if "404" not in one["message"]]
+        log = self.browser.get_log("browser")
+        return [one for one in log if "404" not in one["message"] and "422" not in one["message"]]
 
     def requests(self):
         """The address of everything that the browser has asked for."""
@@ -135,9 +133,15 @@ def files(tmp_path):
     return write_csv(tmp_path / HOSTILE, named), write_corpus(tmp_path / "corpus.txt", 150)
 
 
-def unnamed(address):
-    """Data addresses carry everything themselves."""
-    return address.startswith("data:")
+def primary(page):
+    """The buttons that a step proposes."""
+    return [one.text for one in page.all("main .primary") if one.is_displayed()]
+
+
+def open_file(page, path):
+    page.see(".drop", "Labelled texts")
+    page.all("#data")[0].send_keys(str(path))
+    page.click("button", "Look at the data")
 
 
 def test_the_whole_way_from_a_file_to_predictions(page, files, tmp_path):
@@ -146,26 +150,32 @@ def test_the_whole_way_from_a_file_to_predictions(page, files, tmp_path):
         browser = page.browser
         browser.get(served.address)
         page.see(".drop", "Labelled texts")
-        page.all("#data")[0].send_keys(str(data))
+        assert "key" not in browser.current_url
         page.all("#corpus")[0].send_keys(str(corpus))
-        page.click("button", "Look at the data")
+        open_file(page, data)
 
         # What inspect sees, with names and labels as plain text.
         page.see(".bars", MARKUP)
         assert "with 2 labels" in page.text()
         assert HOSTILE in page.text("h1")
-        assert page.see(".warnings")
+        assert page.see(".notes")
+        assert primary(page) == ["Continue to the plan"]
         assert page.problems() == []
 
         # The plan, changed.
-        page.click("button", "Make a plan")
+        page.click("button", "Continue to the plan")
         page.see("#start")
+        assert primary(page) == ["Start the study"]
         page.fill("#seeds-count", "1")
-        page.fill("#labels", "20, all")
+        page.fill("#labels", "20all")
+        assert primary(page) == ["Update the plan"]
+        page.click("button", "Update the plan")
+        assert "20all" in page.see("[role=alert]").text  # here, and not on another step
+        assert browser.current_url.endswith("#plan")
+        page.fill("#labels", "20 all")
         for arm in ("cooc-lr", "cooc-init", "stack"):
             page.click(f"#arm-{arm}")
-        assert not page.see("#start").is_enabled()  # the plan is another one now
-        page.click("button", "Plan again")
+        page.click("button", "Update the plan")
         page.see("section p", "30 trainings: 3 arms × 1 seed × 5 folds")
         assert page.problems() == []
         page.click("#start")
@@ -176,19 +186,24 @@ def test_the_whole_way_from_a_file_to_predictions(page, files, tmp_path):
         page.click("button", "Resume")
 
         # The curves grow, and the report comes by itself.
-        page.see("figure[id^=epochs] svg")
+        page.see("figure svg")
         page.see(".report #verdict h1")
         page.click(".contents a", "Data")  # scrolls, and stays in this step
         assert page.see(".report #labels svg")
         assert MARKUP in page.see(".report").text
+        assert primary(page) == ["Try the classifier"]
         assert page.problems() == []
+        page.click("#save-report")
+        saved = Path(browser.downloads) / "report.html"
+        wait_until(lambda: saved.exists() and saved.stat().st_size)
 
         # Try it.
         page.click("button", "Try the classifier")
+        assert "expect" in page.text(".expected")
+        assert "%" in page.text(".expected")
         page.fill("textarea", "the old cat chases the mouse .")
-        page.click("button", "Classify")
+        page.click("button", "Predict")
         assert page.see(".verdict strong").text in (MARKUP, "person")
-        assert "%" in page.text(".verdict")
         assert page.see(".explanation .marked").text == "the old cat chases the mouse ."
         assert page.problems() == []
         page.all("#file")[0].send_keys(str(data))
@@ -204,7 +219,9 @@ def test_the_whole_way_from_a_file_to_predictions(page, files, tmp_path):
         assert browser.title.endswith("· Headstart")
         assert page.all("#owned") == []
         assert page.errors() == []
-        assert all(unnamed(one) or one.startswith(served.origin) for one in page.requests())
+        assert browser.get_cookies() == []
+        own = ("data:", f"blob:{served.origin}", served.origin)
+        assert all(one.startswith(own) for one in page.requests())
 
         # Deleted, asked twice.
         browser.get(served.origin)
@@ -212,67 +229,65 @@ def test_the_whole_way_from_a_file_to_predictions(page, files, tmp_path):
         page.click(".row button", "Delete")
         page.click(".row button", "Really?")
         wait_until(lambda: page.all(".row") == [])
-        assert served.services.workspace.all() == []
+        assert served.studies.all() == []
 
 
-def test_a_broken_file_is_told_in_words_and_the_page_goes_on(page, tmp_path):
+def test_a_broken_file_is_one_message_and_the_page_goes_on(page, tmp_path, fake_command):
+    fake_command(COMMANDS)
     broken = tmp_path / "broken.csv"
     broken.write_bytes(b"text,label\nfine,good\n\xff\xfe\x00bad,poor\n")
     with serving(tmp_path / "app") as served:
         page.browser.get(served.address)
-        page.all("#data")[0].send_keys(str(broken))
-        page.click("button", "Look at the data")
+        open_file(page, broken)
         error = page.see("[role=alert]").text
         assert "broken.csv" in error
         assert str(tmp_path) not in error
-        fine = write_csv(tmp_path / "fine.csv", dataset(40))
-        page.all("#data")[0].send_keys(str(fine))
-        page.click("button", "Look at the data")
+        open_file(page, write_csv(tmp_path / "fine.csv", dataset(40)))
         page.see("h1", "fine.csv")
 
 
 def test_columns_that_are_not_clear_are_chosen(page, tmp_path, fake_command):
-    fake_command(SEEN)
-    (tmp_path / "odd.csv").write_text("one,two\nfine,good\nbad,poor\n")
+    fake_command(COMMANDS)
+    (tmp_path / "odd.csv").write_text("one,two,three\nfine,good,1\nbad,poor,2\n")
     with serving(tmp_path / "app") as served:
         page.browser.get(served.address)
-        page.all("#data")[0].send_keys(str(tmp_path / "odd.csv"))
-        page.click("button", "Look at the data")
-        page.see("p", "not clear")
+        open_file(page, tmp_path / "odd.csv")
+        page.see(".notes", "not clear")
         assert "fine" in page.text("table.preview")
         for box, name in (("#text_column", "one"), ("#label_column", "two")):
             page.click(f"{box} option[value={name}]")
-        page.click("button", "Look again")
+        page.click("button", "Look at the data")
         page.click("summary", "How the files were read")
         page.see("details li", "--text-column=one")
         page.see("details li", "--label-column=two")
 
 
 def test_two_tabs_show_the_same_study_and_neither_breaks_it(page, tmp_path, fake_command):
-    fake_command(SLOW)
+    fake_command(COMMANDS)
     with serving(tmp_path / "app") as served:
         browser = page.browser
         browser.get(served.address)
-        page.all("#data")[0].send_keys(str(write_csv(tmp_path / "films.csv", dataset(40))))
-        page.click("button", "Look at the data")
-        page.see("h1", "films.csv")
-        (study,) = served.services.workspace.all()
-        for name in ("inspection.json", PLAN):
-            study.save(name, {"warnings": [], "found": [], "parts": [], "overlaps": []})
-        services = served.services
-        services.jobs.stop(study.id)
-        services.processes.start(study.id, ["compare", f"--out={study.study_folder}"])
+        open_file(page, write_csv(tmp_path / "films.csv", dataset(40)))
+        page.click("button", "Continue to the plan")
+        page.click("#start")
+        page.see("figure svg")
+        (study,) = served.studies.all()
         first = browser.current_window_handle
-        browser.get(f"{served.origin}/study/{study.id}")
-        page.see("figure[id^=epochs] svg")
         browser.switch_to.new_window("tab")
-        browser.get(f"{served.origin}/study/{study.id}")
-        page.see("figure[id^=epochs] svg")
+        browser.get(f"{served.origin}/study/{study.id}")  # the other tab lends its key
+        page.see("figure svg")
         page.click("button", "Stop")
         page.see("button", "Resume")
         browser.close()
         browser.switch_to.window(first)
         page.click("button", "Resume")  # what the other tab did has come here
         page.see("button", "Stop")
-        assert services.processes.is_running(services.workspace.find(study.id))
+        assert study.job("study").is_running
         assert page.errors() == []
+
+
+def test_a_page_without_the_key_says_what_to_open(page, tmp_path):
+    page.browser.get("about:blank")
+    with serving(tmp_path / "app") as served:
+        page.browser.get(served.origin)
+        assert "the app printed" in page.see("[role=alert]").text

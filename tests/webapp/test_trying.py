@@ -1,10 +1,12 @@
-"""Trying a classifier: its answer, and the text in pieces with what each of them did."""
+"""Trying a classifier: its prediction, and the text in pieces with the effect of each."""
+
+import shutil
 
 import pytest
 
-from headstart.errors import HeadstartError
 from headstart.webapp.trying import LONGEST, Classifiers
 from tests.baselines.saved import classifier_run
+from tests.webapp.conftest import ended
 
 
 @pytest.fixture(scope="module")
@@ -14,37 +16,47 @@ def folder(tmp_path_factory):
     return place
 
 
-def test_a_text_is_answered_and_explained(folder):
+def test_a_text_is_predicted_and_explained(folder):
     text = "the old cat chases the mouse ."
-    found = Classifiers().answer(folder, [text])
+    found = Classifiers().predict(folder, [text])
     assert found["label"] == "animal"
     assert found["probability"] == max(found["probabilities"].values())
-    pieces = found["explanation"]["pieces"]
-    assert "".join(piece["text"] for piece in pieces) == text
-    strongest = max((p for p in pieces if "share" in p), key=lambda piece: piece["share"])
+    assert "".join(piece["text"] for piece in found["explanation"]) == text
+    strongest = max((p for p in found["explanation"] if "share" in p), key=lambda p: p["share"])
     assert strongest["share"] == 1.0
     assert strongest["text"] in ("cat", "chases", "mouse")
 
 
 def test_it_says_which_labels_it_knows(folder):
-    found = Classifiers().about(folder)
-    assert found == {"labels": ["animal", "person"], "texts": 1, "task": "classification"}
+    found = Classifiers().describe(folder)
+    assert found == {"labels": ["animal", "person"], "inputs": ("text",), "task": "classification"}
 
 
-@pytest.mark.parametrize(
-    ("text", "words"), [("  ", "no text"), ("x" * (LONGEST + 1), "longer than")]
-)
-def test_a_text_that_makes_no_sense_is_refused(folder, text, words):
-    with pytest.raises(HeadstartError, match=words):
-        Classifiers().answer(folder, [text])
+@pytest.mark.parametrize("texts", [["  "], ["x" * (LONGEST + 1)], [], ["a", "b"], ["a", "b", "c"]])
+def test_texts_that_cannot_be_predicted_are_one_message(client, upload, studies, folder, texts):
+    study = upload()
+    shutil.copytree(folder, studies.find(study["id"]).best)
+    path = f"/api/studies/{study['id']}/classifier"
+    response = client.post(path, json={"texts": texts})
+    assert response.status_code == 422, response.text
+    assert response.json()["error"]["what"]
 
 
-def test_only_the_latest_classifiers_stay_in_memory(folder, tmp_path):
-    asked = Classifiers()
-    for number in range(4):
-        place = tmp_path / str(number)
-        classifier_run("tfidf").save(place)
-        asked.about(place)
-    assert list(asked._opened) == [tmp_path / "2", tmp_path / "3"]
-    asked.forget(tmp_path / "3")
-    assert list(asked._opened) == [tmp_path / "2"]
+def test_a_study_without_a_classifier_is_a_message(client, upload):
+    response = client.post(f"/api/studies/{upload()['id']}/classifier", json={"texts": ["x"]})
+    assert (response.status_code, response.json()["error"]["code"]) == (422, "no-classifier")
+
+
+@pytest.mark.slow
+def test_the_texts_of_a_file_are_predicted(client, upload, studies, folder):
+    study = upload()
+    shutil.copytree(folder, studies.find(study["id"]).best)
+    path = f"/api/studies/{study['id']}/predictions"
+    headers = {"x-file-name": "more films.csv"}
+    client.post(path, content=b"text,x\nthe old cat,1\nthe mouse,2\n", headers=headers)
+    assert ended(client, study, "predict")["state"] == "done"
+    found = client.get(path)
+    assert "predictions.csv" in found.headers["content-disposition"]
+    assert len(found.text.splitlines()) == 3
+    client.post(path, content=b"a,b\n1,2\n", headers=headers)
+    assert "in the data of the study" in ended(client, study, "predict")["error"]["fix"]

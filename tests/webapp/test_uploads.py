@@ -1,13 +1,16 @@
-"""Uploads: within limits, under names of our own."""
+"""Uploads: under safe names, looked at in another process, and nothing is left of a bad one."""
 
+import json
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 
 from headstart.errors import HeadstartError
-from headstart.webapp.uploads import file_name, first_rows
-from headstart.webapp.workspace import clean_name
+from headstart.webapp import preview
+from headstart.webapp.preview import look_at
+from headstart.webapp.studies import file_name, shown_name
+from tests.webapp.conftest import SLEEPS, ended
 
 HOSTILE = [
     "../../etc/passwd.csv",
@@ -16,32 +19,34 @@ HOSTILE = [
     "a\x00b\n.csv",
     "\u202evsc.csv",
     "-rf.csv",
+    "hub:owner/name.csv",
+    "hub:name.csv",
+    "é" * 300 + ".csv",
+    "<img src=x onerror=alert(1)>.csv",
 ]
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_a_name_is_never_a_path(name):
-    assert file_name("data", name) == "data.csv"
-    assert not set(clean_name(name)) & set("/\\\0\n")
+def test_a_name_is_never_a_path_an_option_or_a_name_on_the_hub(name):
+    made = file_name(name)
+    assert made.endswith(".csv")
+    assert not made.startswith(("-", ".", "hub:"))
+    assert not set(made) & set("/\\\0\n<>:")
+    assert len(made.encode()) < 250
+    assert not set(shown_name(name)) & set("/\\\0\n")
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_an_upload_with_a_hostile_name_lies_in_the_folder_of_its_study(client, services, name):
-    before = set(Path(services.workspace.folder.parent).rglob("*"))
+def test_an_upload_with_a_hostile_name_lies_in_the_folder_of_its_study(client, studies, name):
+    before = set(Path(studies.folder.parent).rglob("*"))
     headers = {"x-file-name": quote(name)}
     response = client.post("/api/studies", content=b"text,label\na,b\n", headers=headers)
-    study = services.workspace.find(response.json()["id"])
-    made = set(Path(services.workspace.folder.parent).rglob("*")) - before
-    assert {path for path in made if path.suffix == ".csv"} == {study.folder / "data.csv"}
+    study = studies.find(response.json()["id"])
+    made = set(Path(studies.folder.parent).rglob("*")) - before
+    assert {path for path in made if path.suffix == ".csv"} == {
+        study.files_folder / file_name(name)
+    }
     assert all(path == study.folder or study.folder in path.parents for path in made)
-
-
-def test_a_file_beyond_the_limit_is_refused_and_leaves_nothing(client, services):
-    response = client.post(
-        "/api/studies", content=b"x" * 1_000_001, headers={"x-file-name": "large.csv"}
-    )
-    assert response.status_code == 413
-    assert list(services.workspace.studies_folder.iterdir()) == []
 
 
 @pytest.mark.parametrize(
@@ -53,45 +58,93 @@ def test_a_file_beyond_the_limit_is_refused_and_leaves_nothing(client, services)
         ("noname", b"text,label\n", "kind is not known"),
         ("broken.parquet", b"PAR1 no", "arquet"),
         ("broken.json", b"{", "JSON"),
+        ("broken.csv.gz", b"\x1f\x8bno", "gzip"),
+        ("deep.json", b"[" * 100_000, "JSON"),
         ("latin.csv", "text,label\nfaçade,good\n".encode("latin-1"), "UTF-8"),
     ],
 )
-def test_a_file_that_cannot_be_read_is_refused_in_words(client, services, name, content, words):
+def test_a_file_that_cannot_be_read_is_one_message_and_leaves_nothing(
+    client, studies, name, content, words
+):
     response = client.post("/api/studies", content=content, headers={"x-file-name": name})
     assert response.status_code == 422
     assert words in response.text
-    assert str(services.workspace.folder) not in response.text
-    assert list(services.workspace.studies_folder.iterdir()) == []
+    assert str(studies.folder) not in response.text
+    assert "--" not in (response.json()["error"]["fix"] or "")
+    assert list(studies.folder.iterdir()) == []
+
+
+def test_no_upload_is_parsed_in_the_process_of_the_server(client, monkeypatch):
+    def refuse(*_, **__):
+        raise AssertionError("parsed here")
+
+    monkeypatch.setattr("headstart.data.formats.json.loads", json.loads)
+    for name in ("open_table", "open_rows", "guess_task"):
+        monkeypatch.setattr(preview, name, refuse)
+    rows = json.dumps([{"text": "fine", "label": "good"}, {"text": "bad", "label": "poor"}])
+    response = client.post("/api/studies", content=rows, headers={"x-file-name": "films.json"})
+    assert response.status_code == 201
+    assert response.json()["preview"]["columns"] == ["text", "label"]
+
+
+def test_a_file_that_takes_too_long_is_rejected(tmp_path, monkeypatch):
+    monkeypatch.setattr(preview, "SECONDS", 0.01)
+    (tmp_path / "films.csv").write_text("text,label\na,b\n")
+    with pytest.raises(HeadstartError) as found:
+        look_at(tmp_path / "films.csv")
+    assert found.value.code == "too-large"
 
 
 def test_the_columns_are_found_by_their_names(tmp_path):
-    path = tmp_path / "data.csv"
+    path = tmp_path / "films.csv"
     path.write_text("id,review,stars\n1,fine,5\n2,bad,1\n")
-    found = first_rows(path, "films.csv")
+    found = look_at(path)
     assert found["columns"] == ["id", "review", "stars"]
     assert (found["text_column"], found["label_column"]) == ("review", "stars")
     assert found["rows"] == [["1", "fine", "5"], ["2", "bad", "1"]]
+    assert found["tasks"] == ["classification", "pairs", "multi-label"]
 
 
-def test_columns_that_are_not_clear_are_left_to_the_person(upload):
-    study = upload(b"a,b\n1,2\n")
-    assert (study["reading"]["text_column"], study["reading"]["label_column"]) == ("", "")
-    assert study["preview"]["columns"] == ["a", "b"]
+def test_columns_that_are_not_clear_are_left_to_the_person(tmp_path):
+    path = tmp_path / "films.csv"
+    path.write_text("a,b,c\n1,2,3\n")
+    found = look_at(path)
+    assert (found["text_column"], found["label_column"]) == ("", "")
+    assert found["columns"] == ["a", "b", "c"]
 
 
-def test_a_message_names_the_file_as_its_owner_does(tmp_path):
-    path = tmp_path / "data.csv"
-    path.write_text("")
-    with pytest.raises(HeadstartError) as raised:
-        first_rows(path, "films.csv")
-    assert raised.value.where == "films.csv"
+QUESTION = {"id": "1", "question": "Who?", "answers": [{"text": "Anna", "answer_start": 0}]}
+SQUAD = {"data": [{"paragraphs": [{"context": "Anna sings.", "qas": [QUESTION]}]}]}
 
 
-def test_a_second_upload_replaces_the_text_and_what_was_found(client, upload, services):
+@pytest.mark.parametrize(
+    ("name", "content", "task"),
+    [
+        ("ner.conll", "Anna B-PER\nsings O\n\nBerlin B-LOC\n", "tagging"),
+        ("squad.json", json.dumps(SQUAD), "spans"),
+        ("many.csv", "text,label\nfine film,good|long\nbad,poor\n", "multi-label"),
+    ],
+)
+def test_the_file_implies_its_task(client, upload, fake_command, name, content, task):
+    fake_command(SLEEPS)
+    study = upload(content.encode(), name)
+    assert study["settings"]["task"] == study["preview"]["tasks"][0] == task
+    assert [arm["name"] for arm in study["arms"] if arm["usual"]]
+
+
+def test_a_message_names_the_file_as_its_owner_does(client, upload):
+    study = upload(b"text,label\nfine,good\nbad,\n", "my films.csv")
+    client.post(f"/api/studies/{study['id']}/inspect", json={})
+    assert ended(client, study, "inspect")["error"]["where"].startswith("my films.csv, row 2")
+
+
+def test_another_corpus_replaces_the_first_one_and_what_was_found(client, upload, studies):
     study = upload()
-    services.workspace.find(study["id"]).save("inspection.json", {"warnings": [], "found": []})
-    headers = {"x-file-name": "more text.txt"}
-    path = f"/api/studies/{study['id']}/corpus"
-    found = client.put(path, content=b"a\nb\n", headers=headers).json()
-    assert found["files"]["corpus"] == "more text.txt"
-    assert found["inspection"] is None
+    for name in ("films.csv", "more text.txt"):
+        path = f"/api/studies/{study['id']}/corpus"
+        found = client.put(path, content=b"a\nb\n", headers={"x-file-name": name}).json()
+        assert found["jobs"]["inspect"] is None
+    assert found["files"] == {"data": "films.csv", "corpus": "more text.txt"}
+    files = studies.find(study["id"]).files_folder
+    assert {path.name for path in files.iterdir()} == {"films.csv", "more text.txt"}
+    assert (files / "films.csv").read_bytes() != b"a\nb\n"

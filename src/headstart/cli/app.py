@@ -16,6 +16,7 @@ from headstart.cli import (
     serve,
     study,
     training,
+    webapp,
 )
 from headstart.cli.errors import USER, run_guarded
 
@@ -37,7 +38,7 @@ COMMANDS = {
     "compare": study.compare,
     "labels": study.labels,
     "report": study.report,
-    "app": serve.app,
+    "app": webapp.app,
 }
 
 

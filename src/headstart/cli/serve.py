@@ -1,9 +1,7 @@
-"""`headstart export`, `serve` and `app`: a run for other programs, over HTTP, and the web page."""
+"""`headstart export` and `serve`: a run for other programs, and over HTTP."""
 
 import logging
 import os
-import secrets
-import webbrowser
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,8 +10,8 @@ import typer
 
 from headstart.cli.console import messages, print_json, styled, write
 from headstart.cli.options import Debug, Json, from_config, option
-from headstart.errors import HeadstartError, need_packages
-from headstart.serve.settings import ServeConfig, bind
+from headstart.errors import need_packages
+from headstart.serve.settings import ServeConfig
 
 PACKAGES = ("fastapi", "uvicorn", "prometheus_client")
 READY = (
@@ -73,69 +71,6 @@ LOG_CONFIG = {
         "uvicorn": {"level": "ERROR", "handlers": ["messages"], "propagate": False},
     },
 }
-
-
-def app(
-    folder: Annotated[
-        Path | None,
-        option(help="Where uploads and studies are saved; by default your data folder."),
-    ] = None,
-    port: Annotated[
-        int,
-        option(min=0, max=65_535, help="The port; 0 finds a free one. Default: 8765."),
-    ] = 8765,
-    upload_mb: Annotated[
-        int, option(min=1, help="The largest file, in megabytes. Default: 1000.")
-    ] = 1_000,
-    browser: Annotated[
-        bool, option("--browser/--no-browser", help="Open the page in the browser.")
-    ] = True,
-    json: Json = False,
-    debug: Debug = False,
-) -> None:
-    """Open a local web page: look at data, plan and watch a study, try its classifier.
-
-    Only this machine can reach it, and only with the key in its address. A study that was started
-    goes on when the page is closed or this command ends. From another machine, use ssh:
-    ssh -L 8765:127.0.0.1:8765 NAME
-    """
-    need_packages("serve", *PACKAGES)
-    from headstart.lock import locked
-    from headstart.webapp.workspace import default_folder
-
-    place = (folder or default_folder()).expanduser().resolve()
-    try:
-        with locked(place / "server", "app"), bind("127.0.0.1", port) as listening:
-            _serve_page(place, listening, upload_mb, json=json, browser=browser)
-    except HeadstartError as error:
-        if error.code == "locked" and (place / "address").is_file():
-            error.fix = f"open {(place / 'address').read_text(encoding='utf-8').strip()}"
-        raise
-
-
-def _serve_page(place: Path, listening: Any, upload_mb: int, *, json: bool, browser: bool) -> None:
-    import uvicorn
-
-    from headstart.webapp.server import make_app
-
-    host, port = listening.getsockname()
-    made = make_app(place, port=port, upload_mb=upload_mb)
-    services = made.state.services
-    address = f"http://{host}:{port}/?key={services.workspace.key()}"
-    services.workspace.keep_secret("address", address)
-    if json:
-        print_json({"address": address, "folder": str(place), "port": port})
-    lines = f"Headstart: {address}\nUploads and studies are saved in {place}. "
-    messages().print(lines + "Ctrl-C ends the page, not a study.", soft_wrap=True)
-    if browser:
-        # Other users of the machine can read a command line: this key works only once.
-        once = secrets.token_urlsafe(24)
-        services.once.add(once)
-        webbrowser.open(f"http://{host}:{port}/?key={once}")
-    config = uvicorn.Config(
-        made, log_level="warning", access_log=False, timeout_graceful_shutdown=5
-    )
-    uvicorn.Server(config).run(sockets=[listening])
 
 
 def export(

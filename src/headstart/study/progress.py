@@ -107,6 +107,7 @@ class ProgressFile(StudyCallback):
         more: dict[str, Any] = {"epoch": epoch, "value": value}
         if event == "done" and self._study is not None:
             more["seconds"] = self._study.results[job].facts["seconds"]
+            more["left"] = self._study.seconds_left()
         known = {name: one for name, one in more.items() if one is not None}
         self.write(event, **vars(job), **known)
 

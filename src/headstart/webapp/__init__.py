@@ -1,1 +1,1 @@
-"""The app: a local web page for studies, from the file with labels to the classifier in use."""
+"""The web app: a local page for studies, from the file with labels to the classifier in use."""

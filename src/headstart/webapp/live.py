@@ -1,8 +1,9 @@
-"""A study while it runs: its stage, the time left, what is finished, and the report's curves."""
+"""A study while it runs: its stage, the time left, the finished trainings and the curves."""
 
 import math
 import time
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,235 +11,165 @@ from typing import Any
 from headstart.arms import arm_label
 from headstart.errors import HeadstartError
 from headstart.evaluation import metric_name
-from headstart.study.analysis import Curve, Series, make_curves
-from headstart.study.plan import REPORT_SECONDS, Job, seconds_left
-from headstart.study.progress import PROGRESS_FILE, read_progress
-from headstart.study.report.build import Figure
+from headstart.study.analysis import Series, make_curves
+from headstart.study.progress import read_progress
 from headstart.study.report.charts import (
-    HALF,
     PHONE,
     WIDE,
+    Picture,
     epoch_chart,
     limits_of,
     loss_chart,
     variable,
 )
-from headstart.study.verdict import labels_name
 from headstart.training.callbacks import METRICS_FILE, loss_curve, read_metrics
 
-TRAINING = ("start", "epoch", "done")  # the events of trainings
-PACE_STEPS = 50  # of the latest steps, whose pace is the pace now
+Cell = tuple[Series, int]  # an arm with its objective, and a label budget
+Training = tuple[int, int]  # a seed and a fold
 
 
 @dataclass
 class LiveStudy:
-    """What a study's progress file says, put in order."""
+    """What the events of a study say.
 
-    folder: Path
-    plan: dict[str, Any] | None = None
+    Attributes
+    ----------
+    share : of the stage, if it is known.
+    objective : of the pretraining under way.
+    spent, last : seconds of all sessions up to the latest event, and when that was.
+    left, left_at : seconds that the study expected to need, and when.
+    finished, epochs : the metric of finished trainings, and of all trainings by epoch.
+    latest : the cell of the latest epoch.
+    """
+
+    plan: dict[str, Any] = field(default_factory=dict)
     stage: str = ""
-    stage_share: float | None = None
-    pretraining: str | None = None  # the objective of the one under way
-    epochs: dict[Job, dict[int, float]] = field(default_factory=lambda: defaultdict(dict))
-    finished: dict[Job, float] = field(default_factory=dict)  # trainings, and their metric
-    seconds: dict[Job, float] = field(default_factory=dict)  # of finished jobs
-    running: dict[Job, float] = field(default_factory=dict)  # when they started
-    latest: int | None = None  # the label budget of the latest epoch
-    spent: float = 0.0  # seconds of all sessions up to the latest event
-    last: float | None = None  # when that was
-    ended: bool = False
-    _metrics: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    share: float | None = None
+    objective: str = ""
+    spent: float = 0.0
+    last: float = 0.0
+    left: float = 0.0
+    left_at: float = 0.0
+    finished: dict[Cell, dict[Training, float]] = field(default_factory=lambda: defaultdict(dict))
+    epochs: dict[Cell, dict[tuple[int, int, int], float]] = field(
+        default_factory=lambda: defaultdict(dict)
+    )
+    latest: Cell | None = None
 
-    @classmethod
-    def read(cls, folder: Path) -> "LiveStudy":
-        study = cls(folder)
-        for event in read_progress(folder):
-            study._take(event)
-        return study
-
-    def _take(self, event: dict[str, Any]) -> None:
+    def take(self, event: dict[str, Any]) -> None:
+        """Add one event."""
         kind, now = event["event"], float(event["time"])
-        self.stage = "training" if kind in TRAINING else self.stage
         if kind == "plan":
-            self.plan, self.stage, self.ended = event, "starting", False
-            self.running.clear()  # with the session before
-        elif self.last is not None:
+            self.plan, self.left, self.left_at = event, event["seconds"] - self.spent, now
+        else:  # the time between two sessions does not count
             self.spent += now - self.last
-        self.last = now
-        if kind in ("stage", "pretraining"):
-            self.pretraining = event.get("objective")
-            self.stage = "pretraining" if self.pretraining else event["name"]
-            total = event.get("total")
-            self.stage_share = min(1.0, event["done"] / total) if total else None
-        elif kind in TRAINING:
-            self.pretraining = None
-            self._take_job(event, now)
-        self.ended = kind == "finished"
-
-    def _take_job(self, event: dict[str, Any], now: float) -> None:
-        job = Job(**{name: event[name] for name in Job.__match_args__})
-        if event["event"] == "start":
-            self.running[job] = now
-        elif event["event"] == "epoch":
-            self.epochs[job][event["epoch"]] = event["value"]
-            self.latest = event["labels"]
-        else:
-            self.running.pop(job, None)
-            self.seconds[job] = event["seconds"]
-            if "value" in event:
-                self.finished[job] = event["value"]
+        self.last, total = now, event.get("total")
+        self.objective = event["objective"] if kind == "pretraining" else ""
+        names = {"plan": "starting", "stage": event.get("name", ""), "finished": "finished"}
+        self.stage = f"pretraining, {self.objective}" if self.objective else ""
+        self.stage = self.stage or names.get(kind, "training")
+        self.share = min(1.0, event["done"] / total) if total else None
+        if kind == "epoch":
+            self.latest = _cell(event)
+            self.epochs[self.latest][event["seed"], event["fold"], event["epoch"]] = event["value"]
+        elif kind == "done":
+            if "value" in event:  # a selection has none
+                self.finished[_cell(event)][event["seed"], event["fold"]] = event["value"]
+            if "left" in event:
+                self.left, self.left_at = event["left"], now
 
     @property
-    def curves(self) -> list[Curve]:
-        """The epochs so far, as the report draws them."""
-        finished = {((run.arm, run.objective), run.labels) for run in self.finished}
-        seeds: dict[tuple[Series, int], dict[int, list[float]]] = defaultdict(dict)
-        # A mean ends with its shortest seed: finished seeds are not cut by those under way.
-        for run, epochs in self.epochs.items():
-            key = ((run.arm, run.objective), run.labels)
-            if (run in self.finished or key not in finished) and run.fold <= 1:
-                seeds[key][run.seed] = [epochs[number] for number in sorted(epochs)]
-        return make_curves(seeds)
+    def trainings(self) -> int:
+        """How many are finished."""
+        return sum(map(len, self.finished.values()))
 
-    def base_folder(self, objective: str) -> Path:
-        """The newest base of an objective: with `--bases` there are several."""
-        found = [self.folder / "bases" / objective]
-        found += sorted((self.folder / "bases").glob(f"{objective}-[0-9]*"))
-        there = [path for path in found if (path / METRICS_FILE).is_file()]
-        return there[-1] if there else found[0]
-
-    def metrics(self, objective: str) -> list[dict[str, Any]]:
-        """The lines of a base's metrics, read once; none while one of them is half written."""
-        if objective not in self._metrics:
-            try:
-                self._metrics[objective] = read_metrics(self.base_folder(objective) / METRICS_FILE)
-            except (OSError, HeadstartError):
-                self._metrics[objective] = []
-        return self._metrics[objective]
-
-    def pretraining_now(self) -> dict[str, Any] | None:
-        """Step, loss, tokens per second and seconds left of the pretraining under way."""
-        if self.pretraining is None or self.plan is None:
+    def seconds_left(self, now: float) -> float | None:
+        """Return the time left; none when only the report is left to write."""
+        if self.trainings >= self.plan["trainings"]:
             return None
-        lines = [line for line in self.metrics(self.pretraining) if "held_out" not in line]
-        if not lines:
-            return None
-        last, first = lines[-1], lines[-min(len(lines), PACE_STEPS)]
-        seconds, steps = last["seconds"] - first["seconds"], last["step"] - first["step"]
-        left = self.plan["pretrain_steps"] - last["step"]
-        return {
-            "step": last["step"],
-            "steps": self.plan["pretrain_steps"],
-            "loss": last["loss"] if math.isfinite(last["loss"]) else None,
-            "tokens": last["tokens"],
-            "tokens_per_second": (last["tokens"] - first["tokens"]) / seconds if seconds else None,
-            "seconds_left": left * seconds / steps if steps else None,
-        }
+        return max(1.0, self.left - (now - self.left_at))
 
-    def seconds_since(self, now: float) -> float:
-        """Since the latest event."""
-        return max(0.0, now - self.last) if self.last is not None else 0.0
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the table of arms × label budgets: mean and number of finished trainings."""
+        arms: list[str] = self.plan["arms"]
+        seen = {series for series, _ in (*self.finished, *self.epochs)}
+        seen |= {(arm, "") for arm in set(arms) - {arm for arm, _ in seen}}
+        found = []
+        for arm, objective in sorted(seen, key=lambda one: (arms.index(one[0]), one[1])):
+            cells = []
+            for labels in self.plan["budgets"]:
+                values = self.finished.get(((arm, objective), labels), {}).values()
+                mean = sum(values) / len(values) if values else None
+                cells.append({"value": mean, "trainings": len(values)})
+            name = arm_label(arm)
+            if objective and len(self.plan["objectives"]) > 1:
+                name += f" · {objective}"
+            found.append({"name": name, "colour": f"--{variable(arm)}", "cells": cells})
+        return found
 
-    def seconds_left(self, now: float, *, running: bool) -> float | None:
-        """By the plan at first; by finished jobs of the same kind as soon as there are some."""
-        if self.plan is None or not running:
-            return None
-        by_plan = float(self.plan["seconds"]) - self.spent - self.seconds_since(now)
-        own = (self.pretraining_now() or {}).get("seconds_left") or 0.0
-        jobs, parallel = [Job(*one) for one in self.plan["all_jobs"]], self.plan["jobs"]
-        left = seconds_left(jobs, self.seconds, parallel=parallel)
-        if self.pretraining or left is None:
-            return max(by_plan, own, 1.0)
-        elapsed = sum(now - started for started in self.running.values()) / parallel
-        return max(1.0, left - elapsed) + REPORT_SECONDS
+    def epoch_figures(self, metric: str) -> list[dict[str, Any]]:
+        """Draw the curves of the objective and label budget that are being trained."""
+        if self.latest is None:
+            return []
+        (_, objective), labels = self.latest
+        lines: dict[Cell, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+        for cell, values in self.epochs.items():
+            if cell[0][1] == objective and cell[1] == labels:
+                for seed, fold, epoch in sorted(values):
+                    if fold <= 1:
+                        lines[cell][seed].append(values[seed, fold, epoch])
+        curves = make_curves(lines)
+        scores = [value for curve in curves for line in curve.seeds.values() for value in line]
+        limits = limits_of(scores, [mean for curve in curves for mean in curve.mean])
+        pictures = [epoch_chart(curves, frame, limits, metric) for frame in (WIDE, PHONE)]
+        caption = f"Validation {metric} by epoch, {labels:,} labels"
+        return [_figure(caption, pictures, seeds=True)]
+
+
+def _cell(event: dict[str, Any]) -> Cell:
+    return (event["arm"], event["objective"]), event["labels"]
+
+
+def _figure(caption: str, pictures: Sequence[Picture], *, seeds: bool = False) -> dict[str, Any]:
+    wide, phone = (picture.svg() for picture in pictures)
+    return {"caption": caption, "wide": wide, "phone": phone, "seeds": seeds}
 
 
 def live_document(folder: Path, *, running: bool) -> dict[str, Any]:
-    """Everything that the page shows of a study under way; pictures are SVG of our own making."""
-    study = LiveStudy.read(folder)
-    plan = study.plan
-    if plan is None:
-        return {"stage": "reading the data and making the plan", "plan": None, "figures": []}
+    """Return everything that the page shows of a study under way."""
+    study, now = LiveStudy(), time.time()
+    for event in read_progress(folder):
+        study.take(event)
+    if not study.plan:
+        return {"stage": "reading the data", "plan": None}
+    metric, pretraining = metric_name(study.plan["metric"]), None
+    figures = study.epoch_figures(metric)
+    for objective in study.plan["objectives"]:
+        lines = _read_steps(folder, objective)
+        if len(lines) > 1:
+            pictures = [loss_chart(objective, loss_curve(lines), frame) for frame in (WIDE, PHONE)]
+            figures.append(_figure(f"Pretraining, {objective}: loss by tokens", pictures))
+            if objective == study.objective:
+                pretraining = {**lines[-1], "steps": study.plan["pretrain_steps"]}
     return {
         "stage": study.stage,
-        "stage_share": study.stage_share,
-        "plan": {key: plan[key] for key in ("trainings", "seconds", "budgets", "seeds")},
-        "metric": metric_name(plan["metric"]),
-        "finished": len(study.finished),
-        "spent": study.spent + (study.seconds_since(time.time()) if running else 0.0),
-        "seconds_left": study.seconds_left(time.time(), running=running),
-        "pretraining": study.pretraining_now() if running else None,
-        "objective": study.pretraining,
-        "arms": _arm_rows(study),
-        "figures": [*_epoch_figures(study), *_loss_figures(study)],
+        "share": study.share,
+        "plan": {name: study.plan[name] for name in ("trainings", "budgets", "seeds")},
+        "metric": metric,
+        "finished": study.trainings,
+        "spent": study.spent + (max(0.0, now - study.last) if running else 0.0),
+        "seconds_left": study.seconds_left(now) if running else None,
+        "pretraining": pretraining if running else None,
+        "arms": study.rows(),
+        "figures": figures,
     }
 
 
-def version_of(folder: Path) -> str:
-    """Changes whenever there is something new to see."""
-    files = [
-        folder / PROGRESS_FILE,
-        folder / "report.html",
-        *sorted((folder / "bases").glob("*/" + METRICS_FILE)),
-    ]
-    return "-".join(f"{p.stat().st_size}" for p in files if p.is_file()) or "0"
-
-
-def _arm_rows(study: LiveStudy) -> list[dict[str, Any]]:
-    assert study.plan is not None
-    rows = []
-    several = len(study.plan["objectives"]) > 1
-    every = dict.fromkeys((run.arm, run.objective) for run in [*study.finished, *study.epochs])
-    known = [arm for arm, _ in every]
-    waiting = [(arm, "") for arm in study.plan["arms"] if arm not in known]
-    order = {arm: place for place, arm in enumerate(study.plan["arms"])}
-    for series in sorted([*every, *waiting], key=lambda one: order.get(one[0], 99)):
-        cells = []
-        for labels in study.plan["budgets"]:
-            values = [
-                value
-                for run, value in study.finished.items()
-                if (run.arm, run.objective, run.labels) == (*series, labels)
-            ]
-            mean = sum(values) / len(values) if values else None
-            cells.append({"labels": labels, "value": mean, "seeds": len(values)})
-        name = arm_label(series[0]) + (f" · {series[1]}" if several and series[1] else "")
-        rows.append({"name": name, "colour": f"--{variable(series[0])}", "cells": cells})
-    return rows
-
-
-def _epoch_figures(study: LiveStudy) -> list[str]:
-    """The budget that is being trained large, the others smaller, all on one scale."""
-    curves = study.curves
-    if not curves or study.plan is None:
+def _read_steps(folder: Path, objective: str) -> list[dict[str, Any]]:
+    """Read the steps of the newest base of an objective, as far as they can be drawn."""
+    paths = sorted((folder / "bases").glob(f"{objective}*/{METRICS_FILE}"))
+    try:
+        lines = read_metrics(paths[-1]) if paths else []
+    except (OSError, HeadstartError):  # it is being written
         return []
-    metric = metric_name(study.plan["metric"])
-    values = [v for curve in curves for line in curve.seeds.values() for v in line]
-    limits = limits_of(values, [m for curve in curves for m in curve.mean])
-    budgets = sorted({curve.labels for curve in curves}, key=lambda n: (n != study.latest, n))
-    objectives = sorted({curve.series[1] for curve in curves})
-    found = []
-    for labels in budgets:
-        for objective in objectives:
-            shown = [c for c in curves if c.labels == labels and c.series[1] in (objective, "")]
-            if not shown:
-                continue
-            wide = WIDE if labels == study.latest and len(objectives) == 1 else HALF
-            pictures = [epoch_chart(shown, frame, limits, metric) for frame in (wide, PHONE)]
-            words = labels_name(labels) + (f", {objective}" if len(objectives) > 1 else "")
-            name = f"epochs-{labels}-{objective or 'all'}"
-            found.append(str(Figure(name, words, *pictures).html))
-    return found
-
-
-def _loss_figures(study: LiveStudy) -> list[str]:
-    assert study.plan is not None
-    found = []
-    for objective in study.plan["objectives"]:
-        points = loss_curve(study.metrics(objective))
-        losses = [point["train_loss"] for point in points]
-        if len(points) > 1 and all(math.isfinite(loss or 0.0) for loss in losses):
-            wide, phone = (loss_chart(objective, points, frame) for frame in (WIDE, PHONE))
-            caption = f"Pretraining, {objective}: loss by tokens"
-            found.append(str(Figure(f"pretraining-{objective}", caption, wide, phone).html))
-    return found
+    return lines if all(math.isfinite(line["loss"]) for line in lines) else []

@@ -1,7 +1,6 @@
-"""Try a study's classifier: a text in, its label, its probability and the words that moved it."""
+"""Try a study's classifier: a text, what is predicted for it, and the words that mattered."""
 
 import threading
-from collections import OrderedDict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,76 +10,61 @@ from headstart.errors import HeadstartError
 if TYPE_CHECKING:
     from headstart.run import Run
 
-KEPT = 2  # classifiers in memory
 LONGEST = 20_000  # characters of a text
 
 
 class Classifiers:
-    """Classifiers by their folders; the latest stay in memory."""
+    """Opens classifiers by their folders; the latest one stays in memory."""
 
     def __init__(self) -> None:
-        self._opened: OrderedDict[Path, Run] = OrderedDict()
-        self._lock = threading.Lock()
+        self._folder: Path | None = None
+        self._run: Run | None = None
+        self._lock = threading.Lock()  # one request at a time: each uses all threads
 
-    def answer(self, folder: Path, texts: Sequence[str]) -> dict[str, Any]:
-        """What the classifier says of a text (of two, where its task is about pairs)."""
-        if not any(text.strip() for text in texts):
-            raise HeadstartError("there is no text to classify", fix="write one")
-        if max(map(len, texts)) > LONGEST:
-            raise HeadstartError(
-                f"the text is longer than {LONGEST:,} characters",
-                fix="upload it as a file instead",
-            )
-        with self._lock:  # one at a time: each uses all threads
-            run = self._open(folder)
-            given = texts[0] if run.require_task().texts_per_row == 1 else tuple(texts[:2])
-            return {**run.predict([given])[0], "explanation": _explain(run, given)}
-
-    def about(self, folder: Path) -> dict[str, Any]:
-        """Its labels, and how many texts it reads at once."""
+    def describe(self, folder: Path) -> dict[str, Any]:
+        """Return its task, its labels and the names of the texts that it reads."""
         with self._lock:
             task = self._open(folder).require_task()
-            return {"labels": list(task.labels), "texts": task.texts_per_row, "task": task.name}
+            return {"task": task.name, "labels": list(task.labels), "inputs": task.input_names}
 
-    def forget(self, folder: Path) -> None:
-        """Its study is deleted."""
+    def predict(self, folder: Path, texts: Sequence[str]) -> dict[str, Any]:
+        """Return the prediction for a text (two, for pairs and spans) and its explanation."""
+        if sum(map(len, texts)) > LONGEST:
+            raise HeadstartError(
+                f"the text is longer than {LONGEST:,} characters", fix="upload it as a file instead"
+            )
         with self._lock:
-            self._opened.pop(folder, None)
+            run = self._open(folder)
+            given = texts[0] if len(texts) == 1 else tuple(texts)
+            return {**run.predict([given])[0], "explanation": _explain(run, given)}
 
     def _open(self, folder: Path) -> "Run":
         from headstart.run import Run
 
-        if folder not in self._opened:
+        if self._run is None or folder != self._folder:
             if not folder.is_dir():
-                raise HeadstartError(
-                    "this study kept no classifier", fix="its report says which command trains one"
-                )
-            self._opened[folder] = Run.open(folder)
-        self._opened.move_to_end(folder)
-        while len(self._opened) > KEPT:
-            self._opened.popitem(last=False)
-        return self._opened[folder]
+                raise HeadstartError("this study saved no classifier", code="no-classifier")
+            self._folder, self._run = folder, Run.open(folder)
+        return self._run
 
 
-def _explain(run: "Run", given: str | tuple[str, ...]) -> dict[str, Any] | None:
-    """The text in pieces, each with its effect from −1 to 1 (none between words)."""
+def _explain(run: "Run", given: str | tuple[str, ...]) -> list[dict[str, Any]] | None:
+    """Split the text into pieces, each with its effect and its share of the strongest effect."""
     if not run.explains:
         return None
-    found = run.explain(given)
-    most = max((abs(one.effect) for one in found.effects), default=0.0)
+    effects = run.explain(given).effects
+    most = max((abs(one.effect) for one in effects), default=0.0) or 1.0
     pieces: list[dict[str, Any]] = []
     for part, text in enumerate([given] if isinstance(given, str) else given):
         place = 0
         pieces += [{"text": " | "}] if part else []
-        effects = [one for one in found.effects if one.part == part]
-        for one in sorted(effects, key=lambda one: one.start):
+        here = (one for one in effects if one.part == part)
+        for one in sorted(here, key=lambda one: one.start):
             if one.start < place:
                 continue  # a character sequence that overlaps its neighbour
-            if one.start > place:
-                pieces.append({"text": text[place : one.start]})
-            share = one.effect / most if most else 0.0
-            effect = {"effect": round(one.effect, 4), "share": round(share, 4)}
-            pieces.append({"text": one.text, **effect})
+            pieces.append({"text": text[place : one.start]})
+            share = {"effect": round(one.effect, 4), "share": round(one.effect / most, 4)}
+            pieces.append({"text": one.text, **share})
             place = one.end
         pieces.append({"text": text[place:]})
-    return {"method": found.method, "pieces": pieces}
+    return [piece for piece in pieces if piece["text"]]

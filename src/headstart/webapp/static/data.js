@@ -1,24 +1,24 @@
-// The data: the columns, what `headstart inspect` sees, and its warnings.
+// The data: how it is read, and what `headstart inspect` found.
 import { send } from "./api.js";
-import { announce, bar, count, duration, el, errorBox, percent, plural, sentence, table } from "./dom.js";
+import { announce, bar, count, duration, el, errorBox, notes, percent, plural, table } from "./dom.js";
 
-const TASKS = [
-  ["classification", "one label for each text"],
-  ["pairs", "one label for two texts together"],
-  ["multi-label", "several labels for each text"],
-];
-const PARTS = { train: "to learn from", validation: "to watch by", test: "to measure with", corpus: "without labels" };
-const partHead = (name) => el("span", {}, name, el("small", {}, PARTS[name] || ""));
+const TASKS = {
+  classification: "one label for each text", pairs: "one label for two texts together",
+  "multi-label": "several labels for each text", tagging: "a tag for each word", spans: "answers in the text",
+};
+const PARTS = { train: "to learn from", validation: "to select by", test: "to measure with", corpus: "without labels" };
+const ENDED = { what: "the command ended without a result", where: null, fix: "try again; it may have run out of memory" };
+const COLUMN_TASKS = ["classification", "pairs", "multi-label"];
 
 export function dataPanel({ path, go, refresh }) {
   const element = el("section", { className: "panel" });
-  const columns = el("div"), found = el("div");
-  element.append(el("h2", {}, "What is in the data"), columns, found);
-  let shownColumns = null, shownFound = null, asked = false;
+  const reading = el("div"), found = el("div");
+  element.append(el("h2", {}, "What is in the data"), reading, found);
+  let shownReading = null, shownFound = null, asked = false;
 
-  async function look(reading) {
+  async function look(settings) {
     try {
-      await send("POST", `${path}/inspect`, reading);
+      await send("POST", `${path}/inspect`, settings);
       await refresh();
     } catch (error) {
       found.replaceChildren(errorBox(error));
@@ -26,75 +26,74 @@ export function dataPanel({ path, go, refresh }) {
   }
 
   function update(study) {
-    const job = study.jobs.inspect;
+    const job = study.jobs.inspect, done = job?.state === "done";
     const fixed = !["new", "inspected", "planned"].includes(study.state);
-    const key = JSON.stringify([study.reading, study.preview, fixed]);
-    if (key !== shownColumns) {
-      shownColumns = key;
-      columns.replaceChildren(columnForm(study, fixed, look));
+    const clear = !COLUMN_TASKS.includes(study.settings.task) || Boolean(study.preview.label_column);
+    const key = JSON.stringify([study.settings, study.files, fixed, done, Boolean(job)]);
+    if (key !== shownReading) {
+      shownReading = key;
+      reading.replaceChildren(readingForm(study, { fixed, done, clear: clear || Boolean(job), look }));
     }
-    if (!study.inspection && !job && !asked && !fixed) {
-      asked = true; // a fresh upload, or a server that was restarted meanwhile
-      const clear = study.reading.text_column && study.reading.label_column;
-      if (clear) look(study.reading);
-      else found.replaceChildren(el("p", {}, "Which columns hold the text and the label is not clear from their names. Choose them above."));
+    if (!job && !fixed) {
+      if (clear && !asked) look({});
+      asked = true; // a fresh upload
+      found.replaceChildren();
       return;
     }
-    const state = JSON.stringify([study.inspection, job]);
+    const state = JSON.stringify(job);
     if (state === shownFound) return;
     shownFound = state;
-    if (job?.state === "running") {
-      found.replaceChildren(el("p", { className: "note" }, `Looking at every text … ${duration(job.seconds)}`),
-        bar(null, "Looking at the data"), el("p", { className: "note" }, job.progress));
-      shownFound = null;
-    } else if (job?.state === "failed") {
-      found.replaceChildren(errorBox(job.error));
-      announce("The data cannot be used as it is.");
-    } else if (study.inspection) {
-      found.replaceChildren(...inspectionParts(study.inspection));
+    if (job.state === "running") {
+      found.replaceChildren(el("p", { className: "note" }, `Looking at every text … ${duration(job.seconds)}`), bar(null, "Looking at the data"));
+    } else if (done) {
+      found.replaceChildren(...inspectionParts(job.result));
       if (!fixed) found.append(el("p", { className: "actions" }, el("button", {
         type: "button", className: "primary", onclick: () => go("plan"),
-      }, "Make a plan")));
+      }, "Continue to the plan")));
       announce("The data has been looked at.");
+    } else {
+      found.replaceChildren(errorBox(job.error ?? ENDED));
+      announce("The data cannot be used as it is.");
     }
   }
 
   return { element, update };
 }
 
-function columnForm(study, fixed, look) {
-  const { preview, reading } = study;
-  if (!preview?.columns.length) return el("p", { className: "note" }, study.files.data);
-  const options = (chosen) => [el("option", { value: "", selected: !chosen }, "choose …"),
-    ...preview.columns.map((name) => el("option", { value: name, selected: name === chosen }, name))];
-  const select = (id, label, chosen) => {
-    const box = el("select", { id, name: id, disabled: fixed }, options(chosen));
-    return [el("div", { className: "field" }, el("label", { htmlFor: id }, label), box), box];
+function readingForm(study, { fixed, done, clear, look }) {
+  const { preview, settings } = study;
+  const chosen = { ...preview, ...settings };
+  const field = (id, label, options) => el("div", { className: "field" }, el("label", { htmlFor: id }, label),
+    el("select", { id, name: id, disabled: fixed }, options));
+  const columns = (id) => [el("option", { value: "", selected: !chosen[id] }, "choose …"),
+    ...preview.columns.map((name) => el("option", { value: name, selected: name === chosen[id] }, name))];
+  const task = field("task", "There is", preview.tasks.map((name) => el("option", { value: name, selected: name === settings.task }, TASKS[name])));
+  const fields = {
+    text_column: field("text_column", "Text", columns("text_column")),
+    second_column: field("second_column", "Second text", columns("second_column")),
+    label_column: field("label_column", "Label", columns("label_column")),
   };
-  const task = el("select", { id: "task", disabled: fixed },
-    TASKS.map(([name, words]) => el("option", { value: name, selected: name === reading.task }, words)));
-  const [text, textBox] = select("text_column", "Text", reading.text_column);
-  const [second, secondBox] = select("second_column", "Second text", reading.second_column);
-  const [label, labelBox] = select("label_column", "Label", reading.label_column);
-  const arrange = () => { second.hidden = task.value !== "pairs"; };
+  const value = (one) => one.querySelector("select").value;
+  const used = () => Object.entries(fields).filter(([name]) => COLUMN_TASKS.includes(value(task)) && (name !== "second_column" || value(task) === "pairs"));
+  const arrange = () => {
+    const shown = used().map(([name]) => name);
+    for (const [name, one] of Object.entries(fields)) one.hidden = !shown.includes(name);
+  };
   task.addEventListener("change", arrange);
   arrange();
-  const form = el("form", { className: "columns", onsubmit: (event) => {
+  const form = el("form", { onsubmit: (event) => {
     event.preventDefault();
-    look({
-      task: task.value, text_column: textBox.value, label_column: labelBox.value,
-      second_column: task.value === "pairs" ? secondBox.value : "",
-    });
+    look({ task: value(task), ...Object.fromEntries(used().map(([name, one]) => [name, value(one)])) });
   } },
-    text, second, label,
-    el("div", { className: "field" }, el("label", { htmlFor: "task" }, "There is"), task),
-    fixed ? null : el("button", { type: "submit" }, "Look again"));
-  const shown = preview.columns.slice(0, preview.rows[0]?.length ?? 0);
+    el("h3", {}, "How to read it"),
+    clear ? null : notes(["Which columns hold the text and the label is not clear from their names: choose them here."]),
+    el("div", { className: "columns" }, ...Object.values(fields), task,
+      fixed ? null : el("button", { type: "submit", className: done ? null : "primary" }, done ? "Look again" : "Look at the data")));
+  const head = preview.columns.slice(0, preview.rows[0]?.length ?? 0);
   return el("div", {}, form,
-    el("details", { open: !reading.text_column || !reading.label_column },
-      el("summary", {}, `The first rows of ${study.files.data}`),
+    el("details", { open: !clear }, el("summary", {}, `The first rows of ${study.files.data}`),
       el("div", { className: "scroll" }, el("table", { className: "preview" },
-        el("thead", {}, el("tr", {}, shown.map((name) => el("th", { scope: "col" }, name)))),
+        el("thead", {}, el("tr", {}, head.map((name) => el("th", { scope: "col" }, name)))),
         el("tbody", {}, preview.rows.map((row) => el("tr", {}, row.map((cell) => el("td", {}, cell)))))))));
 }
 
@@ -103,13 +102,14 @@ function inspectionParts(seen) {
   const texts = labelled.reduce((sum, part) => sum + part.documents, 0);
   const names = labelled.length ? Object.keys(labelled[0].labels) : [];
   const corpus = parts.find((part) => part.name === "corpus");
-  const lead = `${plural(texts, "text")} with ${plural(names.length, "label")}` +
+  const lead = plural(texts, "text") + (names.length ? ` with ${plural(names.length, "label")}` : "") +
     (corpus ? `, and ${plural(corpus.documents, "text")} without.` : ".");
   return [
     el("p", { className: "more" }, lead),
-    warningList(seen.warnings),
+    seen.warnings.length ? el("h3", {}, "Worth knowing") : null,
+    notes(seen.warnings),
     names.length ? el("h3", {}, "Labels") : null,
-    names.length ? balance(labelled) : null,
+    names.length ? balance(labelled[0]) : null,
     el("h3", {}, "Texts"),
     sizes(parts, seen.unit),
     overlapTable(seen.overlaps),
@@ -118,27 +118,20 @@ function inspectionParts(seen) {
   ].filter(Boolean);
 }
 
-export function warningList(warnings) {
-  if (!warnings.length) return el("p", { className: "good" }, "Nothing to warn about.");
-  return el("ul", { className: "warnings", "aria-label": "Warnings" },
-    warnings.map((words) => el("li", {}, sentence(words))));
-}
-
-function balance(parts) {
-  const train = parts[0], most = Math.max(...Object.values(train.labels));
+function balance(train) {
   const names = Object.keys(train.labels).sort((a, b) => train.labels[b] - train.labels[a]);
-  const shown = names.slice(0, 30);
+  const most = train.labels[names[0]], shown = names.slice(0, 30);
   const rows = shown.map((name) => el("li", {},
     el("span", { className: "name" }, name),
     el("span", { className: "track", "aria-hidden": "true" },
       el("span", { className: "fill", style: { width: `${100 * train.labels[name] / most}%` } })),
-    el("span", { className: "value" }, `${count(train.labels[name])} · ${percent(train.labels[name] / Math.max(1, train.documents), 0)}`)));
+    el("span", { className: "value" }, `${count(train.labels[name])} · ${percent(train.labels[name] / Math.max(1, train.labelled), 0)}`)));
   return el("div", {}, el("ul", { className: "bars", "aria-label": "Labels of the training texts" }, rows),
     names.length > shown.length ? el("p", { className: "note" }, `… and ${count(names.length - shown.length)} more.`) : null);
 }
 
 function sizes(parts, unit) {
-  const head = ["", ...parts.map((part) => partHead(part.name))];
+  const head = ["", ...parts.map((part) => el("span", {}, part.name, el("small", {}, PARTS[part.name] || "")))];
   const line = (name, value) => [name, ...parts.map(value)];
   return table(head, [
     line("texts", (part) => count(part.documents)),
@@ -150,12 +143,12 @@ function sizes(parts, unit) {
 }
 
 function overlapTable(overlaps) {
-  const there = overlaps.filter((one) => one.equal + one.similar + (one.inside || 0));
+  const there = overlaps.filter((one) => one.equal + one.similar + one.inside + one.contains);
   if (!there.length) return null;
   return el("div", {}, el("h3", {}, "The same text in two places"), table(
-    ["", "equal", "nearly", "inside a longer one", "of"],
+    ["", "equal", "nearly", "inside a longer one", "around a shorter one", "of"],
     there.map((one) => [`${one.part} texts in ${one.other}`, count(one.equal), count(one.similar),
-      one.inside === null ? "–" : count(one.inside), count(one.texts)])));
+      count(one.inside), count(one.contains), count(one.texts)])));
 }
 
 function examples(seen) {

@@ -28,7 +28,10 @@ export function errorBox(error) {
   return box;
 }
 
-// A file's own pictures and report, made and escaped by our server; scripts in it would not run.
+// What is worth knowing, and is not an error.
+export const notes = (lines) => el("ul", { className: "notes" }, lines.map((words) => el("li", {}, sentence(words))));
+
+// Pictures and report, made and escaped by our server; scripts in it would not run.
 export function trusted(html) {
   const parsed = new DOMParser().parseFromString(html, "text/html");
   return [...parsed.body.childNodes].map((node) => document.adoptNode(node));

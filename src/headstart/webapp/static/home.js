@@ -1,8 +1,8 @@
 // The first page: drop a table of labelled texts; studies of before.
 import { get, send, upload } from "./api.js";
-import { announce, bar, bytes, el, errorBox, page, percent, plural, when } from "./dom.js";
+import { announce, bar, bytes, el, errorBox, page, percent, when } from "./dom.js";
 
-const KINDS = ".csv,.tsv,.tab,.jsonl,.ndjson,.json,.parquet,.gz";
+const KINDS = ".csv,.tsv,.tab,.jsonl,.ndjson,.json,.parquet,.conll,.conllu,.bio,.iob,.gz";
 const STATES = {
   new: "not looked at", inspected: "looked at", planned: "planned", running: "running",
   stopping: "stopping", stopped: "stopped", failed: "failed", finished: "finished",
@@ -15,7 +15,7 @@ export async function showHome() {
     el("h1", {}, "Does pretraining help your task?"),
     el("p", { className: "more" },
       "Drop a table of labelled texts. Headstart looks at it, plans a fair comparison, trains every way to get ",
-      "a classifier on this machine, and tells you with error bars which one to take. Then you try it."),
+      "a classifier on this machine, and reports with confidence intervals which one to take. Then you try it."),
     uploadForm(),
     studies,
   );
@@ -34,7 +34,7 @@ function uploadForm() {
   for (const kind of ["dragover", "drop"]) addEventListener(kind, (event) => event.preventDefault());
   const form = el("form", { className: "upload", onsubmit: submit },
     el("div", { className: "drops" },
-      drop("data", "Labelled texts", "CSV, TSV, JSON or Parquet: a column with the text, one with the label.",
+      drop("data", "Labelled texts", "CSV, TSV, JSON or Parquet with a column for the text and one for the label; CoNLL for tags; SQuAD’s JSON for answers.",
         KINDS, pick("data")),
       drop("corpus", "Text without labels", "Optional, and often what helps most: more text of the same kind, one per line.",
         `${KINDS},.txt,.text`, pick("corpus"))),
@@ -103,19 +103,20 @@ async function showStudies(place) {
       compare.disabled = selected.size < 2;
     },
   });
+  const several = studies.filter((study) => study.state === "finished").length > 1;
   const rows = studies.map((study) => el("li", { className: "row", "data-id": study.id },
-    pick(study),
+    several ? pick(study) : null,
     el("div", { className: "what" },
       el("a", { href: `/study/${study.id}` }, study.name),
       el("span", { className: "note" }, `${when(study.created)} · ${bytes(study.bytes)}`,
-        study.files.corpus ? ` · with ${study.files.corpus}` : "")),
-    el("span", { className: `state ${study.state}` }, STATES[study.state] || study.state,
-      study.best ? ` · ${percent(study.best.mean)} with ${plural(study.best.labels, "label")}` : ""),
+        study.files.corpus ? ` · with ${study.files.corpus}` : ""),
+      study.recommendation.length ? el("span", { className: "note" }, study.recommendation[0]) : null),
+    el("span", { className: `state ${study.state}` }, STATES[study.state]),
     deleteButton(study, () => showStudies(place))));
   place.replaceChildren(
     el("h2", {}, "Studies"),
     el("ul", { className: "rows" }, rows),
-    el("p", { hidden: studies.filter((study) => study.state === "finished").length < 2 }, compare,
+    el("p", { hidden: !several }, compare,
       el("span", { className: "note" }, " Tick two or more that are finished.")));
   return undefined;
 }

@@ -1,22 +1,25 @@
 // The plan: what will be trained and how long it takes; change it, start it.
 import { send } from "./api.js";
-import { announce, bar, count, duration, el, errorBox, plural, roughly, sentence } from "./dom.js";
-import { warningList } from "./data.js";
+import { announce, bar, count, duration, el, errorBox, notes, plural, roughly, sentence } from "./dom.js";
+
+const ENDED = { what: "the command ended without a plan", where: null, fix: "try again; it may have run out of memory" };
 
 export function planPanel({ path, go, refresh }) {
   const element = el("section", { className: "panel" });
   const result = el("div"), settings = el("div");
   element.append(el("h2", {}, "The plan"), result, settings);
-  let shownForm = null, shownResult = null, asked = false, dirty = false;
+  let shownForm = null, shownResult = null, asked = false;
 
-  async function make(choices) {
-    dirty = false;
+  async function make(chosen) {
     try {
-      await send("POST", `${path}/plan`, choices);
+      await send("POST", `${path}/plan`, chosen);
+      element.classList.remove("changed");
+      shownResult = null;
       await refresh();
     } catch (error) {
-      result.replaceChildren(errorBox(error));
+      result.replaceChildren(errorBox(error)); // what was typed stays in the form
     }
+    element.scrollIntoView();
   }
 
   async function start() {
@@ -33,96 +36,86 @@ export function planPanel({ path, go, refresh }) {
   function update(study) {
     const job = study.jobs.plan;
     const fixed = !["new", "inspected", "planned"].includes(study.state);
-    if (!study.plan && !job && !asked && !fixed) {
+    if (!job && !asked && !fixed) {
       asked = true;
-      make(usualChoices(study));
+      make({});
     }
-    const key = JSON.stringify([study.choices, study.arms, fixed]);
-    if (key !== shownForm && !dirty) {
+    const key = JSON.stringify([study.settings, study.arms, fixed]);
+    if (key !== shownForm && !element.classList.contains("changed")) {
       shownForm = key;
-      settings.replaceChildren(choiceForm(study, fixed, make, () => {
-        dirty = true;
-        element.querySelector("#start")?.setAttribute("disabled", "");
-      }));
+      settings.replaceChildren(choiceForm(study, fixed, make, () => element.classList.add("changed")));
     }
-    const state = JSON.stringify([study.plan, job?.state, job?.error, study.state]);
-    if (job?.state === "running") {
+    const state = JSON.stringify([job, study.state]);
+    if (!job || state === shownResult) return;
+    shownResult = state;
+    if (job.state === "running") {
       result.replaceChildren(
         el("p", { className: "note" }, `Trying a few steps on this machine … ${duration(job.seconds)}`),
         bar(null, "Making the plan"));
-    } else if (state !== shownResult && job?.state === "failed") {
-      result.replaceChildren(errorBox(job.error));
-    } else if (state !== shownResult && study.plan) {
-      result.replaceChildren(...planParts(study, fixed, start, go));
-      announce(`The plan takes about ${roughly(study.plan.seconds)}.`);
+    } else if (job.state === "done") {
+      result.replaceChildren(...planParts(job.result, fixed, start, go));
+      announce(`The plan takes about ${roughly(job.result.seconds)}.`);
+    } else {
+      result.replaceChildren(errorBox(job.error ?? ENDED));
     }
-    shownResult = state;
   }
 
   return { element, update };
 }
 
-function usualChoices(study) {
-  if (Object.keys(study.choices).length) return study.choices;
-  return { minutes: null, seeds: 3, labels: "", arms: study.arms.filter((arm) => arm.usual).map((arm) => arm.name), objective: "" };
-}
-
-function planParts(study, fixed, start, go) {
-  const { plan } = study;
+function planParts(plan, fixed, start, go) {
   const folds = plan.folds > 1 ? ` × ${plan.folds} folds` : "";
   const formula = `${plural(plan.arms.length, "arm")} × ${plural(plan.seeds.length, "seed")}${folds} × ` +
     `${plan.budgets.map(count).join(", ")} labels`;
   const facts = [`${plural(plan.trainings, "training")}: ${formula}.`];
   if (plan.pretrain_steps) facts.push(`One pretraining of ${count(plan.pretrain_steps)} steps comes first.`);
-  facts.push(plan.jobs > 1 ? `${plan.jobs} trainings run side by side.` : "One training runs at a time.");
+  facts.push(plan.jobs > 1 ? `${plan.jobs} trainings run at the same time.` : "One training runs at a time.");
   return [
     el("p", { className: "more" }, el("strong", {}, `About ${roughly(plan.seconds)}`), " on this machine."),
     el("p", {}, facts.join(" ")),
-    plan.cuts.length ? el("div", {}, el("h3", {}, "Cut to fit the minutes"), el("ul", {}, plan.cuts.map((cut) => el("li", {}, sentence(cut))))) : null,
-    el("p", { className: "actions" }, fixed
+    plan.cuts.length ? el("div", {}, el("h3", {}, "Reduced to fit the minutes"), el("ul", {}, plan.cuts.map((cut) => el("li", {}, sentence(cut))))) : null,
+    el("p", { className: "actions unless-changed" }, fixed
       ? el("button", { type: "button", onclick: () => go("watch") }, "See how it goes")
       : el("button", { type: "button", id: "start", className: "primary", onclick: start }, "Start the study")),
-    fixed ? null : el("p", { className: "note" }, "It goes on when this page is closed, and can be stopped and resumed."),
-    plan.warnings.length ? el("details", {}, el("summary", {}, `${plural(plan.warnings.length, "note")} about the data`), warningList(plan.warnings)) : null,
+    fixed ? null : el("p", { className: "note unless-changed" }, "It goes on when this page is closed, and can be stopped and resumed."),
+    plan.warnings.length ? el("details", {}, el("summary", {}, `${plural(plan.warnings.length, "note")} about the data`), notes(plan.warnings)) : null,
   ].filter(Boolean);
 }
 
 function choiceForm(study, fixed, make, onChange) {
-  const chosen = usualChoices(study);
+  const { settings } = study;
   const field = (id, label, note, box) => el("div", { className: "field" },
     el("label", { htmlFor: id }, label), box, el("span", { className: "note", id: `${id}-note` }, note));
-  const minutes = el("input", { id: "minutes", type: "number", min: 0.1, step: "any", inputMode: "decimal", value: chosen.minutes ?? "", placeholder: "as long as it takes", "aria-describedby": "minutes-note", disabled: fixed });
-  const labels = el("input", { id: "labels", type: "text", value: chosen.labels, placeholder: "100, 400, all", pattern: "[\\w ,]*", "aria-describedby": "labels-note", disabled: fixed });
-  const seeds = el("input", { id: "seeds-count", type: "number", min: 1, max: 50, value: chosen.seeds, "aria-describedby": "seeds-count-note", disabled: fixed });
+  const minutes = el("input", { id: "minutes", type: "number", min: 0.1, step: "any", inputMode: "decimal", value: settings.minutes ?? "", placeholder: "as long as it takes", "aria-describedby": "minutes-note", disabled: fixed });
+  const labels = el("input", { id: "labels", type: "text", value: (settings.labels ?? []).join(", "), placeholder: "100, 400, all", "aria-describedby": "labels-note", disabled: fixed });
+  const seeds = el("input", { id: "seeds-count", type: "number", min: 1, max: 50, value: settings.seeds ?? 3, "aria-describedby": "seeds-count-note", disabled: fixed });
+  const chosen = (settings.objectives ?? ["causal"]).join(",");
   const objective = el("select", { id: "objective", disabled: fixed },
-    [["", "causal: the next word"], ["masked", "masked: fill the gaps"], ["causal,masked", "both, beside each other"]]
-      .map(([value, words]) => el("option", { value, selected: value === chosen.objective }, words)));
-  const arms = study.arms.map((arm) => [arm.name, el("input", {
-    type: "checkbox", id: `arm-${arm.name}`, checked: chosen.arms.includes(arm.name), disabled: fixed,
-  })]);
-  const boxOf = new Map(arms);
-  const armLine = (arm) => el("label", { className: "arm" }, boxOf.get(arm.name),
+    [["causal", "causal: the next word"], ["masked", "masked: fill the gaps"], ["causal,masked", "both, compared"]]
+      .map(([value, words]) => el("option", { value, selected: value === chosen }, words)));
+  const checked = (arm) => (settings.arms ? settings.arms.includes(arm.name) : arm.usual);
+  const boxes = new Map(study.arms.map((arm) => [arm.name, el("input", { type: "checkbox", id: `arm-${arm.name}`, checked: checked(arm), disabled: fixed })]));
+  const armLine = (arm) => el("label", { className: "arm" }, boxes.get(arm.name),
     el("span", {}, el("strong", {}, arm.label), " ", el("span", { className: "note" }, arm.description)));
-  const form = el("form", { className: "choices", onsubmit: (event) => {
+  const others = study.arms.filter((arm) => !arm.usual);
+  return el("form", { className: "choices", oninput: onChange, onsubmit: (event) => {
     event.preventDefault();
     make({
       minutes: minutes.value ? Number(minutes.value) : null,
-      seeds: Number(seeds.value) || 3,
-      labels: labels.value.replaceAll(" ", ""),
-      arms: arms.filter(([, box]) => box.checked).map(([name]) => name),
-      objective: objective.value,
+      seeds: Number(seeds.value) || null,
+      labels: labels.value,
+      arms: [...boxes].filter(([, box]) => box.checked).map(([name]) => name),
+      objectives: objective.value.split(","),
     });
-  }, oninput: onChange },
+  } },
     el("h3", {}, "Change what matters"),
     el("div", { className: "fields" },
-      field("minutes", "Minutes at most", "Seeds, pretraining and label budgets are cut until it fits.", minutes),
-      field("labels", "Label budgets", "How many labels each arm is given.", labels),
-      field("seeds-count", "Seeds", "Each training is repeated; one seed shows no spread.", seeds),
+      field("minutes", "Minutes at most", "Seeds, pretraining and label budgets are reduced until it fits.", minutes),
+      field("labels", "Label budgets", "How many labels each arm gets: numbers, and “all”.", labels),
+      field("seeds-count", "Seeds", "How often each training is repeated.", seeds),
       field("objective", "Pretraining learns", "What the base is pretrained on.", objective)),
     el("fieldset", {}, el("legend", {}, "Arms: ways to get a classifier"),
       study.arms.filter((arm) => arm.usual).map(armLine),
-      el("details", { open: study.arms.some((arm) => !arm.usual && chosen.arms.includes(arm.name)) },
-        el("summary", {}, "More arms"), study.arms.filter((arm) => !arm.usual).map(armLine))),
-    fixed ? null : el("p", { className: "actions" }, el("button", { type: "submit" }, "Plan again")));
-  return form;
+      others.length ? el("details", { open: others.some(checked) }, el("summary", {}, "More arms"), others.map(armLine)) : null),
+    fixed ? null : el("p", { className: "actions only-changed" }, el("button", { type: "submit", className: "primary" }, "Update the plan")));
 }

@@ -1,20 +1,21 @@
-// The report in place: the same page that `headstart compare` wrote.
-import { getText } from "./api.js";
+// The report in place: the page that `headstart compare` wrote.
+import { download, getText } from "./api.js";
 import { el, errorBox, trusted } from "./dom.js";
 
 export function reportPanel({ path, go }) {
   const body = el("div", { className: "report" }, el("p", { className: "note" }, "Opening the report …"));
   const seeds = el("input", { type: "checkbox", id: "seeds", onchange: () => body.classList.toggle("show-seeds", seeds.checked) });
+  const trouble = el("div");
+  const save = () => download(`${path}/report`, "report.html").catch((error) => trouble.replaceChildren(errorBox(error)));
   const element = el("section", { className: "panel" },
     el("p", { className: "actions tools" },
       el("button", { type: "button", className: "primary", onclick: () => go("try") }, "Try the classifier"),
       el("label", { className: "switch" }, seeds, "single seeds"),
-      el("a", { href: `${path}/report`, target: "_blank", rel: "noopener" }, "By itself"),
-      el("a", { href: `${path}/report?download=true`, download: "report.html" }, "Download")),
-    body);
-  // The page's own address names its step: links of the report scroll instead of changing it.
+      el("button", { type: "button", id: "save-report", onclick: save }, "Download")),
+    trouble, body);
+  // The page's address names its step: links of the report scroll instead of changing it.
   body.addEventListener("click", (event) => {
-    const link = event.target.closest(".contents a");
+    const link = event.target.closest('a[href^="#"]');
     if (!link) return;
     event.preventDefault();
     body.querySelector(link.getAttribute("href"))?.scrollIntoView();

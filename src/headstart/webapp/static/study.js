@@ -3,13 +3,13 @@ import { watch } from "./api.js";
 import { el, errorBox, page } from "./dom.js";
 import { dataPanel } from "./data.js";
 import { planPanel } from "./plan.js";
-import { watchPanel } from "./live.js";
+import { watchPanel } from "./watch.js";
 import { reportPanel } from "./report.js";
 import { tryPanel } from "./try.js";
 
 const STEPS = [
   ["data", "Data", dataPanel, () => true],
-  ["plan", "Plan", planPanel, (study) => study.inspection !== null],
+  ["plan", "Plan", planPanel, (study) => study.jobs.inspect?.state === "done" || started(study)],
   ["watch", "Watch", watchPanel, (study) => started(study)],
   ["report", "Report", reportPanel, (study) => study.state === "finished"],
   ["try", "Try it", tryPanel, (study) => study.classifier],
@@ -19,10 +19,11 @@ const FIRST = {
   stopped: "watch", failed: "watch", finished: "report",
 };
 
+const place = (step) => STEPS.findIndex(([name]) => name === step);
 const started = (study) => ["running", "stopping", "stopped", "failed", "finished"].includes(study.state);
 
 const busy = (study) => !study || ["running", "stopping"].includes(study.state) ||
-  Object.values(study.jobs).some((job) => job?.state === "running");
+  Object.values(study.jobs).some((job) => ["running", "stopping"].includes(job?.state));
 
 export async function showStudy(id) {
   const path = `/api/studies/${id}`;
@@ -41,11 +42,11 @@ export async function showStudy(id) {
     const moved = step !== shown;
     title.textContent = study.name;
     document.title = `${study.name} · Headstart`;
-    steps.replaceChildren(el("ol", { className: "steps" }, STEPS.map(([name, label, , possible], place) => {
-      const number = el("span", { className: "number", "aria-hidden": "true" }, String(place + 1));
+    steps.replaceChildren(el("ol", { className: "steps" }, STEPS.map(([name, label, , possible], number) => {
+      const circle = el("span", { className: "number", "aria-hidden": "true" }, String(number + 1));
       return el("li", {}, possible(study)
-        ? el("a", { href: `#${name}`, "aria-current": name === step ? "step" : null }, number, label)
-        : el("span", { className: "later", "aria-disabled": "true" }, number, label));
+        ? el("a", { href: `#${name}`, "aria-current": name === step ? "step" : null }, circle, label)
+        : el("span", { className: "later", "aria-disabled": "true" }, circle, label));
     })));
     if (moved) {
       shown = step;
@@ -64,8 +65,8 @@ export async function showStudy(id) {
   const watching = watch(path, (found) => {
     const before = study?.state;
     study = found;
-    // Where the study went on by itself, the page goes with it.
-    if (before && FIRST[before] !== FIRST[study.state] && `#${FIRST[before]}` === location.hash) {
+    // Where the study went on, the page goes with it; it never goes back by itself.
+    if (before && place(FIRST[study.state]) > place(FIRST[before]) && `#${FIRST[before]}` === location.hash) {
       history.replaceState(null, "", `#${FIRST[study.state]}`);
     }
     render();

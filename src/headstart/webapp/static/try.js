@@ -1,26 +1,25 @@
-// Try the classifier: a text, its label, the words that moved it; a file, its predictions.
-import { get, send, upload } from "./api.js";
+// Try the classifier: a text, what is predicted, the words that mattered; a file, its predictions.
+import { download, get, send, upload } from "./api.js";
 import { announce, bar, duration, el, errorBox, percent } from "./dom.js";
 
-const METHODS = {
-  occlusion: "Each word was left out in turn; marked is how much the answer’s odds change without it.",
-};
+const INPUTS = { text: "Text", second_text: "Second text", question: "Question" };
+const ENDED = { what: "the command ended without predictions", where: null, fix: "try again; it may have run out of memory" };
 
 export function tryPanel({ path, refresh }) {
   const answer = el("div", { id: "answer", "aria-live": "polite" });
-  const boxes = el("div");
-  const go = el("button", { type: "submit", className: "primary" }, "Classify");
+  const boxes = el("div"), about = el("div");
+  const go = el("button", { type: "submit", className: "primary" }, "Predict");
   const form = el("form", { className: "try", onsubmit: submit }, boxes, el("p", { className: "actions" }, go,
     el("span", { className: "note" }, " Ctrl + Enter does the same.")));
   const files = fileForm(path, refresh);
-  const element = el("section", { className: "panel" }, el("h2", {}, "Try the classifier"), form, answer, files.element);
+  const element = el("section", { className: "panel" }, el("h2", {}, "Try the classifier"), about, form, answer, files.element);
   let texts = [];
 
-  function arrange(about) {
-    texts = Array.from({ length: about.texts }, (_, place) => el("textarea", { id: `text-${place}`, rows: 4, maxLength: 20000, onkeydown: keys }));
+  function arrange(found) {
+    texts = found.inputs.map((name) => el("textarea", { id: `input-${name}`, rows: name === "question" ? 2 : 4, maxLength: 20000, onkeydown: keys }));
     boxes.replaceChildren(...texts.map((box, place) => el("div", { className: "field" },
-      el("label", { htmlFor: box.id }, about.texts === 1 ? "A text" : place ? "The second text" : "The first text"), box)));
-    boxes.append(el("p", { className: "note" }, `It knows ${about.labels.length} labels: ${about.labels.slice(0, 12).join(", ")}${about.labels.length > 12 ? ", …" : ""}`));
+      el("label", { htmlFor: box.id }, INPUTS[found.inputs[place]] ?? found.inputs[place]), box)));
+    if (found.labels.length) boxes.append(el("p", { className: "note" }, `It knows ${found.labels.length} labels: ${found.labels.slice(0, 12).join(", ")}${found.labels.length > 12 ? ", …" : ""}`));
     texts[0].focus({ preventScroll: true });
   }
 
@@ -32,8 +31,9 @@ export function tryPanel({ path, refresh }) {
     event.preventDefault();
     go.disabled = true;
     try {
-      const found = await send("POST", `${path}/answer`, { texts: texts.map((box) => box.value) });
-      answer.replaceChildren(...answerParts(found));
+      const given = texts.map((box) => box.value);
+      const found = await send("POST", `${path}/classifier`, { texts: given });
+      answer.replaceChildren(...predictionParts(found, given));
     } catch (error) {
       answer.replaceChildren(errorBox(error));
     }
@@ -42,32 +42,52 @@ export function tryPanel({ path, refresh }) {
 
   boxes.append(el("p", { className: "note" }, "Opening the classifier …"), bar(null, "Opening the classifier"));
   get(`${path}/classifier`).then(arrange).catch((error) => element.replaceChildren(errorBox(error)));
-  return { element, update: files.update };
+  return { element, update: (study) => {
+    if (about.textContent === "") about.replaceChildren(...study.recommendation.map((line) => el("p", { className: "expected" }, line)),
+      el("p", { className: "note" }, "This is what the study recommends; its classifier predicts here."));
+    files.update(study);
+  } };
 }
 
-function answerParts(given) {
-  const several = given.labels && { label: given.labels.join(", "), probability: Math.max(...Object.values(given.probabilities)) };
-  const found = { ...given, ...several };
-  if (found.label === undefined) return [fieldTable(found)];
-  const named = Object.entries(found.probabilities || {}).sort((a, b) => b[1] - a[1]);
-  const parts = [
-    el("p", { className: "verdict" }, el("strong", {}, found.label || "none of the labels"), el("span", {}, percent(found.probability))),
+function predictionParts(found, given) {
+  if (found.tags) return [taggedWords(found)];
+  if (found.answer !== undefined) return answerParts(found, given[1]);
+  const several = found.labels && { label: found.labels.join(", "), probability: Math.max(...Object.values(found.probabilities)) };
+  const one = { ...found, ...several };
+  const named = Object.entries(one.probabilities).sort((a, b) => b[1] - a[1]);
+  return [
+    headline(one.label || "none of the labels", one.probability),
     el("ul", { className: "bars", "aria-label": "Probability of each label" }, named.slice(0, 12).map(([name, p]) => el("li", {},
       el("span", { className: "name" }, name),
       el("span", { className: "track", "aria-hidden": "true" }, el("span", { className: "fill", style: { width: `${100 * p}%` } })),
       el("span", { className: "value" }, percent(p))))),
+    one.explanation ? explanation(one) : "",
   ];
-  if (found.explanation) parts.push(explanation(found));
-  return parts;
+}
+
+const headline = (words, probability) =>
+  el("p", { className: "verdict" }, el("strong", {}, words), el("span", {}, percent(probability)));
+
+function taggedWords(found) {
+  return el("p", { className: "marked" }, found.words.map((word, place) => {
+    const tag = found.tags[place];
+    return [tag === "O" ? word : el("mark", { className: "for", "data-strength": 3, title: percent(found.probabilities[place]) }, word, " ", el("small", {}, tag)), " "];
+  }).flat());
+}
+
+function answerParts(found, context) {
+  if (!found.answer) return [headline("no answer in the text", found.probability)];
+  return [headline(found.answer, found.probability), el("p", { className: "marked" }, context.slice(0, found.start),
+    el("mark", { className: "for", "data-strength": 4 }, context.slice(found.start, found.end)), context.slice(found.end))];
 }
 
 function explanation(found) {
-  const { pieces, method } = found.explanation;
+  const pieces = found.explanation;
   const moved = pieces.filter((piece) => piece.effect !== undefined).sort((a, b) => Math.abs(b.effect) - Math.abs(a.effect));
   const strongest = (sign) => moved.filter((piece) => Math.sign(piece.effect) === sign && Math.abs(piece.share) >= 0.15).slice(0, 6).map((piece) => piece.text);
   const side = (name, words) => words.length ? el("p", { className: "note" }, `${name}: ${words.join(", ")}.`) : null;
   return el("div", { className: "explanation" },
-    el("h3", {}, "The words that moved it"),
+    el("h3", {}, "The words that mattered"),
     el("p", { className: "marked" }, pieces.map((piece) => {
       if (piece.share === undefined || Math.abs(piece.share) < 0.15) return piece.text;
       const kind = piece.share > 0 ? "for" : "against";
@@ -75,17 +95,11 @@ function explanation(found) {
         "data-strength": Math.ceil(Math.abs(piece.share) * 4) }, piece.text);
     })),
     side(`For “${found.label}”`, strongest(1)), side("Against it", strongest(-1)),
-    el("p", { className: "note" }, METHODS[method] || ""));
-}
-
-function fieldTable(found) {
-  const rows = Object.entries(found).filter(([name]) => name !== "explanation");
-  return el("table", { className: "facts" }, el("tbody", {}, rows.map(([name, value]) => el("tr", {},
-    el("td", {}, name), el("td", {}, typeof value === "string" ? value : JSON.stringify(value))))));
+    el("p", { className: "note" }, "Each word was removed in turn; the mark shows how much the odds of the label change without it."));
 }
 
 function fileForm(path, refresh) {
-  const input = el("input", { type: "file", id: "file", accept: ".csv,.tsv,.tab,.jsonl,.ndjson,.json,.parquet,.txt,.text,.gz" });
+  const input = el("input", { type: "file", id: "file", accept: ".csv,.tsv,.tab,.jsonl,.ndjson,.json,.parquet,.txt,.text,.conll,.gz" });
   const status = el("div", { className: "status" });
   let shown = null;
   input.addEventListener("change", async () => {
@@ -101,20 +115,19 @@ function fileForm(path, refresh) {
     }
     input.value = "";
   });
+  const save = () => download(`${path}/predictions`, "predictions").catch((error) => status.append(errorBox(error)));
   const element = el("div", { className: "file" }, el("h3", {}, "A whole file"),
-    el("p", {}, "Upload a file of texts and download it with a label and probabilities for every row."),
+    el("p", {}, "Upload a file of texts and download it with predictions and probabilities for every row."),
     el("div", { className: "field" }, el("label", { htmlFor: "file" }, "File of texts"), input), status);
   const update = (study) => {
-    const job = study.jobs.predict;
-    const state = JSON.stringify([job?.state, job?.error, job?.progress]);
-    if (!job || (state === shown && job.state !== "running")) return;
+    const job = study.jobs.predict, state = JSON.stringify(job);
+    if (!job || state === shown) return;
     shown = state;
-    if (job.state === "running") status.replaceChildren(el("p", { className: "note" }, job.progress || `Predicting … ${duration(job.seconds)}`), bar(null, "Predicting"));
-    else if (job.state === "failed") status.replaceChildren(errorBox(job.error));
-    else {
-      status.replaceChildren(el("p", {}, el("a", { id: "download", className: "button primary", href: `${path}/predictions`, download: "" }, "Download the predictions")));
+    if (job.state === "running") status.replaceChildren(el("p", { className: "note" }, `Predicting … ${duration(job.seconds)}`), bar(null, "Predicting"));
+    else if (job.state === "done") {
+      status.replaceChildren(el("p", {}, el("button", { type: "button", id: "download", onclick: save }, "Download the predictions")));
       announce("The predictions are ready.");
-    }
+    } else status.replaceChildren(errorBox(job.error ?? ENDED));
   };
   return { element, update };
 }

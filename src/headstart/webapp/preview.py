@@ -1,0 +1,80 @@
+"""Look at the beginning of an upload, in a process of its own: the server parses none.
+
+python -m headstart.webapp.preview FILE --json
+"""
+
+import json
+import subprocess
+import sys
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from headstart.cli.console import print_json
+from headstart.cli.errors import run_guarded
+from headstart.data.columns import Columns, ReadOptions, choose_columns
+from headstart.data.read import FILE_KINDS, guess_task
+from headstart.data.readers import open_rows, open_table
+from headstart.data.sources import find_source
+from headstart.data.stream import storable
+from headstart.errors import HeadstartError
+
+ROWS, COLUMNS, CHARACTERS = 5, 12, 160  # that are shown
+SECONDS = 120  # that looking may take
+TABLE_TASKS = ["classification", "pairs", "multi-label"]
+
+
+def preview(path: Path) -> dict[str, Any]:
+    """Return the columns of a file, its first rows, and what the reader guesses."""
+    task, _ = guess_task([path])
+    source = find_source(path, FILE_KINDS.get(task))
+    table = open_table(source)
+    found, options = Columns(), ReadOptions()
+    if task not in FILE_KINDS:
+        try:
+            found = choose_columns(table.names, table.sample, options)
+        except HeadstartError:  # the user has to choose
+            found = Columns(table.names[0])
+        options = ReadOptions(text_column=found.text)
+    rows = []
+    for row in islice(open_rows(source, options, pairs=task == "spans", all_columns=True), ROWS):
+        if row.problem is not None and row.problem.code == "encoding":
+            raise row.problem
+        rows.append([_cell(row.columns.get(name)) for name in table.names[:COLUMNS]])
+    return {
+        "tasks": [task] if task in FILE_KINDS else sorted(TABLE_TASKS, key=task.__ne__),
+        "columns": [storable(name) for name in table.names],
+        "rows": rows,
+        "text_column": storable(found.text) if found.label else "",
+        "label_column": storable(found.label or ""),
+    }
+
+
+def _cell(value: object) -> str:
+    words = "" if value is None else " ".join(str(value).split())
+    return words if len(words) <= CHARACTERS else words[: CHARACTERS - 1] + "…"
+
+
+def look_at(path: Path) -> dict[str, Any]:
+    """Return the preview of a file, or raise its error, from a process of its own."""
+    command = [sys.executable, "-P", "-m", __spec__.name, path.name, "--json"]
+    try:
+        ended = subprocess.run(command, cwd=path.parent, capture_output=True, timeout=SECONDS)
+        found: dict[str, Any] = json.loads(ended.stdout)
+    except (subprocess.TimeoutExpired, ValueError):
+        raise HeadstartError(
+            "the file could not be opened: it took too long or too much memory",
+            where=path.name,
+            fix="give a smaller file; a large JSON file is better written as JSON Lines (.jsonl)",
+            code="too-large",
+        ) from None
+    if "error" in found:
+        error = found["error"]
+        raise HeadstartError(
+            error["what"], where=error["where"], fix=error["fix"], code=error["code"]
+        )
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(run_guarded(lambda: print_json(preview(Path(sys.argv[1])))))

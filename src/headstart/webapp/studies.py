@@ -1,0 +1,210 @@
+"""The app's folder: studies with their uploads, found by ids and never by names.
+
+address               where the running server is, for a second one
+server/               the lock of the server
+studies/ID/           one study
+    record.json       its name, its files and its settings
+    files/            the uploads; commands run in it, so that messages name them as the user does
+    inspect.json, …   what the commands printed (jobs.py)
+    study/            the folder of `headstart compare`
+    predictions/      an uploaded file and its predictions
+"""
+
+import json
+import re
+import secrets
+import shutil
+import threading
+import time
+from collections.abc import AsyncIterator
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from platformdirs import user_data_path
+
+from headstart.data.sources import TABLES, check_kind, find_source
+from headstart.data.stream import open_unzipped
+from headstart.errors import HeadstartError
+from headstart.files import check_folder, read_object, write_text
+from headstart.webapp.jobs import Job
+
+RECORD, NEW = "record.json", ".new-"
+ID = re.compile(r"[0-9a-f]{12}")
+LONGEST_NAME = 120  # characters that are shown
+BLOCK, MEGABYTE = 1 << 20, 1_000_000
+
+
+def default_folder() -> Path:
+    """Return where the system keeps a user's data of programs."""
+    return user_data_path("headstart", appauthor=False) / "app"
+
+
+@dataclass
+class AppStudy:
+    """A study in the app.
+
+    Parameters
+    ----------
+    name : in the user's words; shown, never a path.
+    files : the uploads by role, data or corpus.
+    preview : what `preview.py` found.
+    settings : of `StudyConfig`, as they were chosen.
+    """
+
+    folder: Path
+    id: str
+    name: str
+    created: float
+    files: dict[str, str] = field(default_factory=dict)
+    preview: dict[str, Any] = field(default_factory=dict)
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def files_folder(self) -> Path:
+        return self.folder / "files"
+
+    @property
+    def study_folder(self) -> Path:
+        return self.folder / "study"
+
+    @property
+    def best(self) -> Path:
+        """The classifier that the study saved."""
+        return self.study_folder / "best"
+
+    @property
+    def task(self) -> str:
+        """The task that was chosen, or that the file implies."""
+        return str(self.settings.get("task") or self.preview["tasks"][0])
+
+    def job(self, kind: str) -> Job:
+        return Job(self.folder, kind)
+
+    @property
+    def started(self) -> bool:
+        return self.job("study").record.is_file()
+
+    def state(self) -> str:
+        """Return new, inspected, planned, running, stopping, stopped, failed or finished."""
+        if job := self.job("study").document():
+            return "finished" if job["state"] == "done" else str(job["state"])
+        for kind, state in (("plan", "planned"), ("inspect", "inspected")):
+            if (self.job(kind).document() or {}).get("state") == "done":
+                return state
+        return "new"
+
+    def save(self) -> None:
+        content = asdict(self)
+        del content["folder"], content["id"]
+        write_text(self.folder / RECORD, json.dumps(content, ensure_ascii=False, indent=2) + "\n")
+
+
+class Studies:
+    """The studies of one app folder. One server at a time uses it.
+
+    `lock` is held while a study is changed: two tabs come one after the other.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        check_folder(folder)
+        self.folder = folder / "studies"
+        self.folder.mkdir(0o700, parents=True, exist_ok=True)
+        self.lock = threading.RLock()
+        for unfinished in self.folder.glob(f"{NEW}*"):  # of a server that was killed
+            shutil.rmtree(unfinished, ignore_errors=True)
+
+    def new_folder(self) -> Path:
+        """Make a folder that `add` turns into a study."""
+        folder = self.folder / f"{NEW}{secrets.token_hex(6)}"
+        (folder / "files").mkdir(parents=True)
+        return folder
+
+    def add(self, folder: Path, name: str, data: str, preview: dict[str, Any]) -> AppStudy:
+        """Make a study of a new folder whose upload is complete."""
+        study_id = folder.name.removeprefix(NEW)
+        made = AppStudy(folder, study_id, shown_name(name), time.time(), {"data": data}, preview)
+        made.save()
+        folder.rename(self.folder / study_id)
+        return self.find(study_id)
+
+    def find(self, study_id: str) -> AppStudy:
+        """Return the study of an id; everything else is unknown, whatever it looks like."""
+        folder = self.folder / study_id
+        if not ID.fullmatch(study_id) or not (folder / RECORD).is_file():
+            raise HeadstartError(
+                "there is no such study", fix="it may have been deleted", code="unknown-study"
+            )
+        needs = tuple(AppStudy.__dataclass_fields__)[2:]
+        content = read_object(folder / RECORD, fix="delete the study", needs=needs)
+        return AppStudy(folder, study_id, **{name: content[name] for name in needs})
+
+    def all(self) -> list[AppStudy]:
+        """Return every study, the newest first."""
+        found = []
+        for path in self.folder.iterdir():
+            try:
+                found.append(self.find(path.name))
+            except HeadstartError:  # deleted meanwhile, or damaged: the others are shown
+                continue
+        return sorted(found, key=lambda study: -study.created)
+
+    def delete(self, study: AppStudy) -> None:
+        """Remove a study with its uploads; its commands are ended."""
+        for kind in ("inspect", "plan", "predict"):
+            study.job(kind).forget()
+        aside = self.folder / f"{NEW}{study.id}"  # gone in one step
+        study.folder.rename(aside)
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def shown_name(given: str) -> str:
+    """Return a name in one short line: no control characters, nothing of a path."""
+    last = re.split(r"[/\\]", given)[-1]
+    shown = "".join(c if c.isprintable() else " " for c in last).strip()
+    return shown[-LONGEST_NAME:] or "unnamed"
+
+
+def file_name(given: str) -> str:
+    """Return the name under which an upload is saved: the user's, in a safe form.
+
+    Example
+    -------
+    >>> file_name("../../hub:my reviews.CSV.gz")
+    'hub_my reviews.CSV.gz'
+    """
+    shown = shown_name(given)
+    check_kind(Path(shown))
+    plain = re.sub(r"[^\w .()-]", "_", shown).lstrip(" .-")
+    return plain.encode()[-200:].decode(errors="ignore")  # the disk counts bytes
+
+
+def check_labelled(name: str) -> None:
+    """Raise an error for a file that cannot have labels."""
+    if check_kind(Path(name))[0] not in (*TABLES, "conll"):
+        raise HeadstartError("a file with labels is a table", where=name, code="no-labels")
+
+
+async def save_upload(stream: AsyncIterator[bytes], path: Path) -> None:
+    """Write an upload block by block; whoever counts the blocks limits its size."""
+    with path.open("wb") as file:
+        async for block in stream:
+            file.write(block)
+
+
+def check_size(path: Path, most: int) -> None:
+    """Reject a file that is empty, or longer than `most` bytes when it is decompressed."""
+    size = 0
+    with open_unzipped(replace(find_source(path), name=path.name)) as (_, file):
+        while block := file.read(BLOCK):
+            size += len(block)
+            if size > most:
+                raise too_large(most, path.name)
+    if not size:
+        raise HeadstartError("the file is empty", where=path.name)
+
+
+def too_large(most: int, where: str | None = None) -> HeadstartError:
+    """Return the error of a request or file that is longer than `most` bytes."""
+    words = f"this is larger than {most / MEGABYTE:,g} MB"
+    return HeadstartError(words, where=where, code="too-large")

@@ -1,0 +1,38 @@
+"""Tags and answers take the same way through the app as labels."""
+
+import pytest
+from fastapi.testclient import TestClient
+
+from headstart.webapp.server import KEY, make_app
+from tests.labelled import write_conll, write_squad
+from tests.webapp.conftest import ORIGIN, TINY, end_all, ended
+
+pytestmark = pytest.mark.slow
+
+WRITE = {"ner.conll": write_conll, "squad.json": write_squad}
+
+
+@pytest.mark.parametrize(
+    ("name", "arms", "texts", "field"),
+    [
+        ("ner.conll", ["trivial", "linear"], ["Anna sings in Berlin"], "tags"),
+        ("squad.json", ["trivial", "scratch"], ["Who sings?", "Anna sings in Berlin."], "answer"),
+    ],
+)
+def test_a_study_of_another_task_from_its_file_to_a_prediction(tmp_path, name, arms, texts, field):
+    app = make_app(tmp_path / "app", extra=TINY)
+    data = WRITE[name](tmp_path / name, 80).read_bytes()
+    with TestClient(app, base_url=ORIGIN, headers={KEY: app.state.keys.key}) as client:
+        headers = {"x-file-name": name}
+        study = client.post("/api/studies", content=data, headers=headers).json()
+        path = f"/api/studies/{study['id']}"
+        settings = {"seeds": 1, "labels": "20 all", "arms": arms}
+        try:
+            for kind, given in (("inspect", {}), ("plan", settings), ("start", {})):
+                assert client.post(f"{path}/{kind}", json=given).status_code == 202
+                job = ended(client, study, {"start": "study"}.get(kind, kind))
+                assert job["state"] == "done", job
+        finally:
+            end_all(app.state.studies)
+        assert "expect" in job["result"]["recommendation"][0]
+        assert field in client.post(f"{path}/classifier", json={"texts": texts}).json()
