@@ -51,7 +51,7 @@ def load_model(folder: Path) -> Model:
         with torch.device("meta"):
             skeleton = build_model(base, head)
     except HeadstartError as error:  # of a config of `transformers`
-        error.where = error.where or folder / CONFIG
+        error.where = error.where or str(folder / CONFIG)
         raise
     check_weights(skeleton, weights, where=path)
     model = build_model(base, head)
