@@ -90,6 +90,9 @@ def write_models(folder: Path) -> None:
     save(make("llama-grouped", "ForCausalLM"), folder / "models" / "SmolLM2-135M")
     classifier = make("roberta", "ForSequenceClassification", **own)
     save(classifier, folder / "models" / "some-classifier")
+    labels = {0: "entailment", 1: "neutral", 2: "contradiction"}
+    pairs = make("roberta", "ForSequenceClassification", id2label=labels, **own)
+    save(pairs, folder / "models" / "some-nli-model")
 
 
 @pytest.fixture

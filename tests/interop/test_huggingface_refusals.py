@@ -110,6 +110,20 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
     assert int(lines[-1]) < 200_000  # KB
 
 
+def test_a_run_whose_config_was_changed_allocates_nothing(folder, tmp_path):
+    NetworkRun.open(f"hf:{folder}").save(tmp_path / "run")
+    path = tmp_path / "run" / "config.json"
+    saved = path.read_text()
+    for change in ({"num_hidden_layers": 10**9}, {"hidden_size": 16_384, "vocab_size": 10**6}):
+        content = json.loads(saved)
+        inner = {**json.loads(content["base"]["transformers"]), **change}
+        content["base"]["transformers"] = json.dumps(inner)
+        path.write_text(json.dumps(content))
+        with pytest.raises(HeadstartError) as error:
+            NetworkRun.open(tmp_path / "run")
+        assert str(tmp_path / "run") in str(error.value.where)
+
+
 def test_a_setting_of_another_type_is_one_message(folder):
     assert "transformers cannot open" in refusal(change_config(folder, hidden_size="x"))
 

@@ -408,6 +408,8 @@ def test_a_model_of_transformers_has_a_graph_too(kind, tmp_path):
     texts = ["the cat sat", "le café était fermé"]
     ours, there = load(tmp_path / "out"), NetworkRun.open(f"hf:{theirs}")
     np.testing.assert_allclose(ours.predict_proba(texts), there.predict_proba(texts), atol=1e-4)
+    small = export_run(f"hf:{theirs}", "onnx", tmp_path / "int8", int8=True)
+    assert "int8" in small["model"]
 
 
 def test_an_export_is_an_estimator_that_can_be_pickled(exported, classifier):

@@ -421,11 +421,14 @@ def _read_json(config: BaseConfig) -> Any:
     """Make the config of `transformers` that a base was saved with."""
     try:
         values = json.loads(str(config.transformers))
-        return library().AutoConfig.for_model(values.pop("model_type"), **values)
+        made = library().AutoConfig.for_model(values.pop("model_type"), **values)
+        if made.num_hidden_layers != config.layers:  # which has bounds
+            raise ValueError(f"{made.num_hidden_layers} layers are not {config.layers}")
     except HeadstartError:
         raise
     except Exception as error:
         raise _rejected(error) from None
+    return made
 
 
 def _read_config(folder: Path) -> Any:
@@ -455,7 +458,8 @@ def _read_config(folder: Path) -> Any:
         found = auto.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     except Exception as error:
         raise _rejected(error, path) from None
-    if found.is_encoder_decoder or not hasattr(found, "hidden_size"):
+    sizes = ("hidden_size", "num_hidden_layers", "vocab_size")
+    if found.is_encoder_decoder or not all(hasattr(found, name) for name in sizes):
         raise HeadstartError(
             f"{found.model_type!r} is neither an encoder nor a decoder of text",
             where=path,

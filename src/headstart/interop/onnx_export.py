@@ -88,9 +88,8 @@ def export(run: NetworkRun, folder: Path, *, int8: bool = False) -> Exported:
     if (run.folder / ROWS).is_file():  # an evaluation drops the rows that trained the run
         shutil.copyfile(run.folder / ROWS, folder / ROWS)
     opened = open_export(folder)
-    notes = [
-        f"{MODEL} has {len(written.graph) / 1e6:.1f} MB; the run's weights {count / 2.5e5:.1f}"
-    ]
+    megabytes, before = len(written.graph) / 1e6, 4 * count / 1e6
+    notes = [f"{MODEL} has {megabytes:.1f} MB; the run's weights {before:.1f} MB"]
     if run.temperature != 1.0:
         notes.append(
             f"logits are divided by the temperature {run.temperature:.3f}, fitted on validation: "

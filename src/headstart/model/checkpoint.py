@@ -47,8 +47,13 @@ def load_model(folder: Path) -> Model:
     head = None if config["head"] is None else head_from_dict(config["head"], where=folder / CONFIG)
     weights = read_safetensors(path)
     check_checksum(path, weight_bytes(weights), fix="copy the run again, with all of its files")
-    with torch.device("meta"):
-        check_weights(build_model(base, head), weights, where=path)
+    try:
+        with torch.device("meta"):
+            skeleton = build_model(base, head)
+    except HeadstartError as error:  # of a config of `transformers`
+        error.where = error.where or str(folder / CONFIG)
+        raise
+    check_weights(skeleton, weights, where=path)
     model = build_model(base, head)
     copy_weights(model, weights)
     return model
