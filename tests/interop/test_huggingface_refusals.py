@@ -76,6 +76,30 @@ def test_code_of_a_model_is_never_run(folder):
     assert not Path("/tmp/headstart-was-here-2").exists()
 
 
+def test_nobody_is_asked_whether_code_of_a_model_may_run(tmp_path, monkeypatch):
+    folder = save(make("gpt2", "LMHeadModel"), tmp_path / "theirs")
+    (folder / "evil.py").write_text("raise SystemExit('the code of the model ran')\n")
+    asked = []
+    monkeypatch.setattr("builtins.input", lambda question="": asked.append(question) or "y")
+    names = {"AutoModelForMaskedLM": "evil.Model"}
+    refusal(change_config(folder, architectures=["GPT2ForMaskedLM"], auto_map=names))
+    assert asked == []
+
+
+def test_a_config_cannot_choose_an_attention_of_the_hub(folder):
+    change_config(folder, _attn_implementation="kernels-community/flash-attn")
+    run = NetworkRun.open(f"hf:{folder}")
+    assert "/" not in str(run.model.base.inner.config._attn_implementation)
+
+
+@pytest.mark.parametrize("name", ["../theirs/model-1.safetensors", "weights.bin"])
+def test_an_index_names_only_safetensors_of_its_folder(folder, name):
+    (folder / WEIGHTS).rename(folder / Path(name).name)
+    index = {"weight_map": {"bert.embeddings.word_embeddings.weight": name}}
+    (folder / f"{WEIGHTS}.index.json").write_text(json.dumps(index))
+    assert "index.json is damaged" in refusal(folder)
+
+
 @pytest.mark.parametrize(
     "sizes",
     [

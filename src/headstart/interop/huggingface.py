@@ -88,7 +88,7 @@ class TransformersBase(Transformer):
         nn.Module.__init__(self)
         self.config = config
         if inner is None:
-            inner = library().AutoModel.from_config(_read_json(config))
+            inner = make_model("AutoModel", _read_json(config))
         # The pooler belongs to the classification head (see `Given`).
         if getattr(inner, "pooler", None) is not None:
             inner.pooler = None
@@ -167,8 +167,7 @@ class TransformersBase(Transformer):
         values = _read_json(self.config)
         if kind != "language_modeling":
             values.num_labels = outputs
-        outer = getattr(library(), auto).from_config(values)
-        return split_head(outer, kind)
+        return split_head(make_model(auto, values), kind)
 
 
 def _narrow(module: nn.Module, given: Any, output: Any) -> Any:
@@ -417,11 +416,17 @@ def library() -> Any:
     return transformers
 
 
+def make_model(auto: str, values: Any) -> Any:
+    """Make a model with random weights; without `False` the library asks whether to run code."""
+    return getattr(library(), auto).from_config(values, trust_remote_code=False)
+
+
 def _read_json(config: BaseConfig) -> Any:
     """Make the config of `transformers` that a base was saved with."""
     try:
         values = json.loads(str(config.transformers))
         made = library().AutoConfig.for_model(values.pop("model_type"), **values)
+        made._attn_implementation = None  # see `_read_config`
         if made.num_hidden_layers != config.layers:  # which has bounds
             raise ValueError(f"{made.num_hidden_layers} layers are not {config.layers}")
     except HeadstartError:
@@ -458,6 +463,7 @@ def _read_config(folder: Path) -> Any:
         found = auto.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     except Exception as error:
         raise _rejected(error, path) from None
+    found._attn_implementation = None  # a name there can be that of code on the Hub
     sizes = ("hidden_size", "num_hidden_layers", "vocab_size")
     if found.is_encoder_decoder or not all(hasattr(found, name) for name in sizes):
         raise HeadstartError(
@@ -488,7 +494,7 @@ def _check_sizes(values: Any, auto: str, folder: Path) -> None:
     else:
         try:
             with torch.device("meta"):
-                model = getattr(library(), auto).from_config(values)
+                model = make_model(auto, values)
         except HeadstartError:
             raise
         except Exception as error:
@@ -573,7 +579,9 @@ def _weight_files(folder: Path) -> list[Path]:
         )
     try:
         names = sorted(set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()))
-        files = [folder / Path(name).name for name in names]
+        if any(Path(name).name != name or not name.endswith(".safetensors") for name in names):
+            raise ValueError("a name of another folder, or of another form")
+        files = [folder / name for name in names]
     except (ValueError, KeyError, TypeError, AttributeError):
         raise HeadstartError(f"{index.name} is damaged", where=index, fix=AGAIN) from None
     if missing := [file.name for file in files if not file.is_file()]:
