@@ -38,12 +38,13 @@ def app(
     """
     need_packages("serve", "fastapi", "uvicorn")
     from headstart.lock import locked
+    from headstart.serve.settings import bind
     from headstart.webapp.studies import default_folder
 
     place = (folder or default_folder()).expanduser().resolve()
     address = place / "address"
     try:
-        with locked(place / "server", "app"), _listen(port) as listening:
+        with locked(place / "server", "app"), bind(HOST, port) as listening:
             try:
                 _serve(place, listening, upload_mb, json=json, browser=browser)
             finally:
@@ -52,16 +53,6 @@ def app(
         if error.code == "locked" and address.is_file():
             error.fix = f"open {address.read_text(encoding='utf-8').strip()}"
         raise
-
-
-def _listen(port: int) -> socket.socket:
-    try:
-        return socket.create_server((HOST, port))
-    except OSError as error:
-        raise HeadstartError(
-            f"{HOST}:{port} cannot be used: {error.strerror}",
-            fix="choose another --port (0 finds a free one), or stop what listens there",
-        ) from None
 
 
 def _serve(

@@ -12,7 +12,7 @@ import secrets
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import FastAPI, Header, Request
 from fastapi.exceptions import RequestValidationError
@@ -24,6 +24,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from headstart.errors import HeadstartError, explain
 from headstart.files import installed_version
+from headstart.serve.settings import NO_TELEMETRY
 from headstart.study.report.build import arm_style
 from headstart.webapp.routes import make_routes, page_error
 from headstart.webapp.studies import MEGABYTE, Studies, too_large
@@ -47,8 +48,6 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",
 }
-# Requests stay here, whatever the environment says about OpenTelemetry.
-NO_TELEMETRY: Any = dict.fromkeys(("tracing", "metrics", "logs", "auto_configure"), False)
 
 
 class Keys:
