@@ -1,6 +1,6 @@
 """How often do larger label budgets fall into the intervals predicted from smaller ones?
 
-The larger budgets of studies are hidden, a power law (`study/labels_needed.py`) is fitted to the
+The larger budgets of studies are hidden, a power law (`study/statistics.py`) is fitted to the
 others, and the accuracy at each hidden budget is predicted with its 95 % interval. Simulated
 studies have a known truth: power laws with and without a floor, and a curve that is no power law.
 Of real studies (folders that `headstart compare` wrote) the measured mean stands for it.
