@@ -48,15 +48,17 @@ def test_a_study_without_a_classifier_is_a_message(client, upload):
 
 
 @pytest.mark.slow
-def test_the_texts_of_a_file_are_predicted(client, upload, studies, folder):
+@pytest.mark.parametrize("name", ["more films.csv", "predictions.csv"])
+def test_the_texts_of_a_file_are_predicted(client, upload, studies, folder, name):
     study = upload()
     shutil.copytree(folder, studies.find(study["id"]).best)
     path = f"/api/studies/{study['id']}/predictions"
-    headers = {"x-file-name": "more films.csv"}
+    headers = {"x-file-name": name}
     client.post(path, content=b"text,x\nthe old cat,1\nthe mouse,2\n", headers=headers)
     assert ended(client, study, "predict")["state"] == "done"
     found = client.get(path)
     assert "predictions.csv" in found.headers["content-disposition"]
     assert len(found.text.splitlines()) == 3
+    assert "p(animal)" in found.text.splitlines()[0]
     client.post(path, content=b"a,b\n1,2\n", headers=headers)
     assert "in the data of the study" in ended(client, study, "predict")["error"]["fix"]

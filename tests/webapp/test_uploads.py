@@ -22,6 +22,7 @@ HOSTILE = [
     "hub:owner/name.csv",
     "hub:name.csv",
     "é" * 300 + ".csv",
+    "é" * 5 + "-" * 10 + "é" * 95 + ".csv",
     "<img src=x onerror=alert(1)>.csv",
 ]
 

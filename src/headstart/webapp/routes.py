@@ -205,7 +205,7 @@ def make_routes(studies: Studies, *, most_bytes: int, extra: Sequence[str]) -> A
     def report(study_id: str) -> Response:
         path = studies.find(study_id).study_folder / "report.html"
         if not path.is_file():
-            raise HeadstartError("there is no report yet")
+            raise HeadstartError("there is no report yet", fix="wait until the study is finished")
         return FileResponse(path, media_type="text/html")
 
     @api.get("/{study_id}/classifier")
@@ -226,12 +226,15 @@ def make_routes(studies: Studies, *, most_bytes: int, extra: Sequence[str]) -> A
                 folder = study.folder / "predictions"
                 shutil.rmtree(folder, ignore_errors=True)
                 folder.mkdir()
-                path.rename(folder / path.name)
+                name = path.name
+                if name.lower().startswith("predictions."):  # the name of the result
+                    name = f"texts-{name}"
+                path.rename(folder / name)
                 names = ("text_column", "second_column")
                 known = [name for name in names if study.settings.get(name) in columns]
                 suffix = SUFFIXES.get(find_kind(path)[0] or "", ".csv")
                 output = f"--output=predictions{suffix}"
-                options = [*_options(study.settings, known), f"--input={path.name}", output]
+                options = [*_options(study.settings, known), f"--input={name}", output]
                 study.job("predict").start(["predict", str(study.best), *options], folder)
         return document(study)
 
@@ -239,7 +242,7 @@ def make_routes(studies: Studies, *, most_bytes: int, extra: Sequence[str]) -> A
     def predictions(study_id: str) -> Response:
         found = list((studies.find(study_id).folder / "predictions").glob("predictions.*"))
         if not found:
-            raise HeadstartError("there are no predictions yet")
+            raise HeadstartError("there are no predictions yet", fix="drop a file of texts first")
         return FileResponse(found[0], filename=found[0].name)
 
     return api

@@ -175,8 +175,9 @@ def file_name(given: str) -> str:
     """
     shown = shown_name(given)
     check_kind(Path(shown))
-    plain = re.sub(r"[^\w .()-]", "_", shown).lstrip(" .-")
-    return plain.encode()[-200:].decode(errors="ignore")  # the disk counts bytes
+    plain = re.sub(r"[^\w .()-]", "_", shown)
+    # The disk counts bytes, and a command takes a name that starts with a hyphen for an option.
+    return plain.encode()[-200:].decode(errors="ignore").lstrip(" .-")
 
 
 def check_labelled(name: str) -> None:
