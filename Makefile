@@ -21,7 +21,7 @@ $(READY): requirements.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
-demo: $(READY)  ## see it work: the whole study on the embedded data, about twelve minutes
+demo: $(READY)  ## see it work: the whole study on the embedded data, three to eight minutes
 	$(BIN)/headstart compare --out studies/demo
 
 # Made anew where there is none yet.
@@ -34,7 +34,7 @@ serve: $(READY) studies/demo/best  ## the demo's best classifier at http://127.0
 app: $(READY)  ## the local web page: look at data, plan and watch a study, try its classifier
 	$(BIN)/headstart app
 
-test: lint types  ## lint, types and the tests but for the slow ones, about six minutes
+test: lint types  ## lint, types and the tests but for the slow ones, about three minutes
 	$(BIN)/python -m pytest --numprocesses auto -m "not slow"
 
 test-slow: $(READY)  ## the slow tests: kills, clusters, browsers, the notebook, fuzzing, full disks

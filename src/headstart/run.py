@@ -439,7 +439,7 @@ def load(folder: str | Path) -> Run:
 def _reject_container(folder: Path) -> None:
     """Reject a folder of runs, such as a study, and name the runs in it."""
     inside = [folder / "best", *sorted((folder / "bases").glob("*")), *sorted(folder.iterdir())]
-    runs = [one for one in inside if _is_run(one)]
+    runs = [one for one in dict.fromkeys(inside) if _is_run(one)]
     study = (folder / "jobs").is_dir()
     if not _is_run(folder) and (runs or study):
         listed = ", ".join(map(str, runs[:10]))

@@ -76,7 +76,9 @@ def read_config(path: Path) -> dict[str, Any]:
     )
     if not complete:
         raise HeadstartError(
-            "this config.json is not Headstart's: it lacks “base” or “head”", where=path
+            "this config.json is not Headstart's: it lacks “base” or “head”",
+            where=path,
+            fix=f"if it is a model of Hugging Face, name it hf:{path.parent}",
         )
     if config.get("format") != FORMAT:
         raise HeadstartError(
