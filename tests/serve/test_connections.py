@@ -113,7 +113,7 @@ def test_a_newer_run_is_taken_without_a_gap_and_a_broken_one_is_rejected(tmp_pat
     folder = save_random_run(tmp_path / "run", labels=("old", "older"))
     save_random_run(tmp_path / "next", seed=1, labels=("new", "newer"))
     save_random_run(tmp_path / "other", "tagging")
-    service = create_app(folder, ServeConfig(deadline=30)).state.service
+    service = create_app(folder, ServeConfig(deadline=3)).state.service
     form = request_form("classification", 10)
     weights = (folder / "model.safetensors").read_bytes()
 
