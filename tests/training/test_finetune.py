@@ -1,6 +1,7 @@
 """Fine-tuning: it learns, saves the best epoch, and differs from scratch in its start alone."""
 
 import json
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +10,7 @@ import torch
 from safetensors.numpy import load_file
 
 from headstart.errors import HeadstartError
-from headstart.model.checkpoint import load_model, read_safetensors
+from headstart.model.checkpoint import load_model, read_safetensors, save_model
 from headstart.run import NetworkRun
 from headstart.tasks.classification import Classification
 from headstart.tasks.examples import TextEncoding
@@ -129,6 +130,24 @@ def test_training_in_memory_writes_nothing_and_gives_the_same_model(tmp_path, mo
     for name, value in weights(tmp_path / "run").items():
         assert torch.equal(value, dict(run.model.named_parameters())[name])
     assert run.evaluate(splits().validation)["seen_rows"] is None
+
+
+def test_a_base_that_is_used_again_is_as_it_was_saved_and_a_changed_one_is_noticed(tmp_path, base):
+    """The base that was opened last is kept: training must not change it, new files replace it."""
+    folder = tmp_path / "base"
+    shutil.copytree(base, folder)
+
+    def embedding():
+        return prepared(config(base=str(folder)), splits())[0].model.base.embedding.weight
+
+    finetune(config(base=str(folder)), None, splits=splits())
+    saved = dict(load_model(folder).named_parameters())["base.embedding.weight"]
+    assert torch.equal(embedding(), saved)
+    changed = load_model(folder)
+    with torch.no_grad():
+        changed.base.embedding.weight += 1
+    save_model(changed, folder)
+    assert torch.equal(embedding(), saved + 1)
 
 
 @pytest.mark.parametrize("freeze", [False, True])

@@ -224,8 +224,8 @@ def _open_base(base: str, version: tuple[int, ...]) -> NetworkRun:
 def _weights_version(base: str) -> tuple[int, ...]:
     """Return what changes with the files of a base: their times and sizes."""
     folder = Path(hf_name(base) or base)
-    found = sorted(folder.iterdir()) if folder.is_dir() else []
-    return tuple(number for one in found for number in (one.stat().st_mtime_ns, one.stat().st_size))
+    files = [one.stat() for one in sorted(folder.glob("*")) if one.is_file()]
+    return tuple(number for one in files for number in (one.st_mtime_ns, one.st_size))
 
 
 def read_splits(config: FinetuneConfig, callback: Callback) -> Splits[Any]:
