@@ -28,8 +28,8 @@ from headstart.evaluation import metric_name
 from headstart.study.progress import StudyCallback
 
 TRIES = (
-    "  every network selects between the usual setting and a longer, faster one, with the rows of "
-    "its label budget"
+    "  every network selects between the usual learning rate and a higher one (with more epochs, "
+    "unless --epochs is given), with the rows of its label budget"
 )
 REPORT_STAGE = "computing intervals and writing the report"
 Study = Annotated[Path, typer.Argument(help="The folder of a study: the --out of compare.")]
