@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve app test test-slow lint types bench fuzz torture audit clean
+.PHONY: help demo serve app test test-slow lint types docs bench fuzz torture audit clean
 
 # How long `make fuzz` and the faults of `make torture` may take.
 MINUTES ?= 10
@@ -47,6 +47,9 @@ lint: $(READY)  ## ruff: lint and format check
 types: $(READY)  ## mypy in strict mode on src/
 	$(BIN)/mypy
 
+docs: $(READY)  ## the documentation site in site/, warnings are errors
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
 # The peers that Headstart is measured against; nobody else needs them.
 $(VENV)/.bench: $(READY) requirements-bench.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements.lock --requirement requirements-bench.lock
@@ -78,4 +81,4 @@ audit:  ## look the lock file's versions up among known vulnerabilities (needs t
 	vulnerabilities of versions cannot be looked up from here (see $(VENV)-audit/errors)" >&2; exit 1; }
 
 clean:  ## remove the environment and caches
-	rm -rf $(VENV) $(VENV)-audit .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-audit site .mypy_cache .ruff_cache .pytest_cache .hypothesis

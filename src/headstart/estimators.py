@@ -126,7 +126,7 @@ class HeadstartClassifier(ClassifierMixin, _TextEstimator):  # type: ignore[misc
     random_state : int, RandomState or None
         Seeds the network, the order of the texts and the validation rows.
     **settings
-        The settings of `headstart finetune` (docs/reference.md): `preset`, `epochs`,
+        The settings of `headstart finetune` (see the reference of settings): `preset`, `epochs`,
         `learning_rate`, `pooling`, `arm`, `width`, … A preset with settings of its own (`lab`)
         changes those that are at their defaults. `fit` checks them.
 
@@ -136,8 +136,8 @@ class HeadstartClassifier(ClassifierMixin, _TextEstimator):  # type: ignore[misc
     run_ : the fine-tuned run.
     summary_ : the summary of the training.
 
-    Example
-    -------
+    Examples
+    --------
     >>> texts = ["a fine film", "fine acting", "so fine", "a dull film", "dull acting", "so dull"]
     >>> labels = ["good", "good", "good", "bad", "bad", "bad"]
     >>> tiny = {"width": 32, "layers": 1, "heads": 2, "vocab_size": 300, "threads": 1}
@@ -324,8 +324,8 @@ class HeadstartEmbedder(
     ----------
     run_ : the opened run.
 
-    Example
-    -------
+    Examples
+    --------
     >>> import tempfile
     >>> tiny = {"width": 16, "layers": 1, "heads": 2, "vocab_size": 300, "threads": 1}
     >>> model = HeadstartClassifier(epochs=1, random_state=0, **tiny)

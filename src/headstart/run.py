@@ -421,6 +421,8 @@ def over_all_labels(scores: Any, columns: NDArray[np.int64], count: int) -> Any:
 def load(folder: str | Path) -> Run:
     """Open a run of `pretrain` or `finetune`, the best of a study, or an export.
 
+    Examples
+    --------
     >>> import tempfile
     >>> from headstart import HeadstartClassifier, load
     >>> tiny = {"width": 16, "layers": 1, "heads": 2, "vocab_size": 300, "threads": 1}

@@ -8,7 +8,6 @@ import sys
 import pytest
 
 from headstart.cli.app import COMMANDS
-from headstart.cli.reference import PAGE, reference_page
 from headstart.config import FinetuneConfig, PretrainConfig, StudyConfig
 
 HEAVY = ("torch", "sklearn", "numpy", "scipy", "pyarrow", "datasets", "transformers", "pandas")
@@ -86,8 +85,3 @@ def test_all_bad_values_are_in_one_message_with_a_fix(headstart):
     assert all(option in error["what"] for option in ("--token-dropout", "--layers", "--long"))
     assert "long_token_dropout" not in error["what"]
     assert "--token-dropout 0.35" in error["fix"]
-
-
-def test_the_reference_page_is_current():
-    written = PAGE.read_text(encoding="utf-8")
-    assert written == reference_page(), "run: python -m headstart.cli.reference"

@@ -359,7 +359,7 @@ def test_the_commands_take_an_export_for_a_run(
 
 
 def test_the_page_s_reader_needs_no_torch_and_gives_the_run_s_probabilities(exported, classifier):
-    page = (ROOT / "docs" / "onnx.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "export.md").read_text(encoding="utf-8")
     (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     texts = ["the cat sleeps", "[MASK]", "a dog runs here. " * 12]
     blocked = "import sys\nsys.modules['torch'] = sys.modules['headstart'] = None\n"

@@ -38,7 +38,7 @@ LEVELS, WEIGHT_LEVELS, ZERO, TINY = 127, 63, 128, 1e-12
 USAGE = """
 from headstart import load
 
-run = load("PATH OF THIS FOLDER")  # docs/onnx.md reads it with onnxruntime and tokenizers alone
+run = load("PATH OF THIS FOLDER")  # docs/export.md reads it with onnxruntime and tokenizers alone
 print(run.predict(["a text"]))
 """
 ALLOWED = 1e-4  # of the outputs' size: rounding adds up over the layers

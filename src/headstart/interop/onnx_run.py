@@ -1,6 +1,6 @@
 """An exported ONNX folder, opened: it predicts and is evaluated as the run that it came from.
 
-`model.onnx`, the tokenizer, and a `config.json` that says the rest (docs/onnx.md).
+`model.onnx`, the tokenizer, and a `config.json` that says the rest (docs/export.md).
 """
 
 import json
