@@ -1,7 +1,7 @@
 """What a page of the documentation tells people to type: its commands and its Python blocks.
 
-A fenced block is `python`, `text` (what was printed), or commands. What was printed belongs to
-the block before it.
+A fenced block is `python`, `text` (what was printed), the content of a file, or commands. What was
+printed belongs to the block before it.
 """
 
 import re
@@ -11,6 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 REFUSED = "# refused"
+FILES = ("csv", "json", "conll")  # blocks that show what a file looks like
 
 
 @dataclass
@@ -46,7 +47,7 @@ def read_blocks(page: str) -> list[Block]:
         elif inside is not None and fence:
             if inside.language == "text":
                 blocks[-1].printed = inside.lines
-            else:
+            elif inside.language not in FILES:
                 blocks.append(inside)
             inside = None
         elif inside is not None:

@@ -132,9 +132,12 @@ class HeadstartClassifier(ClassifierMixin, _TextEstimator):  # type: ignore[misc
 
     Attributes
     ----------
-    classes_ : the labels, sorted.
-    run_ : the fine-tuned run.
-    summary_ : the summary of the training.
+    classes_ : array
+        The labels, sorted.
+    run_ : Run
+        The fine-tuned run.
+    summary_ : dict
+        The summary of the training.
 
     Examples
     --------
