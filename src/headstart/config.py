@@ -677,7 +677,7 @@ class FinetuneConfig(DatasetSettings, NetworkSettings, MachineSettings):
 STUDY_DATASET, STUDY_CORPUS = "rotten-tomatoes", "imdb"
 # A study trains its network dozens of times: half as wide and half as deep as the preset, it takes
 # a sixth of the time, and what it learns from a few million tokens transfers as well
-# (research/recipes.md, "Depth").
+# (research/recipes.md, "how deep?").
 STUDY_WIDTH, STUDY_LAYERS = 128, 2
 # The settings that only some executors use.
 _CLUSTER = ("address", "cores", "memory", "gpus")
