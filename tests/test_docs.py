@@ -60,3 +60,14 @@ def test_citation_and_changelog_have_the_version_of_the_package():
         version = tomllib.load(file)["project"]["version"]
     assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert f"\n## [{version}]" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_the_gallery_is_written_with_its_reports(tmp_path):
+    arguments = ["--quick", "--only", "sentences", "--folder", "studies", "--out", "docs"]
+    command = [sys.executable, ROOT / "docs" / "gallery.py", *arguments]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    page = (tmp_path / "docs" / "gallery.md").read_text(encoding="utf-8")
+    (report,) = re.findall(r"\]\((gallery/.*\.html)\)", page)
+    assert "Take " in page
+    assert (tmp_path / "docs" / report).is_file()
