@@ -37,14 +37,19 @@ def reference_page() -> str:
         lines += [f"## headstart {name}", "", *_description(COMMANDS[name]), ""]
         panels: dict[str, list[Any]] = {}
         for one in command.params:
-            panels.setdefault(getattr(one, "rich_help_panel", None) or "Arguments", []).append(one)
-        for panel in ("Arguments", *PANELS):
-            rows = [
-                _row(one) for one in panels.get(panel, []) if not set(one.opts) & set(EVERYWHERE)
-            ]
-            if rows:
-                lines += [f"| {panel} | default | meaning |", "|---|---|---|", *rows, ""]
+            if not EVERYWHERE & set(one.opts):
+                panels.setdefault(_panel(one), []).append(one)
+        for panel in ("Arguments", "Options", *PANELS):
+            if rows := [_row(one) for one in panels.get(panel, [])]:
+                lines += [f"| {panel} | |", "|---|---|", *rows, ""]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _panel(one: Any) -> str:
+    """Return the part of `--help` that lists a parameter."""
+    if one.param_type_name == "argument":
+        return "Arguments"
+    return getattr(one, "rich_help_panel", None) or "Options"
 
 
 def _description(function: Any) -> list[str]:
@@ -60,9 +65,10 @@ def _row(one: Any) -> str:
         name = one.name.upper()
     else:
         name = " ".join(f"`{option}`" for option in (*one.opts, *one.secondary_opts))
-    text, _, default = (one.help or "").replace("|", "\\|").partition(" Default: ")
-    default, _, rest = default.partition(". ")
-    return f"| {name} | {default.rstrip('.')} | {text}{' ' + rest if rest else ''} |"
+    text = (one.help or "").replace("|", "\\|")
+    if one.show_default and not isinstance(one.default, bool | None):
+        text += f" Default: {one.default}."
+    return f"| {name} | {text} |"
 
 
 if __name__ == "__main__":

@@ -41,8 +41,7 @@ SIZES = "--vocab-size 300 --width 32 --layers 1"
 SHORTER = {
     "pretrain": "--steps 4 --length 32 --batch-tokens 256 --held-out 0.1 --threads 1",
     "finetune": "--epochs 1 --length 32 --threads 1",
-    "compare": "--labels 20 --seeds 2 --folds 2 --epochs 1 --length 32 --tokens 2048 --jobs 1 "
-    "--threads 1",
+    "compare": "--labels 20 --seeds 2 --epochs 1 --length 32 --tokens 2048 --jobs 1 --threads 1",
 }
 AMOUNTS = ("--minutes", "--tokens", "--steps", "--epochs")  # of which one can be given
 REPLACED = (*AMOUNTS, "--labels", "--seeds")
@@ -67,6 +66,8 @@ def shorter(words: list[str], *, less_text: bool = True) -> list[str]:
         kept = [LESS_TEXT.get(word, word) for word in kept]
         if kept[1:3] == ["compare", "--out"]:  # the embedded data
             kept[2:2] = ["reviews.csv", "--corpus", "all-my-text.txt"]
+    if kept[1] == "compare" and Path(kept[2]).suffix:  # one file, without parts
+        kept += ["--folds", "2"]
     base = kept[kept.index("--base") + 1] if "--base" in kept else None
     sizes = SIZES.split() if base is None else []  # a base brings its own
     if "--tokenizer" in kept and sizes:  # and a tokenizer its vocabulary

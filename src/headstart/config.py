@@ -483,10 +483,17 @@ class MachineSettings(Config):
         minimum=1, maximum=512,
     )  # fmt: skip
     precision: Precision | None = setting(
-        None, "By default the faster one here.", panel="Machine", advanced=True
+        None,
+        "Number format; by default the faster one on this machine.",
+        panel="Machine",
+        advanced=True,
     )
     micro_batch_tokens: int = setting(
-        8_192, "Tokens that are in memory at once.", advanced=True, minimum=1, maximum=2**24
+        8_192,
+        "Tokens computed at once; fewer need less memory.",
+        advanced=True,
+        minimum=1,
+        maximum=2**24,
     )
     save_seconds: float = setting(
         60.0, "Seconds between two checkpoints.", panel="Output", advanced=True,
@@ -515,8 +522,8 @@ class PretrainConfig(NetworkSettings, MachineSettings):
     )
     task_text: str | None = setting(
         None,
-        "A labelled dataset: its training texts join the corpus, mostly at the end; its "
-        "validation and test texts are removed from it.",
+        "A labelled dataset: its training texts are added to the corpus, mostly at the end; its "
+        "validation and test texts are removed from the corpus.",
         panel="Data",
     )
     test: list[str] = setting(
@@ -536,7 +543,7 @@ class PretrainConfig(NetworkSettings, MachineSettings):
         panel="Model",
     )  # fmt: skip
     minutes: float | None = setting(
-        None, "Minutes of training; 10 where no amount is given.", above=0, maximum=525_600
+        None, "Minutes of training; 10 if no amount is given.", above=0, maximum=525_600
     )
     epochs: float | None = setting(
         None, "Passes over the corpus.", above=0, maximum=100_000
@@ -548,7 +555,7 @@ class PretrainConfig(NetworkSettings, MachineSettings):
         None, "Optimizer steps.", minimum=1, maximum=10**9, advanced=True
     )  # fmt: skip
     length: int = setting(128, "The sequence length, in tokens.", minimum=2, maximum=131_072)
-    batch_tokens: int = setting(1_024, "Tokens of a step.", minimum=1, maximum=2**24)
+    batch_tokens: int = setting(1_024, "Tokens of one optimizer step.", minimum=1, maximum=2**24)
     mask_share: float = setting(
         0.3, "Share of the tokens that a masked objective hides.", above=0, below=1, advanced=True
     )
@@ -558,7 +565,8 @@ class PretrainConfig(NetworkSettings, MachineSettings):
     )  # fmt: skip
     learning_rate: float = setting(2e-3, "The highest learning rate.", above=0, maximum=10)
     embedding_learning_rate: float | None = setting(
-        None, "Of the embedding and the output layer; by default the same.", advanced=True,
+        None, "Learning rate of the embedding and the output layer; by default the same.",
+        advanced=True,
         above=0, maximum=10,
     )  # fmt: skip
     warmup: float = setting(
@@ -591,11 +599,11 @@ class FinetuneConfig(DatasetSettings, NetworkSettings, MachineSettings):
     command: ClassVar[str] = "finetune"
 
     labels: str | None = setting(
-        None, "Use only so many labelled training rows, drawn by the seed: 100 or 10%.",
+        None, "Use only this many labelled training rows (100 or 10%), drawn with the seed.",
         panel="Data",
     )  # fmt: skip
     arm: Literal["network", "tfidf", "nb"] = setting(
-        "network", "network; tfidf or nb: linear classifiers without a network.", panel="Model"
+        "network", "A network, or a linear classifier: tfidf or nb.", panel="Model"
     )
     fresh: bool = setting(
         False, "Use the base's network, but start it from scratch.", panel="Model", advanced=True
@@ -619,12 +627,12 @@ class FinetuneConfig(DatasetSettings, NetworkSettings, MachineSettings):
     freeze: bool = setting(False, "Train only the head.", panel="Model")
     epochs: int = setting(5, "Passes over the training rows.", minimum=1, maximum=100_000)
     minutes: float | None = setting(
-        None, "Train fewer epochs where more would take longer.", above=0, maximum=525_600
+        None, "Time limit: train fewer epochs if more would take longer.", above=0, maximum=525_600
     )
     batch_size: int = setting(16, "The batch size, in texts.", minimum=1, maximum=1_048_576)
     learning_rate: float = setting(3e-4, "The highest learning rate.", above=0, maximum=10)
     schedule: Literal["linear", "constant"] = setting(
-        "linear", "Linear warm-up and decay, or one rate.", advanced=True
+        "linear", "Learning rate: linear warm-up and decay, or constant.", advanced=True
     )
     warmup: float = setting(
         0.1, "Share of the steps in which the learning rate rises.", advanced=True,
@@ -632,7 +640,7 @@ class FinetuneConfig(DatasetSettings, NetworkSettings, MachineSettings):
     )  # fmt: skip
     weight_decay: float = setting(0.01, "Weight decay.", advanced=True, minimum=0, maximum=100)
     length: int | None = setting(
-        None, "Tokens of a window, or of a truncated text; by default those of pretraining.",
+        None, "Tokens of a window or of a truncated text; by default the length of pretraining.",
         minimum=1, maximum=131_072,
     )  # fmt: skip
     long: Literal["windows", "truncate"] | None = setting(
@@ -643,8 +651,8 @@ class FinetuneConfig(DatasetSettings, NetworkSettings, MachineSettings):
     )
     token_dropout: float | None = setting(
         None,
-        "Share of a text's tokens to drop, others in every epoch; by default 0.35 of texts that "
-        "are longer than a window, none of others.",
+        "Share of the tokens of a text to drop, drawn again in every epoch; by default 0.35 for "
+        "texts that are longer than a window, and none for others.",
         minimum=0,
         below=1,
     )
@@ -704,11 +712,11 @@ class StudyConfig(DatasetSettings, NetworkSettings):
         panel="Data",
     )
     held_out: float | None = setting(
-        None, "Share of the corpus that pretraining is measured on.", panel="Data",
+        None, "Share of the corpus on which the held-out loss is measured.", panel="Data",
         advanced=True, above=0, maximum=0.5,
     )  # fmt: skip
     task_text: bool = setting(
-        True, "Let the training texts, without their labels, join the corpus.", panel="Data"
+        True, "Add the training texts, without their labels, to the corpus.", panel="Data"
     )
     objectives: list[str] = setting(
         [], "Pretraining objectives, separated by commas: causal (default), masked, "
@@ -726,22 +734,23 @@ class StudyConfig(DatasetSettings, NetworkSettings):
         3, "How often each training is repeated.", panel="Study", minimum=1, maximum=1_000
     )
     folds: int | None = setting(
-        None, "Judge every labelled row once, in so many folds; 1: only a test part. By default 5 "
-        "where the test part would be split off and have fewer than 200 rows.",
+        None, "Folds in which every labelled row is evaluated once; 1: evaluate on a test part. By "
+        "default 5 if a test part must be split off and would have fewer than 200 rows.",
         panel="Study", minimum=1, maximum=100,
     )  # fmt: skip
     bases: int = setting(
-        1, "Pretrainings; with several, the intervals include their variance.", panel="Study",
+        1, "Number of pretrainings; with several, the intervals include the variance between them.",
+        panel="Study",
         minimum=1, maximum=1_000,
     )  # fmt: skip
     selection: Literal["budget", "none"] = setting(
         "budget",
-        "What selects epochs, regularisation and weights: the label budget itself, or nothing (all "
-        "epochs, as in the lab).",
+        "Which rows select epochs, regularisation and weights: those of the label budget, or none "
+        "(all epochs, as in the lab).",
         panel="Study",
     )
     minutes: float | None = setting(
-        None, "Reduce choices, seeds, pretraining, then label budgets until the study fits.",
+        None, "Time limit: choices, seeds, pretraining and budgets are reduced until it fits.",
         panel="Study", above=0, maximum=525_600,
     )  # fmt: skip
     tokens: int | None = setting(
@@ -749,28 +758,31 @@ class StudyConfig(DatasetSettings, NetworkSettings):
         panel="Study", minimum=1, maximum=10**13, amount=True,
     )  # fmt: skip
     epochs: int | None = setting(
-        None, "Exactly so many epochs; by default each network selects.", minimum=1, maximum=100_000
+        None,
+        "Train for exactly this many epochs; by default each network selects.",
+        minimum=1,
+        maximum=100_000,
     )
     length: int | None = setting(
-        None, "Tokens of a window of a labelled text.", minimum=1, maximum=131_072
+        None, "Length of a window of a labelled text, in tokens.", minimum=1, maximum=131_072
     )
     threads: int | None = setting(
         None, "CPU threads of all jobs on this machine together.", panel="Machine",
         advanced=True, minimum=1, maximum=512,
     )  # fmt: skip
     precision: Precision | None = setting(
-        None, "By default bf16 where it is faster on this machine; fp32 gives nearly the same "
-        "numbers on every machine.", panel="Machine", advanced=True,
+        None, "Number format; by default bf16 where it is faster here. fp32 gives nearly "
+        "the same numbers on every machine.", panel="Machine", advanced=True,
     )  # fmt: skip
     executor: Literal["local", "ray", "slurm"] = setting(
         "local", "Where trainings run.", panel="Machine", advanced=True, in_identity=False
     )
     jobs: int | None = setting(
-        None, "Trainings at the same time.", panel="Machine", advanced=True,
+        None, "Trainings that run at the same time.", panel="Machine", advanced=True,
         minimum=1, maximum=512, in_identity=False,
     )  # fmt: skip
     address: str | None = setting(
-        None, "Of the Ray cluster: HOST:6379 or auto; by default Ray is started here.",
+        None, "Address of the Ray cluster: HOST:6379 or auto; by default Ray is started here.",
         panel="Machine", advanced=True, in_identity=False,
     )  # fmt: skip
     cores: int | None = setting(
@@ -778,7 +790,7 @@ class StudyConfig(DatasetSettings, NetworkSettings):
         minimum=1, maximum=4_096, in_identity=False,
     )  # fmt: skip
     memory: float | None = setting(
-        None, "GB of each training, on Ray or Slurm.", panel="Machine", advanced=True,
+        None, "Memory of each training in GB, on Ray or Slurm.", panel="Machine", advanced=True,
         above=0, maximum=100_000, in_identity=False,
     )  # fmt: skip
     gpus: int | None = setting(
@@ -851,7 +863,7 @@ class StudyConfig(DatasetSettings, NetworkSettings):
             if given:
                 problems.append(f"the base decides about {', '.join(given)}; do not give it")
             if self.bases > 1:
-                problems.append("--bases is about bases that the study pretrains; --base names one")
+                problems.append("--bases is for bases that the study pretrains; do not give --base")
             problems += [
                 f"{arm.name} is what pretraining starts from; with --base nothing is pretrained"
                 for arm in self.arm_table

@@ -270,7 +270,7 @@ class HeadstartClassifier(ClassifierMixin, _TextEstimator):  # type: ignore[misc
                 f"{len(y)} texts and weights of shape {weights.shape}: one per text is needed"
             )
         if not np.isfinite(weights).all() or (weights < 0).any() or not weights.any():
-            raise ValueError("sample weights are finite, not negative, and not all 0")
+            raise ValueError("sample weights must be finite, not negative, and not all 0")
         weights = weights * compute_sample_weight(self.class_weight, y)
         return np.asarray(weights * (np.count_nonzero(weights) / weights.sum()))
 

@@ -166,7 +166,7 @@ def test_predict_reports_bad_rows_of_a_file_and_keeps_them(files, headstart, tmp
     ("arguments", "message"),
     [
         (["predict", "RUN", ""], "the text is empty"),
-        (["predict", "RUN", "--input", "x.csv"], "--input and --output belong together"),
+        (["predict", "RUN", "--input", "x.csv"], "--input needs --output"),
         (["evaluate", "RUN", "rotten-tomatoes"], "other labels than the run"),
         (["finetune", "--out", "x"], "no dataset was given"),
         (["finetune", "TRAIN", "--out", "x", "--track", "w"], "unknown tracker"),

@@ -253,7 +253,7 @@ def test_a_reason_that_all_arms_share_is_given_once(tmp_path):
     """Each line of the table of costs said that two budgets make no curve."""
     recipe = Recipe(budgets=(100, 400), test_rows=100)
     page = text_of(build_report(fake_study(tmp_path, recipe)).path.read_text())
-    assert page.count("2 label budgets: at least 3 make a curve") == 1
+    assert page.count("2 label budgets, and a curve needs at least 3") == 1
 
 
 def test_the_page_has_the_macro_f1_that_notes_about_rare_classes_point_to(report):

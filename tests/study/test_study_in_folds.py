@@ -94,7 +94,7 @@ def test_best_is_trained_on_all_rows_and_says_what_the_folds_expect(finished):
 def test_the_study_says_that_it_is_in_folds_and_counts_their_trainings(finished):
     about = read_results(finished.folder).about
     rows = len(finished.data.splits.train)
-    said = f"judged in 5 folds: every one of the {rows} labelled rows once"
+    said = f"evaluated in 5 folds: each of the {rows} labelled rows once"
     assert any(said in warning for warning in about["warnings"])
     assert about["folds"] == 5
     assert len(finished.trainings) == len(ARMS) * 2 * 2 * 5

@@ -25,7 +25,7 @@ from headstart.training.initialization import read_splits
 from headstart.training.run_files import TASK_LIMITS, start_config
 
 NOT_A_NETWORK = (
-    "It is not a network alone: it runs with headstart predict and headstart serve, and cannot be "
+    "It is not a network: it runs with headstart predict and headstart serve, and cannot be "
     "exported to ONNX or transformers."
 )
 LINEAR_ARMS: dict[str, type[LinearTextClassifier]] = {

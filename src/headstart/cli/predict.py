@@ -27,7 +27,7 @@ from headstart.errors import HeadstartError
 from headstart.evaluation import metric_name
 
 METHODS = {
-    "occlusion": "Each word is removed in turn; the numbers are what the label's log-odds lose.",
+    "occlusion": "Each word is removed in turn; the numbers are the fall of its log-odds.",
 }
 TOO_LONG = "longer than this run reads (set with finetune's --length, or --long windows)"
 CausalRun = Annotated[
@@ -78,7 +78,7 @@ def predict(
     """
     if (input_file is None) != (output is None) or (input_file and (texts or explain)):
         raise HeadstartError(
-            "--input and --output belong together, without other texts and --explain",
+            "--input needs --output, and neither goes with other texts or --explain",
             fix="headstart predict RUN --input texts.csv --output predictions.csv",
         )
     if input_file is None and texts in (None, [], ["-"]):
@@ -232,10 +232,10 @@ def evaluate(
 ) -> None:
     """Evaluate a run: accuracy with its interval, F1, calibration, confusion, the worst mistakes.
 
-    Tags are evaluated by whole entities, answers in texts by exact match and F1. The most frequent
-    label and a linear model, fitted to the rows that trained the run, are compared with it.
+    Tags are evaluated by whole entities, answers in texts by exact match and F1. The run is
+    compared with the most frequent label and with a linear model, fitted to the same training rows.
 
-    Of a dataset with splits the test part is used, of any other file all rows.
+    For a dataset with parts the test part is used, for any other file all rows.
     """
     opened = open_run(run, threads)
     task = opened.require_task()

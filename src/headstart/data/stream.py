@@ -122,7 +122,7 @@ class Lines:
             # To other encodings these bytes are letters like any others.
             if expected in ("utf-8", "utf-16") and marks and marks[0] != expected:
                 raise HeadstartError(
-                    f"the file is not {expected.upper()} but {marks[0]}: it begins with its mark",
+                    f"the file is {marks[0]}, not {expected.upper()}: it has that byte order mark",
                     where=self.source.name,
                     fix=f"--encoding {marks[0]}",
                     code="encoding",

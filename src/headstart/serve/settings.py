@@ -32,22 +32,22 @@ class ServeConfig(Config):
     name: str | None = setting(
         None, "The model's name in requests; by default the folder's.", panel="Output"
     )
-    token: bool = setting(True, "Require a token where other machines can ask.", panel="Output")
+    token: bool = setting(True, "Require a token if other machines can connect.", panel="Output")
     token_file: str | None = setting(
         None, f"A file with the token that clients must send; by default ${TOKEN}.", panel="Output"
     )
-    workers: int = setting(1, "Processes.", minimum=1, maximum=512, panel="Machine")
+    workers: int = setting(1, "Server processes.", minimum=1, maximum=512, panel="Machine")
     threads: int | None = setting(
         None,
-        "Batches at the same time; by default one per core.",
+        "Batches computed at the same time; by default one per core.",
         minimum=1,
         maximum=512,
         panel="Machine",
     )
-    queue: int = setting(1_024, "Texts that may wait.", minimum=1, advanced=True)
-    max_bytes: int = setting(1_048_576, "Bytes of one request.", minimum=1, advanced=True)
-    max_texts: int = setting(256, "Texts of one request.", minimum=1, advanced=True)
-    max_tokens: int = setting(65_536, "Tokens of one request.", minimum=1, advanced=True)
+    queue: int = setting(1_024, "Texts that may wait; more are rejected.", minimum=1, advanced=True)
+    max_bytes: int = setting(1_048_576, "Largest request, in bytes.", minimum=1, advanced=True)
+    max_texts: int = setting(256, "Largest request, in texts.", minimum=1, advanced=True)
+    max_tokens: int = setting(65_536, "Largest request, in tokens.", minimum=1, advanced=True)
     deadline: float = setting(30.0, "Seconds that a request may take.", above=0, advanced=True)
 
     def problems(self) -> list[str]:

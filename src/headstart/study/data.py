@@ -112,8 +112,8 @@ def read_data(config: StudyConfig, callback: Callback) -> StudyData:
     inspected = replace(splits, test=None) if shared else splits
     if dealt:
         notes.append(
-            f"judged in {max(fold for _, fold in dealt)} folds: every one of the {len(every):,} "
-            f"labelled rows once, in each seed; a test part would have {len(splits.test):,} rows"
+            f"evaluated in {max(fold for _, fold in dealt)} folds: each of the {len(every):,} "
+            f"labelled rows once per seed; a test part would have only {len(splits.test):,} rows"
         )
         task, shared = kind.from_rows(every), config.selection == "none"
         splits, inspected = Splits(every, every, every), Splits(every, every.pick([]), None)
@@ -138,8 +138,8 @@ def read_data(config: StudyConfig, callback: Callback) -> StudyData:
     if config.uses_own_texts:
         corpus = _own_texts(config, task, splits.train, [] if dealt else held_out)
         notes.append(
-            f"no corpus was given: {corpus.name}, {len(corpus.task_text):,} of them, are the "
-            "corpus, without their labels" + (", in each fold without its rows" if dealt else "")
+            f"no corpus was given: pretraining reads {corpus.name} ({len(corpus.task_text):,}), "
+            "without their labels" + (", in each fold without its test rows" if dealt else "")
         )
     if config.base:
         notes += _seen_by_base(Path(config.base), held_out)
@@ -259,8 +259,8 @@ def _own_texts(config: StudyConfig, task: Task[Any], train: Any, held_out: Seque
     corpus = Corpus(name).without(held_out).with_task_text(task.texts(train))
     if sum(len(text.encode()) for text in corpus.task_text) < LEAST_OWN_BYTES:
         raise HeadstartError(
-            f"there is no corpus, and {name}, {len(corpus.task_text):,} of them, are too little "
-            "text to pretrain on",
+            f"there is no corpus, and {name} ({len(corpus.task_text):,}) are too little text to "
+            "pretrain on",
             fix="give text without labels with --corpus FILE, or choose --arms "
             f"{','.join(config.arms_without_corpus())}",
             code="no-corpus",

@@ -205,9 +205,9 @@ def _notes(study: "Study") -> list[str]:
     config, notes = study.config, []
     if config.selection == "none" and config.has_networks:
         notes.append(
-            "no setting of a network was selected: each took all of its epochs and kept the last "
-            "one, and a stack weighs its members equally; the validation part selected which arm "
-            "is saved, and nothing else"
+            "no settings were selected: each network trained for all epochs and kept the last one, "
+            "and a stack weights its members equally; the validation part decided only which arm "
+            "is saved"
         )
     if config.needs_base:
         count = study.plan.pretrainings(config)

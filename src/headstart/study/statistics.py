@@ -514,7 +514,7 @@ def labels_needed(
     """
     if len(budgets) < FEWEST_BUDGETS:
         few = "one label budget" if len(budgets) == 1 else f"{len(budgets)} label budgets"
-        return f"{few}: at least {FEWEST_BUDGETS} make a curve"
+        return f"{few}, and a curve needs at least {FEWEST_BUDGETS}"
     if scores.shape[1] < 2:
         return "one seed: the variance between seeds is unknown"
     laws = fit_power_laws(budgets, scores, variance)

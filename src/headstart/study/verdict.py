@@ -315,7 +315,7 @@ def recommend(analysis: Analysis, folder: Path) -> Recommendation:
             "separate test file (--test FILE) would tell."
         )
     if find_arm(taken[0]).estimator:
-        found.append("It is not a network alone: it cannot be exported to ONNX or transformers.")
+        found.append("Only networks can be exported to ONNX or transformers; this arm is not one.")
     found += _cheaper(analysis)
     kind = FILE_KINDS.get(results.about["task"], "csv")
     files = ["--input", f"texts.{kind}", "--output", f"predictions.{kind}"]
