@@ -66,14 +66,8 @@ class Batch:
                 for name in ("tokens", "segments", "token_types", "follows")
                 if (value := getattr(self, name)) is not None
             }
-            part = replace(
-                self,
-                positions=self.positions[inside] - first,
-                targets=self.targets[inside],
-                **by_row,
-            )
-            if part.targets.numel() or part.follows is not None:
-                parts.append(part)
+            positions, targets = self.positions[inside] - first, self.targets[inside]
+            parts.append(replace(self, positions=positions, targets=targets, **by_row))
         return parts
 
 

@@ -1,5 +1,6 @@
 """`headstart pretrain` and `finetune`, and how a training looks while it runs."""
 
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -62,6 +63,9 @@ def pretrain(
     out: Annotated[Path, option(help="The run's folder. Default: runs/base.")] = Path("runs/base"),
     resume: Resume = False,
     dry_run: DryRun = False,
+    processes: Annotated[
+        int, option(help="Processes of this machine that share the training.", min=1, max=512)
+    ] = 1,
     track: Track = None,
     json: Json = False,
     debug: Debug = False,
@@ -73,12 +77,18 @@ def pretrain(
     config, resume = make_config(PretrainConfig, given, out, resume=resume, source="corpus")
     from headstart.training.initialization import base_objective
     from headstart.training.pretrain import pretrain as train
+    from headstart.training.processes import find_processes, launch, reported_once
 
+    running = find_processes()
+    if processes > 1 and running.count == 1:
+        raise typer.Exit(launch(processes, sys.argv[1:]))
     if config.base is not None and "objective" not in given and not resume:
         config = config.replace(objective=base_objective(config.base))
-    with TrainDisplay() as display, resumable("pretrain", out):
+    with TrainDisplay() as display, resumable("pretrain", out), reported_once():
         callbacks = [display, *find_trackers(track or [])]
         run = train(config, out, resume=resume, callbacks=callbacks, dry_run=dry_run)
+    if not running.first:
+        return
     summary = run.summary
     if dry_run:
         print_plan(run.plan, json=json)
@@ -176,16 +186,18 @@ def make_config(
 @contextmanager
 def resumable(command: str, out: Path) -> Iterator[None]:
     """Print how to resume a training that was stopped; it has saved itself."""
+    from headstart.training.processes import find_processes
     from headstart.training.trainer import Interrupted
 
     try:
         yield
     except Interrupted as stopped:
-        messages().print(
-            f"stopped and saved at step {stopped.step:,}; resume with: "
-            f"headstart {command} --resume --out {out}",
-            soft_wrap=True,
-        )
+        if find_processes().first:
+            messages().print(
+                f"stopped and saved at step {stopped.step:,}; resume with: "
+                f"headstart {command} --resume --out {out}",
+                soft_wrap=True,
+            )
         raise typer.Exit(130) from None
 
 

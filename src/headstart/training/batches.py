@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from headstart.config import FinetuneConfig, PretrainConfig
 from headstart.data.batches import LengthBatches
+from headstart.errors import HeadstartError
 from headstart.model.checkpoint import save_model
 from headstart.model.model import Model
 from headstart.model.sampled_softmax import SoftmaxSampler
@@ -31,14 +32,25 @@ BF16_MULTIPLE = 8
 class CorpusBatches:
     """The micro-batches of every step of a pretraining, and its held-out loss.
 
+    Parameters
+    ----------
+    processes : how many share each step; there is a micro-batch for each of them.
+
     Attributes
     ----------
     sampler : SoftmaxSampler or None
         Draws the classes of a sampled softmax; a small vocabulary is scored in full.
     """
 
-    def __init__(self, config: PretrainConfig, data: PretrainData) -> None:
+    def __init__(self, config: PretrainConfig, data: PretrainData, processes: int = 1) -> None:
+        if config.rows < processes:
+            raise HeadstartError(
+                f"a step has {config.rows} rows, too few for {processes} processes",
+                fix=f"use fewer processes, or --batch-tokens {processes * config.length} or more",
+            )
         self.config, self.data = config, data
+        most = max(1, config.micro_batch_tokens // config.length)
+        self.micro_rows = min(most, config.rows // processes)
         self.objective = OBJECTIVES[config.objective](mask_share=config.mask_share)
         vocab_size = data.tokenizer.vocab_size
         self.sampler = None
@@ -59,8 +71,7 @@ class CorpusBatches:
         batch = self.objective.batch(source, config.rows, (config.seed, number)).to(device)
         if self.sampler is not None:
             batch = replace(batch, sampled=self.sampler.draw(batch.targets.cpu(), step).to(device))
-        rows = max(1, config.micro_batch_tokens // config.length)
-        return [self._micro_batch(model, part) for part in batch.split(rows)]
+        return [self._micro_batch(model, part) for part in batch.split(self.micro_rows)]
 
     def _micro_batch(self, model: Model, part: Any) -> MicroBatch:
         return MicroBatch(

@@ -3,7 +3,7 @@
 import math
 import shutil
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from headstart.training.batches import CorpusBatches
 from headstart.training.callbacks import Callback, Callbacks, MetricsFile
 from headstart.training.corpus import corpus_warnings, prepare_corpus
 from headstart.training.initialization import initial_model
+from headstart.training.processes import find_processes
 from headstart.training.run_files import (
     base_fingerprint,
     check_identity,
@@ -54,21 +55,30 @@ def pretrain(
     -------
     The run, with its `plan` and `summary`.
     """
-    callback = Callbacks([MetricsFile(folder), *callbacks])
-    with nullcontext() if dry_run else locked(folder):
+    processes = find_processes()
+    callback = Callbacks([MetricsFile(folder), *callbacks] if processes.first else [])
+    with ExitStack() as stack:
+        if processes.first and not dry_run:
+            stack.enter_context(locked(folder))
         config = start_config(config, folder, resume=resume, sources=config.corpus)
+        stack.enter_context(processes.connected(str(config.device), config.threads or 1))
+        config = config.replace(precision=processes.agree(config.precision))
         tokenizer = load_tokenizer(folder) if resume else None
-        data = prepare_corpus(config, callback=callback, corpus=corpus, tokenizer=tokenizer)
+        data = processes.in_turn(
+            lambda: prepare_corpus(config, callback=callback, corpus=corpus, tokenizer=tokenizer)
+        )
         base = {} if config.base is None else {"base": base_fingerprint(config.base)}
         identity = data.identity | base
         if resume:
             check_identity(identity, folder)
         if resume and (folder / SUMMARY).is_file():
             return replace(NetworkRun.open(folder), plan=read_plan(folder))
-        for warning in [] if resume or corpus else corpus_warnings(config, callback):
+        warn = processes.first and not resume and corpus is None
+        for warning in corpus_warnings(config, callback) if warn else []:
             callback.on_warning(warning)
-        batches = CorpusBatches(config, data)
-        model = initial_model(config, data, callback)
+        batches = CorpusBatches(config, data, processes.count)
+        model = processes.in_turn(lambda: initial_model(config, data, callback))
+        processes.copy_weights(model)
         model.base.embedding.sparse = batches.sampler is not None or not model.tied
         run = NetworkRun(folder, model, data.tokenizer)
         if save_initial is not None:
@@ -85,17 +95,21 @@ def pretrain(
             # are saved, whatever the held-out loss says.
             selection=lambda metrics, last: -1.0 if last and data.task_text else metrics["loss"],
             save_best=lambda: save_model(model, folder),
+            processes=processes,
         )
         plan = read_plan(folder) if resume else plan_pretraining(config, data, trainer)
+        plan = processes.agree(plan)
         if dry_run:
             return replace(run, plan=plan)
-        if not resume:
+        if processes.first and not resume:
             data.tokenizer.save(folder)
             write_start(folder, config, identity, plan)
         assert trainer.checkpoints is not None
         step = trainer.checkpoints.last_step() if resume else 0
         callback.on_start(replace(run, plan=plan), step)
         state = trainer.fit(plan["steps"], evaluate_every=plan["evaluate_every"], resume=bool(step))
+        if not processes.first:
+            return replace(run, plan=plan)
         hidden = ("step", "train_loss", "seconds", "total_seconds")
         summary = {
             "run": str(folder),

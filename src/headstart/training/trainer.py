@@ -33,6 +33,7 @@ from headstart.training.optimizer import (
     optimizer_tensors,
     restore_optimizer,
 )
+from headstart.training.processes import Processes
 
 CLIP = 1.0  # the largest norm of a step's gradients
 DIVERGED = 3.0  # times the first step's loss …
@@ -161,6 +162,8 @@ class Trainer:
         Takes the metrics and whether this is the last evaluation; the lowest value is the best.
     save_best : callable, optional
         Called when an evaluation is the best so far.
+    processes : Processes, optional
+        Those that share the training; the first one writes.
     """
 
     def __init__(
@@ -175,7 +178,9 @@ class Trainer:
         callback: Callback | None = None,
         selection: Callable[[dict[str, float], bool], float] = lambda found, last: found["loss"],
         save_best: Callable[[], object] = lambda: None,
+        processes: Processes | None = None,
     ) -> None:
+        self.processes = processes or Processes()
         self.model, self.batches, self.evaluate = model, batches, evaluate
         self.config, self.state = config, TrainState()
         self.checkpoints = None if folder is None else Checkpoints(folder / "checkpoints")
@@ -213,11 +218,12 @@ class Trainer:
                 if last or state.step % evaluate_every == 0:
                     with self.average.applied():
                         self._evaluate(began, last)
+                stopping = self.processes.agree_to_stop(stop.is_set())
                 due = time.monotonic() - saved >= self.config.save_seconds
-                if due or last or stop.is_set():
+                if due or last or stopping:
                     self._save()
                     saved = time.monotonic()
-                if stop.is_set() and not last:
+                if stopping and not last:
                     raise Interrupted(state.step)
         return state
 
@@ -231,7 +237,7 @@ class Trainer:
         with torch.random.fork_rng(range(torch.cuda.device_count())):
             self._step(steps[0])
             passes, started = 0, time.monotonic()
-            while not passes or time.monotonic() - started < TIMED_SECONDS:
+            while self.processes.agree(not passes or time.monotonic() - started < TIMED_SECONDS):
                 for step in steps:
                     self._step(step)
                 passes += 1
@@ -254,16 +260,18 @@ class Trainer:
         total = 0.0
         # Weights are converted once per step.
         with autocast(self.config.precision or "fp32", self.device):
-            for batch in batches:
+            for batch in self.processes.share(batches):
                 loss = batch.compute()
                 (loss / targets).backward()
                 total += float(loss.detach())
+        total = self.processes.sum_gradients(self.model.parameters(), total)
         return total / targets, sum(batch.tokens for batch in batches)
 
     def _step(self, step: int) -> None:
         state = self.state
         self.model.train()
-        seed = np.random.SeedSequence([self.config.seed, step]).generate_state(1)[0]
+        key = [self.config.seed, step, self.processes.rank]
+        seed = np.random.SeedSequence(key).generate_state(1)[0]
         # For dropout. torch.manual_seed formats a stack trace for CUDA: 5 % of a short step.
         torch.default_generator.manual_seed(int(seed))
         if self.device.type == "cuda":
@@ -288,7 +296,7 @@ class Trainer:
         It rises and falls to zero in straight lines, or is constant (the lab's).
         """
         highest, steps = self.config.learning_rate, self.state.steps
-        if getattr(self.config, "schedule", "linear") == "constant":
+        if isinstance(self.config, FinetuneConfig) and self.config.schedule == "constant":
             return highest
         warm = max(1, round(self.config.warmup * steps))
         if step < warm:
@@ -333,11 +341,12 @@ class Trainer:
         score = self.selection(state.metrics, last)
         if score < state.best:
             state.best, state.best_step = score, state.step
-            self.save_best()
+            if self.processes.first:
+                self.save_best()
         self.callback.on_evaluation(state)
 
     def _save(self) -> None:
-        if self.checkpoints is None:
+        if self.checkpoints is None or not self.processes.first:
             return
         tensors = {
             "model": {name: one.detach() for name, one in self.model.named_parameters()},
