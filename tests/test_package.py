@@ -1,0 +1,76 @@
+"""Wheel and source distribution: built, installed into an empty environment, and used."""
+
+import os
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.pages import ROOT
+
+SOURCE = ROOT / "src"
+
+
+def run(*command: object, cwd: Path) -> str:
+    clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    words = list(map(str, command))
+    ended = subprocess.run(words, cwd=cwd, env=clean, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return ended.stdout
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    pytest.importorskip("hatchling")
+    folder = tmp_path_factory.mktemp("dist")
+    run(sys.executable, "-m", "hatchling", "build", "-d", folder, cwd=ROOT)
+    return folder
+
+
+@pytest.mark.slow
+def test_the_wheel_holds_every_file_of_the_package(built):
+    (wheel,) = built.glob("*.whl")
+    files = [path for path in (SOURCE / "headstart").rglob("*") if path.is_file()]
+    wanted = {path.relative_to(SOURCE).as_posix() for path in files if path.suffix != ".pyc"}
+    assert wanted <= set(zipfile.ZipFile(wheel).namelist())
+
+
+@pytest.mark.slow
+def test_the_source_distribution_holds_no_runs_and_can_build_the_wheel(built, tmp_path):
+    (source,) = built.glob("*.tar.gz")
+    with tarfile.open(source) as archive:
+        archive.extractall(tmp_path, filter="data")
+    (unpacked,) = tmp_path.iterdir()
+    assert (unpacked / "LICENSE").is_file()
+    assert not {"runs", "studies", "site", ".venv"} & {path.name for path in unpacked.iterdir()}
+    run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", "again", cwd=unpacked)
+    names = [zipfile.ZipFile(wheel).namelist() for wheel in built.glob("*.whl")]
+    again = [zipfile.ZipFile(wheel).namelist() for wheel in (unpacked / "again").glob("*.whl")]
+    assert list(map(sorted, again)) == list(map(sorted, names))
+
+
+@pytest.mark.slow
+def test_an_installed_wheel_works_from_an_empty_environment(built, tmp_path):
+    """Its dependencies are those of this environment: tests do not use the network."""
+    (wheel,) = built.glob("*.whl")
+    venv.create(tmp_path / "venv")
+    folder = "Scripts" if sys.platform == "win32" else "bin"
+    python = tmp_path / "venv" / folder / "python"
+    command = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", python)
+    run(*command, "install", "--no-deps", "--no-index", wheel, cwd=tmp_path)
+    site = run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=tmp_path)
+    dependencies = Path(site.strip()) / "dependencies.pth"
+    dependencies.write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
+    code = "import headstart; print(headstart.__file__)"
+    assert str(tmp_path) in run(python, "-c", code, cwd=tmp_path)
+    headstart = tmp_path / "venv" / folder / "headstart"
+    assert run(headstart, "--version", cwd=tmp_path).startswith("headstart ")
+    assert "988,402" in run(
+        headstart, "params", "--preset", "lab", "--vocab-size", 100, cwd=tmp_path
+    )
+    run(python, "-c", "from headstart import HeadstartClassifier, load", cwd=tmp_path)
