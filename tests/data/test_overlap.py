@@ -138,7 +138,7 @@ def test_the_sentence_says_how_many_were_dropped_and_what_was_looked_for():
     words = overlap_sentence({"equal": 1, "contains": 2})
     assert "3 documents of the corpus were dropped" in words
     assert "1 equal, 2 containing one" in words
-    assert f"{WINDOW} words or more" in words
+    assert f"at least {WINDOW} words" in words
     assert overlap_sentence({}).startswith("No document of the corpus overlaps")
 
 

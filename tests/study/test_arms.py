@@ -50,7 +50,7 @@ def test_a_stack_needs_two_arms_to_combine():
 
 
 def test_with_a_base_nothing_is_pretrained(tmp_path):
-    with pytest.raises(HeadstartError, match="--bases is about bases"):
+    with pytest.raises(HeadstartError, match="--bases is for bases"):
         StudyConfig(dataset=["d"], arms=["pretrained"], base="b", bases=2, objectives=["causal"],
                     seeds=2).validate()  # fmt: skip
     with pytest.raises(HeadstartError, match="give --seeds 4 or more"):

@@ -87,7 +87,7 @@ def test_the_results_describe_the_study(finished):
     assert about["pretraining"][0]["points"][-1]["step"] == finished.plan.pretrain_steps
     trained = NetworkRun.open(finished.base_folder("causal")).model.base.config.vocab_size
     assert about["parameters"]["causal"]["config"]["vocab_size"] == trained
-    assert any("not over pretrainings" in warning for warning in about["warnings"])
+    assert any("one base" in warning for warning in about["warnings"])
     assert {fact["workers"] for fact in about["facts"]} == {1}
     assert all(fact["seconds"] > 0 for fact in about["facts"])
 

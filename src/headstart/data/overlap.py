@@ -40,11 +40,11 @@ PERMUTATIONS, BANDS, SEED = 126, 21, 1
 ESTIMATED = SIMILAR - 5 * (SIMILAR * (1 - SIMILAR) / PERMUTATIONS) ** 0.5
 
 CHECKED = (
-    "Looked for were documents that equal a text (case and spacing aside), contain one of "
-    f"{WINDOW} words or more word for word (case and punctuation aside; shorter texts are found "
-    f"only as whole documents), lie inside of texts ({SIMILAR:.0%} of their sequences of {WINDOW} "
-    f"words), or share {SIMILAR:.0%} of the three-word sequences with one (99.8 % of these are "
-    "found)"
+    "Headstart looks for documents that equal a held-out text (case and spacing aside), contain "
+    f"one of at least {WINDOW} words (case and punctuation aside), lie inside one ({SIMILAR:.0%} "
+    f"of their sequences of {WINDOW} words), or share {SIMILAR:.0%} of its three-word sequences "
+    f"(99.8 % of these are found). Texts of fewer than {WINDOW} words are found only as whole "
+    "documents"
 )
 
 Numbers = NDArray[Any]
@@ -315,6 +315,6 @@ def overlap_sentence(counts: Mapping[OverlapKind, int]) -> str:
     how = ", ".join(f"{counts.get(kind, 0):,} {words[kind]}" for kind in words)
     documents, were = ("document", "was") if total == 1 else ("documents", "were")
     return (
-        f"Because of a validation or test text {total:,} {documents} of the corpus {were} dropped "
-        f"from pretraining ({how}). {CHECKED}"
+        f"{total:,} {documents} of the corpus {were} dropped because of a validation or test text "
+        f"({how}). {CHECKED}"
     )

@@ -211,11 +211,11 @@ def _notes(study: "Study") -> list[str]:
         )
     if config.needs_base:
         count = study.plan.pretrainings(config)
-        over = f"each objective has {count} bases: the intervals are over pretrainings, too"
+        over = f"each objective has {count} bases, so the intervals cover other pretrainings, too"
         if count == 1:
             over = (
-                "each objective has one base: the intervals are over labelled rows, heads and test "
-                "rows, not over pretrainings"
+                "each objective has one base, so the intervals do not cover other pretrainings "
+                "(--bases)"
             )
         notes.append(over)
     return notes
