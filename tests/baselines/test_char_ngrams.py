@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.feature_extraction.text import CountVectorizer
 
-from headstart.baselines.char_ngrams import BATCH, count_char_ngrams
+from headstart.baselines.linear import BATCH, count_char_ngrams
 
 
 def sorted_counts(matrix):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from headstart.baselines.finetune_arm import finetune_arm
+from headstart.baselines.baselines import finetune_arm
 from headstart.config import FinetuneConfig
 from headstart.errors import HeadstartError
 from headstart.explain import OCCLUSION
@@ -90,7 +90,7 @@ def test_an_arm_killed_before_its_summary_was_written_is_resumed(tmp_path, monke
 
     settings = FinetuneConfig.create(dataset=["generated"], arm="tfidf", threads=1)
     with monkeypatch.context() as patched:
-        patched.setattr("headstart.baselines.finetune_arm.write_card", killed)
+        patched.setattr("headstart.baselines.baselines.write_card", killed)
         with pytest.raises(KeyboardInterrupt):
             finetune_arm(settings, tmp_path / "run", splits=splits())
     run = finetune_arm(settings, tmp_path / "run", splits=splits(), resume=True)
