@@ -296,8 +296,7 @@ class CsvReader:
 
     def _sample(self, delimiter: str) -> list[list[str]]:
         """Parse the first rows with a delimiter; the header is one of them."""
-        start = self.lines.start.replace("\r\n", "\n").replace("\r", "\n")
-        rows = csv.reader(io.StringIO(start, newline=""), delimiter=delimiter)
+        rows = csv.reader(io.StringIO(self.lines.start), delimiter=delimiter)
         return list(islice(filter(None, rows), SAMPLE_ROWS + 1))
 
     def records(self, label: str | None, only: Sequence[str] = ()) -> Iterator[Row]:
