@@ -30,7 +30,14 @@ from headstart.data.tokenizers import Tokenizer, load_tokenizer
 from headstart.errors import HeadstartError
 from headstart.files import replacing, write_text
 from headstart.folds import Fold, make_folds
-from headstart.linear import POOLED_CS, FoldFeatures, fit_regression, pooled_scale, select_C
+from headstart.linear import (
+    POOLED_CS,
+    FoldFeatures,
+    RowSpace,
+    fit_regression,
+    pooled_scale,
+    select_C,
+)
 from headstart.run import over_all_labels
 from headstart.tasks.classification import CERTAIN
 
@@ -113,9 +120,15 @@ class LinearTextClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore
             ]
         parts = []  # features and targets that train, and those that are held out
         for train, y, held, held_y in splits:
-            features = self._fit_features(train, y)
-            parts.append((features, self._targets(y), self._features(held), self._targets(held_y)))
+            features, held_features = self._fit_features(train, y), self._features(held)
+            space = self._row_space(features, y)
+            if space is not None:
+                features, held_features = map(space.coordinates, (features, held_features))
+            parts.append((features, self._targets(y), held_features, self._targets(held_y)))
         features = self._fit_features(texts, labels)
+        space = self._row_space(features, labels)
+        if space is not None:
+            features = space.coordinates(features)
         values = self._values(len(outputs))
         self.C_, models, fold_models = [], [], []
         for number, y in enumerate(outputs):
@@ -127,6 +140,8 @@ class LinearTextClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore
             models.append(self._fit_model(features, y, C))
             fold_models.append(fitted)
         self.classes_, self.coef_, self.intercept_ = _join(models)
+        if space is not None:
+            self.coef_ = space.expand(self.coef_)
         self.oof_scores_ = []
         for number, (_, _, held, _) in enumerate(splits):
             model = _join([fitted[number] for fitted in fold_models])
@@ -209,6 +224,10 @@ class LinearTextClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore
         model.intercept_ = np.where(y[:1], CERTAIN, -CERTAIN)
         return model
 
+    def _row_space(self, features: Any, labels: Any) -> RowSpace | None:
+        """Return coordinates in which the regressions are fitted faster, if there are any."""
+        return None
+
     def _per_text(self, scores: Floats, texts: Sequence[Any]) -> Any:
         """Arrange the scores of features as one entry per text."""
         return scores
@@ -244,6 +263,9 @@ class _NgramClassifier(LinearTextClassifier):
         if not any(analyze(text) for text in texts):
             self.words_ = self._vectorizer(["\0"])
         return self.words_.fit_transform(texts)
+
+    def _row_space(self, features: Any, labels: Any) -> RowSpace | None:
+        return RowSpace.of(features, labels)
 
     def _write_words(self, folder: Path) -> list[Path]:
         words = self.words_.get_feature_names_out().tolist()
