@@ -22,11 +22,6 @@ def test_words_are_read_with_tags_or_without(tmp_path, tag):
     assert [words(one) for one in sentences(path)] == [["Marie", "sleeps"], ["Yes"]]
 
 
-def test_a_word_with_a_blank_in_it_is_one_word(tmp_path):
-    (tmp_path / "a.conll").write_text("New York\tB-LOC\n!\tO\n")
-    assert words(sentences(tmp_path / "a.conll")[0]) == ["New York", "!"]
-
-
 @pytest.mark.parametrize(
     ("line", "reason"),
     [(b"caf\xe9 O\n", "byte 0xE9"), (b"a\x00b O\n", "NUL"), (b"\tO\n", "line 4")],
