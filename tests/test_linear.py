@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
@@ -43,12 +42,6 @@ def test_no_other_value_has_a_lower_validation_loss(classes):
     assert min(losses, key=losses.get) == chosen.C
     found = log_loss(wanted, chosen.predict_proba(held_out))
     assert found == pytest.approx(losses[chosen.C], abs=1e-3)
-
-
-def test_sparse_features_serve_as_well():
-    train, labels = drawn(60)
-    chosen = select(sparse.csr_array(train), labels, sparse.csr_array(train), labels, [1])
-    assert chosen.score(train, labels) > 0.7
 
 
 def test_validation_rows_of_an_unknown_class_do_not_matter():

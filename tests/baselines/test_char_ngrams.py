@@ -27,15 +27,6 @@ def test_counts_equal_scikit_learns(texts):
     assert sorted_counts(count_char_ngrams(texts)) == sorted_counts(reference)
 
 
-def test_the_same_n_gram_is_the_same_column_in_any_text():
-    one, other = (set(count_char_ngrams([text]).indices) for text in ("abc", "zzz abc zzz"))
-    assert one <= other
-
-
-def test_case_and_kinds_of_spaces_do_not_count():
-    assert (count_char_ngrams(["Ein  Film\n"]) != count_char_ngrams(["ein film"])).nnz == 0
-
-
 def test_batches_leave_no_seam():
     texts = [f"text {number}" for number in range(BATCH + 3)]
     rows = [0, BATCH, BATCH + 2]
