@@ -18,8 +18,7 @@ from pyarrow.parquet import ParquetWriter
 
 from headstart.data.columns import ReadOptions
 from headstart.data.dataset import LABELS_MARK, as_text, batched
-from headstart.data.formats import Row, ends_in_tags
-from headstart.data.readers import Rows, open_rows
+from headstart.data.readers import Row, Rows, ends_in_tags, open_rows
 from headstart.data.sources import find_kind, find_source
 from headstart.data.stream import check_text, storable
 from headstart.data.words import split_words

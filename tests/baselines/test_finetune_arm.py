@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from headstart.baselines.finetune_arm import finetune_arm
+from headstart.baselines.baselines import finetune_arm
 from headstart.config import FinetuneConfig
 from headstart.errors import HeadstartError
 from headstart.explain import OCCLUSION
@@ -31,11 +31,6 @@ def test_a_linear_arm_is_trained_and_evaluated_on_the_command_line(
     assert {one["name"] for one in summary["baselines"]}
 
 
-def test_the_outcome_is_told_in_words(data, tmp_path, headstart):
-    result = headstart("finetune", data, "--arm", "tfidf", "--out", tmp_path / "run")
-    assert "tfidf, on validation: accuracy" in " ".join(result.stdout.split())
-
-
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
@@ -50,13 +45,6 @@ def test_what_an_arm_cannot_do_is_said_before_the_work(tmp_path, changes, told):
         finetune_arm(FinetuneConfig(dataset=["d.csv"], **changes), tmp_path / "run")
     assert error.value.fix
     assert not (tmp_path / "run").exists()
-
-
-def test_a_run_is_not_overwritten(data, tmp_path):
-    settings = FinetuneConfig(dataset=[str(data)], arm="tfidf")
-    finetune_arm(settings, tmp_path / "run")
-    with pytest.raises(HeadstartError, match="a run in this folder already"):
-        finetune_arm(settings, tmp_path / "run")
 
 
 def test_pairs_of_texts_have_a_linear_arm_too(tmp_path):
@@ -78,19 +66,13 @@ def test_pairs_of_texts_have_a_linear_arm_too(tmp_path):
     assert np.array_equal(first, second)
 
 
-def test_a_linear_arm_has_no_plan_to_show(data, tmp_path, headstart):
-    result = headstart("finetune", data, "--arm", "nb", "--dry-run", "--out", tmp_path / "run")
-    assert result.returncode == 2
-    assert "takes seconds" in result.stderr
-
-
 def test_an_arm_killed_before_its_summary_was_written_is_resumed(tmp_path, monkeypatch):
     def killed(*given, **named):
         raise KeyboardInterrupt
 
     settings = FinetuneConfig.create(dataset=["generated"], arm="tfidf", threads=1)
     with monkeypatch.context() as patched:
-        patched.setattr("headstart.baselines.finetune_arm.write_card", killed)
+        patched.setattr("headstart.baselines.baselines.write_card", killed)
         with pytest.raises(KeyboardInterrupt):
             finetune_arm(settings, tmp_path / "run", splits=splits())
     run = finetune_arm(settings, tmp_path / "run", splits=splits(), resume=True)

@@ -30,7 +30,7 @@ def test_json_has_the_same_facts(headstart_json, reviews, tmp_path):
     assert [part["name"] for part in report["parts"]] == ["train", "validation", "test", "corpus"]
     assert report["unit"] == "words"
     assert report["length"] == 3
-    assert sum(overlap["equal"] for overlap in report["overlaps"]) == 1
+    assert sum(overlap["counts"]["equal"] for overlap in report["overlaps"]) == 1
 
 
 def test_files_the_person_split_are_checked_and_overlap_can_be_dropped(
@@ -41,7 +41,7 @@ def test_files_the_person_split_are_checked_and_overlap_can_be_dropped(
     options = ("inspect", reviews, "--validation", test, "--test", test)
     assert "also in train" in headstart_json(*options)["warnings"][0]
     report = headstart_json(*options, "--drop-overlap")
-    assert sum(overlap["equal"] for overlap in report["overlaps"]) == 0
+    assert sum(overlap["counts"]["equal"] for overlap in report["overlaps"]) == 0
 
 
 def test_a_problem_is_one_message_and_code_2(headstart, tmp_path):
@@ -73,7 +73,7 @@ def test_the_embedded_data_is_looked_at_with_no_network(headstart_json):
     report = headstart_json("inspect", "rotten-tomatoes", "--corpus", "imdb")
     documents = {part["name"]: part["documents"] for part in report["parts"]}
     assert documents["corpus"] == 25_000
-    assert not [overlap for overlap in report["overlaps"] if overlap["equal"]]
+    assert not [overlap for overlap in report["overlaps"] if overlap["counts"]["equal"]]
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the lab's files are not here")

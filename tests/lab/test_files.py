@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from headstart.data.corpus import read_corpus
-from headstart.data.formats import join_tokens
 from headstart.data.read import read_dataset
+from headstart.data.readers import join_tokens
 from headstart.errors import HeadstartError
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "cls-books-fr"

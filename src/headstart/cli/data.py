@@ -102,7 +102,8 @@ def inspection_sections(found: Any) -> dict[str, Sequence[RenderableType]]:
     sizes = {part.name: _sizes(part, found.unit, found.length) for part in found.parts}
     labelled = [part for part in found.parts if part.labels]
     conflicts: list[RenderableType] = [
-        f"“{shortened(one.text)}”: {' / '.join(one.labels)}" for one in found.conflict_examples
+        f"“{shortened(text)}”: {' / '.join(labels)}"
+        for text, labels in found.conflict_examples.items()
     ]
     odd_characters: list[RenderableType] = [
         f"{kind}: {part.odd_characters[kind]:,} in {part.name}, such as “…{shortened(example)}…”"
@@ -162,7 +163,7 @@ def _overlaps(overlaps: list[Any]) -> list[RenderableType]:
     examples: list[RenderableType] = []
     for one in overlaps:
         place = f"{one.part} texts in {one.other}"
-        rows.append(vars(one) | {"": place, "of texts": one.texts})
+        rows.append({**one.counts, "": place, "of texts": one.texts})
         for example in one.examples[:2]:
             how = f"{example.similarity:.0%} similar" if example.kind == "similar" else example.kind
             texts = [example.text, example.other] if example.kind == "similar" else [example.text]

@@ -132,7 +132,7 @@ def finetune(
             f"--dry-run plans the training of a network; the arm {config.arm} takes seconds",
             fix="leave --dry-run out",
         )
-    from headstart.baselines.finetune_arm import finetune_arm
+    from headstart.baselines.baselines import finetune_arm
     from headstart.training.finetune import finetune as train
 
     with TrainDisplay("texts", 1) as display, resumable("finetune", out):
