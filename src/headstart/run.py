@@ -583,7 +583,7 @@ def write_rows(task: Task[Any], splits: Splits[Any], folder: Path) -> None:
 
 def hash_rows(task: Task[Any], rows: Any) -> NDArray[np.uint64]:
     """Hash rows to 64 bits each; case, spacing and Unicode form do not matter."""
-    keys = map(text_key, task.row_texts(rows))
+    keys = map(text_key, rows.keys)
     return np.array([int.from_bytes(key[:8]) for key in keys], dtype=np.uint64)
 
 

@@ -68,7 +68,7 @@ def test_the_second_text_has_its_own_token_type():
     examples = Pairs(("n", "y")).encode(data, TextEncoding(tokenizer, 64))
     first, second = tokenizer.encode(["a cat", "a dog"])
     wanted = [tokenizer.begin_id, *first, tokenizer.separator_id, *second, tokenizer.end_id]
-    assert examples.tokens[0].tolist() == wanted
+    assert examples.tokens[0][0].tolist() == wanted
     assert examples.token_types[0].tolist() == [0] * (len(first) + 2) + [1] * (len(second) + 1)
 
 

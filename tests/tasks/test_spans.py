@@ -32,7 +32,7 @@ def test_it_learns_to_find_answers_and_to_find_none(tmp_path, none):
 def perfect(examples):
     """Outputs that are certain of the targets."""
     outputs = []
-    for ids, target in zip(examples.tokens, examples.targets, strict=True):
+    for (ids,), target in zip(examples.tokens, examples.targets, strict=True):
         scores = np.zeros((len(ids), 2))
         scores[target[0], 0] = scores[target[1], 1] = 9
         outputs.append(scores)

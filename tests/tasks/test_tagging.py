@@ -37,7 +37,7 @@ def test_a_word_is_asked_for_once_at_its_last_token():
     part = Sentences("x", [["cat", "is"]], [[1, 0]], ("O", "B-X"))
     examples = Tagging(("O", "B-X")).encode(part, TextEncoding(tokenizer, 64))
     asked = examples.targets[0]
-    assert len(asked) == len(examples.tokens[0])
+    assert len(asked) == len(examples.tokens[0][0])
     assert asked[asked != IGNORE_INDEX].tolist() == [1, 0]
     assert np.flatnonzero(asked != IGNORE_INDEX).tolist() == [3, 6]  # begin c a t ␣ i s end
     assert examples.weights.tolist() == [2]

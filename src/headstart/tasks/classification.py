@@ -82,17 +82,14 @@ class Classification(Task[Dataset]):
     def encode(self, rows: Dataset, encoding: TextEncoding) -> Examples:
         ids = encode_texts(rows.texts, encoding)
         windows = [encoding.windows(one) for one in ids]
-        lengths = [np.array(list(map(len, parts))) for parts in windows]
         framing = len(encoding.before) + len(encoding.after)
-        read = [int(one.sum()) - framing * len(one) for one in lengths]
-        several = any(len(parts) > 1 for parts in windows)
+        read = [sum(len(part) - framing for part in parts) for parts in windows]
         return Examples(
-            tokens=[np.concatenate(parts) for parts in windows],
+            tokens=windows,
             owners=np.arange(len(ids)),
             targets=list(rows.labels),
             weights=row_weights(rows),
             cut=count_cut([len(one) for one in ids], read),
-            windows=lengths if several else None,
         )
 
     def loss(self, outputs: Tensor, batch: LabelledBatch) -> Tensor:
@@ -182,7 +179,7 @@ class Pairs(Classification):
         between = between_texts(encoding)
         room = encoding.room - len(between)
         ids = encode_texts(self.texts(rows), encoding)
-        tokens, types, lengths, read = list[Ids](), list[Ids](), list[int](), list[int]()
+        tokens, types, lengths, read = list[list[Ids]](), list[Ids](), list[int](), list[int]()
         for pair in zip(ids[::2], ids[1::2], strict=True):
             first, second = fit_pair(*pair, room)
             lengths.append(sum(map(len, pair)))
@@ -190,7 +187,7 @@ class Pairs(Classification):
             whole = encoding.framed(np.concatenate([first, between, second]))
             token_types = np.zeros(len(whole), dtype=np.int64)
             token_types[len(whole) - len(second) - len(encoding.after) :] = 1
-            tokens.append(whole)
+            tokens.append([whole])
             types.append(token_types)
         return Examples(
             tokens=tokens,

@@ -139,10 +139,6 @@ class Task(ABC, Generic[Rows]):
         """Number the labels of the rows as in this task; other labels are an error."""
         return rows  # those of spans have none
 
-    def row_texts(self, rows: Rows) -> Sequence[Any]:
-        """List what identifies each row, wherever it comes from: a text, or a tuple of two."""
-        return rows.keys
-
     def texts(self, rows: Rows) -> Sequence[str]:
         """List all text of the rows, to train a tokenizer on; two texts of a row are separate."""
         rows_of_texts = ([one] if isinstance(one, str) else one for one in rows.keys)
