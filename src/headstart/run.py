@@ -28,7 +28,7 @@ from headstart.data.sources import has_parts
 from headstart.data.tokenizers import Tokenizer, hash_of, load_tokenizer
 from headstart.errors import HeadstartError
 from headstart.evaluation.calibration import HIGHEST, LOWEST
-from headstart.explain import Explanation, Input, occlude
+from headstart.explain import Effect, Input, occlude
 from headstart.files import (
     IDENTITY,
     Form,
@@ -51,6 +51,7 @@ from headstart.predictions import (
     check_output,
     input_chunks,
     open_inputs,
+    problem_of,
     write_predictions,
 )
 from headstart.progress import ProgressCallback
@@ -257,14 +258,15 @@ class Run(ABC):
         summary: dict[str, Any] = {"rows": 0, "bad_rows": 0, "bad": [], "cut_rows": 0}
 
         def predicted() -> Iterator[list[Predicted]]:
-            for chunk in input_chunks(task, rows):
-                predictions, cut = self._predict([row.given for row in chunk if not row.problem])
+            for chunk in input_chunks(rows):
+                given = [row.words or row.text for row in chunk if not row.problem]
+                predictions, cut = self._predict(given)
                 found = iter(predictions)
                 yield [(row, None if row.problem else next(found)) for row in chunk]
                 bad = [row for row in chunk if row.problem]
                 summary["rows"] += len(chunk)
                 summary["bad_rows"] += len(bad)
-                summary["bad"] += [{"row": row.number, "error": row.problem} for row in bad]
+                summary["bad"] += [{"row": row.number, "error": problem_of(row)} for row in bad]
                 del summary["bad"][BAD_ROWS_SHOWN:]
                 summary["cut_rows"] += cut
                 if progress is not None:
@@ -298,7 +300,7 @@ class Run(ABC):
             seen = given - len(rows)
         return {"rows": len(rows), "seen_rows": seen, **report, "truncated": scores.truncated}
 
-    def explain(self, text: Input, label: str | None = None) -> Explanation:
+    def explain(self, text: Input, label: str | None = None) -> list[Effect]:
         """Compute the effect of every word on the log-odds of a label.
 
         Parameters
@@ -310,7 +312,7 @@ class Run(ABC):
         column = int(p.argmax()) if label is None else self.labels.index(label)
         found = occlude(text)
         p = self.predict_proba([text, *found.without])[:, column]
-        return found.explanation(p.tolist())
+        return found.effects(p.tolist())
 
 
 @dataclass(frozen=True, eq=False)

@@ -288,15 +288,15 @@ def test_the_output_does_not_lie_in_a_folder_of_input(run, tmp_path):
 
 
 def test_the_word_that_decides_has_the_largest_effect(run):
-    found = run.explain("the old judge reads the thing .").effects
+    found = run.explain("the old judge reads the thing .")
     assert max(found, key=lambda one: one.effect).text in ("judge", "reads")
     assert "".join(one.text for one in found) == "theoldjudgereadsthething."
 
 
 def test_a_text_of_one_word_or_of_thousands_is_explained(run):
-    assert len(run.explain("cat").effects) == 1
-    assert len(run.explain("cat " * 1_000).effects) == 200
-    assert len(run.explain("猫が好き").effects) == 4
+    assert len(run.explain("cat")) == 1
+    assert len(run.explain("cat " * 1_000)) == 200
+    assert len(run.explain("猫が好き")) == 4
 
 
 def test_no_cell_of_a_csv_is_a_formula(run, tmp_path):

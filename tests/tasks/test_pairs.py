@@ -105,13 +105,13 @@ def test_every_word_of_a_pair_is_explained_also_the_only_one_of_a_text(tmp_path)
     path = write_pairs(tmp_path / "pairs.csv", rows=60)
     finetune(config(dataset=[str(path)], task="pairs", epochs=1), tmp_path / "run")
     run = Run.open(tmp_path / "run")
-    found = run.explain(("cat", "the dog")).effects
+    found = run.explain(("cat", "the dog"))
     assert [(one.text, one.part, one.start) for one in found] == [
         ("cat", 0, 0),
         ("the", 1, 0),
         ("dog", 1, 4),
     ]
-    assert [one.text for one in run.explain(("a", "b")).effects] == ["a", "b"]
+    assert [one.text for one in run.explain(("a", "b"))] == ["a", "b"]
 
 
 def test_mistakes_show_both_texts_of_a_pair():

@@ -26,9 +26,7 @@ from headstart.config import DatasetSettings, FinetuneConfig, PretrainConfig, is
 from headstart.errors import HeadstartError
 from headstart.evaluation import metric_name
 
-METHODS = {
-    "occlusion": "Each word is removed in turn; the numbers are what the label's log-odds lose.",
-}
+OCCLUSION = "Each word is removed in turn; the numbers are what the label's log-odds lose."
 TOO_LONG = "longer than this run reads (set with finetune's --length, or --long windows)"
 CausalRun = Annotated[
     Path, typer.Argument(help="The folder of a run pretrained with the causal objective.")
@@ -95,6 +93,7 @@ def predict(
             where=run,
             fix="leave --explain out",
         )
+    from headstart.explain import METHOD
     from headstart.predictions import group_texts, input_columns
 
     inputs = group_texts(task, texts or [])
@@ -102,9 +101,9 @@ def predict(
         input_columns(task, one) | prediction
         for one, prediction in zip(inputs, opened.predict(inputs), strict=True)
     ]
-    explanations = [opened.explain(one) for one in inputs] if explain else []
-    for one, explanation in zip(found, explanations, strict=False):
-        one["explanation"] = asdict(explanation)
+    for one, given_texts in zip(found, inputs if explain else [], strict=False):
+        effects = [asdict(word) for word in opened.explain(given_texts)]
+        one["explanation"] = {"method": METHOD, "effects": effects}
     if json:
         print_json({"run": str(opened.folder), "predictions": found})
     elif "tags" in task.prediction_fields:
@@ -175,8 +174,7 @@ def print_classes(found: list[dict[str, Any]], columns: list[str]) -> None:
             rows.append({"text": Text(strongest, style="dim")})
     results().print(record_table(rows, {"label": "", "probability": "", "text": ""}))
     if "explanation" in found[0]:
-        method = found[0]["explanation"]["method"]
-        write("[dim]method: {method}. {about}[/]", method=method, about=METHODS[method])
+        write("[dim]{about}[/]", about=OCCLUSION)
 
 
 def print_tags(found: list[dict[str, Any]], *, entities: bool) -> None:

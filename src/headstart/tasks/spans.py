@@ -80,7 +80,7 @@ class Spans(Task[Questions]):
         "end",
         "unread",
     )
-    file_suffixes: ClassVar[tuple[str, ...]] = (".jsonl", ".json")
+    file_suffixes: ClassVar[tuple[str, ...]] = (".jsonl",)
     row_name: ClassVar[str] = "questions"
     metric_names: ClassVar[tuple[str, ...]] = ("exact_match", "f1")
     metric = "f1"
