@@ -282,11 +282,3 @@ def test_heavy_texts_win_over_light_ones():
 def test_weights_that_mean_nothing_are_refused(weights):
     with pytest.raises(ValueError, match="weight"):
         estimator().fit(TEXTS, LABELS, sample_weight=weights)
-
-
-def test_a_pickle_of_a_newer_version_says_why_it_is_not_read(fitted):
-    state = fitted.__getstate__()
-    newer = json.dumps({"format": 99, "headstart": "9.0"}).encode()
-    state = {**state, "files_": {**state["files_"], "format.json": newer}}
-    with pytest.raises(HeadstartError, match="in format 99"):
-        estimator().__setstate__(state)

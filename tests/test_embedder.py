@@ -118,13 +118,6 @@ def test_skops_needs_to_trust_our_class_alone(base):
     assert np.array_equal(copy.transform(["a cat"]), fitted.transform(["a cat"]))
 
 
-def test_a_pickle_of_a_newer_format_says_why_it_is_not_read(fitted):
-    state = fitted.__getstate__()
-    state["files_"]["format.json"] = b'{"format": 99, "headstart": "9.0"}'
-    with pytest.raises(HeadstartError, match=r"Headstart 9\.0 made this folder"):
-        HeadstartEmbedder("").__setstate__(state)
-
-
 @pytest.mark.parametrize("options", [{"pooling": "sum"}, {"length": 0}])
 def test_a_wrong_parameter_is_refused_when_fitting(base, options):
     with pytest.raises(ValueError, match=next(iter(options))):

@@ -5,14 +5,9 @@ import re
 import shlex
 import time
 
-import numpy as np
-import pytest
-from safetensors.numpy import save_file
-
 from headstart import HeadstartClassifier
 from headstart.evaluation.metrics import wilson_interval
-from headstart.model_card import VALIDATION, CardScore, write_card
-from headstart.run import write_temperature
+from headstart.model_card import CardScore, write_card
 from headstart.training.finetune import finetune
 from tests.labelled import TINY, config, dataset, splits
 
@@ -64,15 +59,3 @@ def test_the_command_of_a_card_works_wherever_the_run_is_moved(tmp_path, monkeyp
     (command,) = re.findall(r"`headstart (predict [^`]*)`", card)
     monkeypatch.chdir(moved)
     assert headstart(*shlex.split(command)).returncode == 0
-
-
-@pytest.mark.parametrize(("size", "noted"), [(1.0, False), (100.0, True)])
-def test_certainty_about_every_validation_row_is_noted(tmp_path, size, noted):
-    arrays = {"logits": size * np.eye(2), "labels": np.arange(2)}
-    save_file(arrays, tmp_path / VALIDATION)
-    write_temperature(1.0, tmp_path)
-    write_card(
-        tmp_path, title="t", facts={}, scores=[], fingerprints={}, use="nothing", limits=["none"]
-    )
-    card = (tmp_path / "README.md").read_text(encoding="utf-8")
-    assert ("99.99 %" in card) == noted

@@ -32,19 +32,15 @@ from headstart.explain import Effect, Input, occlude
 from headstart.files import (
     IDENTITY,
     Form,
-    check_format,
     is_numbers,
     is_table,
     read_object,
     replacing,
-    write_format,
     write_text,
 )
 from headstart.model.checkpoint import CONFIG, load_model, save_model
 from headstart.model.model import Model
 from headstart.model.presets import preset_of
-from headstart.model_card import CALIBRATION as CALIBRATION
-from headstart.model_card import VALIDATION as VALIDATION
 from headstart.predictions import (
     Predicted,
     check_inputs,
@@ -61,6 +57,8 @@ from headstart.tasks.examples import Examples, Long, Output, TextEncoding, run_n
 from headstart.tasks.task import Prediction, Task
 
 TASK = "task.json"
+VALIDATION = "validation.safetensors"  # scores and labels of the validation rows
+CALIBRATION = "calibration.json"
 SUMMARY = "summary.json"
 CLASSIFIER = "classifier.json"
 EXPORTED = "model.onnx"
@@ -137,11 +135,9 @@ class Run(ABC):
         elif (folder / EXPORTED).is_file():
             run = import_module("headstart.interop.onnx_run").open_export(folder)
         elif (folder / CLASSIFIER).is_file():
-            check_format(folder)
             run = _open_classifier(folder)
         else:
             _reject_container(folder)
-            check_format(folder)
             run = _open_network(folder)
         if not isinstance(run, cls):
             raise HeadstartError(
@@ -360,7 +356,6 @@ class NetworkRun(Run):
 
     def save(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        write_format(folder)
         self.tokenizer.save(folder)
         if self.task is not None:
             write_task(self.task, self.encoding, folder)
@@ -394,7 +389,6 @@ class ClassifierRun(Run):
 
     def save(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        write_format(folder)
         settings, files = self.classifier.write(folder)
         write_temperature(self.temperature, folder)
         content = {
@@ -675,7 +669,7 @@ def evaluation_rows(
     else:
         how = {**columns, "encoding": config.encoding, "progress": progress}
         if not has_parts(dataset):
-            return task.read_all(dataset, **how), f"every row of {dataset}"
+            return task.read_all(dataset, **how), dataset
         splits, name = task.read([dataset], seed=config.split_seed, **how), dataset
     if splits.test is None:
         raise HeadstartError(

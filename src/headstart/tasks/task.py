@@ -170,8 +170,12 @@ class Task(ABC, Generic[Rows]):
             **self.metrics(scores, rows, temperature=temperature),
             "intervals": self.intervals(scores, rows),
             "labels": list(self.labels),
-            "notes": [],
+            "notes": self.notes(scores, rows, temperature),
         }
+
+    def notes(self, scores: Any, rows: Rows, temperature: float = 1.0) -> list[str]:
+        """Say what is suspicious about the predictions for these rows."""
+        return []
 
     def fit_temperature(self, validation: Mapping[str, NDArray[Any]]) -> float:
         """Fit the temperature of the probabilities to what `validation_arrays` returned."""
