@@ -23,13 +23,6 @@ def test_all_problems_are_one_message():
     assert error.value.code == "config"
 
 
-def test_a_share_given_as_a_percentage_is_explained_and_names_no_other_setting():
-    with pytest.raises(HeadstartError) as error:
-        FinetuneConfig.create(dataset=["x"], token_dropout=35)
-    assert "long_token_dropout" not in str(error.value)
-    assert "--token-dropout 0.35" in error.value.fix
-
-
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -55,11 +48,6 @@ def test_a_wrong_setting_is_rejected(wrong):
     with pytest.raises(HeadstartError) as error:
         FinetuneConfig.create(**{"dataset": ["x"], **wrong})
     assert error.value.fix
-
-
-def test_amounts_exclude_each_other():
-    with pytest.raises(HeadstartError, match="minutes and steps"):
-        PretrainConfig.create(corpus=["x"], minutes=1.0, steps=5)
 
 
 def test_an_unknown_setting_is_rejected_with_the_known_ones():
@@ -123,11 +111,3 @@ def test_settings_of_whole_texts_are_rejected_for_tags_unless_a_preset_has_them(
 def test_every_task_is_a_choice():
     choices = {one.name: one.choices for one in FinetuneConfig.settings()}
     assert sorted(choices["task"]) == sorted(TASKS)
-
-
-@pytest.mark.parametrize("given", [{"width": 8}, {"tokenizer": "tokenizer.json"}])
-@pytest.mark.parametrize("kind", [PretrainConfig, FinetuneConfig])
-def test_what_the_base_decides_about_is_rejected(kind, given):
-    source = {"corpus": ["x"]} if kind is PretrainConfig else {"dataset": ["x"]}
-    with pytest.raises(HeadstartError, match=f"the base decides about {next(iter(given))}"):
-        kind.create(**source, base="runs/base", **given)

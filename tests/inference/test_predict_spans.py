@@ -107,9 +107,3 @@ def test_a_table_of_questions_and_contexts_is_answered_by_row(run, tmp_path):
     summary = run.predict_file(tmp_path / "in.csv", tmp_path / "out.jsonl")
     assert summary["bad"] == [{"row": 2, "error": "the text is empty"}]
     assert [row["answer"] for row in read_rows(tmp_path / "out.jsonl")] == ["Ada", None]
-
-
-def test_an_ending_that_does_not_fit_answers_is_refused_before_any_work(run, tmp_path):
-    with pytest.raises(HeadstartError, match=r"spans cannot be written as '\.conll'") as error:
-        run.predict_file(tmp_path / "missing.json", tmp_path / "out.conll")
-    assert ".jsonl" in error.value.fix

@@ -5,14 +5,11 @@ import json
 import random
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from headstart.data.dataset import Dataset
-from headstart.data.overlap import text_key
 from headstart.data.tokenizers import train_tokenizer
-from headstart.errors import HeadstartError
 from headstart.run import NetworkRun, Run, evaluation_rows
 from headstart.tasks.classification import Pairs, fit_pair
 from headstart.tasks.examples import TextEncoding
@@ -82,12 +79,6 @@ def test_the_longer_text_gives_way_first(a, b, room):
         assert len(first) >= len(second) - 1
 
 
-def test_windows_are_refused(tmp_path):
-    path = write_pairs(tmp_path / "pairs.csv", rows=60)
-    with pytest.raises(HeadstartError, match="cannot be read in windows"):
-        finetune(config(dataset=[str(path)], task="pairs", long="windows"), tmp_path / "run")
-
-
 def test_no_character_of_a_text_is_taken_for_the_border_of_a_pair(tmp_path):
     path = tmp_path / "pairs.jsonl"
     texts = [(f"a{n}\ufdd0b", f"c\x1e{n}") for n in range(20)]
@@ -95,10 +86,6 @@ def test_no_character_of_a_text_is_taken_for_the_border_of_a_pair(tmp_path):
     path.write_text("\n".join(map(json.dumps, records)))
     splits = Pairs.read([str(path)])
     assert {text for part in splits.parts().values() for text in part.texts} == set(texts)
-
-
-def test_words_on_the_other_side_make_another_pair():
-    assert text_key(("a b", "c")) != text_key(("a", "b c"))
 
 
 def test_every_word_of_a_pair_is_explained_also_the_only_one_of_a_text(tmp_path):

@@ -302,13 +302,13 @@ def confusion_table(confusion: list[list[int]], labels: list[str]) -> Table:
             for label, counts in zip(labels, zip(*confusion, strict=True), strict=True)
         }
         return facts_table(columns, corner="true ↓  predicted →")
-    mistakes = [
+    mistakes: list[dict[str, Any]] = [
         {"labelled": true, "predicted": predicted, "rows": count}
         for true, counts in zip(labels, confusion, strict=True)
         for predicted, count in zip(labels, counts, strict=True)
         if count and true != predicted
     ]
-    frequent = sorted(mistakes, key=lambda one: -int(one["rows"]))[:MOST_CLASSES]
+    frequent = sorted(mistakes, key=lambda one: -one["rows"])[:MOST_CLASSES]
     return record_table(frequent, {"labelled": "", "predicted": "", "rows": ","})
 
 

@@ -52,8 +52,8 @@ from headstart.tasks.task import Prediction, Task
 CERTAIN = 5.0  # a logit
 THRESHOLD = 0.5  # a label is predicted from this probability on
 ONE_CLASS_NOTE = (
-    "Every row is predicted as {}, whatever its text: train longer, try another --learning-rate, or "
-    "give more labelled rows."
+    "Every row is predicted as {}, whatever its text: train longer, try another --learning-rate, "
+    "or give more labelled rows."
 )
 
 
