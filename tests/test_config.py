@@ -2,7 +2,7 @@
 
 import pytest
 
-from headstart.config import FinetuneConfig, PretrainConfig, StudyConfig, check_number, is_run
+from headstart.config import FinetuneConfig, PretrainConfig, StudyConfig, is_run
 from headstart.errors import HeadstartError
 from headstart.tasks import TASKS
 
@@ -93,12 +93,6 @@ def test_resuming_with_another_value_names_both(tmp_path):
     assert resumed == saved.replace(save_seconds=1.0)  # what was not given is the run's
     with pytest.raises(HeadstartError, match=r"learning_rate: 0\.002 in the run, 0\.1 now"):
         same.replace(learning_rate=0.1).resumed(tmp_path)
-
-
-def test_numbers_that_are_not_settings_are_checked_too():
-    check_number("threads", 2, minimum=1)
-    with pytest.raises(HeadstartError, match="threads is 0"):
-        check_number("threads", 0, minimum=1)
 
 
 def test_settings_of_whole_texts_are_rejected_for_tags_unless_a_preset_has_them():

@@ -5,11 +5,10 @@ import re
 import shlex
 import time
 
-from headstart import HeadstartClassifier
 from headstart.evaluation.metrics import wilson_interval
 from headstart.model_card import CardScore, write_card
 from headstart.training.finetune import finetune
-from tests.labelled import TINY, config, dataset, splits
+from tests.labelled import config, splits
 
 
 def test_a_fine_tuned_run_has_one(tmp_path):
@@ -24,13 +23,6 @@ def test_a_fine_tuned_run_has_one(tmp_path):
     identity = json.loads((tmp_path / "run" / "identity.json").read_text())
     assert all(digits[:16] in card for digits in identity.values())
     assert "## Limits" in card
-
-
-def test_a_saved_estimator_has_one(tmp_path):
-    data = dataset(40)
-    arm = HeadstartClassifier(epochs=1, threads=1, random_state=0, **TINY)
-    arm.fit(data.texts, data.labels).save(tmp_path / "run")
-    assert "## Evaluation" in (tmp_path / "run" / "README.md").read_text(encoding="utf-8")
 
 
 def test_strings_of_the_user_are_no_markup(tmp_path):

@@ -141,13 +141,6 @@ class Setting:
         return None
 
 
-def check_number(name: str, value: float, minimum: float = 0, maximum: float = LARGEST) -> None:
-    """Reject a number outside its bounds; for values that are not a setting."""
-    bounds = Setting(name, float, 0, "", minimum=minimum, maximum=maximum)
-    if problem := bounds.problem(value):
-        raise HeadstartError(problem, code="config")
-
-
 def setting(default: Any, help: str, **more: Any) -> Any:
     """Declare a setting of a config class; `more` are parameters of `Setting`."""
     metadata = {"help": help, **more}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.labelled import write_conll, write_squad
+from tests.labelled import write_conll
 
 
 def test_a_page_is_printed_and_nothing_in_the_data_reaches_the_terminal(headstart, tmp_path):
@@ -85,14 +85,3 @@ def test_a_conll_file_is_looked_at_as_tagged_sentences(headstart, headstart_json
     assert sum(part["labels"]["B-PER"] for part in report["parts"]) == 40
     wrong = headstart("inspect", path, "--task", "classification")
     assert (wrong.returncode, "--task tagging" in wrong.stderr) == (2, True)
-
-
-def test_questions_and_pairs_are_looked_at_as_well(headstart_json, tmp_path):
-    path = write_squad(tmp_path / "train.json", texts=40, none=0.5)
-    report = headstart_json("inspect", path, "--task", "spans")
-    assert set(report["parts"][0]["labels"]) == {"no answer", "answer"}
-    pairs = tmp_path / "pairs.csv"
-    rows = "".join(f"first {n},second {n},{n % 2}\n" for n in range(30))
-    pairs.write_text("text1,text2,label\n" + rows)
-    report = headstart_json("inspect", pairs, "--task", "pairs")
-    assert sum(part["documents"] for part in report["parts"]) == 30

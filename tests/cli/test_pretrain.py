@@ -132,6 +132,8 @@ def test_a_base_writes_and_is_measured_and_says_what_it_cannot(
     for arguments, message in [
         (["fill", causal, "the old [MASK] chases the mouse ."], "causal mask"),
         (["generate", causal, "the", "--seed", 10**23], "--seed"),
+        (["generate", causal, "the", "--temperature", -1], "--temperature"),
+        (["generate", causal, "the", "--top-p", 1.5], "--top-p"),
         (["generate", tmp_path / "nothing", "hello"], "there is no such run"),
     ]:
         result = headstart(*arguments)

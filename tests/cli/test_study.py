@@ -122,14 +122,6 @@ def test_a_wrong_wish_is_named_with_what_there_is_and_nothing_is_written(
     assert not out.exists()
 
 
-def test_without_a_corpus_the_plan_says_what_is_pretrained_on(headstart, data, tmp_path):
-    out = tmp_path / "study"
-    result = headstart("compare", data / "data.csv", "--out", out, "--dry-run", *TINY)
-    assert result.returncode == 0, result.stderr
-    assert "pretraining on the training texts (no --corpus)" in result.stderr
-    assert not out.exists()
-
-
 def test_report_names_the_recommendation_the_verdict_and_the_files(
     headstart, headstart_json, tmp_path
 ):

@@ -10,9 +10,8 @@ from headstart.config import FinetuneConfig
 from headstart.data.dataset import Dataset
 from headstart.data.read import read_dataset
 from headstart.errors import HeadstartError
-from headstart.run import ROWS, NetworkRun, evaluation_rows
-from headstart.training.finetune import finetune
-from tests.labelled import config, dataset, write_csv
+from headstart.run import ROWS, evaluation_rows
+from tests.labelled import dataset, write_csv
 
 
 def test_the_document_has_all_that_was_asked_for(run):
@@ -62,16 +61,6 @@ def test_other_labels_than_the_runs_are_an_error_that_names_both(run, run_folder
         evaluation_rows(FinetuneConfig.load(run_folder), run.task, "rotten-tomatoes")
 
 
-def test_rows_of_one_class_are_judged_as_well(run, run_folder, tmp_path):
-    data = dataset(30, 7)
-    animals = data.pick([row for row, label in enumerate(data.labels) if label == 0])
-    path = write_csv(tmp_path / "animals.csv", animals)
-    part, _ = evaluation_rows(FinetuneConfig.load(run_folder), run.task, str(path))
-    found = run.evaluate(part)
-    assert found["rows"] == len(animals)
-    assert found["confusion"][1] == [0, 0]
-
-
 def test_labels_in_another_order_are_renumbered(run):
     turned = Dataset("t", ["the cat sits .", "the judge sits ."], [1, 0], ("person", "animal"))
     fitted = run.task.match_labels(turned, "t")
@@ -87,21 +76,7 @@ def test_another_spelling_of_the_path_judges_no_row_that_was_trained_on(run, run
     own = read_dataset(recipe.dataset)
     assert found["seen_rows"] == len(own.train) + len(own.validation)
     assert found["rows"] == len(part) - found["seen_rows"]
-
-
-def test_a_dataset_that_grew_judges_no_row_that_was_trained_on(tmp_path):
-    path = write_csv(tmp_path / "d.csv", dataset(100, wrong=0.3))
-    finetune(config(dataset=[str(path)], epochs=1), tmp_path / "run")
-    before = read_dataset(path)
-    seen = {*before.train.texts, *before.validation.texts}
-    write_csv(path, dataset(160, wrong=0.3))
-    opened = NetworkRun.open(tmp_path / "run")
-    part, _ = evaluation_rows(FinetuneConfig.load(tmp_path / "run"), opened.task, None)
-    assert seen & set(part.texts)
-    found = opened.evaluate(part)
-    assert found["rows"] == len(set(part.texts) - seen)
-    assert found["seen_rows"] == len(seen & set(part.texts))
-    text_of = dict(zip(part.rows, part.texts, strict=True))
+    text_of = dict(zip(part.rows, part.texts, strict=True))  # mistakes name rows of the file
     assert all(text_of[one["row"]] == one["text"] for one in found["mistakes"])
 
 

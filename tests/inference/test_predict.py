@@ -71,18 +71,6 @@ def test_what_is_not_a_list_of_pairs_is_rejected(run, texts):
         replace(run, task=Pairs(run.labels)).predict(texts)
 
 
-def test_texts_that_are_not_read_to_their_end_are_counted(run, tmp_path):
-    short = replace(run, length=8, long="truncate")
-    (tmp_path / "in.csv").write_text(f"text\nthe cat\n{'the cat sleeps . ' * 9}\n")
-    assert short.predict_file(tmp_path / "in.csv", tmp_path / "out.csv")["cut_rows"] == 1
-
-
-def test_a_folder_of_runs_names_the_runs_in_it(run_folder):
-    with pytest.raises(HeadstartError, match="folder of runs") as error:
-        Run.open(run_folder.parent)
-    assert str(run_folder) in error.value.fix
-
-
 def test_a_base_without_a_task_is_refused_with_the_way_out(tmp_path):
     base = small_run(tmp_path, steps=2)
     with pytest.raises(HeadstartError, match="no task") as error:
@@ -153,13 +141,6 @@ def test_memory_does_not_grow_with_the_file(run, tmp_path):
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < 1.5 * peaks[0], peaks
-
-
-def test_a_failed_prediction_leaves_no_half_file(run, tmp_path):
-    (tmp_path / "in.csv").write_text("id,other\n1,x\n")
-    with pytest.raises(HeadstartError, match="text column"):
-        run.predict_file(tmp_path / "in.csv", tmp_path / "out.csv")
-    assert not (tmp_path / "out.csv").exists()
 
 
 def write_with_columns(path):
@@ -286,12 +267,3 @@ def test_no_cell_of_a_csv_is_a_formula(run, tmp_path):
     found = read_output(tmp_path / "out.csv")
     assert [row["text"] for row in found] == [*(f"'{text}" for text in rows[:4]), "fine"]
     assert {row["n"] for row in found} == {"-0.5"}
-
-
-def test_a_quotation_mark_that_swallows_rows_costs_no_other_answer(run, tmp_path):
-    lines = [f"the cat {n} sits .,{n % 2}" for n in range(1, 21)]
-    lines[4], lines[8] = f'"{lines[4]}', f'"{lines[8]}'
-    (tmp_path / "in.csv").write_text("\n".join(["text,label", *lines]) + "\n")
-    summary = run.predict_file(tmp_path / "in.csv", tmp_path / "out.csv")
-    assert (summary["rows"], summary["bad_rows"]) == (20, 2)
-    assert [bad["row"] for bad in summary["bad"]] == [5, 9]

@@ -334,14 +334,18 @@ def generate(
     prompt: Annotated[str, typer.Argument(help="The text to continue.")] = "",
     tokens: Annotated[int, typer.Option(min=1, help="The largest number of new tokens.")] = 60,
     temperature: Annotated[
-        float, typer.Option(help="0 always takes the most probable token (greedy).")
+        float, typer.Option(min=0, help="0 always takes the most probable token (greedy).")
     ] = 0.8,
     top_k: Annotated[
-        int, typer.Option(help="Sample from the k most probable tokens only; 0 is all.")
+        int, typer.Option(min=0, help="Sample from the k most probable tokens only; 0 is all.")
     ] = 0,
     top_p: Annotated[
         float,
-        typer.Option(help="Sample from the fewest tokens whose probabilities reach this sum."),
+        typer.Option(
+            min=1e-9,
+            max=1,
+            help="Sample from the fewest tokens whose probabilities reach this sum.",
+        ),
     ] = 0.95,
     seed: Annotated[int, typer.Option(min=0, max=2**31 - 1, help="The seed of the sampling.")] = 0,
     json: Json = False,
