@@ -1,8 +1,10 @@
 """finetune, evaluate and predict as a user runs them."""
 
+import io
 import json
 import re
 import shutil
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -89,7 +91,9 @@ def test_a_network_that_predicts_one_class_says_so(headstart, tmp_path):
     assert "Every row is predicted as" in (tmp_path / "run" / "README.md").read_text()
 
 
-def test_predict_reads_texts_from_arguments_and_standard_input(files, headstart, headstart_json):
+def test_predict_reads_texts_from_arguments_and_standard_input(
+    files, headstart, headstart_json, monkeypatch
+):
     run, text = files[0] / "run", "the old judge reads the law ."
     shown = headstart("predict", run, text, "the [bold]cat sits :cat: .", "--explain").stdout
     assert "[/]" in shown
@@ -99,8 +103,8 @@ def test_predict_reads_texts_from_arguments_and_standard_input(files, headstart,
     assert found["explanation"]["method"] == "occlusion"
     assert len(found["explanation"]["effects"]) == 7
     lines = "the old judge reads the law .\n\nthe small cat chases the mouse .\n"
-    result = headstart("predict", run, "-", "--json", input=lines)
-    labels = [one["label"] for one in json.loads(result.stdout)["predictions"]]
+    monkeypatch.setattr(sys, "stdin", io.StringIO(lines))
+    labels = [one["label"] for one in headstart_json("predict", run, "-")["predictions"]]
     assert labels == ["[/]", "[neg]"]
 
 

@@ -63,7 +63,9 @@ def test_wrong_use_is_one_message_and_nothing_is_written(
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize("kind", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    "kind", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)]
+)
 def test_a_signal_saves_and_says_how_to_go_on(corpus, tmp_path, kind):
     out = tmp_path / "run"
     process = start(["pretrain", corpus, *OPTIONS, "--steps", 5000, "--out", out])

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from headstart.config import FinetuneConfig
 from headstart.data.dataset import Sentences
 from headstart.data.read import read_dataset
 from headstart.data.tokenizers import train_tokenizer
@@ -10,24 +11,14 @@ from headstart.errors import HeadstartError
 from headstart.run import NetworkRun, evaluation_rows
 from headstart.tasks.examples import IGNORE_INDEX, TextEncoding, word_windows
 from headstart.tasks.tagging import Tagging
-from headstart.training.finetune import finetune
-from tests.labelled import config, write_conll
+from tests.labelled import write_conll
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("tags")
-    path = write_conll(folder / "train.conll")
-    settings = config(dataset=[str(path)], task="tagging", epochs=6)
-    return finetune(settings, folder / "run").summary, NetworkRun.open(folder / "run"), settings
-
-
-def test_it_learns_entities(run):
-    summary, opened, settings = run
-    assert opened.labels == ("O", "B-LOC", "I-LOC", "B-PER", "I-PER")
-    assert summary["validation"]["f1"] > 0.9
-    part, _ = evaluation_rows(settings, opened.task, None)
-    found = opened.evaluate(part)
+def test_it_learns_entities(tagger):
+    run = NetworkRun.open(tagger)
+    assert run.labels == ("O", "B-LOC", "I-LOC", "B-PER", "I-PER")
+    part, _ = evaluation_rows(FinetuneConfig.load(tagger), run.task, None)
+    found = run.evaluate(part)
     assert found["f1"] > 0.9
     assert [row["name"] for row in found["classes"]] == ["LOC", "PER"]
 
