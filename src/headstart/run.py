@@ -285,15 +285,9 @@ class Run(ABC):
             (metrics as floats, `intervals`, `classes`, `notes` …) and `truncated`.
         """
         task = self.require_task()
-        given = len(rows)
-        numbers = None
-        if self.folder is not None:
-            rows, numbers = drop_seen(task, rows, self.folder)
+        rows, seen = drop_seen(task, rows, self.folder)
         scores = self.scores(rows, progress)
         report = task.report(scores.values, rows, self.temperature)
-        seen = None
-        if numbers is not None:
-            seen = given - len(rows)
         return {"rows": len(rows), "seen_rows": seen, **report, "truncated": scores.truncated}
 
     def explain(self, text: Input, label: str | None = None) -> list[Effect]:
@@ -607,16 +601,16 @@ def seen_rows(
     return np.flatnonzero(np.isin(hash_rows(task, rows), known))
 
 
-def drop_seen(task: Task[Any], rows: Any, folder: Path) -> tuple[Any, NDArray[np.int64] | None]:
+def drop_seen(task: Task[Any], rows: Any, folder: Path | None) -> tuple[Any, int | None]:
     """Drop the rows that trained the run in `folder` or selected its weights.
 
     Returns
     -------
-    rows, array
-        The others, and their numbers among the given ones; `None` as in `seen_rows`.
+    rows, int
+        The others, and how many were dropped; `None` as in `seen_rows`.
     """
-    seen = seen_rows(task, rows, folder)
-    if seen is None:
+    seen = None if folder is None else seen_rows(task, rows, folder)
+    if seen is None or folder is None:
         return rows, None
     others = np.setdiff1d(np.arange(len(rows)), seen)
     if len(rows) and not len(others):
@@ -630,7 +624,7 @@ def drop_seen(task: Task[Any], rows: Any, folder: Path) -> tuple[Any, NDArray[np
             where=folder,
             fix="name a file with labelled texts that the run has not seen",
         )
-    return task.pick(rows, others.tolist()), others
+    return task.pick(rows, others.tolist()), len(seen)
 
 
 def evaluation_rows(
