@@ -6,7 +6,6 @@ import pytest
 from headstart.baselines.baselines import finetune_arm
 from headstart.config import FinetuneConfig
 from headstart.errors import HeadstartError
-from headstart.explain import OCCLUSION
 from headstart.run import Run
 from tests.labelled import dataset, splits, write_csv
 
@@ -61,7 +60,7 @@ def test_pairs_of_texts_have_a_linear_arm_too(tmp_path):
     finetune_arm(settings, tmp_path / "run")
     run = Run.open(tmp_path / "run")
     assert run.task.name == "pairs"
-    assert run.explain(("a cat", "a dog")).method == OCCLUSION
+    assert [one.text for one in run.explain(("a cat", "a dog"))] == ["a", "cat", "a", "dog"]
     first, second = run.classifier.scores([("a cat", "a dog"), "a cat ¦ a dog"])
     assert np.array_equal(first, second)
 

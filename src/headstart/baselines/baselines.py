@@ -250,6 +250,7 @@ def save_arm(
     config.save(folder)
     scores = run.scores(splits.validation).values
     metrics = run.task.metrics(scores, splits.validation, temperature=run.temperature)
+    doubts = run.task.notes(scores, splits.validation, run.temperature)
     measured = {"validation_loss": metrics.pop("loss"), **metrics}
     summary = {
         "run": str(folder),
@@ -280,7 +281,7 @@ def save_arm(
         ],
         fingerprints={},
         use=usage(run.task.texts_per_row),
-        limits=(*TASK_LIMITS, NOT_A_NETWORK),
+        limits=(*TASK_LIMITS, NOT_A_NETWORK, *doubts),
     )
     write_summary(summary, folder)
     return summary

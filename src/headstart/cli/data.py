@@ -1,11 +1,10 @@
-"""`headstart inspect`, `tokenizer` and `tokenize`: what is in the data, before any training."""
+"""`headstart inspect` and `tokenizer`: what is in the data, before any training."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -212,41 +211,3 @@ def tokenizer(
     write("{file}: {vocab_size:,} tokens", **facts)
     if trained.vocab_size < size:
         write("The corpus has no more tokens than that: --vocab-size is {size:,}.", size=size)
-
-
-def tokenize(
-    file: Annotated[Path, typer.Argument(help="tokenizer.json, the lab's dict.txt, or a folder.")],
-    texts: Annotated[list[str], typer.Argument(help="The texts to tokenize.")],
-    json: Json = False,
-    debug: Debug = False,
-) -> None:
-    """Show the tokens and ids of texts.
-
-    headstart tokenize tokenizer.json "a fine film"
-    """
-    from headstart.data.tokenizers import load_tokenizer
-
-    tokenizer = load_tokenizer(file)
-    rows: list[dict[str, Any]] = [
-        {
-            "text": text,
-            "tokens": tokenizer.tokenize(text),
-            "ids": ids,
-            "decoded": tokenizer.decode(ids),
-        }
-        for text, ids in zip(texts, tokenizer.encode(texts), strict=True)
-    ]
-    if json:
-        specials = {**tokenizer.specials, "unknown": tokenizer.unknown_id}
-        print_json({"vocab_size": tokenizer.vocab_size, "specials": specials, "texts": rows})
-        return
-    for row in rows:
-        # A middle dot is a space and a bar ends a token: every boundary is visible.
-        shown = "|".join([*row["tokens"], ""]).replace(" ", "·")
-        write("{line}", line=shown.replace("\n", "⏎").replace("\t", "⇥"))
-        ids, words = row["ids"], row["text"].split()
-        write("[dim]{ids}[/]", ids=" ".join(map(str, ids)))
-        each = len(ids) / max(1, len(words))
-        write("[dim]tokens: {count:,}, per word: {each:.2f}[/]", count=len(ids), each=each)
-        if row["decoded"] != row["text"]:
-            write("decoded as: {decoded}", **row)

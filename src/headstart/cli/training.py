@@ -246,6 +246,8 @@ class TrainDisplay(Display, Callback):
         plan, console = run.plan, messages()
         self._has_epochs = run.task is not None
         console.print(styled("[bold]plan[/]: {text}", text=plan_text(plan)), soft_wrap=True)
+        if step:
+            console.print(f"resumed at step {step:,} of {plan['steps']:,}")
         for text in plan.get("notes", ()):
             note(text)
         if plan.get("swap"):
