@@ -2,8 +2,6 @@
 
 import json
 import pickle
-import subprocess
-import sys
 import warnings
 
 import numpy as np
@@ -11,7 +9,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import estimator_checks as checks
@@ -41,13 +39,11 @@ def test_it_learns_and_scores(fitted):
     other = dataset(40, 6)
     assert fitted.score(other.texts, [other.label_names[label] for label in other.labels]) > 0.9
     assert fitted.classes_.tolist() == ["animal", "person"]
-
-
-def test_probabilities_are_in_the_order_of_the_classes(fitted):
     p = fitted.predict_proba(["the small cat chases the mouse .", "the old judge reads the law ."])
-    assert p.shape == (2, 2)
     assert np.allclose(p.sum(axis=1), 1)
     assert p[0, 0] > 0.5 > p[1, 0]
+    with pytest.raises(NotFittedError):
+        estimator().predict(TEXTS)
 
 
 def test_it_starts_from_a_base(tmp_path):
@@ -56,37 +52,10 @@ def test_it_starts_from_a_base(tmp_path):
     assert arm.fit(TEXTS, LABELS).summary_["swap"][0]["status"] == "kept"
 
 
-@pytest.mark.parametrize(
-    "check",
-    [
-        checks.check_no_attributes_set_in_init,
-        checks.check_get_params_invariance,
-        checks.check_set_params,
-        checks.check_parameters_default_constructible,
-        checks.check_estimator_cloneable,
-        checks.check_estimator_repr,
-        checks.check_do_not_raise_errors_in_init_or_set_params,
-        checks.check_estimator_tags_renamed,
-        checks.check_valid_tag_types,
-        checks.check_mixin_order,
-    ],
-    ids=lambda check: check.__name__,
-)
-def test_scikit_learns_own_check(check):
-    check("HeadstartClassifier", estimator())
-
-
 def test_scikit_learns_suite_finds_nothing_else_that_applies_to_text():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it says which checks need a table of numbers
         checks.check_estimator(estimator())
-
-
-def test_fitting_changes_no_parameter_and_returns_itself():
-    arm = estimator(epochs=1)
-    before = arm.get_params()
-    assert arm.fit(TEXTS, LABELS) is arm
-    assert arm.get_params() == before
 
 
 def test_the_same_random_state_gives_the_same_answers_and_fitting_anew_forgets(fitted):
@@ -100,11 +69,12 @@ def test_a_pickle_answers_the_same(fitted):
     assert pickle.loads(pickle.dumps(estimator())).get_params() == estimator().get_params()
 
 
-def test_it_can_be_cross_validated_and_searched():
-    assert cross_val_score(estimator(), TEXTS, LABELS, cv=2).mean() > 0.7
-    search = GridSearchCV(estimator(), {"pooling": ["mean", "max"], "epochs": [1]}, cv=2)
+def test_it_can_be_searched_in_a_pipeline():
+    lower = FunctionTransformer(lambda texts: [text.lower() for text in texts])
+    pipeline = make_pipeline(lower, estimator())
+    search = GridSearchCV(pipeline, {"headstartclassifier__epochs": [1, 3]}, cv=2)
     search.fit(TEXTS, LABELS)
-    assert search.best_params_["pooling"] in ("mean", "max")
+    assert search.best_score_ > 0.7
     assert len(search.predict(TEXTS[:3])) == 3
 
 
@@ -118,16 +88,9 @@ def test_a_search_ends_when_it_is_interrupted(monkeypatch):
         search.fit(TEXTS, LABELS)
 
 
-def test_it_works_in_a_pipeline():
-    lower = FunctionTransformer(lambda texts: [text.lower() for text in texts])
-    pipeline = make_pipeline(lower, estimator(epochs=1)).fit(TEXTS, LABELS)
-    assert len(pipeline.predict(TEXTS[:2])) == 2
-
-
 @pytest.mark.parametrize(
     "labels",
     [
-        [0, 1] * 30,
         [-3, 7] * 30,
         [True, False] * 30,
         np.array(["one", "two"] * 30, dtype=object),
@@ -138,10 +101,6 @@ def test_labels_of_any_kind_come_back_as_they_were(labels):
     arm = estimator(epochs=1).fit(TEXTS, labels)
     assert set(arm.predict(TEXTS).tolist()) <= set(np.asarray(labels).tolist())
     assert arm.classes_.tolist() == sorted(set(np.asarray(labels).tolist()))
-
-
-def test_numpy_arrays_of_strings_are_texts_too(fitted):
-    assert np.array_equal(fitted.predict(np.array(TEXTS[:4])), fitted.predict(TEXTS[:4]))
 
 
 def test_validation_rows_can_be_given(fitted):
@@ -160,10 +119,6 @@ def test_what_was_saved_opens_elsewhere_and_can_be_judged(fitted, tmp_path, head
     assert load(tmp_path / "run").labels == ("animal", "person")
     others = write_csv(tmp_path / "a.csv", dataset(30, 9))
     assert headstart_json("evaluate", tmp_path / "run", others)["rows"] == 30
-
-
-def test_the_summary_of_what_was_saved_names_the_folder_it_was_saved_in(fitted, tmp_path):
-    fitted.save(tmp_path / "run")
     summary = json.loads((tmp_path / "run" / "summary.json").read_text(encoding="utf-8"))
     assert summary["run"] == str(tmp_path / "run")
 
@@ -194,11 +149,6 @@ def test_wrong_input_is_a_value_error(texts, labels, message):
         estimator().fit(texts, labels)
 
 
-def test_asking_before_fitting_is_said():
-    with pytest.raises(NotFittedError):
-        estimator().predict(TEXTS)
-
-
 @pytest.mark.parametrize("empty", ["", " "])
 def test_an_empty_text_is_rejected_as_on_the_command_line(fitted, headstart, tmp_path, empty):
     with pytest.raises(HeadstartError, match="the text is empty") as predicting:
@@ -224,12 +174,6 @@ def test_class_weights_make_a_rare_class_count(weight):
     assert change.mean() > 0
 
 
-def test_a_class_weight_that_means_nothing_is_rejected_when_fitting():
-    model = estimator(class_weight="heavy")
-    with pytest.raises(ValueError, match="class_weight"):
-        model.fit(TEXTS, LABELS)
-
-
 def test_parameters_are_the_settings_of_finetune_and_checked_when_fitting():
     names = set(HeadstartClassifier().get_params())
     assert {"base", "epochs", "width", "class_weight", "random_state", "precision"} <= names
@@ -239,18 +183,6 @@ def test_parameters_are_the_settings_of_finetune_and_checked_when_fitting():
         HeadstartClassifier(settings={})
     with pytest.raises(HeadstartError, match="token_dropout is 35"):
         estimator(token_dropout=35).fit(TEXTS, LABELS)
-
-
-def test_a_preset_brings_its_training_settings():
-    model = estimator(preset="lab", epochs=2)
-    config = model._config(seed=0)
-    assert (config.epochs, config.batch_size, config.schedule) == (2, 8, "constant")
-
-
-def test_importing_headstart_is_cheap():
-    code = "import headstart, sys; print(sorted({'torch', 'sklearn', 'numpy'} & set(sys.modules)))"
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert result.stdout.strip() == "[]"
 
 
 def test_scikit_learns_names_of_the_arguments_work_and_a_table_of_one_column(fitted):
@@ -269,24 +201,7 @@ def test_a_weight_of_zero_leaves_a_text_out_and_the_size_of_weights_does_not_mat
     )
 
 
-def test_heavy_texts_win_over_light_ones():
-    turned = {"animal": "person", "person": "animal"}
-    texts, labels = TEXTS * 2, LABELS + [turned[label] for label in LABELS]
-    weights = [20.0] * len(TEXTS) + [1.0] * len(TEXTS)
-    validation = (TEXTS[:10], LABELS[:10])
-    arm = estimator(epochs=2).fit(texts, labels, sample_weight=weights, validation=validation)
-    assert arm.score(TEXTS, LABELS) > 0.8
-
-
 @pytest.mark.parametrize("weights", [[1.0], [-1.0] * 60, [0.0] * 60, [np.nan] * 60])
 def test_weights_that_mean_nothing_are_refused(weights):
     with pytest.raises(ValueError, match="weight"):
         estimator().fit(TEXTS, LABELS, sample_weight=weights)
-
-
-def test_a_pickle_of_a_newer_version_says_why_it_is_not_read(fitted):
-    state = fitted.__getstate__()
-    newer = json.dumps({"format": 99, "headstart": "9.0"}).encode()
-    state = {**state, "files_": {**state["files_"], "format.json": newer}}
-    with pytest.raises(HeadstartError, match="in format 99"):
-        estimator().__setstate__(state)

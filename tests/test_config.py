@@ -2,7 +2,7 @@
 
 import pytest
 
-from headstart.config import FinetuneConfig, PretrainConfig, StudyConfig, check_number, is_run
+from headstart.config import FinetuneConfig, PretrainConfig, StudyConfig, is_run
 from headstart.errors import HeadstartError
 from headstart.tasks import TASKS
 
@@ -21,13 +21,6 @@ def test_all_problems_are_one_message():
     for name in ("epochs", "batch_size", "pooling"):
         assert name in error.value.what
     assert error.value.code == "config"
-
-
-def test_a_share_given_as_a_percentage_is_explained_and_names_no_other_setting():
-    with pytest.raises(HeadstartError) as error:
-        FinetuneConfig.create(dataset=["x"], token_dropout=35)
-    assert "long_token_dropout" not in str(error.value)
-    assert "--token-dropout 0.35" in error.value.fix
 
 
 @pytest.mark.parametrize(
@@ -55,11 +48,6 @@ def test_a_wrong_setting_is_rejected(wrong):
     with pytest.raises(HeadstartError) as error:
         FinetuneConfig.create(**{"dataset": ["x"], **wrong})
     assert error.value.fix
-
-
-def test_amounts_exclude_each_other():
-    with pytest.raises(HeadstartError, match="minutes and steps"):
-        PretrainConfig.create(corpus=["x"], minutes=1.0, steps=5)
 
 
 def test_an_unknown_setting_is_rejected_with_the_known_ones():
@@ -107,12 +95,6 @@ def test_resuming_with_another_value_names_both(tmp_path):
         same.replace(learning_rate=0.1).resumed(tmp_path)
 
 
-def test_numbers_that_are_not_settings_are_checked_too():
-    check_number("threads", 2, minimum=1)
-    with pytest.raises(HeadstartError, match="threads is 0"):
-        check_number("threads", 0, minimum=1)
-
-
 def test_settings_of_whole_texts_are_rejected_for_tags_unless_a_preset_has_them():
     with pytest.raises(HeadstartError, match="token_dropout is for whole texts, not for tagging"):
         FinetuneConfig.create(dataset=["x"], task="tagging", token_dropout=0.3)
@@ -123,11 +105,3 @@ def test_settings_of_whole_texts_are_rejected_for_tags_unless_a_preset_has_them(
 def test_every_task_is_a_choice():
     choices = {one.name: one.choices for one in FinetuneConfig.settings()}
     assert sorted(choices["task"]) == sorted(TASKS)
-
-
-@pytest.mark.parametrize("given", [{"width": 8}, {"tokenizer": "tokenizer.json"}])
-@pytest.mark.parametrize("kind", [PretrainConfig, FinetuneConfig])
-def test_what_the_base_decides_about_is_rejected(kind, given):
-    source = {"corpus": ["x"]} if kind is PretrainConfig else {"dataset": ["x"]}
-    with pytest.raises(HeadstartError, match=f"the base decides about {next(iter(given))}"):
-        kind.create(**source, base="runs/base", **given)

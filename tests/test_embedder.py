@@ -11,7 +11,6 @@ import skops.io
 import torch
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
-from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -54,20 +53,10 @@ def test_a_vector_is_the_mean_of_the_hidden_states(fitted, base):
         hidden = run.model.base(torch.from_numpy(ids).unsqueeze(0))
     expected = pool(hidden, None, "mean").numpy()
     np.testing.assert_allclose(fitted.transform([text]), expected, atol=1e-6)
-
-
-def test_a_long_text_is_read_whole_in_windows(base):
-    short = HeadstartEmbedder(base, pooling="max", length=8).fit()
-    text = " ".join(DATA.texts[:5])
-    whole, cut = short.transform([text, DATA.texts[0]])
-    assert not np.array_equal(whole, cut)
-    assert np.array_equal(whole, short.transform([text])[0])
-
-
-def test_by_default_it_pools_as_the_preset_does(base):
-    found = HeadstartEmbedder(base).fit_transform(DATA.texts[:3])
-    assert found.shape == (3, 32)
-    assert found.dtype == np.float32
+    windows = HeadstartEmbedder(base, pooling="mean", length=8).fit_transform([text, text[:9]])
+    assert not np.array_equal(windows[0], windows[1])  # the whole text is read
+    usual = HeadstartEmbedder(base).fit_transform([text])
+    assert (usual.shape, usual.dtype) == ((1, 32), np.float32)
 
 
 def test_no_texts_are_no_rows_and_empty_ones_are_rejected(fitted):
@@ -100,11 +89,6 @@ def test_it_works_in_pipelines_searches_and_column_transformers(base):
     assert columns.fit_transform(table).shape == (40, 33)
 
 
-def test_a_table_of_several_columns_is_refused_with_their_names(fitted):
-    with pytest.raises(ValueError, match="text, stars"):
-        fitted.transform(pd.DataFrame({"text": ["a"], "stars": [1]}))
-
-
 def test_a_pickle_gives_the_same_vectors_without_the_run(fitted):
     copy = pickle.loads(pickle.dumps(fitted))
     assert np.array_equal(copy.transform(DATA.texts), fitted.transform(DATA.texts))
@@ -118,22 +102,10 @@ def test_skops_needs_to_trust_our_class_alone(base):
     assert np.array_equal(copy.transform(["a cat"]), fitted.transform(["a cat"]))
 
 
-def test_a_pickle_of_a_newer_format_says_why_it_is_not_read(fitted):
-    state = fitted.__getstate__()
-    state["files_"]["format.json"] = b'{"format": 99, "headstart": "9.0"}'
-    with pytest.raises(HeadstartError, match=r"Headstart 9\.0 made this folder"):
-        HeadstartEmbedder("").__setstate__(state)
-
-
 @pytest.mark.parametrize("options", [{"pooling": "sum"}, {"length": 0}])
 def test_a_wrong_parameter_is_refused_when_fitting(base, options):
     with pytest.raises(ValueError, match=next(iter(options))):
         HeadstartEmbedder(base, **options).fit()
-
-
-def test_it_must_be_fitted_first(base):
-    with pytest.raises(NotFittedError):
-        HeadstartEmbedder(base).transform(["a"])
 
 
 def test_scikit_learns_suite_finds_nothing_that_applies_to_text(base):

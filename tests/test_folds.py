@@ -15,22 +15,13 @@ def test_every_row_is_held_back_once_and_trains_otherwise(labels, count):
     folds = make_folds(labels, count)
     for fold in folds:
         assert sorted([*fold.train, *fold.held]) == list(range(len(labels)))
+        trained = {labels[row] for row in fold.train}
+        assert len(trained) > 1
+        assert trained >= {labels[row] for row in fold.held}
     if folds:
         alone = [row for row, label in enumerate(labels) if labels.count(label) == 1]
         held = sorted(row for fold in folds for row in fold.held.tolist())
         assert held == sorted({*range(len(labels))} - {*alone})
-
-
-@given(LABELS, st.integers(2, 6))
-def test_what_is_held_back_is_of_a_class_that_trains(labels, count):
-    y = np.asarray(labels)
-    assert all(np.isin(y[fold.held], y[fold.train]).all() for fold in make_folds(labels, count))
-
-
-@given(LABELS, st.integers(2, 6))
-def test_every_fold_trains_at_least_two_classes(labels, count):
-    y = np.asarray(labels)
-    assert all(len(np.unique(y[fold.train])) > 1 for fold in make_folds(labels, count))
 
 
 @pytest.mark.parametrize("labels", [[], [0], [0, 1], [0, 0, 0, 0]])

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
+from headstart.baselines.linear import TfidfClassifier
 from headstart.errors import HeadstartError
 from headstart.linear import FoldFeatures, select_C
 
@@ -44,12 +44,6 @@ def test_no_other_value_has_a_lower_validation_loss(classes):
     assert found == pytest.approx(losses[chosen.C], abs=1e-3)
 
 
-def test_sparse_features_serve_as_well():
-    train, labels = drawn(60)
-    chosen = select(sparse.csr_array(train), labels, sparse.csr_array(train), labels, [1])
-    assert chosen.score(train, labels) > 0.7
-
-
 def test_validation_rows_of_an_unknown_class_do_not_matter():
     train, labels = drawn(60)
     held_out, wanted = drawn(40, seed=1)
@@ -77,3 +71,18 @@ def test_the_search_does_not_stop_at_the_first_rise_of_the_loss():
 
     chosen = select(*part(1), *part(-1), [0.001, 0.01, 1, 1000])
     assert chosen.C == 1000
+
+
+def test_a_fit_in_the_span_of_the_rows_predicts_as_the_direct_one(monkeypatch):
+    draw = np.random.default_rng(0)
+    texts = [" ".join(f"word{n}" for n in draw.integers(0, 300, 8)) for _ in range(120)]
+    texts += texts[:3]  # rows that depend on others
+    labels = np.arange(len(texts)) % 12
+    fitted = TfidfClassifier().fit(texts, labels)
+    monkeypatch.setattr("headstart.linear.MOST_ROWS", 0)
+    direct = TfidfClassifier().fit(texts, labels)
+    assert fitted.C_ == direct.C_
+    others = [f"{text} word{n}" for n, text in enumerate(texts)]
+    assert np.allclose(fitted.predict_proba(others), direct.predict_proba(others), atol=1e-5)
+    for one, other in zip(fitted.oof_scores_, direct.oof_scores_, strict=True):
+        assert np.allclose(one, other, atol=1e-3)

@@ -12,7 +12,7 @@ import pytest
 
 from headstart.errors import HeadstartError
 from headstart.files import PART
-from headstart.lock import LOCK, locked
+from headstart.lock import locked
 from headstart.training.finetune import finetune
 from headstart.training.pretrain import pretrain
 from tests.labelled import config, splits
@@ -49,15 +49,8 @@ def test_a_training_that_is_refused_leaves_no_folder(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_that_was_written_to_keeps_its_files_and_frees_its_lock(tmp_path):
-    with locked(tmp_path / "run"):
-        (tmp_path / "run" / "something").write_text("")
-    names = sorted(path.name for path in (tmp_path / "run").iterdir())
-    assert [name for name in names if name != LOCK] == ["something"]
-
-
 def test_those_who_take_turns_hold_the_lock_one_at_a_time(tmp_path):
-    inside, most, turns = [], [], 60
+    inside, most, turns = [], [], 15
     (tmp_path / "run").mkdir()
 
     def take_turns():
@@ -109,13 +102,6 @@ def test_what_a_killed_process_had_half_written_in_a_run_is_removed(tmp_path):
     (tmp_path / "run" / "config.toml").touch()
     with locked(tmp_path / "run"):
         pass
-    assert [path.name for path in (tmp_path / "run").rglob("*.part")] == [".mine.part"]
-
-
-def test_what_a_process_left_before_the_folder_was_a_run_is_removed_at_the_end(tmp_path):
-    write_parts(tmp_path / "run")
-    with locked(tmp_path / "run"):
-        (tmp_path / "run" / "config.toml").touch()
     assert [path.name for path in (tmp_path / "run").rglob("*.part")] == [".mine.part"]
 
 

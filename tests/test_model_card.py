@@ -5,16 +5,10 @@ import re
 import shlex
 import time
 
-import numpy as np
-import pytest
-from safetensors.numpy import save_file
-
-from headstart import HeadstartClassifier
 from headstart.evaluation.metrics import wilson_interval
-from headstart.model_card import VALIDATION, CardScore, write_card
-from headstart.run import write_temperature
+from headstart.model_card import CardScore, write_card
 from headstart.training.finetune import finetune
-from tests.labelled import TINY, config, dataset, splits
+from tests.labelled import config, splits
 
 
 def test_a_fine_tuned_run_has_one(tmp_path):
@@ -29,13 +23,6 @@ def test_a_fine_tuned_run_has_one(tmp_path):
     identity = json.loads((tmp_path / "run" / "identity.json").read_text())
     assert all(digits[:16] in card for digits in identity.values())
     assert "## Limits" in card
-
-
-def test_a_saved_estimator_has_one(tmp_path):
-    data = dataset(40)
-    arm = HeadstartClassifier(epochs=1, threads=1, random_state=0, **TINY)
-    arm.fit(data.texts, data.labels).save(tmp_path / "run")
-    assert "## Evaluation" in (tmp_path / "run" / "README.md").read_text(encoding="utf-8")
 
 
 def test_strings_of_the_user_are_no_markup(tmp_path):
@@ -64,15 +51,3 @@ def test_the_command_of_a_card_works_wherever_the_run_is_moved(tmp_path, monkeyp
     (command,) = re.findall(r"`headstart (predict [^`]*)`", card)
     monkeypatch.chdir(moved)
     assert headstart(*shlex.split(command)).returncode == 0
-
-
-@pytest.mark.parametrize(("size", "noted"), [(1.0, False), (100.0, True)])
-def test_certainty_about_every_validation_row_is_noted(tmp_path, size, noted):
-    arrays = {"logits": size * np.eye(2), "labels": np.arange(2)}
-    save_file(arrays, tmp_path / VALIDATION)
-    write_temperature(1.0, tmp_path)
-    write_card(
-        tmp_path, title="t", facts={}, scores=[], fingerprints={}, use="nothing", limits=["none"]
-    )
-    card = (tmp_path / "README.md").read_text(encoding="utf-8")
-    assert ("99.99 %" in card) == noted

@@ -34,7 +34,6 @@ PAGES = (
     "docs/reproducibility.md",
     "docs/lab.md",
 )
-SHARED = ROOT.parent / "shared" / "data"
 
 # Everything that is not run as it stands: smaller networks, fewer steps, less text.
 SIZES = "--vocab-size 300 --width 32 --layers 1"
@@ -181,22 +180,6 @@ def test_every_command_and_then_every_python_block_of_a_page_works(page, folder,
                 assert printed.splitlines() == block.printed
 
 
-@pytest.mark.slow
-def test_the_lab_pages_commands_work_on_the_labs_own_files(folder, typed):
-    if not SHARED.is_dir():
-        pytest.skip(f"the lab's files are not here: {SHARED}")
-    for name, step in (("train", 20), ("valid", 10)):  # they are sorted by label
-        parts = [SHARED / "cls-books-fr" / f"{name}.{kind}" for kind in ("review.spm", "label")]
-        both = [part.read_text(encoding="utf-8").rstrip("\n").split("\n") for part in parts]
-        write_lab_part(folder / "lab" / "cls-books", name, both[0][::step], both[1][::step])
-    for name in ("dict.txt", "sentencepiece.french.model"):
-        shutil.copy(SHARED / "cls-books-fr" / name, folder / "lab" / "cls-books" / name)
-    with (SHARED / "french-reviews" / "reviews.txt").open(encoding="utf-8") as reviews:
-        some = "".join(line for _, line in zip(range(300), reviews, strict=False))
-    (folder / "lab" / "reviews.txt").write_text(some, encoding="utf-8")
-    type_commands(read_blocks("docs/lab.md"), typed, having="lab/")
-
-
 @pytest.fixture
 def fewer_reviews(monkeypatch):
     """One in ten of the embedded texts, which are sorted by label."""
@@ -216,28 +199,6 @@ def test_what_make_demo_runs_works_on_the_embedded_data(folder, typed, fewer_rev
     for command in recipe_of("demo"):
         typed(command, shorter(words_of(command), less_text=False))
     assert (folder / "studies" / "demo" / "report.html").is_file()
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_no_line_of_a_code_block_goes_untested(page):
-    """Output is marked `text`; a command that cannot be run here does not belong on the page."""
-    for block in read_blocks(page):
-        for command in block.commands:
-            assert words_of(command)[0] in ("headstart", "make", "pip"), (
-                f"{page}: nobody runs {command!r}"
-            )
-    for line in lines_outside_of_blocks(page):
-        hidden = re.match(r"\s*\$?\s*headstart [a-z]", line)
-        assert not hidden, f"{page}: a command outside of a block: {line}"
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_what_a_page_makes_is_a_target(page):
-    for block in read_blocks(page):
-        for command in block.commands:
-            words = words_of(command)
-            if words[0] == "make":
-                assert all(recipe_of(target) for target in words[1:])
 
 
 @pytest.mark.parametrize("page", PAGES)

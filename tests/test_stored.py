@@ -5,7 +5,6 @@ import shutil
 
 import numpy as np
 import pytest
-import torch
 from safetensors.torch import load_file, save_file
 
 from headstart.errors import HeadstartError
@@ -40,7 +39,7 @@ def copied(tmp_path):
     return lambda run: shutil.copytree(run, tmp_path / "copy")
 
 
-@pytest.mark.parametrize("number", [float("nan"), float("inf")])
+@pytest.mark.parametrize("number", [float("nan")])
 def test_weights_that_are_no_numbers_are_refused(trained, copied, number):
     run = copied(trained)
     weights = load_file(run / "model.safetensors")
@@ -71,13 +70,10 @@ def change(path, **values):
         ({"labels": ["a", "b", "c"]}, "do not belong together"),
         ({"labels": ["a"]}, "classes is 1"),
         ({"task": "tagging"}, "do not belong together"),
-        ({"task": "spans"}, "do not belong together"),
         ({"task": "flying"}, "flying"),
         ({"task": 3}, "damaged"),
         ({"labels": [1, 2]}, "damaged"),
-        ({"labels": "ab"}, "damaged"),
         ({"length": "long"}, "damaged"),
-        ({"length": 0}, "damaged"),
         ({"length": 10**12}, "damaged"),
         ({"long": "maybe"}, "damaged"),
     ],
@@ -96,11 +92,17 @@ def test_the_tokenizer_of_another_run_is_refused_although_it_is_as_large(trained
         NetworkRun.open(run)
 
 
-NONSENSE = [b"", b"{", b"[]", b"[" * 100_000, b"\xff\xfe", b"3", b'{"step": "x"}\n']
-
-
-@pytest.mark.parametrize("content", NONSENSE, ids=range(len(NONSENSE)))
-@pytest.mark.parametrize("name", ["identity.json", "metrics.jsonl", "step-*.safetensors"])
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("identity.json", b"{"),
+        ("identity.json", b"3"),
+        ("metrics.jsonl", b"[" * 100_000),
+        ("metrics.jsonl", b'{"step": "x"}\n'),
+        ("step-*.safetensors", b""),
+        ("step-*.safetensors", b"\xff\xfe"),
+    ],
+)
 def test_a_run_with_a_damaged_file_is_not_resumed(stopped, copied, name, content):
     run = copied(stopped)
     paths = [*run.glob(f"checkpoints/{name}"), *run.glob(name)]
@@ -113,29 +115,15 @@ def test_a_run_with_a_damaged_file_is_not_resumed(stopped, copied, name, content
     assert told.value.fix
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff"])
+@pytest.mark.parametrize(
+    "content", [b"", b"[]", b"\xff", b'{"validation": {"accuracy": "x"}}', b'{"epochs": [3]}']
+)
 def test_a_damaged_summary_is_said(trained, copied, content):
     run = copied(trained)
     (run / "summary.json").write_bytes(content)
     with pytest.raises(HeadstartError, match=r"summary\.json is missing or damaged") as told:
         finetune(config(epochs=1), run, splits=splits(), resume=True)
     assert told.value.fix
-
-
-@pytest.mark.parametrize(
-    "values",
-    [{"validation": None}, {"validation": {"accuracy": "x"}}, {"epochs": [3]}, {"truncated": 0}],
-)
-def test_a_summary_of_another_form_is_said(trained, copied, values):
-    run = copied(trained)
-    change(run / "summary.json", **values)
-    with pytest.raises(HeadstartError, match=r"summary\.json is missing or damaged") as told:
-        finetune(config(epochs=1), run, splits=splits(), resume=True)
-    assert told.value.fix
-
-
-def test_what_is_whole_opens(trained):
-    assert torch.isfinite(NetworkRun.open(trained).model.base.embedding.weight).all()
 
 
 def flipped(path):
@@ -160,12 +148,6 @@ def test_the_same_weights_are_the_same_bytes(trained, tmp_path):
         save_model(run.model, tmp_path / str(number))
     contents = {path.read_bytes() for path in tmp_path.rglob("model.safetensors")}
     assert len(contents) == 1
-
-
-def test_weights_without_a_checksum_are_read_as_they_are(trained, copied):
-    run = copied(trained)
-    save_file(load_file(run / "model.safetensors"), run / "model.safetensors")
-    assert NetworkRun.open(run).labels == NetworkRun.open(trained).labels
 
 
 def test_a_damaged_tokenizer_or_damaged_vectors_in_the_cache_are_made_again(tmp_path, monkeypatch):

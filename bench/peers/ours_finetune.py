@@ -67,7 +67,7 @@ def finetune_steps(
     steps = config.epochs * batches.steps_per_epoch
     for step, _ in enumerate(trained_tokens(trainer, steps, folder)):
         trainer.average.update(step + 1, steps)
-        yield sum(len(train.tokens[row]) for row in batches.order.batch(step))
+        yield sum(len(ids) for row in batches.order.batch(step) for ids in train.tokens[row])
 
 
 class Predictor:

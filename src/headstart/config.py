@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin, ge
 
 from headstart.arms import ARMS, CLASS_TASKS, Arm, arm_order, find_arm, usual_arms
 from headstart.errors import HeadstartError
-from headstart.files import check_format, write_format, write_text
+from headstart.files import write_text
 
 CONFIG_FILE = "config.toml"
 HF = "hf:"  # before the path or the Hub's name of a model in Hugging Face's form
@@ -141,13 +141,6 @@ class Setting:
         return None
 
 
-def check_number(name: str, value: float, minimum: float = 0, maximum: float = LARGEST) -> None:
-    """Reject a number outside its bounds; for values that are not a setting."""
-    bounds = Setting(name, float, 0, "", minimum=minimum, maximum=maximum)
-    if problem := bounds.problem(value):
-        raise HeadstartError(problem, code="config")
-
-
 def setting(default: Any, help: str, **more: Any) -> Any:
     """Declare a setting of a config class; `more` are parameters of `Setting`."""
     metadata = {"help": help, **more}
@@ -248,7 +241,6 @@ class Config(Settings):
 
     def save(self, folder: Path) -> None:
         """Write `config.toml`; with it, the folder is a run."""
-        write_format(folder)
         lines = [f"{name} = {_toml(value)}\n" for name, value in self.to_dict().items()]
         write_text(folder / CONFIG_FILE, "".join(lines))
 
@@ -291,7 +283,6 @@ def read_settings(folder: Path) -> dict[str, Any]:
             fix="name the folder of a run",
             code="not-a-run",
         )
-    check_format(folder)
     return read_toml(path)
 
 
@@ -857,11 +848,8 @@ class StudyConfig(DatasetSettings, NetworkSettings):
         return problems + self._base_problems() + self._executor_problems()
 
     def _base_problems(self) -> list[str]:
-        problems = []
+        problems = self.base_problems()
         if self.base:
-            given = [name for name in ("tokenizer", *SIZES) if getattr(self, name) is not None]
-            if given:
-                problems.append(f"the base decides about {', '.join(given)}; do not give it")
             if self.bases > 1:
                 problems.append("--bases is for bases that the study pretrains; do not give --base")
             problems += [

@@ -20,7 +20,7 @@ from sklearn.utils import check_random_state, compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from headstart.baselines.finetune_arm import finetune_arm
+from headstart.baselines.baselines import finetune_arm
 from headstart.config import DatasetSettings, FinetuneConfig, check_new
 from headstart.data.dataset import Dataset, Splits
 from headstart.errors import HeadstartError

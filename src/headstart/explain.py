@@ -12,7 +12,7 @@ import numpy as np
 
 from headstart.data.words import find_words
 
-OCCLUSION = "occlusion"
+METHOD = "occlusion"  # its name in JSON documents
 MAX_PARTS = 200  # each is one more prediction
 FULL_STOP = "."  # replaces the only word of a text: an empty text has no prediction
 
@@ -34,14 +34,6 @@ class Effect:
 
 
 @dataclass(frozen=True)
-class Explanation:
-    """The effects of a text's words in order, and the method that found them."""
-
-    method: str
-    effects: list[Effect]
-
-
-@dataclass(frozen=True)
 class Occlusion:
     """A text or pair, the places of its words, and the inputs without each of them."""
 
@@ -49,15 +41,14 @@ class Occlusion:
     places: list[tuple[int, int, int]]  # which text, start, end
     without: list[Input]
 
-    def explanation(self, probabilities: Sequence[float]) -> Explanation:
+    def effects(self, probabilities: Sequence[float]) -> list[Effect]:
         """Compute effects from a label's probability for the text and for each of `without`."""
         p = np.clip(np.asarray(probabilities, dtype=np.float64), 1e-12, 1 - 1e-12)
         log_odds = np.log(p) - np.log1p(-p)
-        effects = [
+        return [
             Effect(self.texts[part][start:end], start, end, float(log_odds[0] - one), part)
             for (part, start, end), one in zip(self.places, log_odds[1:], strict=True)
         ]
-        return Explanation(OCCLUSION, effects)
 
 
 def occlude(given: Input) -> Occlusion:

@@ -1,4 +1,4 @@
-"""Files and folders that Headstart writes: whole or absent, in a known format, in known places."""
+"""Files and folders that Headstart writes: whole or absent, in known places."""
 
 import errno
 import json
@@ -135,36 +135,7 @@ def cache_folder() -> Path:
     return user_cache_path("headstart", appauthor=False)
 
 
-FORMAT_FILE = "format.json"
 IDENTITY = "identity.json"  # fingerprints of what a run or study was started with
-FOLDER_FORMAT = 1  # raise it when this version could no longer be read by the one before
-
-
-def write_format(folder: Path) -> None:
-    """Write down the format of this version's folders, and the version."""
-    content = {"format": FOLDER_FORMAT, "headstart": installed_version()}
-    write_text(folder / FORMAT_FILE, json.dumps(content, indent=2) + "\n")
-
-
-def check_format(folder: Path) -> None:
-    """Refuse a folder of a newer format. One without `format.json` is older than the file."""
-    path = folder / FORMAT_FILE
-    forms: dict[str, Form] = {
-        "format": lambda value: type(value) is int,
-        "headstart": lambda value: isinstance(value, str),
-    }
-    old = {"format": 0, "headstart": ""}
-    content = read_object(path, fix="copy the folder again", needs=forms, forms=forms, default=old)
-    number, writer = content["format"], content["headstart"]
-    if number > FOLDER_FORMAT:
-        raise HeadstartError(
-            f"Headstart {writer} made this folder, in format {number}; "
-            f"this is Headstart {installed_version()}, which reads formats up to {FOLDER_FORMAT}",
-            where=folder,
-            fix=f"install that version or a newer one: pip install 'headstart>={writer}'",
-        )
-
-
 Form = Callable[[object], bool]  # whether a value is as it was written
 
 

@@ -9,11 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from headstart.config import check_number
 from headstart.errors import HeadstartError
 from headstart.model.config import LanguageModelingConfig
-from headstart.model.heads import LanguageModelingHead
-from headstart.model.sampled_softmax import chunked_cross_entropy
+from headstart.objectives import Batch
 from headstart.progress import ProgressCallback
 from headstart.run import NetworkRun
 
@@ -60,9 +58,6 @@ def generate(
     Each comes with the most probable tokens at its place and their probabilities, before `top_k`
     and `top_p`. Temperature 0 is greedy: the most probable token; `top_k` 0 samples from all.
     """
-    check_number("temperature", temperature)
-    check_number("top_k", top_k)
-    check_number("top_p", top_p, minimum=1e-9, maximum=1)
     tokenizer, model = run.tokenizer, run.model
     ids = [*run.encoding.before, *tokenizer.encode([prompt])[0]]
     if not ids:
@@ -177,12 +172,9 @@ def perplexity(
 
 def _summed_loss(run: NetworkRun, windows: list[list[int]]) -> float:
     """Sum the losses of all tokens but the first of each window, without padding."""
-    head = run.model.head
-    assert isinstance(head, LanguageModelingHead)
     width = max(map(len, windows))
     tokens = torch.tensor([window + [0] * (width - len(window)) for window in windows])
     lengths = torch.tensor([len(window) - 1 for window in windows])
     real = torch.arange(width - 1) < lengths[:, None]  # (B, T)
-    hidden = head.transform(run.model.base(tokens[:, :-1])[real])  # (N, d)
-    weight, bias = head.output.weight, head.output.bias
-    return float(chunked_cross_entropy(hidden, weight, bias, tokens[:, 1:][real]))
+    batch = Batch(tokens[:, :-1], real.flatten().nonzero().squeeze(1), tokens[:, 1:][real])
+    return float(batch.run(run.model).tokens)

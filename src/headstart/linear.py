@@ -18,6 +18,9 @@ from headstart.errors import HeadstartError
 # Values of C for features that are pooled from vectors, with one scale for all columns.
 POOLED_CS = (3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1, 1.0)
 MAXIMUM_SHARE = 0.2  # of the mean's scale: a maximum is noisier than a mean
+# Where a `RowSpace` is faster: it takes 1 s for 2,000 rows and 8 s for 4,000, once for all values
+# of C; one direct fit to 2,000 rows and 100,000 columns takes 0.05 s for 2 classes, 7 s for 77.
+MANY_CLASSES, MOST_ROWS = 10, 4_000
 
 
 @dataclass(frozen=True)
@@ -95,6 +98,35 @@ def fit_regression(
         warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
         model.fit(features, np.asarray(labels), sample_weight=weights)
     return model
+
+
+class RowSpace:
+    """Coordinates of sparse features in the span of the rows that train.
+
+    The optimum of an L2-penalised regression lies in that span, and an orthonormal basis keeps the
+    penalty: the fit is the same, with as many columns as rows. That is faster for many classes.
+    """
+
+    def __init__(self, rows: Any) -> None:
+        self.rows = rows.astype(np.float64)
+        with _thread_pools().limit(limits=1):
+            values, vectors = np.linalg.eigh((self.rows @ self.rows.T).toarray())
+        kept = values > values[-1] * len(values) * np.finfo(np.float64).eps
+        self.basis = vectors[:, kept] / np.sqrt(values[kept])  # of the rows, times the rows
+
+    @classmethod
+    def of(cls, rows: Any, labels: ArrayLike) -> "RowSpace | None":
+        """Return the space of the rows, if a fit in it is faster."""
+        many = len(np.unique(labels)) >= MANY_CLASSES and rows.shape[0] <= MOST_ROWS
+        return cls(rows) if many and rows.shape[0] < rows.shape[1] and rows.nnz else None
+
+    def coordinates(self, features: Any) -> NDArray[np.float64]:
+        """Return features in the basis: (rows, dimensions)."""
+        return np.asarray((features @ self.rows.T).toarray() @ self.basis)
+
+    def expand(self, coef: NDArray[Any]) -> NDArray[np.float64]:
+        """Return the coefficients of the original columns."""
+        return np.asarray(coef @ self.basis.T @ self.rows)
 
 
 @cache

@@ -4,7 +4,6 @@ Every folder with a trained model has one, as `README.md`. It names no path, so 
 where the folder is moved.
 """
 
-import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,15 +11,9 @@ from importlib.metadata import version
 from pathlib import Path
 from platform import python_version
 
-import numpy as np
-from safetensors.numpy import load_file
-
-from headstart.evaluation.calibration import CERTAINTY_NOTE, at_temperature, is_certain
 from headstart.files import installed_version, write_text
 
 CARD = "README.md"
-VALIDATION = "validation.safetensors"  # scores and labels of the validation rows
-CALIBRATION = "calibration.json"
 PACKAGES = ("torch", "tokenizers", "scikit-learn", "numpy")
 
 
@@ -64,8 +57,7 @@ def write_card(
     fingerprints : hashes of the data and of the other things it is made of, by name; their first
         digits are shown, the whole ones are in identity.json.
     use : a command or a sentence about how it is used.
-    limits : what it cannot do and what its numbers do not say, one sentence each. A warning about
-        probabilities that are all near 1 is added.
+    limits : what it cannot do and what its numbers do not say, one sentence each.
     """
     rows = {**facts, "date": time.strftime("%Y-%m-%d", time.gmtime()), "versions": _versions()}
     parts = [f"# {_plain(title)}", table([("", ""), *rows.items()]), "## Evaluation"]
@@ -78,8 +70,7 @@ def write_card(
     if fingerprints:
         hashes = [(name, f"`{digits[:16]}…`") for name, digits in fingerprints.items()]
         parts += ["## What it was made from", table([("", "SHA-256"), *hashes])]
-    notes = [CERTAINTY_NOTE] if _certain_validation(folder) else []
-    listed = "\n".join(f"- {limit}" for limit in [*limits, *notes])
+    listed = "\n".join(f"- {limit}" for limit in limits)
     parts += ["## Use", use, "## Limits", listed]
     write_text(folder / CARD, "\n\n".join(parts) + "\n")
 
@@ -88,19 +79,6 @@ def usage(texts_per_row: int = 1) -> str:
     """Describe how a run is used, from its folder."""
     texts = '"a text"' if texts_per_row == 1 else '"first text" "second text"'
     return f'In this folder: `headstart predict . {texts}`, or `headstart.load(".")` in Python.'
-
-
-def _certain_validation(folder: Path) -> bool:
-    """Tell whether the probability of every validation prediction is near 1."""
-    path = folder / VALIDATION
-    arrays = load_file(path) if path.is_file() else {}
-    if "logits" not in arrays:
-        return False
-    logits = arrays["logits"]
-    if arrays["labels"].ndim == 2:  # of several labels per text, each is there or not
-        logits = np.stack([logits, np.zeros_like(logits)], axis=-1)
-    calibration = json.loads((folder / CALIBRATION).read_text("utf-8"))
-    return is_certain(at_temperature(logits, calibration["temperature"]))
 
 
 def table(rows: Sequence[Sequence[object]]) -> str:

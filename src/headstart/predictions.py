@@ -7,8 +7,8 @@ with the reason in `error`.
 
 import csv
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -18,8 +18,7 @@ from pyarrow.parquet import ParquetWriter
 
 from headstart.data.columns import ReadOptions
 from headstart.data.dataset import LABELS_MARK, as_text, batched
-from headstart.data.formats import Row, ends_in_tags
-from headstart.data.readers import Rows, open_rows
+from headstart.data.readers import Row, Rows, ends_in_tags, open_rows
 from headstart.data.sources import find_kind, find_source
 from headstart.data.stream import check_text, storable
 from headstart.data.words import split_words
@@ -32,18 +31,7 @@ CHUNK_CHARACTERS = 4_000_000
 NO_TAG = "_"  # of a word that was not read, as in CoNLL
 
 
-@dataclass(frozen=True)
-class InputRow:
-    """One row of a file: what `Run.predict` takes, or the problem with it."""
-
-    number: int
-    given: Any  # a text, a tuple of two texts, or a list of words
-    problem: str | None
-    columns: Mapping[str, Any]
-    id: str = ""
-
-
-Predicted = tuple[InputRow, Prediction | None]
+Predicted = tuple[Row, Prediction | None]
 
 
 def check_inputs(task: Task[Any], inputs: Sequence[Any]) -> None:
@@ -136,30 +124,19 @@ def open_inputs(task: Task[Any], source: str | Path, options: ReadOptions) -> Ro
     return open_rows(find_source(source, read_as), options, pairs=pairs, all_columns=True)
 
 
-def input_chunks(task: Task[Any], rows: Rows) -> Iterator[list[InputRow]]:
+def input_chunks(rows: Rows) -> Iterator[list[Row]]:
     """Group the rows of an opened file into chunks of limited size."""
-    kind = rows.source.kind
-    chunks = batched(
-        rows, lambda row: len(as_text(row.text)), most=CHUNK_CHARACTERS, count=CHUNK_ROWS
-    )
-    return ([_input_row(task, row, kind) for row in chunk] for chunk in chunks)
+
+    def size(row: Row) -> int:
+        return len(as_text(row.text))
+
+    return batched(rows, size, most=CHUNK_CHARACTERS, count=CHUNK_ROWS)
 
 
 def _has_tags(path: Path, kind: str | None, encoding: str, tags: Sequence[str]) -> bool:
     if kind not in ("text", None) or not path.is_file():
         return False
     return ends_in_tags(find_source(path, "conll"), encoding, tags)
-
-
-def _input_row(task: Task[Any], row: Row, kind: str) -> InputRow:
-    problem = None if row.problem is None else row.problem.what
-    columns, name = {key: storable(value) for key, value in row.columns.items()}, ""
-    if task.name == "spans":
-        name = str(columns.get("id", row.number)) if kind == "squad" else str(row.number)
-        columns = {"id": name, **columns}
-    if kind == "squad":  # contexts are in many rows
-        columns.pop("context", None)
-    return InputRow(row.number, row.words or row.text, problem, columns, name)
 
 
 def write_predictions(
@@ -170,14 +147,12 @@ def write_predictions(
     Parameters
     ----------
     path : the file to write.
-    suffix : the format: .jsonl, .csv, .parquet, .conll, or .json for SQuAD's form.
+    suffix : the format: .jsonl, .csv, .parquet or .conll.
     task : Task
     chunks : lists of (row, prediction), at least one; a row with a problem has no prediction.
     """
     if suffix == ".conll":
         _write_conll(path, chain.from_iterable(chunks))
-    elif suffix == ".json":
-        _write_squad(path, chain.from_iterable(chunks))
     else:
         _write_records(path, suffix, task, chunks)
 
@@ -190,30 +165,10 @@ def _write_conll(path: Path, rows: Iterable[Predicted]) -> None:
                 tagged = zip(found["words"], found["tags"], strict=True)
                 lines = [f"{word}\t{tag or NO_TAG}" for word, tag in tagged]
             else:
-                words = row.given
-                if isinstance(words, str):
-                    words = [words[start:end] for start, end in split_words(words)]
-                lines = [f"# row {row.number}: {row.problem}".replace("\n", " ")]
+                words = row.words or [row.text[start:end] for start, end in split_words(row.text)]
+                lines = [f"# row {row.number}: {problem_of(row)}".replace("\n", " ")]
                 lines += [f"{word}\t{NO_TAG}" for word in words if word.strip()]
             file.write("\n".join(lines) + "\n\n")
-
-
-def _write_squad(path: Path, rows: Iterable[Predicted]) -> None:
-    """Write the form of SQuAD's scoring script: `{id: answer}`, with "" for no answer."""
-    ids: set[str] = set()
-    with path.open("w", encoding="utf-8", newline="") as file:
-        for row, found in rows:
-            if row.id in ids:
-                raise HeadstartError(
-                    f"two questions have the id {row.id!r}: this format has one answer per id",
-                    where=f"question {row.number}",
-                    fix="give each another id, or let the name of --output end in .jsonl",
-                )
-            answer = (found or {}).get("answer") or ""
-            file.write("," if ids else "{")
-            file.write(f"\n{_json(row.id)}: {_json(answer)}")
-            ids.add(row.id)
-        file.write("\n}\n")
 
 
 def _write_records(
@@ -224,24 +179,25 @@ def _write_records(
     The input's columns are those of the first chunk; JSON Lines may get further ones.
     """
     first = next(chunks)
-    inputs = list(dict.fromkeys(name for row, _ in first for name in row.columns))
+    inputs = list(dict.fromkeys(name for row, _ in first for name in _columns(row)))
     names: dict[str, str] = {}  # of the fields that are added, in the file
     for field in ("row", *_fields(task, suffix, None), "error"):
         names[field] = field
         while names[field] in inputs:
             names[field] = f"predicted_{names[field]}"
 
-    def record(row: InputRow, prediction: Prediction | None) -> dict[str, Any]:
-        late = row.columns.keys() - set(inputs)
+    def record(row: Row, prediction: Prediction | None) -> dict[str, Any]:
+        columns = _columns(row)
+        late = columns.keys() - set(inputs)
         if late and (suffix != ".jsonl" or late & set(names.values())):
             raise HeadstartError(
                 f"row {row.number:,} has a column '{min(late)}' that the first rows do not have",
                 where=f"row {row.number:,}",
                 fix="give every row the same columns, or let the name of --output end in .jsonl",
             )
-        fields = {**_fields(task, suffix, prediction), "error": row.problem}
+        fields = {**_fields(task, suffix, prediction), "error": problem_of(row)}
         added = {names[field]: value for field, value in fields.items()}
-        return {names["row"]: row.number, **row.columns, **added}
+        return {names["row"]: row.number, **columns, **added}
 
     tables = ([record(*one) for one in chunk] for chunk in chain([first], chunks))
     header = [names["row"], *inputs, *list(names.values())[1:]]
@@ -260,6 +216,16 @@ def _write_records(
         for one in chain.from_iterable(tables):
             cells = [_scalar(one.get(name)) for name in header]
             lines.writerow(escape_formula(x) if isinstance(x, str) else x for x in cells)
+
+
+def problem_of(row: Row) -> str | None:
+    """Return why a row has no prediction."""
+    return None if row.problem is None else row.problem.what
+
+
+def _columns(row: Row) -> dict[str, Any]:
+    """Return the columns of the input, without what no UTF-8 file can hold."""
+    return {name: storable(value) for name, value in row.columns.items()}
 
 
 def _fields(task: Task[Any], suffix: str, prediction: Prediction | None) -> dict[str, Any]:

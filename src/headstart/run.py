@@ -28,29 +28,26 @@ from headstart.data.sources import has_parts
 from headstart.data.tokenizers import Tokenizer, hash_of, load_tokenizer
 from headstart.errors import HeadstartError
 from headstart.evaluation.calibration import HIGHEST, LOWEST
-from headstart.explain import Explanation, Input, occlude
+from headstart.explain import Effect, Input, occlude
 from headstart.files import (
     IDENTITY,
     Form,
-    check_format,
     is_numbers,
     is_table,
     read_object,
     replacing,
-    write_format,
     write_text,
 )
 from headstart.model.checkpoint import CONFIG, load_model, save_model
 from headstart.model.model import Model
 from headstart.model.presets import preset_of
-from headstart.model_card import CALIBRATION as CALIBRATION
-from headstart.model_card import VALIDATION as VALIDATION
 from headstart.predictions import (
     Predicted,
     check_inputs,
     check_output,
     input_chunks,
     open_inputs,
+    problem_of,
     write_predictions,
 )
 from headstart.progress import ProgressCallback
@@ -60,6 +57,8 @@ from headstart.tasks.examples import Examples, Long, Output, TextEncoding, run_n
 from headstart.tasks.task import Prediction, Task
 
 TASK = "task.json"
+VALIDATION = "validation.safetensors"  # scores and labels of the validation rows
+CALIBRATION = "calibration.json"
 SUMMARY = "summary.json"
 CLASSIFIER = "classifier.json"
 EXPORTED = "model.onnx"
@@ -136,11 +135,9 @@ class Run(ABC):
         elif (folder / EXPORTED).is_file():
             run = import_module("headstart.interop.onnx_run").open_export(folder)
         elif (folder / CLASSIFIER).is_file():
-            check_format(folder)
             run = _open_classifier(folder)
         else:
             _reject_container(folder)
-            check_format(folder)
             run = _open_network(folder)
         if not isinstance(run, cls):
             raise HeadstartError(
@@ -257,14 +254,15 @@ class Run(ABC):
         summary: dict[str, Any] = {"rows": 0, "bad_rows": 0, "bad": [], "cut_rows": 0}
 
         def predicted() -> Iterator[list[Predicted]]:
-            for chunk in input_chunks(task, rows):
-                predictions, cut = self._predict([row.given for row in chunk if not row.problem])
+            for chunk in input_chunks(rows):
+                given = [row.words or row.text for row in chunk if not row.problem]
+                predictions, cut = self._predict(given)
                 found = iter(predictions)
                 yield [(row, None if row.problem else next(found)) for row in chunk]
                 bad = [row for row in chunk if row.problem]
                 summary["rows"] += len(chunk)
                 summary["bad_rows"] += len(bad)
-                summary["bad"] += [{"row": row.number, "error": row.problem} for row in bad]
+                summary["bad"] += [{"row": row.number, "error": problem_of(row)} for row in bad]
                 del summary["bad"][BAD_ROWS_SHOWN:]
                 summary["cut_rows"] += cut
                 if progress is not None:
@@ -287,18 +285,12 @@ class Run(ABC):
             (metrics as floats, `intervals`, `classes`, `notes` …) and `truncated`.
         """
         task = self.require_task()
-        given = len(rows)
-        numbers = None
-        if self.folder is not None:
-            rows, numbers = drop_seen(task, rows, self.folder)
+        rows, seen = drop_seen(task, rows, self.folder)
         scores = self.scores(rows, progress)
         report = task.report(scores.values, rows, self.temperature)
-        seen = None
-        if numbers is not None:
-            seen = given - len(rows)
         return {"rows": len(rows), "seen_rows": seen, **report, "truncated": scores.truncated}
 
-    def explain(self, text: Input, label: str | None = None) -> Explanation:
+    def explain(self, text: Input, label: str | None = None) -> list[Effect]:
         """Compute the effect of every word on the log-odds of a label.
 
         Parameters
@@ -310,7 +302,7 @@ class Run(ABC):
         column = int(p.argmax()) if label is None else self.labels.index(label)
         found = occlude(text)
         p = self.predict_proba([text, *found.without])[:, column]
-        return found.explanation(p.tolist())
+        return found.effects(p.tolist())
 
 
 @dataclass(frozen=True, eq=False)
@@ -358,7 +350,6 @@ class NetworkRun(Run):
 
     def save(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        write_format(folder)
         self.tokenizer.save(folder)
         if self.task is not None:
             write_task(self.task, self.encoding, folder)
@@ -392,7 +383,6 @@ class ClassifierRun(Run):
 
     def save(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        write_format(folder)
         settings, files = self.classifier.write(folder)
         write_temperature(self.temperature, folder)
         content = {
@@ -585,7 +575,7 @@ def write_rows(task: Task[Any], splits: Splits[Any], folder: Path) -> None:
 
 def hash_rows(task: Task[Any], rows: Any) -> NDArray[np.uint64]:
     """Hash rows to 64 bits each; case, spacing and Unicode form do not matter."""
-    keys = map(text_key, task.row_texts(rows))
+    keys = map(text_key, rows.keys)
     return np.array([int.from_bytes(key[:8]) for key in keys], dtype=np.uint64)
 
 
@@ -613,16 +603,16 @@ def seen_rows(
     return np.flatnonzero(np.isin(hash_rows(task, rows), known))
 
 
-def drop_seen(task: Task[Any], rows: Any, folder: Path) -> tuple[Any, NDArray[np.int64] | None]:
+def drop_seen(task: Task[Any], rows: Any, folder: Path | None) -> tuple[Any, int | None]:
     """Drop the rows that trained the run in `folder` or selected its weights.
 
     Returns
     -------
-    rows, array
-        The others, and their numbers among the given ones; `None` as in `seen_rows`.
+    rows, int
+        The others, and how many were dropped; `None` as in `seen_rows`.
     """
-    seen = seen_rows(task, rows, folder)
-    if seen is None:
+    seen = None if folder is None else seen_rows(task, rows, folder)
+    if seen is None or folder is None:
         return rows, None
     others = np.setdiff1d(np.arange(len(rows)), seen)
     if len(rows) and not len(others):
@@ -636,7 +626,7 @@ def drop_seen(task: Task[Any], rows: Any, folder: Path) -> tuple[Any, NDArray[np
             where=folder,
             fix="name a file with labelled texts that the run has not seen",
         )
-    return task.pick(rows, others.tolist()), others
+    return task.pick(rows, others.tolist()), len(seen)
 
 
 def evaluation_rows(
@@ -675,7 +665,7 @@ def evaluation_rows(
     else:
         how = {**columns, "encoding": config.encoding, "progress": progress}
         if not has_parts(dataset):
-            return task.read_all(dataset, **how), f"every row of {dataset}"
+            return task.read_all(dataset, **how), dataset
         splits, name = task.read([dataset], seed=config.split_seed, **how), dataset
     if splits.test is None:
         raise HeadstartError(

@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.base import clone
 
 from headstart.baselines.baselines import baselines_for
-from headstart.baselines.linear import WordTagger, word_features
+from headstart.baselines.linear import WordTagger
 from headstart.tasks import find_task
 from tests.labelled import splits, write_conll, write_squad
 
@@ -58,13 +58,6 @@ def test_tags_stand_beside_no_entity_and_a_linear_tagger(tmp_path):
     assert task.metric == "f1"
 
 
-def test_tags_that_are_no_entities_stand_beside_the_most_frequent_one(write):
-    text = "".join(f"word{n} NOUN\nis VERB\nword{n + 1} NOUN\n\n" for n in range(40))
-    parts = find_task("tagging").read([str(write("pos.conll", text))])
-    _, found = beside("tagging", parts)
-    assert found["most frequent tag"]["about"] == "always NOUN"
-
-
 def test_answers_stand_beside_the_first_sentence_or_none(tmp_path):
     path = write_squad(tmp_path / "q.json", texts=40)
     _, found = beside("spans", find_task("spans").read([str(path)]))
@@ -82,11 +75,6 @@ def test_of_many_rows_a_sample_is_fitted_and_evaluated_and_the_numbers_are_repor
     assert found["TF-IDF"]["about"] == "fitted to 40 of 80 rows"
     _, found = beside("classification", parts, max_characters=characters // 20)
     assert found["TF-IDF"]["about"] == "fitted to 4 of 80 rows, evaluated on 20 of 40"
-
-
-def test_a_word_is_known_by_itself_its_ending_its_shape_and_its_neighbours():
-    found = word_features(["In", "Oslo-2", "."], 1)
-    assert {"word=oslo-2", "shape=Xx-0", "suffix=o-2", "-1=in", "1=.", "pair=in oslo-2"} <= {*found}
 
 
 def test_a_tagger_scores_the_tags_that_training_words_have(tmp_path):

@@ -15,7 +15,7 @@ from headstart.baselines.linear import (
     mean_and_maximum,
 )
 from headstart.errors import HeadstartError
-from headstart.folds import MANY, make_folds
+from headstart.folds import make_folds
 
 GOOD = ["a fine film", "fine acting and a fine plot", "warm , funny , fine", "I loved this one"]
 BAD = ["a dull film", "dull acting and a dull plot", "cold , boring , dull", "I hated this one"]
@@ -58,22 +58,6 @@ def test_it_is_an_estimator_of_scikit_learn(kind):
         clone(fitted).predict(["fine"])
 
 
-def test_a_clone_with_a_tokenizer_reads_texts_alike(bpe):
-    vectors = np.random.default_rng(0).normal(size=(bpe.vocab_size, 4)).astype(np.float32)
-    model = CooccurrenceClassifier(vectors, tokenizer=bpe).fit(TEXTS, LABELS)
-    again = clone(model).fit(TEXTS, LABELS)
-    texts = ["a [MASK] film", ("fine", "dull")]
-    assert np.array_equal(model.predict_proba(texts), again.predict_proba(texts))
-
-
-@pytest.mark.parametrize("kind", NGRAMS)
-def test_a_pair_is_read_with_a_mark_between_its_texts(kind):
-    pairs = [(text, "so they say") for text in TEXTS]
-    model = kind(C=1).fit(pairs, LABELS)
-    joined = kind(C=1).fit([f"{text} ¦ so they say" for text in TEXTS], LABELS)
-    assert np.array_equal(model.predict_proba(pairs[:2]), joined.predict_proba(pairs[:2]))
-
-
 @pytest.mark.parametrize("kind", NGRAMS)
 def test_every_row_of_a_small_budget_is_predicted_out_of_fold(kind):
     """Three folds, those of networks (finding 31); nothing in common: all there is, is memory."""
@@ -85,24 +69,6 @@ def test_every_row_of_a_small_budget_is_predicted_out_of_fold(kind):
     assert np.allclose(model.oof_scores_[0], expected)
     assert (model.predict(texts) == labels).mean() > 0.9
     assert (model.oof_scores_[0].argmax(axis=1) == labels[folds[0].held]).mean() < 0.75
-
-
-def test_a_tenth_of_a_large_budget_is_predicted_out_of_fold():
-    texts, labels = token_rows(MANY)
-    model = CooccurrenceClassifier(VECTORS).fit(texts, labels)
-    assert [len(scores) for scores in model.oof_scores_] == [MANY // 10]
-
-
-def test_too_few_rows_to_select_take_the_middle_value():
-    model = TfidfClassifier().fit(["fine", "dull"], [1, 0])
-    assert model.C_ == [10]
-    assert model.oof_scores_ == []
-
-
-@pytest.mark.parametrize("kind", [*NGRAMS, CooccurrenceClassifier])
-def test_eight_values_of_C_are_tried(kind):  # noqa: N802
-    assert len(kind.Cs) == 8
-    assert list(kind.Cs) == sorted(kind.Cs)
 
 
 def test_characters_see_what_words_miss():
@@ -121,25 +87,11 @@ def test_marks_are_enough_to_tell_classes_apart(kind):
     assert blank.predict_proba([" "]).shape == (1, 2)
 
 
-@pytest.mark.parametrize("kind", NGRAMS)
-def test_many_classes(kind):
-    names = [f"topic{number}" for number in range(20)]
-    texts = [f"{name} {filler}" for name in names for filler in ("again", "once more", "now")]
-    labels = np.repeat(names, 3)
-    model = kind().fit(texts, labels, validation=(texts, labels))
-    assert model.score([f"about {name}" for name in names], names) == 1
-
-
 @pytest.mark.filterwarnings("error")
 def test_many_classes_of_one_or_two_rows_are_fitted_without_a_warning():
     names = np.array([f"topic{number % 20}" for number in range(30)])
     texts = [f"{name} number {row}" for row, name in enumerate(names)]
     assert TfidfClassifier().fit(texts, names, validation=(texts, names)).score(texts, names) == 1
-
-
-def test_no_more_features_than_allowed(monkeypatch):
-    monkeypatch.setattr("headstart.baselines.linear.MAX_FEATURES", 10)
-    assert TfidfClassifier(C=1).fit(TEXTS, LABELS).coef_.shape == (1, 20)
 
 
 def test_every_label_of_several_is_a_regression(tmp_path):
@@ -152,13 +104,6 @@ def test_every_label_of_several_is_a_regression(tmp_path):
     settings, _ = model.write(tmp_path)
     again = TfidfClassifier.read(tmp_path, settings)
     assert np.array_equal(again.scores(TEXTS), model.scores(TEXTS))
-
-
-def test_predictions_of_tfidf_have_not_changed():
-    """The numbers of the reference implementation, with C = 4."""
-    model = TfidfClassifier(C=4).fit(TEXTS, LABELS)
-    found = model.predict_proba(["a fine plot", "boring"])[:, 1]
-    np.testing.assert_allclose(found, [0.8120788, 0.3485365], atol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from sklearn.base import clone
 from headstart.baselines.stack import Stack, fit_out_of_fold
 from headstart.folds import make_folds
 
-VALIDATION, TEST, REPETITIONS = 100, 2_000, 60
+VALIDATION, TEST, REPETITIONS = 100, 2_000, 30
 
 
 def arm(labels, draw, *, signal, overconfidence=1.0, classes=2):
@@ -19,10 +19,6 @@ def arm(labels, draw, *, signal, overconfidence=1.0, classes=2):
 
 def alike(labels, draw):
     return arm(labels, draw, signal=1.0), arm(labels, draw, signal=1.0)
-
-
-def one_better(labels, draw):
-    return arm(labels, draw, signal=1.5), arm(labels, draw, signal=0.7)
 
 
 def one_overconfident(labels, draw):
@@ -37,11 +33,6 @@ def one_of_noise(labels, draw):
 def one_a_blurred_copy(labels, draw):
     sharp = arm(labels, draw, signal=1.5)
     return sharp, softmax(0.5 * (np.log(sharp) + 1.5 * draw.normal(size=sharp.shape)), axis=1)
-
-
-def the_same_twice(labels, draw):
-    one = arm(labels, draw, signal=1.0)
-    return one, one
 
 
 def simulate(case):
@@ -65,30 +56,19 @@ def scores(probabilities, labels):
     return -np.log(own).mean(), (probabilities.argmax(axis=1) == labels).mean()
 
 
-@pytest.mark.parametrize("case", [alike, one_better, one_overconfident])
+@pytest.mark.parametrize("case", [alike, one_overconfident])
 def test_arms_that_know_different_things_are_better_together(case):
     (best_loss, best_accuracy), (loss, accuracy) = simulate(case)
     assert loss < best_loss - 0.02
     assert accuracy > best_accuracy + 0.015
 
 
-@pytest.mark.parametrize("case", [one_of_noise, one_a_blurred_copy, the_same_twice])
+@pytest.mark.parametrize("case", [one_of_noise, one_a_blurred_copy])
 def test_an_arm_with_nothing_to_add_costs_nothing_to_speak_of(case):
     """Within 0.2 points and 0.005 nats of the better arm, chosen with 100 validation rows."""
     (best_loss, best_accuracy), (loss, accuracy) = simulate(case)
     assert loss < best_loss + 0.005
     assert accuracy > best_accuracy - 0.002
-
-
-def test_three_arms_and_five_classes():
-    draw = np.random.default_rng(0)
-    labels = draw.integers(0, 5, 500)
-    arms = [arm(labels, draw, signal=1.5, classes=5) for _ in range(3)]
-    stack = Stack().fit([p[:200] for p in arms], labels[:200])
-    combined = stack.predict_proba([p[200:] for p in arms])
-    best = max(scores(p[200:], labels[200:])[1] for p in arms)
-    assert np.allclose(combined.sum(axis=1), 1)
-    assert scores(combined, labels[200:])[1] > best
 
 
 def test_a_certain_arm_has_no_veto():
@@ -98,17 +78,6 @@ def test_a_certain_arm_has_no_veto():
     fair = np.where(np.eye(2)[labels] > 0, 0.7, 0.3)
     combined = Stack().fit([sure, fair], labels).predict_proba([sure, fair])
     assert np.isfinite(np.log(combined)).all()
-
-
-def test_members_must_be_alike():
-    with pytest.raises(ValueError, match="differ"):
-        Stack().fit([np.ones((3, 2)) / 2, np.ones((2, 2)) / 2], [0, 1, 0])
-
-
-def test_other_arms_than_fitted_are_refused():
-    half = np.full((4, 2), 0.5)
-    with pytest.raises(ValueError, match="longer"):
-        Stack().fit([half, half], [0, 1, 0, 1]).predict_proba([half, half, half])
 
 
 def test_out_of_fold_predictions_come_from_stacks_that_did_not_see_the_rows():

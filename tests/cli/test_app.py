@@ -13,25 +13,25 @@ from headstart.config import FinetuneConfig, PretrainConfig, StudyConfig
 HEAVY = ("torch", "sklearn", "numpy", "scipy", "pyarrow", "datasets", "transformers", "pandas")
 
 
-def test_version_is_printed(headstart):
-    result = headstart("--version")
-    assert result.returncode == 0
-    assert result.stdout.startswith("headstart 0.")
-
-
-def test_unknown_command_ends_with_code_2_and_no_traceback(headstart):
-    result = headstart("fly")
-    assert result.returncode == 2
-    assert "fly" in result.stderr
-    assert "Traceback" not in result.stderr
-    assert result.stdout == ""
-
-
-def test_without_arguments_the_help_is_printed_and_the_code_is_2(headstart):
+def test_the_version_and_the_help_are_printed(headstart):
+    assert headstart("--version").stdout.startswith("headstart 0.")
     result = headstart()
     assert result.returncode == 2
     assert all(command in result.stdout for command in COMMANDS)
     assert "error" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "hint"),
+    [("fly", "--help"), ("evalute", "'evaluate'"), ("explain", "predict RUN TEXT --explain")],
+)
+def test_an_unknown_command_ends_with_code_2_and_a_hint(headstart, command, hint):
+    result = headstart(command)
+    assert result.returncode == 2
+    assert command in result.stderr
+    assert hint in result.stderr
+    assert "Traceback" not in result.stderr
+    assert result.stdout == ""
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -43,7 +43,7 @@ def test_the_page_shows_totals_formulas_and_common_mistakes(headstart):
         (["--width", "-64"], "--width is -64; it must be at least 1"),
         (["--classes", "1"], "classes is 1; it must be at least 2"),
         (["--preset", "huge"], "choose small, lab, bert, gpt2"),
-        (["--objective", "guess"], "choose causal or masked"),
+        (["--objective", "guess"], "choose causal, masked"),
         (["--layers", "four"], "--layers"),
     ],
 )

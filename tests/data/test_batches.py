@@ -37,14 +37,6 @@ def test_every_epoch_has_every_text_once(lengths, batch_size, seed):
         assert sorted(texts) == list(range(len(lengths)))
 
 
-@given(lengths=lengths_of_texts, batch_size=st.integers(1, 20), seed=seeds)
-def test_at_most_one_batch_is_smaller(lengths, batch_size, seed):
-    sizes = [
-        len(batch) for batch in epoch(LengthBatches(lengths, batch_size=batch_size, seed=seed))
-    ]
-    assert sum(size < batch_size for size in sizes) <= 1
-
-
 @given(lengths=lengths_of_texts, seed=seeds, step=st.integers(0, 10**6))
 def test_a_step_needs_no_replay(lengths, seed, step):
     first = LengthBatches(lengths, batch_size=4, seed=seed)
@@ -65,13 +57,6 @@ def test_epochs_group_the_texts_differently():
     batches = LengthBatches(lengths, batch_size=8, seed=0)
     first, second = ({tuple(sorted(b)) for b in epoch(batches, number)} for number in (0, 1))
     assert len(first & second) < 20
-
-
-def test_padding_is_under_ten_percent_on_lengths_from_30_to_500():
-    lengths = np.random.default_rng(0).integers(30, 500, 1600)
-    for batch_size in (8, 32):
-        batches = epoch(LengthBatches(lengths, batch_size=batch_size, seed=0))
-        assert padding_share(lengths, batches) < 0.1
 
 
 @pytest.mark.skipif(not LAB.is_dir(), reason="the lab's files are not here")

@@ -72,15 +72,6 @@ def test_a_name_used_twice_is_an_error():
         choose(["text", "text", "label"])
 
 
-def test_the_only_column_is_the_text():
-    assert choose(["whatever"], labelled=False).text == "whatever"
-
-
-def test_two_columns_that_are_left_are_a_pair():
-    found = choose(["left", "right", "label"], pairs=True)
-    assert (found.text, found.second) == ("left", "right")
-
-
 def test_a_message_lists_only_some_of_many_columns():
     with pytest.raises(HeadstartError) as error:
         choose([f"column {n}" for n in range(100_000)])

@@ -3,8 +3,7 @@
 import pytest
 
 from headstart.data.columns import ReadOptions
-from headstart.data.formats import ends_in_tags
-from headstart.data.readers import open_rows
+from headstart.data.readers import ends_in_tags, open_rows
 from headstart.data.sources import find_source
 
 
@@ -23,11 +22,6 @@ def test_words_are_read_with_tags_or_without(tmp_path, tag):
     assert [words(one) for one in sentences(path)] == [["Marie", "sleeps"], ["Yes"]]
 
 
-def test_a_word_with_a_blank_in_it_is_one_word(tmp_path):
-    (tmp_path / "a.conll").write_text("New York\tB-LOC\n!\tO\n")
-    assert words(sentences(tmp_path / "a.conll")[0]) == ["New York", "!"]
-
-
 @pytest.mark.parametrize(
     ("line", "reason"),
     [(b"caf\xe9 O\n", "byte 0xE9"), (b"a\x00b O\n", "NUL"), (b"\tO\n", "line 4")],
@@ -41,7 +35,7 @@ def test_a_broken_sentence_keeps_its_place_and_costs_no_other(tmp_path, line, re
 
 
 def test_a_sentence_that_never_ends_is_not_gathered(tmp_path, monkeypatch):
-    monkeypatch.setattr("headstart.data.formats.LONGEST_DOCUMENT", 20)
+    monkeypatch.setattr("headstart.data.readers.LONGEST_DOCUMENT", 20)
     (tmp_path / "a.conll").write_text("one O\n" * 50 + "\nlast O\n")
     endless, last = sentences(tmp_path / "a.conll")
     assert "no blank line" in endless.problem.what

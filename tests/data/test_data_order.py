@@ -24,9 +24,3 @@ def test_a_batch_depends_on_seed_and_step_alone():
     expected = [5, 1, 8, 4]
     shuffled_batch(10, 3, seed=1, step=0)
     assert shuffled_batch(10, 4, seed=1, step=2_000).tolist() == expected
-
-
-def test_epochs_and_seeds_differ():
-    first = shuffled_batch(1000, 1000, seed=0, step=0)
-    assert (first != shuffled_batch(1000, 1000, seed=0, step=1)).any()
-    assert (first != shuffled_batch(1000, 1000, seed=1, step=0)).any()

@@ -44,9 +44,3 @@ def test_a_connection_that_breaks_off_is_one_clear_message():
     with pytest.raises(HeadstartError, match="gone") as error:
         hub_table(rows(), "found", "hub:a")
     assert error.value.where == "hub:a"
-
-
-def test_a_malformed_name_is_an_error():
-    with pytest.raises(HeadstartError) as error:
-        read_dataset("hub:a b/?")
-    assert "hub:owner/name" in (error.value.fix or "")

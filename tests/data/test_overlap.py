@@ -10,7 +10,6 @@ from headstart.data.overlap import (
     HeldOutTexts,
     SimilarTexts,
     minhash,
-    overlap_sentence,
     text_key,
     words_of,
 )
@@ -33,12 +32,6 @@ def test_a_text_that_is_pasted_into_a_document_is_always_found(
     number = data.draw(st.integers(0, len(held_out) - 1))
     pasted = before + opening + held_out[number].upper().lower() + closing + after
     assert HeldOutTexts(held_out).find(["other", pasted, ""])[1] is not None
-
-
-@settings(deadline=None)
-@given(st.lists(texts, max_size=5), st.lists(others, max_size=5))
-def test_nothing_is_found_in_documents_of_other_words(held_out, corpus):
-    assert HeldOutTexts(held_out).find(corpus) == [None for _ in corpus]
 
 
 @settings(deadline=None)
@@ -129,19 +122,6 @@ def test_texts_that_begin_alike_are_told_apart():
     assert [match.text for match in found] == [17]
 
 
-def test_a_document_that_nearly_equals_a_text_holds_it():
-    long = " ".join(f"word{n}" for n in range(60))
-    assert HeldOutTexts([long]).find([long.replace("word30", "other")]) == ["similar"]
-
-
-def test_the_sentence_says_how_many_were_dropped_and_what_was_looked_for():
-    words = overlap_sentence({"equal": 1, "contains": 2})
-    assert "3 documents of the corpus were dropped" in words
-    assert "1 equal, 2 containing one" in words
-    assert f"at least {WINDOW} words" in words
-    assert overlap_sentence({}).startswith("No document of the corpus overlaps")
-
-
 LONG = " ".join(f"word{n}" for n in range(60))
 
 
@@ -159,18 +139,10 @@ def test_case_spacing_and_unicode_form_do_not_matter(other):
     assert text_key(other) == text_key("ça va ?")
 
 
-def test_different_texts_have_different_keys():
-    assert text_key("good") != text_key("good.")
-
-
 def test_a_text_with_one_word_changed_is_nearly_equal():
     match = matches(["something else entirely", LONG], LONG.replace("word30", "other"))
     assert match.text == 1
     assert match.similarity == pytest.approx(55 / 61)
-
-
-def test_a_text_with_half_its_words_changed_is_not():
-    assert matches([LONG], LONG[: len(LONG) // 2] + " and now for something different" * 5) is None
 
 
 def test_short_texts_must_be_equal():
@@ -188,8 +160,3 @@ def test_scripts_without_spaces_are_compared_by_characters():
 def test_every_text_is_found_as_itself(text):
     assert matches([text], text).similarity == 1.0
     assert SIMILAR < 1.0
-
-
-def test_a_thousand_templates_stay_quick_to_search():
-    texts = [f"dear customer your order {n} was shipped today with our thanks" for n in range(1000)]
-    assert matches(texts, texts[0]).text == 0

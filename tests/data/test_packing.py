@@ -36,55 +36,21 @@ def wrapped(bpe):
 
 @settings(max_examples=50)
 @given(documents_and_length())
-def test_no_token_is_lost_or_invented(pack, wrapped, case):
+def test_rows_are_the_documents_in_segments_with_padding_at_the_end_only(pack, wrapped, bpe, case):
     documents, length = case
     packed = pack(documents, length)
-    rows = packed.read_rows(range(packed.num_rows()))
-    stream = rows.tokens[rows.segments != PADDING_SEGMENT].tolist()
-    assert stream == list(chain.from_iterable(wrapped(documents)))
-
-
-@settings(max_examples=50)
-@given(documents_and_length())
-def test_a_segment_is_a_document(pack, wrapped, case):
-    documents, length = case
-    packed = pack(documents, length)
-    rows = packed.read_rows(range(packed.num_rows()))
-    parts = [
-        row[segments == segment].tolist()
-        for row, segments in zip(rows.tokens, rows.segments, strict=True)
-        for segment in range(1, segments.max() + 1)
-    ]
-    # A document that continues in the next row is its parts one after the other.
-    joined: list[list[int]] = []
-    for part in parts:
-        if joined and joined[-1][-1] != wrapped([""])[0][-1]:
-            joined[-1] += part
-        else:
-            joined.append(part)
-    assert joined == wrapped(documents)
-
-
-@settings(max_examples=50)
-@given(documents_and_length())
-def test_only_the_end_of_the_last_row_is_padding(bpe, pack, case):
-    packed = pack(*case)
     rows = packed.read_rows(range(packed.num_rows()))
     padding = rows.segments == PADDING_SEGMENT
+    assert rows.tokens[~padding].tolist() == list(chain.from_iterable(wrapped(documents)))
     assert not padding[:-1].any()
     assert (padding[-1].int().diff() >= 0).all()
     assert (rows.tokens[padding] == bpe.pad_id).all()
-
-
-@settings(max_examples=30)
-@given(documents_and_length(), st.randoms(use_true_random=False))
-def test_any_row_can_be_had_alone(pack, case, chance):
-    packed = pack(*case)
-    every = packed.read_rows(range(packed.num_rows()))
-    number = chance.randrange(packed.num_rows())
-    alone = packed.read_rows([number])
-    assert (alone.tokens[0] == every.tokens[number]).all()
-    assert (alone.segments[0] == every.segments[number]).all()
+    for number, (row, segments) in enumerate(zip(rows.tokens, rows.segments, strict=True)):
+        ends = row[segments > 0] == bpe.end_id  # a segment ends where a document does
+        assert segments[segments > 0].diff().tolist() == ends[:-1].int().tolist()
+        alone = packed.read_rows([number])
+        assert (alone.tokens[0] == row).all()
+        assert (alone.segments[0] == segments).all()
 
 
 def test_padding_is_under_one_percent_of_a_small_corpus(pack, sentences):

@@ -88,11 +88,6 @@ def test_the_chosen_rows_are_the_same_on_every_machine():
     ]
 
 
-def test_another_seed_chooses_other_rows():
-    dataset = numbered(100)
-    assert take_budget(dataset, "20", 1).texts != take_budget(dataset, "20", 2).texts
-
-
 def test_shares_and_all_are_budgets():
     dataset = numbered(50)
     assert len(take_budget(dataset, "10%", 0)) == 5
@@ -150,13 +145,3 @@ def test_dropping_overlap_keeps_the_test_part_whole():
     assert dropped.validation.texts == ["shared"]
     assert dropped.test == splits.test
     assert (dropped.train.dropped, dropped.validation.dropped) == ({"overlap": 2}, {"overlap": 1})
-
-
-def test_an_equal_text_among_a_thousand_alike_is_still_dropped():
-    alike = [f"dear customer your order {n} was shipped today with thanks" for n in range(1000)]
-    splits = Splits(
-        train=dataset_of([(alike[700].upper(), 0)]),
-        validation=dataset_of([]),
-        test=dataset_of([(text, 0) for text in alike]),
-    )
-    assert len(drop_overlapping(splits).train) == 0

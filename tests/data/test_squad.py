@@ -43,11 +43,6 @@ def test_a_broken_question_keeps_its_place(tmp_path, asked, reason):
     assert reason in found[1].problem.what
 
 
-def test_a_question_about_nothing_is_said(tmp_path):
-    path = write(tmp_path / "a.json", {"question": "who?"}, context=" ")
-    assert questions(path)[0].problem.what == "the text is empty"
-
-
 @pytest.mark.parametrize("content", ["[]", '{"data": ["x"]}', '{"data": 3}', '{"data": [{}, 1]}'])
 def test_a_file_of_another_form_is_rejected(tmp_path, content):
     (tmp_path / "a.json").write_text(content)

@@ -10,9 +10,8 @@ from headstart.config import FinetuneConfig
 from headstart.data.dataset import Dataset
 from headstart.data.read import read_dataset
 from headstart.errors import HeadstartError
-from headstart.run import ROWS, NetworkRun, evaluation_rows
-from headstart.training.finetune import finetune
-from tests.labelled import config, dataset, write_csv
+from headstart.run import ROWS, evaluation_rows
+from tests.labelled import dataset, write_csv
 
 
 def test_the_document_has_all_that_was_asked_for(run):
@@ -37,25 +36,18 @@ def test_the_runs_own_dataset_is_judged_by_its_test_part(run, run_folder):
     assert "the test part" in which
 
 
-def test_a_test_file_of_its_own_is_called_that(run, run_folder, tmp_path):
-    path = str(write_csv(tmp_path / "other.csv", dataset(30, 7)))
-    recipe = FinetuneConfig.load(run_folder).replace(test=path)
-    part, which = evaluation_rows(recipe, run.task, None)
-    assert (len(part), which) == (30, f"the test file {path}")
-
-
-def test_a_folder_is_judged_by_its_test_file(run, run_folder, tmp_path):
-    write_csv(tmp_path / "train.csv", dataset(30, 6))
-    write_csv(tmp_path / "test.csv", dataset(20, 7))
-    part, which = evaluation_rows(FinetuneConfig.load(run_folder), run.task, str(tmp_path))
-    assert (len(part), which) == (20, f"the test part of {tmp_path}")
-
-
-def test_another_file_is_judged_by_all_of_its_rows(run, run_folder, tmp_path):
-    path = write_csv(tmp_path / "other.csv", dataset(30, 7))
-    part, which = evaluation_rows(FinetuneConfig.load(run_folder), run.task, str(path))
-    assert len(part) == 30
-    assert "every row" in which
+def test_of_another_dataset_the_test_part_is_read_or_all_rows(run, run_folder, tmp_path):
+    config, path = FinetuneConfig.load(run_folder), tmp_path / "folder"
+    path.mkdir()
+    write_csv(path / "train.csv", dataset(30, 6))
+    test = str(write_csv(path / "test.csv", dataset(20, 7)))
+    for settings, given, wanted in [
+        (config, str(path), f"the test part of {path}"),
+        (config, test, test),
+        (config.replace(test=test), None, f"the test file {test}"),
+    ]:
+        part, which = evaluation_rows(settings, run.task, given)
+        assert (len(part), which) == (20, wanted)
 
 
 def test_other_labels_than_the_runs_are_an_error_that_names_both(run, run_folder, tmp_path):
@@ -67,30 +59,6 @@ def test_other_labels_than_the_runs_are_an_error_that_names_both(run, run_folder
     assert "row 1" in error.value.where
     with pytest.raises(HeadstartError, match=r"other labels.*'negative'.*'animal'"):
         evaluation_rows(FinetuneConfig.load(run_folder), run.task, "rotten-tomatoes")
-
-
-def test_rows_of_one_class_are_judged_as_well(run, run_folder, tmp_path):
-    data = dataset(30, 7)
-    animals = data.pick([row for row, label in enumerate(data.labels) if label == 0])
-    path = write_csv(tmp_path / "animals.csv", animals)
-    part, _ = evaluation_rows(FinetuneConfig.load(run_folder), run.task, str(path))
-    found = run.evaluate(part)
-    assert found["rows"] == len(animals)
-    assert found["confusion"][1] == [0, 0]
-
-
-def test_other_tags_than_the_runs_are_an_error_that_names_both(tagger, tmp_path):
-    (tmp_path / "other.conll").write_text("Ada B-PER\n\nOslo B-CITY\n")
-    task = NetworkRun.open(tagger).task
-    with pytest.raises(HeadstartError, match=r"'B-CITY'.*known are 'O', 'B-LOC'") as error:
-        evaluation_rows(FinetuneConfig.load(tagger), task, str(tmp_path / "other.conll"))
-    assert "sentence 2" in error.value.where
-
-
-@pytest.mark.parametrize("name", ["rotten-tomatoes", "missing.conll"])
-def test_what_is_no_file_of_the_task_is_said(tagger, name):
-    with pytest.raises(HeadstartError, match=f"there is no file or folder '{name}'"):
-        evaluation_rows(FinetuneConfig.load(tagger), NetworkRun.open(tagger).task, name)
 
 
 def test_labels_in_another_order_are_renumbered(run):
@@ -108,21 +76,7 @@ def test_another_spelling_of_the_path_judges_no_row_that_was_trained_on(run, run
     own = read_dataset(recipe.dataset)
     assert found["seen_rows"] == len(own.train) + len(own.validation)
     assert found["rows"] == len(part) - found["seen_rows"]
-
-
-def test_a_dataset_that_grew_judges_no_row_that_was_trained_on(tmp_path):
-    path = write_csv(tmp_path / "d.csv", dataset(100, wrong=0.3))
-    finetune(config(dataset=[str(path)], epochs=1), tmp_path / "run")
-    before = read_dataset(path)
-    seen = {*before.train.texts, *before.validation.texts}
-    write_csv(path, dataset(160, wrong=0.3))
-    opened = NetworkRun.open(tmp_path / "run")
-    part, _ = evaluation_rows(FinetuneConfig.load(tmp_path / "run"), opened.task, None)
-    assert seen & set(part.texts)
-    found = opened.evaluate(part)
-    assert found["rows"] == len(set(part.texts) - seen)
-    assert found["seen_rows"] == len(seen & set(part.texts))
-    text_of = dict(zip(part.rows, part.texts, strict=True))
+    text_of = dict(zip(part.rows, part.texts, strict=True))  # mistakes name rows of the file
     assert all(text_of[one["row"]] == one["text"] for one in found["mistakes"])
 
 

@@ -29,27 +29,13 @@ def masked(tmp_path_factory):
     return small_run(tmp_path_factory.mktemp("masked"), "masked", steps=300)
 
 
-def test_a_base_is_not_asked_about_a_file(causal, tmp_path):
-    (tmp_path / "a.txt").write_text("a text\n")
-    with pytest.raises(HeadstartError, match="this run has no task"):
-        NetworkRun.open(causal).predict_file(tmp_path / "a.txt", tmp_path / "out.csv")
-
-
-@pytest.mark.parametrize("name", ["lab", "small", "gpt2"])
-@pytest.mark.parametrize("cut", [1, 4, 7])
+@pytest.mark.parametrize(("name", "cut"), [("lab", 1), ("small", 4), ("gpt2", 6)])
 def test_with_a_cache_the_hidden_states_are_those_without_it(name, cut):
     base = tiny(name, "causal").base
     ids = tokens(2, 8)
     cache = KeyValueCache(base.config.layers)
     parts = [base(ids[:, :cut], cache=cache)]
-    parts += [base(ids[:, i : i + 1], cache=cache) for i in range(cut, 8)]
-    torch.testing.assert_close(torch.cat(parts, dim=1), base(ids), atol=1e-5, rtol=1e-5)
-
-
-def test_several_new_tokens_at_once_do_not_see_each_others_future():
-    base = tiny("small", "causal").base
-    ids, cache = tokens(1, 8), KeyValueCache(2)
-    parts = [base(ids[:, :3], cache=cache), base(ids[:, 3:], cache=cache)]
+    parts += [base(ids[:, cut : cut + 1], cache=cache), base(ids[:, cut + 1 :], cache=cache)]
     torch.testing.assert_close(torch.cat(parts, dim=1), base(ids), atol=1e-5, rtol=1e-5)
 
 
@@ -88,45 +74,20 @@ def test_top_k_and_top_p_leave_only_the_probable():
     assert drawn() == {0, 1, 2, 3}
 
 
-def test_temperature_zero_takes_the_most_probable():
-    assert pick(torch.tensor([0.1, 0.9]), torch.Generator(), 0.0) == 1
-
-
-@pytest.mark.parametrize(
-    "options", [{"temperature": -1.0}, {"top_k": -1}, {"top_p": 0.0}, {"top_p": 1.5}]
-)
-def test_impossible_sampling_is_refused(causal, options):
-    with pytest.raises(HeadstartError, match="must be"):
-        written(NetworkRun.open(causal), "the", **options)
-
-
 def test_a_masked_base_fills_a_gap_from_both_sides(masked):
     run = open_language_model(masked, causal=False, to="fill a gap")
     text = "the old judge reads the [MASK] . the old judge reads the law ."
     best = fill(run, text)[0][0][0]
     assert best.strip() == "law"
-
-
-def test_every_gap_is_filled(masked):
-    run = NetworkRun.open(masked)
     assert len(fill(run, "the [MASK] cat [MASK] the mouse .")) == 2
-
-
-def test_a_text_without_a_gap_is_refused(masked):
     with pytest.raises(HeadstartError, match=r"has no \[MASK\]"):
-        fill(NetworkRun.open(masked), "nothing is missing")
+        fill(run, "nothing is missing")
 
 
 def test_a_masked_base_says_why_it_cannot_write(masked):
     with pytest.raises(HeadstartError, match="both sides") as error:
         open_language_model(masked, causal=True, to="write")
     assert "--objective causal" in error.value.fix
-
-
-def test_a_causal_base_says_why_it_cannot_fill(causal):
-    with pytest.raises(HeadstartError, match="causal mask") as error:
-        open_language_model(causal, causal=False, to="fill a gap")
-    assert "--objective masked" in error.value.fix
 
 
 def test_a_text_of_the_language_is_less_surprising_than_its_words_shuffled(causal):
@@ -138,18 +99,6 @@ def test_a_text_of_the_language_is_less_surprising_than_its_words_shuffled(causa
     assert known["bits_per_byte"] == pytest.approx(bits / 30)
 
 
-def test_a_text_longer_than_a_window_is_read_whole(causal):
-    run = NetworkRun.open(causal)
-    text = "the old cat chases the mouse . " * 40
-    short, long = (perplexity(run, [text], length=length) for length in (16, 999))
-    assert short["tokens"] == long["tokens"]
-
-
-def test_nothing_to_measure_is_refused(causal):
-    with pytest.raises(HeadstartError, match="no text"):
-        perplexity(NetworkRun.open(causal), [])
-
-
 def test_many_texts_at_once_have_the_loss_of_each_by_itself(causal):
     run = NetworkRun.open(causal)
     texts = ["the old cat", "the quiet bird builds the nest . " * 9, "a", "the dog guards"] * 5
@@ -158,3 +107,6 @@ def test_many_texts_at_once_have_the_loss_of_each_by_itself(causal):
     assert together["tokens"] == sum(one["tokens"] for one in each)
     total = sum(one["loss"] * one["tokens"] for one in each)
     assert together["loss"] * together["tokens"] == pytest.approx(total, rel=1e-5)
+    assert perplexity(run, texts, length=999)["tokens"] == together["tokens"]
+    with pytest.raises(HeadstartError, match="no text"):
+        perplexity(run, [])

@@ -23,7 +23,9 @@ from tests.runs import small_run
 
 def test_the_answers_are_right(run):
     data = dataset(40, 5)
+    assert run.predict([]) == []
     answers = run.predict(data.texts)
+    assert sum(answers[0]["probabilities"].values()) == pytest.approx(1)
     right = [
         answer["label"] == run.labels[label]
         for answer, label in zip(answers, data.labels, strict=True)
@@ -36,24 +38,6 @@ def test_a_text_has_the_same_answer_alone_and_among_others_of_any_length(run):
     together = run.predict_proba(texts)
     alone = np.concatenate([run.predict_proba([text]) for text in texts])
     np.testing.assert_allclose(together, alone, atol=1e-5)
-
-
-def test_probabilities_are_named_and_sum_to_one(run):
-    answer = run.predict(["the old judge reads the law ."])[0]
-    assert set(answer["probabilities"]) == {"animal", "person"}
-    assert sum(answer["probabilities"].values()) == pytest.approx(1)
-    assert answer["probability"] == max(answer["probabilities"].values())
-
-
-def test_no_texts_have_no_answers(run):
-    assert run.predict([]) == []
-
-
-@pytest.mark.parametrize("text", ["", "  \n\t"])
-def test_an_empty_text_is_named(run, text):
-    with pytest.raises(HeadstartError, match="empty") as error:
-        run.predict(["fine", text])
-    assert error.value.where == "text 2"
 
 
 @pytest.mark.parametrize("text", ["", "  \n\t"])
@@ -85,22 +69,6 @@ def test_what_is_not_a_list_of_texts_is_rejected(run, texts):
 def test_what_is_not_a_list_of_pairs_is_rejected(run, texts):
     with pytest.raises(HeadstartError):
         replace(run, task=Pairs(run.labels)).predict(texts)
-
-
-def test_texts_that_are_not_read_to_their_end_are_counted(run, tmp_path):
-    short = replace(run, length=8, long="truncate")
-    (tmp_path / "in.csv").write_text(f"text\nthe cat\n{'the cat sleeps . ' * 9}\n")
-    assert short.predict_file(tmp_path / "in.csv", tmp_path / "out.csv")["cut_rows"] == 1
-
-
-def test_a_folder_of_runs_names_the_runs_in_it(run_folder):
-    with pytest.raises(HeadstartError, match="folder of runs") as error:
-        Run.open(run_folder.parent)
-    assert str(run_folder) in error.value.fix
-
-
-def test_a_text_of_a_megabyte_is_judged(run):
-    assert run.predict(["the small cat chases the mouse . " * 32_000])[0]["label"] == "animal"
 
 
 def test_a_base_without_a_task_is_refused_with_the_way_out(tmp_path):
@@ -153,6 +121,7 @@ def test_every_row_of_a_file_is_answered_in_its_place(run, tmp_path, suffix):
     assert [row["label"] for row in rows[:4]] == labels * 2
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_rows_with_a_broken_one_in_the_middle_lose_nothing(run, tmp_path):
     source = write_input(tmp_path / "in.csv", 100_000, broken={50_000})
     summary = run.predict_file(source, tmp_path / "out.parquet")
@@ -160,13 +129,6 @@ def test_a_hundred_thousand_rows_with_a_broken_one_in_the_middle_lose_nothing(ru
     assert table["row"].to_pylist() == list(range(1, 100_001))
     assert table["label"].null_count == table.num_rows - table["error"].null_count == 1
     assert summary["bad"] == [{"row": 50_000, "error": table["error"][49_999].as_py()}]
-
-
-@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
-def test_a_bad_byte_in_a_column_that_is_not_read_costs_nothing(run, tmp_path, suffix):
-    (tmp_path / "in.csv").write_bytes(b"id,text\n1,fine\ncaf\xe9,good text\n3,ok\n")
-    summary = run.predict_file(tmp_path / "in.csv", tmp_path / f"out{suffix}")
-    assert (summary["rows"], summary["bad_rows"]) == (3, 0)
 
 
 @pytest.mark.slow
@@ -179,20 +141,6 @@ def test_memory_does_not_grow_with_the_file(run, tmp_path):
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < 1.5 * peaks[0], peaks
-
-
-def test_a_kind_of_output_that_is_not_known_is_refused_before_any_work(run, tmp_path):
-    source = write_input(tmp_path / "in.csv", 2, broken=set())
-    with pytest.raises(HeadstartError, match=r"as '\.xlsx'"):
-        run.predict_file(source, tmp_path / "out.xlsx")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.csv"]
-
-
-def test_a_failed_prediction_leaves_no_half_file(run, tmp_path):
-    (tmp_path / "in.csv").write_text("id,other\n1,x\n")
-    with pytest.raises(HeadstartError, match="text column"):
-        run.predict_file(tmp_path / "in.csv", tmp_path / "out.csv")
-    assert not (tmp_path / "out.csv").exists()
 
 
 def write_with_columns(path):
@@ -213,8 +161,10 @@ def write_with_columns(path):
     return path
 
 
-@pytest.mark.parametrize("given", [".csv", ".jsonl", ".json", ".parquet"])
-@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
+@pytest.mark.parametrize(
+    ("given", "suffix"),
+    [(".csv", ".jsonl"), (".jsonl", ".parquet"), (".json", ".csv"), (".parquet", ".csv")],
+)
 def test_the_columns_of_the_input_are_kept_and_none_is_overwritten(run, tmp_path, given, suffix):
     source = write_with_columns(tmp_path / f"in{given}")
     run.predict_file(source, tmp_path / f"out{suffix}")
@@ -250,14 +200,6 @@ def test_a_column_of_mixed_or_late_values_is_text_in_a_parquet_file(run, tmp_pat
     assert (found[0]["late"], found[-1]["late"]) == (None, "7")
 
 
-def test_a_text_column_of_another_name_keeps_its_name(run, tmp_path):
-    (tmp_path / "in.csv").write_text("id,review\n1,the cat sits .\n2\n")
-    run.predict_file(tmp_path / "in.csv", tmp_path / "out.csv")
-    first, broken = read_output(tmp_path / "out.csv")
-    assert list(first)[:4] == ["row", "id", "review", "label"]
-    assert (broken["review"], broken["id"], broken["label"]) == ("2", "", "")
-
-
 def test_a_column_that_comes_too_late_for_a_table_is_refused_not_lost(run, tmp_path):
     rows = [{"text": "the cat sits ."}] * 1_100 + [{"text": "a dog .", "late": 1}]
     (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -269,7 +211,7 @@ def test_a_column_that_comes_too_late_for_a_table_is_refused_not_lost(run, tmp_p
     assert read_output(tmp_path / "out.jsonl")[-1]["late"] == 1
 
 
-@pytest.mark.parametrize("name", ["in.csv", "./in.csv", "link.csv", "hard.csv"])
+@pytest.mark.parametrize("name", ["./in.csv", "link.csv", "hard.csv"])
 def test_the_input_is_never_overwritten(run, tmp_path, name, monkeypatch):
     monkeypatch.chdir(tmp_path)
     source = write_input(tmp_path / "in.csv", 2, broken=set())
@@ -279,24 +221,41 @@ def test_the_input_is_never_overwritten(run, tmp_path, name, monkeypatch):
     with pytest.raises(HeadstartError, match="would overwrite the input"):
         run.predict_file(source, Path(name))
     assert source.read_bytes() == before
-
-
-def test_the_output_does_not_lie_in_a_folder_of_input(run, tmp_path):
     (tmp_path / "data").mkdir()
     with pytest.raises(HeadstartError, match="lies in the input"):
         run.predict_file(tmp_path / "data", tmp_path / "data" / "out.csv")
 
 
+@pytest.mark.parametrize(
+    ("output", "message"),
+    [
+        ("out.xlsx", r"as '\.xlsx'"),
+        ("folder.csv", "this is a folder"),
+        ("in.csv/out.csv", "is a file, not a folder"),
+        ("x" * 300 + ".csv", "the name is too long"),
+    ],
+)
+def test_an_output_that_cannot_be_written_is_refused_before_the_work(
+    run, tmp_path, output, message
+):
+    (tmp_path / "folder.csv").mkdir()
+    write_input(tmp_path / "in.csv", 2, broken=set())
+    with pytest.raises(HeadstartError, match=message) as error:
+        run.predict_file(tmp_path / "in.csv", tmp_path / output)
+    assert error.value.fix
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder.csv", "in.csv"]
+
+
 def test_the_word_that_decides_has_the_largest_effect(run):
-    found = run.explain("the old judge reads the thing .").effects
+    found = run.explain("the old judge reads the thing .")
     assert max(found, key=lambda one: one.effect).text in ("judge", "reads")
     assert "".join(one.text for one in found) == "theoldjudgereadsthething."
 
 
 def test_a_text_of_one_word_or_of_thousands_is_explained(run):
-    assert len(run.explain("cat").effects) == 1
-    assert len(run.explain("cat " * 1_000).effects) == 200
-    assert len(run.explain("猫が好き").effects) == 4
+    assert len(run.explain("cat")) == 1
+    assert len(run.explain("cat " * 1_000)) == 200
+    assert len(run.explain("猫が好き")) == 4
 
 
 def test_no_cell_of_a_csv_is_a_formula(run, tmp_path):
@@ -308,22 +267,3 @@ def test_no_cell_of_a_csv_is_a_formula(run, tmp_path):
     found = read_output(tmp_path / "out.csv")
     assert [row["text"] for row in found] == [*(f"'{text}" for text in rows[:4]), "fine"]
     assert {row["n"] for row in found} == {"-0.5"}
-
-
-@pytest.mark.parametrize("output", ["folder.csv", "in.csv/out.csv", "x" * 300 + ".csv"])
-def test_an_output_that_cannot_be_written_is_refused_before_the_work(run, tmp_path, output):
-    (tmp_path / "folder.csv").mkdir()
-    write_input(tmp_path / "in.csv", 2, broken=set())
-    with pytest.raises(HeadstartError) as told:
-        run.predict_file(tmp_path / "in.csv", tmp_path / output)
-    assert told.value.fix
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder.csv", "in.csv"]
-
-
-def test_a_quotation_mark_that_swallows_rows_costs_no_other_answer(run, tmp_path):
-    lines = [f"the cat {n} sits .,{n % 2}" for n in range(1, 21)]
-    lines[4], lines[8] = f'"{lines[4]}', f'"{lines[8]}'
-    (tmp_path / "in.csv").write_text("\n".join(["text,label", *lines]) + "\n")
-    summary = run.predict_file(tmp_path / "in.csv", tmp_path / "out.csv")
-    assert (summary["rows"], summary["bad_rows"]) == (20, 2)
-    assert [bad["row"] for bad in summary["bad"]] == [5, 9]

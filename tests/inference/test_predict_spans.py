@@ -91,15 +91,6 @@ def test_every_question_of_a_file_is_answered_with_its_id(run, tmp_path):
         assert row["answer"] is None or text[row["start"] : row["end"]] == row["answer"]
 
 
-def test_squads_own_form_is_an_answer_an_id(run, tmp_path):
-    source = write_squad(tmp_path / "in.json", texts=40, none=0.5, seed=3)
-    run.predict_file(source, tmp_path / "out.jsonl")
-    run.predict_file(source, tmp_path / "out.json")
-    wanted = {row["id"]: row["answer"] or "" for row in read_rows(tmp_path / "out.jsonl")}
-    assert json.loads((tmp_path / "out.json").read_text()) == wanted
-    assert "" in wanted.values()
-
-
 def test_a_broken_question_keeps_its_place_and_its_reason(run, tmp_path):
     source = write_squad(tmp_path / "in.json", texts=3)
     document = json.loads(source.read_text())
@@ -109,8 +100,6 @@ def test_a_broken_question_keeps_its_place_and_its_reason(run, tmp_path):
     assert summary["bad"] == [{"row": 2, "error": "the text is empty"}]
     rows = read_rows(tmp_path / "out.jsonl")
     assert [row["error"] for row in rows] == [None, "the text is empty", None]
-    run.predict_file(source, tmp_path / "out.json")
-    assert list(json.loads((tmp_path / "out.json").read_text())) == ["q0", "q1", "q2"]
 
 
 def test_a_table_of_questions_and_contexts_is_answered_by_row(run, tmp_path):
@@ -118,18 +107,3 @@ def test_a_table_of_questions_and_contexts_is_answered_by_row(run, tmp_path):
     summary = run.predict_file(tmp_path / "in.csv", tmp_path / "out.jsonl")
     assert summary["bad"] == [{"row": 2, "error": "the text is empty"}]
     assert [row["answer"] for row in read_rows(tmp_path / "out.jsonl")] == ["Ada", None]
-
-
-def test_two_questions_of_one_id_do_not_lose_an_answer(run, tmp_path):
-    source = write_squad(tmp_path / "in.json", texts=3)
-    source.write_text(source.read_text().replace('"q2"', '"q0"'))
-    with pytest.raises(HeadstartError, match="two questions have the id 'q0'"):
-        run.predict_file(source, tmp_path / "out.json")
-    assert not (tmp_path / "out.json").exists()
-    assert run.predict_file(source, tmp_path / "out.jsonl")["rows"] == 3
-
-
-def test_an_ending_that_does_not_fit_answers_is_refused_before_any_work(run, tmp_path):
-    with pytest.raises(HeadstartError, match=r"spans cannot be written as '\.conll'") as error:
-        run.predict_file(tmp_path / "missing.json", tmp_path / "out.conll")
-    assert ".jsonl or .json" in error.value.fix

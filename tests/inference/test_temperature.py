@@ -36,15 +36,6 @@ def test_predictions_are_calibrated(copied):
     assert np.array_equal(said, at_temperature(logits(opened, texts), 2.5))
 
 
-def test_the_command_line_answers_with_calibrated_probabilities(copied, headstart_json):
-    text = "the cat sleeps ."
-    said = headstart_json("predict", copied, text)["predictions"][0]["probabilities"]
-    assert (
-        list(said.values())
-        == at_temperature(logits(NetworkRun.open(copied), [text]), 2.5)[0].tolist()
-    )
-
-
 def test_an_evaluation_measures_the_probabilities_that_predict_gives(copied):
     part = dataset(40, 8, wrong=0.2)
     found = NetworkRun.open(copied).evaluate(part)

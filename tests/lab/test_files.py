@@ -1,15 +1,11 @@
 """The lab's files are read as they are."""
 
-from pathlib import Path
-
 import pytest
 
 from headstart.data.corpus import read_corpus
-from headstart.data.formats import join_tokens
 from headstart.data.read import read_dataset
+from headstart.data.readers import join_tokens
 from headstart.errors import HeadstartError
-
-SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "cls-books-fr"
 
 
 @pytest.fixture
@@ -34,12 +30,6 @@ def test_a_folder_gives_train_and_validation(lab):
     assert splits.test is None
 
 
-def test_a_test_part_is_read_where_there_is_one(lab, write):
-    write("lab/test.review.spm", "▁fin\n")
-    write("lab/test.label", "0\n")
-    assert read_dataset(lab).test.texts == ["fin"]
-
-
 def test_a_test_part_elsewhere_can_be_named(lab, write):
     write("other/test.label", "0\n")
     test = write("other/test.review.spm", "▁fin\n")
@@ -60,11 +50,3 @@ def test_missing_labels_are_an_error(lab):
     (lab / "valid.label").unlink()
     with pytest.raises(HeadstartError, match=r"no valid\.label"):
         read_dataset(lab)
-
-
-@pytest.mark.skipif(not SHARED.is_dir(), reason="the lab's files are not here")
-def test_the_real_files_have_1600_and_400_balanced_reviews():
-    splits = read_dataset(SHARED)
-    assert splits.train.label_counts() == {"0": 800, "1": 800}
-    assert splits.validation.label_counts() == {"0": 200, "1": 200}
-    assert "▁" not in "".join(splits.train.texts)

@@ -1,14 +1,9 @@
 """The lab's dictionary gives the lab's ids."""
 
-from pathlib import Path
-
 import pytest
 
 from headstart.data.tokenizers import load_tokenizer
 from headstart.errors import HeadstartError
-
-LAB = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "cls-books-fr"
-needs_lab = pytest.mark.skipif(not LAB.is_dir(), reason="the lab's files are not here")
 
 
 @pytest.fixture
@@ -25,13 +20,7 @@ def test_specials_come_first_and_pieces_follow_in_the_files_order(tokenizer):
 
 def test_an_unknown_piece_is_oov(tokenizer):
     assert tokenizer.encode(["▁un ▁chat"]) == [[4, 3]]
-
-
-def test_a_special_spelled_in_text_is_oov(tokenizer):
     assert tokenizer.encode(["<pad> <sos> ▁un"]) == [[3, 3, 4]]
-
-
-def test_text_comes_back_by_joining_pieces(tokenizer):
     assert tokenizer.decode([0, 4, 5, 6, 2, 1]) == "un livres"
 
 
@@ -47,23 +36,3 @@ def test_several_models_beside_the_dictionary_are_refused(tokenizer, tmp_path):
         (tmp_path / name).touch()
     with pytest.raises(HeadstartError, match=r"a\.model, b\.model"):
         load_tokenizer(tmp_path)
-
-
-@needs_lab
-def test_the_labs_vocabulary_has_50001_entries():
-    assert load_tokenizer(LAB / "dict.txt").vocab_size == 50_001
-
-
-@needs_lab
-def test_the_labs_model_cuts_plain_text_as_the_lab_did():
-    tokenizer = load_tokenizer(LAB)
-    lines = (LAB / "valid.review.spm").read_text(encoding="utf-8").splitlines()
-    plain = ["".join(line.split(" ")).replace("▁", " ").strip() for line in lines]
-    assert tokenizer.encode(plain) == tokenizer.encode(lines)
-
-
-@needs_lab
-def test_the_labs_tokenizer_survives_saving_with_its_model(tmp_path):
-    tokenizer = load_tokenizer(LAB)
-    tokenizer.save(tmp_path)
-    assert load_tokenizer(tmp_path).fingerprint == tokenizer.fingerprint

@@ -73,17 +73,6 @@ def test_labels_are_written_in_many_ways(value, name):
     assert "|".join(sorted(set(names))) == name
 
 
-def test_a_label_that_the_run_does_not_know_is_named():
-    task = MultiLabel(("a", "b"))
-    with pytest.raises(HeadstartError, match="'c'; the run knows 'a', 'b'"):
-        task.match_labels(Dataset("x", ["t"], [0], ("a|c",)), "x.csv")
-
-
-def test_one_label_is_not_a_task_of_several():
-    with pytest.raises(HeadstartError, match="1 label only"):
-        MultiLabel.from_rows(Dataset("x", ["t", "u"], [0, 1], ("", "a")))
-
-
 def test_balance_gives_rare_labels_weight(run):
     data = Dataset("x", ["t"] * 5, [0, 0, 0, 1, 2], ("a", "b", ""))
     task = MultiLabel(("a", "b"))

@@ -165,7 +165,7 @@ def test_only_the_embedding_rows_that_training_texts_use_move(tmp_path, base):
     before, after = weights(base)["base.embedding.weight"], weights(run)["base.embedding.weight"]
     opened = NetworkRun.open(run)
     examples = opened.task.encode(data.train, opened.encoding)
-    used = np.unique(np.concatenate(examples.tokens))
+    used = np.unique(np.concatenate([ids for rows in examples.tokens for ids in rows]))
     moved = torch.nonzero((before != after).any(1)).flatten().tolist()
     assert 0 < len(moved) < len(before)
     assert set(moved) <= set(used.tolist())

@@ -79,7 +79,7 @@ def test_no_upload_is_parsed_in_the_process_of_the_server(client, monkeypatch):
     def refuse(*_, **__):
         raise AssertionError("parsed here")
 
-    monkeypatch.setattr("headstart.data.formats.json.loads", json.loads)
+    monkeypatch.setattr("headstart.data.readers.json.loads", json.loads)
     for name in ("open_table", "open_rows", "guess_task"):
         monkeypatch.setattr(preview, name, refuse)
     rows = json.dumps([{"text": "fine", "label": "good"}, {"text": "bad", "label": "poor"}])

@@ -23,7 +23,6 @@ from headstart.cli.errors import USER, run_guarded
 COMMANDS = {
     "inspect": data.inspect,
     "tokenizer": data.tokenizer,
-    "tokenize": data.tokenize,
     "pretrain": training.pretrain,
     "finetune": training.finetune,
     "evaluate": predict.evaluate,

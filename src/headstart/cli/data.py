@@ -1,11 +1,10 @@
-"""`headstart inspect`, `tokenizer` and `tokenize`: what is in the data, before any training."""
+"""`headstart inspect` and `tokenizer`: what is in the data, before any training."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -102,7 +101,8 @@ def inspection_sections(found: Any) -> dict[str, Sequence[RenderableType]]:
     sizes = {part.name: _sizes(part, found.unit, found.length) for part in found.parts}
     labelled = [part for part in found.parts if part.labels]
     conflicts: list[RenderableType] = [
-        f"“{shortened(one.text)}”: {' / '.join(one.labels)}" for one in found.conflict_examples
+        f"“{shortened(text)}”: {' / '.join(labels)}"
+        for text, labels in found.conflict_examples.items()
     ]
     odd_characters: list[RenderableType] = [
         f"{kind}: {part.odd_characters[kind]:,} in {part.name}, such as “…{shortened(example)}…”"
@@ -162,7 +162,7 @@ def _overlaps(overlaps: list[Any]) -> list[RenderableType]:
     examples: list[RenderableType] = []
     for one in overlaps:
         place = f"{one.part} texts in {one.other}"
-        rows.append(vars(one) | {"": place, "of texts": one.texts})
+        rows.append({**one.counts, "": place, "of texts": one.texts})
         for example in one.examples[:2]:
             how = f"{example.similarity:.0%} similar" if example.kind == "similar" else example.kind
             texts = [example.text, example.other] if example.kind == "similar" else [example.text]
@@ -211,41 +211,3 @@ def tokenizer(
     write("{file}: {vocab_size:,} tokens", **facts)
     if trained.vocab_size < size:
         write("The corpus has no more tokens than that: --vocab-size is {size:,}.", size=size)
-
-
-def tokenize(
-    file: Annotated[Path, typer.Argument(help="tokenizer.json, the lab's dict.txt, or a folder.")],
-    texts: Annotated[list[str], typer.Argument(help="The texts to tokenize.")],
-    json: Json = False,
-    debug: Debug = False,
-) -> None:
-    """Show the tokens and ids of texts.
-
-    headstart tokenize tokenizer.json "a fine film"
-    """
-    from headstart.data.tokenizers import load_tokenizer
-
-    tokenizer = load_tokenizer(file)
-    rows: list[dict[str, Any]] = [
-        {
-            "text": text,
-            "tokens": tokenizer.tokenize(text),
-            "ids": ids,
-            "decoded": tokenizer.decode(ids),
-        }
-        for text, ids in zip(texts, tokenizer.encode(texts), strict=True)
-    ]
-    if json:
-        specials = {**tokenizer.specials, "unknown": tokenizer.unknown_id}
-        print_json({"vocab_size": tokenizer.vocab_size, "specials": specials, "texts": rows})
-        return
-    for row in rows:
-        # A middle dot is a space and a bar ends a token: every boundary is visible.
-        shown = "|".join([*row["tokens"], ""]).replace(" ", "·")
-        write("{line}", line=shown.replace("\n", "⏎").replace("\t", "⇥"))
-        ids, words = row["ids"], row["text"].split()
-        write("[dim]{ids}[/]", ids=" ".join(map(str, ids)))
-        each = len(ids) / max(1, len(words))
-        write("[dim]tokens: {count:,}, per word: {each:.2f}[/]", count=len(ids), each=each)
-        if row["decoded"] != row["text"]:
-            write("decoded as: {decoded}", **row)

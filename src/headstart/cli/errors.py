@@ -17,6 +17,12 @@ from headstart.errors import FILE_CODES, HeadstartError, explain
 from headstart.files import cache_folder
 
 USER, BUG, STOPPED = 2, 1, 130
+HINTS = {  # for commands that people look for under another name; Typer finds misspelled ones
+    "explain": "headstart predict RUN TEXT --explain",
+    "train": "headstart pretrain, or headstart finetune",
+    "test": "headstart evaluate",
+    "study": "headstart compare",
+}
 
 
 def run_guarded(command: Callable[[], Any]) -> int:
@@ -82,7 +88,7 @@ def _usage_error(error: BaseException) -> HeadstartError | None:
     if not hasattr(error, "format_message"):
         return None
     path = getattr(getattr(error, "ctx", None), "command_path", "headstart")
-    fix = f"{path} --help lists the options"
+    fix = HINTS.get("".join(sys.argv[1:2]), f"{path} --help lists the options")
     return HeadstartError(error.format_message(), fix=fix, code="usage")
 
 

@@ -48,10 +48,6 @@ CONFIG_FILE = option(
     help="A TOML file of settings, such as a run's config.toml; options have priority.",
     metavar="FILE",
 )
-Threads = Annotated[
-    int | None,
-    option(help="CPU threads; by default one per physical core.", panel="Advanced", min=1, max=512),
-]
 
 
 def from_config(
@@ -76,9 +72,12 @@ def from_config(
         _, *others = signature.parameters.values()
 
         def command(*, config: Path | None = None, **values: Any) -> None:
-            given = {} if config is None else _read_file(config, settings)
-            written = {one.name: values.pop(one.name) for one in settings}
-            given |= parse(settings, written, function.__name__)
+            given = {} if config is None else read_toml(config)
+            for one in settings:
+                written = values.pop(one.name)
+                if written not in (None, []):
+                    given[one.name] = _value(one, written)
+            check(settings, given, function.__name__)
             function(given, **values)
 
         kinds = {one.name: _declare(one) for one in settings}
@@ -139,23 +138,16 @@ def help_text(one: Setting, *, default: bool = True) -> str:
     return " ".join(parts)
 
 
-def parse(settings: list[Setting], written: dict[str, Any], command: str) -> dict[str, Any]:
-    """Convert the options that were given to values of settings; bad ones are one message."""
-    given = {}
+def check(settings: list[Setting], given: dict[str, Any], command: str) -> None:
+    """Reject bad values in one message; `Config.create` rejects unknown names of a file."""
     problems, fixes = [], []
     for one in settings:
-        text = written[one.name]
-        if text is None or text == []:
-            continue
-        value = _value(one, text)
-        if problem := one.problem(value):
+        if problem := one.problem(given.get(one.name, one.default)):
             problems.append(problem.replace(one.name, one.option, 1))
-            fixes.append(one.suggestion(value))
-        given[one.name] = value
+            fixes.append(one.suggestion(given[one.name]))
     if problems:
         fix = "; ".join(filter(None, fixes)) or f"headstart {command} --help lists the values"
         raise HeadstartError("; ".join(problems), fix=fix, code="config")
-    return given
 
 
 def _value(one: Setting, text: Any) -> Any:
@@ -199,17 +191,3 @@ def with_task(given: dict[str, Any]) -> dict[str, Any]:
         return given
     note(f"{why} (--task says otherwise)")
     return {**given, "task": task}
-
-
-def _read_file(path: Path, settings: list[Setting]) -> dict[str, Any]:
-    """Read settings from a TOML file; `Config.create` rejects unknown names."""
-    values = read_toml(path)
-    problems = [one.problem(values[one.name]) for one in settings if one.name in values]
-    if any(problems):
-        raise HeadstartError(
-            "; ".join(filter(None, problems)),
-            where=path,
-            fix="correct the file, or give the option, which has priority",
-            code="config",
-        )
-    return values

@@ -6,8 +6,7 @@ import typer
 
 from headstart.cli.console import messages, print_json, record_table, results, write
 from headstart.cli.options import Debug, Json, from_config, option
-from headstart.config import SIZES, NetworkSettings
-from headstart.errors import HeadstartError
+from headstart.config import SIZES, FinetuneConfig
 
 COLUMNS = {
     **{"name": "", "formula": "", "numbers": ""},
@@ -15,12 +14,9 @@ COLUMNS = {
 }
 
 
-@from_config(NetworkSettings, only=("preset", *SIZES))
+@from_config(FinetuneConfig, only=("preset", "objective", *SIZES))
 def params(
     given: dict[str, Any],
-    objective: Annotated[
-        str | None, option(help="causal or masked; by default the preset's.", panel="Model")
-    ] = None,
     classes: Annotated[
         int,
         option(
@@ -43,13 +39,11 @@ def params(
 
     --preset lab --vocab-size 100 is the exercise of the lab.
     """
-    config = NetworkSettings.from_dict(given)
-    if objective not in (None, "causal", "masked"):
-        raise HeadstartError(f"--objective is {objective!r}", fix="choose causal or masked")
+    config = FinetuneConfig(**given)
     from headstart.model.counts import check_counts, common_mistakes, count_parameters
     from headstart.model.presets import preset
 
-    chosen = preset(config.preset, objective=objective, **config.sizes())  # type: ignore[arg-type]
+    chosen = preset(config.preset, objective=config.objective, **config.sizes())
     counts = count_parameters(chosen, classes)
     document = counts.document()
     if explain:

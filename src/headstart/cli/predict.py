@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.table import Table
 from rich.text import Text
 
 from headstart.cli.console import (
@@ -20,15 +21,18 @@ from headstart.cli.console import (
     shortened,
     write,
 )
-from headstart.cli.options import Baselines, Debug, Json, Threads, from_config, option
+from headstart.cli.options import Baselines, Debug, Json, from_config, option
 from headstart.cli.training import baseline_table, find_baselines
 from headstart.config import DatasetSettings, FinetuneConfig, PretrainConfig, is_run
 from headstart.errors import HeadstartError
 from headstart.evaluation import metric_name
 
-METHODS = {
-    "occlusion": "Each word is removed in turn; the numbers are the fall of its log-odds.",
-}
+OCCLUSION = "Each word is removed in turn; the numbers are the fall of its log-odds."
+CALIBRATED = (
+    "; without the run's temperature of {temperature:.2f} (fitted on validation) log-loss "
+    "{log_loss_before:.3f} and calibration error {calibration_error_before:.1%}"
+)
+MOST_CLASSES = 12  # in tables for people
 TOO_LONG = "longer than this run reads (set with finetune's --length, or --long windows)"
 CausalRun = Annotated[
     Path, typer.Argument(help="The folder of a run pretrained with the causal objective.")
@@ -65,7 +69,6 @@ def predict(
     explain: Annotated[
         bool, option("--explain", help="Show the words that changed the prediction most.")
     ] = False,
-    threads: Threads = None,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -83,7 +86,9 @@ def predict(
         )
     if input_file is None and texts in (None, [], ["-"]):
         texts = read_standard_input()
-    opened = open_run(run, threads)
+    from headstart.run import Run
+
+    opened = Run.open(run)
     task = opened.require_task()
     if input_file is not None:
         _predict_file(opened, input_file, output, given, json=json)
@@ -95,6 +100,7 @@ def predict(
             where=run,
             fix="leave --explain out",
         )
+    from headstart.explain import METHOD
     from headstart.predictions import group_texts, input_columns
 
     inputs = group_texts(task, texts or [])
@@ -102,9 +108,9 @@ def predict(
         input_columns(task, one) | prediction
         for one, prediction in zip(inputs, opened.predict(inputs), strict=True)
     ]
-    explanations = [opened.explain(one) for one in inputs] if explain else []
-    for one, explanation in zip(found, explanations, strict=False):
-        one["explanation"] = asdict(explanation)
+    for one, given_texts in zip(found, inputs if explain else [], strict=False):
+        effects = [asdict(word) for word in opened.explain(given_texts)]
+        one["explanation"] = {"method": METHOD, "effects": effects}
     if json:
         print_json({"run": str(opened.folder), "predictions": found})
     elif "tags" in task.prediction_fields:
@@ -126,17 +132,6 @@ def read_standard_input() -> list[str]:
     if not lines:
         raise HeadstartError("standard input has no text", fix="write one text per line")
     return lines
-
-
-def open_run(folder: Path, threads: int | None) -> Any:
-    """Open a run, and compute with so many threads."""
-    if threads is not None:
-        import torch
-
-        torch.set_num_threads(threads)
-    from headstart.run import Run
-
-    return Run.open(folder)
 
 
 def _predict_file(
@@ -175,8 +170,7 @@ def print_classes(found: list[dict[str, Any]], columns: list[str]) -> None:
             rows.append({"text": Text(strongest, style="dim")})
     results().print(record_table(rows, {"label": "", "probability": "", "text": ""}))
     if "explanation" in found[0]:
-        method = found[0]["explanation"]["method"]
-        write("[dim]method: {method}. {about}[/]", method=method, about=METHODS[method])
+        write("[dim]{about}[/]", about=OCCLUSION)
 
 
 def print_tags(found: list[dict[str, Any]], *, entities: bool) -> None:
@@ -226,7 +220,6 @@ def evaluate(
         ),
     ] = None,
     baselines: Baselines = True,
-    threads: Threads = None,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -237,9 +230,10 @@ def evaluate(
 
     For a dataset with parts the test part is used, for any other file all rows.
     """
-    opened = open_run(run, threads)
+    from headstart.run import Run, evaluation_rows
+
+    opened = Run.open(run)
     task = opened.require_task()
-    from headstart.run import evaluation_rows
 
     config = FinetuneConfig(task=task.name)
     if is_run(run):
@@ -255,7 +249,8 @@ def evaluate(
     with progress_bar("evaluating", "texts") as show:
         found |= opened.evaluate(rows, progress=show)
     found["unfinished"] = is_run(run) and not opened.summary
-    found["baselines"] = find_baselines(run, opened, rows) if baselines else []
+    # An export does not know the rows that trained it, so it has nothing to be compared with.
+    found["baselines"] = find_baselines(run, opened, rows) if baselines and is_run(run) else []
     if json:
         print_json(found)
     else:
@@ -275,24 +270,19 @@ def print_evaluation(found: dict[str, Any], task: Any) -> None:
             shown = intervals.get(name, plain)
             write("{name} [bold]{shown}[/]", name=metric_name(name), shown=shown)
     if calibration := found.get("calibration"):
-        write(
-            "calibration error {calibration_error_after:.1%}; without the run's temperature of "
-            "{temperature:.2f} (fitted on validation) log-loss {log_loss_before:.3f} and "
-            "calibration error {calibration_error_before:.1%}",
-            **calibration,
-        )
-    labels = found.get("labels", [])
-    if "confusion" in found and len(labels) <= 12:  # --json has all
-        predicted = zip(*found["confusion"], strict=True)
-        columns = {
-            label: dict(zip(labels, counts, strict=True))
-            for label, counts in zip(labels, predicted, strict=True)
-        }
-        results().print("", facts_table(columns, corner="true ↓  predicted →"), "")
+        line = "calibration error {calibration_error_after:.1%}"
+        if calibration["temperature"] != 1:
+            line += CALIBRATED
+        write(line, **calibration)
+    if "confusion" in found:
+        results().print("", confusion_table(found["confusion"], found["labels"]), "")
     if found["baselines"]:
         results().print(baseline_table(found["baselines"], [task.metric, *intervals]), "")
     if classes := found.get("classes"):
         rows = [one | {task.class_row_name: one["support"]} for one in classes]
+        if len(rows) > MOST_CLASSES:
+            rows = sorted(rows, key=lambda one: one["f1"])[:MOST_CLASSES]
+            write("the lowest F1 of {count:,} classes (--json has all):", count=len(classes))
         shares = dict.fromkeys(("precision", "recall", "f1"), ".1%")
         results().print(record_table(rows, {"name": "", **shares, task.class_row_name: ","}))
     if mistakes := found.get("mistakes"):
@@ -302,6 +292,24 @@ def print_evaluation(found: dict[str, Any], task: Any) -> None:
                 "{confidence:.1%} [red]{predicted}[/], labelled {true}, row {row}: [dim]{text}[/]",
                 **mistake | {"text": shortened(mistake["text"])},
             )
+
+
+def confusion_table(confusion: list[list[int]], labels: list[str]) -> Table:
+    """Make the table of true and predicted classes; of many classes, list the frequent mistakes."""
+    if len(labels) <= MOST_CLASSES:
+        columns = {
+            label: dict(zip(labels, counts, strict=True))
+            for label, counts in zip(labels, zip(*confusion, strict=True), strict=True)
+        }
+        return facts_table(columns, corner="true ↓  predicted →")
+    mistakes: list[dict[str, Any]] = [
+        {"labelled": true, "predicted": predicted, "rows": count}
+        for true, counts in zip(labels, confusion, strict=True)
+        for predicted, count in zip(labels, counts, strict=True)
+        if count and true != predicted
+    ]
+    frequent = sorted(mistakes, key=lambda one: -one["rows"])[:MOST_CLASSES]
+    return record_table(frequent, {"labelled": "", "predicted": "", "rows": ","})
 
 
 def _evaluation_notes(found: dict[str, Any], task: Any) -> list[str]:
@@ -326,14 +334,18 @@ def generate(
     prompt: Annotated[str, typer.Argument(help="The text to continue.")] = "",
     tokens: Annotated[int, typer.Option(min=1, help="The largest number of new tokens.")] = 60,
     temperature: Annotated[
-        float, typer.Option(help="0 always takes the most probable token (greedy).")
+        float, typer.Option(min=0, help="0 always takes the most probable token (greedy).")
     ] = 0.8,
     top_k: Annotated[
-        int, typer.Option(help="Sample from the k most probable tokens only; 0 is all.")
+        int, typer.Option(min=0, help="Sample from the k most probable tokens only; 0 is all.")
     ] = 0,
     top_p: Annotated[
         float,
-        typer.Option(help="Sample from the fewest tokens whose probabilities reach this sum."),
+        typer.Option(
+            min=1e-9,
+            max=1,
+            help="Sample from the fewest tokens whose probabilities reach this sum.",
+        ),
     ] = 0.95,
     seed: Annotated[int, typer.Option(min=0, max=2**31 - 1, help="The seed of the sampling.")] = 0,
     json: Json = False,

@@ -132,7 +132,7 @@ def finetune(
             f"--dry-run plans the training of a network; the arm {config.arm} takes seconds",
             fix="leave --dry-run out",
         )
-    from headstart.baselines.finetune_arm import finetune_arm
+    from headstart.baselines.baselines import finetune_arm
     from headstart.training.finetune import finetune as train
 
     with TrainDisplay("texts", 1) as display, resumable("finetune", out):
@@ -246,6 +246,8 @@ class TrainDisplay(Display, Callback):
         plan, console = run.plan, messages()
         self._has_epochs = run.task is not None
         console.print(styled("[bold]plan[/]: {text}", text=plan_text(plan)), soft_wrap=True)
+        if step:
+            console.print(f"resumed at step {step:,} of {plan['steps']:,}")
         for text in plan.get("notes", ()):
             note(text)
         if plan.get("swap"):

@@ -11,7 +11,7 @@ replayed and there is no position to save.
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 import torch
@@ -25,8 +25,6 @@ from headstart.errors import HeadstartError
 Indices = NDArray[np.integer]
 PADDING_SEGMENT = 0
 _POOL = 100  # batches: sorting by length in larger pools saves little and shuffles less
-_TRIES = 20  # documents, before giving up on finding one with two tokens
-_LONG_TRIES = 16  # documents, before one that is not long enough is used
 
 
 @lru_cache(maxsize=2)  # a batch touches at most two epochs, unless there are few items
@@ -196,43 +194,39 @@ class TokenSource:
     def _draw_pair(
         self, random: np.random.Generator, *, follows: bool
     ) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
-        number, text = self._draw_document(random)
-        room = self.length - 3  # begin, separator, end
-        if len(text) > room:
-            start = int(random.integers(len(text) - room + 1))
-            text = text[start : start + room]
+        number, text = self._draw_text(random, self.length - 3)  # begin, separator, end
         # Cut in the middle half, so that both texts have some content.
         low = max(1, len(text) // 4)
         cut = int(random.integers(low, max(low + 1, len(text) * 3 // 4)))
         first, second = text[:cut], text[cut:]
-        if follows:
-            return first, second
-        other = self._draw_other(random, number, len(second))
-        start = int(random.integers(max(1, len(other) - len(second) + 1)))
-        return first, other[start : start + len(second)]
+        if not follows:  # from a document that is long enough: length must not tell
+            _, second = self._draw_text(random, len(second), len(second), other_than=number)
+        return first, second
 
-    def _draw_other(
-        self, random: np.random.Generator, number: int, length: int
-    ) -> NDArray[np.integer]:
-        """Draw another document, with `length` tokens if possible: length must not tell."""
-        longest: NDArray[np.integer] = np.empty(0, dtype=np.int64)
-        for _ in range(_LONG_TRIES):
-            other, document = self._draw_document(random)
-            if other == number:
-                document = self.store[(number + 1) % len(self.store)]
-            if len(document) > len(longest):
-                longest = document
-            if len(longest) >= length:
-                break
-        return longest
+    def _draw_text(
+        self, random: np.random.Generator, length: int, shortest: int = 2, other_than: int = -1
+    ) -> tuple[int, NDArray[np.integer]]:
+        """Draw one of the documents with `shortest` tokens, and at most `length` tokens of it.
 
-    def _draw_document(self, random: np.random.Generator) -> tuple[int, NDArray[np.integer]]:
-        for _ in range(_TRIES):
-            number = int(random.integers(len(self.store)))
-            document = self.store[number]
-            if len(document) >= 2:
-                return number, document
-        raise HeadstartError(
-            "hardly a document has two tokens, so there are no pairs to draw",
-            fix="use --objective masked",
-        )
+        Where fewer than two have so many, it is one of the longest two.
+        """
+        lengths, documents = self._by_length
+        first = max(0, min(int(np.searchsorted(lengths, shortest)), len(lengths) - 2))
+        place = int(random.integers(first, len(lengths)))
+        if documents[place] == other_than:
+            place = first + (place - first + 1) % (len(lengths) - first)
+        text = self.store[int(documents[place])]
+        start = int(random.integers(max(1, len(text) - length + 1)))
+        return int(documents[place]), text[start : start + length]
+
+    @cached_property
+    def _by_length(self) -> tuple[Indices, Indices]:
+        """The lengths of the documents, ascending, and their numbers in this order."""
+        lengths = np.diff(self.store.starts)
+        documents = np.argsort(lengths, kind="stable")
+        if len(lengths) < 2 or lengths[documents[-2]] < 2:
+            raise HeadstartError(
+                "hardly a document has two tokens, so there are no pairs to draw",
+                fix="use --objective masked",
+            )
+        return lengths[documents], documents

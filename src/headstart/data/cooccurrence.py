@@ -178,14 +178,11 @@ def _count_chunk(
         code *= code.dtype.type(vocab_size)
         code += np.maximum(one, other)
         codes.append(code)
-    merged = np.concatenate(codes)
-    merged.sort()
-    first = np.flatnonzero(np.concatenate([merged[:1] == merged[:1], merged[1:] != merged[:-1]]))
-    times = np.diff(first, append=len(merged))
-    rows, columns = np.divmod(merged[first], merged.dtype.type(vocab_size))
-    pointers = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=vocab_size))])
+    merged, times = np.unique(np.concatenate(codes), return_counts=True)
+    rows, columns = np.divmod(merged, merged.dtype.type(vocab_size))
+    pointers = np.searchsorted(rows, np.arange(vocab_size + 1)).astype(np.int32)
     shape = (vocab_size, vocab_size)
-    return sparse.csr_array((times, columns.astype(np.int32), pointers.astype(np.int32)), shape)
+    return sparse.csr_array((times, columns.astype(np.int32), pointers), shape)
 
 
 def _drop_rarest(upper: sparse.csr_array, room: int, lost: NDArray[np.int64]) -> sparse.csr_array:

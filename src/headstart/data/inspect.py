@@ -20,7 +20,6 @@ from headstart.data.corpus import Corpus
 from headstart.data.dataset import Dataset, Part, Splits, Text, as_text, batched, listed
 from headstart.data.overlap import (
     HeldOutTexts,
-    Match,
     OverlapKind,
     SimilarTexts,
     minhash,
@@ -48,7 +47,6 @@ KIND_WORDS: dict[OverlapKind, str] = {
     "inside": "inside a longer text",
     "contains": "around a shorter one",
 }
-ORDER = tuple(KIND_WORDS)
 DROPPED = {
     "empty": "they have no text",
     "duplicate": "they repeat another text",
@@ -100,28 +98,17 @@ class Overlap:
     Parameters
     ----------
     part, other : the names of the parts.
-    equal, similar, inside, contains : how many of them equal a text of the other part, are nearly
-        equal, are inside of a longer one, or contain one.
+    texts : how many different texts the part has.
+    counts : how many of them equal a text of the other part, are nearly equal (`similar`), are
+        inside of a longer one, or contain one.
     examples : a few of the pairs.
-    texts : how many texts the part has.
     """
 
     part: str
     other: str
-    equal: int
-    similar: int
-    inside: int
-    contains: int
+    texts: int
+    counts: dict[OverlapKind, int]
     examples: list[Example]
-    texts: int = 0
-
-
-@dataclass
-class Conflict:
-    """The same text with several labels."""
-
-    text: str
-    labels: list[str]
 
 
 @dataclass
@@ -131,8 +118,8 @@ class Inspection:
     length: int
     unit: str
     found: list[str]
-    conflicts: int
-    conflict_examples: list[Conflict]
+    conflicts: int  # texts with several labels
+    conflict_examples: dict[str, list[str]]
     parts: list[PartReport] = field(default_factory=list)
     overlaps: list[Overlap] = field(default_factory=list)
     odd_examples: dict[str, str] = field(default_factory=dict)
@@ -168,13 +155,13 @@ def inspect_data(
     """
     given: dict[str, Part] = {} if splits is None else splits.parts()
     notes = (*splits.notes, *splits.found) if splits is not None else ()
-    conflicts = _conflicts(given.values())
+    conflicts = _find_conflicts(given.values())
     inspection = Inspection(
         length=length,
         unit="words" if tokenizer is None else "tokens",
         found=list(dict.fromkeys([*notes, *(corpus.found if corpus else ())])),
         conflicts=len(conflicts),
-        conflict_examples=conflicts[:EXAMPLES],
+        conflict_examples=dict(conflicts[:EXAMPLES]),
     )
     total = corpus.size if corpus else 0
     if total is not None:
@@ -197,8 +184,6 @@ def inspect_data(
         _look_at(inspection, report, corpus, indexes, tokenizer, progress, total)
         dropped = {"empty": corpus.empty, "held-out": corpus.overlapping.total()}
         report.dropped = {reason: count for reason, count in dropped.items() if count}
-    for overlap in inspection.overlaps:
-        overlap.texts = len(given[overlap.part])
     inspection.warnings = _find_warnings(inspection, corpus.unread_files if corpus else [])
     return inspection
 
@@ -228,7 +213,12 @@ def _look_at(
         signatures = minhash(plain)
         for name, index in others.items():
             for text, matches in zip(plain, index.matches(batch, signatures), strict=True):
-                _note(overlaps[name], index, text, matches)
+                for match in matches:  # of several documents with a text the closest counts
+                    kind = INVERSE.get(match.kind, match.kind)
+                    held_out = as_text(index.texts[match.text])
+                    new = Example(held_out, text, kind, match.similarity)
+                    old = overlaps[name].get(match.text, new)
+                    overlaps[name][match.text] = min(old, new, key=_closeness)
         for given, one, signature in zip(batch, plain, signatures, strict=True):
             found = odd_characters(one)
             odd.update(found.keys())
@@ -250,26 +240,17 @@ def _look_at(
             progress(sum(part.bytes for part in inspection.parts), total)
     report.odd_characters = dict(odd.most_common())
     _measure(report, np.frombuffer(lengths, dtype=np.dtype("L")), inspection.length)
-    inspection.overlaps += [_overlap(name, report.name, pairs) for name, pairs in overlaps.items()]
+    for name, found_texts in overlaps.items():
+        examples = sorted(found_texts.values(), key=_closeness)
+        kinds = Counter(example.kind for example in examples)
+        counts = {kind: kinds[kind] for kind in KIND_WORDS}
+        distinct = len(others[name].texts)
+        overlap = Overlap(name, report.name, distinct, counts, examples[:EXAMPLES])
+        inspection.overlaps.append(overlap)
 
 
-def _note(
-    found: dict[int, Example], index: HeldOutTexts, document: str, matches: list[Match]
-) -> None:
-    """Note how texts of an index are in a document; of several ways the closest counts."""
-    for match in matches:
-        kind = INVERSE.get(match.kind, match.kind)
-        old = found.get(match.text)
-        if old is None or ORDER.index(kind) < ORDER.index(old.kind):
-            text = as_text(index.texts[match.text])
-            found[match.text] = Example(text, document, kind, match.similarity)
-
-
-def _overlap(part: str, other: str, found: dict[int, Example]) -> Overlap:
-    examples = sorted(found.values(), key=lambda one: (ORDER.index(one.kind), -one.similarity))
-    kinds = [example.kind for example in examples]
-    counts = {kind: kinds.count(kind) for kind in ORDER}
-    return Overlap(part, other, **counts, examples=examples[:EXAMPLES])
+def _closeness(example: Example) -> tuple[int, float]:
+    return list(KIND_WORDS).index(example.kind), -example.similarity
 
 
 def _measure(report: PartReport, counts: NDArray[np.uint64], length: int) -> None:
@@ -282,15 +263,15 @@ def _measure(report: PartReport, counts: NDArray[np.uint64], length: int) -> Non
     report.cut_documents, report.cut_tokens = len(beyond), int(beyond.sum())
 
 
-def _conflicts(parts: Iterable[Part]) -> list[Conflict]:
-    found: dict[bytes, Conflict] = {}
+def _find_conflicts(parts: Iterable[Part]) -> list[tuple[str, list[str]]]:
+    """List the texts with several labels, and these labels."""
+    found: dict[bytes, tuple[str, dict[str, None]]] = {}
     for part in parts:
         if isinstance(part, Dataset):
             for text, label in zip(part.texts, part.labels, strict=True):
-                one = found.setdefault(text_key(text), Conflict(as_text(text), []))
-                if part.label_names[label] not in one.labels:
-                    one.labels.append(part.label_names[label])
-    return [one for one in found.values() if len(one.labels) > 1]
+                _, labels = found.setdefault(text_key(text), (as_text(text), {}))
+                labels[part.label_names[label]] = None
+    return [(text, list(labels)) for text, labels in found.values() if len(labels) > 1]
 
 
 def _size(texts: Iterable[Text]) -> int:
@@ -387,11 +368,11 @@ def _find_warnings(inspection: Inspection, unread_files: list[str]) -> list[str]
 
 
 def _overlap_warning(overlap: Overlap) -> str | None:
-    counts = {words: getattr(overlap, kind) for kind, words in KIND_WORDS.items()}
-    total = sum(counts.values())
+    total = sum(overlap.counts.values())
     if not total:
         return None
-    how = ", ".join(f"{count:,} {words}" for words, count in counts.items() if count)
+    counts = overlap.counts.items()
+    how = ", ".join(f"{count:,} {KIND_WORDS[kind]}" for kind, count in counts if count)
     if overlap.other != "corpus":
         effect = "results would look too good (--drop-overlap drops them)"
     elif overlap.part == "train":

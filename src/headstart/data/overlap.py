@@ -4,8 +4,8 @@
 - Nearly equal: the sets of three-word sequences agree by `SIMILAR` or more (Jaccard). Candidates
   come from MinHash and locality-sensitive hashing (a pair at 0.8 is one with probability 0.998);
   every candidate is compared.
-- Contained, in both directions: a document has all words of a text in sequence; or `SIMILAR` of a
-  document's sequences of `WINDOW` words occur in the texts, as the lines of a long text do.
+- Contained, in both directions: a document has all sequences of `WINDOW` words of a text; or
+  `SIMILAR` of a document's sequences occur in the texts, as the lines of a long text do.
 
 One run on a two-core machine, 128 permutations, hashing and searching: `rensa` 0.3 s for 25,000
 IMDb reviews, `datasketch` 2.0 s for the first 5,000 of them; splitting the 25,000 into sequences
@@ -14,9 +14,10 @@ takes 2 s before either.
 
 import re
 import unicodedata
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
-from itertools import chain, pairwise, repeat
+from itertools import chain, repeat
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -74,7 +75,7 @@ def text_key(text: Text) -> bytes:
 class HeldOutTexts:
     """Texts, such as those of validation and test, to be found in other texts.
 
-    Memory grows with these texts, by about 1 KB and 12 bytes per word each, whatever the number
+    Memory grows with these texts, by about 1 KB and 24 bytes per word each, whatever the number
     of documents.
 
     Parameters
@@ -96,12 +97,27 @@ class HeldOutTexts:
         self.texts = list(by_key.values())
         self.keys = {key: number for number, key in enumerate(by_key)}
         plain = [as_text(text) for text in self.texts]
-        # Two texts are compared as a whole: many pairs rightly share one of them.
-        whole = [text if isinstance(text, str) and contained else "" for text in self.texts]
-        self._sequences = _WordSequences(whole)
         self._similar = SimilarTexts()
         for text, signature in zip(plain, minhash(plain), strict=True):
             self._similar.add(text, signature)
+        # Two texts are compared as a whole: many pairs rightly share one of them.
+        whole = [text if isinstance(text, str) and contained else "" for text in self.texts]
+        hashes, owners, _ = _hash_windows(whole)
+        self._hashes, first, places, often = np.unique(
+            hashes, return_index=True, return_inverse=True, return_counts=True
+        )
+        self._owners = owners[first]
+        self._places = np.split(places, np.searchsorted(owners, np.arange(1, len(whole))))
+        # The texts whose rarest sequence this is: only documents with it can contain them.
+        self._rarest: dict[int, list[int]] = defaultdict(list)
+        for number, mine in enumerate(self._places):
+            if len(mine):
+                self._rarest[int(mine[often[mine].argmin()])].append(number)
+        # One look into a table settles nearly all sequences: 64 places for each hash.
+        bits = min(26, max(10, (64 * len(self._hashes)).bit_length()))
+        self._shift = np.uint64(64 - bits)
+        self._filter = np.zeros(1 << bits, dtype=np.bool_)
+        self._filter[self._hashes >> self._shift] = True
 
     def find(self, documents: Sequence[Text]) -> list[OverlapKind | None]:
         """Return how each document overlaps with one of the texts, or None."""
@@ -125,8 +141,7 @@ class HeldOutTexts:
         """
         if not self.texts:
             return [[] for _ in documents]
-        whole = [document if isinstance(document, str) else "" for document in documents]
-        found, comparable = self._sequences.find(whole)
+        found, comparable = self._contained(documents)
         others = []
         for number, document in enumerate(documents):
             equal = self.keys.get(text_key(document))
@@ -141,6 +156,35 @@ class HeldOutTexts:
             if similar is not None:
                 found[number] = [similar]
         return found
+
+    def _contained(self, documents: Sequence[Text]) -> tuple[list[list[Match]], list[bool]]:
+        """Find the texts that each document contains, or else one that it is inside of.
+
+        Returns
+        -------
+        list of list of Match, list of bool
+            Also whether each document can be similar to a text: a long one shares a sequence then.
+        """
+        found: list[list[Match]] = [[] for _ in documents]
+        if not len(self._hashes):
+            return found, [True] * len(documents)
+        hashes, owners, words = _hash_windows([d if isinstance(d, str) else "" for d in documents])
+        likely = self._filter[hashes >> self._shift]
+        hashes, owners = hashes[likely], owners[likely]
+        places = np.searchsorted(self._hashes, hashes) % len(self._hashes)
+        shared = self._hashes[places] == hashes
+        places, owners = places[shared], owners[shared]
+        comparable = [count < LONG for count in words]
+        for document in np.unique(owners).tolist():
+            comparable[document] = True
+            mine = places[slice(*np.searchsorted(owners, [document, document + 1]))]
+            candidates = chain.from_iterable(map(self._rarest.get, {*mine.tolist()}, repeat(())))
+            inside = [text for text in candidates if np.isin(self._places[text], mine).all()]
+            found[document] = [Match("contains", text) for text in sorted(inside)]
+            share = len(mine) / (words[document] - WINDOW + 1)
+            if not inside and share >= SIMILAR:
+                found[document] = [Match("inside", int(self._owners[mine[0]]), share)]
+        return found, comparable
 
 
 def minhash(texts: Sequence[str]) -> list[Any]:
@@ -203,102 +247,25 @@ def words_of(text: str) -> list[str]:
     return WORD.findall(unicodedata.normalize("NFKC", text).casefold())
 
 
-class _WordSequences:
-    """An index of all sequences of `WINDOW` words of some texts.
+def _hash_windows(texts: Sequence[str]) -> tuple[Numbers, Numbers, list[int]]:
+    """Hash all sequences of `WINDOW` words of texts, as 64-bit numbers.
 
-    Words become numbers, and each sequence a 64-bit hash, all in NumPy. Whether a document contains
-    a text is decided word by word where they share the text's rarest sequence.
+    Returns
+    -------
+    array, array, list of int
+        The hashes, the number of the text that each belongs to, and how many words each text has.
     """
-
-    def __init__(self, texts: Sequence[str]) -> None:
-        words = [words_of(text) for text in texts]
-        distinct = dict.fromkeys(chain.from_iterable(words))
-        self._vocabulary = {word: number for number, word in enumerate(distinct, start=1)}
-        self._words = [self._numbers(one, len(one)) for one in words]
-        generator = np.random.default_rng(0)
-        self._values = generator.integers(1, 2**64, len(self._vocabulary) + 1, dtype=np.uint64)
-        hashes = [self._windows(words) for words in self._words]
-        counts = [len(one) for one in hashes]
-        everything = np.concatenate([np.empty(0, np.uint64), *hashes])
-        self._hashes, first, places, often = np.unique(
-            everything, return_index=True, return_inverse=True, return_counts=True
-        )
-        self._owners = np.repeat(np.arange(len(texts), dtype=np.uint32), counts)[first]
-        # The texts whose rarest sequence this is, with its place in them.
-        self._rarest: dict[int, list[tuple[int, int]]] = {}
-        ends = np.cumsum([0, *counts])
-        for text, (start, end) in enumerate(pairwise(ends.tolist())):
-            if start < end:
-                place = int(often[places[start:end]].argmin())
-                self._rarest.setdefault(int(places[start + place]), []).append((text, place))
-        # One look into a table settles nearly all sequences: 64 places for each hash.
-        bits = min(26, max(10, (64 * len(self._hashes)).bit_length()))
-        self._shift = np.uint64(64 - bits)
-        self._filter = np.zeros(1 << bits, dtype=np.bool_)
-        self._filter[self._hashes >> self._shift] = True
-
-    def find(self, documents: Sequence[str]) -> tuple[list[list[Match]], list[bool]]:
-        """Find the texts that each document contains, or else one that it is inside of.
-
-        Returns
-        -------
-        list of list of Match, list of bool
-            Also whether each document can be similar to a text: a long one shares a sequence then.
-        """
-        found: list[list[Match]] = [[] for _ in documents]
-        if not len(self._hashes) or not documents:
-            return found, [True] * len(documents)
-        words = [words_of(document) for document in documents]
-        ends = np.cumsum([len(one) for one in words])
-        numbers = self._numbers(chain.from_iterable(words), int(ends[-1]))
-        hashes = self._windows(numbers)
-        starts = np.flatnonzero(self._filter[hashes >> self._shift])
-        places = np.searchsorted(self._hashes, hashes[starts]) % len(self._hashes)
-        owners = np.searchsorted(ends, starts, side="right")
-        # A sequence that runs over the end of a document is of no document.
-        shared = (self._hashes[places] == hashes[starts]) & (starts + WINDOW <= ends[owners])
-        starts, known, owners = starts[shared], places[shared], owners[shared]
-        bounds = np.searchsorted(owners, np.arange(len(documents) + 1))
-        comparable = [len(one) < LONG for one in words]
-        for document in np.unique(owners).tolist():
-            comparable[document] = True
-            rows = slice(int(bounds[document]), int(bounds[document + 1]))
-            end = int(ends[document])
-            span = (end - len(words[document]), end)
-            found[document] = self._contains(numbers, span, starts[rows], known[rows])
-            share = (rows.stop - rows.start) / (len(words[document]) - WINDOW + 1)
-            if not found[document] and share >= SIMILAR:
-                found[document] = [Match("inside", int(self._owners[known[rows][0]]), share)]
-        return found, comparable
-
-    def _contains(
-        self, numbers: Numbers, span: tuple[int, int], starts: Numbers, known: Numbers
-    ) -> list[Match]:
-        """Compare word by word wherever a text's rarest sequence is."""
-        found: dict[int, Match] = {}
-        for start, place in zip(starts.tolist(), known.tolist(), strict=True):
-            for text, offset in self._rarest.get(place, ()):
-                wanted, first = self._words[text], start - offset
-                if text in found or first < span[0] or first + len(wanted) > span[1]:
-                    continue
-                if np.array_equal(numbers[first : first + len(wanted)], wanted):
-                    found[text] = Match("contains", text)
-        return list(found.values())
-
-    def _numbers(self, words: Iterable[str], count: int) -> Numbers:
-        """Look words up; 0 is one that no text has."""
-        return np.fromiter(map(self._vocabulary.get, words, repeat(0)), np.uint32, count)
-
-    def _windows(self, numbers: Numbers) -> Numbers:
-        """Hash every sequence: a polynomial in its words' values, by doubling."""
-        if len(numbers) < WINDOW:
-            return np.empty(0, np.uint64)
-        hashes, width = self._values[numbers], 1
-        while width < WINDOW:
-            factor = np.uint64(pow(MULTIPLIER, width, 2**64))
-            hashes = hashes[:-width] * factor + hashes[width:]  # modulo 2^64
-            width *= 2
-        return hashes
+    words = [words_of(text) for text in texts]
+    counts = [len(one) for one in words]
+    values = np.fromiter(map(hash, chain.from_iterable(words)), np.int64, sum(counts))
+    hashes, width = values.view(np.uint64), 1
+    while width < WINDOW:  # a polynomial in the words' hashes modulo 2^64, by doubling
+        factor = np.uint64(pow(MULTIPLIER, width, 2**64))
+        hashes = hashes[:-width] * factor + hashes[width:]
+        width *= 2
+    owners = np.repeat(np.arange(len(texts)), counts)
+    within = owners[: len(hashes)] == owners[WINDOW - 1 :]  # else it runs over the end of a text
+    return hashes[within], owners[: len(hashes)][within], counts
 
 
 def overlap_sentence(counts: Mapping[OverlapKind, int]) -> str:

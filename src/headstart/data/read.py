@@ -18,8 +18,7 @@ from headstart.data.dataset import (
     listed,
     short_label,
 )
-from headstart.data.formats import Row
-from headstart.data.readers import SPLIT_SEED, open_hub, open_rows, strict
+from headstart.data.readers import SPLIT_SEED, Row, open_hub, open_rows, strict
 from headstart.data.sources import (
     TABLES,
     Given,

@@ -1,26 +1,95 @@
-"""Open any source as checked rows: strict or lenient reading, as the caller wants.
+"""Read any source as checked rows with named columns: one function per format.
 
-Training raises the first `Row.problem` (`strict`), prediction writes it into its output.
+A reader never stops at a bad row: `Row.problem` says why it cannot be used, and the next row is
+read. Training raises the first problem (`strict`), prediction writes it into its output. A new
+format is one function here, an entry in `FORMATS` and its suffix in `sources.py`.
 """
 
+import csv
+import io
+import json
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, distribution
-from itertools import islice
+from itertools import chain, groupby, islice, zip_longest
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
+
+import pyarrow as pa
+from pyarrow.parquet import ParquetFile
 
 from headstart.data.columns import Columns, ReadOptions, choose_columns
-from headstart.data.dataset import LABELS_MARK, Text
-from headstart.data.formats import FORMATS, Row, Table, find_keys, lab_label_file
-from headstart.data.sources import PART_WORDS, TABLES, Source
-from headstart.data.stream import Lines, check_text, storable
+from headstart.data.dataset import LABELS_MARK, Answer, Text, listed
+from headstart.data.sources import PART_WORDS, TABLES, Source, find_classes, find_kind
+from headstart.data.stream import (
+    LONGEST_DOCUMENT,
+    LONGEST_FILE,
+    Lines,
+    check_text,
+    open_unzipped,
+    storable,
+    too_long,
+)
 from headstart.errors import HeadstartError
 
+SAMPLE_ROWS = 1_000  # at the start of a table: they show its columns
+
+
 Labels = Literal["none", "one", "several"]  # of a row
+
+
+class Row(NamedTuple):
+    """One row of a source.
+
+    Attributes
+    ----------
+    number : the row as the user counts it, from 1 below a header.
+    columns : all columns of a table's row.
+    problem : why it cannot be used, with its place; its code is "empty" where only the text is
+        missing.
+    text : the text, or two texts; as far as it could be read.
+    label : the label by name; several are joined with a bar; the tags of the words; the answers
+        of a question.
+    words : those of a sentence in a CoNLL file.
+    line : the first line of the row in the file, where it may differ from the number.
+    file : the file of a text that is one.
+    """
+
+    number: int
+    columns: Mapping[str, Any]
+    problem: HeadstartError | None = None
+    text: Any = ""
+    label: Any = None
+    words: list[str] | None = None
+    line: int | None = None
+    file: str = ""
+
+
+@dataclass
+class Table:
+    """A source as rows with named columns.
+
+    Parameters
+    ----------
+    found : how it was read, in words.
+    names : the columns.
+    sample : the first rows.
+    records : called with the column of the label (none: no labels are read) and the columns that
+        are needed (none: all); yields all rows. Their texts are in `columns`; `text` is what the
+        file has in place of a row that cannot be read.
+    lines : the lines it is read from, for the share that was read.
+    label_names : the class names that the file declares for columns of numbers.
+    """
+
+    found: str
+    names: list[str]
+    sample: Sequence[Mapping[str, Any]]
+    records: Callable[[str | None, Sequence[str]], Iterator[Row]]
+    lines: Lines | None = None
+    label_names: Mapping[str, list[str]] = field(default_factory=dict)
 
 
 @dataclass
@@ -145,10 +214,6 @@ def open_rows(
 
 def open_table(source: Source, encoding: str = "utf-8") -> Table:
     """Open any source as named columns, from its beginning."""
-    if source.kind == "hub":
-        return _open_hub(source)
-    if source.kind == "embedded":
-        return _open_embedded(source)
     return FORMATS[source.kind](source, encoding)
 
 
@@ -195,6 +260,475 @@ def list_labels(value: object) -> list[object]:
     return [] if missing else [value]
 
 
+# CSV and TSV
+
+
+DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
+LONGEST_ROW_LINES = 10_000  # a quoted cell with more line breaks is one that is never closed
+NEVER_CLOSED = "a quotation mark opens here and is never closed"
+SWALLOWED = "a quotation mark opens here and swallows whole rows: it is not closed on its line"
+QUOTES_FIX = (
+    'close it, or write the quotation mark twice inside quotes: ""; a text that does hold such '
+    "lines can be given as JSON Lines"
+)
+
+
+class CsvReader:
+    """Reads the rows of a CSV or TSV file in one pass.
+
+    A quoted cell with line breaks is a problem when text follows its closing quote, or when a line
+    inside of it looks like a row: where a row has its label, it has a label of this file.
+    Then the row costs its first line, and the other lines are read again. Labels that appear only
+    later in the file are compared at its end; such rows come last, with their problem.
+    """
+
+    def __init__(self, lines: Lines) -> None:
+        self.lines = lines
+        csv.field_size_limit(LONGEST_DOCUMENT)
+        if not lines.start.strip():
+            raise HeadstartError("the file is empty", where=lines.source.name)
+        choices = "\t" if lines.source.kind == "tsv" else "".join(DELIMITERS)
+        samples = {delimiter: self._sample(delimiter) for delimiter in choices}
+        self.delimiter = max(samples, key=lambda delimiter: _fit(samples[delimiter]))
+        self.names, *rows = samples[self.delimiter]
+        fitting = [cells for cells in rows if len(cells) == len(self.names)]
+        self.sample = [dict(zip(self.names, cells, strict=True)) for cells in fitting]
+
+    def _sample(self, delimiter: str) -> list[list[str]]:
+        """Parse the first rows with a delimiter; the header is one of them."""
+        rows = csv.reader(io.StringIO(self.lines.start), delimiter=delimiter)
+        return list(islice(filter(None, rows), SAMPLE_ROWS + 1))
+
+    def records(self, label: str | None, only: Sequence[str] = ()) -> Iterator[Row]:
+        place = None if label is None else self.names.index(label)
+        known = {row.get(label or "") for row in self.sample}
+        suspects: list[tuple[Row, set[str]]] = []
+        lines = iter(self.lines)
+        pending: list[str] = []  # lines that are read again, the next one last
+
+        def more() -> str | None:
+            return pending.pop() if pending else next(lines, None)
+
+        number, at = -1, 1  # of the row, where the header is 0; of its first line
+        while (line := more()) is not None:
+            taken = [line]
+            try:
+                cells = self._parse(taken, more)
+                labels = self._check_row(cells, taken, place, known)
+            except HeadstartError as problem:
+                number += 1
+                pending.extend(reversed(taken[1:]))
+                del taken[1:]
+                yield Row(number, {}, problem, line, line=at)
+            else:
+                number += bool(cells)
+                if cells and number:
+                    row = Row(number, dict(zip(self.names, cells, strict=True)), line=at)
+                    known.add(row.columns.get(label or ""))
+                    suspects += [(row, labels)] if labels else []
+                    yield row
+            at += len(taken)
+        for row, labels in suspects:
+            if labels & known - {""}:
+                yield row._replace(problem=HeadstartError(SWALLOWED, fix=QUOTES_FIX))
+
+    def _parse(self, taken: list[str], more: Callable[[], str | None]) -> list[str]:
+        """Split a row into cells; further lines that belong to it are added to `taken`."""
+        first = taken[0]
+        if len(first) > LONGEST_DOCUMENT:
+            raise too_long()
+        if '"' not in first:
+            return first.split(self.delimiter) if first else []
+
+        def lines() -> Iterator[str]:
+            """Yield the lines of the row, as far as the CSV module asks for them."""
+            yield f"{first}\n"
+            while len(taken) < LONGEST_ROW_LINES and (line := more()) is not None:
+                taken.append(line)
+                yield f"{line}\n"
+
+        try:
+            return next(csv.reader(lines(), delimiter=self.delimiter, strict=True))
+        except csv.Error as error:
+            wrong = str(error)
+        if "field larger" in wrong:
+            raise too_long()
+        if "unexpected end" not in wrong and len(taken) > 1:
+            raise HeadstartError(SWALLOWED, fix=QUOTES_FIX)
+        # Text after the closing quote is accepted on one line: "Great" film,good
+        cells = next(csv.reader([f"{first}\n"], delimiter=self.delimiter))
+        if cells[-1].endswith("\n"):
+            raise HeadstartError(NEVER_CLOSED, fix=QUOTES_FIX)
+        return cells
+
+    def _check_row(
+        self, cells: list[str], taken: list[str], place: int | None, known: set[Any]
+    ) -> set[str]:
+        """Raise if a row has not the header's width, or if its lines are really several rows.
+
+        Returns
+        -------
+        set of str
+            What lines inside of the row would have as labels, if they were rows.
+        """
+        width, delimiter = len(self.names), DELIMITERS[self.delimiter]
+        labels: set[str] = set()
+        if len(taken) > 1:
+            inside = [cell.split("\n") for cell in cells if "\n" in cell]
+            lines = [one.split(self.delimiter) for cell in inside for one in cell]
+            if place in (0, width - 1):
+                labels = {one[0 if place == 0 else -1] for one in lines if len(one) > 1}
+            elif place is not None:
+                wide = [one for one in lines if len(one) >= width]
+                labels = {one[at] for one in wide for at in (place, place - width)}
+            if self.delimiter == "\t":  # texts hardly have tabs
+                rows = any(len(one) == width > 1 for one in lines)
+            else:
+                widths = {len(taken[0].split(self.delimiter)), *map(len, lines[1:-1])}
+                rows = place is None and widths == {width} and width > 2
+            if rows or labels & known - {""}:
+                raise HeadstartError(SWALLOWED, fix=QUOTES_FIX)
+        if len(cells) not in (0, width):
+            raise HeadstartError(
+                f"this row has {len(cells)} {'column' if len(cells) == 1 else 'columns'}, the "
+                f"header has {width} ({', '.join(self.names)[:200]}; delimiter: {delimiter})",
+                fix=f"a text that contains the delimiter ({delimiter}) or a line break must be in "
+                '"quotation marks"',
+            )
+        return labels
+
+
+def _fit(sample: list[list[str]]) -> tuple[bool, float, int]:
+    """How well a delimiter fits: the share of rows that have the header's width."""
+    width, body = len(sample[0]), sample[1:100] or sample[:1]
+    return width > 1, sum(len(cells) == width for cells in body) / len(body), width
+
+
+def _open_csv(source: Source, encoding: str) -> Table:
+    lines = Lines(source, encoding)
+    reader = CsvReader(lines)
+    found = f"{DELIMITERS[reader.delimiter]}-separated"
+    return Table(found, reader.names, reader.sample, reader.records, lines)
+
+
+# JSON Lines, JSON, SQuAD
+
+
+FORM = 'the form is {"text": "…", "label": "…"}, one object per line (.jsonl) or in a list (.json)'
+SQUAD_FORM = (
+    'the form is SQuAD\'s: {"data": [{"paragraphs": [{"context": …, "qas": [{"question": …, '
+    '"answers": [{"text": …, "answer_start": …}]}]}]}]}'
+)
+
+
+def _open_json_lines(source: Source, encoding: str) -> Table:
+    lines = Lines(source, encoding)
+
+    def records(label: str | None, only: Sequence[str]) -> Iterator[Row]:
+        numbered = enumerate(lines, start=1)
+        return (_json_row(number, line, encoding) for number, line in numbered if line.strip())
+
+    first = list(islice(records(None, []), SAMPLE_ROWS))
+    if not first:
+        raise HeadstartError("the file is empty", where=source.name)
+    sample = [row.columns for row in first if row.problem is None]
+    if first[0].problem is not None and not sample:
+        first[0].problem.where = source.row(first[0].number)
+        raise first[0].problem
+    return Table("JSON Lines", find_keys(sample), sample, records, lines)
+
+
+def _json_row(number: int, line: str, encoding: str) -> Row:
+    try:
+        return _object_row(number, json.loads(check_text(line, encoding)))
+    except HeadstartError as error:
+        problem = error
+    except (ValueError, RecursionError) as error:  # also thousands of digits or brackets
+        wrong = str(error).replace("line 1 column", "column")
+        problem = HeadstartError(f"this is not valid JSON: {wrong}", fix=FORM)
+    return Row(number, {}, problem, line)
+
+
+def _load_json(source: Source, encoding: str) -> Any:
+    whole = Lines(source, encoding).text()
+    try:
+        return json.loads(whole)
+    except (ValueError, RecursionError) as error:
+        what = f"this is not valid JSON: {error}" if whole.strip() else "the file is empty"
+        several = whole.lstrip().startswith("{") and getattr(error, "msg", "") == "Extra data"
+        code = "json-lines" if several else "invalid"
+        raise HeadstartError(what, where=source.name, fix=FORM, code=code) from None
+
+
+def _open_json(source: Source, encoding: str) -> Table:
+    try:
+        document = _load_json(source, encoding)
+    except HeadstartError as error:
+        if error.code != "json-lines":
+            raise
+        return _open_json_lines(source, encoding)
+    lists = {}
+    if isinstance(document, dict):
+        lists = {key: value for key, value in document.items() if isinstance(value, list)}
+    if len(lists) == 1:
+        (document,) = lists.values()
+    if not isinstance(document, list):
+        raise HeadstartError(
+            "the JSON file must hold a list of objects, or one object with one such list; its "
+            f"lists are: {', '.join(lists) or 'none'}",
+            where=source.name,
+            fix=FORM,
+        )
+
+    def records(label: str | None, only: Sequence[str]) -> Iterator[Row]:
+        return (_object_row(number, item) for number, item in enumerate(document, start=1))
+
+    sample = [item for item in document[:SAMPLE_ROWS] if isinstance(item, dict)]
+    return Table("JSON", find_keys(sample), sample, records)
+
+
+def _object_row(number: int, item: Any) -> Row:
+    if isinstance(item, dict):
+        return Row(number, item)
+    what = f"an object was expected, this is a {type(item).__name__}"
+    return Row(number, {}, HeadstartError(what, fix=FORM), str(item)[:1000])
+
+
+def find_keys(sample: Sequence[Mapping[str, Any]]) -> list[str]:
+    """List the keys of records, in order."""
+    return list(dict.fromkeys(key for record in sample for key in record))
+
+
+def _open_squad(source: Source, encoding: str) -> Table:
+    """Questions about texts, in the form of SQuAD's JSON files.
+
+    A question without answers has none in its text.
+    """
+    document = _load_json(source, encoding)
+    try:
+        entries = [
+            (paragraph, entry)
+            for article in document["data"]
+            for paragraph in article.get("paragraphs", [])
+            for entry in paragraph.get("qas", [])
+        ]
+    except (KeyError, TypeError, AttributeError) as error:
+        raise HeadstartError(
+            f"this is not SQuAD's JSON: {error!r}"[:300], where=source.name, fix=SQUAD_FORM
+        ) from None
+
+    def records(label: str | None, only: Sequence[str]) -> Iterator[Row]:
+        for number, (paragraph, entry) in enumerate(entries, start=1):
+            cells: dict[str, Any] = {}
+            try:
+                name = str(number if entry.get("id") is None else entry["id"])
+                cells = {"id": name, "question": entry.get("question")}
+                cells["context"] = paragraph.get("context")
+                yield Row(number, cells, label=_read_answers(cells["context"], entry, label))
+            except HeadstartError as problem:
+                yield Row(number, cells, problem)
+            except (KeyError, TypeError, ValueError, AttributeError) as error:
+                what = f"this is not a question in SQuAD's form: {error!r}"
+                yield Row(number, cells, HeadstartError(what, fix=SQUAD_FORM))
+
+    names = ["id", "question", "context", "label"]
+    return Table("questions in SQuAD's JSON", names, [], records)
+
+
+def _read_answers(context: Any, entry: Mapping[str, Any], label: str | None) -> list[Answer]:
+    given = [] if label is None or entry.get("is_impossible") else entry.get("answers", [])
+    answers = [(int(one["answer_start"]), str(one["text"])) for one in given]
+    for start, text in answers:
+        found = check_text(context)[start : start + len(text)]
+        if found != text or not text:
+            raise HeadstartError(
+                f"the answer {text[:40]!r} is not at character {start} of its text "
+                f"({found[:40]!r} is)",
+                fix="answer_start counts characters from 0",
+            )
+    return answers
+
+
+# CoNLL
+
+
+TAGS_FIX = "one word per line, then a space or tab, its tag last; blank lines between sentences"
+
+
+def _open_conll(source: Source, encoding: str) -> Table:
+    """One word and its tag per line, a blank line between sentences.
+
+    The word is the first column, the tag the last; columns are separated by tabs or spaces.
+    Comment lines (`# …`) and `-DOCSTART-` are skipped.
+    """
+    lines = Lines(source, encoding)
+
+    def records(label: str | None, only: Sequence[str]) -> Iterator[Row]:
+        words, tags = list[str](), list[str]()
+        wrong, number, size = "", 1, 0
+        for at, line in enumerate(chain(lines, [""]), start=1):
+            columns = split_line(line)
+            if columns is None:
+                continue
+            if not columns:
+                if words:
+                    yield _sentence(number, words, tags, wrong)
+                    number += 1
+                words, tags, wrong, size = [], [], "", 0
+                continue
+            if label and len(columns) == 1 and line[0].isspace():
+                columns = ["", *columns]
+            word, tag = columns[0].strip(), columns[-1].strip()
+            if label and not word and tag:
+                continue  # real files have a few blank words, such as a no-break space
+            if size > LONGEST_DOCUMENT:
+                wrong = f"line {at}: the sentence is too long; is there no blank line after it?"
+                continue
+            if not word:
+                wrong = wrong or f"line {at} has no word in its first column"
+            elif label and (len(columns) < 2 or not tag):
+                wrong = wrong or f"line {at}: a word and its tag were expected: {line[:60]!r}"
+            words.append(word)
+            tags.append(tag)
+            size += len(word) + 1
+
+    return Table("words and tags", ["text", "label"], [], records, lines)
+
+
+def _sentence(number: int, words: list[str], tags: list[str], wrong: str) -> Row:
+    text = " ".join(words)
+    problem = HeadstartError(wrong, fix=TAGS_FIX) if wrong else None
+    return Row(number, {"text": text}, problem, "", tags, words)
+
+
+def split_line(line: str) -> list[str] | None:
+    """Split a line into columns: none at all between sentences, `None` where it is a comment."""
+    columns = line.split("\t") if "\t" in line else line.split()
+    if not line.strip() or columns[0] == "-DOCSTART-":
+        return []
+    return None if line.startswith("# ") or columns == ["#"] else columns
+
+
+def ends_in_tags(source: Source, encoding: str, tags: Collection[str]) -> bool:
+    """Whether the lines of a file look like CoNLL's: most of the first end in one of the tags."""
+    start = Lines(source, encoding).start
+    found = [columns for line in start.split("\n")[:1_000] if (columns := split_line(line))]
+    tagged = sum(len(columns) > 1 and columns[-1].strip() in tags for columns in found)
+    return tagged > len(found) / 2
+
+
+# Parquet
+
+
+def _open_parquet(source: Source, encoding: str) -> Table:
+    file: Any = source.file
+    if source.gzipped:  # Parquet is read from its end: a stream will not do
+        with open_unzipped(source) as (_, unzipped):
+            file = io.BytesIO(unzipped.read(LONGEST_FILE))
+    try:
+        opened = ParquetFile(file)
+        first = next(opened.iter_batches(batch_size=SAMPLE_ROWS), None)
+    except pa.ArrowException as error:
+        raise HeadstartError(
+            f"the file cannot be read as Parquet: {error}", where=source.name
+        ) from error
+
+    def records(label: str | None, only: Sequence[str]) -> Iterator[Row]:
+        batches = opened.iter_batches(batch_size=4096, columns=list(only) or None)
+        rows = chain.from_iterable(batch.to_pylist() for batch in batches)
+        return (Row(number, cells) for number, cells in enumerate(rows, start=1))
+
+    # Hugging Face `datasets` saves the names of numbered classes like this.
+    metadata = json.loads((opened.schema_arrow.metadata or {}).get(b"huggingface", b"{}"))
+    features = metadata.get("info", {}).get("features") or {}
+    declared = {name: one["names"] for name, one in features.items() if (one or {}).get("names")}
+    sample = [] if first is None else first.to_pylist()
+    return Table("Parquet", list(opened.schema_arrow.names), sample, records, label_names=declared)
+
+
+# Plain text, the lab's files, class folders
+
+
+DOCUMENT_WORDS = {
+    "line": "one text per line",
+    "blank-line": "texts between blank lines",
+    "file": "one text per file",
+}
+
+
+def _open_text(source: Source, encoding: str) -> Table:
+    lines = Lines(source, encoding)
+
+    def records(label: str | None, only: Sequence[str]) -> Iterator[Row]:
+        numbered = enumerate(lines, start=1)
+        if source.documents == "line":
+            yield from (Row(number, {"text": line}) for number, line in numbered)
+        elif source.documents == "file":
+            text = lines.text(LONGEST_DOCUMENT).strip()
+            yield Row(1, {"text": text}, file=source.name)
+        else:
+            for is_text, group in groupby(numbered, key=lambda pair: bool(pair[1].strip())):
+                if is_text:
+                    number, text = next(group)
+                    for _, line in group:
+                        if len(text) <= LONGEST_DOCUMENT:
+                            text += f"\n{line}"
+                    yield Row(number, {"text": text})
+
+    found = f"plain text, {DOCUMENT_WORDS[source.documents]}"
+    return Table(found, ["text"], [], records, lines)
+
+
+def _open_lab(source: Source, encoding: str) -> Table:
+    """The lab's files: a line is the tokens of a text; a file with its labels lies next to it."""
+    lines, labels = Lines(source, encoding), lab_label_file(source)
+    names = ["text", "label"] if labels.is_file() else ["text"]
+
+    def records(label: str | None, only: Sequence[str]) -> Iterator[Row]:
+        columns: list[Lines] = [lines]
+        if label is not None:
+            columns.append(Lines(Source(str(labels), "text", labels), encoding))
+        for number, values in enumerate(zip_longest(*columns), start=1):
+            if None in values:
+                raise HeadstartError(
+                    "there are not as many labels as texts",
+                    where=f"{source.row(number)} and {labels.name}",
+                    fix="both files must have one line for each text",
+                )
+            cells = dict(zip(names, values, strict=False))
+            yield Row(number, cells | {"text": join_tokens(cells["text"])})
+
+    return Table("SentencePiece tokens", names, [], records, lines)
+
+
+def join_tokens(line: str) -> str:
+    """Return the text of a line of SentencePiece tokens."""
+    return "".join(line.split(" ")).replace("▁", " ").strip()
+
+
+def lab_label_file(source: Source) -> Path:
+    """Return where the labels of one of the lab's files are."""
+    return source.file.with_name(f"{source.file.name.split('.')[0]}.label")
+
+
+def _open_classes(source: Source, encoding: str) -> Table:
+    """One text per file, one subfolder per class, as in `sklearn.datasets.load_files`."""
+    classes = find_classes(source.file)
+
+    def records(label: str | None, only: Sequence[str]) -> Iterator[Row]:
+        files = [(name, file) for name, files in classes.items() for file in files]
+        for number, (name, file) in enumerate(files, start=1):
+            one = Source(str(file), "text", file, find_kind(file)[1])
+            try:
+                text = Lines(one, encoding).text(LONGEST_DOCUMENT).strip()
+                yield Row(number, {"text": text, "label": name}, file=str(file))
+            except HeadstartError as problem:
+                yield Row(number, {}, problem, file=str(file))
+
+    found = f"one subfolder per class: {listed(list(classes), 20)}"
+    return Table(found, ["text", "label"], [], records)
+
+
 # Embedded data and the Hugging Face Hub
 
 
@@ -224,12 +758,12 @@ def clean_line_breaks(text: str) -> str:
     return LINE_BREAKS.sub("\n", text).replace(" \n", "\n")
 
 
-def _open_embedded(source: Source) -> Table:
+def _open_embedded(source: Source, encoding: str) -> Table:
     """Film reviews: imdb has 25,000, rotten-tomatoes 8,530 sentences."""
 
     def records(label: str | None, only: Sequence[str]) -> Iterator[Row]:
         path, name = embedded_file(), source.name.replace("-", "_")
-        table = open_table(Source(str(path), "csv", path))
+        table = _open_csv(Source(str(path), "csv", path), "utf-8")
         wanted = (
             row.columns for row in table.records(None, []) if row.columns.get("source") == name
         )
@@ -296,7 +830,7 @@ def hub_parts(splits: Mapping[str, Any]) -> dict[str, Any]:
     return {part_names[name]: split for name, split in splits.items() if name in part_names}
 
 
-def _open_hub(source: Source) -> Table:
+def _open_hub(source: Source, encoding: str) -> Table:
     revision, parts = open_hub(source.name)
     if source.part not in parts:
         raise HeadstartError(f"the dataset has no {source.part} split", where=source.name)
@@ -317,3 +851,11 @@ def hub_table(split: Any, found: str, name: str) -> Table:
     features = getattr(split, "features", None) or {}
     declared = {name: one.names for name, one in features.items() if hasattr(one, "names")}
     return Table(found, names, sample, records, label_names=declared)
+
+
+FORMATS: dict[str, Callable[[Source, str], Table]] = {
+    **{"csv": _open_csv, "tsv": _open_csv, "parquet": _open_parquet},
+    **{"jsonl": _open_json_lines, "json": _open_json, "squad": _open_squad},
+    **{"conll": _open_conll, "text": _open_text, "lab": _open_lab, "classes": _open_classes},
+    **{"embedded": _open_embedded, "hub": _open_hub},
+}

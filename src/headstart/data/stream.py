@@ -18,7 +18,6 @@ from headstart.errors import HeadstartError
 
 # A long novel has 3 MB. What is longer than this is not one document but a mistake.
 LONGEST_DOCUMENT = 16 << 20
-BLOCK = 1 << 20  # characters that are read at once
 LONGEST_FILE = 1 << 30  # characters of a file that is read as a whole
 BYTE_ORDER_MARKS = {
     codecs.BOM_UTF32_LE: "utf-32",  # before UTF-16, whose mark it begins with
@@ -58,8 +57,8 @@ def open_unzipped(source: Source) -> Iterator[tuple[BinaryIO, io.BufferedReader 
 class Lines:
     """The lines of a text file without their ends; every iteration reads it anew.
 
-    A line ends at a line feed, or at a carriage return in files that have no line feed. A line
-    longer than `LONGEST_DOCUMENT` is cut off after that, which `check_text` reports.
+    A line ends at a line feed, a carriage return or both. A line longer than `LONGEST_DOCUMENT` is
+    cut off after that, which `check_text` reports.
 
     Attributes
     ----------
@@ -82,39 +81,31 @@ class Lines:
 
     @cached_property
     def start(self) -> str:
-        with self._open("") as file:
-            return file.read(BLOCK)
-
-    @cached_property
-    def line_end(self) -> str:
-        """The character that ends a line."""
-        return "\r" if "\r" in self.start and "\n" not in self.start else "\n"
+        with self._open() as file:
+            return file.read(1 << 20)
 
     def __iter__(self) -> Iterator[str]:
-        end = self.line_end
-        with self._open(end) as file:
+        with self._open() as file:
             while line := file.readline(LONGEST_DOCUMENT + 1):
-                yield line.removesuffix(end).removesuffix("\r")
-                while line and not line.endswith(end):  # the rest of a line that is too long
+                yield line.removesuffix("\n")
+                while line and not line.endswith("\n"):  # the rest of a line that is too long
                     line = file.readline(LONGEST_DOCUMENT)
 
     def text(self, most: int = LONGEST_FILE) -> str:
         """Read the whole file, up to `most` characters: a small gzip file may be endless."""
-        whole = ""
-        with self._open("") as file:
-            while block := file.read(BLOCK):
-                whole += block
-                if len(whole) > most:
-                    raise HeadstartError(
-                        f"the file is longer than {most >> 20:,} MB, too much to read at once",
-                        where=self.source.name,
-                        fix="write it as JSON Lines (.jsonl), one object per line; plain text of a "
-                        "corpus is read in smaller documents with --documents line or blank-line",
-                    )
+        with self._open() as file:
+            whole = file.read(most + 1)
+        if len(whole) > most:
+            raise HeadstartError(
+                f"the file is longer than {most >> 20:,} MB, too much to read at once",
+                where=self.source.name,
+                fix="write it as JSON Lines (.jsonl), one object per line; plain text of a "
+                "corpus is read in smaller documents with --documents line or blank-line",
+            )
         return whole
 
     @contextmanager
-    def _open(self, line_end: str) -> Iterator[io.TextIOWrapper]:
+    def _open(self) -> Iterator[io.TextIOWrapper]:
         """Decode the file; a byte-order mark is skipped, that of another encoding is an error."""
         with open_unzipped(self.source) as (self._file, unzipped):
             start, expected = unzipped.peek(4), codecs.lookup(self.encoding).name
@@ -127,7 +118,7 @@ class Lines:
                     fix=f"--encoding {marks[0]}",
                     code="encoding",
                 )
-            file = io.TextIOWrapper(unzipped, self.encoding, ERRORS, line_end)
+            file = io.TextIOWrapper(unzipped, self.encoding, ERRORS)
             if file.read(1) != "\ufeff":
                 file.seek(0)
             yield file

@@ -11,7 +11,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, cached_property
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -185,21 +184,15 @@ class Tokenizer:
     def _read_template(self, specials: set[int | None]) -> None:
         """Take the special tokens around texts from the file's template rather than by name."""
         encoding = self._inner.encode("a", "b")
-        owners = zip(encoding.sequence_ids, encoding.ids, strict=True)
-        # The ids in front of, between and behind the two texts.
-        runs: list[list[int]] = [[]]
-        for owner, group in groupby(owners, key=lambda pair: pair[0]):
-            if owner is None:
-                runs[-1] = [number for _, number in group]
-            else:
-                runs.append([])
-        if len(runs) != 3:
+        ids, owners = encoding.ids, encoding.sequence_ids  # None in front of, between and behind
+        if not {0, 1} <= set(owners):
             return
-        before, between, after = runs
-        if len(before) == 1 and before[0] in specials:
-            self.begin_id = before[0]
-        if len(after) == 1 and after[0] in specials:
-            self.end_id = after[0]
+        first, second, end = owners.index(0), owners.index(1), len(ids) - owners[::-1].index(1)
+        if first == 1 and ids[0] in specials:
+            self.begin_id = ids[0]
+        if end == len(ids) - 1 and ids[end] in specials:
+            self.end_id = ids[end]
+        between = ids[first + owners.count(0) : second]
         if {*between} == {self.separator_id}:
             self.separators = len(between)
 
@@ -367,9 +360,8 @@ def load_tokenizer(path: Path | str) -> Tokenizer:
     """
     path = Path(path)
     if path.is_dir():
-        lab = path / "dict.txt"
-        path = path / "tokenizer.json"
-        path = lab if lab.is_file() and not path.is_file() else path
+        lab = (path / "dict.txt").is_file() and not (path / "tokenizer.json").is_file()
+        path = path / ("dict.txt" if lab else "tokenizer.json")
     if not path.is_file():
         raise HeadstartError(
             "there is no such tokenizer file",

@@ -190,8 +190,8 @@ def export_run(
             f"a classifier of the kind {opened.facts()['kind']!r} has no form of {to}: it is not a "
             "network",
             where=folder,
-            fix="use it with headstart predict and headstart serve, or export a run of headstart "
-            "finetune",
+            fix="use it with headstart predict and headstart serve, or fine-tune a network: "
+            "headstart finetune DATASET --arm network",
         )
     run = opened
     rows, measured_on = find_test_rows(run, test)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from headstart.explain import Occlusion
+from headstart.explain import METHOD, Occlusion
 from headstart.run import Run
 from headstart.tasks.tagging import Tagging, find_words_in
 
@@ -112,14 +112,13 @@ class ServedModel:
         """
         probabilities = predictions[0]["probabilities"]
         label = max(probabilities, key=probabilities.__getitem__)
-        found = occlusion.explanation([one["probabilities"][label] for one in predictions])
         effects = []
-        for one in found.effects:
+        for one in occlusion.effects([one["probabilities"][label] for one in predictions]):
             effect = {"text": one.text, "start": one.start, "end": one.end, "effect": one.effect}
             if len(self.fields) > 1:
                 effect["input"] = self.fields[one.part]
             effects.append(effect)
-        return {"method": found.method, "effects": effects}
+        return {"method": METHOD, "effects": effects}
 
     def count_tokens(self, rows: Sequence[Any]) -> int:
         """Count the tokens of rows; words, where the run has no tokenizer."""

@@ -235,8 +235,8 @@ def _make_test(
             fix="give one with --test FILE",
         )
     test = take_budget(part, "50%", seed)
-    taken = set(task.row_texts(test))
-    texts = task.row_texts(part)
+    taken = set(test.keys)
+    texts = part.keys
     rest = task.pick(part, [row for row, text in enumerate(texts) if text not in taken])
     return replace(splits, validation=rest, test=test), (
         f"there is no test part: half of the validation part, {len(test):,} rows, became one "

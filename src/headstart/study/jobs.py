@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import load_file
 
 from headstart.arms import Arm, find_arm
-from headstart.baselines.baselines import LINEAR_MODELS, texts_and_labels
-from headstart.baselines.finetune_arm import LINEAR_ARMS, save_arm
+from headstart.baselines.baselines import LINEAR_ARMS, LINEAR_MODELS, save_arm, texts_and_labels
 from headstart.baselines.stack import Stack, fit_out_of_fold
 from headstart.checksums import load_arrays, save_arrays
 from headstart.config import FinetuneConfig, StudyConfig

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headstart.arms import find_arm
-from headstart.baselines.finetune_arm import save_arm
+from headstart.baselines.baselines import save_arm
 from headstart.baselines.stack import MEMBERS, Stack
 from headstart.config import FinetuneConfig, StudyConfig
 from headstart.data.dataset import as_text

@@ -23,7 +23,7 @@ import pyarrow.parquet as parquet
 
 from headstart.arms import CLASS_TASKS
 from headstart.errors import HeadstartError
-from headstart.files import check_format, read_object, replacing, write_format, write_text
+from headstart.files import read_object, replacing, write_text
 
 RUN = ("arm", "objective", "labels", "seed")
 _RUN_FIELDS = [
@@ -199,14 +199,12 @@ def write_results(folder: Path, results: Results) -> None:
     for name in SCHEMAS:
         with replacing(folder / f"{name}.parquet") as temporary:
             parquet.write_table(getattr(results, name), temporary)
-    write_format(folder)
     document = json.dumps(results.about, indent=2, ensure_ascii=False, allow_nan=False)
     write_text(folder / "study.json", document + "\n")
 
 
 def read_results(folder: Path) -> Results:
     """Read a study; a missing or damaged file is an error that names it."""
-    check_format(folder)
     fix = "name the folder that `headstart compare … --out DIR` wrote"
     about = read_object(folder / "study.json", needs=ABOUT, fix=fix)
     return Results(about, *(_read_table(folder, name) for name in SCHEMAS))

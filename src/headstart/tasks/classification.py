@@ -18,7 +18,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from torch import Tensor
 
 from headstart.config import Pooling
-from headstart.data.dataset import Dataset, as_text, split_labels
+from headstart.data.dataset import Dataset, as_text, short_label, split_labels
 from headstart.errors import HeadstartError
 from headstart.evaluation.calibration import (
     CERTAINTY_NOTE,
@@ -51,6 +51,10 @@ from headstart.tasks.task import Prediction, Task
 
 CERTAIN = 5.0  # a logit
 THRESHOLD = 0.5  # a label is predicted from this probability on
+ONE_CLASS_NOTE = (
+    "Every row is predicted as {}, whatever its text: train longer, try another --learning-rate, "
+    "or give more labelled rows."
+)
 
 
 class Classification(Task[Dataset]):
@@ -82,17 +86,14 @@ class Classification(Task[Dataset]):
     def encode(self, rows: Dataset, encoding: TextEncoding) -> Examples:
         ids = encode_texts(rows.texts, encoding)
         windows = [encoding.windows(one) for one in ids]
-        lengths = [np.array(list(map(len, parts))) for parts in windows]
         framing = len(encoding.before) + len(encoding.after)
-        read = [int(one.sum()) - framing * len(one) for one in lengths]
-        several = any(len(parts) > 1 for parts in windows)
+        read = [sum(len(part) - framing for part in parts) for parts in windows]
         return Examples(
-            tokens=[np.concatenate(parts) for parts in windows],
+            tokens=windows,
             owners=np.arange(len(ids)),
             targets=list(rows.labels),
             weights=row_weights(rows),
             cut=count_cut([len(one) for one in ids], read),
-            windows=lengths if several else None,
         )
 
     def loss(self, outputs: Tensor, batch: LabelledBatch) -> Tensor:
@@ -136,8 +137,15 @@ class Classification(Task[Dataset]):
             "confusion": confusion_matrix(rows.labels, predicted, labels=numbers).tolist(),
             "classes": class_table(rows.labels, predicted, self.labels),
             "mistakes": mistakes,
-            "notes": [CERTAINTY_NOTE] if is_certain(probabilities) else [],
         }
+
+    def notes(self, scores: Floats, rows: Dataset, temperature: float = 1.0) -> list[str]:
+        probabilities = self.probabilities(scores, temperature)
+        found = [CERTAINTY_NOTE] if is_certain(probabilities) else []
+        predicted = np.unique(probabilities.argmax(axis=1))
+        if len(predicted) == 1 and len(set(rows.labels)) > 1:
+            found.append(ONE_CLASS_NOTE.format(short_label(self.labels[predicted[0]])))
+        return found
 
     def row_scores(self, scores: Floats, rows: Dataset) -> dict[str, RowScores]:
         classes = np.arange(len(self.labels))
@@ -182,7 +190,7 @@ class Pairs(Classification):
         between = between_texts(encoding)
         room = encoding.room - len(between)
         ids = encode_texts(self.texts(rows), encoding)
-        tokens, types, lengths, read = list[Ids](), list[Ids](), list[int](), list[int]()
+        tokens, types, lengths, read = list[list[Ids]](), list[Ids](), list[int](), list[int]()
         for pair in zip(ids[::2], ids[1::2], strict=True):
             first, second = fit_pair(*pair, room)
             lengths.append(sum(map(len, pair)))
@@ -190,7 +198,7 @@ class Pairs(Classification):
             whole = encoding.framed(np.concatenate([first, between, second]))
             token_types = np.zeros(len(whole), dtype=np.int64)
             token_types[len(whole) - len(second) - len(encoding.after) :] = 1
-            tokens.append(whole)
+            tokens.append([whole])
             types.append(token_types)
         return Examples(
             tokens=tokens,
@@ -258,8 +266,11 @@ class MultiLabel(Classification):
         return {
             **Task.report(self, scores, rows, temperature),
             "classes": class_table(self.matrix(rows), p >= THRESHOLD, self.labels),
-            "notes": [CERTAINTY_NOTE] if is_certain(np.stack([p, 1 - p], axis=-1)) else [],
         }
+
+    def notes(self, scores: Floats, rows: Dataset, temperature: float = 1.0) -> list[str]:
+        p = self.probabilities(scores, temperature)
+        return [CERTAINTY_NOTE] if is_certain(np.stack([p, 1 - p], axis=-1)) else []
 
     def row_scores(self, scores: Floats, rows: Dataset) -> dict[str, RowScores]:
         true = self.matrix(rows)

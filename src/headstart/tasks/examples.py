@@ -96,30 +96,15 @@ class TokenDropout:
     long_share: float
     special: Collection[int]
 
-    def count_kept(self, tokens: NDArray[np.int64], long: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """Count the tokens of each row that stay; at least one.
-
-        Parameters
-        ----------
-        tokens : array of shape (rows,)
-            The numbers of tokens that are not special.
-        long : array of shape (rows,)
-            Whether the row's text is longer than one window.
-        """
-        share = np.where(long, self.long_share, self.share)
-        dropped = np.floor(share * tokens + 0.5).astype(np.int64)
-        return tokens - np.minimum(dropped, np.maximum(tokens - 1, 0))
-
     def keep(
         self, ids: NDArray[np.int64], random: np.random.Generator, *, long: bool = False
     ) -> NDArray[np.bool_]:
-        """Draw which of a row's ids stay (T,)."""
-        if not (self.long_share if long else self.share):
-            return np.ones(len(ids), dtype=bool)
-        stays = np.isin(ids, list(self.special))
+        """Draw which of a row's ids stay (T,); their number, at least one, is not random."""
+        share = self.long_share if long else self.share
+        stays = np.isin(ids, list(self.special)) if share else np.ones(len(ids), dtype=bool)
         others = np.flatnonzero(~stays)
-        kept = self.count_kept(np.array([len(others)]), np.array([long]))[0]
-        stays[random.permutation(others)[:kept]] = True
+        dropped = min(int(share * len(others) + 0.5), len(others) - 1)
+        stays[random.permutation(others)[: len(others) - dropped]] = True
         return stays
 
 
@@ -127,59 +112,51 @@ class TokenDropout:
 class Examples:
     """Encoded rows: one example per row of the dataset, or per window of it.
 
-    A classifier reads a long text in windows and pools over them: then `tokens` of an example holds
-    its windows in sequence, and `windows` their lengths. A tagger's windows are separate examples
-    with the same owner.
+    A classifier reads a long text in windows and pools over them: such an example has several rows
+    of tokens. A tagger's windows are separate examples with the same owner.
     """
 
-    tokens: list[Ids]
+    tokens: list[list[Ids]]  # the rows of each example
     owners: Ids  # the row of the dataset of each example
     targets: list[Any]  # a number, or an array
     weights: NDArray[np.float32]
     token_types: list[Ids] | None = None
     cut: dict[str, int] = field(default_factory=dict)  # texts, tokens, of: what was not read
     notes: list[Any] | None = None  # what the task needs of each in `decode`
-    windows: list[Ids] | None = None  # the lengths of each example's windows
 
     def __len__(self) -> int:
         return len(self.tokens)
 
     @cached_property
     def lengths(self) -> Ids:
-        """The longest row that each example needs."""
-        if self.windows is not None:
-            return np.array([int(one.max()) for one in self.windows], dtype=np.int64)
-        return np.array([len(ids) for ids in self.tokens], dtype=np.int64)
-
-    def kept_after(self, dropout: TokenDropout) -> list[Ids]:
-        """Count the tokens that stay in each example's rows; it does not depend on the draw."""
-        kept = []
-        for example in range(len(self)):
-            parts = self._rows_of(example, None)
-            special = np.array([np.isin(ids, list(dropout.special)).sum() for ids in parts])
-            others = np.array([len(ids) for ids in parts]) - special
-            kept.append(special + dropout.count_kept(others, np.full(len(parts), len(parts) > 1)))
-        return kept
+        """The longest row of each example."""
+        return np.array([max(map(len, parts)) for parts in self.tokens], dtype=np.int64)
 
     @cached_property
     def rows(self) -> Ids:
         """How many rows of a batch each example takes."""
-        counts = [1] * len(self) if self.windows is None else [len(one) for one in self.windows]
-        return np.array(counts, dtype=np.int64)
+        return np.array(list(map(len, self.tokens)), dtype=np.int64)
+
+    @cached_property
+    def is_pooled(self) -> bool:
+        """Whether an example has several rows."""
+        return bool((self.rows > 1).any())
+
+    def kept_after(self, dropout: TokenDropout) -> list[Ids]:
+        """Count the tokens that stay in each example's rows; it does not depend on the draw."""
+        random = np.random.default_rng(0)
+        return [
+            np.array([dropout.keep(ids, random, long=len(parts) > 1).sum() for ids in parts])
+            for parts in self.tokens
+        ]
 
     def by_window(self) -> "Examples":
         """Make each window an example, owned by the example that it is a part of."""
-        if self.windows is None:
+        if not self.is_pooled:
             return self
         owners = np.repeat(np.arange(len(self)), self.rows)
-        return replace(
-            self,
-            tokens=[part for row in range(len(self)) for part in self._rows_of(row, None)],
-            owners=owners,
-            targets=[self.targets[row] for row in owners],
-            weights=self.weights[owners],
-            windows=None,
-        )
+        parts = [[part] for parts in self.tokens for part in parts]
+        return replace(self.picked(owners), tokens=parts, owners=owners)
 
     def picked(self, rows: Ids) -> "Examples":
         """Select examples; owners stay the rows of the dataset."""
@@ -195,7 +172,6 @@ class Examples:
             weights=self.weights[rows],
             token_types=pick(self.token_types),
             notes=pick(self.notes),
-            windows=pick(self.windows),
         )
 
     def batch(
@@ -224,7 +200,11 @@ class Examples:
         types: list[Ids] = []
         owners: list[int] = []
         for place, row in enumerate(rows):
-            for ids in self._rows_of(row, most):
+            parts = self.tokens[row]
+            if most is not None and len(parts) > most:
+                places = np.linspace(0, len(parts) - 1, most).round().astype(int)
+                parts = [parts[one] for one in places]
+            for ids in parts:
                 stays = np.ones(len(ids), dtype=bool)
                 if dropout is not None:
                     assert random is not None
@@ -246,25 +226,12 @@ class Examples:
             if same_shape
             else _padded(targets, longest, IGNORE_INDEX),
             token_types=_padded(types, longest) if types else None,
-            owners=None if self.windows is None else torch.tensor(owners),
+            owners=torch.tensor(owners) if self.is_pooled else None,
         )
 
     def padded_length(self, length: int, multiple: int) -> int:
         """Round a length up to a multiple, but not beyond the longest row of all examples."""
-        return max(length, min(-(-length // multiple) * multiple, self._longest))
-
-    @cached_property
-    def _longest(self) -> int:
-        return int(self.lengths.max())
-
-    def _rows_of(self, row: int, most: int | None) -> list[Ids]:
-        """List the example's windows; the whole example where it has none."""
-        if self.windows is None:
-            return [self.tokens[row]]
-        parts = np.split(self.tokens[row], np.cumsum(self.windows[row])[:-1])
-        if most is None or len(parts) <= most:
-            return parts
-        return [parts[place] for place in np.linspace(0, len(parts) - 1, most).round().astype(int)]
+        return max(length, min(-(-length // multiple) * multiple, int(self.lengths.max())))
 
 
 @dataclass(frozen=True)
@@ -297,7 +264,7 @@ def run_network(
     """
     device = next(model.parameters()).device
     windows = examples.by_window()
-    call = model if examples.windows is None else model.vectors
+    call = model.vectors if examples.is_pooled else model
     lengths = windows.lengths
     order = np.argsort(lengths, kind="stable")
     found: dict[int, Output] = {}
@@ -314,7 +281,7 @@ def run_network(
         if progress is not None:
             progress(stop, len(order))
     in_order = [found[row] for row in range(len(windows))]
-    return in_order if examples.windows is None else _join(model, windows, in_order)
+    return _join(model, windows, in_order) if examples.is_pooled else in_order
 
 
 def _join(model: Model, windows: Examples, vectors: list[Output]) -> list[Output]:

@@ -80,7 +80,7 @@ class Spans(Task[Questions]):
         "end",
         "unread",
     )
-    file_suffixes: ClassVar[tuple[str, ...]] = (".jsonl", ".json")
+    file_suffixes: ClassVar[tuple[str, ...]] = (".jsonl",)
     row_name: ClassVar[str] = "questions"
     metric_names: ClassVar[tuple[str, ...]] = ("exact_match", "f1")
     metric = "f1"
@@ -101,7 +101,7 @@ class Spans(Task[Questions]):
         return SpansConfig()
 
     def encode(self, rows: Questions, encoding: TextEncoding) -> Examples:
-        tokens, types, owners = list[Ids](), list[Ids](), list[int]()
+        tokens, types, owners = list[list[Ids]](), list[Ids](), list[int]()
         targets, notes = list[Ids](), list[Window]()
         lengths, read = list[int](), list[int]()
         for row, question in enumerate(encode_texts(rows.questions, encoding)):
@@ -127,7 +127,7 @@ class Spans(Task[Questions]):
                     context, first, words[first:stop], ends - sizes[first:stop], ends - 1
                 )
                 whole = np.concatenate([head, *encoded[first:stop], encoding.after])
-                tokens.append(whole.astype(np.int64))
+                tokens.append([whole.astype(np.int64)])
                 types.append((np.arange(len(whole)) >= len(head)).astype(np.int64))
                 owners.append(row)
                 targets.append(_target(window, rows.answers[row]))

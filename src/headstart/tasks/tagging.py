@@ -74,9 +74,6 @@ class Tagging(Task[Sentences]):
         tags = [[numbers[tag] for tag in tags] for tags in rows.tags]
         return replace(rows, tags=tags, label_names=self.labels)
 
-    def row_texts(self, rows: Sentences) -> Sequence[str]:
-        return [" ".join(words) for words in rows.words]
-
     def unlabelled(self, inputs: Sequence[str | Sequence[str]]) -> SplitTexts:
         """Convert texts, which are split into words, or lists of words to sentences."""
         texts = [one if isinstance(one, str) else " ".join(one) for one in inputs]
@@ -92,7 +89,7 @@ class Tagging(Task[Sentences]):
         return TaggingConfig(tags=len(self.labels), dropout=preset.base.dropout)
 
     def encode(self, rows: Sentences, encoding: TextEncoding) -> Examples:
-        tokens, owners, targets = list[Ids](), list[int](), list[Ids]()
+        tokens, owners, targets = list[list[Ids]](), list[int](), list[Ids]()
         lengths, read = list[int](), list[int]()
         for row, (words, tags) in enumerate(zip(rows.words, rows.tags, strict=True)):
             encoded = encode_words([words[0], *(f" {word}" for word in words[1:])], encoding)
@@ -102,8 +99,9 @@ class Tagging(Task[Sentences]):
             read.append(sum(sizes[: windows[-1][1]]))
             for first, stop in windows:
                 ids = np.concatenate(encoded[first:stop])[: encoding.room]
-                tokens.append(encoding.framed(ids))
-                target = np.full(len(tokens[-1]), IGNORE_INDEX, dtype=np.int64)
+                framed = encoding.framed(ids)
+                tokens.append([framed])
+                target = np.full(len(framed), IGNORE_INDEX, dtype=np.int64)
                 ends = np.minimum(np.cumsum(sizes[first:stop]), len(ids)) - 1
                 target[len(encoding.before) + ends] = tags[first:stop]
                 targets.append(target)
@@ -137,7 +135,7 @@ class Tagging(Task[Sentences]):
         self, scores: TagScores, rows: Sentences, temperature: float = 1.0
     ) -> list[Prediction]:
         """Predict tags, probabilities and entities; words that were not read have `None`."""
-        texts = rows.texts if isinstance(rows, SplitTexts) else self.row_texts(rows)
+        texts = rows.texts if isinstance(rows, SplitTexts) else rows.keys
         found = []
         for one, text, words in zip(scores, texts, rows.words, strict=True):
             chances = softmax(one / temperature, axis=1)  # (words that were read, tags)

@@ -139,10 +139,6 @@ class Task(ABC, Generic[Rows]):
         """Number the labels of the rows as in this task; other labels are an error."""
         return rows  # those of spans have none
 
-    def row_texts(self, rows: Rows) -> Sequence[Any]:
-        """List what identifies each row, wherever it comes from: a text, or a tuple of two."""
-        return rows.keys
-
     def texts(self, rows: Rows) -> Sequence[str]:
         """List all text of the rows, to train a tokenizer on; two texts of a row are separate."""
         rows_of_texts = ([one] if isinstance(one, str) else one for one in rows.keys)
@@ -174,8 +170,12 @@ class Task(ABC, Generic[Rows]):
             **self.metrics(scores, rows, temperature=temperature),
             "intervals": self.intervals(scores, rows),
             "labels": list(self.labels),
-            "notes": [],
+            "notes": self.notes(scores, rows, temperature),
         }
+
+    def notes(self, scores: Any, rows: Rows, temperature: float = 1.0) -> list[str]:
+        """Say what is suspicious about the predictions for these rows."""
+        return []
 
     def fit_temperature(self, validation: Mapping[str, NDArray[Any]]) -> float:
         """Fit the temperature of the probabilities to what `validation_arrays` returned."""

@@ -117,7 +117,11 @@ def finetune(
             return replace(held_out.best_run(), plan=plan, splits=splits)
         summary = finetune_summary(config, plan, state, splits)
         summary["run"] = str(folder)
-        write_finetuning_card(folder, config, task, summary, identity)
+        best = replace(held_out.best_run(), plan=plan, splits=splits, summary=summary)
+        doubts = task.notes(best.validation_scores, splits.validation, best.temperature)
+        for doubt in doubts:
+            callback.on_warning(doubt)
+        write_finetuning_card(folder, config, task, summary, identity, doubts)
         write_summary(summary, folder)
         shutil.rmtree(folder / "checkpoints", ignore_errors=True)
-        return replace(held_out.best_run(), plan=plan, splits=splits)
+        return best

@@ -259,7 +259,8 @@ def _fitting_epochs(
     if epochs < 1:
         needed = (before + epoch) / 60
         raise HeadstartError(
-            f"one epoch takes about {needed:.2g} minutes, and --minutes is {config.minutes:g}",
+            f"one epoch takes about {needed:.2g} minutes with --threads {config.threads}, and "
+            f"--minutes is {config.minutes:g}",
             fix=f"give --minutes {1.1 * needed:.2g} or more, fewer rows, or a smaller network",
             code="does-not-fit",
         )
@@ -339,8 +340,9 @@ def write_finetuning_card(
     task: Task[Any],
     summary: dict[str, Any],
     identity: dict[str, str],
+    doubts: list[str],
 ) -> None:
-    """Describe what a model was trained on, how, and how good it is."""
+    """Describe what a model was trained on, how, how good it is, and what is suspicious."""
     last = config.selection_metric == "last"
     epochs = f"{len(summary['epochs'])}, "
     epochs += "the last one is saved" if last else f"epoch {summary['best_epoch']} is saved"
@@ -368,7 +370,7 @@ def write_finetuning_card(
         scores=_validation_scores(task, summary),
         fingerprints=identity,
         use=usage(task.texts_per_row),
-        limits=TASK_LIMITS,
+        limits=[*TASK_LIMITS, *doubts],
     )
 
 

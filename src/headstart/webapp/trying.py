@@ -52,7 +52,7 @@ def _explain(run: "Run", given: str | tuple[str, ...]) -> list[dict[str, Any]] |
     """Split the text into pieces, each with its effect and its share of the strongest effect."""
     if not run.explains:
         return None
-    effects = run.explain(given).effects
+    effects = run.explain(given)
     most = max((abs(one.effect) for one in effects), default=0.0) or 1.0
     pieces: list[dict[str, Any]] = []
     for part, text in enumerate([given] if isinstance(given, str) else given):

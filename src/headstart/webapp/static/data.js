@@ -143,16 +143,16 @@ function sizes(parts, unit) {
 }
 
 function overlapTable(overlaps) {
-  const there = overlaps.filter((one) => one.equal + one.similar + one.inside + one.contains);
+  const there = overlaps.filter((one) => Object.values(one.counts).some(Boolean));
   if (!there.length) return null;
   return el("div", {}, el("h3", {}, "The same text in two places"), table(
     ["", "equal", "nearly", "inside a longer one", "around a shorter one", "of"],
-    there.map((one) => [`${one.part} texts in ${one.other}`, count(one.equal), count(one.similar),
-      count(one.inside), count(one.contains), count(one.texts)])));
+    there.map((one) => [`${one.part} texts in ${one.other}`, count(one.counts.equal),
+      count(one.counts.similar), count(one.counts.inside), count(one.counts.contains), count(one.texts)])));
 }
 
 function examples(seen) {
-  const conflicts = seen.conflict_examples.map((one) => `${one.labels.join(" / ")}: ${one.text}`);
+  const conflicts = Object.entries(seen.conflict_examples).map(([text, labels]) => `${labels.join(" / ")}: ${text}`);
   const odd = Object.entries(seen.odd_examples).map(([kind, text]) => `${kind}: …${text}…`);
   if (!conflicts.length && !odd.length) return null;
   return el("div", {}, el("h3", {}, "Worth a look"),
