@@ -43,10 +43,14 @@ def test_training_into_a_folder_in_use_is_refused(tmp_path):
             finetune(config(), tmp_path / "run", splits=splits())
 
 
-def test_a_training_that_is_refused_leaves_no_folder(tmp_path):
-    with pytest.raises(HeadstartError, match="no file or folder"):
-        finetune(config(dataset=[str(tmp_path / "missing.csv")]), tmp_path / "run")
-    assert list(tmp_path.iterdir()) == []
+def test_a_training_that_is_refused_changes_nothing(tmp_path):
+    file = tmp_path / "d.csv"
+    file.write_text("text,label\n")
+    settings = config(dataset=[str(tmp_path / "missing.csv")])
+    for folder, message in ((file, "this is a file"), (tmp_path / "run", "no file or folder")):
+        with pytest.raises(HeadstartError, match=message):
+            finetune(settings, folder)
+    assert {path: path.read_text() for path in tmp_path.iterdir()} == {file: "text,label\n"}
 
 
 def test_those_who_take_turns_hold_the_lock_one_at_a_time(tmp_path):
@@ -68,16 +72,6 @@ def test_those_who_take_turns_hold_the_lock_one_at_a_time(tmp_path):
             done.result(60)
     assert max(most) == 1
     assert len(most) == 4 * turns
-
-
-def test_a_file_is_no_run_folder(tmp_path):
-    file = tmp_path / "d.csv"
-    file.write_text("text,label\n")
-    with pytest.raises(HeadstartError, match="this is a file, and a folder was expected"):
-        pretrain(small_config(tmp_path, steps=1), file)
-    with pytest.raises(HeadstartError, match="this is a file, and a folder was expected"):
-        finetune(config(), file, splits=splits())
-    assert file.read_text() == "text,label\n"
 
 
 def test_a_run_inside_the_folder_that_it_reads_is_refused(tmp_path):

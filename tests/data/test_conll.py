@@ -11,15 +11,11 @@ def sentences(path, encoding="utf-8"):
     return list(open_rows(find_source(path, "conll"), ReadOptions(encoding=encoding)))
 
 
-def words(sentence):
-    return sentence.words
-
-
 @pytest.mark.parametrize("tag", ["", " O", "\tX\tO"])
 def test_words_are_read_with_tags_or_without(tmp_path, tag):
     path = tmp_path / "a.conll"
     path.write_text(f"-DOCSTART-{tag}\n\n# a comment\nMarie{tag}\nsleeps{tag}\n\n\nYes{tag}\n")
-    assert [words(one) for one in sentences(path)] == [["Marie", "sleeps"], ["Yes"]]
+    assert [one.words for one in sentences(path)] == [["Marie", "sleeps"], ["Yes"]]
 
 
 @pytest.mark.parametrize(

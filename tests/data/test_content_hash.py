@@ -36,18 +36,6 @@ def test_a_corpus_that_changes_after_it_was_hashed_cannot_be_read_to_its_end(wri
     assert error.value.where == str(path)
 
 
-def test_a_corpus_whose_file_disappears_is_an_error(write):
-    write("b.txt", "two\n")
-    folder = aged(write("a.txt", "one\n")).parent
-    corpus = read_corpus(folder)
-    assert corpus.fingerprint
-    documents = iter(corpus)
-    next(documents)
-    (folder / "a.txt").unlink()
-    with pytest.raises(HeadstartError, match="changed while it was being read"):
-        list(documents)
-
-
 def test_no_store_is_made_of_a_corpus_that_changes_while_it_is_stored(tmp_path, write):
     bpe = train_tokenizer(["one two three"] * 20, vocab_size=300)
     corpus = read_corpus(aged(write("a.txt", "one\ntwo\n")))

@@ -38,6 +38,7 @@ def test_imdb_is_a_corpus_of_25000_reviews_without_line_break_tags():
     assert not any("<br" in text for text in texts)
 
 
+@pytest.mark.slow
 def test_imdb_is_a_dataset_without_repeated_reviews():
     splits = read_dataset("imdb")
     parts = splits.parts().values()

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from headstart.data.token_store import CorpusSplit, TokenStore, is_complete, store_corpus
 from headstart.data.tokenizers import train_tokenizer
-from headstart.errors import HeadstartError
 
 
 class ListCorpus:
@@ -54,31 +53,15 @@ def test_every_document_comes_back(bpe, tmp_path_factory, documents):
     assert np.array_equal(store.counts(500), np.bincount(ids, minlength=500))
 
 
-def test_the_second_time_the_corpus_is_not_read(bpe, tmp_path, sentences):
-    corpus = ListCorpus(sentences)
-    first = store_of(corpus, bpe, tmp_path)
-    assert store_of(corpus, bpe, tmp_path).folder == first.folder
-    assert corpus.readings == 1
-
-
 def test_another_text_tokenizer_or_split_is_another_store(bpe, tmp_path, sentences):
     other = train_tokenizer(sentences, vocab_size=300)
     stores_of(ListCorpus([], "a"), bpe, tmp_path)
     stores_of(ListCorpus([], "b"), bpe, tmp_path)
     stores_of(ListCorpus([], "a"), other, tmp_path)
     stores_of(ListCorpus([], "a"), bpe, tmp_path, CorpusSplit.of_share(0.1))
-    assert len(folders(tmp_path)) == 4
-
-
-def test_a_corpus_that_fails_midway_leaves_no_store(bpe, tmp_path):
-    class Failing(ListCorpus):
-        def __iter__(self) -> Iterator[str]:
-            yield "one"
-            raise HeadstartError("row 2 is not text")
-
-    with pytest.raises(HeadstartError, match="row 2"):
-        stores_of(Failing([]), bpe, tmp_path)
-    assert folders(tmp_path) == []
+    again = ListCorpus([], "a")
+    stores_of(again, bpe, tmp_path)
+    assert (len(folders(tmp_path)), again.readings) == (4, 0)
 
 
 def test_a_half_written_store_is_removed_and_never_used(bpe, tmp_path, sentences):
@@ -127,17 +110,6 @@ def test_both_parts_of_a_split_are_written_in_one_reading(bpe, tmp_path):
     assert 20 <= len(sides[1]) <= 60
     assert all([text for text in documents if text in side] == side for side in sides)
     assert train.key != held_out.key
-
-
-def test_equal_documents_are_on_the_same_side_in_any_order(bpe, tmp_path):
-    documents = [f"film number {n % 50}" for n in range(200)]
-    split = CorpusSplit.of_share(0.3)
-    first = stores_of(ListCorpus(documents, "a"), bpe, tmp_path, split)
-    second = stores_of(ListCorpus(documents[::-1], "b"), bpe, tmp_path, split)
-    for one, other in zip(first, second, strict=True):
-        assert sorted(ids.tolist() for ids in one) == sorted(ids.tolist() for ids in other)
-    sides = [{tuple(ids.tolist()) for ids in store} for store in first]
-    assert sides[0].isdisjoint(sides[1])
 
 
 def test_two_writers_of_the_same_store_do_the_work_once(bpe, tmp_path, sentences):
