@@ -305,7 +305,10 @@ def test_metrics_count_requests_times_batches_and_the_queue(client):
     ):
         assert name in page
     client.get("/made/up")
-    assert "made" not in client.get("/metrics").text
+    client.post("/predict", content=b"x")  # rejected before a route is found
+    page = client.get("/metrics").text
+    assert "made" not in page
+    assert 'headstart_requests_total{path="/predict",status="415"}' in page
 
 
 def test_responses_are_strict_json(client):
