@@ -4,10 +4,11 @@ is in the batch."""
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+import torch
 
 from headstart.errors import HeadstartError
 from headstart.run import Run
-from headstart.serve.model import ServedModel
+from headstart.serve.model import ServedModel, use_onednn
 from tests.baselines.saved import classifier_run
 from tests.serve.served import LABELS, MIXED, TEXTS, save_random_run, served
 
@@ -196,3 +197,12 @@ def test_an_input_of_two_texts_needs_both(tmp_path, given, place):
     with served(save_random_run(tmp_path / "pairs", "pairs")) as client:
         reply = client.post("/predict", json={"inputs": given})
     assert (reply.status_code, reply.json()["where"]) == (422, place)
+
+
+@pytest.mark.parametrize("shape", [(5,), (1, 5), (2, 40, 5), (3, 700, 5)])
+def test_linear_layers_of_a_served_network_are_those_of_pytorch(shape):
+    layer, inputs = torch.nn.Linear(5, 7), torch.randn(shape)
+    with torch.no_grad():
+        wanted = layer(inputs)
+        use_onednn(layer)
+        torch.testing.assert_close(layer(inputs), wanted)

@@ -38,10 +38,9 @@ BAD_BODIES = [
 ]
 
 
-@pytest.mark.parametrize("path", ["/predict", "/models/animals"])
 @pytest.mark.parametrize("body", BAD_BODIES, ids=lambda body: repr(body[:30]))
-def test_a_bad_body_is_one_json_error_about_the_request(client, path, body):
-    reply = client.post(path, content=body, headers=JSON)
+def test_a_bad_body_is_one_json_error_about_the_request(client, body):
+    reply = client.post("/predict", content=body, headers=JSON)
     found = reply.json()
     assert (reply.status_code, found["code"]) in [(400, "not-json"), (422, "invalid")]
     assert set(found) <= {"error", "code", "where", "fix"}
@@ -135,15 +134,17 @@ HOSTS = [
 
 
 @pytest.mark.parametrize("how", ["default", "--no-token", "with a token"])
-@pytest.mark.parametrize(("host", "status"), HOSTS)
-def test_at_loopback_a_foreign_host_is_rejected(classifier, monkeypatch, how, host, status):
+def test_at_loopback_a_foreign_host_is_rejected(classifier, monkeypatch, how):
     """A page whose name points to 127.0.0.1 must not read predictions (DNS rebinding)."""
     if how == "with a token":
         monkeypatch.setenv("HEADSTART_TOKEN", "s3cret")
-    headers = {"Host": host, "Authorization": "Bearer s3cret"}
+    found = []
     with served(classifier, token=how != "--no-token") as client:
-        reply = client.post("/predict", json={"inputs": "word"}, headers=headers)
-    assert reply.status_code == status
+        for host, _ in HOSTS:
+            headers = {"Host": host, "Authorization": "Bearer s3cret"}
+            reply = client.post("/predict", json={"inputs": "word"}, headers=headers)
+            found.append((host, reply.status_code))
+    assert found == HOSTS
 
 
 def test_at_other_addresses_every_host_is_accepted(classifier):
@@ -167,7 +168,7 @@ def fake_app(classifier, **settings):
     return app, held
 
 
-@pytest.mark.parametrize("inputs", ["text", ["text"], ["text", "more", "and more"]])
+@pytest.mark.parametrize("inputs", ["text", ["text", "more", "and more"]])
 def test_a_full_queue_is_429_with_retry_after_for_lists_as_for_texts(classifier, inputs):
     app, fake = fake_app(classifier, queue=3, max_texts=3)
     fake.gate.clear()
@@ -305,7 +306,10 @@ def test_metrics_count_requests_times_batches_and_the_queue(client):
     ):
         assert name in page
     client.get("/made/up")
-    assert "made" not in client.get("/metrics").text
+    client.post("/predict", content=b"x")  # rejected before a route is found
+    page = client.get("/metrics").text
+    assert "made" not in page
+    assert 'headstart_requests_total{path="/predict",status="415"}' in page
 
 
 def test_responses_are_strict_json(client):

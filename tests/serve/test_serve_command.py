@@ -17,7 +17,7 @@ import pytest
 
 from headstart.serve.app import create_app
 from headstart.serve.settings import ServeConfig
-from tests.pages import read_blocks, recipe_of, words_of
+from tests.pages import read_blocks, words_of
 from tests.serve.served import client_of, save_random_run
 
 PAGE = "docs/serving.md"
@@ -275,7 +275,3 @@ def shape(value):
     if isinstance(value, list):
         return [shape(value[0])] if value else []
     return type(value).__name__.replace("int", "number").replace("float", "number")
-
-
-def test_make_serve_serves_the_demos_best():
-    assert any("serve studies/demo" in command for command in recipe_of("serve"))

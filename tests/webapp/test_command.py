@@ -1,8 +1,10 @@
 """`headstart app`: one server for a folder, on this machine alone."""
 
 import json
+import signal
 import socket
 import stat
+import subprocess
 import sys
 
 import pytest
@@ -94,3 +96,15 @@ def test_without_the_extra_it_says_what_to_install(headstart, tmp_path, monkeypa
     result = app(headstart, tmp_path)
     assert result.returncode == 2
     assert "headstart[serve]" in result.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_stop_leaves_no_address_with_a_key_behind(tmp_path, number):
+    options = ["--folder", tmp_path, "--no-browser", "--port", "0"]
+    command = [sys.executable, "-m", "headstart", "app", *map(str, options)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert "#key=" in process.stderr.readline()
+        assert (tmp_path / "address").is_file()
+        process.send_signal(number)
+        assert process.wait(60) == 0, process.stderr.read()
+    assert not (tmp_path / "address").exists()

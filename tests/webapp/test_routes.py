@@ -72,7 +72,7 @@ def test_the_settings_of_the_page_are_options_of_the_commands(client, upload, fa
     assert "--name=my films.csv" in planned
 
 
-@pytest.mark.parametrize("typed", ["50 100 all", "50, 100, all", " 50;100\tall ", "50,100,,all"])
+@pytest.mark.parametrize("typed", ["50 100 all", " 50;100,,\tall "])
 def test_budgets_are_understood_as_they_are_typed(client, upload, fake_command, typed):
     fake_command(ECHO)
     study = upload()
@@ -82,7 +82,7 @@ def test_budgets_are_understood_as_they_are_typed(client, upload, fake_command, 
     assert "--labels=50,100,all" in ended(client, study, "plan")["result"]["arguments"]
 
 
-@pytest.mark.parametrize("typed", ["50100all", "1,000", "half", "-5", "0"])
+@pytest.mark.parametrize("typed", ["50100all", "1,000", "-5"])
 def test_budgets_that_make_no_sense_are_one_message(client, upload, typed):
     study = upload()
     response = post(client, study, "plan", labels=typed)

@@ -42,10 +42,10 @@ def test_a_ticket_is_exchanged_for_the_key_once(app):
     assert found[0].json() == {"key": app.state.keys.key}
 
 
-@pytest.mark.parametrize("path", ["/", "/api/studies", "/session"])
-@pytest.mark.parametrize("host", ["evil.example", "evil.example:8765", "127.0.0.1.evil.example"])
-def test_a_foreign_name_that_points_to_this_machine_is_rejected(client, host, path):
-    assert client.get(path, headers={"host": host}).status_code == 400
+@pytest.mark.parametrize("host", ["evil.example:8765", "127.0.0.1.evil.example"])
+def test_a_foreign_name_that_points_to_this_machine_is_rejected(client, host):
+    for path in ("/", "/api/studies", "/session"):
+        assert client.get(path, headers={"host": host}).status_code == 400
 
 
 def test_the_page_may_load_nothing_from_elsewhere_and_be_framed_by_nobody(client):
@@ -64,7 +64,9 @@ def test_the_header_of_uploads_does_not_lift_the_limit_of_other_routes(client, u
     path = f"/api/studies/{study['id']}/classifier"
     response = client.post(path, content=content, headers=headers)
     assert response.status_code == 413
-    assert response.json()["error"]["code"] == "too-large"
+    error = response.json()["error"]
+    assert error["code"] == "too-large"
+    assert "file" not in error["fix"]
 
 
 @pytest.mark.parametrize("chunked", [False, True])
@@ -73,6 +75,7 @@ def test_a_file_beyond_the_limit_is_rejected_and_leaves_nothing(client, studies,
     sent = iter([content[:500_000], content[500_000:]]) if chunked else content
     response = client.post("/api/studies", content=sent, headers=NAMED)
     assert response.status_code == 413
+    assert "file" in response.json()["error"]["fix"]
     assert list(studies.folder.iterdir()) == []
 
 

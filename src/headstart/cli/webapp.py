@@ -60,6 +60,7 @@ def _serve(
 ) -> None:
     import uvicorn
 
+    from headstart.serve.server import run_here
     from headstart.webapp.server import make_app
 
     made = make_app(place, upload_mb=upload_mb)
@@ -69,13 +70,16 @@ def _serve(
     address.unlink(missing_ok=True)
     address.touch(mode=0o600)  # only its owner can read it
     address.write_text(f"{page}#key={keys.key}\n", encoding="utf-8")
-    if json:
-        print_json({"address": f"{page}#key={keys.key}", "folder": str(place), "port": port})
     lines = f"Headstart: {page}#key={keys.key}\nUploads and studies are saved in {place}. "
-    messages().print(lines + "Ctrl-C ends the page, not a study.", soft_wrap=True)
-    if browser:
-        webbrowser.open(f"{page}#ticket={keys.ticket()}")
+
+    def announce() -> None:
+        if json:
+            print_json({"address": f"{page}#key={keys.key}", "folder": str(place), "port": port})
+        messages().print(lines + "Ctrl-C ends the page, not a study.", soft_wrap=True)
+        if browser:
+            webbrowser.open(f"{page}#ticket={keys.ticket()}")
+
     config = uvicorn.Config(
         made, log_level="warning", access_log=False, timeout_graceful_shutdown=5
     )
-    uvicorn.Server(config).run(sockets=[listening])
+    run_here(config, listening, announce)

@@ -47,6 +47,7 @@ log = logging.getLogger("headstart.serve")
 LARGEST_AT_ONCE = 64  # requests of the largest size
 MOST_EXPLAINED = 50_000  # characters of a request; each text is copied up to 200 times
 SWITCH_SECONDS = 0.0005  # the event loop and the model's threads take turns more often than usual
+PATHS = ("/predict", "/health", "/info", "/metrics", "/openapi.json")
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 STATUS = {
     "not-json": 400,
@@ -388,6 +389,13 @@ def _place(parts: tuple[str | int, ...]) -> str | None:
     return text.removeprefix(".") or None
 
 
+def _counted_path(path: str) -> str:
+    """Name the route of a path in the metrics; clients must not add names of their own."""
+    if path.startswith("/models/"):
+        return "/models/{name}"
+    return path if path in PATHS else "other"
+
+
 class Gate:
     """Checks the token, the head and the body of a request before FastAPI sees it, and counts it.
 
@@ -438,7 +446,7 @@ class Gate:
                 await error_reply(bug)(scope, receive, watched)
         finally:
             self.held -= len(body)
-            path = getattr(scope.get("route"), "path", "other")
+            path = _counted_path(scope["path"])
             self.metrics.requests.labels(path, status).inc()
             self.metrics.seconds.labels(path).observe(time.perf_counter() - start)
 

@@ -8,11 +8,16 @@ import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
 from headstart.explain import METHOD, Occlusion
-from headstart.run import Run
+from headstart.run import NetworkRun, Run
 from headstart.tasks.tagging import Tagging, find_words_in
 
 # The parts of an input with two texts, as Hugging Face's pipelines call them.
@@ -43,6 +48,8 @@ class ServedModel:
             place = place / "best"
         run = Run.open(place)
         run.require_task()
+        if isinstance(run, NetworkRun):
+            use_onednn(run.model)
         plain = re.sub(r"[^A-Za-z0-9._-]+", "-", given.resolve().name).strip("-.")
         model = cls(run, name or plain or "model")
         # What is broken shows now, and the first request is fast.
@@ -127,6 +134,33 @@ class ServedModel:
         if tokenizer is None:
             return sum(len(text.split()) for text in texts)
         return sum(len(ids) for ids in tokenizer.encode_arrays(texts))
+
+
+def use_onednn(model: nn.Module) -> None:
+    """Compute the linear layers of a network with oneDNN instead of MKL, without gradients.
+
+    Both are parts of PyTorch and agree up to rounding. MKL uses AVX-512 on Intel's processors
+    only: on an AMD EPYC, 512 tokens of width 256 took 1.78 ms with MKL and 0.77 ms with oneDNN.
+    PyTorch's own `torch.utils.mkldnn` copies all inputs and outputs.
+    """
+    if not torch.backends.mkldnn.is_available():
+        return
+    for part in model.modules():
+        if type(part) is nn.Linear and part.weight.dtype == torch.float32:
+            part.forward = partial(_linear, part)  # type: ignore[method-assign]
+
+
+def _linear(layer: nn.Linear, x: Tensor) -> Tensor:
+    """Compute a linear layer with the operator that `torch.compile` uses for it."""
+    rows = x.reshape(-1, x.size(-1))
+    count = len(rows)
+    # oneDNN keeps a program for every number of rows, of about half a megabyte: make few of them.
+    step = 1 << max(5, count.bit_length() - 4)
+    rows = F.pad(rows, (0, 0, 0, -count % step))
+    found: Tensor = torch.ops.mkldnn._linear_pointwise(
+        rows, layer.weight, layer.bias, "none", [], ""
+    )
+    return found[:count].view(*x.shape[:-1], -1)
 
 
 def _entity(one: dict[str, Any]) -> dict[str, Any]:

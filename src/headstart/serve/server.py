@@ -93,7 +93,7 @@ def run_server(
             if hasattr(signal, "SIGHUP"):
                 reload = app.state.service.reload
                 signal.signal(signal.SIGHUP, lambda *_: Thread(target=reload, daemon=True).start())
-            return _run_here(make_config(app, config, log_config), listening, announce)
+            return run_here(make_config(app, config, log_config), listening, announce)
         del model
         _run_workers(
             make_config(partial(_worker_app, folder, config), config, log_config),
@@ -128,19 +128,21 @@ def make_config(
     )
 
 
-def _run_here(
+def run_here(
     config: uvicorn.Config, listening: socket.socket, announce: Callable[[], None]
 ) -> bool:
+    """Run a server in this process until SIGTERM or SIGINT; whether it ended in order."""
     server = uvicorn.Server(config)
 
     def stop(*_: Any) -> None:
         """Stop a server that is starting; uvicorn also raises its signal again after the end."""
         server.should_exit = True
 
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, stop)
+    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
     announce()  # the socket listens already
     server.run(sockets=[listening])
+    for number, handler in before.items():
+        signal.signal(number, handler)
     return not server.force_exit
 
 

@@ -51,7 +51,6 @@ FIXES = {
     "or Parquet table with a text and a label column, a CoNLL file (.conll) or SQuAD's JSON",
     "no-corpus": "add text without labels, or choose arms that are not pretrained",
     "does-not-fit": "give it more minutes, or choose fewer arms",
-    "too-large": "give a smaller file",
     "no-classifier": "take the arm that the report names, with another study",
 }
 PREDICTION_FIXES = {

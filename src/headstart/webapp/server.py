@@ -27,7 +27,7 @@ from headstart.files import installed_version
 from headstart.serve.settings import NO_TELEMETRY
 from headstart.study.report.build import arm_style
 from headstart.webapp.routes import make_routes, page_error
-from headstart.webapp.studies import MEGABYTE, Studies, too_large
+from headstart.webapp.studies import MEGABYTE, SMALLER_FILE, Studies, too_large
 
 KEY = "x-headstart-key"
 MOST_JSON = 125_000  # bytes of a request that is not an upload
@@ -91,8 +91,9 @@ class Guard:
             await self.app(scope, receive, send)
             return
         given = dict(scope["headers"]).get(KEY.encode(), b"")
-        route = f"{scope['method']} {scope['path']}"
-        most = self.most_bytes if UPLOADS.fullmatch(route) else MOST_JSON
+        upload = UPLOADS.fullmatch(f"{scope['method']} {scope['path']}")
+        most = self.most_bytes if upload else MOST_JSON
+        fix = SMALLER_FILE if upload else "send less text"
         size = 0
 
         async def bounded() -> Message:
@@ -100,7 +101,7 @@ class Guard:
             message = await receive()
             size += len(message.get("body", b""))
             if size > most:
-                raise HTTPException(413, too_large(most).what)
+                raise HTTPException(413, too_large(most, fix=fix).document())
             return message
 
         async def with_headers(message: Message) -> None:
@@ -177,8 +178,8 @@ def _add_errors(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     def http_error(request: Request, error: HTTPException) -> Response:
-        code = "too-large" if error.status_code == 413 else "http"
-        return _reply(HeadstartError(str(error.detail), code=code), error.status_code)
+        found = error.detail if isinstance(error.detail, dict) else {"what": error.detail}
+        return _reply(HeadstartError(**{"code": "http", **found}), error.status_code)
 
     @app.exception_handler(Exception)
     def our_error(request: Request, error: Exception) -> Response:

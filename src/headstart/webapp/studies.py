@@ -33,6 +33,7 @@ RECORD, NEW = "record.json", ".new-"
 ID = re.compile(r"[0-9a-f]{12}")
 LONGEST_NAME = 120  # characters that are shown
 BLOCK, MEGABYTE = 1 << 20, 1_000_000
+SMALLER_FILE = "give a smaller file"
 
 
 def default_folder() -> Path:
@@ -205,7 +206,7 @@ def check_size(path: Path, most: int) -> None:
         raise HeadstartError("the file is empty", where=path.name)
 
 
-def too_large(most: int, where: str | None = None) -> HeadstartError:
+def too_large(most: int, where: str | None = None, fix: str = SMALLER_FILE) -> HeadstartError:
     """Return the error of a request or file that is longer than `most` bytes."""
     words = f"this is larger than {most / MEGABYTE:,g} MB"
-    return HeadstartError(words, where=where, code="too-large")
+    return HeadstartError(words, where=where, fix=fix, code="too-large")
