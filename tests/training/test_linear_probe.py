@@ -29,7 +29,7 @@ def examples(targets, seed=0):
     tokens = []
     for target in targets:
         marks = np.flatnonzero(target) if np.ndim(target) else [target]
-        tokens.append(np.array([*generator.integers(0, 8, 4), *(9 + mark for mark in marks)]))
+        tokens.append([np.array([*generator.integers(0, 8, 4), *(9 + mark for mark in marks)])])
     count = len(targets)
     return Examples(tokens, np.arange(count), list(targets), np.ones(count, dtype=np.float32))
 

@@ -21,7 +21,7 @@ from headstart.study.statistics import is_equivalent, named_budgets
 
 MOST_SENTENCES = 3
 MOST_ALTERNATIVES = 2
-FILE_KINDS = {"tagging": "conll", "spans": "json"}  # that predictions are read from and written to
+FILE_KINDS = {"tagging": "conll", "spans": "jsonl"}  # that predictions are read from and written to
 
 
 # Numbers in words.
