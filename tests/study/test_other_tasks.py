@@ -10,8 +10,7 @@ from headstart.config import StudyConfig
 from headstart.errors import HeadstartError
 from headstart.evaluation import metric_name
 from headstart.run import Run
-from headstart.study.executors import unpack
-from headstart.study.jobs import run_job
+from headstart.study.jobs import run_job, unpack
 from headstart.study.plan import find_epochs
 from headstart.study.report.build import build_report
 from headstart.study.results import read_results
