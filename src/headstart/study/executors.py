@@ -31,6 +31,7 @@ Function = Callable[..., Any]
 RETRIES = 3  # of a job whose process or machine was lost
 CONNECT_SECONDS = 10
 JOB_MINUTES = 240  # of a Slurm job
+NO_CTRL_C = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"  # it is the driver's
 
 _reports: Any = None  # of a worker process: the queue that its epochs go to
 
@@ -139,11 +140,12 @@ class RayExecutor(Executor):
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         address = config.address or os.environ.get("RAY_ADDRESS")
         here = {} if address else {"num_cpus": usable_cores(), "include_dashboard": False}
+        quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
         with _connecting(f"Ray at {address or 'local'}", "ray start --head; --address HOST:6379"):
             host, _, port = (address or "").rpartition("/")[2].rpartition(":")
             if port.isdigit():  # Ray itself tries it for minutes
                 socket.create_connection((host, int(port)), CONNECT_SECONDS).close()
-            self._ray.init(address=address or "local", log_to_driver=False, **here)
+            self._ray.init(address or "local", **quiet, **here)
         memory = config.memory and config.memory * 1e9
         resources = {"num_cpus": config.cores or 1, "num_gpus": config.gpus or 0, "memory": memory}
         self._task = self._ray.remote(max_retries=RETRIES, **resources)(attempt)
@@ -168,11 +170,11 @@ class DaskExecutor(Executor):
         dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"})
         address = config.address or os.environ.get("DASK_SCHEDULER_ADDRESS")
         workers = max(1, usable_cores() // (config.cores or 1))
-        here = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": ":0"}
-        more = {} if address else {**here, "silence_logs": logging.CRITICAL}
+        quiet = {"silence_logs": logging.CRITICAL, "dashboard_address": ":0", "preload": NO_CTRL_C}
+        here = {} if address else {"n_workers": workers, "threads_per_worker": 1, **quiet}
         with _connecting(f"Dask at {address or 'local'}", "dask scheduler; --address HOST:8786"):
             client = import_module("distributed").Client
-            self._client = client(address, timeout=CONNECT_SECONDS, **more)
+            self._client = client(address, timeout=CONNECT_SECONDS, **here)
         self._pool = self._client.get_executor(retries=RETRIES, pure=False)
 
     def submit(self, fn: Function, *args: Any) -> Future[Any]:
