@@ -1,9 +1,8 @@
 """Where the jobs of a study run: this process, processes of this machine, Ray, Dask, Slurm.
 
-An executor has `submit(fn, *args) -> concurrent.futures.Future`, `ship(paths)` for the files that
-jobs read, `events()` for the epochs that jobs have reported with `report` (there is none on a
-cluster), and `stop()`. Clusters repeat jobs whose process or machine was lost, but not those that
-failed: their errors are results.
+An executor has `submit(fn, *args) -> Future`, `ship(paths)` for the files that jobs read,
+`events()` for the epochs that they have reported with `report` (None on a cluster), and `stop()`.
+Clusters repeat jobs that were lost, but not those that failed: their errors are results.
 """
 
 import logging
@@ -41,10 +40,10 @@ def result_of(future: Future[Any]) -> Any:
     try:
         found = future.result()
     except Exception as error:  # of the engine: those of jobs are results
-        raise HeadstartError(
-            f"a training was killed; it may have run out of memory ({type(error).__name__})",
-            fix="start the study again: it resumes; --jobs 1 needs the least memory",
-        ) from error
+        reason = (str(error).strip() or type(error).__name__).splitlines()[-1]
+        fix = "start the study again: it resumes; --jobs 1 needs the least memory"
+        what = f"a training was lost; it may have run out of memory: {reason}"
+        raise HeadstartError(what, fix=fix) from error
     if isinstance(found, Exception):
         raise found
     return found
@@ -65,7 +64,7 @@ class Executor:
         return future
 
     def ship(self, paths: dict[str, str]) -> Any:
-        """Return what jobs are given in place of files of the study: here, their paths."""
+        """Return what jobs are given in place of the study's files: here, their paths."""
         return paths
 
     def events(self) -> list[tuple[Any, ...]]:
@@ -113,10 +112,9 @@ def _start_worker(reports: Any, folder: Path) -> None:
 
 
 def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    parent.join()
-    os._exit(1)
+    if parent := multiprocessing.parent_process():
+        parent.join()
+        os._exit(1)
 
 
 def _report(*event: Any) -> None:
@@ -145,7 +143,8 @@ class RayExecutor(Executor):
             host, _, port = (address or "").rpartition("/")[2].rpartition(":")
             if port.isdigit():  # Ray itself tries it for minutes
                 socket.create_connection((host, int(port)), CONNECT_SECONDS).close()
-            self._ray.init(address or "local", **quiet, **here)
+            if not self._ray.is_initialized():
+                self._ray.init(address or "local", **quiet, **here)
         memory = config.memory and config.memory * 1e9
         resources = {"num_cpus": config.cores or 1, "num_gpus": config.gpus or 0, "memory": memory}
         self._task = self._ray.remote(max_retries=RETRIES, **resources)(attempt)
@@ -190,10 +189,9 @@ class DaskExecutor(Executor):
 
 
 class SlurmExecutor(Executor):
-    """Run each job as a job of Slurm, through submitit; `--address local` tries it without Slurm.
+    """Run each job as a job of Slurm, through submitit; `--address local` tries it without.
 
-    Jobs read the study's folder, which all machines share. Slurm repeats what it preempts, and a
-    job that ended without a result is submitted again.
+    Slurm repeats what it preempts; other lost jobs are submitted again from here.
     """
 
     def __init__(self, config: StudyConfig, folder: Path) -> None:
@@ -201,9 +199,8 @@ class SlurmExecutor(Executor):
         submitit: Any = import_module("submitit")
         self._folder, self._lost = folder, submitit.core.utils.UncompletedJobError
         self._running: dict[Future[Any], tuple[Any, Callable[[], Any], int]] = {}
-        cluster = "local" if config.address == "local" else "slurm"
         with _connecting("Slurm", "on a login node, or with --address local"):
-            self._executor = submitit.AutoExecutor(folder, cluster=cluster)
+            self._executor = submitit.AutoExecutor(folder, cluster=config.address or "slurm")
         self._executor.update_parameters(
             name="headstart",
             cpus_per_task=config.cores or 1,
@@ -214,10 +211,13 @@ class SlurmExecutor(Executor):
         )
 
     def submit(self, fn: Function, *args: Any) -> Future[Any]:
-        future, start = Future[Any](), partial(self._executor.submit, attempt, fn, *args)
-        with _connecting("Slurm", "with another --partition, --time-limit, --cores or --memory"):
-            self._running[future] = start(), start, RETRIES
+        future, start = Future[Any](), partial(self._start, fn, *args)
+        self._running[future] = start(), start, RETRIES
         return future
+
+    def _start(self, fn: Function, *args: Any) -> Any:
+        with _connecting("Slurm", "with another --partition, --time-limit, --cores or --memory"):
+            return self._executor.submit(attempt, fn, *args)
 
     def events(self) -> list[tuple[Any, ...]]:
         """Complete the futures of jobs that have ended."""
