@@ -67,10 +67,3 @@ def test_a_damaged_table_is_named(tmp_path):
     with pytest.raises(HeadstartError) as caught:
         read_results(tmp_path)
     assert str(caught.value.where).endswith("values.parquet")
-
-
-def test_a_study_of_a_later_version_says_which_one_and_what_to_do(tmp_path):
-    fake_study(tmp_path, Recipe(test_rows=20))
-    (tmp_path / "format.json").write_text('{"format": 99, "headstart": "9.1"}')
-    with pytest.raises(HeadstartError, match=r"Headstart 9\.1 made this folder, in format 99"):
-        read_results(tmp_path)
