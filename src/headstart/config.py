@@ -680,7 +680,12 @@ STUDY_DATASET, STUDY_CORPUS = "rotten-tomatoes", "imdb"
 STUDY_WIDTH, STUDY_LAYERS = 128, 2
 # The settings that only some executors use.
 _CLUSTER = ("address", "cores", "memory", "gpus")
-EXECUTOR_SETTINGS = {"local": (), "ray": _CLUSTER, "slurm": (*_CLUSTER, "partition", "time_limit")}
+EXECUTOR_SETTINGS = {
+    "local": (),
+    "ray": _CLUSTER,
+    "dask": ("address", "cores"),
+    "slurm": (*_CLUSTER, "partition", "time_limit"),
+}
 
 
 @dataclass(kw_only=True)
@@ -765,7 +770,7 @@ class StudyConfig(DatasetSettings, NetworkSettings):
         None, "Number format; by default bf16 where it is faster here. fp32 gives nearly "
         "the same numbers on every machine.", panel="Machine", advanced=True,
     )  # fmt: skip
-    executor: Literal["local", "ray", "slurm"] = setting(
+    executor: Literal["local", "ray", "dask", "slurm"] = setting(
         "local", "Where trainings run.", panel="Machine", advanced=True, in_identity=False
     )
     jobs: int | None = setting(
@@ -773,11 +778,11 @@ class StudyConfig(DatasetSettings, NetworkSettings):
         minimum=1, maximum=512, in_identity=False,
     )  # fmt: skip
     address: str | None = setting(
-        None, "Address of the Ray cluster: HOST:6379 or auto; by default Ray is started here.",
+        None, "Address of the Ray or Dask cluster: HOST:PORT; by default one is started here.",
         panel="Machine", advanced=True, in_identity=False,
     )  # fmt: skip
     cores: int | None = setting(
-        None, "Cores of each training, on Ray or Slurm.", panel="Machine", advanced=True,
+        None, "Cores of each training, on Ray, Dask or Slurm.", panel="Machine", advanced=True,
         minimum=1, maximum=4_096, in_identity=False,
     )  # fmt: skip
     memory: float | None = setting(

@@ -76,11 +76,6 @@ def test_multi_label_equals_scikit_learn(seed, rows, count):
     assert found["loss"] == pytest.approx(np.mean(losses))
 
 
-def test_one_label_alone_is_a_multi_label_task_too():
-    found = multi_label_metrics([[0.9], [0.2]], [[1], [1]])
-    assert found["micro_f1"] == found["macro_f1"] == pytest.approx(2 / 3)
-
-
 @pytest.mark.parametrize(
     ("successes", "total", "low", "high"),
     [
@@ -102,17 +97,6 @@ def test_the_calibration_error_of_a_known_table():
     probabilities = np.stack([top, 1 - top], axis=1)
     error = calibration_error(probabilities, np.array([0, 1, 0, 0]))
     assert error == pytest.approx(0.5 * 0.35 + 0.5 * 0.4)
-
-
-def test_a_confidence_on_an_edge_belongs_to_the_bin_below():
-    probabilities = np.array([[0.5, 0.5], [0.25, 0.75]])
-    # Two bins: (0, 0.5] holds the first row alone.
-    error = calibration_error(probabilities, np.array([0, 1]), bins=2)
-    assert error == pytest.approx(0.5 * 0.5 + 0.5 * 0.25)
-
-
-def test_certainty_that_is_right_has_no_calibration_error():
-    assert calibration_error(np.eye(3), np.arange(3)) == 0
 
 
 def test_a_certain_mistake_has_a_large_but_finite_loss():

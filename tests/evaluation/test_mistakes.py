@@ -11,14 +11,6 @@ def test_only_mistakes_are_listed_the_most_confident_first():
     assert found[0] == {"row": 3, "true": 0, "predicted": 1, "confidence": 0.95}
 
 
-def test_no_more_than_asked_for_are_listed():
-    assert len(confident_mistakes(PROBABILITIES, [1, 0, 1, 0, 0], count=2)) == 2
-
-
-def test_without_a_mistake_the_list_is_empty():
-    assert confident_mistakes(PROBABILITIES, [0, 1, 0, 1, 1]) == []
-
-
 def test_among_equals_the_earlier_row_comes_first():
     found = confident_mistakes([[0.7, 0.3]] * 3, [1, 1, 1], count=2)
     assert [mistake["row"] for mistake in found] == [0, 1]

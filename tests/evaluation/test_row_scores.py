@@ -45,10 +45,6 @@ def test_the_numbers_per_row_have_the_metric_as_their_mean_and_vary_as_it_does()
     assert linear.high == pytest.approx(exact.high, abs=0.005)
 
 
-def test_the_numbers_per_row_of_an_accuracy_are_right_or_wrong():
-    assert mean_scores([1, 0, 1]).per_row().tolist() == [1, 0, 1]
-
-
 def test_rows_without_anything_to_find_count_as_zero():
     empty = f1_scores([0, 0], [0, 0], [0, 0])
     assert (empty.value, empty.per_row().tolist()) == (0.0, [0.0, 0.0])
@@ -67,9 +63,3 @@ def test_nine_of_ten_intervals_or_more_hold_the_truth():
         for found in (f1_scores(*entities(120, seed)).interval(draws=300) for seed in range(100))
     ]
     assert sum(held) >= 90
-
-
-def test_a_chunk_of_draws_changes_nothing_but_memory(monkeypatch):
-    whole = f1_scores(*entities()).interval()
-    monkeypatch.setattr("headstart.evaluation.metrics.CELLS_AT_ONCE", 3000)
-    assert f1_scores(*entities()).interval() == whole

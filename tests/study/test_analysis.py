@@ -53,17 +53,6 @@ def test_the_cost_of_an_arm_comes_from_the_facts_of_its_runs():
     assert cost.milliseconds == pytest.approx(4.0)
 
 
-def test_the_size_of_what_was_not_saved_is_unknown():
-    cost = study(facts={"tfidf": {"seconds": 2.0}}).costs[("tfidf", ""), 1600]
-    assert cost.bytes is None
-
-
-def test_selected_settings_are_written_over_seeds():
-    chosen = {"chosen": {"learning_rate": 0.001, "epochs": 4}, "tries": 6}
-    cost = study(facts={"pretrained": NETWORK | chosen}).costs[("pretrained", "causal"), 1600]
-    assert cost.selected == "learning rate 0.001, epochs 4, 6 tries"
-
-
 def test_the_recommended_arm_is_the_selected_one_and_not_that_of_the_best_test_score():
     found = study(about={"best": {"arm": "tfidf", "objective": ""}})
     assert recommend(found, Path("mine")).series == ("tfidf", "")
@@ -103,14 +92,6 @@ def test_a_cheaper_arm_that_does_not_differ_is_named_and_the_selected_one_is_rec
     found = recommend(study(seed_noise=0.0, row_noise=0.05), Path("mine"))
     assert found.series == ("stack", "causal")
     assert any("TF-IDF" in s and "41 times smaller" in s for s in found.sentences[1:])
-
-
-def test_a_cheaper_arm_is_mentioned_and_not_taken():
-    facts = {"pretrained": NETWORK, "tfidf": TFIDF}
-    results = constructed({"pretrained": 0.8, "tfidf": 0.7}, rows=60, facts=facts)
-    found = recommend(Analysis(results), Path("mine"))
-    assert found.series == ("pretrained", "")
-    assert any("TF-IDF" in s and "40 times smaller" in s for s in found.sentences[1:])
 
 
 def test_a_smaller_arm_that_is_significantly_worse_is_not_mentioned():

@@ -2,15 +2,11 @@
 
 import pytest
 
-from headstart.arms import ARMS, arm_order, find_arm
+from headstart.arms import arm_order, find_arm
 from headstart.config import StudyConfig
 from headstart.errors import HeadstartError
-from headstart.study.jobs import FITS, JobContext, network_config
+from headstart.study.jobs import JobContext, network_config
 from headstart.study.plan import Job, Plan, safe_name
-
-
-def test_every_arm_can_be_fitted():
-    assert {arm.fit for arm in ARMS.values()} == set(FITS)
 
 
 def test_an_unknown_arm_is_an_error_that_lists_the_known_ones():

@@ -6,7 +6,6 @@ from headstart.config import PretrainConfig, StudyConfig
 from headstart.data import stream
 from headstart.errors import HeadstartError
 from headstart.study.data import find_budgets, read_data
-from headstart.study.plan import make_plan, pretrain_config
 from headstart.study.results import read_results
 from headstart.study.study import plan_study
 from headstart.tasks import find_task
@@ -57,14 +56,6 @@ def test_the_dataset_is_read_once(tmp_path, monkeypatch):
     monkeypatch.setattr(stream.Lines, "__iter__", lambda lines: passes.append(1) or real(lines))
     read(config)
     assert len(passes) == 1
-
-
-def test_what_a_document_is_and_how_many_are_held_out_reaches_the_base(tmp_path):
-    config = small_config(tmp_path, arms=["pretrained"], documents="file", held_out=0.2)
-    data = read(config)
-    assert len([*data.corpus]) == 1 + len(data.corpus.task_text)
-    base = pretrain_config(config, make_plan(config, data), "causal")
-    assert (base.documents, base.held_out) == ("file", 0.2)
 
 
 @pytest.mark.parametrize(
@@ -148,17 +139,6 @@ def test_training_texts_join_the_corpus_unless_that_is_turned_off(tmp_path):
 
 
 # Without a corpus, the training texts are what a study pretrains on.
-
-
-def test_the_usual_arms_are_compared_without_a_corpus():
-    usual = StudyConfig.create(dataset=["d.csv"])
-    assert usual.arms == StudyConfig.create(dataset=["d.csv"], corpus=["c.txt"]).arms
-    assert usual.uses_own_texts
-
-
-@pytest.mark.parametrize("settings", [{"corpus": ["c.txt"]}, {"arms": ["tfidf", "scratch"]}])
-def test_with_a_corpus_or_without_a_need_for_one_they_are_not_the_corpus(settings):
-    assert not StudyConfig.create(dataset=["d.csv"], **settings).uses_own_texts
 
 
 def test_without_training_texts_nothing_is_left_to_pretrain_on():

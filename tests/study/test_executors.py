@@ -3,10 +3,13 @@
 import os
 import signal
 import tempfile
+import threading
 import time
 from concurrent.futures import wait
+from contextlib import suppress
 from pathlib import Path
 
+import psutil
 import pytest
 
 from headstart.config import StudyConfig
@@ -14,13 +17,13 @@ from headstart.errors import HeadstartError
 from headstart.study.executors import (
     Executor,
     LocalExecutor,
-    job_error,
-    job_threads,
     make_executor,
-    pack,
-    parallel_jobs,
+    result_of,
 )
-from headstart.study.jobs import local_inputs
+from headstart.study.jobs import local_inputs, pack
+from headstart.study.plan import job_threads, parallel_jobs
+from headstart.study.progress import StudyCallback
+from tests.own_ray import own_ray
 from tests.study.small_study import run_config, small_config
 
 
@@ -85,7 +88,7 @@ def test_a_job_that_ends_badly_says_why(local, how, kind, words):
     future = local.submit(fail, how)
     wait([future])
     with pytest.raises(kind, match=words):
-        raise job_error(future.exception())
+        result_of(future)
 
 
 @pytest.mark.slow
@@ -98,10 +101,6 @@ def test_stopping_ends_processes_that_still_work_and_removes_their_temporary_fil
     assert not list(tmp_path.iterdir())
     with pytest.raises(ProcessLookupError):
         os.kill(number, 0)
-
-
-def test_a_lack_of_memory_has_a_fix():
-    assert "--jobs 1" in job_error(MemoryError()).fix
 
 
 def test_threads_are_divided_among_jobs():
@@ -124,7 +123,9 @@ def test_settings_of_another_executor_are_rejected(settings, words):
         StudyConfig.create(**settings)
 
 
-@pytest.mark.parametrize(("name", "package"), [("ray", "ray"), ("slurm", "submitit")])
+@pytest.mark.parametrize(
+    ("name", "package"), [("ray", "ray"), ("dask", "distributed"), ("slurm", "submitit")]
+)
 def test_a_package_that_is_not_installed_is_named(name, package, tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, package, None)
     with pytest.raises(HeadstartError, match=f"{package} is not installed"):
@@ -145,19 +146,128 @@ def test_inputs_are_the_same_in_an_archive(tmp_path):
         assert Path(found["again"]).read_bytes() == b"numbers"
 
 
+class Once(StudyCallback):
+    """Call a function when the first job is done."""
+
+    def __init__(self, function):
+        self.function, self.called = function, False
+
+    def on_job(self, job, event, epoch=None, value=None):
+        if event == "done" and not self.called:
+            self.called = True
+            self.function()
+
+
+def cluster_config(folder, **changes):
+    return small_config(folder, arms=["tfidf", "pretrained"], labels=["20"], **changes)
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory):
+    """A study in this process, which those on clusters must equal."""
+    folder = tmp_path_factory.mktemp("here")
+    return run_config(cluster_config(folder), folder / "out")
+
+
+def assert_same(there, here):
+    assert there.trainings == here.trainings
+    for job in here.trainings:
+        assert (here.results[job].probabilities == there.results[job].probabilities).all(), job
+    assert (there.folder / "best" / "summary.json").is_file()
+    assert not (there.folder / "temporary").exists()
+
+
+def kill_processes(word):
+    """Kill the processes below this one whose command holds a word, once there are some."""
+    found = []
+    while not found:
+        every = psutil.Process().children(recursive=True)
+        found = [one for one in every if word in " ".join(one.cmdline())]
+    for one in found:
+        with suppress(psutil.NoSuchProcess):
+            one.kill()
+
+
+@pytest.mark.slow
+def test_ray_loses_a_node_and_the_results_are_the_same(tmp_path, here):
+    utils = pytest.importorskip("ray.cluster_utils")
+    with own_ray():
+        checks = {"health_check_initial_delay_ms": 0, "health_check_period_ms": 1_000}
+        head = {"num_cpus": 1, "_system_config": checks}  # by default it takes half a minute
+        cluster = utils.Cluster(initialize_head=True, head_node_args=head)
+        try:
+            nodes = [cluster.add_node(num_cpus=1) for _ in range(2)]
+            once = Once(lambda: cluster.remove_node(nodes[0], allow_graceful=False))
+            config = cluster_config(tmp_path, executor="ray", jobs=3, address=cluster.address)
+            assert_same(run_config(config, tmp_path / "out", once), here)
+            assert once.called
+        finally:
+            cluster.shutdown()
+
+
+@pytest.mark.slow
+def test_dask_loses_all_its_workers_and_the_results_are_the_same(tmp_path, here):
+    pytest.importorskip("distributed")
+    once = Once(lambda: kill_processes("spawn_main"))
+    config = cluster_config(tmp_path, executor="dask", jobs=2)
+    assert_same(run_config(config, tmp_path / "out", once), here)
+    assert once.called
+
+
+@pytest.mark.slow
+def test_killed_jobs_of_submitit_are_submitted_again(tmp_path, here):
+    pytest.importorskip("submitit")
+    killer = threading.Thread(target=kill_processes, args=["submitit.core._submit"], daemon=True)
+    killer.start()
+    config = cluster_config(tmp_path, executor="slurm", address="local", jobs=2)
+    assert_same(run_config(config, tmp_path / "out"), here)
+    assert not killer.is_alive()
+
+
+@pytest.mark.slow
+def test_an_interrupted_study_on_dask_is_finished_here(tmp_path, here):
+    pytest.importorskip("distributed")
+
+    def interrupt():
+        raise KeyboardInterrupt
+
+    config = cluster_config(tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        run_config(config.replace(executor="dask", jobs=2), tmp_path / "out", Once(interrupt))
+    finished = set((tmp_path / "out" / "jobs").iterdir())
+    assert finished
+    callback = Started()
+    assert_same(run_config(config, tmp_path / "out", callback), here)
+    assert len(callback.started) == len(here.trainings) - len(finished)
+
+
+class Started(StudyCallback):
+    def __init__(self):
+        self.started = []
+
+    def on_job(self, job, event, epoch=None, value=None):
+        self.started += [job] if event == "start" else []
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("package", "settings"),
-    [
-        ("ray", {"executor": "ray"}),
-        ("submitit", {"executor": "slurm", "address": "local"}),
-    ],
+    ("name", "package"), [("ray", "ray"), ("dask", "distributed"), ("slurm", "submitit")]
 )
-def test_a_study_on_a_cluster_has_the_numbers_of_one_here(tmp_path, package, settings):
+def test_a_wrong_address_is_one_message(tmp_path, name, package):
     pytest.importorskip(package)
-    config = small_config(tmp_path, arms=["tfidf", "scratch"], labels=["20"], corpus=None)
-    here = run_config(config, tmp_path / "here")
-    there = run_config(config.replace(**settings, jobs=2), tmp_path / "there")
-    for job in here.trainings:
-        assert (here.results[job].probabilities == there.results[job].probabilities).all()
-    assert (tmp_path / "there" / "best" / "summary.json").is_file()
+    config = cluster_config(tmp_path, executor=name, address="127.0.0.1:1")
+    with own_ray(), pytest.raises(HeadstartError, match=r"refused|Timed out|know any") as raised:
+        make_executor(config, 2, tmp_path, print)
+    assert "--address" in raised.value.fix
+
+
+def test_a_job_that_slurm_rejects_is_one_message(tmp_path, monkeypatch):
+    pytest.importorskip("submitit")
+    for name in ("sbatch", "srun"):
+        (tmp_path / name).write_text("#!/bin/sh\necho invalid partition >&2\nexit 1\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    executor = make_executor(StudyConfig.create(executor="slurm"), 2, tmp_path / "out", print)
+    with pytest.raises(HeadstartError, match="invalid partition") as raised:
+        executor.submit(double, 1, print)
+    assert "--partition" in raised.value.fix

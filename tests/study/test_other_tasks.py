@@ -10,9 +10,7 @@ from headstart.config import StudyConfig
 from headstart.errors import HeadstartError
 from headstart.evaluation import metric_name
 from headstart.run import Run
-from headstart.study.executors import unpack
-from headstart.study.jobs import run_job
-from headstart.study.plan import find_epochs
+from headstart.study.jobs import run_job, unpack
 from headstart.study.report.build import build_report
 from headstart.study.results import read_results
 from headstart.study.study import plan_study
@@ -149,27 +147,6 @@ def test_the_recommended_command_reads_and_writes_files_of_the_task(study, tmp_p
     assert output.is_file()
 
 
-def test_a_budget_is_nested_and_the_same_for_every_arm(study):
-    for seed in (0, 1):
-        few, many = (set(study.data.rows(n, seed).train.keys) for n in (20, 40))
-        assert len(few) == 20
-        assert few < many
-
-
-@pytest.mark.parametrize(
-    ("task", "arms"),
-    [
-        ("pairs", ["trivial", "tfidf", "cooc-lr", "scratch", "cooc-init", "pretrained"]),
-        ("multi-label", ["trivial", "linear", "scratch", "cooc-init", "pretrained"]),
-        ("tagging", ["trivial", "linear", "scratch", "cooc-init", "pretrained"]),
-        ("spans", ["trivial", "scratch", "cooc-init", "pretrained"]),
-    ],
-)
-def test_the_usual_arms_of_each_task(task, arms):
-    chosen = StudyConfig.create(dataset=["d"], task=task).arms
-    assert [name for name in chosen if name != "stack"] == arms
-
-
 @pytest.mark.parametrize(
     ("task", "arm"), [("tagging", "tfidf"), ("spans", "linear"), ("classification", "linear")]
 )
@@ -181,7 +158,7 @@ def test_an_arm_that_is_not_for_the_task_is_rejected_with_those_that_are(task, a
     assert StudyConfig.create(dataset=["d"], task=task, arms=proposed).arms == proposed
 
 
-@pytest.mark.parametrize("task", ["multi-label", "tagging", "spans"])
+@pytest.mark.parametrize("task", ["multi-label", "spans"])
 def test_one_row_cannot_train_and_select(task, tmp_path):
     with pytest.raises(HeadstartError, match="a budget of 1 is too small") as error:
         plan_study(config(task, tmp_path, labels=["1", "20"], arms=["scratch"]), tmp_path / "out")
@@ -193,10 +170,3 @@ def test_two_rows_are_enough(task, tmp_path):
     settings = {"labels": ["2"], "seeds": 1, "arms": ["trivial", "scratch"]}
     study = run_config(config(task, tmp_path, **settings), tmp_path / "out")
     assert read_results(study.folder).runs
-
-
-def test_where_nothing_is_selected_a_tagger_takes_the_epochs_of_the_plan(tmp_path):
-    settings = {"arms": ["scratch"], "labels": ["20"], "seeds": 1, "epochs": None}
-    study = run_config(config("tagging", tmp_path, selection="none", **settings), tmp_path / "out")
-    (found,) = results_of(study, "scratch")
-    assert found.facts["chosen"]["epochs"] == find_epochs(study.config, 20)

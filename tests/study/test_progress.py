@@ -1,6 +1,6 @@
 """`progress.jsonl`: what a study writes for other processes that watch it."""
 
-from headstart.study.progress import ProgressFile, StudyCallback, StudyCallbacks, read_progress
+from headstart.study.progress import ProgressFile, read_progress
 from headstart.study.study import plan_study
 from tests.study.small_study import run_config, small_config
 
@@ -35,33 +35,3 @@ def test_a_study_goes_on_where_its_progress_cannot_be_written(tmp_path):
     config = small_config(tmp_path, arms=["tfidf"], labels=["20"], seeds=1)
     study = run_config(config, tmp_path / "study", ProgressFile(tmp_path / "study"))
     assert study.results
-
-
-def test_every_callback_receives_every_event():
-    received = []
-
-    class Notes(StudyCallback):
-        def __init__(self, name):
-            self.name = name
-
-        def stage(self, name):
-            return lambda done, total: received.append((self.name, name, done))
-
-        def on_pretraining(self, objective, number):
-            received.append((self.name, objective))
-
-        def on_job(self, job, event, epoch=None, value=None):
-            received.append((self.name, epoch))
-
-    both = StudyCallbacks([Notes("a"), Notes("b")])
-    both.stage("reading")(3, None)
-    both.on_pretraining("causal", 0)
-    both.on_job(None, "epoch", 1, 0.5)
-    assert received == [
-        ("a", "reading", 3),
-        ("b", "reading", 3),
-        ("a", "causal"),
-        ("b", "causal"),
-        ("a", 1),
-        ("b", 1),
-    ]

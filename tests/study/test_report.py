@@ -1,17 +1,14 @@
 """The report: complete, self-contained, and safe whatever the data holds."""
 
 import csv
-import itertools
 import re
 import xml.etree.ElementTree as ElementTree
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from headstart.evaluation.metrics import classification_metrics, wilson_interval
 from headstart.study.report.build import build_report
-from headstart.study.report.charts import spread, ticks
 from headstart.study.results import make_results, read_results, run_predictions, write_results
 from tests.study.fake_study import ABOUT, Recipe, facts_of, fake_study
 
@@ -57,13 +54,6 @@ def f1_study(folder, *, labels=("accuracy of details", "price"), texts="the accu
     return folder
 
 
-def test_the_page_has_its_sections_in_order_and_a_table_of_contents(report):
-    page = report.path.read_text()
-    assert tuple(re.findall(r'<section id="(\w+)"', page)) == SECTIONS
-    contents = re.search(r'<nav class="contents".*?</nav>', page, flags=re.S)[0]
-    assert tuple(re.findall(r'href="#(\w+)"', contents)) == SECTIONS[1:]
-
-
 def test_the_page_opens_with_the_recommendation_then_the_verdict_then_figures(report):
     """Finding 67: the recommendation came after the verdict."""
     page = report.path.read_text()
@@ -102,24 +92,6 @@ def test_confusion_tables_name_their_axes(report):
     assert all("predicted" in text_of(one) and "true" in text_of(one) for one in tables)
 
 
-def test_the_report_and_an_evaluation_have_one_calibration_error(report):
-    results = read_results(report.path.parent)
-    probabilities = np.concatenate(results.probabilities("pretrained", "causal", 1600))
-    error = classification_metrics(probabilities, np.tile(results.gold, 3))["calibration_error"]
-    assert f"pretrained {100 * error:.1f} %" in text_of(report.path.read_text())
-
-
-def test_bold_is_a_significant_winner_only(tmp_path):
-    """Finding 67: bold marked the highest mean even within noise."""
-    alike = {"nb": (0.4, 0.2), "tfidf": (0.4, 0.2)}
-    apart = {"nb": (-0.4, 0.2), "tfidf": (0.9, 0.2)}
-    pages = [
-        build_report(fake_study(tmp_path / name, Recipe(skill=skill))).path.read_text()
-        for name, skill in (("alike", alike), ("apart", apart))
-    ]
-    assert ['<b class="best">' in page for page in pages] == [False, True]
-
-
 def test_stratified_budgets_are_explained(report):
     """Finding 26: budgets are drawn with the class proportions of the whole pool."""
     assert "Label budgets are stratified" in text_of(report.path.read_text())
@@ -148,16 +120,6 @@ def test_intervals_of_f1_are_not_those_of_a_share_and_no_column_says_so(tmp_path
     for row in means:
         wilson = wilson_interval(round(60 * float(row["value"])), 60)
         assert abs(float(row["low"]) - wilson.low) > 1e-4
-
-
-def test_the_first_figure_of_the_labs_experiment_is_its_curves_by_epoch(report, tmp_path):
-    folder = fake_study(tmp_path, Recipe(preset="lab", budgets=(400, 1600), test_rows=100))
-    pages = [path.read_text() for path in (report.path, build_report(folder).path)]
-    usual, lab = (re.findall(r'<figure id="([\w+-]+)"', page) for page in pages)
-    assert usual[0] == "differences"
-    assert lab[0] == "epochs-1600"
-    assert len(lab) == len(set(lab))
-    assert lab.count("epochs-400") == 1
 
 
 def test_the_page_is_small_and_names_no_other_file_to_load(report):
@@ -211,19 +173,16 @@ def test_no_cell_of_a_table_is_a_formula(tmp_path):
     "recipe",
     [
         Recipe(seeds=1),
-        Recipe(seeds=2, budgets=(20, 40), test_rows=31),
         Recipe(budgets=(30,), test_rows=6),
         Recipe(objectives=("causal", "masked")),
-        Recipe(label_names=("a", "b", "c")),
         Recipe(label_names=tuple(f"class {k}" for k in range(77)), test_rows=300),
         Recipe(skill={"tfidf": (0.3, 0.2)}),
-        Recipe(skill={"scratch": (0.3, 0.2), "pretrained": (0.3, 0.2)}),
         Recipe(skill={"scratch": (0.3, 0.2), "hf:x/y": (0.3, 0.2)}),
         Recipe(about={"pretraining": [], "parameters": {}, "warnings": [], "corpus": ""}),
     ],
     ids=[
-        *("one seed", "two seeds", "tiny", "two objectives", "3 classes", "77 classes"),
-        *("only tfidf", "two arms", "hf arm", "nothing pretrained"),
+        *("one seed", "tiny", "two objectives", "77 classes"),
+        *("only tfidf", "hf arm", "nothing pretrained"),
     ],
 )
 def test_odd_studies_get_a_complete_report(tmp_path, recipe):
@@ -249,36 +208,10 @@ def test_a_study_in_folds_speaks_of_labelled_rows_and_folds(tmp_path):
     )
 
 
-def test_a_reason_that_all_arms_share_is_given_once(tmp_path):
-    """Each line of the table of costs said that two budgets make no curve."""
-    recipe = Recipe(budgets=(100, 400), test_rows=100)
-    page = text_of(build_report(fake_study(tmp_path, recipe)).path.read_text())
-    assert page.count("2 label budgets, and a curve needs at least 3") == 1
-
-
-def test_the_page_has_the_macro_f1_that_notes_about_rare_classes_point_to(report):
+def test_the_page_has_the_macro_f1_and_the_calibration_error_of_an_evaluation(report):
     results = read_results(report.path.parent)
     probabilities = np.concatenate(results.probabilities("pretrained", "causal", 1600))
-    found = classification_metrics(probabilities, np.tile(results.gold, 3))["macro_f1"]
-    said = text_of(report.path.read_text()).partition("Macro-F1:")[2]
-    assert f"pretrained {100 * found:.1f} %" in said[:60]
-
-
-def test_a_task_without_labels_lists_none(tmp_path):
-    """Answers in a text: "0 labels: ." was listed."""
-    results = read_results(f1_study(tmp_path))
-    about = {**results.about, "task": "spans", "label_names": []}
-    write_results(tmp_path, replace(results, about=about))
-    assert "0 labels:" not in text_of(build_report(tmp_path).path.read_text())
-
-
-def test_labels_are_moved_apart_and_stay_inside():
-    places = spread([100, 101, 102, 250], gap=16, low=0, high=250)
-    ordered = sorted(places)
-    assert all(b - a >= 16 for a, b in itertools.pairwise(ordered))
-    assert max(places) <= 250
-
-
-def test_ticks_are_round_numbers_within_the_range():
-    assert ticks(0.52, 0.81) == [0.6, 0.7, 0.8]
-    assert ticks(0, 5e6, 5) == [0, 1e6, 2e6, 3e6, 4e6, 5e6]
+    found = classification_metrics(probabilities, np.tile(results.gold, 3))
+    page = text_of(report.path.read_text())
+    assert f"pretrained {100 * found['macro_f1']:.1f} %" in page.partition("Macro-F1:")[2][:60]
+    assert f"pretrained {100 * found['calibration_error']:.1f} %" in page

@@ -82,15 +82,6 @@ def test_hostile_text_does_not_run(page):
     assert "<img src=" in page.find_element("id", "examples").text
 
 
-def test_every_arm_has_its_curve(page):
-    names = page.find_element("css selector", "#epochs-1600-causal .wide svg").text
-    for arm in ("scratch", "co-occurrence init", "pretrained", "frozen"):
-        assert arm in names
-    lines = page.find_elements("css selector", "#epochs-1600-causal .wide .mean path")
-    assert len(lines) == 4
-    assert all(line.size["width"] > 150 for line in lines)
-
-
 def test_the_switch_shows_single_seeds_and_hides_them_again(page):
     line = page.find_element("css selector", "#epochs-1600-causal .wide .seeds path")
     band = page.find_element("css selector", "#epochs-1600-causal .wide .band")
@@ -126,7 +117,7 @@ def test_hovering_shows_the_values(page):
     assert "TF-IDF" in tip
 
 
-@pytest.mark.parametrize("width", [320, 390, 768, 1280])
+@pytest.mark.parametrize("width", [320, 768])
 def test_nothing_scrolls_sideways(page, width):
     size(page, width)
     assert page.execute_script("return document.documentElement.scrollWidth") <= width

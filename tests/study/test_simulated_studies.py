@@ -19,8 +19,10 @@ def bench():
     del sys.modules[spec.name]
 
 
-@pytest.mark.parametrize("truth", ["none", "cooc", "pretraining", "tuning", "fourfold"])
-@pytest.mark.parametrize("seeds", [2, 3])
+@pytest.mark.parametrize(
+    ("truth", "seeds"),
+    [("none", 2), ("cooc", 3), ("pretraining", 2), ("tuning", 3), ("fourfold", 2)],
+)
 def test_a_study_claims_what_is_true_and_seldom_what_is_not(bench, truth, seeds):
     facts = bench.TRUTHS[truth].claims
     found = [bench.judge(truth, number, seeds=seeds, rows=300) for number in range(40)]

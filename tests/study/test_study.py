@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from filelock import FileLock
 
-from headstart.config import PRESET_SETTINGS, FinetuneConfig, PretrainConfig
-from headstart.data import cooccurrence
+from headstart.config import PRESET_SETTINGS, FinetuneConfig
 from headstart.errors import HeadstartError
 from headstart.run import NetworkRun, Run
 from headstart.study import study as study_module
@@ -223,14 +222,6 @@ def test_a_kill_before_the_tokenizer_was_saved_does_not_stop_a_study(tmp_path):
     assert len(results_of(study, "scratch")) == 2
 
 
-def test_a_run_called_timed_is_not_in_the_way_of_a_plan(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "timed").mkdir()
-    (tmp_path / "timed" / "config.toml").write_text("")
-    plan_study(small_config(tmp_path, arms=["pretrained"]), tmp_path / "out")
-    assert list((tmp_path / "timed").iterdir()) == [tmp_path / "timed" / "config.toml"]
-
-
 def test_the_config_of_the_best_network_gives_the_same_weights(tmp_path):
     study = small_study(tmp_path, arms=["scratch"], labels=["20"], corpus=None)
     best = study.folder / "best"
@@ -239,36 +230,6 @@ def test_the_config_of_the_best_network_gives_the_same_weights(tmp_path):
     finetune(config, tmp_path / "again")
     weights = [(folder / "model.safetensors").read_bytes() for folder in (best, tmp_path / "again")]
     assert weights[0] == weights[1]
-
-
-def test_co_occurrences_are_counted_once_for_the_base_and_for_the_arm(tmp_path, monkeypatch):
-    monkeypatch.setenv("HEADSTART_CACHE", str(tmp_path / "cache"))
-    counted = []
-    plain = cooccurrence.count_pairs
-    monkeypatch.setattr(
-        cooccurrence, "count_pairs", lambda *a, **k: counted.append(1) or plain(*a, **k)
-    )
-    small_study(tmp_path, arms=["cooc-lr", "pretrained"], labels=["20"], seeds=1, epochs=1)
-    assert len(counted) == 1
-
-
-def test_a_study_in_bf16_pretrains_and_fine_tunes_in_bf16(tmp_path):
-    arms = ["scratch", "pretrained"]
-    study = small_study(tmp_path, arms=arms, labels=["20"], precision="bf16")
-    assert PretrainConfig.load(study.folder / "bases" / "causal").precision == "bf16"
-    assert FinetuneConfig.load(study.folder / "best").precision == "bf16"
-
-
-@pytest.mark.slow
-def test_jobs_in_processes_come_to_the_same_numbers(finished, tmp_path):
-    arms = ["tfidf", "scratch", "pretrained", "stack"]
-    shutil.copytree(finished.base_folder("causal"), tmp_path / "out" / "bases" / "causal")
-    config = finished.config.replace(jobs=2, arms=arms)
-    other = run_config(config, tmp_path / "out")
-    assert {job.arm for job in other.results} == set(arms)
-    for job in other.trainings:
-        one, same = finished.results[job], other.results[job]
-        assert np.array_equal(one.probabilities, same.probabilities)
 
 
 @pytest.mark.slow

@@ -153,7 +153,7 @@ def test_a_class_of_two_rows_is_judged_in_two_folds(tmp_path):
     assert document["splits"] == {"labelled": len(results.rows)}
 
 
-@pytest.mark.parametrize("task", ["pairs", "multi-label", "tagging", "spans"])
+@pytest.mark.parametrize("task", ["multi-label", "spans"])
 def test_every_task_is_judged_in_folds(tmp_path, task):
     config = config_of(task, tmp_path, folds=3, seeds=2, arms=["trivial"])
     study = run_config(config, tmp_path / "out")
@@ -162,11 +162,10 @@ def test_every_task_is_judged_in_folds(tmp_path, task):
     assert results.scores("trivial", "", results.about["budgets"][-1]).shape[1] == len(results.rows)
 
 
-@pytest.mark.parametrize("rows", [60, 150])
-def test_intervals_cover_the_expected_accuracy_of_real_folds(rows):
+def test_intervals_cover_the_expected_accuracy_of_real_folds():
     """A ridge classifier of normal features: 95 % of the intervals should hold its accuracy."""
     rng = np.random.default_rng(7)
-    penalties, seeds, folds, studies = (1.0, 30.0, 300.0), 3, 5, 250
+    penalties, seeds, folds, studies, rows = (1.0, 30.0, 300.0), 3, 5, 250, 60
     size = rows - rows // folds
     truth = np.zeros(len(penalties))
     for _ in range(200):

@@ -1,87 +1,70 @@
-"""Where the jobs of a study run: this process, processes of this machine, Ray, Slurm.
+"""Where the jobs of a study run: this process, processes of this machine, Ray, Dask, Slurm.
 
-An executor has `submit(fn, *args) -> concurrent.futures.Future`, `events()` for the epochs that
-jobs have reported, and `stop()`. `report` is the picklable function that jobs report them with; on
-a cluster it does nothing.
+An executor has `submit(fn, *args) -> Future`, `ship(paths)` for the files that jobs read,
+`events()` for the epochs that they have reported with `report` (None on a cluster), and `stop()`.
+Clusters repeat jobs that were lost, but not those that failed: their errors are results.
 """
 
-import io
+import logging
 import multiprocessing
 import os
-import pickle
-import queue
 import shutil
 import signal
-import tarfile
+import socket
 import tempfile
 import threading
-import traceback
-from collections.abc import Callable
-from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import contextmanager
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from headstart.config import StudyConfig
 from headstart.errors import HeadstartError, need_packages
-from headstart.machine import choose_threads, usable_cores
+from headstart.machine import usable_cores
+from headstart.study.jobs import attempt, pack
 
-MOST_JOBS = 4  # on this machine, where no number is given
-CLUSTER_JOBS = 16  # on a cluster, where no number is given
+Function = Callable[..., Any]
+RETRIES = 3  # of a job whose process or machine was lost
+CONNECT_SECONDS = 10
 JOB_MINUTES = 240  # of a Slurm job
-LESS_MEMORY = "start the study again: it resumes; --jobs 1 needs the least memory"
+NO_CTRL_C = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"  # it is the driver's
 
 _reports: Any = None  # of a worker process: the queue that its epochs go to
 
 
-def parallel_jobs(config: StudyConfig) -> int:
-    """Return how many jobs run at the same time."""
-    if config.executor == "local":
-        return config.jobs or min(choose_threads(config.threads), MOST_JOBS)
-    return config.jobs or CLUSTER_JOBS
-
-
-def job_threads(config: StudyConfig, jobs: int) -> int:
-    """Return the threads of each job; its bits depend on their number."""
-    if config.executor == "local":
-        return max(1, choose_threads(config.threads) // jobs)
-    return config.cores or 1
-
-
-def pack(folders: dict[str, str]) -> bytes:
-    """Return an archive of folders and files, each under a name."""
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w") as archive:
-        for name, place in folders.items():
-            archive.add(place, arcname=name)
-    return buffer.getvalue()
-
-
-def unpack(archive: bytes, folder: Path) -> None:
-    """Write the content of an archive into a folder."""
-    with tarfile.open(fileobj=io.BytesIO(archive)) as opened:
-        opened.extractall(folder, filter="data")
-
-
-def ignore(*event: object) -> None:
-    """Receive an event and do nothing."""
+def result_of(future: Future[Any]) -> Any:
+    """Return the result of a job, or raise what ended it."""
+    try:
+        found = future.result()
+    except Exception as error:  # of the engine: those of jobs are results
+        reason = (str(error).strip() or type(error).__name__).splitlines()[-1]
+        fix = "start the study again: it resumes; --jobs 1 needs the least memory"
+        what = f"a training was lost; it may have run out of memory: {reason}"
+        raise HeadstartError(what, fix=fix) from error
+    if isinstance(found, Exception):
+        raise found
+    return found
 
 
 class Executor:
     """Runs jobs. The base class runs each one in this process, when it is submitted."""
 
-    def __init__(self, report: Callable[..., None] = ignore) -> None:
+    report: Function | None = None
+
+    def __init__(self, report: Function) -> None:
         self.report = report
 
-    def submit(self, fn: Callable[..., Any], *args: Any) -> "Future[Any]":
+    def submit(self, fn: Function, *args: Any) -> Future[Any]:
         """Run a job: here at once, so that errors and interrupts are raised here."""
-        future: Future[Any] = Future()
+        future = Future[Any]()
         future.set_result(fn(*args))
         return future
 
     def ship(self, paths: dict[str, str]) -> Any:
-        """Return what jobs are given in place of files of the study: here, their paths."""
+        """Return what jobs are given in place of the study's files: here, their paths."""
         return paths
 
     def events(self) -> list[tuple[Any, ...]]:
@@ -93,39 +76,26 @@ class Executor:
 
 
 class LocalExecutor(Executor):
-    """Run jobs in processes of this machine, which end with this one.
-
-    Parameters
-    ----------
-    jobs : how many processes.
-    folder : for their temporary files, which killed processes leave behind; `stop` removes it.
-    """
+    """Run jobs in processes of this machine; `stop` removes their temporary files, too."""
 
     def __init__(self, jobs: int, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)  # of a driver that was killed, it is still there
-        self._folder = folder
         spawn = multiprocessing.get_context("spawn")  # forked threads of PyTorch would hang
-        super().__init__(_report)
-        self._queue = spawn.Queue()
+        self.report, self._folder, self._queue = _report, folder, spawn.SimpleQueue()
         self._pool = ProcessPoolExecutor(
             jobs, mp_context=spawn, initializer=_start_worker, initargs=(self._queue, folder)
         )
 
-    def submit(self, fn: Callable[..., Any], *args: Any) -> "Future[Any]":
-        """Run it in a process that is free, or as soon as one is."""
-        return self._pool.submit(_run_in_worker, fn, *args)
+    def submit(self, fn: Function, *args: Any) -> Future[Any]:
+        return self._pool.submit(attempt, fn, *args)
 
     def events(self) -> list[tuple[Any, ...]]:
-        """Return what was reported since the last call."""
         found = []
-        while True:
-            try:
-                found.append(self._queue.get_nowait())
-            except queue.Empty:
-                return found
+        while not self._queue.empty():
+            found.append(self._queue.get())
+        return found
 
     def stop(self) -> None:
-        """End all processes, also those that still work: finished jobs are saved already."""
         workers = list((self._pool._processes or {}).values())
         self._pool.shutdown(wait=False, cancel_futures=True)
         for worker in workers:
@@ -141,22 +111,8 @@ def _start_worker(reports: Any, folder: Path) -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
-def _run_in_worker(fn: Callable[..., Any], *args: Any) -> Any:
-    """Call it; an error that cannot be sent to the driver is replaced by its text."""
-    try:
-        return fn(*args)
-    except Exception as error:
-        try:
-            pickle.loads(pickle.dumps(error))
-        except Exception:
-            text = "".join(traceback.format_exception(error))
-            raise RuntimeError(f"a job failed: {error}\n{text}") from None
-        raise
-
-
 def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
+    if parent := multiprocessing.parent_process():
         parent.join()
         os._exit(1)
 
@@ -165,58 +121,86 @@ def _report(*event: Any) -> None:
     _reports.put(event)
 
 
+@contextmanager
+def _connecting(what: str, how: str) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, RuntimeError, ValueError) as error:
+        raise HeadstartError(f"{what} cannot be used: {error}", fix=f"start it: {how}") from error
+
+
 class RayExecutor(Executor):
-    """Run jobs on a Ray cluster, or on one that is started here."""
+    """Run jobs as tasks of a Ray cluster, or of one that is started here."""
 
     def __init__(self, config: StudyConfig) -> None:
         need_packages("ray", "ray")
-        ray: Any = import_module("ray")
-        super().__init__()
+        self._ray: Any = import_module("ray")
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         address = config.address or os.environ.get("RAY_ADDRESS")
         here = {} if address else {"num_cpus": usable_cores(), "include_dashboard": False}
-        try:
-            if not ray.is_initialized():
-                ray.init(address=address or "local", log_to_driver=False, **here)
-        except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
-            raise HeadstartError(
-                f"no Ray cluster can be used at {address or 'this machine'}: {error}",
-                fix="start one with: ray start --head, and give its --address HOST:6379",
-            ) from error
-        memory = {"memory": config.memory * 1e9} if config.memory else {}
-        self._options = {"num_cpus": config.cores or 1, "num_gpus": config.gpus or 0, **memory}
-        self._ray = ray
+        quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
+        with _connecting(f"Ray at {address or 'local'}", "ray start --head; --address HOST:6379"):
+            host, _, port = (address or "").rpartition("/")[2].rpartition(":")
+            if port.isdigit():  # Ray itself tries it for minutes
+                socket.create_connection((host, int(port)), CONNECT_SECONDS).close()
+            if not self._ray.is_initialized():
+                self._ray.init(address or "local", **quiet, **here)
+        memory = config.memory and config.memory * 1e9
+        resources = {"num_cpus": config.cores or 1, "num_gpus": config.gpus or 0, "memory": memory}
+        self._task = self._ray.remote(max_retries=RETRIES, **resources)(attempt)
+
+    def submit(self, fn: Function, *args: Any) -> Future[Any]:
+        return self._task.remote(fn, *args).future()
 
     def ship(self, paths: dict[str, str]) -> Any:
         """Store an archive, once for all jobs: other machines do not have the study's folder."""
         return self._ray.put(pack(paths))
 
-    def submit(self, fn: Callable[..., Any], *args: Any) -> "Future[Any]":
-        """Submit a task."""
-        future: Future[Any] = self._ray.remote(**self._options)(fn).remote(*args).future()
-        return future
+    def stop(self) -> None:
+        self._ray.shutdown()  # ends the tasks of this driver
+
+
+class DaskExecutor(Executor):
+    """Run jobs as tasks of a Dask cluster, or of one that is started here."""
+
+    def __init__(self, config: StudyConfig) -> None:
+        need_packages("dask", "distributed")
+        dask: Any = import_module("dask")
+        dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"})
+        address = config.address or os.environ.get("DASK_SCHEDULER_ADDRESS")
+        workers = max(1, usable_cores() // (config.cores or 1))
+        quiet = {"silence_logs": logging.CRITICAL, "dashboard_address": ":0", "preload": NO_CTRL_C}
+        here = {} if address else {"n_workers": workers, "threads_per_worker": 1, **quiet}
+        with _connecting(f"Dask at {address or 'local'}", "dask scheduler; --address HOST:8786"):
+            client = import_module("distributed").Client
+            self._client = client(address, timeout=CONNECT_SECONDS, **here)
+        self._pool = self._client.get_executor(retries=RETRIES, pure=False)
+
+    def submit(self, fn: Function, *args: Any) -> Future[Any]:
+        return self._pool.submit(attempt, fn, *args)
+
+    def ship(self, paths: dict[str, str]) -> Any:
+        """Make an archive the result of a task: unlike scattered data, Dask can restore it."""
+        return self._client.submit(bytes, pack(paths), pure=False)
 
     def stop(self) -> None:
-        """Leave the cluster, which ends the tasks of this driver."""
-        self._ray.shutdown()
+        self._pool.shutdown(wait=False)
+        self._client.close()
 
 
 class SlurmExecutor(Executor):
-    """Run each job as a job of Slurm, through submitit; `--address local` tries it without."""
+    """Run each job as a job of Slurm, through submitit; `--address local` tries it without.
 
-    def __init__(self, config: StudyConfig, jobs: int, folder: Path) -> None:
+    Slurm repeats what it preempts; other lost jobs are submitted again from here.
+    """
+
+    def __init__(self, config: StudyConfig, folder: Path) -> None:
         need_packages("slurm", "submitit")
         submitit: Any = import_module("submitit")
-        super().__init__()
-        self._jobs: list[Any] = []
-        cluster = "local" if config.address == "local" else "slurm"
-        try:
-            self._executor = submitit.AutoExecutor(folder / "executor", cluster=cluster)
-        except RuntimeError as error:
-            raise HeadstartError(
-                f"this machine cannot submit jobs to Slurm: {error}",
-                fix="start the study on a login node, or try it here with --address local",
-            ) from error
+        self._folder, self._lost = folder, submitit.core.utils.UncompletedJobError
+        self._running: dict[Future[Any], tuple[Any, Callable[[], Any], int]] = {}
+        with _connecting("Slurm", "on a login node, or with --address local"):
+            self._executor = submitit.AutoExecutor(folder, cluster=config.address or "slurm")
         self._executor.update_parameters(
             name="headstart",
             cpus_per_task=config.cores or 1,
@@ -225,38 +209,42 @@ class SlurmExecutor(Executor):
             timeout_min=config.time_limit or JOB_MINUTES,
             slurm_partition=config.partition,
         )
-        self._threads = ThreadPoolExecutor(jobs)  # each waits for one job
 
-    def submit(self, fn: Callable[..., Any], *args: Any) -> "Future[Any]":
-        """Submit a job."""
-        job = self._executor.submit(fn, *args)
-        self._jobs.append(job)
-        return self._threads.submit(job.result)
+    def submit(self, fn: Function, *args: Any) -> Future[Any]:
+        future, start = Future[Any](), partial(self._start, fn, *args)
+        self._running[future] = start(), start, RETRIES
+        return future
+
+    def _start(self, fn: Function, *args: Any) -> Any:
+        with _connecting("Slurm", "with another --partition, --time-limit, --cores or --memory"):
+            return self._executor.submit(attempt, fn, *args)
+
+    def events(self) -> list[tuple[Any, ...]]:
+        """Complete the futures of jobs that have ended."""
+        ended = [(future, *one) for future, one in self._running.items() if one[0].done()]
+        for future, job, start, retries in ended:
+            del self._running[future]
+            try:
+                future.set_result(job.result())
+            except self._lost as error:
+                if retries:
+                    self._running[future] = start(), start, retries - 1
+                else:
+                    future.set_exception(error)
+        return []
 
     def stop(self) -> None:
-        """Cancel the jobs that still wait or run."""
-        for job in self._jobs:
-            if not job.done():
-                job.cancel(check=False)
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        for job, *_ in self._running.values():
+            job.cancel(check=False)
+        shutil.rmtree(self._folder, ignore_errors=True)
 
 
-def make_executor(
-    config: StudyConfig, jobs: int, folder: Path, report: Callable[..., None]
-) -> Executor:
+def make_executor(config: StudyConfig, jobs: int, folder: Path, report: Function) -> Executor:
     """Return the executor that a study asks for; `report` is for jobs in this process."""
     if config.executor == "ray":
         return RayExecutor(config)
+    if config.executor == "dask":
+        return DaskExecutor(config)
     if config.executor == "slurm":
-        return SlurmExecutor(config, jobs, folder)
+        return SlurmExecutor(config, folder / "temporary")
     return Executor(report) if jobs == 1 else LocalExecutor(jobs, folder / "temporary")
-
-
-def job_error(error: BaseException) -> BaseException:
-    """Turn what ended a job into an error with a fix, where there is one."""
-    if isinstance(error, BrokenProcessPool):
-        what = "the system killed a training: it may have run out of memory"
-        return HeadstartError(what, fix=LESS_MEMORY)
-    if isinstance(error, MemoryError):
-        return HeadstartError("a training ran out of memory", fix=LESS_MEMORY)
-    return error

@@ -4,9 +4,14 @@ A job is a pure function of its rows and of files: `run_job` reads no study fold
 so that it runs in any process on any machine. What it returns is what the driver writes.
 """
 
+import io
 import json
+import pickle
+import tarfile
 import tempfile
+import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -33,7 +38,6 @@ from headstart.files import replacing
 from headstart.objectives import OBJECTIVES
 from headstart.run import ClassifierRun, over_all_labels, write_temperature
 from headstart.study.data import has_classes
-from headstart.study.executors import pack, unpack
 from headstart.study.plan import Job, Plan, find_epochs, safe_name
 from headstart.study.selection import (
     Selection,
@@ -51,6 +55,7 @@ INITIAL = "initial"  # the folder of a base's weights before the first step, ins
 # A random head on a frozen base has few weights: at the usual rate it would still be on its way
 # when the steps are over. A linear probe is where it should be.
 FROZEN_LEARNING_RATE = 3e-3
+_one_at_a_time = threading.Lock()  # a worker of Dask may have several threads
 ARRAYS = ("probabilities", "validation_probabilities", "scores", "oof", "oof_rows")
 Array = NDArray[Any]
 
@@ -94,6 +99,21 @@ class JobResult:
 Inputs = dict[str, str] | bytes
 
 
+def pack(folders: dict[str, str]) -> bytes:
+    """Return an archive of folders and files, each under a name."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        for name, place in folders.items():
+            archive.add(place, arcname=name)
+    return buffer.getvalue()
+
+
+def unpack(archive: bytes, folder: Path) -> None:
+    """Write the content of an archive into a folder."""
+    with tarfile.open(fileobj=io.BytesIO(archive)) as opened:
+        opened.extractall(folder, filter="data")
+
+
 @contextmanager
 def local_inputs(inputs: Inputs) -> Iterator[dict[str, str]]:
     """Give the paths on this machine, by name."""
@@ -118,7 +138,7 @@ class JobContext:
     inputs: dict[str, str]
     needed: Sequence[JobResult]
     folder: Path
-    report: Callable[[int, float], None]
+    report: Callable[..., None] | None
 
 
 class Fitted(NamedTuple):
@@ -139,6 +159,22 @@ class Fitted(NamedTuple):
     save: Callable[[], object] = lambda: None
 
 
+def attempt(fn: Callable[..., Any], *args: Any) -> Any:
+    """Call a job on another process or machine; return its result, or the error that ended it.
+
+    A job sets the random state and the threads of its process, so that one runs at a time.
+    """
+    with _one_at_a_time:
+        try:
+            return fn(*args)
+        except Exception as error:
+            try:
+                return pickle.loads(pickle.dumps(error))
+            except Exception:  # it cannot be sent, but its text can
+                text = "".join(traceback.format_exception(error))
+                return RuntimeError(f"a job failed: {error}\n{text}")
+
+
 def run_job(
     job: Job,
     config: StudyConfig,
@@ -147,7 +183,7 @@ def run_job(
     task: Task[Any],
     inputs: Inputs,
     needed: Sequence[JobResult] = (),
-    report: Callable[[Job, int, float], None] = lambda job, epoch, value: None,
+    report: Callable[..., None] | None = None,
 ) -> JobResult:
     """Train one arm on the rows of one budget, and predict validation and test once.
 
@@ -157,7 +193,7 @@ def run_job(
     task : with the labels of the whole dataset.
     needed : the results of the jobs that this one needs: the members of a stack, or the selection
         that all seeds share.
-    report : receives the job, the epoch and its validation metric.
+    report : as `StudyCallback.on_job`; it receives epochs and their validation metrics.
     """
     started = time.monotonic()
     with local_inputs(inputs) as paths, tempfile.TemporaryDirectory(prefix="headstart-") as place:
@@ -171,7 +207,7 @@ def run_job(
             paths,
             needed,
             Path(place) / "run",
-            lambda epoch, value: report(job, epoch, value),
+            report,
         )
         if job.select:
             found = select_for_network(context)
@@ -348,7 +384,9 @@ class _Epochs(Callback):
         self.context = context
 
     def on_evaluation(self, state: TrainState) -> None:
-        self.context.report(state.evaluations, state.metrics[self.context.task.metric])
+        if (report := self.context.report) is not None:
+            value = state.metrics[self.context.task.metric]
+            report(self.context.job, "epoch", state.evaluations, value)
 
 
 # Linear models

@@ -27,7 +27,6 @@ from headstart.files import read_object
 from headstart.folds import FOLDS, HELD_BACK, MANY
 from headstart.machine import choose_precision, choose_threads
 from headstart.study.data import StudyData
-from headstart.study.executors import job_threads, parallel_jobs
 from headstart.study.results import RUN
 from headstart.study.selection import TRIES, long_epochs
 from headstart.training.finetune import finetune
@@ -39,6 +38,8 @@ TOKENS = 2_600_000  # of pretraining
 MOST_PASSES = 10  # over a corpus that is smaller than that
 BYTES_PER_TOKEN = 4.0  # about
 UNKNOWN_BYTES = round(TOKENS * BYTES_PER_TOKEN / 2)  # of a corpus whose files do not tell
+MOST_JOBS = 4  # at the same time on this machine, where no number is given
+CLUSTER_JOBS = 16  # the same on a cluster
 LEAST_PRETRAINING = 0.25  # of the planned steps: less is another question
 LEAST_SEEDS = 2  # one seed knows nothing of its own variance
 TIMED_ROWS, TIMED_BYTES = 2_000, 500_000  # of labelled rows and of the corpus, for timed steps
@@ -223,6 +224,20 @@ class Speed(NamedTuple):
     step_seconds: Mapping[str, float]
     row_bytes: float
     corpus_bytes: int
+
+
+def parallel_jobs(config: StudyConfig) -> int:
+    """Return how many jobs run at the same time."""
+    if config.executor == "local":
+        return config.jobs or min(choose_threads(config.threads), MOST_JOBS)
+    return config.jobs or CLUSTER_JOBS
+
+
+def job_threads(config: StudyConfig, jobs: int) -> int:
+    """Return the threads of each job; its bits depend on their number."""
+    if config.executor == "local":
+        return max(1, choose_threads(config.threads) // jobs)
+    return config.cores or 1
 
 
 def make_plan(config: StudyConfig, data: StudyData) -> Plan:

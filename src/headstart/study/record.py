@@ -32,8 +32,7 @@ from headstart.model.counts import count_parameters
 from headstart.model_card import CARD
 from headstart.run import ClassifierRun, NetworkRun, Run, read_summary, write_summary
 from headstart.study.data import StudyData, gold_names, has_classes, split_sizes
-from headstart.study.executors import unpack
-from headstart.study.jobs import JobResult, oof_of, run_file, shared_rows
+from headstart.study.jobs import JobResult, oof_of, run_file, shared_rows, unpack
 from headstart.study.plan import Job, safe_name
 from headstart.study.results import Results, make_results, run_predictions
 from headstart.training.callbacks import METRICS_FILE, loss_curve, read_metrics

@@ -17,7 +17,6 @@ import time
 from collections.abc import Collection
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
 from itertools import product
 from pathlib import Path
 
@@ -47,6 +46,7 @@ from headstart.study.plan import (
     Plan,
     check_plan,
     make_plan,
+    parallel_jobs,
     pretrain_config,
     read_plan,
     safe_name,
@@ -159,7 +159,7 @@ def plan_study(
     data = read_data(config, callback)
     if resumed:
         check_identity(_identity(config, data), folder)
-        planned = replace(read_plan(folder / PLAN_FILE), jobs=executors.parallel_jobs(config))
+        planned = replace(read_plan(folder / PLAN_FILE), jobs=parallel_jobs(config))
     elif plan is not None:
         planned = check_plan(read_plan(plan), plan, config, data)
     else:
@@ -225,8 +225,7 @@ def finish_study(study: Study, callback: StudyCallback, *, command: str = "") ->
         if not study.resumed:
             write_start(folder, config, _identity(config, study.data), asdict(study.plan))
         callback.on_plan(study)
-        report = partial(_report_epoch, callback)
-        executor = executors.make_executor(config, study.plan.jobs, folder, report)
+        executor = executors.make_executor(config, study.plan.jobs, folder, callback.on_job)
         try:
             _run_all(study, executor, callback)
         finally:
@@ -235,10 +234,6 @@ def finish_study(study: Study, callback: StudyCallback, *, command: str = "") ->
         results = make_study_results(study, best, saved, command=command)
         write_results(folder, results)
     return results
-
-
-def _report_epoch(callback: StudyCallback, job: Job, epoch: int, value: float) -> None:
-    callback.on_job(job, "epoch", epoch, value)
 
 
 def _run_all(study: Study, executor: executors.Executor, callback: StudyCallback) -> None:
@@ -285,17 +280,15 @@ def run_jobs(
                 study.data.task,
                 inputs.get(study.text_folder(job.seed, job.fold), {}),
                 found,
-                executor.report if job in study.trainings else executors.ignore,
+                executor.report if job in study.trainings else None,
             )
             running[future] = job
         done, _ = wait(running, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
         for event in executor.events():
-            _report_epoch(callback, *event)
+            callback.on_job(*event)
         for future in done:
             del running[future]
-            if (error := future.exception()) is not None:
-                raise executors.job_error(error)
-            _finish(study, future.result(), callback)
+            _finish(study, executors.result_of(future), callback)
 
 
 def _finish(study: Study, result: JobResult, callback: StudyCallback) -> None:
