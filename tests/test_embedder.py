@@ -2,6 +2,7 @@
 
 import pickle
 import re
+import shutil
 import warnings
 
 import numpy as np
@@ -20,6 +21,7 @@ from sklearn.utils import estimator_checks as checks
 from headstart import HeadstartEmbedder
 from headstart.data.tokenizers import train_tokenizer
 from headstart.errors import HeadstartError
+from headstart.files import write_format
 from headstart.model.model import build_model
 from headstart.model.pooling import pool
 from headstart.model.presets import preset
@@ -105,8 +107,14 @@ def test_a_table_of_several_columns_is_refused_with_their_names(fitted):
         fitted.transform(pd.DataFrame({"text": ["a"], "stars": [1]}))
 
 
-def test_a_pickle_gives_the_same_vectors_without_the_run(fitted):
+def test_a_pickle_gives_the_same_vectors_without_the_run(base, tmp_path):
+    shutil.copytree(base, tmp_path / "run")
+    write_format(tmp_path / "run")
+    (tmp_path / "run" / "config.toml").write_text("length = 8\n")
+    fitted = HeadstartEmbedder(tmp_path / "run").fit()
     copy = pickle.loads(pickle.dumps(fitted))
+    shutil.rmtree(tmp_path / "run")
+    assert copy.length_ == 8
     assert np.array_equal(copy.transform(DATA.texts), fitted.transform(DATA.texts))
 
 

@@ -35,7 +35,8 @@ def exporter(monkeypatch):
     def write(run, folder, *, int8):
         (folder / "count.txt").write_text(str(len(list(run.model.parameters()))))
         compared = [OutputDifference("everything", made.difference, 0.1)]
-        return Exported(model="a number", library="none", usage="open()", comparisons=compared)
+        said = {"model": "a number", "library": "none", "pipeline": "other", "usage": "open()"}
+        return Exported(**said, comparisons=compared)
 
     made.export = write
     monkeypatch.setitem(sys.modules, "count_exporter", made)

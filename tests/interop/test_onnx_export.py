@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from headstart import HeadstartClassifier, load
+from headstart import HeadstartClassifier, HeadstartEmbedder, load
 from headstart.data.tokenizers import train_tokenizer
 from headstart.errors import HeadstartError
 from headstart.interop.export import export_run, paired_share_difference
@@ -22,7 +22,7 @@ from headstart.model.presets import preset
 from headstart.run import NetworkRun
 from headstart.tasks import find_task
 from headstart.training.finetune import finetune
-from tests.interop.foreign import make, save
+from tests.interop.foreign import language_model, make, save
 from tests.labelled import config, dataset, write_csv
 from tests.pages import ROOT
 
@@ -283,16 +283,35 @@ def test_pairs_tags_and_spans_are_predicted_alike(tmp_path):
         np.testing.assert_allclose(call(theirs), call(ours), atol=1e-4)
 
 
-def test_a_base_is_refused(tmp_path):
-    tokenizer = train_tokenizer(["the cat sat on the mat"] * 3, vocab_size=300)
-    chosen = preset("small", **{**TINY, "vocab_size": tokenizer.vocab_size})
-    run = NetworkRun(
-        tmp_path / "base", build_model(chosen.base, chosen.language_modeling), tokenizer
-    )
-    run.save(run.folder)
-    with pytest.raises(HeadstartError, match="no head for a task"):
-        export_run(run.folder, "onnx", tmp_path / "out")
-    assert not (tmp_path / "out").exists()
+@pytest.mark.parametrize("kind", ["small", "hf:bert", "hf:llama"])
+def test_a_base_is_exported_as_an_embedder(kind, tmp_path):
+    base = str(tmp_path / "base")
+    if kind == "small":
+        tokenizer = train_tokenizer(["the cat sat on the mat"] * 3, vocab_size=300)
+        chosen = preset("small", **{**TINY, "vocab_size": tokenizer.vocab_size})
+        model = strong(build_model(chosen.base, chosen.language_modeling))
+        NetworkRun(tmp_path / "base", model, tokenizer).save(tmp_path / "base")
+    else:
+        kind = kind.removeprefix("hf:")
+        base = f"hf:{save(make(kind, language_model(kind)), tmp_path / 'base')}"
+    out = tmp_path / "out"
+    found = export_run(base, "onnx", out)
+    assert found["largest_difference"] < 1e-4
+    texts = ["the cat sat", "le café était fermé", "the dog runs here. " * 60]
+    ours, theirs = HeadstartEmbedder(base).fit(), HeadstartEmbedder(out).fit()
+    vectors = theirs.transform(texts)
+    np.testing.assert_allclose(vectors, ours.transform(texts), atol=1e-4)
+    for text, vector in zip(texts, vectors, strict=True):  # in any batch the same
+        assert np.array_equal(theirs.transform([text])[0], vector)
+    assert np.array_equal(pickle.loads(pickle.dumps(theirs)).transform(texts), vectors)
+    assert "feature-extraction" in (out / "README.md").read_text()
+    with pytest.raises(HeadstartError, match="no task"):
+        load(out).predict(texts)
+
+
+def test_an_embedder_of_an_export_needs_an_exported_base_and_no_settings(exported):
+    with pytest.raises(HeadstartError, match="where a base was exported"):
+        HeadstartEmbedder(exported[0]).fit()
 
 
 def test_weights_above_two_gigabytes_are_refused(classifier, tmp_path, monkeypatch):
@@ -385,7 +404,7 @@ def test_a_graph_with_other_outputs_than_labels_is_one_message(exported, tmp_pat
     (out / "config.json").write_text(json.dumps(config))
     found = headstart("predict", out, "a text")
     assert found.returncode == 2
-    assert "2 outputs for 3 labels" in " ".join(found.stderr.split())
+    assert "2 outputs instead of 3" in " ".join(found.stderr.split())
 
 
 def test_the_second_text_of_a_pair_counts(tmp_path):

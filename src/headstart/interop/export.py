@@ -115,6 +115,7 @@ class Exported:
     ----------
     model : what it is there: "LlamaForCausalLM".
     library : the Hub's name of the library that opens it.
+    pipeline : the Hub's name of what it does.
     usage : a few lines of Python that open it.
     comparisons : with the run's outputs.
     notes : what differs from the run, in words.
@@ -124,6 +125,7 @@ class Exported:
 
     model: str
     library: str
+    pipeline: str
     usage: str
     comparisons: list[OutputDifference]
     notes: list[str] = field(default_factory=list)
@@ -398,7 +400,7 @@ def _front_matter(run: NetworkRun, exported: Exported, measured: ExportMetric | 
                 low, high = measured.export.low, measured.export.high
                 metric += f" (95 % interval {low:.4f} to {high:.4f}, {measured.rows:,} rows)"
             result = EvalResult(
-                task_type=pipeline_tag(run),
+                task_type=exported.pipeline,
                 dataset_type=dataset,
                 dataset_name=dataset,
                 dataset_split=split,
@@ -408,7 +410,7 @@ def _front_matter(run: NetworkRun, exported: Exported, measured: ExportMetric | 
             )
     data = ModelCardData(
         library_name=exported.library,
-        pipeline_tag=pipeline_tag(run),
+        pipeline_tag=exported.pipeline,
         tags=["headstart"],
         base_model=name if pinned else None,  # a folder is nobody else's
         datasets=[one.removeprefix("hub:") for one in public] or None,

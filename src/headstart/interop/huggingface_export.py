@@ -292,6 +292,7 @@ def export(run: NetworkRun, folder: Path, *, int8: bool = False) -> Exported:
     return Exported(
         model=type(model).__name__,
         library="transformers",
+        pipeline=pipeline_tag(run),
         usage=_usage(run),
         notes=notes,
         comparisons=_compare(written, folder, pad or 0),

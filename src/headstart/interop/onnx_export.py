@@ -20,8 +20,22 @@ from torch import Tensor, nn
 
 from headstart.errors import HeadstartError, need_packages
 from headstart.files import installed_version
-from headstart.interop.export import Exported, OutputDifference, TrialBatch, trial_batches
-from headstart.interop.onnx_run import FORMAT, MODEL, WINDOWS, OnnxRun, open_export
+from headstart.interop.export import (
+    Exported,
+    OutputDifference,
+    TrialBatch,
+    pipeline_tag,
+    trial_batches,
+)
+from headstart.interop.onnx_run import (
+    EMBEDDING,
+    FORMAT,
+    MODEL,
+    WINDOWS,
+    OnnxRun,
+    open_export,
+    output_name,
+)
 from headstart.model.attention import take
 from headstart.model.config import ClassificationConfig
 from headstart.model.heads import ClassificationHead
@@ -29,6 +43,7 @@ from headstart.model.model import Model
 from headstart.model.positions import LearnedPositions
 from headstart.run import ROWS, NetworkRun
 from headstart.tasks.examples import between_texts
+from headstart.training.initialization import embedding_run
 
 PACKAGES = ("onnx", "onnxruntime", "onnxscript")
 OPSET = 23  # the first with RMSNormalization, RotaryEmbedding and Attention
@@ -40,6 +55,12 @@ from headstart import load
 
 run = load("PATH OF THIS FOLDER")  # docs/onnx.md reads it with onnxruntime and tokenizers alone
 print(run.predict(["a text"]))
+"""
+EMBEDDING_USAGE = """
+from headstart import HeadstartEmbedder
+
+embedder = HeadstartEmbedder("PATH OF THIS FOLDER")
+print(embedder.fit_transform(["a text"]).shape)
 """
 ALLOWED = 1e-4  # of the outputs' size: rounding adds up over the layers
 # In 8 bits: what it costs in accuracy is measured.
@@ -54,16 +75,15 @@ TEXTS = [
 
 
 def export(run: NetworkRun, folder: Path, *, int8: bool = False) -> Exported:
-    """Write a run with a task as an ONNX graph with dynamic batch and length, and compare it."""
+    """Write a run as an ONNX graph with dynamic batch and length, and compare it.
+
+    The graph of a base computes vectors of texts, as `HeadstartEmbedder`.
+    """
     need_packages("onnx", *PACKAGES)
     count = sum(parameter.numel() for parameter in run.model.parameters())
     size = count * (1 if int8 else 4)
     if run.task is None:
-        raise HeadstartError(
-            "this run is a base: it has no head for a task, and ONNX graphs are written of tasks",
-            where=run.folder,
-            fix="fine-tune it first, or export it with --to huggingface",
-        )
+        run = embedding_run(run)
     if size > MOST_BYTES:
         raise HeadstartError(
             f"the weights take {size / 2**30:.1f} GB, and one ONNX file holds 2",
@@ -72,7 +92,11 @@ def export(run: NetworkRun, folder: Path, *, int8: bool = False) -> Exported:
         )
     config = export_config(run, int8=int8)
     graph = make_graph(
-        run.model, config["inputs"], length=config["max_length"], temperature=run.temperature
+        run.model,
+        config["inputs"],
+        length=config["max_length"],
+        output=output_name(run.task),
+        temperature=run.temperature,
     )
     graph = quantize(graph) if int8 else graph
     written = OnnxRun(
@@ -100,17 +124,18 @@ def export(run: NetworkRun, folder: Path, *, int8: bool = False) -> Exported:
     return Exported(
         model=f"ONNX graph, {config['precision']}",
         library="onnx",
-        usage=USAGE,
+        pipeline="feature-extraction" if run.task is None else pipeline_tag(run),
+        usage=EMBEDDING_USAGE if run.task is None else USAGE,
         notes=notes,
         comparisons=compare(run, opened, int8=int8),
-        run=opened,
+        run=None if run.task is None else opened,
     )
 
 
 def export_config(run: NetworkRun, *, int8: bool) -> dict[str, Any]:
     """Return what a reader of the graph has to know."""
     base, head, encoding = run.model.base.config, run.model.head_config, run.encoding
-    task = run.require_task()
+    task = run.task
     pooling = head.pooling if isinstance(head, ClassificationConfig) else None
     inputs = ["input_ids", "attention_mask"]
     inputs += ["token_type_ids"] if base.token_types > 1 else []
@@ -121,8 +146,9 @@ def export_config(run: NetworkRun, *, int8: bool) -> dict[str, Any]:
         "format": FORMAT,
         "headstart": installed_version(),
         "precision": "int8" if int8 else "float32",
-        "task": task.name,
+        "task": EMBEDDING if task is None else task.name,
         "labels": list(run.labels),
+        "width": base.width * (2 if pooling == "mean+max" else 1),
         "length": run.length,
         "long": run.long,
         "max_length": base.max_length if base.positions == "learned" else longest,
@@ -130,7 +156,7 @@ def export_config(run: NetworkRun, *, int8: bool) -> dict[str, Any]:
         "inputs": inputs,
         "temperature": run.temperature,  # the graph's logits are divided by it already
         "before": encoding.before,
-        "between": between_texts(encoding) if task.texts_per_row == 2 else [],
+        "between": between_texts(encoding) if task and task.texts_per_row == 2 else [],
         "after": encoding.after,
     }
 
@@ -141,7 +167,7 @@ class ExportedModel(nn.Module):
     Parameters
     ----------
     model : Model
-        With a head for a task.
+        With a head for a task, or one that returns pooled vectors.
     length : int
         The longest row that it must be able to read.
     temperature : float
@@ -171,7 +197,7 @@ class ExportedModel(nn.Module):
         token_type_ids: Tensor | None = None,
         owners: Tensor | None = None,
     ) -> Tensor:
-        """Compute logits (B, classes), or (B, T, ·) for heads that score tokens."""
+        """Compute logits (B, classes), or (B, T, ·) for heads that score tokens, or vectors."""
         head, only_at = self.model.head, None
         real = attention_mask > 0
         if not isinstance(head, ClassificationHead):
@@ -247,8 +273,15 @@ def _joined(vectors: Tensor, weights: Tensor, owners: Tensor | None) -> Tensor:
 
 
 @torch.no_grad()
-def make_graph(model: Model, inputs: list[str], *, length: int, temperature: float = 1.0) -> Any:
-    """Write a model as an ONNX graph with the output `logits` (an `onnx.ModelProto`)."""
+def make_graph(
+    model: Model,
+    inputs: list[str],
+    *,
+    length: int,
+    output: str = "logits",
+    temperature: float = 1.0,
+) -> Any:
+    """Write a model as an ONNX graph (an `onnx.ModelProto`)."""
     tokens = torch.arange(1, 7).repeat(2, 1) % model.base.config.vocab_size
     values = {
         "input_ids": tokens,
@@ -273,7 +306,7 @@ def make_graph(model: Model, inputs: list[str], *, length: int, temperature: flo
                 verbose=False,
                 opset_version=OPSET,
                 input_names=inputs,
-                output_names=["logits"],
+                output_names=[output],
                 dynamic_shapes=shapes,
             )
     except torch.onnx.errors.OnnxExporterError as error:
@@ -371,7 +404,7 @@ def compare(run: NetworkRun, exported: OnnxRun, *, int8: bool) -> list[OutputDif
             "token_type_ids": torch.zeros_like(batch.tokens) if types is None else types,
             WINDOWS: torch.arange(len(batch.tokens)) if owners is None else owners,
         }
-        output = session.run(["logits"], {name: values[name].numpy() for name in inputs})[0]
+        output = session.run(None, {name: values[name].numpy() for name in inputs})[0]
         return torch.from_numpy(output)
 
     for batch in _with_left_padding(run):

@@ -28,6 +28,7 @@ AGAIN = "export the run again"
 MODEL, CONFIG = EXPORTED, "config.json"
 WINDOWS = "overflow_to_sample_mapping"  # as Hugging Face's tokenizers call it
 INPUTS = ("input_ids", "attention_mask", "token_type_ids")
+EMBEDDING = "embedding"  # in the place of a task: vectors of texts
 FORMAT = 2  # raised when files of the version before can no longer be read
 
 
@@ -39,11 +40,20 @@ class OnnxRun(Run):
     graph: bytes
     config: dict[str, Any]  # as the folder has it
     tokenizer: Tokenizer
-    task: Task[Any]
+    task: Task[Any] | None  # None: its outputs are vectors of texts
     length: int
     long: Long
     temperature: float = 1.0
     summary: dict[str, Any] = field(default_factory=dict)
+
+    def require_task(self) -> Task[Any]:
+        if self.task is None:
+            raise HeadstartError(
+                "this is an exported base: it has vectors of texts and no task",
+                where=self.folder,
+                fix="use it with HeadstartEmbedder, or export a fine-tuned run",
+            )
+        return self.task
 
     @property
     def encoding(self) -> TextEncoding:
@@ -99,7 +109,7 @@ class OnnxRun(Run):
             WINDOWS: np.arange(len(tokens)) if owners is None else owners.numpy(),
         }
         feeds = {name: given[name] for name in self.config["inputs"]}
-        scores: Output = session.run(["logits"], feeds)[0] * np.float32(self.temperature)
+        scores: Output = session.run(None, feeds)[0] * np.float32(self.temperature)
         lengths = examples.lengths[rows]
         return [
             one if one.ndim == 1 else one[:length]
@@ -108,9 +118,10 @@ class OnnxRun(Run):
         ]
 
     def scores(self, rows: Any, progress: ProgressCallback | None = None) -> Scores:
-        examples = self.task.encode(rows, self.encoding)
+        task = self.require_task()
+        examples = task.encode(rows, self.encoding)
         outputs = self.outputs(examples, progress=progress)
-        return Scores(self.task.decode(outputs, examples), examples.cut)
+        return Scores(task.decode(outputs, examples), examples.cut)
 
     def facts(self) -> dict[str, Any]:
         """Its kind and its sizes in plain values."""
@@ -149,7 +160,8 @@ def open_export(folder: str | Path) -> OnnxRun:
     known = known and isinstance(inputs, list) and set(inputs) <= {*INPUTS, WINDOWS}
     if not known:
         raise HeadstartError(f"{CONFIG} is damaged", where=folder / CONFIG, fix=AGAIN)
-    task = find_task(config["task"])(config["labels"])
+    name = config["task"]
+    task = None if name == EMBEDDING else find_task(name)(config["labels"])
     run = OnnxRun(
         folder,
         (folder / MODEL).read_bytes(),
@@ -169,14 +181,22 @@ def _check_outputs(run: OnnxRun) -> None:
     session = run.one_thread
     inputs = {one.name for one in session.get_inputs()}
     outputs = {one.name: one.shape[-1] for one in session.get_outputs()}
-    labels = 2 if run.task.name == "spans" else len(run.task.labels)
-    if inputs != set(run.config["inputs"]) or outputs.get("logits") != labels:
+    name = output_name(run.task)
+    wanted = 2 if run.config["task"] == "spans" else len(run.labels)
+    if run.task is None:
+        wanted = run.config.get("width", 0)
+    if inputs != set(run.config["inputs"]) or outputs != {name: wanted}:
         raise HeadstartError(
-            f"{MODEL} has {outputs.get('logits', 'no')} outputs for {labels} labels, and inputs "
+            f"{MODEL} has {outputs.get(name, 'no')} outputs instead of {wanted}, and inputs "
             f"{', '.join(sorted(inputs))}: it does not belong to this {CONFIG}",
             where=run.folder / MODEL,
             fix=AGAIN,
         )
+
+
+def output_name(task: Task[Any] | None) -> str:
+    """Return the name of a graph's output, as Hugging Face's exports have it."""
+    return "sentence_embedding" if task is None else "logits"
 
 
 def open_session(graph: bytes, *, threads: int, where: Path) -> Any:
