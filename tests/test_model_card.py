@@ -7,6 +7,7 @@ import time
 
 import numpy as np
 import pytest
+from huggingface_hub import ModelCard
 from safetensors.numpy import save_file
 
 from headstart import HeadstartClassifier
@@ -39,16 +40,19 @@ def test_a_saved_estimator_has_one(tmp_path):
 
 
 def test_strings_of_the_user_are_no_markup(tmp_path):
+    hostile = 'a: "b"\n---\x7f\x85\u2028🙂 #\\'
     write_card(
         tmp_path,
         title="a\n# b",
+        data={"library_name": "headstart", "datasets": [hostile], "base_model": None},
         facts={"labels": "x | y\n\n<script>, [a](b)", "\x1b[31m": 1},
         scores=[CardScore("f1", 0.5, "a|b")],
-        fingerprints={},
         use="nothing",
         limits=["none"],
     )
-    card = (tmp_path / "README.md").read_text(encoding="utf-8")
+    loaded = ModelCard.load(tmp_path / "README.md")
+    assert loaded.data.datasets == [hostile]
+    card = loaded.text
     assert "<script>" not in card
     assert "\x1b" not in card
     assert "x \\| y" in card
@@ -71,8 +75,6 @@ def test_certainty_about_every_validation_row_is_noted(tmp_path, size, noted):
     arrays = {"logits": size * np.eye(2), "labels": np.arange(2)}
     save_file(arrays, tmp_path / VALIDATION)
     write_temperature(1.0, tmp_path)
-    write_card(
-        tmp_path, title="t", facts={}, scores=[], fingerprints={}, use="nothing", limits=["none"]
-    )
+    write_card(tmp_path, title="t", facts={}, scores=[], use="nothing", limits=["none"])
     card = (tmp_path / "README.md").read_text(encoding="utf-8")
     assert ("99.99 %" in card) == noted

@@ -111,7 +111,7 @@ def test_a_bases_pipelines_write_and_fill(tmp_path):
         run = make_run(tmp_path / objective, "small", objective)
         out = tmp_path / f"{objective}-out"
         export_run(run, "huggingface", out)
-        assert f"pipeline_tag: {tag}" in (out / "README.md").read_text()
+        assert ModelCard.load(out / "README.md").data.pipeline_tag == tag
         pipe = transformers.pipeline(tag, str(out))
         assert pipe(prompt, **({"max_new_tokens": 3} if objective == "causal" else {}))
 
@@ -163,7 +163,6 @@ def test_the_test_metric_is_measured_again_through_the_export(long, tmp_path):
         assert compared == "accuracy on 10 rows of the test part of rows.csv"
     (result,) = ModelCard.load(tmp_path / "out" / "README.md").data.eval_results
     assert result.metric_value == pytest.approx(measured["export"]["value"], abs=1e-4)
-    assert "95 % interval" in result.metric_name
     assert result.dataset_split == "test"
 
 

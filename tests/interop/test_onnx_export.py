@@ -11,11 +11,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from huggingface_hub import ModelCard
 
 from headstart import HeadstartClassifier, HeadstartEmbedder, load
 from headstart.data.tokenizers import train_tokenizer
 from headstart.errors import HeadstartError
-from headstart.interop.export import export_run, paired_share_difference
+from headstart.interop.export import export_run, paired_difference
 from headstart.model.config import ClassificationConfig, SpansConfig, TaggingConfig
 from headstart.model.model import build_model
 from headstart.model.presets import preset
@@ -185,9 +186,9 @@ def test_an_export_is_checked_over_batches_lengths_paddings_and_windows(exported
     for words in ("one token", "padded on the right", "padded on the left", "windows", "ids"):
         assert words in checked
     assert found["largest_difference"] < 1e-4
-    card = (out / "README.md").read_text()
-    assert "library_name: onnx" in card
-    assert "padded on the left" in card
+    card = ModelCard.load(out / "README.md")
+    assert card.data.library_name == "onnx"
+    assert "padded on the left" in card.text
 
 
 def test_the_test_metric_is_measured_again(exported):
@@ -196,10 +197,11 @@ def test_the_test_metric_is_measured_again(exported):
     assert "difference +0.00 points" in note
     assert found["measured"]["export"] == found["measured"]["run"]
     assert "accuracy on" in found["comparisons"][-1]["inputs"]
-    card = (out / "README.md").read_text()
-    assert "rows of the test part of rows.csv |" in card
-    assert "split: test" in card
-    assert "(95 % interval " in card.split("---")[1]
+    card = ModelCard.load(out / "README.md")
+    assert "rows of the test part of rows.csv |" in card.text
+    (result,) = card.data.eval_results
+    assert (result.dataset_name, result.dataset_split) == ("rows.csv", "test")
+    assert result.metric_value == pytest.approx(found["measured"]["export"]["value"], abs=1e-4)
 
 
 def test_a_test_metric_that_differs_leaves_nothing_behind(classifier, tmp_path, monkeypatch):
@@ -355,11 +357,11 @@ def test_a_foreign_or_damaged_export_is_one_message(change, message, exported, t
 
 
 def test_the_interval_of_two_equal_columns_is_not_empty():
-    same = np.array([True] * 50 + [False] * 50)
-    interval = paired_share_difference(same, same)
+    same = np.repeat([1.0, 0.0], 50)
+    interval = paired_difference(same, same)
     assert interval.low < 0 < interval.high
-    assert paired_share_difference(same, ~same).value == 0.0
-    assert paired_share_difference(np.zeros(20, bool), np.ones(20, bool)).low > 0.7
+    assert paired_difference(same, 1 - same).value == 0.0
+    assert paired_difference(np.zeros(20), np.ones(20)).low > 0.7
 
 
 def test_the_commands_take_an_export_for_a_run(
