@@ -18,7 +18,7 @@ from headstart.data.dataset import LABELS_MARK, Text
 from headstart.data.formats import FORMATS, Row, Table, find_keys, lab_label_file
 from headstart.data.sources import PART_WORDS, TABLES, Source
 from headstart.data.stream import Lines, check_text, storable
-from headstart.errors import HeadstartError
+from headstart.errors import HeadstartError, need_packages
 
 Labels = Literal["none", "one", "several"]  # of a row
 
@@ -267,6 +267,7 @@ def _hub_names(name: str) -> tuple[str, str | None]:
 
 def hub_revision(name: str) -> str:
     """Return the newest revision of a dataset of the Hub."""
+    need_packages("hub", "datasets", "huggingface_hub")
     from huggingface_hub import HfApi
 
     with _reading_from_hub(name):
