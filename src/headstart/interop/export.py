@@ -100,6 +100,7 @@ def trial_batches(run: NetworkRun) -> Iterator[TrialBatch]:
     lengths = torch.tensor([length, 5, 1, 3]).clamp(max=length)
     real = (torch.arange(length) < lengths.unsqueeze(1)).long()
     yield TrialBatch("a batch of 4, padded on the right", tokens, real)
+    yield TrialBatch("a batch of 4, padded on the left", tokens, real.flip(1))
     if config.token_types > 1:
         types = (torch.arange(length) >= length // 2).long().expand(4, -1).contiguous()
         yield TrialBatch("pairs with token types", tokens, real, types)

@@ -45,7 +45,7 @@ def _names(given: str) -> tuple[str, str | None]:
             where=given,
             fix="name a folder (hf:PATH) or a model of the Hub (hf:owner/name)",
         )
-    need_packages("hf", "huggingface_hub")
+    need_packages("hf", "huggingface_hub", "transformers")
     return found["name"], found["revision"]
 
 

@@ -8,7 +8,6 @@ its weight-only form is half as fast and twice as large. Here every token has it
 import logging
 import shutil
 import warnings
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -33,6 +32,7 @@ from headstart.interop.onnx_run import (
     MODEL,
     WINDOWS,
     OnnxRun,
+    named_inputs,
     open_export,
     output_name,
 )
@@ -40,6 +40,7 @@ from headstart.model.attention import take
 from headstart.model.config import ClassificationConfig
 from headstart.model.heads import ClassificationHead
 from headstart.model.model import Model
+from headstart.model.pooling import join_windows, pool, pooled_position
 from headstart.model.positions import LearnedPositions
 from headstart.run import ROWS, NetworkRun
 from headstart.tasks.examples import between_texts
@@ -199,34 +200,19 @@ class ExportedModel(nn.Module):
     ) -> Tensor:
         """Compute logits (B, classes), or (B, T, ·) for heads that score tokens, or vectors."""
         head, only_at = self.model.head, None
-        real = attention_mask > 0
         if not isinstance(head, ClassificationHead):
             hidden = self.hidden(input_ids, attention_mask, token_type_ids, None)
             scores: Tensor = head(hidden, attention_mask)  # type: ignore[misc]
             return scores / self.temperature
         pooling = head.config.pooling
-        if pooling == "first":
-            only_at = real.int().argmax(dim=1, keepdim=True)
-        elif pooling == "last":
-            places = torch.arange(input_ids.size(1), device=input_ids.device)
-            only_at = (real * places).amax(dim=1, keepdim=True)
+        position = pooled_position(input_ids, attention_mask, pooling)
+        if position is not None:
+            only_at = position.unsqueeze(1)
         hidden = self.hidden(input_ids, attention_mask, token_type_ids, only_at)
-        parts = []
-        weights = torch.ones_like(attention_mask[:, :1], dtype=hidden.dtype)
-        if only_at is not None:
-            parts.append(_joined(hidden[:, 0], weights, owners))
-        if "mean" in pooling:
-            weights = real.sum(dim=1, keepdim=True).to(hidden.dtype)
-            total = (hidden * real.unsqueeze(-1)).sum(dim=1)
-            parts.append(_joined(total / weights, weights, owners))
-        if "max" in pooling:
-            largest = hidden.masked_fill(~real.unsqueeze(-1), -torch.inf).amax(dim=1)
-            if owners is not None:
-                rows = owners.unsqueeze(1).expand_as(largest)
-                start = torch.full_like(largest, -torch.inf)
-                largest = start.scatter_reduce(0, rows, largest, "amax")
-            parts.append(largest)
-        vectors = parts[0] if len(parts) == 1 else torch.cat(parts, dim=-1)
+        vectors = hidden[:, 0] if position is not None else pool(hidden, attention_mask, pooling)
+        if owners is not None:
+            sizes = attention_mask.sum(dim=1)
+            vectors = join_windows(vectors, sizes, owners, pooling, texts=vectors.size(0))
         return head.classify(vectors) / self.temperature
 
     def hidden(
@@ -261,17 +247,6 @@ class ExportedModel(nn.Module):
         return base.final_norm(x)
 
 
-def _joined(vectors: Tensor, weights: Tensor, owners: Tensor | None) -> Tensor:
-    """Compute the weighted mean of the rows of each text; rows without a text are 0."""
-    if owners is None:
-        return vectors
-    rows = owners.unsqueeze(1)
-    total = torch.zeros_like(weights).scatter_add(0, rows, weights)
-    shares = vectors * weights
-    summed = torch.zeros_like(vectors).scatter_add(0, rows.expand_as(vectors), shares)
-    return summed / total.clamp(min=1)
-
-
 @torch.no_grad()
 def make_graph(
     model: Model,
@@ -283,31 +258,23 @@ def make_graph(
 ) -> Any:
     """Write a model as an ONNX graph (an `onnx.ModelProto`)."""
     tokens = torch.arange(1, 7).repeat(2, 1) % model.base.config.vocab_size
-    values = {
-        "input_ids": tokens,
-        "attention_mask": torch.ones_like(tokens),
-        "token_type_ids": torch.zeros_like(tokens),
-        WINDOWS: torch.arange(2),
-    }
-    arguments = {name: values[name] if name in inputs else None for name in values}
-    sizes = {name: {0: "batch", 1: "length"} for name in inputs if name != WINDOWS}
-    shapes = [sizes.get(name, {0: "batch"} if name in inputs else None) for name in values]
+    values = named_inputs(tokens, torch.ones_like(tokens))
+    sizes = {name: {0: "batch", 1: "length"} for name in values} | {WINDOWS: {0: "batch"}}
     wrapper = ExportedModel(model, length, temperature).eval()
-    logger = logging.getLogger("torch.onnx")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
+    level = logging.root.manager.disable
+    logging.disable(logging.WARNING)  # of the exporter and its libraries
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             program = torch.onnx.export(
                 wrapper,
-                tuple(arguments.values()),
+                tuple(value if name in inputs else None for name, value in values.items()),
                 dynamo=True,
                 verbose=False,
                 opset_version=OPSET,
                 input_names=inputs,
                 output_names=[output],
-                dynamic_shapes=shapes,
+                dynamic_shapes=[sizes[name] if name in inputs else None for name in values],
             )
     except torch.onnx.errors.OnnxExporterError as error:
         first = str(error).strip().splitlines()[0]
@@ -316,7 +283,7 @@ def make_graph(
             fix="export it with --to huggingface",
         ) from error
     finally:
-        logger.setLevel(level)
+        logging.disable(level)
     assert program is not None
     graph = program.model_proto
     for node in graph.graph.node:
@@ -397,17 +364,13 @@ def compare(run: NetworkRun, exported: OnnxRun, *, int8: bool) -> list[OutputDif
     found = [OutputDifference(f"the ids of {len(TEXTS)} texts", float(wrong), 0.0)]
 
     def scores(batch: TrialBatch) -> Tensor:
-        types, owners = batch.token_types, batch.owners
-        values = {
-            "input_ids": batch.tokens,
-            "attention_mask": batch.real,
-            "token_type_ids": torch.zeros_like(batch.tokens) if types is None else types,
-            WINDOWS: torch.arange(len(batch.tokens)) if owners is None else owners,
-        }
+        values = named_inputs(batch.tokens, batch.real, batch.token_types, batch.owners)
         output = session.run(None, {name: values[name].numpy() for name in inputs})[0]
         return torch.from_numpy(output)
 
-    for batch in _with_left_padding(run):
+    for batch in trial_batches(run):
+        if "left" in batch.words and run.model.base.config.transformers is not None:
+            continue
         ours, output = batch.outputs(run), scores(batch)
         found.append(batch.compare(ours, output[: len(ours)], ALLOWED_INT8 if int8 else ALLOWED))
         if "padded" in batch.words:
@@ -420,11 +383,3 @@ def compare(run: NetworkRun, exported: OnnxRun, *, int8: bool) -> list[OutputDif
             allowed = ALLOWED_INT8_ALONE if int8 else ALLOWED
             found.append(replace(batch, words=words).compare(alone, output, allowed))
     return found
-
-
-def _with_left_padding(run: NetworkRun) -> Iterator[TrialBatch]:
-    for batch in trial_batches(run):
-        yield batch
-        if "right" in batch.words and run.model.base.config.transformers is None:
-            words = batch.words.replace("right", "left")
-            yield replace(batch, words=words, real=batch.real.flip(1))
