@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+DEV := $(VENV)/.dev
 
 .DEFAULT_GOAL := help
 .PHONY: help demo serve app test test-slow lint types docs gallery bench fuzz torture audit clean
@@ -13,12 +14,21 @@ MINUTES ?= 10
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-# Made again only when the lock file or the project's own metadata changed.
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+PACKAGES := --requirement requirements.lock
+
+# What a user needs. Made again only when the lock file or the project's own metadata changed.
+# Without --no-compile, every file of every package is compiled, used or not.
 $(READY): requirements.lock pyproject.toml
 	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), f"Headstart needs Python 3.11 or newer, this is {sys.version.split()[0]}: make PYTHON=python3.11 …"'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	$(PIP) --no-compile $(PACKAGES)
+	$(PIP) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+# What tests, checks and every extra need.
+$(DEV): $(READY) requirements-dev.lock
+	$(PIP) $(PACKAGES) --requirement requirements-dev.lock
 	@touch $@
 
 demo: $(READY)  ## see it work: the whole study on the embedded data, three to eight minutes
@@ -37,14 +47,14 @@ app: $(READY)  ## the local web page: look at data, plan and watch a study, try 
 test: lint types  ## lint, types and the tests but for the slow ones, about three minutes
 	$(BIN)/python -m pytest --numprocesses auto -m "not slow"
 
-test-slow: $(READY)  ## the slow tests: kills, clusters, browsers, the notebook, fuzzing, full disks
+test-slow: $(DEV)  ## the slow tests: kills, clusters, browsers, the notebook, fuzzing, full disks
 	$(BIN)/python -m pytest --numprocesses auto -m slow
 
-lint: $(READY)  ## ruff: lint and format check
+lint: $(DEV)  ## ruff: lint and format check
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-types: $(READY)  ## mypy in strict mode on src/
+types: $(DEV)  ## mypy in strict mode on src/
 	$(BIN)/mypy
 
 docs: $(READY)  ## the documentation site in site/, warnings are errors
@@ -56,8 +66,8 @@ gallery: $(READY)  ## the studies of docs/gallery.md, about half an hour
 	$(BIN)/python docs/gallery.py
 
 # The peers that Headstart is measured against; nobody else needs them.
-$(VENV)/.bench: $(READY) requirements-bench.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements.lock --requirement requirements-bench.lock
+$(VENV)/.bench: $(DEV) requirements-bench.lock
+	$(PIP) $(PACKAGES) --requirement requirements-bench.lock
 	@touch $@
 
 bench: $(VENV)/.bench  ## speed and memory beside named peers, and what pretraining buys, about an hour
@@ -68,19 +78,19 @@ bench: $(VENV)/.bench  ## speed and memory beside named peers, and what pretrain
 	$(BIN)/python bench/transfer.py
 	$(BIN)/python bench/serve.py
 
-fuzz: $(READY)  ## broken files, folders and options for MINUTES minutes (default 10)
+fuzz: $(DEV)  ## broken files, folders and options for MINUTES minutes (default 10)
 	$(BIN)/python -m torture.fuzz --minutes $(MINUTES)
 
-torture: $(READY)  ## faults for MINUTES, a thousand kills, memory: about three quarters of an hour
+torture: $(DEV)  ## faults for MINUTES, a thousand kills, memory: about three quarters of an hour
 	$(BIN)/python -m torture.faults --minutes $(MINUTES)
 	$(BIN)/python -m torture.kills --kills 1000
 	$(BIN)/python -m torture.memory
 
 # In an environment of its own: the auditor's packages are not to be audited.
-audit:  ## look the lock file's versions up among known vulnerabilities (needs the network)
+audit:  ## look the versions of the lock files up among known vulnerabilities (needs the network)
 	$(PYTHON) -m venv $(VENV)-audit
 	$(VENV)-audit/bin/python -m pip install --quiet --disable-pip-version-check pip-audit
-	@$(VENV)-audit/bin/pip-audit --strict --disable-pip --no-deps --requirement requirements.lock \
+	@$(VENV)-audit/bin/pip-audit --strict --disable-pip --no-deps $(PACKAGES) --requirement requirements-dev.lock \
 	  2> $(VENV)-audit/errors && cat $(VENV)-audit/errors || { \
 	  grep 'known vulnerabilit' $(VENV)-audit/errors >&2 || echo "make audit: nothing was audited: the \
 	vulnerabilities of versions cannot be looked up from here (see $(VENV)-audit/errors)" >&2; exit 1; }

@@ -2,6 +2,7 @@
 
 import pickle
 import re
+import shutil
 import warnings
 
 import numpy as np
@@ -89,8 +90,13 @@ def test_it_works_in_pipelines_searches_and_column_transformers(base):
     assert columns.fit_transform(table).shape == (40, 33)
 
 
-def test_a_pickle_gives_the_same_vectors_without_the_run(fitted):
+def test_a_pickle_gives_the_same_vectors_without_the_run(base, tmp_path):
+    shutil.copytree(base, tmp_path / "run")
+    (tmp_path / "run" / "config.toml").write_text("length = 8\n")
+    fitted = HeadstartEmbedder(tmp_path / "run").fit()
     copy = pickle.loads(pickle.dumps(fitted))
+    shutil.rmtree(tmp_path / "run")
+    assert copy.length_ == 8
     assert np.array_equal(copy.transform(DATA.texts), fitted.transform(DATA.texts))
 
 

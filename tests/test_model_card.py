@@ -5,6 +5,8 @@ import re
 import shlex
 import time
 
+from huggingface_hub import ModelCard
+
 from headstart.evaluation.metrics import wilson_interval
 from headstart.model_card import CardScore, write_card
 from headstart.training.finetune import finetune
@@ -26,16 +28,19 @@ def test_a_fine_tuned_run_has_one(tmp_path):
 
 
 def test_strings_of_the_user_are_no_markup(tmp_path):
+    hostile = 'a: "b"\n---\x7f\x85\u2028🙂 #\\'
     write_card(
         tmp_path,
         title="a\n# b",
+        data={"library_name": "headstart", "datasets": [hostile], "base_model": None},
         facts={"labels": "x | y\n\n<script>, [a](b)", "\x1b[31m": 1},
         scores=[CardScore("f1", 0.5, "a|b")],
-        fingerprints={},
         use="nothing",
         limits=["none"],
     )
-    card = (tmp_path / "README.md").read_text(encoding="utf-8")
+    loaded = ModelCard.load(tmp_path / "README.md")
+    assert loaded.data.datasets == [hostile]
+    card = loaded.text
     assert "<script>" not in card
     assert "\x1b" not in card
     assert "x \\| y" in card

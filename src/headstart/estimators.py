@@ -4,7 +4,7 @@ import inspect
 import tempfile
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -21,18 +21,15 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from headstart.baselines.baselines import finetune_arm
-from headstart.config import DatasetSettings, FinetuneConfig, check_new
+from headstart.config import DatasetSettings, FinetuneConfig, Pooling, check_new
 from headstart.data.dataset import Dataset, Splits
 from headstart.errors import HeadstartError
-from headstart.model.config import POOLINGS, ClassificationConfig
-from headstart.model.heads import ClassificationHead
-from headstart.model.model import Model
-from headstart.model.presets import preset_of
+from headstart.interop.onnx_run import OnnxRun
+from headstart.model.config import POOLINGS
 from headstart.predictions import check_inputs
-from headstart.run import NetworkRun, Run, write_summary
+from headstart.run import EXPORTED, NetworkRun, Run, write_summary
 from headstart.tasks.classification import Classification
-from headstart.tasks.examples import TextEncoding
-from headstart.training.initialization import probe_features, reading_length
+from headstart.training.initialization import embedding_run, reading_length
 
 VALIDATION_SHARE = 0.1
 # Settings of `headstart finetune` that are arguments of `fit`, or have another name here.
@@ -316,7 +313,7 @@ class HeadstartEmbedder(
     Parameters
     ----------
     run : str or Path
-        The folder of a run, or `hf:NAME`.
+        The folder of a run, or `hf:NAME`; or a base exported to ONNX.
     pooling : str, optional
         `mean+max` (twice as wide as the base), `mean`, `max`, `first` or `last`; by default the
         run's, or that of its preset.
@@ -351,7 +348,19 @@ class HeadstartEmbedder(
             raise ValueError(f"pooling is {self.pooling!r}; it is one of {', '.join(POOLINGS)}")
         if self.length is not None and self.length < 1:
             raise ValueError(f"length is {self.length}; it must be at least 1")
-        self.run_ = NetworkRun.open(self.run)
+        if (Path(self.run) / EXPORTED).is_file():
+            self.run_: NetworkRun | OnnxRun = OnnxRun.open(self.run)
+            if self.run_.task is not None or self.pooling or self.length:
+                raise HeadstartError(
+                    "an export for onnxruntime has vectors only where a base was exported, and its "
+                    "own pooling and length",
+                    where=self.run,
+                    fix="export the base; give pooling and length for its run only",
+                )
+            self.length_ = self.run_.length
+            return self
+        self.run_ = opened = NetworkRun.open(self.run)
+        self.length_ = self.length or reading_length(opened)
         return self
 
     def transform(self, X: Any) -> NDArray[np.float32]:
@@ -360,24 +369,15 @@ class HeadstartEmbedder(
         texts = as_texts(X)
         if not texts:
             return np.zeros((0, self._n_features_out), dtype=np.float32)
-        base = self.run_.model.base
-        config = ClassificationConfig(classes=2, pooling=self._pooling)
-        with torch.random.fork_rng(devices=[]):  # the head's first weights are not used
-            head = ClassificationHead(base, config)
-        length = self.length or reading_length(self.run_, str(self.run))
-        task = Classification(("no", "yes"))
-        encoding = TextEncoding(self.run_.tokenizer, length, "windows")
-        examples = task.encode(task.unlabelled(texts), encoding)
-        return probe_features(Model(base, head).eval(), examples).astype(np.float32)
+        return self._vectors(texts)
+
+    def _vectors(self, texts: list[str]) -> NDArray[np.float32]:
+        run, pooling = self.run_, cast("Pooling | None", self.pooling)
+        if isinstance(run, NetworkRun):
+            run = embedding_run(run, pooling, self.length_)
+        task = Classification(())
+        return np.asarray(run.outputs(task.encode(task.unlabelled(texts), run.encoding)))
 
     @property
     def _n_features_out(self) -> int:
-        width = self.run_.model.base.config.width
-        return 2 * width if self._pooling == "mean+max" else width
-
-    @property
-    def _pooling(self) -> Any:
-        head = self.run_.model.head_config
-        if self.pooling is None and isinstance(head, ClassificationConfig):
-            return head.pooling
-        return self.pooling or preset_of(self.run_.model.base.config).pooling
+        return self._vectors(["one text"]).shape[1]

@@ -4,13 +4,12 @@ import errno
 import json
 import os
 import secrets
+import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
-
-from platformdirs import user_cache_path
+from typing import Any, Literal
 
 from headstart.errors import HeadstartError, explain
 
@@ -132,7 +131,19 @@ def cache_folder() -> Path:
     """
     if given := os.environ.get("HEADSTART_CACHE"):
         return Path(given).expanduser()
-    return user_cache_path("headstart", appauthor=False)
+    return user_folder("cache")
+
+
+def user_folder(kind: Literal["cache", "data"]) -> Path:
+    """Return where this system keeps a user's caches, or the data of programs, for Headstart."""
+    cache, home = kind == "cache", Path.home()
+    if sys.platform == "win32":
+        local = Path(os.environ.get("LOCALAPPDATA") or home / "AppData/Local") / "headstart"
+        return local / "Cache" if cache else local
+    if sys.platform == "darwin":
+        return home / "Library" / ("Caches" if cache else "Application Support") / "headstart"
+    given = os.environ.get("XDG_CACHE_HOME" if cache else "XDG_DATA_HOME")
+    return Path(given or home / (".cache" if cache else ".local/share")) / "headstart"
 
 
 IDENTITY = "identity.json"  # fingerprints of what a run or study was started with

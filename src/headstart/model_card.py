@@ -4,12 +4,14 @@ Every folder with a trained model has one, as `README.md`. It names no path, so 
 where the folder is moved.
 """
 
+import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from platform import python_version
+from typing import Any
 
 from headstart.files import installed_version, write_text
 
@@ -42,11 +44,13 @@ def write_card(
     title: str,
     facts: Mapping[str, object],
     scores: Sequence[CardScore],
-    fingerprints: Mapping[str, str],
     use: str,
     limits: Sequence[str],
+    fingerprints: Mapping[str, str] | None = None,
+    tables: Mapping[str, Sequence[Sequence[object]]] | None = None,
+    data: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write `README.md`.
+    """Write `README.md`. Titles and cells may hold any text: their markup is escaped.
 
     Parameters
     ----------
@@ -54,25 +58,45 @@ def write_card(
     title : what the model is.
     facts : training data and settings, by name.
     scores : its metrics.
+    use : Markdown about how it is used.
+    limits : what it cannot do and what its numbers do not say, in Markdown, one sentence each.
     fingerprints : hashes of the data and of the other things it is made of, by name; their first
         digits are shown, the whole ones are in identity.json.
-    use : a command or a sentence about how it is used.
-    limits : what it cannot do and what its numbers do not say, one sentence each.
+    tables : further tables by their headings; the first row is the header.
+    data : what the Hugging Face Hub reads, by name: https://huggingface.co/docs/hub/model-cards
     """
     rows = {**facts, "date": time.strftime("%Y-%m-%d", time.gmtime()), "versions": _versions()}
-    parts = [f"# {_plain(title)}", table([("", ""), *rows.items()]), "## Evaluation"]
+    parts = [f"# {escape_markup(title)}", _table([("", ""), *rows.items()]), "## Evaluation"]
     measured = [("", "", "95 % interval", "measured on")]
     for score in scores:
         value = score.value if isinstance(score.value, str) else f"{score.value:.1%}"
         interval = "" if score.low is None else f"{score.low:.1%} to {score.high:.1%}"
         measured.append((score.name, value, interval, score.measured_on))
-    parts.append(table(measured) if scores else "It was not measured.")
+    parts.append(_table(measured) if scores else "It was not measured.")
+    more = dict(tables or {})
     if fingerprints:
-        hashes = [(name, f"`{digits[:16]}…`") for name, digits in fingerprints.items()]
-        parts += ["## What it was made from", table([("", "SHA-256"), *hashes])]
+        hashes = [(name, f"{digits[:16]}…") for name, digits in fingerprints.items()]
+        more["What it was made from"] = [("", "SHA-256"), *hashes]
+    for heading, content in more.items():
+        parts += [f"## {heading}", _table(content)]
     listed = "\n".join(f"- {limit}" for limit in limits)
-    parts += ["## Use", use, "## Limits", listed]
-    write_text(folder / CARD, "\n\n".join(parts) + "\n")
+    parts += ["## Use", use, "## Limits and notes", listed or "None are known."]
+    front = _front_matter(data) if data else ""
+    write_text(folder / CARD, front + "\n\n".join(parts) + "\n")
+
+
+def _front_matter(data: Mapping[str, Any]) -> str:
+    """Return the block of YAML before a card; JSON is YAML, except for unprintable characters.
+
+    `huggingface_hub.ModelCardData` would do the same in 0.2 s of imports, and for these lines only.
+    """
+    lines = [
+        f"{name}: {json.dumps(value, ensure_ascii=False)}"
+        for name, value in data.items()
+        if value is not None
+    ]
+    safe = ["".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in line) for line in lines]
+    return "\n".join(["---", *safe, "---", ""])
 
 
 def usage(texts_per_row: int = 1) -> str:
@@ -81,17 +105,17 @@ def usage(texts_per_row: int = 1) -> str:
     return f'In this folder: `headstart predict . {texts}`, or `headstart.load(".")` in Python.'
 
 
-def table(rows: Sequence[Sequence[object]]) -> str:
+def _table(rows: Sequence[Sequence[object]]) -> str:
     """Make a Markdown table; the first row is its header."""
-    lines = ["| " + " | ".join(map(_plain, row)) + " |" for row in rows]
+    lines = ["| " + " | ".join(map(escape_markup, row)) + " |" for row in rows]
     lines.insert(1, "|---" * len(rows[0]) + "|")
     return "\n".join(lines)
 
 
-def _plain(value: object) -> str:
-    """Escape markup, line ends and control characters of a user's string for a table cell."""
+def escape_markup(value: object) -> str:
+    """Escape markup, line ends and control characters of a user's string."""
     text = str(value)
-    for mark in "\\|<>[]*_":
+    for mark in "\\|<>[]*_`":
         text = text.replace(mark, f"\\{mark}")
     return "".join(c if c.isprintable() else f"\\\\x{ord(c):02x}" for c in text)
 

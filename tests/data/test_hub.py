@@ -36,6 +36,13 @@ def test_without_a_network_there_is_one_clear_message(monkeypatch):
     assert "rotten-tomatoes" in error.value.fix
 
 
+def test_without_the_extra_there_is_one_message(monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(HeadstartError, match="datasets and huggingface_hub are not") as error:
+        read_dataset("hub:owner/name")
+    assert "headstart[hub]" in error.value.fix
+
+
 def test_a_connection_that_breaks_off_is_one_clear_message():
     def rows():
         yield {"text": "a"}

@@ -63,6 +63,14 @@ def test_gpt2s_kind_of_json_has_an_end_and_no_pad():
     assert tokenizer.encode(["a a"]) == [[0, 1, 0]]
 
 
+def test_without_the_extra_a_sentencepiece_model_is_one_message(sentencepiece_file, monkeypatch):
+    (sentencepiece_file.parent / "dict.txt").write_text("▁a 1\n", encoding="utf-8")
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(HeadstartError, match="sentencepiece is not installed") as error:
+        load_tokenizer(sentencepiece_file.parent)
+    assert "headstart[lab]" in error.value.fix
+
+
 def test_a_dictionary_with_a_sentencepiece_model_reads_plain_text(sentencepiece_file, tmp_path):
     """An unknown token, and a symbol that the dictionary lacks, are `<oov>`."""
     folder = sentencepiece_file.parent

@@ -4,6 +4,7 @@ import sys
 from types import SimpleNamespace
 
 import pytest
+from huggingface_hub import ModelCard
 
 from headstart.data.tokenizers import train_tokenizer
 from headstart.errors import HeadstartError
@@ -35,7 +36,8 @@ def exporter(monkeypatch):
     def write(run, folder, *, int8):
         (folder / "count.txt").write_text(str(len(list(run.model.parameters()))))
         compared = [OutputDifference("everything", made.difference, 0.1)]
-        return Exported(model="a number", library="none", usage="open()", comparisons=compared)
+        said = {"model": "a number", "library": "none", "pipeline": "other", "usage": "open()"}
+        return Exported(**said, comparisons=compared)
 
     made.export = write
     monkeypatch.setitem(sys.modules, "count_exporter", made)
@@ -48,10 +50,10 @@ def test_the_card_names_what_is_public_and_no_folder_of_a_person(run, exporter, 
     for base, shown in [("hf:owner/name@abc", True), ("hf:home/me/model", False)]:
         (run / "config.toml").write_text(recipe + f'base = "{base}"\n')
         export_run(run, "count", tmp_path / base[3:7])
-        card = (tmp_path / base[3:7] / "README.md").read_text()
-        assert ("base_model: owner/name" in card) == shown
-        assert "datasets:\n- imdb" in card
-        assert "home/me" not in card
+        card = ModelCard.load(tmp_path / base[3:7] / "README.md")
+        assert card.data.base_model == ("owner/name" if shown else None)
+        assert card.data.datasets == ["imdb"]
+        assert "home/me" not in card.content
     (run / "config.toml").unlink()
 
 

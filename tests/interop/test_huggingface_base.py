@@ -58,12 +58,8 @@ def test_a_run_that_is_resumed_must_find_the_same_weights(labelled, tmp_path, he
     assert "the base is not the one" in result.stderr
 
 
-def test_it_fills_gaps(bert, headstart_json):
-    found = headstart_json("fill", bert, "the [MASK] sat")
-    assert len(found["gaps"][0]) == 5
-
-
-def test_it_writes_and_its_perplexity_is_measured(llama, tmp_path, headstart_json):
+def test_it_fills_gaps_writes_and_its_perplexity_is_measured(bert, llama, tmp_path, headstart_json):
+    assert len(headstart_json("fill", bert, "the [MASK] sat")["gaps"][0]) == 5
     assert headstart_json("generate", llama, "the cat", "--tokens", 3)["text"]
     write_corpus(tmp_path / "corpus.txt", 5)
     assert headstart_json("perplexity", llama, tmp_path / "corpus.txt")["perplexity"] > 1
@@ -115,27 +111,3 @@ def test_it_is_an_arm_beside_others_on_the_same_rows(bert, labelled, tmp_path, h
     assert len(read_results(out).scores(bert, "", 20)) == 2
     assert "hf:bert0" in (out / "report.html").read_text()
     assert len(list((out / "jobs").iterdir())) == 4
-
-
-def test_an_arm_of_others_is_trained_in_the_precision_of_the_study(bert, tmp_path, monkeypatch):
-    """Finding 23."""
-    seen = []
-    create = FinetuneConfig.create.__func__
-    monkeypatch.setattr(
-        FinetuneConfig,
-        "create",
-        classmethod(lambda cls, **given: seen.append(given) or create(cls, **given)),
-    )
-    one_arm = {**ONE_ARM, "arms": [bert]}
-    config = small_config(tmp_path, corpus=[], labels=["20"], precision="bf16", jobs=1, **one_arm)
-    run_config(config, tmp_path / "study")
-    trained = [given for given in seen if "base" in given and "dataset" in given]
-    assert trained
-    assert {given.get("precision") for given in trained} == {"bf16"}
-
-
-def test_a_classifier_predicts_as_it_is(tmp_path, headstart_json):
-    labels = {0: "bad", 1: "good"}
-    theirs = make("roberta", "ForSequenceClassification", id2label=labels)
-    found = headstart_json("predict", f"hf:{save(theirs, tmp_path)}", "the cat sat")
-    assert found["predictions"][0]["label"] in ("bad", "good")

@@ -57,22 +57,24 @@ ARCHITECTURES = {
 }
 
 
-@pytest.mark.parametrize("task", [None, *LABELS])
-@pytest.mark.parametrize(("name", "objective"), ARCHITECTURES)
-def test_every_preset_with_every_task_goes_out_and_computes_the_same(
-    name, objective, task, tmp_path
-):
+@pytest.mark.parametrize(
+    ("name", "objective", "task"),
+    [(*one, task) for one in ARCHITECTURES for task in (None, "classification")]
+    + [
+        ("small", "causal", "tagging"),
+        ("small", "masked", "multi-label"),
+        ("bert", "masked", "spans"),
+        ("gpt2", "causal", "pairs"),
+    ],
+)
+def test_every_preset_goes_out_and_computes_the_same(name, objective, task, tmp_path):
     run = make_run(tmp_path / "run", name, objective, task)
     found = export_run(run, "huggingface", tmp_path / "out")
     assert found["model"].startswith(ARCHITECTURES[name, objective])
     assert found["largest_difference"] < 1e-5
     assert "ids" in found["comparisons"][0]["inputs"]
-
-
-@pytest.mark.parametrize(("name", "objective"), ARCHITECTURES)
-def test_its_pipeline_gives_the_runs_labels_and_probabilities(name, objective, tmp_path):
-    run = make_run(tmp_path / "run", name, objective, "classification")
-    export_run(run, "huggingface", tmp_path / "out")
+    if task != "classification":
+        return
     texts = ["the cat sat on the mat", "le café", "Straße und Bäume 東京"]
     pipe = transformers.pipeline("text-classification", str(tmp_path / "out"), batch_size=3)
     for ours, theirs in zip(NetworkRun.open(run).predict(texts), pipe(texts), strict=True):
@@ -111,7 +113,7 @@ def test_a_bases_pipelines_write_and_fill(tmp_path):
         run = make_run(tmp_path / objective, "small", objective)
         out = tmp_path / f"{objective}-out"
         export_run(run, "huggingface", out)
-        assert f"pipeline_tag: {tag}" in (out / "README.md").read_text()
+        assert ModelCard.load(out / "README.md").data.pipeline_tag == tag
         pipe = transformers.pipeline(tag, str(out))
         assert pipe(prompt, **({"max_new_tokens": 3} if objective == "causal" else {}))
 
@@ -126,10 +128,9 @@ def test_the_runs_temperature_is_folded_in(tmp_path):
     assert pipe("the cat")[0]["score"] == pytest.approx(ours["probability"], abs=1e-5)
 
 
-@pytest.mark.parametrize("objective", ["causal", "masked"])
-def test_a_classifier_fine_tuned_with_defaults_opens_in_stock_transformers(objective, tmp_path):
+def test_a_classifier_fine_tuned_with_defaults_opens_in_stock_transformers(tmp_path):
     write_csv(tmp_path / "rows.csv", dataset(200))
-    settings = config(dataset=[str(tmp_path / "rows.csv")], objective=objective)
+    settings = config(dataset=[str(tmp_path / "rows.csv")], objective="masked")
     run = finetune(settings, tmp_path / "run")
     found = export_run(tmp_path / "run", "huggingface", tmp_path / "out")
     assert found["largest_difference"] < 1e-4
@@ -163,7 +164,6 @@ def test_the_test_metric_is_measured_again_through_the_export(long, tmp_path):
         assert compared == "accuracy on 10 rows of the test part of rows.csv"
     (result,) = ModelCard.load(tmp_path / "out" / "README.md").data.eval_results
     assert result.metric_value == pytest.approx(measured["export"]["value"], abs=1e-4)
-    assert "95 % interval" in result.metric_name
     assert result.dataset_split == "test"
 
 
@@ -175,17 +175,15 @@ def test_where_no_test_part_is_left_the_export_says_so(tmp_path):
     assert found["notes"][-1] in (tmp_path / "out" / "README.md").read_text()
 
 
-def test_the_labs_network_has_no_counterpart(tmp_path):
-    run = make_run(tmp_path / "run", "lab")
-    with pytest.raises(HeadstartError, match="no model of transformers") as error:
-        export_run(run, "huggingface", tmp_path / "out")
+@pytest.mark.parametrize(
+    ("name", "int8", "message"),
+    [("lab", False, "no model of transformers"), ("small", True, "8-bit")],
+)
+def test_what_transformers_cannot_hold_is_for_onnx(name, int8, message, tmp_path):
+    run = make_run(tmp_path / "run", name)
+    with pytest.raises(HeadstartError, match=message) as error:
+        export_run(run, "huggingface", tmp_path / "out", int8=int8)
     assert "--to onnx" in error.value.fix
-
-
-def test_eight_bits_are_for_onnx(tmp_path):
-    run = make_run(tmp_path / "run")
-    with pytest.raises(HeadstartError, match="8-bit"):
-        export_run(run, "huggingface", tmp_path / "out", int8=True)
 
 
 def test_a_network_that_is_not_the_runs_is_noticed(tmp_path, monkeypatch):
@@ -201,10 +199,7 @@ def test_a_network_that_is_not_the_runs_is_noticed(tmp_path, monkeypatch):
     ("kind", "ending"),
     [
         ("roberta", "ForTokenClassification"),
-        ("roberta", "ForMaskedLM"),
-        ("distilbert", "ForMaskedLM"),
         ("distilbert", "ForSequenceClassification"),
-        ("bert", "ForSequenceClassification"),
         ("modernbert-local", "ForMaskedLM"),
         ("deberta", "ForSequenceClassification"),
         ("gpt2", "ForSequenceClassification"),
@@ -221,9 +216,7 @@ def test_what_came_in_goes_out_as_the_same_kind(kind, ending, tmp_path):
     assert all(torch.equal(there[name], tensor) for name, tensor in back.items())
 
 
-@pytest.mark.parametrize(
-    ("kind", "head"), [("bert", "stock"), ("roberta", "auto"), ("llama", "auto")]
-)
+@pytest.mark.parametrize(("kind", "head"), [("bert", "stock"), ("llama", "auto")])
 def test_a_fine_tuned_model_of_others_goes_out_again(kind, head, tmp_path):
     """Finding 56: also with the default head, for which a stock one is fitted."""
     theirs = save(make(kind, pad_token_id=0), tmp_path / "theirs")
@@ -235,12 +228,3 @@ def test_a_fine_tuned_model_of_others_goes_out_again(kind, head, tmp_path):
     assert found["model"].endswith("ForSequenceClassification")
     assert found["largest_difference"] < 1e-4
     assert any("--head stock" in note for note in found["notes"]) == (head == "auto")
-
-
-def test_a_tagger_opens_again_here(tmp_path):
-    run = make_run(tmp_path / "run", "bert", "masked", "tagging")
-    export_run(run, "huggingface", tmp_path / "out")
-    here = NetworkRun.open(f"hf:{tmp_path / 'out'}")
-    (ours,), (theirs,) = (one.predict(["the cat sat"]) for one in (NetworkRun.open(run), here))
-    assert theirs["tags"] == ours["tags"]
-    assert theirs["probabilities"] == pytest.approx(ours["probabilities"], abs=1e-5)

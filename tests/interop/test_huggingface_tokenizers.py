@@ -23,19 +23,25 @@ def word_pieces():
     made.train_from_iterator(TEXTS, trainers.WordPieceTrainer(vocab_size=300, special_tokens=BERT))
     made.decoder = decoders.WordPiece()
     made.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
-    return made, "bert", BERT
+    return made, "bert"
+
+
+def byte_level(special):
+    """Byte-level pairs, without anything around a text."""
+    made = tokenizers.Tokenizer(models.BPE())
+    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(vocab_size=400, special_tokens=special, initial_alphabet=alphabet)
+    made.train_from_iterator(TEXTS, trainer)
+    made.decoder = decoders.ByteLevel()
+    return made
 
 
 def byte_pairs():
     """RoBERTa's, whose pairs have two separators."""
-    made = tokenizers.Tokenizer(models.BPE())
-    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    alphabet = pre_tokenizers.ByteLevel.alphabet()
-    trainer = trainers.BpeTrainer(vocab_size=400, special_tokens=ROBERTA, initial_alphabet=alphabet)
-    made.train_from_iterator(TEXTS, trainer)
-    made.decoder = decoders.ByteLevel()
+    made = byte_level(ROBERTA)
     made.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0))
-    return made, "roberta", ROBERTA
+    return made, "roberta"
 
 
 def unigram():
@@ -51,23 +57,16 @@ def unigram():
         pair="<s> $A </s> </s> $B </s>",
         special_tokens=[("<s>", 0), ("</s>", 2)],
     )
-    return made, "xlm-roberta", ROBERTA
+    return made, "xlm-roberta"
 
 
 def gpt2():
     """GPT-2's: nothing around a text, and only an end."""
-    made = tokenizers.Tokenizer(models.BPE())
-    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    alphabet = pre_tokenizers.ByteLevel.alphabet()
-    special = ["<|endoftext|>"]
-    trainer = trainers.BpeTrainer(vocab_size=400, special_tokens=special, initial_alphabet=alphabet)
-    made.train_from_iterator(TEXTS, trainer)
-    made.decoder = decoders.ByteLevel()
-    return made, "gpt2", special
+    return byte_level(["<|endoftext|>"]), "gpt2"
 
 
 def write(folder, make):
-    made, model_type, _ = make()
+    made, model_type = make()
     made.save(str(folder / "tokenizer.json"))
     (folder / "config.json").write_text(json.dumps({"model_type": model_type}))
     settings = {"tokenizer_class": "PreTrainedTokenizerFast"}
@@ -77,28 +76,24 @@ def write(folder, make):
 
 def modern():
     """ModernBERT's, which also has an end of text that stands behind no text."""
-    made, _, special = gpt2()
+    made, _ = gpt2()
     made.add_special_tokens(BERT)
     ids = [(name, made.token_to_id(name)) for name in ("[CLS]", "[SEP]")]
     made.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B [SEP]", special_tokens=ids
     )
-    return made, "modernbert", [*special, *BERT]
+    return made, "modernbert"
 
 
 @pytest.mark.parametrize("make", [word_pieces, byte_pairs, unigram, gpt2, modern])
-def test_the_ids_are_the_same(make, tmp_path):
+def test_texts_and_pairs_have_the_same_ids(make, tmp_path):
     ours = write(tmp_path, make)
     theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
     for text, ids in zip(TEXTS, ours.encode(TEXTS), strict=True):
         assert ids == theirs(text, add_special_tokens=False)["input_ids"]
         assert ours.decode(ids) == theirs.decode(ids, skip_special_tokens=True)
-
-
-@pytest.mark.parametrize("make", [word_pieces, byte_pairs, unigram, modern])
-def test_texts_and_pairs_are_framed_the_same(make, tmp_path):
-    ours = write(tmp_path, make)
-    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    if make is gpt2:  # we end a text, it does not
+        return
     encoding = TextEncoding(ours, 64)
     one, two = ours.encode(TEXTS[:2])
     assert theirs(TEXTS[0])["input_ids"] == encoding.framed(one).tolist()

@@ -279,7 +279,6 @@ def save_arm(
         scores=[
             CardScore(run.task.metric, measure["value"], part, measure["low"], measure["high"])
         ],
-        fingerprints={},
         use=usage(run.task.texts_per_row),
         limits=(*TASK_LIMITS, NOT_A_NETWORK, *doubts),
     )

@@ -33,7 +33,7 @@ from headstart.data.stream import (
     storable,
     too_long,
 )
-from headstart.errors import HeadstartError
+from headstart.errors import HeadstartError, need_packages
 
 SAMPLE_ROWS = 1_000  # at the start of a table: they show its columns
 
@@ -801,6 +801,7 @@ def _hub_names(name: str) -> tuple[str, str | None]:
 
 def hub_revision(name: str) -> str:
     """Return the newest revision of a dataset of the Hub."""
+    need_packages("hub", "datasets", "huggingface_hub")
     from huggingface_hub import HfApi
 
     with _reading_from_hub(name):

@@ -17,10 +17,9 @@ from typing import Any
 import numpy as np
 import tokenizers
 from numpy.typing import NDArray
-from sentencepiece import SentencePieceProcessor
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
-from headstart.errors import HeadstartError
+from headstart.errors import HeadstartError, need_packages
 from headstart.files import replacing, write_text
 
 Tokens = NDArray[np.unsignedinteger]
@@ -290,7 +289,7 @@ class LabTokenizer(Tokenizer):
         super().__init__(inner)
         self.fingerprint = hash_of(self.fingerprint.encode(), model)
         self._tokens, self._model = tokens, model
-        self._processor = SentencePieceProcessor(model_proto=model) if model else None
+        self._processor = _open_sentencepiece(model) if model else None
 
     @classmethod
     def read(cls, path: Path) -> "LabTokenizer":
@@ -345,6 +344,13 @@ class LabTokenizer(Tokenizer):
             with replacing(path.with_name("sentencepiece.model")) as temporary:
                 temporary.write_bytes(self._model)
         return path
+
+
+def _open_sentencepiece(model: bytes) -> Any:
+    need_packages("lab", "sentencepiece")
+    from sentencepiece import SentencePieceProcessor
+
+    return SentencePieceProcessor(model_proto=model)
 
 
 READERS: dict[str, Callable[[Path], Tokenizer]] = {

@@ -19,19 +19,20 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from headstart.config import FinetuneConfig, is_run, read_settings
+from headstart.data.readers import CREDITS
 from headstart.errors import HeadstartError
 from headstart.evaluation.metrics import Interval
-from headstart.files import check_folder, sync, write_text
+from headstart.files import check_folder, sync
 from headstart.model.config import ClassificationConfig
-from headstart.model_card import CARD, table
-from headstart.run import NetworkRun, Run, drop_seen, evaluation_rows, read_summary
-from headstart.tasks.task import Task
+from headstart.model_card import CardScore, escape_markup, write_card
+from headstart.run import NetworkRun, Run, drop_seen, evaluation_rows
 
 EXPORTERS = {
     "huggingface": "headstart.interop.huggingface_export",
     "onnx": "headstart.interop.onnx_export",
 }
 MAX_ROWS = 2_000  # of a large test part: it is read twice
+TEST_PART = "the test part of "
 QUANTILE = 1.96  # of a normal distribution, for 95 %
 # How far the metric may move: rounding turns a tie now and then, 8 bits a few predictions.
 ALLOWED, ALLOWED_INT8 = 0.01, 0.1
@@ -99,6 +100,7 @@ def trial_batches(run: NetworkRun) -> Iterator[TrialBatch]:
     lengths = torch.tensor([length, 5, 1, 3]).clamp(max=length)
     real = (torch.arange(length) < lengths.unsqueeze(1)).long()
     yield TrialBatch("a batch of 4, padded on the right", tokens, real)
+    yield TrialBatch("a batch of 4, padded on the left", tokens, real.flip(1))
     if config.token_types > 1:
         types = (torch.arange(length) >= length // 2).long().expand(4, -1).contiguous()
         yield TrialBatch("pairs with token types", tokens, real, types)
@@ -115,6 +117,7 @@ class Exported:
     ----------
     model : what it is there: "LlamaForCausalLM".
     library : the Hub's name of the library that opens it.
+    pipeline : the Hub's name of what it does.
     usage : a few lines of Python that open it.
     comparisons : with the run's outputs.
     notes : what differs from the run, in words.
@@ -124,6 +127,7 @@ class Exported:
 
     model: str
     library: str
+    pipeline: str
     usage: str
     comparisons: list[OutputDifference]
     notes: list[str] = field(default_factory=list)
@@ -138,27 +142,22 @@ class ExportMetric:
     metric: str
     dataset: str
     rows: int
-    measured_on: str
     run: Interval
     export: Interval
     difference: Interval
 
-    def document(self) -> dict[str, Any]:
-        """Return plain values; a bound that is not known is None, because JSON has no infinity."""
-        found = asdict(self)
-        for name in ("run", "export", "difference"):
-            for end in ("value", "low", "high"):
-                if not math.isfinite(found[name][end]):
-                    found[name][end] = None
-        return found
+    @property
+    def measured_on(self) -> str:
+        """The rows, in words."""
+        return f"{self.rows:,} rows of {self.dataset}"
 
     def describe(self) -> str:
         """Describe the metric of both and their difference."""
-        low, high = 100 * self.difference.low, 100 * self.difference.high
-        interval = f" (95 %: {low:+.2f} to {high:+.2f})" if self.difference.bounded else ""
+        value, low, high = (100 * getattr(self.difference, one) for one in ("value", "low", "high"))
         return (
             f"{self.metric} on {self.measured_on}: {self.export.value:.2%}, the run's "
-            f"{self.run.value:.2%}; difference {100 * self.difference.value:+.2f} points{interval}"
+            f"{self.run.value:.2%}; difference {value:+.2f} points "
+            f"(95 %: {low:+.2f} to {high:+.2f})"
         )
 
 
@@ -194,7 +193,7 @@ def export_run(
             "headstart finetune DATASET --arm network",
         )
     run = opened
-    rows, measured_on = find_test_rows(run, test)
+    rows, found = find_test_rows(run, test)
     with _all_or_nothing(out) as temporary:
         exported = import_module(EXPORTERS[to]).export(run, temporary, int8=int8)
         comparisons, notes = list(exported.comparisons), list(exported.notes)
@@ -202,20 +201,21 @@ def export_run(
         largest = max((one.difference for one in comparisons), default=None)
         measured = None
         if exported.run is not None and rows is None:
-            notes.append(f"its test metric was not measured: {measured_on} (--test FILE)")
+            notes.append(f"its test metric was not measured: {found} (--test FILE)")
         elif exported.run is not None:
-            measured = measure_export(run, exported.run, rows, measured_on)
+            measured = measure_export(run, exported.run, rows, found)
             if run.long == "windows":
                 windows = run.require_task().encode(rows, run.encoding).rows
-                share = f"{(windows > 1).mean():.1%} of {measured_on}"
+                share = f"{(windows > 1).mean():.1%} of {measured.measured_on}"
                 notes.append(f"{share} are longer than a window of {run.length} tokens")
+            notes.append(measured.describe())
             if exported.same_metric:
                 allowed = max(ALLOWED_INT8 if int8 else ALLOWED, 1.5 / measured.rows)
-                words = f"{measured.metric} on {measured_on}"
+                words = f"{measured.metric} on {measured.measured_on}"
                 difference = abs(measured.difference.value)
                 comparisons.append(OutputDifference(words, difference, allowed))
                 _check_differences(comparisons, folder)
-        write_card(run, exported, comparisons, notes, measured, temporary)
+        _write_card(run, exported, comparisons, notes, measured, temporary)
     return {
         "run": str(folder),
         "to": to,
@@ -223,8 +223,8 @@ def export_run(
         "model": exported.model,
         "comparisons": [vars(one) for one in comparisons],
         "largest_difference": largest,
-        "measured": None if measured is None else measured.document(),
-        "notes": notes + ([] if measured is None else [measured.describe()]),
+        "measured": None if measured is None else asdict(measured),
+        "notes": notes,
     }
 
 
@@ -293,51 +293,35 @@ def find_test_rows(run: NetworkRun, dataset: str | None) -> tuple[Any, str]:
         if dataset is not None:
             raise
         return None, error.what
-    names = _names([dataset] if dataset else config.dataset)
-    which = names if dataset else f"the test part of {names}"
     if len(rows) > MAX_ROWS:
         drawn = np.random.default_rng(0).permutation(len(rows))[:MAX_ROWS]
         rows = run.task.pick(rows, sorted(drawn.tolist()))
-    return rows, f"{len(rows):,} rows of {which}"
+    # Where a person keeps a file is not for a model card: names without folders.
+    names = ", ".join(Path(name).name for name in ([dataset] if dataset else config.dataset))
+    return rows, names if dataset else f"{TEST_PART}{names}"
 
 
-def _names(datasets: list[str]) -> str:
-    """Name datasets without their folders, which are not for a model card."""
-    return ", ".join(Path(name).name for name in datasets)
-
-
-def measure_export(run: NetworkRun, exported: Run, rows: Any, measured_on: str) -> ExportMetric:
+def measure_export(run: NetworkRun, exported: Run, rows: Any, dataset: str) -> ExportMetric:
     """Measure the test metric of run and export, and by how much the export's is higher."""
     task = run.require_task()
-    ours, theirs = run.scores(rows).values, exported.scores(rows).values
-    before, after = _with_interval(task, ours, rows), _with_interval(task, theirs, rows)
-    difference = Interval(after.value - before.value, -math.inf, math.inf)
-    if task.name in ("classification", "pairs"):
-        labels = np.asarray(rows.labels)
-        correct = [np.asarray(one).argmax(axis=1) == labels for one in (ours, theirs)]
-        difference = paired_share_difference(correct[0], correct[1])
-    dataset = measured_on.removeprefix(f"{len(rows):,} rows of ").removeprefix("the test part of ")
-    return ExportMetric(task.metric, dataset, len(rows), measured_on, before, after, difference)
+    scores = [one.scores(rows).values for one in (run, exported)]
+    ours, theirs = (task.row_scores(one, rows)[task.metric] for one in scores)
+    difference = paired_difference(ours.per_row(), theirs.per_row())
+    return ExportMetric(
+        task.metric, dataset, len(rows), ours.interval(), theirs.interval(), difference
+    )
 
 
-def _with_interval(task: Task[Any], scores: Any, rows: Any) -> Interval:
-    found = task.intervals(scores, rows).get(task.metric)
-    if found is not None:
-        return Interval(**found)
-    return Interval(float(task.metrics(scores, rows)[task.metric]), -math.inf, math.inf)
-
-
-def paired_share_difference(first: NDArray[np.bool_], second: NDArray[np.bool_]) -> Interval:
-    """Compute how much larger the second share of the same rows is (Bonett and Price 2012).
+def paired_difference(first: NDArray[np.float64], second: NDArray[np.float64]) -> Interval:
+    """Compute how much larger the second mean of the same rows is (Bonett and Price 2012).
 
     Half a row is added to each kind of disagreement, so that equal columns have an interval, too.
     """
-    rows = len(first) + 2
-    gained = (int((second & ~first).sum()) + 0.5) / rows
-    lost = (int((first & ~second).sum()) + 0.5) / rows
-    half = QUANTILE * math.sqrt((gained + lost - (gained - lost) ** 2) / rows)
-    value = float(second.mean() - first.mean())
-    return Interval(value, gained - lost - half, gained - lost + half)
+    away, rows = second - first, len(first) + 2
+    middle = away.sum() / rows
+    variance = (away @ away + 1) / rows - middle**2
+    half = QUANTILE * math.sqrt(variance / rows)
+    return Interval(float(away.mean()), float(middle - half), float(middle + half))
 
 
 def pipeline_tag(run: NetworkRun) -> str:
@@ -348,7 +332,7 @@ def pipeline_tag(run: NetworkRun) -> str:
     return PIPELINES.get("" if head is None else head.kind, "feature-extraction")
 
 
-def write_card(
+def _write_card(
     run: NetworkRun,
     exported: Exported,
     comparisons: list[OutputDifference],
@@ -356,63 +340,43 @@ def write_card(
     measured: ExportMetric | None,
     folder: Path,
 ) -> None:
-    """Write the `README.md` of an export, with the Hub's front matter."""
-    parts = [f"# {run.folder.name}", f"A run of Headstart, exported as `{exported.model}`."]
-    parts.append(f"```python\n{exported.usage.strip()}\n```")
-    if notes:
-        parts += ["What differs from the run:", "\n".join(f"- {note}" for note in notes)]
-    rows = [(one.inputs, f"{one.difference:.2g}", f"{one.allowed:.2g}") for one in comparisons]
-    parts.append("The export was opened again and compared with the run before it was kept:")
-    parts.append(table([("inputs", "largest difference", "allowed"), *rows]))
-    if measured is not None:
-        found = {"export": measured.export, "run": measured.run, "difference": measured.difference}
-        rows = [
-            (name, f"{one.value:.2%}", f"{one.low:.2%} to {one.high:.2%}" if one.bounded else "")
-            for name, one in found.items()
-        ]
-        header = (f"{measured.metric} on {measured.measured_on}", "", "95 % interval")
-        parts.append(table([header, *rows]))
-    text = "\n\n".join(parts) + "\n"
-    write_text(folder / CARD, f"---\n{_front_matter(run, exported, measured)}\n---\n{text}")
-
-
-def _front_matter(run: NetworkRun, exported: Exported, measured: ExportMetric | None) -> str:
-    """Return the card's data as the Hub reads it."""
-    from huggingface_hub import EvalResult, ModelCardData
-
+    """Write the `README.md` of an export, with the data that the Hub reads."""
     settings = read_settings(run.folder) if is_run(run.folder) else {}
     name, pinned, _ = str(settings.get("base", "")).removeprefix("hf:").partition("@")
     used = settings.get("dataset", settings.get("corpus", []))
-    # Where a person keeps a file is nobody's business: only public names.
-    public = [one for one in used if one.startswith("hub:") or one in ("imdb", "rotten-tomatoes")]
-    result = None
-    if run.task is not None:
-        split, value = "test", None if measured is None else round(measured.export.value, 4)
-        if value is None:
-            split = "validation"
-            value = read_summary(run.folder, default={}).get("validation", {}).get(run.task.metric)
-        if isinstance(value, float):
-            dataset = _names(used) or "unknown" if measured is None else measured.dataset
-            metric = run.task.metric
-            if measured is not None and measured.export.bounded:
-                low, high = measured.export.low, measured.export.high
-                metric += f" (95 % interval {low:.4f} to {high:.4f}, {measured.rows:,} rows)"
-            result = EvalResult(
-                task_type=pipeline_tag(run),
-                dataset_type=dataset,
-                dataset_name=dataset,
-                dataset_split=split,
-                metric_type=run.task.metric,
-                metric_name=metric,
-                metric_value=round(value, 4),
-            )
-    data = ModelCardData(
-        library_name=exported.library,
-        pipeline_tag=pipeline_tag(run),
-        tags=["headstart"],
-        base_model=name if pinned else None,  # a folder is nobody else's
-        datasets=[one.removeprefix("hub:") for one in public] or None,
-        model_name=run.folder.name if result else None,
-        eval_results=[result] if result else None,
+    public = [one for one in used if one.startswith("hub:") or one in CREDITS]
+    data: dict[str, Any] = {
+        "library_name": exported.library,
+        "pipeline_tag": exported.pipeline,
+        "tags": ["headstart"],
+        "base_model": name if pinned else None,  # a folder is nobody else's
+        "datasets": [one.removeprefix("hub:") for one in public] or None,
+    }
+    scores = []
+    if measured is not None:
+        dataset = measured.dataset.removeprefix(TEST_PART)
+        result = {
+            "task": {"type": exported.pipeline},
+            "dataset": {"name": dataset, "type": dataset, "split": "test"},
+            "metrics": [{"type": measured.metric, "value": round(measured.export.value, 4)}],
+        }
+        data["model-index"] = [{"name": run.folder.name, "results": [result]}]
+        for who, one in (("", measured.export), (" of the run", measured.run)):
+            name = f"{measured.metric}{who}"
+            scores.append(CardScore(name, one.value, measured.measured_on, one.low, one.high))
+    rows = [(one.inputs, f"{one.difference:.2g}", f"{one.allowed:.2g}") for one in comparisons]
+    write_card(
+        folder,
+        title=run.folder.name,
+        facts={"exported as": exported.model},
+        scores=scores,
+        tables={
+            "Opened again and compared with the run": [
+                ("inputs", "largest difference", "allowed"),
+                *rows,
+            ]
+        },
+        use=f"```python\n{exported.usage.strip()}\n```",
+        limits=[escape_markup(note) for note in notes],
+        data=data,
     )
-    return data.to_yaml()

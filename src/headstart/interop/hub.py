@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from headstart.errors import HeadstartError
+from headstart.errors import HeadstartError, need_packages
 
 NAME = re.compile(r"(?P<name>[\w.-]+(?:/[\w.-]+)?)(?:@(?P<revision>[\w./-]+))?")
 FILES = [
@@ -45,6 +45,7 @@ def _names(given: str) -> tuple[str, str | None]:
             where=given,
             fix="name a folder (hf:PATH) or a model of the Hub (hf:owner/name)",
         )
+    need_packages("hf", "huggingface_hub", "transformers")
     return found["name"], found["revision"]
 
 

@@ -16,7 +16,7 @@ import re
 import tempfile
 from collections.abc import Iterable
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,7 @@ from headstart.model.heads import HEADS
 from headstart.model.model import Model
 from headstart.run import NetworkRun
 from headstart.tasks import find_task
+from headstart.tasks.task import Task
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 TASK = "headstart_task"  # in the config.json of our exports
@@ -237,36 +238,28 @@ def split_head(outer: Any, kind: str) -> tuple[StockLayers, nn.Linear]:
     return StockLayers(outer, name), layers[name]
 
 
-@dataclass(frozen=True)
-class ForeignModel:
-    """A model that was read, its config there, and its head that could not be separated."""
-
-    model: Model
-    config: Any
-    labels: tuple[str, ...]
-
-
 def open_base(name: str) -> NetworkRun:
     """Open `PATH` or `owner/name`, the part of a name after `hf:`."""
     folder = find_folder(name)
-    found = read_model(folder)
+    values = _read_config(folder)
+    architecture = str((values.architectures or [""])[0])
+    found = [one for ending, one in ARCHITECTURES.items() if architecture.endswith(ending)]
+    auto, kind = found[0] if found else ("AutoModel", None)
+    _check_sizes(values, auto, folder)
+    base, head = _take_apart(_load(auto, values, folder), kind)
     tokenizer = read_tokenizer(folder)
-    base = found.model.base.config
-    spare = base.vocab_size - tokenizer.vocab_size
+    spare = base.config.vocab_size - tokenizer.vocab_size
     if spare < 0:
         raise HeadstartError(
             f"the tokenizer has {tokenizer.vocab_size:,} tokens, the embedding only "
-            f"{base.vocab_size:,}: they do not belong together",
+            f"{base.config.vocab_size:,}: they do not belong together",
             where=folder,
             fix="put the model's own tokenizer.json there",
         )
-    found.model.base.config = replace(base, vocab_padding=spare)
-    head = found.model.head_config
-    task = None
-    if isinstance(head, ClassificationConfig | TaggingConfig):
-        task = find_task(_task_name(found, head))(found.labels)
-    length = min(base.max_length, LONGEST)
-    return NetworkRun(folder, found.model.eval(), tokenizer, task, length=length)
+    base.config = replace(base.config, vocab_padding=spare)
+    task = None if head is None else _find_task(values, head.config)
+    length = min(base.config.max_length, LONGEST)
+    return NetworkRun(folder, Model(base, head).eval(), tokenizer, task, length=length)
 
 
 def fingerprint(name: str) -> str:
@@ -276,21 +269,6 @@ def fingerprint(name: str) -> str:
         with file.open("rb") as content:
             digest.update(hashlib.file_digest(content, "sha256").digest())
     return digest.hexdigest()
-
-
-def read_model(folder: Path) -> ForeignModel:
-    """Read config and weights; sizes are compared before anything is allocated."""
-    values = _read_config(folder)
-    architecture = str((values.architectures or [""])[0])
-    found = [one for ending, one in ARCHITECTURES.items() if architecture.endswith(ending)]
-    auto, kind = found[0] if found else ("AutoModel", None)
-    _check_sizes(values, auto, folder)
-    outer = _load(auto, values, folder)
-    base, head = _take_apart(outer, kind)
-    labels = tuple(str(values.id2label[key]) for key in sorted(values.id2label or {}))
-    if isinstance(getattr(head, "config", None), ClassificationConfig) and len(labels) == 1:
-        labels = NO_MATCH
-    return ForeignModel(Model(base, head), values, labels)
 
 
 def _take_apart(outer: Any, kind: str | None) -> tuple[TransformersBase, Any]:
@@ -343,19 +321,21 @@ def _two_classes(output: nn.Linear) -> nn.Linear:
     return made
 
 
-def _task_name(found: ForeignModel, head: HeadConfig) -> str:
+def _find_task(values: Any, head: HeadConfig) -> Task[Any] | None:
     """Return the task of a classifier or tagger, so that it predicts as it is."""
-    values = found.config
+    labels = tuple(str(values.id2label[key]) for key in sorted(values.id2label or {}))
     if isinstance(head, TaggingConfig):
-        return "tagging"
+        return find_task("tagging")(labels)
+    if not isinstance(head, ClassificationConfig):
+        return None
+    labels = NO_MATCH if len(labels) == 1 else labels
     if values.problem_type == "multi_label_classification":
-        return "multi-label"
-    inference = {label.lower() for label in found.labels} <= INFERENCE
+        return find_task("multi-label")(labels)
+    inference = {label.lower() for label in labels} <= INFERENCE
     known = str(getattr(values, "finetuning_task", "")).lower() in PAIR_TASKS
-    cross_encoder = found.labels == NO_MATCH or hasattr(values, "sentence_transformers")
-    if getattr(values, TASK, "") == "pairs" or inference or known or cross_encoder:
-        return "pairs"
-    return "classification"
+    cross_encoder = labels == NO_MATCH or hasattr(values, "sentence_transformers")
+    pairs = getattr(values, TASK, "") == "pairs" or inference or known or cross_encoder
+    return find_task("pairs" if pairs else "classification")(labels)
 
 
 def _describe(inner: Any) -> BaseConfig:

@@ -292,6 +292,7 @@ def export(run: NetworkRun, folder: Path, *, int8: bool = False) -> Exported:
     return Exported(
         model=type(model).__name__,
         library="transformers",
+        pipeline=pipeline_tag(run),
         usage=_usage(run),
         notes=notes,
         comparisons=_compare(written, folder, pad or 0),
@@ -414,19 +415,13 @@ def _joined(run: NetworkRun, base: TransformersBase, output: Any) -> Any:
 
 def _rename(table: dict[str, str], ours: nn.Module, theirs: nn.Module, layers: int) -> None:
     """Copy the weights of our modules to theirs."""
-    known = {name for name, _ in theirs.named_modules()}
+    own, known = dict(ours.named_modules()), dict(theirs.named_modules())
     for names, name in table.items():
         for layer in range(layers if "{}" in name else 1):
             targets = [one.format(layer) for one in names.split()]
-            source = _find(ours, name.format(layer))
-            if source is not None and set(targets) <= known:
-                _copy(source, [theirs.get_submodule(one) for one in targets])
-
-
-def _find(module: nn.Module, name: str) -> Any:
-    for part in name.split("."):
-        module = getattr(module, part, None)  # type: ignore[assignment]
-    return module
+            source = own.get(name.format(layer))
+            if source is not None and known.keys() >= set(targets):
+                _copy(source, [known[one] for one in targets])
 
 
 @torch.no_grad()
@@ -520,8 +515,8 @@ def _compare(run: NetworkRun, folder: Path, pad: int) -> list[OutputDifference]:
     theirs = getattr(auto, architecture).from_pretrained(folder).eval()
     found = [_compare_ids(run, auto.AutoTokenizer.from_pretrained(folder))]
     for batch in trial_batches(run):
-        if batch.owners is not None:
-            continue  # texts are truncated there
+        if batch.owners is not None or "left" in batch.words:
+            continue  # texts are truncated there, and padded on the right
         given = {"input_ids": batch.tokens.where(batch.real > 0, pad), "attention_mask": batch.real}
         if batch.token_types is not None:
             given["token_type_ids"] = batch.token_types

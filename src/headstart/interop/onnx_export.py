@@ -8,7 +8,6 @@ its weight-only form is half as fast and twice as large. Here every token has it
 import logging
 import shutil
 import warnings
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,15 +19,32 @@ from torch import Tensor, nn
 
 from headstart.errors import HeadstartError, need_packages
 from headstart.files import installed_version
-from headstart.interop.export import Exported, OutputDifference, TrialBatch, trial_batches
-from headstart.interop.onnx_run import FORMAT, MODEL, WINDOWS, OnnxRun, open_export
+from headstart.interop.export import (
+    Exported,
+    OutputDifference,
+    TrialBatch,
+    pipeline_tag,
+    trial_batches,
+)
+from headstart.interop.onnx_run import (
+    EMBEDDING,
+    FORMAT,
+    MODEL,
+    WINDOWS,
+    OnnxRun,
+    named_inputs,
+    open_export,
+    output_name,
+)
 from headstart.model.attention import take
 from headstart.model.config import ClassificationConfig
 from headstart.model.heads import ClassificationHead
 from headstart.model.model import Model
+from headstart.model.pooling import join_windows, pool, pooled_position
 from headstart.model.positions import LearnedPositions
 from headstart.run import ROWS, NetworkRun
 from headstart.tasks.examples import between_texts
+from headstart.training.initialization import embedding_run
 
 PACKAGES = ("onnx", "onnxruntime", "onnxscript")
 OPSET = 23  # the first with RMSNormalization, RotaryEmbedding and Attention
@@ -40,6 +56,12 @@ from headstart import load
 
 run = load("PATH OF THIS FOLDER")  # docs/export.md reads it with onnxruntime and tokenizers alone
 print(run.predict(["a text"]))
+"""
+EMBEDDING_USAGE = """
+from headstart import HeadstartEmbedder
+
+embedder = HeadstartEmbedder("PATH OF THIS FOLDER")
+print(embedder.fit_transform(["a text"]).shape)
 """
 ALLOWED = 1e-4  # of the outputs' size: rounding adds up over the layers
 # In 8 bits: what it costs in accuracy is measured.
@@ -54,16 +76,15 @@ TEXTS = [
 
 
 def export(run: NetworkRun, folder: Path, *, int8: bool = False) -> Exported:
-    """Write a run with a task as an ONNX graph with dynamic batch and length, and compare it."""
+    """Write a run as an ONNX graph with dynamic batch and length, and compare it.
+
+    The graph of a base computes vectors of texts, as `HeadstartEmbedder`.
+    """
     need_packages("onnx", *PACKAGES)
     count = sum(parameter.numel() for parameter in run.model.parameters())
     size = count * (1 if int8 else 4)
     if run.task is None:
-        raise HeadstartError(
-            "this run is a base: it has no head for a task, and ONNX graphs are written of tasks",
-            where=run.folder,
-            fix="fine-tune it first, or export it with --to huggingface",
-        )
+        run = embedding_run(run)
     if size > MOST_BYTES:
         raise HeadstartError(
             f"the weights take {size / 2**30:.1f} GB, and one ONNX file holds 2",
@@ -72,7 +93,11 @@ def export(run: NetworkRun, folder: Path, *, int8: bool = False) -> Exported:
         )
     config = export_config(run, int8=int8)
     graph = make_graph(
-        run.model, config["inputs"], length=config["max_length"], temperature=run.temperature
+        run.model,
+        config["inputs"],
+        length=config["max_length"],
+        output=output_name(run.task),
+        temperature=run.temperature,
     )
     graph = quantize(graph) if int8 else graph
     written = OnnxRun(
@@ -100,17 +125,18 @@ def export(run: NetworkRun, folder: Path, *, int8: bool = False) -> Exported:
     return Exported(
         model=f"ONNX graph, {config['precision']}",
         library="onnx",
-        usage=USAGE,
+        pipeline="feature-extraction" if run.task is None else pipeline_tag(run),
+        usage=EMBEDDING_USAGE if run.task is None else USAGE,
         notes=notes,
         comparisons=compare(run, opened, int8=int8),
-        run=opened,
+        run=None if run.task is None else opened,
     )
 
 
 def export_config(run: NetworkRun, *, int8: bool) -> dict[str, Any]:
     """Return what a reader of the graph has to know."""
     base, head, encoding = run.model.base.config, run.model.head_config, run.encoding
-    task = run.require_task()
+    task = run.task
     pooling = head.pooling if isinstance(head, ClassificationConfig) else None
     inputs = ["input_ids", "attention_mask"]
     inputs += ["token_type_ids"] if base.token_types > 1 else []
@@ -121,8 +147,9 @@ def export_config(run: NetworkRun, *, int8: bool) -> dict[str, Any]:
         "format": FORMAT,
         "headstart": installed_version(),
         "precision": "int8" if int8 else "float32",
-        "task": task.name,
+        "task": EMBEDDING if task is None else task.name,
         "labels": list(run.labels),
+        "width": base.width * (2 if pooling == "mean+max" else 1),
         "length": run.length,
         "long": run.long,
         "max_length": base.max_length if base.positions == "learned" else longest,
@@ -130,7 +157,7 @@ def export_config(run: NetworkRun, *, int8: bool) -> dict[str, Any]:
         "inputs": inputs,
         "temperature": run.temperature,  # the graph's logits are divided by it already
         "before": encoding.before,
-        "between": between_texts(encoding) if task.texts_per_row == 2 else [],
+        "between": between_texts(encoding) if task and task.texts_per_row == 2 else [],
         "after": encoding.after,
     }
 
@@ -141,7 +168,7 @@ class ExportedModel(nn.Module):
     Parameters
     ----------
     model : Model
-        With a head for a task.
+        With a head for a task, or one that returns pooled vectors.
     length : int
         The longest row that it must be able to read.
     temperature : float
@@ -171,36 +198,21 @@ class ExportedModel(nn.Module):
         token_type_ids: Tensor | None = None,
         owners: Tensor | None = None,
     ) -> Tensor:
-        """Compute logits (B, classes), or (B, T, ·) for heads that score tokens."""
+        """Compute logits (B, classes), or (B, T, ·) for heads that score tokens, or vectors."""
         head, only_at = self.model.head, None
-        real = attention_mask > 0
         if not isinstance(head, ClassificationHead):
             hidden = self.hidden(input_ids, attention_mask, token_type_ids, None)
             scores: Tensor = head(hidden, attention_mask)  # type: ignore[misc]
             return scores / self.temperature
         pooling = head.config.pooling
-        if pooling == "first":
-            only_at = real.int().argmax(dim=1, keepdim=True)
-        elif pooling == "last":
-            places = torch.arange(input_ids.size(1), device=input_ids.device)
-            only_at = (real * places).amax(dim=1, keepdim=True)
+        position = pooled_position(input_ids, attention_mask, pooling)
+        if position is not None:
+            only_at = position.unsqueeze(1)
         hidden = self.hidden(input_ids, attention_mask, token_type_ids, only_at)
-        parts = []
-        weights = torch.ones_like(attention_mask[:, :1], dtype=hidden.dtype)
-        if only_at is not None:
-            parts.append(_joined(hidden[:, 0], weights, owners))
-        if "mean" in pooling:
-            weights = real.sum(dim=1, keepdim=True).to(hidden.dtype)
-            total = (hidden * real.unsqueeze(-1)).sum(dim=1)
-            parts.append(_joined(total / weights, weights, owners))
-        if "max" in pooling:
-            largest = hidden.masked_fill(~real.unsqueeze(-1), -torch.inf).amax(dim=1)
-            if owners is not None:
-                rows = owners.unsqueeze(1).expand_as(largest)
-                start = torch.full_like(largest, -torch.inf)
-                largest = start.scatter_reduce(0, rows, largest, "amax")
-            parts.append(largest)
-        vectors = parts[0] if len(parts) == 1 else torch.cat(parts, dim=-1)
+        vectors = hidden[:, 0] if position is not None else pool(hidden, attention_mask, pooling)
+        if owners is not None:
+            sizes = attention_mask.sum(dim=1)
+            vectors = join_windows(vectors, sizes, owners, pooling, texts=vectors.size(0))
         return head.classify(vectors) / self.temperature
 
     def hidden(
@@ -235,46 +247,34 @@ class ExportedModel(nn.Module):
         return base.final_norm(x)
 
 
-def _joined(vectors: Tensor, weights: Tensor, owners: Tensor | None) -> Tensor:
-    """Compute the weighted mean of the rows of each text; rows without a text are 0."""
-    if owners is None:
-        return vectors
-    rows = owners.unsqueeze(1)
-    total = torch.zeros_like(weights).scatter_add(0, rows, weights)
-    shares = vectors * weights
-    summed = torch.zeros_like(vectors).scatter_add(0, rows.expand_as(vectors), shares)
-    return summed / total.clamp(min=1)
-
-
 @torch.no_grad()
-def make_graph(model: Model, inputs: list[str], *, length: int, temperature: float = 1.0) -> Any:
-    """Write a model as an ONNX graph with the output `logits` (an `onnx.ModelProto`)."""
+def make_graph(
+    model: Model,
+    inputs: list[str],
+    *,
+    length: int,
+    output: str = "logits",
+    temperature: float = 1.0,
+) -> Any:
+    """Write a model as an ONNX graph (an `onnx.ModelProto`)."""
     tokens = torch.arange(1, 7).repeat(2, 1) % model.base.config.vocab_size
-    values = {
-        "input_ids": tokens,
-        "attention_mask": torch.ones_like(tokens),
-        "token_type_ids": torch.zeros_like(tokens),
-        WINDOWS: torch.arange(2),
-    }
-    arguments = {name: values[name] if name in inputs else None for name in values}
-    sizes = {name: {0: "batch", 1: "length"} for name in inputs if name != WINDOWS}
-    shapes = [sizes.get(name, {0: "batch"} if name in inputs else None) for name in values]
+    values = named_inputs(tokens, torch.ones_like(tokens))
+    sizes = {name: {0: "batch", 1: "length"} for name in values} | {WINDOWS: {0: "batch"}}
     wrapper = ExportedModel(model, length, temperature).eval()
-    logger = logging.getLogger("torch.onnx")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
+    level = logging.root.manager.disable
+    logging.disable(logging.WARNING)  # of the exporter and its libraries
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             program = torch.onnx.export(
                 wrapper,
-                tuple(arguments.values()),
+                tuple(value if name in inputs else None for name, value in values.items()),
                 dynamo=True,
                 verbose=False,
                 opset_version=OPSET,
                 input_names=inputs,
-                output_names=["logits"],
-                dynamic_shapes=shapes,
+                output_names=[output],
+                dynamic_shapes=[sizes[name] if name in inputs else None for name in values],
             )
     except torch.onnx.errors.OnnxExporterError as error:
         first = str(error).strip().splitlines()[0]
@@ -283,7 +283,7 @@ def make_graph(model: Model, inputs: list[str], *, length: int, temperature: flo
             fix="export it with --to huggingface",
         ) from error
     finally:
-        logger.setLevel(level)
+        logging.disable(level)
     assert program is not None
     graph = program.model_proto
     for node in graph.graph.node:
@@ -364,17 +364,13 @@ def compare(run: NetworkRun, exported: OnnxRun, *, int8: bool) -> list[OutputDif
     found = [OutputDifference(f"the ids of {len(TEXTS)} texts", float(wrong), 0.0)]
 
     def scores(batch: TrialBatch) -> Tensor:
-        types, owners = batch.token_types, batch.owners
-        values = {
-            "input_ids": batch.tokens,
-            "attention_mask": batch.real,
-            "token_type_ids": torch.zeros_like(batch.tokens) if types is None else types,
-            WINDOWS: torch.arange(len(batch.tokens)) if owners is None else owners,
-        }
-        output = session.run(["logits"], {name: values[name].numpy() for name in inputs})[0]
+        values = named_inputs(batch.tokens, batch.real, batch.token_types, batch.owners)
+        output = session.run(None, {name: values[name].numpy() for name in inputs})[0]
         return torch.from_numpy(output)
 
-    for batch in _with_left_padding(run):
+    for batch in trial_batches(run):
+        if "left" in batch.words and run.model.base.config.transformers is not None:
+            continue
         ours, output = batch.outputs(run), scores(batch)
         found.append(batch.compare(ours, output[: len(ours)], ALLOWED_INT8 if int8 else ALLOWED))
         if "padded" in batch.words:
@@ -387,11 +383,3 @@ def compare(run: NetworkRun, exported: OnnxRun, *, int8: bool) -> list[OutputDif
             allowed = ALLOWED_INT8_ALONE if int8 else ALLOWED
             found.append(replace(batch, words=words).compare(alone, output, allowed))
     return found
-
-
-def _with_left_padding(run: NetworkRun) -> Iterator[TrialBatch]:
-    for batch in trial_batches(run):
-        yield batch
-        if "right" in batch.words and run.model.base.config.transformers is None:
-            words = batch.words.replace("right", "left")
-            yield replace(batch, words=words, real=batch.real.flip(1))

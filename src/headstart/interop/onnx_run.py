@@ -8,10 +8,13 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from headstart.data.tokenizers import Tokenizer, load_tokenizer
 from headstart.errors import HeadstartError, need_packages
@@ -28,6 +31,7 @@ AGAIN = "export the run again"
 MODEL, CONFIG = EXPORTED, "config.json"
 WINDOWS = "overflow_to_sample_mapping"  # as Hugging Face's tokenizers call it
 INPUTS = ("input_ids", "attention_mask", "token_type_ids")
+EMBEDDING = "embedding"  # in the place of a task: vectors of texts
 FORMAT = 2  # raised when files of the version before can no longer be read
 
 
@@ -39,11 +43,20 @@ class OnnxRun(Run):
     graph: bytes
     config: dict[str, Any]  # as the folder has it
     tokenizer: Tokenizer
-    task: Task[Any]
+    task: Task[Any] | None  # None: its outputs are vectors of texts
     length: int
     long: Long
     temperature: float = 1.0
     summary: dict[str, Any] = field(default_factory=dict)
+
+    def require_task(self) -> Task[Any]:
+        if self.task is None:
+            raise HeadstartError(
+                "this is an exported base: it has vectors of texts and no task",
+                where=self.folder,
+                fix="use it with HeadstartEmbedder, or export a fine-tuned run",
+            )
+        return self.task
 
     @property
     def encoding(self) -> TextEncoding:
@@ -73,33 +86,23 @@ class OnnxRun(Run):
         """The scores of each example, as `run_network` gives them."""
         batches = list(_batches(examples))
         session = self.all_threads if len(batches) == 1 else self.one_thread
-        found: list[Output | None] = [None] * len(examples)
-        done = 0
+        found: dict[int, Output] = {}
         with ThreadPoolExecutor(self.threads) as pool:
             # One batch is run here: a thread would take longer to start than a short text to read.
             run = partial(self._run, session, examples)
             read = map(run, batches) if len(batches) == 1 else pool.map(run, batches)
             for rows, scores in zip(batches, read, strict=True):
-                for row, one in zip(rows, scores, strict=True):
-                    found[row] = one
-                done += len(rows)
+                found.update(zip(rows.tolist(), scores, strict=True))
                 if progress is not None:
-                    progress(done, len(examples))
-        return [one for one in found if one is not None]
+                    progress(len(found), len(examples))
+        return [found[row] for row in range(len(examples))]
 
     def _run(self, session: Any, examples: Examples, rows: Ids) -> list[Output]:
         """The scores of these examples, in this order."""
         batch = examples.batch(rows)
-        tokens = batch.tokens.numpy()
-        types, owners = batch.token_types, batch.owners
-        given = {
-            "input_ids": tokens,
-            "attention_mask": batch.segments.numpy(),
-            "token_type_ids": np.zeros_like(tokens) if types is None else types.numpy(),
-            WINDOWS: np.arange(len(tokens)) if owners is None else owners.numpy(),
-        }
-        feeds = {name: given[name] for name in self.config["inputs"]}
-        scores: Output = session.run(["logits"], feeds)[0] * np.float32(self.temperature)
+        given = named_inputs(batch.tokens, batch.segments, batch.token_types, batch.owners)
+        feeds = {name: given[name].numpy() for name in self.config["inputs"]}
+        scores: Output = session.run(None, feeds)[0] * np.float32(self.temperature)
         lengths = examples.lengths[rows]
         return [
             one if one.ndim == 1 else one[:length]
@@ -108,9 +111,10 @@ class OnnxRun(Run):
         ]
 
     def scores(self, rows: Any, progress: ProgressCallback | None = None) -> Scores:
-        examples = self.task.encode(rows, self.encoding)
+        task = self.require_task()
+        examples = task.encode(rows, self.encoding)
         outputs = self.outputs(examples, progress=progress)
-        return Scores(self.task.decode(outputs, examples), examples.cut)
+        return Scores(task.decode(outputs, examples), examples.cut)
 
     def facts(self) -> dict[str, Any]:
         """Its kind and its sizes in plain values."""
@@ -149,7 +153,8 @@ def open_export(folder: str | Path) -> OnnxRun:
     known = known and isinstance(inputs, list) and set(inputs) <= {*INPUTS, WINDOWS}
     if not known:
         raise HeadstartError(f"{CONFIG} is damaged", where=folder / CONFIG, fix=AGAIN)
-    task = find_task(config["task"])(config["labels"])
+    name = config["task"]
+    task = None if name == EMBEDDING else find_task(name)(config["labels"])
     run = OnnxRun(
         folder,
         (folder / MODEL).read_bytes(),
@@ -169,14 +174,31 @@ def _check_outputs(run: OnnxRun) -> None:
     session = run.one_thread
     inputs = {one.name for one in session.get_inputs()}
     outputs = {one.name: one.shape[-1] for one in session.get_outputs()}
-    labels = 2 if run.task.name == "spans" else len(run.task.labels)
-    if inputs != set(run.config["inputs"]) or outputs.get("logits") != labels:
+    name = output_name(run.task)
+    wanted = 2 if run.config["task"] == "spans" else len(run.labels)
+    if run.task is None:
+        wanted = run.config.get("width", 0)
+    if inputs != set(run.config["inputs"]) or outputs != {name: wanted}:
         raise HeadstartError(
-            f"{MODEL} has {outputs.get('logits', 'no')} outputs for {labels} labels, and inputs "
+            f"{MODEL} has {outputs.get(name, 'no')} outputs instead of {wanted}, and inputs "
             f"{', '.join(sorted(inputs))}: it does not belong to this {CONFIG}",
             where=run.folder / MODEL,
             fix=AGAIN,
         )
+
+
+def named_inputs(
+    tokens: Tensor, real: Tensor, token_types: Tensor | None = None, owners: Tensor | None = None
+) -> dict[str, Tensor]:
+    """Return all inputs that a graph can have, by their names."""
+    types = torch.zeros_like(tokens) if token_types is None else token_types
+    texts = torch.arange(len(tokens)) if owners is None else owners
+    return dict(zip((*INPUTS, WINDOWS), (tokens, real, types, texts), strict=True))
+
+
+def output_name(task: Task[Any] | None) -> str:
+    """Return the name of a graph's output, as Hugging Face's exports have it."""
+    return "sentence_embedding" if task is None else "logits"
 
 
 def open_session(graph: bytes, *, threads: int, where: Path) -> Any:
@@ -197,22 +219,13 @@ def open_session(graph: bytes, *, threads: int, where: Path) -> Any:
 
 
 def _batches(examples: Examples) -> Iterator[Ids]:
-    """Rows of the same length: without padding, an answer is the same in every batch.
+    """Yield rows of the same length: without padding, a result is the same in every batch.
 
-    A text in windows is a batch of its own.
+    A text in windows is a batch by itself.
     """
-    lengths, rows = examples.lengths, examples.rows
-    order = np.lexsort((rows, lengths))
-    start = 0
-    while start < len(order):
-        first = order[start]
-        most = start + max(1, BATCH_TOKENS // int(lengths[first]))
-        stop = start + 1
-        while (
-            stop < min(most, len(order))
-            and lengths[order[stop]] == lengths[first]
-            and rows[order[stop]] == rows[first] == 1
-        ):
-            stop += 1
-        yield order[start:stop]
-        start = stop
+    kinds = list(zip(examples.lengths.tolist(), examples.rows.tolist(), strict=True))
+    order = sorted(range(len(kinds)), key=kinds.__getitem__)
+    for (length, windows), group in groupby(order, key=kinds.__getitem__):
+        members = np.array(list(group))
+        most = 1 if windows > 1 else max(1, BATCH_TOKENS // length)
+        yield from np.split(members, range(most, len(members), most))

@@ -42,12 +42,14 @@ def real_tokens(rows: Tensor, segments: Tensor | None) -> Tensor:
     if segments is None:
         return torch.ones(rows.shape[:2], dtype=torch.bool, device=rows.device)
     real = segments > 0
-    if not bool(real.any(dim=1).all()):
+    if not torch.compiler.is_exporting() and not bool(real.any(dim=1).all()):
         raise HeadstartError("a text without a single token cannot be pooled")
     return real
 
 
-def join_windows(vectors: Tensor, sizes: Tensor, owners: Tensor, how: Pooling) -> Tensor:
+def join_windows(
+    vectors: Tensor, sizes: Tensor, owners: Tensor, how: Pooling, texts: int | None = None
+) -> Tensor:
     """Combine the pooled vectors of windows, as if each text had been pooled as a whole.
 
     Parameters
@@ -60,6 +62,8 @@ def join_windows(vectors: Tensor, sizes: Tensor, owners: Tensor, how: Pooling) -
         The text of each window: 0, 0, 1, 2, 2, …
     how : str
         `last` and `first` average the windows' vectors; `max` takes the largest values.
+    texts : int, optional
+        How many rows the result has; by default as many as there are texts.
 
     Returns
     -------
@@ -67,12 +71,13 @@ def join_windows(vectors: Tensor, sizes: Tensor, owners: Tensor, how: Pooling) -
     """
     if how == "mean+max":
         means, maxima = vectors.chunk(2, dim=-1)
-        means = join_windows(means, sizes, owners, "mean")
-        return torch.cat((means, join_windows(maxima, sizes, owners, "max")), dim=-1)
-    joined = vectors.new_zeros(int(owners[-1]) + 1, vectors.size(-1))
+        means = join_windows(means, sizes, owners, "mean", texts)
+        return torch.cat((means, join_windows(maxima, sizes, owners, "max", texts)), dim=-1)
+    texts = int(owners[-1]) + 1 if texts is None else texts
+    joined = vectors.new_zeros(texts, vectors.size(-1))
     if how == "max":
         index = owners.unsqueeze(-1).expand_as(vectors)
-        return joined.scatter_reduce(0, index, vectors, "amax", include_self=False)
+        return (joined - torch.inf).scatter_reduce(0, index, vectors, "amax")
     weights = sizes.to(vectors.dtype) if how == "mean" else torch.ones_like(vectors[:, 0])
     total = torch.zeros_like(joined[:, 0]).index_add(0, owners, weights)
     share = (weights / total[owners]).unsqueeze(-1)

@@ -17,9 +17,10 @@ from headstart.checksums import load_arrays, save_arrays
 from headstart.config import (
     ORIGIN,
     FinetuneConfig,
+    Pooling,
     PretrainConfig,
     hf_name,
-    is_huggingface,
+    is_run,
     read_settings,
 )
 from headstart.data.cooccurrence import ppmi_svd, scale_columns
@@ -32,7 +33,11 @@ from headstart.folds import make_folds
 from headstart.linear import POOLED_CS, FoldFeatures, fit_regression, pooled_scale, select_C
 from headstart.model.attention import SelfAttention
 from headstart.model.checkpoint import CONFIG
-from headstart.model.config import LanguageModelingConfig, MaskedNextSentenceConfig
+from headstart.model.config import (
+    ClassificationConfig,
+    LanguageModelingConfig,
+    MaskedNextSentenceConfig,
+)
 from headstart.model.heads import ClassificationHead, Transform
 from headstart.model.model import Model, SwapRow, build_model, new_head, swap_head
 from headstart.model.presets import preset, preset_of, stock_head
@@ -191,7 +196,7 @@ def start_model(config: FinetuneConfig, task: Task[Any], texts: Sequence[str]) -
     else:
         run = _open_base(config.base, _weights_version(config.base))
         tokenizer, headless = run.tokenizer, deepcopy(run.model)
-        length = reading_length(run, config.base)
+        length = reading_length(run)
         chosen = preset_of(headless.base.config)
         if config.fresh:
             headless = build_model(headless.base.config, seed=config.seed)
@@ -256,16 +261,42 @@ def _new_tokenizer(config: FinetuneConfig, texts: Sequence[str]) -> Tokenizer:
     return train_tokenizer(texts, vocab_size=chosen.base.vocab_size)
 
 
-def reading_length(base: Any, name: str) -> int:
+def reading_length(base: NetworkRun) -> int:
     """Return the length of the rows that a base was pretrained, or fine-tuned, on."""
-    if is_huggingface(name):
-        return min(base.model.base.config.max_length, MAX_LENGTH)
+    config, trained_here = base.model.base.config, is_run(base.folder)
+    if config.transformers is not None and not trained_here:
+        return min(config.max_length, MAX_LENGTH)
     if base.task is not None:
         return base.length if base.long == "windows" else PRETRAINING_LENGTH
-    try:
-        return int(read_settings(base.folder).get("length", PRETRAINING_LENGTH))
-    except HeadstartError:  # a base without a config: it was saved by hand
-        return PRETRAINING_LENGTH
+    settings = read_settings(base.folder) if trained_here else {}
+    return int(settings.get("length", PRETRAINING_LENGTH))
+
+
+def embedding_run(
+    run: NetworkRun, pooling: Pooling | None = None, length: int | None = None
+) -> NetworkRun:
+    """Return a run whose outputs are the pooled vectors of texts, which it reads in windows.
+
+    Parameters
+    ----------
+    run : NetworkRun
+        A base, or a run with any task.
+    pooling : str, optional
+        By default the run's, or that of its preset.
+    length : int, optional
+        Tokens of a window; by default as many as the run was trained on.
+    """
+    base, own = run.model.base, run.model.head_config
+    if pooling is None:
+        pooling = preset_of(base.config).pooling
+        if isinstance(own, ClassificationConfig):
+            pooling = own.pooling
+    with torch.random.fork_rng(devices=[]):  # the head's first weights are not used
+        head = ClassificationHead(base, ClassificationConfig(classes=2, pooling=pooling))
+    head.output = nn.Identity()  # type: ignore[assignment]
+    model = Model(base, head).eval()
+    length = length or reading_length(run)
+    return replace(run, model=model, task=None, length=length, long="windows", temperature=1.0)
 
 
 def local_base(base: str, folder: Path) -> Path:

@@ -101,7 +101,8 @@ class Guard:
             message = await receive()
             size += len(message.get("body", b""))
             if size > most:
-                raise HTTPException(413, too_large(most, fix=fix).document())
+                found: Any = too_large(most, fix=fix).document()
+                raise HTTPException(413, found)
             return message
 
         async def with_headers(message: Message) -> None:
@@ -178,7 +179,8 @@ def _add_errors(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     def http_error(request: Request, error: HTTPException) -> Response:
-        found = error.detail if isinstance(error.detail, dict) else {"what": error.detail}
+        detail: Any = error.detail  # a document of ours, or a sentence of the framework's
+        found = detail if isinstance(detail, dict) else {"what": detail}
         return _reply(HeadstartError(**{"code": "http", **found}), error.status_code)
 
     @app.exception_handler(Exception)

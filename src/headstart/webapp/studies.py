@@ -21,12 +21,10 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from platformdirs import user_data_path
-
 from headstart.data.sources import TABLES, check_kind, find_source
 from headstart.data.stream import open_unzipped
 from headstart.errors import HeadstartError
-from headstart.files import check_folder, read_object, write_text
+from headstart.files import check_folder, read_object, user_folder, write_text
 from headstart.webapp.jobs import Job
 
 RECORD, NEW = "record.json", ".new-"
@@ -38,7 +36,7 @@ SMALLER_FILE = "give a smaller file"
 
 def default_folder() -> Path:
     """Return where the system keeps a user's data of programs."""
-    return user_data_path("headstart", appauthor=False) / "app"
+    return user_folder("data") / "app"
 
 
 @dataclass
