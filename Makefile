@@ -57,7 +57,7 @@ lint: $(DEV)  ## ruff: lint and format check
 types: $(DEV)  ## mypy in strict mode on src/
 	$(BIN)/mypy
 
-docs: $(READY)  ## the documentation site in site/, warnings are errors
+docs: $(DEV)  ## the documentation site in site/, warnings are errors
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 # The verses are needed for nothing else.

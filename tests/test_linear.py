@@ -61,7 +61,7 @@ def test_a_validation_part_of_strangers_is_refused():
 
 
 def test_the_search_does_not_stop_at_the_first_rise_of_the_loss():
-    """A large, misleading feature hurts first; a small, exact one needs a large C (finding 32)."""
+    """A large, misleading feature hurts first; a small, exact one needs a large C."""
     draw = np.random.default_rng(0)
 
     def part(sign):

@@ -183,15 +183,15 @@ def test_every_command_and_then_every_python_block_of_a_page_works(page, folder,
 @pytest.fixture
 def fewer_reviews(monkeypatch):
     """One in ten of the embedded texts, which are sorted by label."""
-    whole = readers._open_embedded
+    whole = readers.FORMATS["embedded"]
 
-    def fewer(source):
-        table = whole(source)
+    def fewer(source, encoding):
+        table = whole(source, encoding)
         records = table.records
         table.records = lambda label, only: islice(records(label, only), None, None, 10)
         return table
 
-    monkeypatch.setattr(readers, "_open_embedded", fewer)
+    monkeypatch.setitem(readers.FORMATS, "embedded", fewer)
 
 
 @pytest.mark.slow

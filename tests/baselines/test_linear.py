@@ -60,7 +60,7 @@ def test_it_is_an_estimator_of_scikit_learn(kind):
 
 @pytest.mark.parametrize("kind", NGRAMS)
 def test_every_row_of_a_small_budget_is_predicted_out_of_fold(kind):
-    """Three folds, those of networks (finding 31); nothing in common: all there is, is memory."""
+    """Three folds, those of networks; nothing in common: all there is, is memory."""
     texts, labels = [f"word{number}" for number in range(60)], np.arange(60) % 2
     model, folds = kind().fit(texts, labels), make_folds(labels)
     assert [len(scores) for scores in model.oof_scores_] == [len(fold.held) for fold in folds]

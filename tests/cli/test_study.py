@@ -42,7 +42,7 @@ def data(tmp_path_factory):
 
 @pytest.mark.slow
 def test_compare_ends_with_the_recommendation_the_verdict_and_the_report(headstart, data):
-    """Finding 65: 130 lines of epochs scrolled, and the verdict was a paragraph of nine lines."""
+    """130 lines of epochs scrolled, and the verdict was a paragraph of nine lines."""
     out = data / "study"
     options = ["--corpus", data / "corpus.txt", "--labels", "20", "--seeds", 2, "--epochs", 2]
     options += ["--arms", "tfidf,scratch,pretrained", "--tokens", 4096, *TINY, "--out", out]
@@ -148,7 +148,7 @@ def test_labels_estimates_for_every_arm(headstart, headstart_json, tmp_path):
 
 
 def test_labels_without_an_estimate_are_one_line(headstart, tmp_path):
-    """Finding 65: the reason was printed once per arm."""
+    """The reason was printed once per arm."""
     fake_study(tmp_path, Recipe(test_rows=50, budgets=(100, 400)))
     (shown,) = headstart("labels", tmp_path, "--target", 0.75).stdout.splitlines()
     assert "2 label budgets" in shown

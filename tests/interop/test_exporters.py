@@ -93,7 +93,7 @@ def test_a_causal_base_goes_out_as_llama(run, tmp_path):
 
 @pytest.mark.parametrize("to", ["onnx", "huggingface"])
 def test_a_classifier_without_a_network_says_so(to, tmp_path, headstart):
-    """Finding 57: a study may recommend one."""
+    """A study may recommend one."""
     write_csv(tmp_path / "rows.csv", dataset(60))
     config = small_config(tmp_path, corpus=[], labels=["20"], arms=["tfidf"], seeds=1)
     run_config(config, tmp_path / "study")

@@ -218,7 +218,7 @@ def test_what_came_in_goes_out_as_the_same_kind(kind, ending, tmp_path):
 
 @pytest.mark.parametrize(("kind", "head"), [("bert", "stock"), ("llama", "auto")])
 def test_a_fine_tuned_model_of_others_goes_out_again(kind, head, tmp_path):
-    """Finding 56: also with the default head, for which a stock one is fitted."""
+    """Also with the default head, for which a stock one is fitted."""
     theirs = save(make(kind, pad_token_id=0), tmp_path / "theirs")
     write_csv(tmp_path / "rows.csv", dataset(80))
     sizes = dict.fromkeys(("width", "layers", "heads", "vocab_size", "feed_forward_width"))

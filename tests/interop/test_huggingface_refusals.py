@@ -179,7 +179,7 @@ class Code:
 
 
 def test_a_pickle_is_not_opened_and_nothing_else_is_printed(folder, headstart):
-    """Finding 78: PyTorch warns of such files."""
+    """PyTorch warns of such files."""
     (folder / WEIGHTS).unlink()
     torch.save({"weight": Code()}, folder / "pytorch_model.bin", pickle_module=pickle)
     found = headstart("predict", f"hf:{folder}", "a text")

@@ -327,7 +327,6 @@ def test_the_page_s_reader_needs_no_torch_and_gives_the_run_s_probabilities(expo
 
 
 def test_a_graph_with_other_outputs_than_labels_is_one_message(exported, tmp_path, headstart):
-    """Finding 46."""
     out = tmp_path / "out"
     shutil.copytree(exported[0], out)
     config = json.loads((out / "config.json").read_text())
@@ -339,7 +338,7 @@ def test_a_graph_with_other_outputs_than_labels_is_one_message(exported, tmp_pat
 
 
 def test_the_second_text_of_a_pair_counts(tmp_path):
-    """Finding 14: a pair is compared with a real second text."""
+    """A pair is compared with a real second text."""
     head = ClassificationConfig(classes=2, pooling="first")
     folder = untrained(tmp_path / "pairs", "pairs", ("no", "yes"), head)
     export_run(folder, "onnx", tmp_path / "out")

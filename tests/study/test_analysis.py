@@ -101,7 +101,7 @@ def test_a_smaller_arm_that_is_significantly_worse_is_not_mentioned():
 
 
 def test_times_are_compared_only_where_they_were_measured_in_the_same_way():
-    """Finding 30: a network timed next to other jobs, TF-IDF timed alone."""
+    """A network timed next to other jobs, TF-IDF timed alone."""
     same, alone = TFIDF, TFIDF | {"workers": 1}
     for facts, compared in ((same, True), (alone, False)):
         results = constructed(
@@ -126,7 +126,7 @@ def test_pairs_beyond_the_verdict_are_corrected_together():
 
 
 def test_the_recommendation_has_the_interval_of_the_verdict_for_the_same_pair():
-    """Finding 25: the two never contradict each other."""
+    """The two never contradict each other."""
     skill = {"scratch": (0.3, 0.2), "pretrained": (0.5, 0.2), "tfidf": (0.5, 0.2)}
     for best in ("pretrained", "tfidf"):
         objective = "causal" if best == "pretrained" else ""
@@ -137,13 +137,13 @@ def test_the_recommendation_has_the_interval_of_the_verdict_for_the_same_pair():
 
 
 def test_the_best_arm_of_a_budget_is_a_winner_only_where_that_is_significant():
-    """Finding 67: bold marked the highest mean even within noise."""
+    """Bold marked the highest mean even within noise."""
     assert Analysis(constructed({"nb": 0.75, "tfidf": 0.755})).winners == {100: None}
     assert Analysis(constructed({"nb": 0.6, "tfidf": 0.9})).winners == {100: ("tfidf", "")}
 
 
 def test_the_mean_of_a_curve_and_its_interval_end_at_the_same_epoch():
-    """Finding 67: bands stopped where the first seed did, and lines went on."""
+    """Bands stopped where the first seed did, and lines went on."""
     lines = {
         (("scratch", "causal"), 100): {0: [0.5, 0.6, 0.7], 1: [0.5, 0.6]},
         (("pretrained", "causal"), 100): {0: [0.6, 0.8, 0.9], 1: [0.7, 0.8, 0.85]},

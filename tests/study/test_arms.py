@@ -23,7 +23,7 @@ def test_a_model_of_hugging_face_is_an_arm():
 
 
 def test_a_model_of_hugging_face_is_trained_with_the_precision_of_the_study(tmp_path):
-    """Finding 23: `--precision` was dropped."""
+    """`--precision` was dropped."""
     name = "hf:owner/model"
     config = StudyConfig.create(dataset=["d"], arms=[name, "tfidf"], epochs=3)
     paths = {safe_name(name): str(tmp_path)}

@@ -73,7 +73,7 @@ def test_arms_are_compared_on_rows_that_all_of_them_have(trained):
 
 
 def test_without_out_of_fold_predictions_of_one_arm_validation_compares_all(trained):
-    """Finding 31: validation losses competed with out-of-fold losses."""
+    """Validation losses competed with out-of-fold losses."""
     results = [one for one in trained.results.values() if one.job.seed == 0]
     none = [replace(results[0], oof=np.zeros((0, 2)), oof_rows=np.zeros(0, dtype=np.int64))]
     found = measure([*none, *results[1:]], trained.data, selection="budget")

@@ -91,7 +91,7 @@ def test_what_a_fold_held_out_is_predicted_by_a_model_that_has_not_seen_it():
 
 @pytest.mark.parametrize("many", [50, 10_000])
 def test_a_network_is_refitted_on_all_rows_of_its_budget(tmp_path, monkeypatch, many):
-    """Finding 9: of 2,000 rows or more, networks were trained on 90 %."""
+    """Of 2,000 rows or more, networks were trained on 90 %."""
     monkeypatch.setattr("headstart.folds.MANY", many)
     trained = []
 
@@ -106,7 +106,7 @@ def test_a_network_is_refitted_on_all_rows_of_its_budget(tmp_path, monkeypatch, 
 
 
 def test_all_arms_use_the_same_folds(tmp_path, monkeypatch):
-    """Finding 31: networks had three folds and linear models five."""
+    """Networks had three folds and linear models five."""
     monkeypatch.setattr("headstart.folds.MANY", 50)
     arms = ["tfidf", "scratch", "stack", "cooc-lr"]
     study = small_study(tmp_path, arms=arms, labels=["20", "60"], seeds=1)
@@ -120,7 +120,7 @@ def test_all_arms_use_the_same_folds(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("many", [50, 10_000])
 def test_with_all_labels_one_selection_serves_every_seed(tmp_path, monkeypatch, many):
-    """Finding 38: with several jobs, every one of them repeated it."""
+    """With several jobs, every one of them repeated it."""
     monkeypatch.setattr("headstart.folds.MANY", many)
     seeds = []
     train = selection._held_out_scores

@@ -50,7 +50,7 @@ def test_corpus_texts_that_hold_rows_to_be_judged_are_dropped_and_counted(tmp_pa
 
 
 def test_the_dataset_is_read_once(tmp_path, monkeypatch):
-    """Finding 39: a study's CSV was scanned four times."""
+    """A study's CSV was scanned four times."""
     config, passes = small_config(tmp_path, corpus=[]), []
     real = stream.Lines.__iter__
     monkeypatch.setattr(stream.Lines, "__iter__", lambda lines: passes.append(1) or real(lines))

@@ -42,7 +42,7 @@ def test_predictions_outside_the_budgets_are_less_certain_than_those_inside():
 
 
 def test_budgets_that_share_their_test_rows_are_not_taken_for_independent():
-    # Finding 29: the slope of a curve varies less than its points, as hard rows stay hard. The same
+    # The slope of a curve varies less than its points, as hard rows stay hard. The same
     # scores with other test rows for every budget leave more open.
     random = np.random.default_rng(0)
     bounds = np.array([0.3, 0.6, 0.8])[:, None, None]
@@ -88,7 +88,7 @@ def test_savings_outside_the_range():
 
 
 def test_a_goal_missed_by_a_hair_at_every_budget_has_a_finite_estimate_if_the_interval_has():
-    # Finding 33: nearly every draw reaches the goal at one of twelve budgets, the means do not.
+    # Nearly every draw reaches the goal at one of twelve budgets, the means do not.
     budgets = [100 * 2**k for k in range(12)]
     rows = np.arange(400) < 280
     first = np.array([[np.roll(rows, 33 * k)] * 3 for k in range(12)], dtype=float)

@@ -151,7 +151,7 @@ def test_the_recommended_command_reads_and_writes_files_of_the_task(study, tmp_p
     ("task", "arm"), [("tagging", "tfidf"), ("spans", "linear"), ("classification", "linear")]
 )
 def test_an_arm_that_is_not_for_the_task_is_rejected_with_those_that_are(task, arm):
-    """Finding 58: the arms that were proposed were rejected, too."""
+    """The arms that were proposed were rejected, too."""
     with pytest.raises(HeadstartError, match=f"{arm} is for .* not for {task}") as error:
         StudyConfig.create(dataset=["d"], task=task, arms=[arm, "scratch"])
     proposed = str(error.value).split("--arms ")[1].split()[0].split(",")

@@ -55,7 +55,7 @@ def f1_study(folder, *, labels=("accuracy of details", "price"), texts="the accu
 
 
 def test_the_page_opens_with_the_recommendation_then_the_verdict_then_figures(report):
-    """Finding 67: the recommendation came after the verdict."""
+    """The recommendation came after the verdict."""
     page = report.path.read_text()
     places = [
         page.index("<h1>Take "),
@@ -68,14 +68,14 @@ def test_the_page_opens_with_the_recommendation_then_the_verdict_then_figures(re
 
 
 def test_every_arm_of_the_study_is_explained(report):
-    """Finding 67: arms were never defined."""
+    """Arms were never defined."""
     glossary = text_of(re.search(r"<dl>.*?</dl>", report.path.read_text(), flags=re.S)[0])
     for words in ("arm One way to get a model", "TF-IDF Word and character", "stack The prob"):
         assert words in glossary
 
 
 def test_text_and_chart_have_the_same_sign(report):
-    """Finding 67: the text said −2.1 points where the chart said +2.1."""
+    """The text said −2.1 points where the chart said +2.1."""
     page = text_of(report.path.read_text())
     chart = re.search(r"([+−]?[\d.]+) pretrained − TF-IDF", page)[1]
     said = [s for s in report.verdict.sentences + report.verdict.details if "Compared with TF" in s]
@@ -93,12 +93,12 @@ def test_confusion_tables_name_their_axes(report):
 
 
 def test_stratified_budgets_are_explained(report):
-    """Finding 26: budgets are drawn with the class proportions of the whole pool."""
+    """Budgets are drawn with the class proportions of the whole pool."""
     assert "Label budgets are stratified" in text_of(report.path.read_text())
 
 
 def test_another_metric_changes_our_words_and_nothing_of_the_users(tmp_path):
-    """Finding 18: the word "accuracy" was replaced in finished HTML, also in texts and commands."""
+    """The word "accuracy" was replaced in finished HTML, also in texts and commands."""
     page = text_of(build_report(f1_study(tmp_path)).path.read_text())
     for words in ("headstart compare accuracy.csv --metric accuracy", "the accuracy is great"):
         assert words in page
@@ -111,7 +111,7 @@ def test_another_metric_changes_our_words_and_nothing_of_the_users(tmp_path):
 
 
 def test_intervals_of_f1_are_not_those_of_a_share_and_no_column_says_so(tmp_path):
-    """Finding 28: bootstrap bounds were labelled "wilson", and Wilson's interval used for F1."""
+    """Bootstrap bounds were labelled "wilson", and Wilson's interval used for F1."""
     report = build_report(f1_study(tmp_path))
     assert not any("wilson" in path.read_text() for path in report.tables)
     with (tmp_path / "tables" / "scores.csv").open() as file:

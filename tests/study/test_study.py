@@ -68,7 +68,7 @@ def test_the_results_have_every_training_with_the_same_test_rows(finished):
 
 
 def test_rows_have_the_numbers_of_the_users_file(finished):
-    """Finding 54: they were numbers of the test part."""
+    """They were numbers of the test part."""
     lines = Path(finished.config.dataset[0]).read_text(encoding="utf-8").splitlines()[1:]
     for row in read_results(finished.folder).rows.to_pylist():
         assert lines[row["row"] - 1] == f"{row['text']},{row['gold']}"
@@ -123,7 +123,7 @@ def test_a_finished_study_that_is_started_again_trains_nothing(finished):
 
 
 def test_a_result_is_read_only_where_a_study_resumes_and_then_once(finished, tmp_path, monkeypatch):
-    """Finding 39: each finished training was read three times."""
+    """Each finished training was read three times."""
     read, real = [], study_module.read_result
     monkeypatch.setattr(
         study_module, "read_result", lambda folder, job: read.append(job) or real(folder, job)

@@ -144,7 +144,7 @@ def check(settings: list[Setting], given: dict[str, Any], command: str) -> None:
     for one in settings:
         if problem := one.problem(given.get(one.name, one.default)):
             problems.append(problem.replace(one.name, one.option, 1))
-            fixes.append(one.suggestion(given[one.name]))
+            fixes.append(one.suggestion(given.get(one.name, one.default)))
     if problems:
         fix = "; ".join(filter(None, fixes)) or f"headstart {command} --help lists the values"
         raise HeadstartError("; ".join(problems), fix=fix, code="config")

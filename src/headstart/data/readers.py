@@ -624,7 +624,14 @@ def _open_parquet(source: Source, encoding: str) -> Table:
     file: Any = source.file
     if source.gzipped:  # Parquet is read from its end: a stream will not do
         with open_unzipped(source) as (_, unzipped):
-            file = io.BytesIO(unzipped.read(LONGEST_FILE))
+            content = unzipped.read(LONGEST_FILE + 1)
+        if len(content) > LONGEST_FILE:
+            raise HeadstartError(
+                "the file is larger than 1 GB unzipped",
+                where=source.name,
+                fix="unzip it: Parquet is compressed by itself",
+            )
+        file = io.BytesIO(content)
     try:
         opened = ParquetFile(file)
         first = next(opened.iter_batches(batch_size=SAMPLE_ROWS), None)

@@ -169,8 +169,9 @@ class DaskExecutor(Executor):
         dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"})
         address = config.address or os.environ.get("DASK_SCHEDULER_ADDRESS")
         workers = max(1, usable_cores() // (config.cores or 1))
-        quiet = {"silence_logs": logging.CRITICAL, "dashboard_address": ":0", "preload": NO_CTRL_C}
-        here = {} if address else {"n_workers": workers, "threads_per_worker": 1, **quiet}
+        quiet = {"silence_logs": logging.CRITICAL, "preload": NO_CTRL_C}
+        one = {"threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}
+        here = {} if address else {"n_workers": workers, **one, **quiet}
         with _connecting(f"Dask at {address or 'local'}", "dask scheduler; --address HOST:8786"):
             client = import_module("distributed").Client
             self._client = client(address, timeout=CONNECT_SECONDS, **here)

@@ -121,17 +121,18 @@ class ProcessGroup(Processes):
     def sum_gradients(self, parameters: Iterable[nn.Parameter], loss: float) -> float:
         used = [parameter for parameter in parameters if parameter.grad is not None]
         dense: list[Tensor] = []
-        with _lost_process():
-            for parameter in used:
-                gradient: Any = parameter.grad
-                if gradient.is_sparse and gradient.device.type == "cpu":
-                    parameter.grad = gradient.coalesce()
+        for parameter in used:
+            gradient: Any = parameter.grad
+            if gradient.is_sparse and gradient.device.type == "cpu":
+                parameter.grad = gradient.coalesce()
+                with _lost_process():
                     dist.all_reduce(parameter.grad)
-                    continue
-                parameter.grad = gradient.to_dense() if gradient.is_sparse else gradient
-                dense.append(parameter.grad)
-            numbers = torch.tensor([loss, float(self._stop_requested)], device=used[0].device)
-            flat = torch.cat([*(gradient.flatten() for gradient in dense), numbers])
+                continue
+            parameter.grad = gradient.to_dense() if gradient.is_sparse else gradient
+            dense.append(parameter.grad)
+        numbers = torch.tensor([loss, float(self._stop_requested)], device=used[0].device)
+        flat = torch.cat([*(gradient.flatten() for gradient in dense), numbers])
+        with _lost_process():
             dist.all_reduce(flat)
         for gradient in dense:
             gradient.copy_(flat[: gradient.numel()].view_as(gradient))
@@ -146,8 +147,9 @@ class ProcessGroup(Processes):
 
 
 def find_processes() -> Processes:
-    """Return the processes that this one was started with."""
-    return ProcessGroup() if int(os.environ.get("WORLD_SIZE", "1")) > 1 else Processes()
+    """Return the processes that this one was started with by torchrun's launcher."""
+    several = "LOCAL_RANK" in os.environ and int(os.environ.get("WORLD_SIZE", "1")) > 1
+    return ProcessGroup() if several else Processes()
 
 
 @contextmanager
