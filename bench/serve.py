@@ -1,4 +1,4 @@
-"""`headstart serve` beside a plain FastAPI server around a `pipeline`, on loopback.
+"""`headstart serve` next to a plain FastAPI server around a `pipeline`, on loopback.
 
     python bench/serve.py [--seconds 4] [--rounds 3] [--parts speed overload hostile] [--onnx]
     python bench/serve.py --parts memory --requests 100000
