@@ -44,7 +44,7 @@ def test_the_wheel_holds_every_file_of_the_package(built):
 def test_the_source_distribution_holds_no_runs_and_can_build_the_wheel(built, tmp_path):
     (source,) = built.glob("*.tar.gz")
     with tarfile.open(source) as archive:
-        archive.extractall(tmp_path, filter="data")
+        archive.extractall(tmp_path)
     (unpacked,) = tmp_path.iterdir()
     assert (unpacked / "LICENSE").is_file()
     assert not {"runs", "studies", "site", ".venv"} & {path.name for path in unpacked.iterdir()}
