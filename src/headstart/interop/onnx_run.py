@@ -64,11 +64,6 @@ class OnnxRun(Run):
         return TextEncoding(self.tokenizer, self.length, self.long)
 
     @cached_property
-    def threads(self) -> int:
-        """How many cores there are to work on."""
-        return choose_threads()
-
-    @cached_property
     def one_thread(self) -> Any:
         """A session for many batches, each on a core of its own."""
         return open_session(self.graph, threads=1, where=self.folder)
@@ -76,21 +71,21 @@ class OnnxRun(Run):
     @cached_property
     def all_threads(self) -> Any:
         """A session for one batch that all cores work on."""
-        if self.threads == 1:
-            return self.one_thread
-        return open_session(self.graph, threads=self.threads, where=self.folder)
+        return open_session(self.graph, threads=choose_threads(), where=self.folder)
 
     def outputs(
         self, examples: Examples, *, progress: ProgressCallback | None = None
     ) -> list[Output]:
         """The scores of each example, as `run_network` gives them."""
         batches = list(_batches(examples))
-        session = self.all_threads if len(batches) == 1 else self.one_thread
+        threads = torch.get_num_threads()  # 1 in the threads of a server
+        session = self.one_thread if threads == 1 or len(batches) > 1 else self.all_threads
         found: dict[int, Output] = {}
-        with ThreadPoolExecutor(self.threads) as pool:
+        with ThreadPoolExecutor(threads) as pool:
             # One batch is run here: a thread would take longer to start than a short text to read.
             run = partial(self._run, session, examples)
-            read = map(run, batches) if len(batches) == 1 else pool.map(run, batches)
+            here = threads == 1 or len(batches) == 1
+            read = map(run, batches) if here else pool.map(run, batches)
             for rows, scores in zip(batches, read, strict=True):
                 found.update(zip(rows.tolist(), scores, strict=True))
                 if progress is not None:
@@ -209,7 +204,12 @@ def open_session(graph: bytes, *, threads: int, where: Path) -> Any:
     options.intra_op_num_threads = threads
     options.log_severity_level = 3  # inputs with a default are meant; no warning about them
     try:
-        return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+        return onnxruntime.InferenceSession(
+            graph,
+            options,
+            providers=["CPUExecutionProvider"],
+            disabled_optimizers=["SkipLayerNormFusion"],  # with biases it takes five times longer
+        )
     except Exception as error:  # onnxruntime's own kinds have no common base
         raise HeadstartError(
             f"onnxruntime cannot open the graph: {str(error).splitlines()[0][:200]}",
