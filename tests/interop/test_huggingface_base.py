@@ -79,14 +79,6 @@ def test_its_pretraining_goes_on_with_its_own_tokenizer(base, tmp_path, headstar
     assert 0 < float(moved.detach().abs().max()) < 0.01
 
 
-def test_another_objective_than_the_bases_is_one_clear_message(bert, tmp_path, headstart):
-    write_corpus(tmp_path / "corpus.txt")
-    words = ("--base", bert, "--objective", "causal", "--out", tmp_path / "run", "--steps", 1)
-    result = headstart("pretrain", tmp_path / "corpus.txt", *words)
-    assert result.returncode == 2
-    assert "use --objective masked" in result.stderr
-
-
 def test_an_estimator_starts_from_it(bert):
     data = dataset(24)
     arm = HeadstartClassifier(base=bert, epochs=1, threads=1, random_state=0)
