@@ -4,7 +4,6 @@ Besides the outputs, the test metric is measured through the export, on the same
 """
 
 import math
-import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -208,18 +207,16 @@ def export_run(folder: Path | str, to: str, out: Path, *, int8: bool = False) ->
 def _all_or_nothing(out: Path) -> Iterator[Path]:
     """Make a folder next to `out` that replaces it on success and is removed otherwise."""
     out.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(prefix=f".{out.name[:40]}.", suffix=".part", dir=out.parent))
-    try:
+    with tempfile.TemporaryDirectory(".part", f".{out.name[:40]}.", out.parent) as folder:
+        temporary = Path(folder) / "export"
+        temporary.mkdir()
         yield temporary
-        temporary.chmod(0o755)  # mkdtemp's 0700 would lock out everyone else
         for file in temporary.iterdir():
             sync(file)
         if out.is_dir():
             out.rmdir()  # it is empty
         temporary.rename(out)
         sync(out.parent)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def read_test_rows(run: NetworkRun) -> tuple[Any, str]:

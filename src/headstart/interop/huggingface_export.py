@@ -6,7 +6,6 @@ Four of our networks equal one of theirs by renaming (`FORMS`). A run whose base
 
 import copy
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -50,7 +49,7 @@ ENDINGS = {
     "spans": "ForQuestionAnswering",
 }
 # Their names of our special tokens.
-ROLES = {"bos": "begin", "cls": "begin", "eos": "end", "sep": "separator"}
+ROLES = {"bos": "begin", "cls": "begin", "eos": "end", "sep": "separator", "pad": "pad"}
 USAGE = """
 from transformers import pipeline
 
@@ -88,7 +87,6 @@ class Form:
     settings: dict[str, str]  # their names of our settings
     base: dict[str, str]
     head: dict[str, str] = field(default_factory=dict)
-    more: Mapping[str, Any] = field(default_factory=dict)  # further settings of theirs
 
     def config(self, base: BaseConfig, head: Any) -> dict[str, Any]:
         """Return their settings for a base of ours."""
@@ -97,12 +95,15 @@ class Form:
         if self.name == "Llama":
             found["rope_parameters"] = rotary
         if self.name == "ModernBert":
-            found["layer_types"] = ["full_attention"] * base.layers
-            found["rope_parameters"] = {"full_attention": rotary, "sliding_attention": rotary}
+            found |= {
+                "layer_types": ["full_attention"] * base.layers,
+                "global_attn_every_n_layers": 1,
+                "rope_parameters": {"full_attention": rotary, "sliding_attention": rotary},
+            }
             mean = isinstance(head, ClassificationConfig) and head.pooling == "mean"
             found["classifier_pooling"] = "mean" if mean else "cls"
         tied = not isinstance(head, LanguageModelingConfig) or head.tied
-        return {**found, **self.more, "tie_word_embeddings": tied}
+        return {**found, "tie_word_embeddings": tied}
 
 
 SIZES = {
@@ -176,7 +177,6 @@ FORMS = [
             "layers.{}.mlp_norm": "blocks.{}.feed_forward_norm",
         },
         head={"head.dense": "transform.dense", "head.norm": "transform.norm"},
-        more={"global_attn_every_n_layers": 1},
     ),
     Form(
         name="Bert",
@@ -273,15 +273,8 @@ def export(run: NetworkRun, folder: Path, *, int8: bool = False) -> Exported:
     if model.config.pad_token_id is None or pad != run.tokenizer.pad_id:
         model.config.pad_token_id = pad
     model.config.update(_labels(run))
-    if model.can_generate():
-        model.generation_config = library().GenerationConfig(**_special_ids(run, pad))
     model.save_pretrained(folder)
     _write_tokenizer(written, tokenizer, pad, folder)
-    if written.temperature != 1.0:
-        notes.append(
-            f"scores are divided by {written.temperature:.4g}, the temperature that fits "
-            "validation: the same labels with better calibrated probabilities"
-        )
     windows = run.task is not None and run.long == "windows"
     if windows:
         notes.append(
@@ -298,7 +291,7 @@ def export(run: NetworkRun, folder: Path, *, int8: bool = False) -> Exported:
         pipeline=pipeline_tag(run),
         usage=USAGE.format(tag=pipeline_tag(run), call=CALLS.get(name, '"a text"')),
         notes=notes,
-        comparisons=_compare(written, folder, pad or 0),
+        comparisons=_compare(written, type(model).from_pretrained(folder), folder, pad or 0),
         run=opened,
         same_metric=not windows and written is run,
     )
@@ -333,18 +326,6 @@ def with_stock_head(run: NetworkRun) -> NetworkRun:
     return replace(stock, temperature=temperature)
 
 
-def _form(run: NetworkRun) -> Form:
-    base = run.model.base.config
-    for form in FORMS:
-        if all(getattr(base, name) == value for name, value in form.requires.items()):
-            return form
-    raise HeadstartError(
-        "no model of transformers has the structure of this run's network",
-        where=run.folder,
-        fix="export it with --to onnx; the presets small, bert and gpt2 have counterparts",
-    )
-
-
 @torch.no_grad()
 def _their_model(run: NetworkRun) -> Any:
     """Return the run's network as a model of `transformers`; scores include the temperature."""
@@ -360,13 +341,21 @@ def _their_model(run: NetworkRun) -> Any:
             layers = base.stock_layers(known, len(run.labels) or 2)[0]
         model, output = layers.join(base.inner, head.output), layers.output
     else:
-        form = _form(run)
+        settings = vars(base.config).items()
+        form = next((one for one in FORMS if one.requires.items() <= settings), None)
+        if form is None:
+            raise HeadstartError(
+                "no model of transformers has the structure of this run's network",
+                where=run.folder,
+                fix="export it with --to onnx; the presets small, bert and gpt2 have counterparts",
+            )
         name = f"{form.name}{ENDINGS.get(kind, form.language_model)}"
-        labels = {"num_labels": len(run.labels)} if run.labels else {}
-        values = form.config(base.config, run.model.head_config)
-        ids = _special_ids(run, run.tokenizer.pad_id)
-        config = getattr(library(), f"{form.name}Config")(**values, **labels, **ids)
-        model = getattr(library(), name)(config)
+        specials = run.tokenizer.specials
+        # Every id, because the defaults of large models are outside of small vocabularies.
+        ids = {f"{one}_token_id": specials[role] for one, role in ROLES.items() if role in specials}
+        values = {"pad_token_id": specials.get("end", 0), **ids, **_labels(run)}
+        values |= form.config(base.config, run.model.head_config)
+        model = getattr(library(), name)(getattr(library(), f"{form.name}Config")(**values))
         _copy_weights(form.base, base, model.base_model)
         if head is None:
             return model
@@ -380,7 +369,7 @@ def _their_model(run: NetworkRun) -> Any:
 def _copy_weights(table: dict[str, str], ours: nn.Module, theirs: nn.Module) -> None:
     """Copy weights of our modules to theirs, in equal parts; GPT-2's matrices are transposed.
 
-    Modules that one of the two lacks are passed over: what is missing is found by the comparison.
+    What one of the two lacks, or has in another shape, is passed over: the comparison finds it.
     """
     own, known = dict(ours.named_modules()), dict(theirs.named_modules())
     for names, name in table.items():
@@ -391,15 +380,10 @@ def _copy_weights(table: dict[str, str], ours: nn.Module, theirs: nn.Module) -> 
                 break
             for key, value in source.named_parameters():
                 for module, part in zip(targets, value.chunk(len(targets)), strict=True):
-                    transposed = type(module).__name__ == "Conv1D" and key == "weight"
-                    module.get_parameter(key).copy_(part.t() if transposed else part)
-
-
-def _special_ids(run: NetworkRun, pad: int | None) -> dict[str, int]:
-    """Return every id: the defaults of large models are outside of small vocabularies."""
-    specials = run.tokenizer.specials
-    found = {f"{name}_token_id": specials[role] for name, role in ROLES.items() if role in specials}
-    return {**found, "pad_token_id": specials.get("end", 0) if pad is None else pad}
+                    weights = part.t() if type(module).__name__ == "Conv1D" else part
+                    target = getattr(module, key, None)
+                    if target is not None and target.shape == weights.shape:
+                        target.copy_(weights)
 
 
 def _labels(run: NetworkRun) -> dict[str, Any]:
@@ -452,12 +436,9 @@ def _write_tokenizer(
     write_text(folder / "tokenizer_config.json", content)
 
 
-def _compare(run: NetworkRun, folder: Path, pad: int) -> list[OutputDifference]:
+def _compare(run: NetworkRun, theirs: Any, folder: Path, pad: int) -> list[OutputDifference]:
     """Compare ids and outputs, over batch sizes, lengths and paddings."""
-    auto = library()
-    architecture = auto.AutoConfig.from_pretrained(folder).architectures[0]
-    theirs = getattr(auto, architecture).from_pretrained(folder).eval()
-    tokenizer = auto.AutoTokenizer.from_pretrained(folder)
+    tokenizer = library().AutoTokenizer.from_pretrained(folder)
     before, between, after = _frame(run)
     ids = run.tokenizer.encode(TEXTS)
     wanted = [[*before, *one, *after] for one in ids]
@@ -472,7 +453,7 @@ def _compare(run: NetworkRun, folder: Path, pad: int) -> list[OutputDifference]:
         if batch.token_types is not None:
             inputs["token_type_ids"] = batch.token_types
         with torch.no_grad():
-            output = theirs(**inputs, attention_mask=batch.real)
+            output = theirs.eval()(**inputs, attention_mask=batch.real)
         if "start_logits" in output:
             scores = torch.stack([output.start_logits, output.end_logits], dim=-1)
         else:
