@@ -125,7 +125,7 @@ for name in {names}:
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 """
     command = [sys.executable, "-c", program]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=300)
     *lines, memory = ended.stdout.splitlines()
     assert len(lines) == len(folders), ended.stderr
     for line, one in zip(lines, folders, strict=True):
