@@ -78,13 +78,6 @@ def export(
     to: Annotated[str, option(help="huggingface or onnx.")],
     out: Annotated[Path, option(help="A new folder.")],
     int8: Annotated[bool, option("--int8", help="Store the weights in 8 bits.")] = False,
-    test: Annotated[
-        str | None,
-        option(
-            help="Labelled texts to measure the export on; by default the test part of the "
-            "run's dataset.",
-        ),
-    ] = None,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -94,7 +87,7 @@ def export(
     """
     from headstart.interop.export import export_run
 
-    found = export_run(run, to, out, int8=int8, test=test)
+    found = export_run(run, to, out, int8=int8)
     if json:
         print_json(found)
         return
