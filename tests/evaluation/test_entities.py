@@ -52,11 +52,6 @@ def test_scores_are_seqevals(pairs):
             assert found["macro_f1"] == pytest.approx(macro)
 
 
-def test_an_entity_never_spans_two_sentences():
-    kinds, counts = count_entities([["B-PER"], ["I-PER"]], [["B-PER"], ["I-PER"]])
-    assert (kinds, counts.tolist()) == (["PER"], [[[1], [1]]] * 3)
-
-
 @pytest.mark.parametrize("tag", ["PER", "X-PER", "B-", "B", ""])
 def test_a_tag_that_is_not_iob2_is_refused_by_name(tag):
     with pytest.raises(HeadstartError, match="is not IOB2"):

@@ -15,13 +15,6 @@ def entities(rows=300, seed=0):
     return right, right + random.poisson(0.3, rows), true
 
 
-def test_a_mean_is_the_mean_with_an_interval_around_it():
-    found = mean_scores([1.0] * 70 + [0.0] * 30).interval()
-    assert found.value == 0.7
-    assert 0.58 < found.low < 0.64  # Wilson's: it is a share of rows
-    assert 0.76 < found.high < 0.82
-
-
 def test_macro_f1_is_scikit_learns():
     random = np.random.default_rng(0)
     true, predicted = random.integers(0, 3, 200), random.integers(0, 3, 200)

@@ -7,9 +7,9 @@ import xml.etree.ElementTree as ElementTree
 import numpy as np
 import pytest
 
-from headstart.evaluation.metrics import classification_metrics, wilson_interval
+from headstart.evaluation.metrics import wilson_interval
 from headstart.study.report.build import build_report
-from headstart.study.results import make_results, read_results, run_predictions, write_results
+from headstart.study.results import make_results, run_predictions, write_results
 from tests.study.fake_study import ABOUT, Recipe, facts_of, fake_study
 
 SECTIONS = (
@@ -65,13 +65,6 @@ def test_the_page_opens_with_the_recommendation_then_the_verdict_then_figures(re
     assert places == sorted(places)
     heading = text_of(re.search(r"<h1>.*?</h1>", page)[0])
     assert re.search(r"Take \w+: expect \d+\.\d % accuracy on new texts", heading)
-
-
-def test_every_arm_of_the_study_is_explained(report):
-    """Arms were never defined."""
-    glossary = text_of(re.search(r"<dl>.*?</dl>", report.path.read_text(), flags=re.S)[0])
-    for words in ("arm One way to get a model", "TF-IDF Word and character", "stack The prob"):
-        assert words in glossary
 
 
 def test_text_and_chart_have_the_same_sign(report):
@@ -180,12 +173,3 @@ def test_a_study_in_folds_speaks_of_labelled_rows_and_folds(tmp_path):
     assert "Accuracy on 100 labelled rows in 5 folds" in page
     assert "all 80 labels" not in page
     assert "measured in 5 folds" in report.recommendation.sentences[1]
-
-
-def test_the_page_has_the_macro_f1_and_the_calibration_error_of_an_evaluation(report):
-    results = read_results(report.path.parent)
-    probabilities = np.concatenate(results.probabilities("pretrained", "causal", 1600))
-    found = classification_metrics(probabilities, np.tile(results.gold, 3))
-    page = text_of(report.path.read_text())
-    assert f"pretrained {100 * found['macro_f1']:.1f} %" in page.partition("Macro-F1:")[2][:60]
-    assert f"pretrained {100 * found['calibration_error']:.1f} %" in page

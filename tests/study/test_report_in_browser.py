@@ -121,22 +121,6 @@ def test_nothing_scrolls_sideways(page, width):
     assert page.execute_script("return document.documentElement.scrollWidth") <= width
 
 
-def test_the_contents_are_shown_on_a_phone_and_lead_to_their_sections(page):
-    size(page, 390)
-    links = page.find_elements("css selector", ".contents a")
-    assert len(links) == 8
-    assert all(link.is_displayed() for link in links)
-    links[-1].click()
-    assert page.execute_script("return scrollY") > 800
-
-
-def test_twenty_classes_do_not_scroll_the_page_sideways(page, tmp_path):
-    names = tuple(f"a long category name {k}" for k in range(20))
-    page.get(build_report(fake_study(tmp_path, Recipe(label_names=names))).path.as_uri())
-    size(page, 390)
-    assert page.execute_script("return document.documentElement.scrollWidth") <= 390
-
-
 def test_no_letter_of_a_picture_is_cut_off(page):
     cut = """
         const shown = [...document.querySelectorAll("figure svg")].filter(s => s.clientWidth);

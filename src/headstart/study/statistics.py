@@ -506,8 +506,7 @@ def labels_needed(
         The labels with their interval, or the reason why there is no number.
     """
     if len(budgets) < FEWEST_BUDGETS:
-        few = "one label budget" if len(budgets) == 1 else f"{len(budgets)} label budgets"
-        return f"{few}, and a curve needs at least {FEWEST_BUDGETS}"
+        return f"a curve needs at least {FEWEST_BUDGETS} label budgets"
     if scores.shape[1] < 2:
         return "one seed: the variance between seeds is unknown"
     laws = fit_power_laws(budgets, scores, variance)

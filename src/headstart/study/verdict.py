@@ -97,11 +97,11 @@ class Verdict:
 def verdict(analysis: Analysis) -> Verdict:
     """Say whether pretraining helped, by how much, and what else the gain comes from."""
     cuts, steps = analysis.results.about["cuts"], list[Difference]()
+    arms = f"{CHAIN[0]} and {CHAIN[-1]}"
+    found = [f"The study does not have both {arms}, so it says nothing about pretraining."]
     if analysis.steps:
         steps = analysis.steps[analysis.objective]
         found = [*_effect(analysis, steps[-1]), *_context(analysis, steps)]
-    else:
-        found = _without_comparison(analysis)
     if cuts:
         found.append(f"Reduced to fit into the time limit: {'; '.join(cuts)}.")
     claims = tuple(step.effect for step in steps if step.significant)
@@ -146,8 +146,10 @@ def _context(analysis: Analysis, steps: Sequence[Difference]) -> list[str]:
     for reference in analysis.references:
         if gaps := _named(analysis, headline, reference):
             found.append(_capital(f"{_comparison(analysis, gaps)}."))
+    if not helps or len(analysis.budgets) == 1:
+        return found
     savings = analysis.label_savings()
-    if helps and len(analysis.budgets) > 1 and savings.bounded:
+    if savings.bounded:
         labels, low, high = (
             rounded(number) if number else f"fewer than {analysis.budgets[0]:,}"
             for number in (savings.value, savings.low, savings.high)
@@ -191,21 +193,6 @@ def _compared(gap: Difference, where: str = "") -> str:
     if interval.excludes(0):
         word += " after correction for several comparisons"
     return f"{word}{where} ({signed(interval.value)} points, {level} {within(interval)})"
-
-
-def _without_comparison(analysis: Analysis) -> list[str]:
-    results, most = analysis.results, analysis.most
-    best = max(analysis.every, key=lambda one: analysis.scores[one, most].value)
-    score = f"test {metric_name(results.about['metric'])}: {percent(analysis.scores[best, most])}"
-    found = [f"With {labels_name(most, results)} {series_name(best, results)} has a {score}."]
-    gap = analysis.difference(best, analysis.selected, most)
-    if gap is not None and gap.interval.bounded:
-        found.append(_capital(f"{_comparison(analysis, [gap])}."))
-    return [
-        *found,
-        f"The study does not have both {CHAIN[0]} and {CHAIN[-1]}, so it says nothing about "
-        "pretraining.",
-    ]
 
 
 # Which arm to take.

@@ -157,11 +157,6 @@ def whole_percent(share: float) -> str:
     return f"{100 * share:.0f} %"
 
 
-def millions(tokens: float) -> str:
-    """Write a number of tokens, in millions where that is shorter."""
-    return f"{tokens / 1e6:.3g} M" if tokens >= 1e5 else f"{tokens:,.0f}"
-
-
 # Charts.
 
 
@@ -312,7 +307,7 @@ def loss_chart(objective: str, points: Sequence[Mapping[str, Any]], size: Size) 
     return line_chart(
         f"Loss of {objective} pretraining by tokens",
         lines,
-        Axis("tokens", shown, millions),
+        Axis("million tokens", shown, lambda tokens: f"{tokens / 1e6:.3g}"),
         limits,
         size,
         y_words="{:g}".format,
