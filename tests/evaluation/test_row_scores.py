@@ -32,11 +32,6 @@ def test_the_numbers_per_row_have_the_metric_as_their_mean_and_vary_as_it_does()
     assert per_row.std() / np.sqrt(300) == pytest.approx(drawn.std(), rel=0.05)
 
 
-def test_rows_without_anything_to_find_count_as_zero():
-    empty = f1_scores([0, 0], [0, 0], [0, 0])
-    assert (empty.value, empty.per_row().tolist()) == (0.0, [0.0, 0.0])
-
-
 @pytest.mark.parametrize("value", [0.0, 1.0])
 def test_rows_that_are_all_alike_still_prove_little_when_they_are_few(value):
     found = mean_scores([value] * 20).interval()

@@ -65,17 +65,6 @@ def test_pairs_beyond_the_verdict_are_corrected_together():
     assert corrected < single
 
 
-def test_the_recommendation_has_the_interval_of_the_verdict_for_the_same_pair():
-    """The two never contradict each other."""
-    skill = {"scratch": (0.3, 0.2), "pretrained": (0.5, 0.2), "tfidf": (0.5, 0.2)}
-    for best in ("pretrained", "tfidf"):
-        objective = "causal" if best == "pretrained" else ""
-        found = study(skill=skill, about={"best": {"arm": best, "objective": objective}})
-        compared = found.difference(("pretrained", "causal"), ("tfidf", ""), 1600)
-        other = found.difference(("tfidf", ""), ("pretrained", "causal"), 1600)
-        assert compared == other.reversed()
-
-
 def test_the_mean_of_a_curve_and_its_interval_end_at_the_same_epoch():
     """Bands stopped where the first seed did, and lines went on."""
     lines = {

@@ -67,18 +67,11 @@ def page(browser, address):
     return browser
 
 
-def test_the_console_has_no_error(page):
+def test_the_page_logs_no_error_sends_no_request_and_runs_no_hostile_text(page, address):
     assert page.get_log("browser") == []
-
-
-def test_no_request_leaves_the_page(page, address):
     log = [entry["message"] for entry in page.get_log("performance")]
-    requests = [message for message in log if "Network.requestWillBeSent" in message]
-    assert len(requests) == 1
-    assert address.rpartition("/")[2] in requests[0]
-
-
-def test_hostile_text_does_not_run(page):
+    (request,) = [message for message in log if "Network.requestWillBeSent" in message]
+    assert address.rpartition("/")[2] in request
     assert page.title == "rotten-tomatoes: does pretraining help?"
     assert "<img src=" in page.find_element("id", "data").text
 
