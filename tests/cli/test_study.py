@@ -126,8 +126,7 @@ def test_report_names_the_recommendation_the_verdict_and_the_files(
     headstart, headstart_json, tmp_path
 ):
     written = headstart_json("report", fake_study(tmp_path))
-    for path in (written["report"], *written["figures"], *written["tables"]):
-        assert Path(path).is_file()
+    assert Path(written["report"]).is_file()
     lines = headstart("report", tmp_path).stdout.splitlines()
     assert lines[0].startswith("Take ")
     assert lines[1] == " ".join(written["verdict"])
@@ -151,7 +150,7 @@ def test_labels_without_an_estimate_are_one_line(headstart, tmp_path):
     """The reason was printed once per arm."""
     fake_study(tmp_path, Recipe(test_rows=50, budgets=(100, 400)))
     (shown,) = headstart("labels", tmp_path, "--target", 0.75).stdout.splitlines()
-    assert "2 label budgets" in shown
+    assert "at least 3 label budgets" in shown
     fake_study(tmp_path / "far", Recipe(test_rows=300))
     (shown,) = headstart("labels", tmp_path / "far", "--target", 0.99).stdout.splitlines()
     assert shown.startswith("No estimate for ")

@@ -180,16 +180,14 @@ def _labels_document(series: tuple[str, str], needed: Any) -> dict[str, Any]:
 def report(study: Study, json: Json = False, debug: Debug = False) -> None:
     """Write report.html, figures/ and tables/ of a study again.
 
-    The page is one file that opens offline; every picture is also an SVG file, every table a
-    CSV file.
+    The page is one file that opens offline; every picture is also an SVG file, and scores and
+    differences with their intervals are CSV files.
     """
     from headstart.study.report.build import build_report
 
     with messages().status("computing intervals …"):
         written = build_report(study)
-    files = {"figures": written.figures, "tables": written.tables}
-    more = {name: [str(path) for path in paths] for name, paths in files.items()}
-    _print_report(written, more, json=json)
+    _print_report(written, {}, json=json)
 
 
 class StudyDisplay(TrainDisplay, StudyCallback):

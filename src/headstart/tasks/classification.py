@@ -131,11 +131,13 @@ class Classification(Task[Dataset]):
             }
             for one in confident_mistakes(probabilities, rows.labels)
         ]
+        confusion = confusion_matrix(rows.labels, predicted, labels=numbers)
+        counts = confusion.diagonal(), confusion.sum(axis=0), confusion.sum(axis=1)
         return {
             **Task.report(self, scores, rows, temperature),
             "calibration": measure_calibration(scores, rows.labels, temperature),
-            "confusion": confusion_matrix(rows.labels, predicted, labels=numbers).tolist(),
-            "classes": class_table(rows.labels, predicted, self.labels),
+            "confusion": confusion.tolist(),
+            "classes": class_table(self.labels, *counts),
             "mistakes": mistakes,
         }
 
@@ -262,10 +264,11 @@ class MultiLabel(Classification):
         return log_loss(cells, self.matrix(rows).ravel())
 
     def report(self, scores: Floats, rows: Dataset, temperature: float = 1.0) -> dict[str, Any]:
-        p = self.probabilities(scores, temperature)
+        true, given = self.matrix(rows), self.probabilities(scores, temperature) >= THRESHOLD
+        counts = (true * given).sum(axis=0), given.sum(axis=0), true.sum(axis=0)
         return {
             **Task.report(self, scores, rows, temperature),
-            "classes": class_table(self.matrix(rows), p >= THRESHOLD, self.labels),
+            "classes": class_table(self.labels, *counts),
         }
 
     def notes(self, scores: Floats, rows: Dataset, temperature: float = 1.0) -> list[str]:

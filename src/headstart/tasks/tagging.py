@@ -20,10 +20,9 @@ from headstart.config import Pooling
 from headstart.data.dataset import Sentences
 from headstart.data.words import split_words
 from headstart.evaluation.metrics import (
-    EntityCounts,
     RowScores,
+    class_table,
     count_entities,
-    entity_table,
     f1_scores,
     find_entities,
     is_entity_tag,
@@ -160,7 +159,8 @@ class Tagging(Task[Sentences]):
         if self.entities:
             for name in ("precision", "recall", "macro_f1"):
                 found[name] = found["intervals"].get(name, {"value": 0.0})["value"]
-            found["classes"] = entity_table(self._counts(scores, rows))
+            kinds, counts = self._counts(scores, rows)
+            found["classes"] = class_table(kinds, *counts.sum(axis=1))
         return found
 
     def row_scores(self, scores: TagScores, rows: Sentences) -> dict[str, RowScores]:
@@ -170,15 +170,13 @@ class Tagging(Task[Sentences]):
         ]
         found = {"accuracy": ratio_scores(correct, [len(tags) for tags in rows.tags])}
         if self.entities:
-            counts = self._counts(scores, rows)
-            hits, given, wanted = (
-                one.sum(axis=1) for one in (counts.correct, counts.predicted, counts.true)
-            )
+            kinds, counts = self._counts(scores, rows)
+            hits, given, wanted = counts.sum(axis=2)
             found["f1"] = f1_scores(hits, given, wanted)
             found["precision"] = ratio_scores(hits, given)
             found["recall"] = ratio_scores(hits, wanted)
-            if counts.kinds:
-                found["macro_f1"] = f1_scores(counts.correct, counts.predicted, counts.true)
+            if kinds:
+                found["macro_f1"] = f1_scores(*counts)
         return found
 
     def trivial(self, train: Sentences, rows: Sentences) -> tuple[str, TagScores]:
@@ -195,7 +193,7 @@ class Tagging(Task[Sentences]):
         tags = [tags[: len(one)] for one, tags in zip(scores, rows.tags, strict=True)]
         return {"logits": np.concatenate(scores), "labels": np.concatenate(tags).astype(np.int64)}
 
-    def _counts(self, scores: TagScores, rows: Sentences) -> EntityCounts:
+    def _counts(self, scores: TagScores, rows: Sentences) -> tuple[list[str], NDArray[np.int64]]:
         """Count entities; none is predicted in words that were not read."""
         true = [[self.labels[tag] for tag in tags] for tags in rows.tags]
         predicted = []

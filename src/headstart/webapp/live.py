@@ -16,7 +16,6 @@ from headstart.study.progress import read_progress
 from headstart.study.report.charts import (
     PHONE,
     WIDE,
-    Picture,
     epoch_chart,
     limits_of,
     loss_chart,
@@ -130,8 +129,8 @@ def _cell(event: dict[str, Any]) -> Cell:
     return (event["arm"], event["objective"]), event["labels"]
 
 
-def _figure(caption: str, pictures: Sequence[Picture], *, seeds: bool = False) -> dict[str, Any]:
-    wide, phone = (picture.svg() for picture in pictures)
+def _figure(caption: str, pictures: Sequence[str], *, seeds: bool = False) -> dict[str, Any]:
+    wide, phone = pictures
     return {"caption": caption, "wide": wide, "phone": phone, "seeds": seeds}
 
 
