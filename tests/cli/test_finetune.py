@@ -128,7 +128,6 @@ def test_predict_reports_bad_rows_of_a_file_and_keeps_them(files, headstart, tmp
         (["predict", "STUDY", "a text"], "name a run inside it"),
         (["evaluate", "RUN", "rotten-tomatoes"], "other labels than the run"),
         (["finetune", "--out", "x"], "no dataset was given"),
-        (["finetune", "TRAIN", "--out", "x", "--track", "w"], "unknown tracker"),
         (["finetune", "ONE", "--out", "x"], "there is one class only"),
         (["finetune", "TRAIN", "--base", "missing", "--out", "x"], "there is no such run"),
         (["finetune", "TRAIN", "--base", "STUDY", "--out", "x"], "name a run inside it"),

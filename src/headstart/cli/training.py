@@ -28,7 +28,6 @@ from headstart.cli.options import (
     DryRun,
     Json,
     Resume,
-    Track,
     from_config,
     option,
     with_task,
@@ -36,7 +35,7 @@ from headstart.cli.options import (
 from headstart.config import Config, FinetuneConfig, PretrainConfig, is_run, pin_base
 from headstart.errors import HeadstartError
 from headstart.evaluation import metric_name
-from headstart.training.callbacks import Callback, find_trackers
+from headstart.training.callbacks import Callback
 
 FORMATS = {  # other metrics are shares
     "perplexity": ",.1f",
@@ -66,7 +65,6 @@ def pretrain(
     processes: Annotated[
         int, option(help="Processes of this machine that share the training.", min=1, max=512)
     ] = 1,
-    track: Track = None,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -85,8 +83,7 @@ def pretrain(
     if config.base is not None and "objective" not in given and not resume:
         config = config.replace(objective=base_objective(config.base))
     with TrainDisplay() as display, resumable("pretrain", out), reported_once():
-        callbacks = [display, *find_trackers(track or [])]
-        run = train(config, out, resume=resume, callbacks=callbacks, dry_run=dry_run)
+        run = train(config, out, resume=resume, callbacks=[display], dry_run=dry_run)
     if not running.first:
         return
     summary = run.summary
@@ -115,7 +112,6 @@ def finetune(
     ),
     resume: Resume = False,
     dry_run: DryRun = False,
-    track: Track = None,
     baselines: Baselines = True,
     json: Json = False,
     debug: Debug = False,
@@ -136,12 +132,11 @@ def finetune(
     from headstart.training.finetune import finetune as train
 
     with TrainDisplay("texts", 1) as display, resumable("finetune", out):
-        callbacks = [display, *find_trackers(track or [])]
         if dry_run:
-            plan = train(config, out, resume=resume, callbacks=callbacks, dry_run=True).plan
+            plan = train(config, out, resume=resume, callbacks=[display], dry_run=True).plan
             print_plan(plan, json=json)
             return
-        run = finetune_arm(config, out, resume=resume, callbacks=callbacks)
+        run = finetune_arm(config, out, resume=resume, callbacks=[display])
     summary = run.summary
     compared = find_baselines(out, run) if baselines else []
     if json:
