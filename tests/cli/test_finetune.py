@@ -132,7 +132,6 @@ def test_predict_reports_bad_rows_of_a_file_and_keeps_them(files, headstart, tmp
         (["finetune", "TRAIN", "--base", "missing", "--out", "x"], "there is no such run"),
         (["finetune", "TRAIN", "--base", "STUDY", "--out", "x"], "name a run inside it"),
         (["finetune", "TRAIN", "--out", "RUN"], "there is a run in this folder"),
-        (["finetune", "TRAIN", "--out", "x", "--minutes", 1e-6, *SMALL], "with --threads 1, and"),
         (["finetune", "--resume", "--out", "RUN", "--token-dropout", 0], "token_dropout"),
         (["finetune", "--resume", "--out", "RUN", "--config", "TOML"], "unknown setting wdith"),
     ],

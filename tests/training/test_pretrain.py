@@ -10,9 +10,8 @@ import pytest
 from headstart.config import PretrainConfig
 from headstart.errors import HeadstartError
 from headstart.model.checkpoint import load_model
-from headstart.training.batches import CorpusBatches
 from headstart.training.corpus import prepare_corpus
-from headstart.training.pretrain import pretrain
+from headstart.training.pretrain import CorpusBatches, pretrain
 from headstart.training.trainer import Interrupted
 from tests.callbacks import Recorder, StopAt
 from tests.labelled import dataset, write_csv

@@ -12,8 +12,8 @@ from headstart.model.attention import attend
 from headstart.tasks.classification import Classification
 from headstart.training.callbacks import Callback
 from headstart.training.corpus import MAX_TASK_PASSES, open_corpus, prepare_corpus
+from headstart.training.finetune import overlap_note
 from headstart.training.initialization import initial_model, start_model
-from headstart.training.run_files import overlap_note
 from tests.corpora import write_corpus
 from tests.labelled import dataset, write_csv
 from tests.runs import small_config

@@ -264,7 +264,7 @@ class TrainDisplay(Display, Callback):
 
     def on_evaluation(self, state: Any) -> None:
         row = state.history[-1]
-        place = f"epoch {state.evaluations}" if self._has_epochs else f"step {state.step:,}"
+        place = f"epoch {len(state.history)}" if self._has_epochs else f"step {state.step:,}"
         words = [place, f"train loss {row['train_loss']:.4f}", f"held-out loss {row['loss']:.4f}"]
         for name, value in _metrics(row).items():
             words.append(f"{metric_name(name)} {value:{FORMATS.get(name, '.1%')}}")

@@ -309,7 +309,7 @@ def _has_counterpart(run: NetworkRun) -> bool:
     if base.transformers is not None:
         return False
     _form(run)
-    return head == stock_head(head, base, chosen_pooling=True)
+    return head == stock_head(head, base)
 
 
 def fit_stock_head(run: NetworkRun) -> NetworkRun:

@@ -24,7 +24,6 @@ from headstart.evaluation import metric_name
 from headstart.evaluation.calibration import reliability_bins
 from headstart.evaluation.metrics import Interval, classification_metrics
 from headstart.files import escape_formula, write_text
-from headstart.lab import PRESET
 from headstart.study.analysis import ALL_BUDGETS, Analysis, Series
 from headstart.study.report.charts import (
     COLOURS,
@@ -139,7 +138,7 @@ def _page(
         advice=advice,
         verdict=found,
         figures=figures,
-        is_lab=any(n["preset"] == PRESET for n in results.about["parameters"].values()),
+        is_lab=any(n["preset"] == "lab" for n in results.about["parameters"].values()),
         has_classes=results.has_classes,
         test_rows=len(results.rows),
         most=labels_name(analysis.most),
