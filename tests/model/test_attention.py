@@ -42,12 +42,6 @@ def test_new_tokens_of_a_cache_see_the_earlier_ones(dtype):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-@pytest.mark.parametrize("shape", [(0, 2, 9, 8), (2, 2, 0, 8)])
-def test_an_empty_batch_or_text_has_an_empty_result(shape, dtype):
-    assert attend(*[torch.zeros(shape, dtype=dtype)] * 3, causal=True).shape == shape
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_dropout_drops_attention_weights(dtype):
     query, key, value = heads(dtype)
     torch.manual_seed(0)

@@ -75,9 +75,9 @@ def pretrain(
     config, resume = make_config(PretrainConfig, given, out, resume=resume, source="corpus")
     from headstart.training.initialization import base_objective
     from headstart.training.pretrain import pretrain as train
-    from headstart.training.processes import find_processes, launch, reported_once
+    from headstart.training.processes import Processes, launch, reported_once
 
-    running = find_processes()
+    running = Processes()
     if processes > 1 and running.count == 1:
         raise typer.Exit(launch(processes, sys.argv[1:]))
     if config.base is not None and "objective" not in given and not resume:
@@ -181,13 +181,13 @@ def make_config(
 @contextmanager
 def resumable(command: str, out: Path) -> Iterator[None]:
     """Print how to resume a training that was stopped; it has saved itself."""
-    from headstart.training.processes import find_processes
+    from headstart.training.processes import Processes
     from headstart.training.trainer import Interrupted
 
     try:
         yield
     except Interrupted as stopped:
-        if find_processes().first:
+        if Processes().first:
             messages().print(
                 f"stopped and saved at step {stopped.step:,}; resume with: "
                 f"headstart {command} --resume --out {out}",

@@ -26,7 +26,7 @@ from headstart.run import SUMMARY, NetworkRun, write_summary
 from headstart.training.callbacks import Callback, Callbacks, MetricsFile
 from headstart.training.corpus import PretrainData, open_corpus, prepare_corpus
 from headstart.training.initialization import initial_model
-from headstart.training.processes import find_processes
+from headstart.training.processes import Processes
 from headstart.training.run_files import (
     base_fingerprint,
     check_identity,
@@ -73,7 +73,7 @@ def pretrain(
     -------
     The run, with its `plan` and `summary`.
     """
-    processes = find_processes()
+    processes = Processes()
     callback = Callbacks([MetricsFile(folder), *callbacks] if processes.first else [])
     with ExitStack() as stack:
         if processes.first and not dry_run:

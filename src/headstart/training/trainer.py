@@ -161,7 +161,7 @@ class Trainer:
         save_best: Callable[[], object] = lambda: None,
         processes: Processes | None = None,
     ) -> None:
-        self.processes = processes or Processes()
+        self.processes = processes or Processes({})  # alone
         self.model, self.batches, self.evaluate = model, batches, evaluate
         self.config, self.state = config, TrainState()
         self.checkpoints = None if folder is None else Checkpoints(folder / "checkpoints")
