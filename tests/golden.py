@@ -11,35 +11,19 @@ command line is used, so the facts survive a rewrite of what is behind it.
 import argparse
 import csv
 import json
-import math
 import os
 import random
 import sys
 import tempfile
-from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
-from statistics import mean, stdev
 from typing import Any
-
-import pyarrow.parquet as parquet
 
 from tests.conftest import run_here
 
 RECORDED = Path(__file__).with_name("golden.json")
-# How far a value may be from the recorded one: relative where it is above 1. A study may select
-# other epochs and settings after a change that is meant: its means over seeds may move by this
-# much, or by three standard errors where that is more.
-TOLERANCES = {
-    "params": 0.0,
-    "pretrain": 1e-5,
-    "base": 1e-5,
-    "tasks": 1e-4,
-    "predict": 1e-5,
-    "studies": 0.06,
-}
-METRICS = {"multi-label": "micro_f1", "tagging": "f1", "spans": "f1"}  # else accuracy
-ARMS = {"cooccurrence": "cooc-lr"}  # names of golden.json, and names of today
+# How far a value may be from the recorded one: relative where it is above 1.
+TOLERANCES = {"params": 0.0, "pretrain": 1e-5, "base": 1e-5, "tasks": 1e-4, "predict": 1e-5}
 MACHINE = ["--threads", "1", "--precision", "fp32"]
 SIZES = ["--vocab-size", "400", "--width", "32", "--layers", "2", "--heads", "2"]
 SIZES += ["--feed-forward-width", "64"]
@@ -305,39 +289,6 @@ def predict(data: Data) -> Cases:
             yield f"{name}: {entry['text']}", entry["probabilities"]
 
 
-def studies(data: Data) -> Cases:
-    arms = {
-        "classification": ["tfidf", "cooc-lr", "scratch", "cooc-init", "pretrained", "stack"],
-        "multi-label": ["linear", "scratch", "pretrained"],
-        "pairs": ["tfidf", "scratch", "pretrained"],
-        "tagging": ["linear", "scratch", "pretrained"],
-        "spans": ["trivial", "scratch", "pretrained"],
-    }
-    fixed = ["--labels", "60,all", "--seeds", 2, "--folds", 1, "--tokens", "60K", "--length", 32]
-    for task, chosen in arms.items():
-        out = data.folder / f"study-{task}"
-        words = ["compare", *data.dataset(task), "--corpus", data.corpus, "--out", out, *fixed]
-        words += ["--arms", ",".join(chosen), "--jobs", 1, *MACHINE, *SIZES]
-        words += ["--epochs", 6 if task in ("tagging", "spans") else 4]
-        run(*words, "--objective", "masked" if task == "spans" else "causal")
-        yield task, study_scores(out, METRICS.get(task, "accuracy"))
-
-
-def study_scores(folder: Path, metric: str) -> Facts:
-    """Per arm and labels the mean of the test metric over seeds and its standard error."""
-    ours = {theirs: mine for mine, theirs in ARMS.items()}
-    found: dict[str, list[float]] = defaultdict(list)
-    for value in parquet.read_table(folder / "values.parquet").to_pylist():
-        # The value without an epoch is the one of the saved weights.
-        if (value["epoch"], value["split"], value["metric"]) == (None, "test", metric):
-            arm = ours.get(value["arm"], value["arm"])
-            found[f"{arm}, {value['labels']} labels"].append(value["value"])
-    return {
-        name: [mean(values), stdev(values) / math.sqrt(len(values))]
-        for name, values in found.items()
-    }
-
-
 # ---------------------------------------------------------------- comparing
 
 
@@ -347,9 +298,7 @@ def compare(group: str, expected: Facts, found: Facts) -> list[str]:
     for name in expected.keys() & found.keys():
         was, now = expected[name], found[name]
         limit = TOLERANCES[group]
-        if isinstance(was, list):  # a mean over seeds and its standard error
-            limit, was, now = max(limit, 3 * was[1]), was[0], now[0]
-        elif isinstance(was, float | int) and group != "tasks":
+        if isinstance(was, float | int) and group != "tasks":
             limit *= max(1.0, abs(was))
         same = was == now if isinstance(was, str) else abs(was - now) <= limit
         if not same:
@@ -367,7 +316,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="golden-") as scratch:
         os.environ["HEADSTART_CACHE"] = f"{scratch}/cache"
         data = Data(Path(scratch))
-        for make_facts in (params, pretrain, base, tasks, predict, studies):
+        for make_facts in (params, pretrain, base, tasks, predict):
             group = make_facts.__name__
             if not group.startswith(given.only):
                 continue

@@ -168,13 +168,3 @@ def resolve_machine(config: C) -> C:
     device = pick_device(config.device)
     precision = config.precision or choose_precision(device)["precision"]
     return config.replace(device=str(device), threads=threads, precision=precision)
-
-
-def peak_memory() -> int:
-    """Return the most memory that this process has used, in bytes."""
-    if sys.platform == "win32":
-        return int(psutil.Process().memory_info().peak_wset)
-    import resource
-
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

@@ -209,8 +209,7 @@ def plan_text(plan: dict[str, Any]) -> str:
     if "corpus_tokens" in plan:
         what = (
             f"{counted(plan['steps'], 'step')}, {plan['tokens']:,} tokens "
-            f"({plan['epochs']:.2f} epochs of {plan['corpus_tokens']:,}); about "
-            f"{plan['peak_memory_bytes'] / 1e9:.1f} GB of memory"
+            f"({plan['epochs']:.2f} epochs of {plan['corpus_tokens']:,})"
         )
     else:
         labels = ", ".join(plan["labels"][:8]) + (", …" if len(plan["labels"]) > 8 else "")

@@ -346,15 +346,14 @@ def overlap_note(config: FinetuneConfig) -> str | None:
     default_split = not (config.validation or config.test or config.split_seed)
     datasets = {Path(one).resolve() for one in config.dataset}
     corpora: list[str] = []
-    seen: set[str] = set()
-    base = None if config.fresh else config.base
-    while base is not None and base not in seen and is_run(Path(base)):
-        seen.add(base)
-        settings = read_settings(Path(base))
-        task_text = settings.get("task_text")
-        removed = task_text and default_split and Path(task_text).resolve() in datasets
-        corpora += [] if removed else settings.get("corpus", [])
-        base = settings.get("base")
+    bases = [] if config.fresh else [config.base]
+    for base in bases:
+        if base is not None and is_run(Path(base)):
+            settings = read_settings(Path(base))
+            task_text = settings.get("task_text")
+            removed = task_text and default_split and Path(task_text).resolve() in datasets
+            corpora += [] if removed else settings.get("corpus", [])
+            bases += {settings.get("base")} - set(bases)
     if not corpora:
         return None
     return (

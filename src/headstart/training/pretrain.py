@@ -16,7 +16,6 @@ from headstart.data.inspect import inspect_data
 from headstart.data.tokenizers import load_tokenizer
 from headstart.errors import HeadstartError
 from headstart.lock import locked
-from headstart.machine import peak_memory
 from headstart.model.checkpoint import save_model
 from headstart.model.model import Model
 from headstart.model.sampled_softmax import SoftmaxSampler
@@ -248,7 +247,6 @@ def make_plan(config: PretrainConfig, data: PretrainData, trainer: Trainer) -> d
         "epochs": steps * step_tokens / corpus_tokens,
         "corpus_tokens": corpus_tokens,
         "parameters": sum(one.numel() for one in trainer.model.parameters()),
-        "peak_memory_bytes": peak_memory(),
         "seconds": steps * step_seconds + evaluations * evaluation_seconds,
         "threads": config.threads,
         "precision": config.precision,
