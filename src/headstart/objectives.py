@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -107,10 +106,10 @@ class Objective(ABC):
     def metrics(self, losses: Sequence[Loss]) -> dict[str, float]:
         """Return the held-out metrics of several batches: "loss", the parts, the perplexity."""
         loss = sum(float(one.total) for one in losses) / sum(one.targets for one in losses)
-        sums = {
-            name: np.sum([one.parts[name] for one in losses], axis=0) for name in losses[0].parts
-        }
-        parts = {name: float(value / count) for name, (value, count) in sums.items()}
+        parts = {}
+        for name in losses[0].parts:
+            values, counts = zip(*(one.parts[name] for one in losses), strict=True)
+            parts[name] = sum(values) / sum(counts)
         token_loss = parts.get("masked_tokens", loss)
         return {"loss": loss, "perplexity": math.exp(min(token_loss, 50)), **parts}
 
