@@ -35,7 +35,6 @@ def test_a_dry_run_shows_the_plan_and_writes_nothing(corpus, headstart_json, tmp
     assert plan["steps"] >= 1
     assert plan["seconds"] > 0
     assert plan["threads"] == 1
-    assert plan["peak_memory_bytes"] > 16 * plan["parameters"]
     assert not out.exists()
 
 

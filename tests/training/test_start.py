@@ -150,6 +150,8 @@ def test_a_base_that_may_have_read_the_test_texts_is_reported_with_two_ways_out(
     assert "all.txt" in found
     assert "headstart inspect reviews.csv --corpus all.txt" in found
     assert "--task-text reviews.csv" in found
+    assert note(None) is None
+    assert note(str(tmp_path / "base"), fresh=True) is None
 
 
 def test_a_base_that_was_given_the_dataset_is_not_reported(tmp_path):
@@ -166,11 +168,6 @@ def test_the_corpus_of_the_base_before_counts_too(tmp_path):
     assert "all.txt" not in note(second)
     itself = write_base(tmp_path / "base", base=str(tmp_path / "base"))
     assert "all.txt" in note(itself)
-
-
-def test_a_network_from_scratch_has_read_nothing(tmp_path):
-    assert note(None) is None
-    assert note(write_base(tmp_path / "base"), fresh=True) is None
 
 
 def test_bert_from_scratch_has_its_own_attention(tmp_path):
