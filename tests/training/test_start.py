@@ -88,18 +88,6 @@ def with_task_text(folder, texts=TASK, **settings):
     return prepare_corpus(config, corpus=open_corpus(config).with_task_text(texts))
 
 
-def test_the_words_of_a_tagging_file_can_be_task_text(tmp_path):
-    sentences = [f"word{number} O\nParis{number} B-LOC\n" for number in range(40)]
-    (tmp_path / "names.conll").write_text("\n".join(sentences), encoding="utf-8")
-    (tmp_path / "text.txt").write_text("some other text\n" * 3, encoding="utf-8")
-    config = PretrainConfig.create(
-        corpus=[str(tmp_path / "text.txt")], task_text=str(tmp_path / "names.conll")
-    )
-    texts = [text for text in open_corpus(config) if "Paris" in text]
-    assert 20 < len(texts) < 40  # the training part, not validation and test
-    assert all(len(text.split()) == 2 for text in texts)
-
-
 def test_only_the_last_fifth_of_the_steps_reads_task_text_every_second_one_at_most(tmp_path):
     data, steps = with_task_text(tmp_path), 200
     read = [step for step in range(steps) if data.source(step, steps)[0] is data.task_text]
